@@ -1,4 +1,4 @@
-//! Makes Rust of `proto/`, by a compiler in Rust: nothing has to be installed.
+//! Generates Rust from `proto/`, by a compiler in Rust: no tool has to be installed.
 
 use std::error::Error;
 

@@ -1,8 +1,9 @@
-//! Flows that come and go, from an agent's report until it has the order, by gRPC with mutual TLS over loopback:
-//! 10,000 arrivals a second at a congested port where 1,000 flows are open, the controller on one core.
+//! The time from an agent's report of a new flow until its order, by gRPC with mutual TLS over
+//! loopback: 10,000 arrivals a second at a congested port with 1,000 open flows, the controller on one
+//! core.
 //!
-//! `cargo bench -p weir-control --bench arrivals [-- SECONDS]`, 60 s unless it is said. It takes two cores: one for
-//! the controller, one for the agent and whoever measures.
+//! `cargo bench -p weir-control --bench arrivals [-- SECONDS]`, 60 s by default. It takes two cores:
+//! one for the controller, one for the agent and the measurement.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot run ends")]
 
@@ -24,9 +25,9 @@ use weir_sed::{ControllerConfig, Demand, DemandRule, Method, SwitchReport, Windo
 use weir_units::{ByteSize, Duration as Span, Rate};
 use weir_wire::FlowKey;
 
-/// So long after each other flows begin.
+/// The interval between arrivals.
 const EVERY: Duration = Duration::from_micros(100);
-/// So many are open at a time.
+/// The number of open flows.
 const OPEN: u32 = 1000;
 
 fn flow(number: u32) -> FlowKey {
@@ -59,14 +60,16 @@ fn certificates(directory: &std::path::Path) -> [Credentials; 2] {
     })
 }
 
-/// A controller on the first core; its address, and what ends it and gives the CPU time that it took.
+/// Starts a controller on the first core. Returns its address, and a function that ends it and returns
+/// its CPU time.
 fn controller(
     credentials: Credentials,
     method: Method,
 ) -> (SocketAddr, oneshot::Sender<()>, JoinHandle<Duration>) {
     let (sender, address) = std::sync::mpsc::channel();
     let (stop, stopped) = oneshot::channel();
-    // Every flow has a deadline: 20 KB within 100 ms. What is answered has none, and is not in the table.
+    // Every flow has a deadline: 20 KB within 100 ms. The reverse direction has none, and is not in the
+    // table.
     let rule = DemandRule {
         destination_ports: vec![80..=80],
         demand: Some(Demand {
@@ -102,7 +105,7 @@ fn controller(
     (address.recv().unwrap(), stop, thread)
 }
 
-/// Keeps the calling thread, and those that it starts, on one core.
+/// Pins the calling thread, and those that it starts, to one core.
 fn pin(core: usize) {
     let mut cores = CpuSet::new();
     cores.set(core);
@@ -133,7 +136,8 @@ fn agent(
     })
 }
 
-/// Has flows come and go for so long; gives how long each waited for its window, and how many got none.
+/// Opens and closes flows for this long. Returns how long each waited for its window, and how many got
+/// none.
 fn measure(channel: &mut AgentChannel, seconds: u32) -> (Vec<Duration>, usize) {
     let count = (Duration::from_secs(seconds.into()).as_nanos() / EVERY.as_nanos()) as u32 + OPEN;
     let mut sent: Vec<Option<Instant>> = vec![None; count as usize];
@@ -157,7 +161,7 @@ fn measure(channel: &mut AgentChannel, seconds: u32) -> (Vec<Duration>, usize) {
             };
             let number = number(&flow);
             let first = sent.get_mut(number).and_then(Option::take);
-            // Those that the table is filled with are not counted.
+            // The flows that fill the table first are not counted.
             took.extend(
                 first
                     .filter(|_| number >= OPEN as usize)

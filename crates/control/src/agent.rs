@@ -1,4 +1,4 @@
-//! An agent's way to its controller, whatever data plane the agent sits in.
+//! An agent's connection to its controller, in any data plane.
 
 mod task;
 
@@ -14,32 +14,32 @@ use crate::credentials::Credentials;
 use crate::leader_epoch::LeaderEpoch;
 use task::AgentTask;
 
-/// A port of the switch that an agent sits in.
+/// A port of the agent's switch.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PortDescription {
-    /// By which the agent's reports name it.
+    /// Its number in the agent's reports.
     pub number: u32,
-    /// By which people do.
+    /// Its name for operators.
     pub name: String,
     /// Its link's rate.
     pub rate: Rate,
-    /// Which addresses are behind it: those that share so many bits with this one. Flows whose beginning no
-    /// agent sees are placed by it.
+    /// The prefixes behind it: address and length in bits. They place flows whose start no agent sees.
     pub behind: Vec<(IpAddr, u8)>,
 }
 
-/// What an agent's channel needs.
+/// Options of an agent's channel.
 #[derive(Clone)]
 pub struct AgentOptions {
-    /// Where the controller may be, `HOST:PORT`: the first that answers and lets the agent in.
+    /// The controllers, `HOST:PORT`: the first that accepts the agent is used.
     pub controllers: Vec<String>,
-    /// What the agent proves to be.
+    /// The agent's certificate and key, and the authority.
     pub credentials: Credentials,
-    /// The switch's name, as its certificate has it.
+    /// The switch's name, as in its certificate.
     pub name: String,
     /// Its ports.
     pub ports: Vec<PortDescription>,
-    /// Called when there is something for [`AgentChannel::next_event`], from another thread: it has to be quick.
+    /// Called from another thread when [`AgentChannel::next_event`] has an event; it must return
+    /// quickly.
     pub wake: Option<Arc<dyn Fn() + Send + Sync>>,
 }
 
@@ -54,35 +54,35 @@ impl std::fmt::Debug for AgentOptions {
     }
 }
 
-/// What a controller says.
+/// A message of the controller.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
-    /// It has let the agent in, which is to work like this.
+    /// The controller has accepted the agent, with these settings.
     Attached(AgentConfig),
-    /// It orders something.
+    /// An order.
     Order(WindowOrder),
 }
 
-/// How an agent stands to its controller.
+/// The state of an agent's connection.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum AgentState {
-    /// It looks for one.
+    /// It searches for a controller.
     #[default]
     Searching,
-    /// It looks for one again, as the last try or connection has ended like this.
+    /// It searches again; the last attempt or connection ended with this error.
     Failed(String),
-    /// It has one.
+    /// It is connected.
     Attached {
-        /// Where.
+        /// The controller's address.
         controller: String,
-        /// Whose orders it obeys.
+        /// The controller's name and term.
         leader_epoch: LeaderEpoch,
     },
 }
 
-/// An agent's channel to its controller. It comes back by itself when it breaks, and ends when it is dropped.
+/// An agent's channel to its controller. It reconnects by itself, and ends when it is dropped.
 ///
-/// The data plane that the [`Agent`] sits in calls [`Self::exchange`] whenever packets have passed or
+/// The data plane of the [`Agent`] calls [`Self::exchange`] whenever packets have passed or
 /// [`AgentOptions::wake`] was called; it never blocks.
 #[derive(Debug)]
 pub struct AgentChannel {
@@ -92,11 +92,11 @@ pub struct AgentChannel {
     lost: Arc<Notify>,
 }
 
-/// How many reports, and how many orders, wait to be taken.
+/// The most reports, and the most orders, that wait to be taken.
 const WAITING: usize = 100_000;
 
 impl AgentChannel {
-    /// Begins to look for a controller. Runs on the current tokio runtime.
+    /// Starts to search for a controller. Runs on the current tokio runtime.
     pub fn start(options: AgentOptions) -> Self {
         let (reports, to_send) = mpsc::channel(WAITING);
         let (to_obey, events) = mpsc::channel(WAITING);
@@ -111,27 +111,27 @@ impl AgentChannel {
         }
     }
 
-    /// Tells the controller something, if there is one: one that comes later is told everything anyway.
+    /// Sends a report if there is a controller. A later one gets a full description anyway.
     pub fn report(&mut self, report: SwitchReport) {
-        // What has no room is missing: the connection ends, and with the next one the controller is told
-        // everything anew.
+        // A report without room is lost: the connection ends, and the next one starts with a full
+        // description.
         if self.reports.try_send(report).is_err() {
             self.lost.notify_one();
         }
     }
 
-    /// The next thing that the controller says.
+    /// Returns the next message of the controller.
     pub fn next_event(&mut self) -> Option<AgentEvent> {
         self.events.try_recv().ok()
     }
 
-    /// How it stands, and when that changes.
+    /// Returns the state, with notice of its changes.
     pub fn state(&self) -> watch::Receiver<AgentState> {
         self.state.clone()
     }
 
-    /// Takes what the agent reports, and hands it what it is ordered; tells whether that was anything, and
-    /// so whether its switch has to be given its time.
+    /// Sends the agent's reports, and passes it the controller's messages. Returns whether there were
+    /// any: the switch then has to handle its timeouts.
     pub fn exchange<P: Packet + Clone + Send + 'static>(
         &mut self,
         now: Time,

@@ -1,8 +1,8 @@
-//! Certificates for a controller and everybody who talks to it, of an authority of their own.
+//! Certificates for a controller and all of its peers, from an authority of their own.
 //!
-//! One directory holds them all: `authority.pem` and `authority.key`, and for each holder `NAME.pem` and
-//! `NAME.key`. A holder needs its own two files and `authority.pem`; the authority's key stays where it is,
-//! for those who come later.
+//! One directory holds them all: `authority.pem` and `authority.key`, and for each holder `NAME.pem`
+//! and `NAME.key`. A holder needs its own two files and `authority.pem`. The authority's key stays in
+//! the directory, to issue further certificates.
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -29,12 +29,12 @@ pub enum CertificatesError {
         /// The system's error.
         source: io::Error,
     },
-    /// A key or a name is of no use.
+    /// A key or a name is invalid.
     #[error("{what}: {source}")]
     Unusable {
-        /// What it is.
+        /// The key or the name.
         what: String,
-        /// What is wrong with it.
+        /// Why it is invalid.
         source: rcgen::Error,
     },
 }
@@ -47,7 +47,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// The authority whose files are in a directory; makes both where they are not there.
+    /// Opens the authority in a directory; creates its key and certificate if they do not exist.
     ///
     /// # Errors
     /// [`CertificatesError`], with the file's name.
@@ -73,8 +73,8 @@ impl Authority {
         })
     }
 
-    /// Makes a holder's key and certificate, as `NAME.pem` and `NAME.key`, for these roles and addresses.
-    /// Those that are there already are replaced.
+    /// Issues a holder's key and certificate, `NAME.key` and `NAME.pem`, with these roles and
+    /// addresses. Replaces existing files.
     ///
     /// # Errors
     /// [`CertificatesError`], with the file's name.
@@ -111,7 +111,7 @@ impl Authority {
 const SECRET: u32 = 0o600;
 const PUBLIC: u32 = 0o644;
 
-/// The same each time: with the key, it is all that signing needs to know of the authority.
+/// Constant: together with the key this is all that signing needs of the authority.
 fn authority_parameters() -> CertificateParams {
     let mut parameters = CertificateParams::default();
     parameters.distinguished_name = named("Weir SED authority");
@@ -141,7 +141,7 @@ fn file_error(path: &Path, source: io::Error) -> CertificatesError {
     CertificatesError::File { path, source }
 }
 
-/// Writes a file that is not readable for others for a moment either.
+/// Writes a file with this mode from its creation on, so that other users can never read a secret.
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), CertificatesError> {
     let failed = |source| file_error(path, source);
     let _ = fs::remove_file(path);

@@ -1,4 +1,4 @@
-//! What applications and operators ask a controller.
+//! The client of applications and operators.
 
 use std::time::Duration;
 
@@ -14,18 +14,18 @@ use crate::v1;
 use crate::v1::flows_client::FlowsClient;
 use crate::v1::operation_client::OperationClient;
 
-/// Why a controller does not do what it is asked.
+/// Why a request failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// It cannot be reached, or is not what it should be.
+    /// The controller cannot be reached, or fails authentication.
     #[error("no controller at {controller}: {}", with_causes(.source))]
     Connect {
-        /// Where it should be.
+        /// The controller's address.
         controller: String,
-        /// What is wrong.
+        /// The cause.
         source: tonic::transport::Error,
     },
-    /// It has refused, or has not answered.
+    /// The controller has refused, or has not answered.
     #[error("the controller says: {}", .0.message())]
     Refused(Box<Status>),
 }
@@ -36,14 +36,14 @@ impl From<Status> for ClientError {
     }
 }
 
-/// How long an answer may take.
+/// The timeout of a request.
 const ANSWER: Duration = Duration::from_secs(5);
 
-/// A connection to a controller, for applications, which register what their flows demand, and for
+/// A connection to a controller, for applications, which register the demands of their flows, and for
 /// operators. Clones share it.
 ///
-/// Registrations are the controller's as long as it lives and their flows do: an application whose
-/// connection breaks registers anew what it has not opened yet.
+/// Registrations live in the controller until it ends or their flows do. An application whose
+/// connection breaks must repeat the registrations of flows that are not open yet.
 #[derive(Clone, Debug)]
 pub struct Client {
     channel: Channel,
@@ -63,11 +63,11 @@ impl Client {
         Ok(Self { channel })
     }
 
-    /// Says what a flow of the caller's own demands that it is about to open, or what all do that are
-    /// alike.
+    /// Registers the demand of one of the caller's own flows, before it opens, or of all flows that
+    /// match a pattern.
     ///
     /// # Errors
-    /// [`ClientError::Refused`] where the demand makes no sense, the flow is not the caller's, or it has
+    /// [`ClientError::Refused`] if the demand is invalid, the flow is not the caller's, or it has
     /// registered too many.
     pub async fn register(
         &self,
@@ -83,20 +83,20 @@ impl Client {
         Ok(())
     }
 
-    /// Takes a registration back; tells whether it was there.
+    /// Removes a registration. Returns whether it was there.
     ///
     /// # Errors
-    /// [`ClientError::Refused`] where the flow is not the caller's.
+    /// [`ClientError::Refused`] if the flow is not the caller's.
     pub async fn withdraw(&self, flows: impl Into<FlowPattern>) -> Result<bool, ClientError> {
         let mut client = FlowsClient::new(self.channel.clone());
         let answer = client.withdraw(timely(to_pattern(&flows.into()))).await?;
         Ok(answer.into_inner().was_there)
     }
 
-    /// What the controller knows and has ordered, with the `flows` most urgent flows.
+    /// Returns the controller's state and orders, with the `flows` most urgent flows.
     ///
     /// # Errors
-    /// [`ClientError::Refused`] where the certificate is no operator's.
+    /// [`ClientError::Refused`] if the certificate is not an operator's.
     pub async fn status(&self, flows: u32) -> Result<v1::Status, ClientError> {
         let mut client = OperationClient::new(self.channel.clone());
         let answer = client.show(timely(v1::StatusQuestion { flows })).await?;

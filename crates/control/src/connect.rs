@@ -1,4 +1,4 @@
-//! The way to a controller.
+//! Connects to a controller.
 
 use std::time::Duration;
 
@@ -6,9 +6,9 @@ use tonic::transport::{Channel, Endpoint};
 
 use crate::credentials::Credentials;
 
-/// How long a connection may take to come about.
+/// How long a connection may take to open.
 const CONNECT: Duration = Duration::from_secs(2);
-/// How long a connection may be silent before HTTP asks whether anybody is there, and for an answer.
+/// How long a connection may be silent before an HTTP/2 ping, and how long the reply may take.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
 /// Connects to the controller at `HOST:PORT`.

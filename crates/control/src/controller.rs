@@ -1,4 +1,4 @@
-//! The controller as a process.
+//! The controller process.
 
 mod clock;
 mod metrics;
@@ -30,58 +30,58 @@ use metrics::ControllerMetrics;
 use services::Services;
 use task::ControllerTask;
 
-/// What a controller needs.
+/// Options of a controller.
 #[derive(Debug)]
 pub struct ControllerOptions {
-    /// Where it listens; port 0 takes any that is free.
+    /// The address to listen on; port 0 takes any free port.
     pub listen: SocketAddr,
-    /// What it proves to be, and whose certificates it believes.
+    /// Its certificate and key, and the authority that it trusts.
     pub credentials: Credentials,
     /// Its name and term.
     pub state: EpochFile,
-    /// How it decides.
+    /// Settings of the decisions.
     pub config: ControllerConfig,
-    /// What flows demand whose applications say nothing.
+    /// Demands of flows whose applications register nothing.
     pub rules: Vec<DemandRule>,
-    /// How many flows each address may have registered.
+    /// The most registrations per address.
     pub flows_per_client: usize,
-    /// Where it counts.
+    /// The registry of its metrics.
     pub metrics: Option<Registry>,
 }
 
-/// Why a controller cannot begin, or has ended.
+/// Why a controller cannot start, or has ended.
 #[derive(Debug, thiserror::Error)]
 pub enum ControllerError {
-    /// Another socket has the address.
+    /// The address is in use.
     #[error("{0} is in use: if that is a controller, stop it first (`weir sed status` shows it)")]
     AddressInUse(SocketAddr),
     /// The socket could not be set up.
     #[error("cannot listen on {address}: {source}")]
     Listen {
-        /// The address asked for.
+        /// The requested address.
         address: SocketAddr,
         /// The system's error.
         source: io::Error,
     },
-    /// TLS cannot work with the certificates, or the server broke.
+    /// TLS cannot use the certificates, or the server failed.
     #[error("gRPC: {}", with_causes(.0))]
     Transport(#[from] tonic::transport::Error),
-    /// There is a later one.
+    /// A later controller of the same name has taken over.
     #[error(
         "a controller of the same name with the later term {later} has taken over the switch {switch} (this \
          one's is {own}): two of them run; this one ends"
     )]
     Superseded {
-        /// Who said so.
+        /// The switch that announced it.
         switch: String,
         /// The later term.
         later: u64,
-        /// The term of this one.
+        /// The term of this controller.
         own: u64,
     },
 }
 
-/// An error with what lies behind it, which gRPC's errors do not say themselves.
+/// Returns an error with its causes, which gRPC's errors do not print themselves.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -93,17 +93,17 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
     text
 }
 
-/// A controller that listens, and works while it is [run](Self::run).
+/// A controller that listens, and works while it [runs](Self::run).
 ///
 /// ```no_run
-/// use weir_control::{Controller, ControllerOptions, Credentials, DEFAULT_PORT, State};
+/// use weir_control::{Controller, ControllerOptions, Credentials, DEFAULT_PORT, EpochFile};
 /// use weir_sed::ControllerConfig;
 ///
 /// # async fn example() -> Result<(), Box<dyn std::error::Error>> {
 /// let controller = Controller::bind(ControllerOptions {
 ///     listen: ([0, 0, 0, 0], DEFAULT_PORT).into(),
 ///     credentials: Credentials::from_directory("/etc/weir/sed".as_ref(), "controller")?,
-///     state: State::claim("/var/lib/weir/sed".as_ref())?,
+///     state: EpochFile::claim("/var/lib/weir/sed".as_ref())?,
 ///     config: ControllerConfig::paper(),
 ///     rules: Vec::new(),
 ///     flows_per_client: 10_000,
@@ -125,12 +125,12 @@ pub struct Controller {
     sender: mpsc::Sender<task::ControllerInput>,
 }
 
-/// What can be changed of a controller while it works.
+/// A handle for changes to a running controller.
 #[derive(Clone, Debug)]
 pub struct ControllerHandle(mpsc::WeakSender<task::ControllerInput>);
 
 impl ControllerHandle {
-    /// Has other rules hold, for flows that begin from now on; tells whether the controller still works.
+    /// Replaces the rules, for flows that begin from now on. Returns whether the controller still runs.
     pub async fn set_rules(&self, rules: Vec<DemandRule>) -> bool {
         match self.0.upgrade() {
             Some(task) => task
@@ -142,15 +142,15 @@ impl ControllerHandle {
     }
 }
 
-/// How many messages wait for the task: enough for it to be slow for a moment, and few enough for agents to
-/// notice if it is for longer.
+/// The most messages that wait for the task: enough for a short delay, and few enough for agents to
+/// notice a long one.
 const WAITING: usize = 1024;
 
-/// How long connections may be silent before HTTP asks whether anybody is there, and for an answer.
+/// How long a connection may be silent before an HTTP/2 ping, and how long the reply may take.
 const KEEPALIVE: Duration = Duration::from_secs(10);
 
 impl Controller {
-    /// Listens.
+    /// Binds the listener.
     ///
     /// # Errors
     /// [`ControllerError`]: the address, or the certificates.
@@ -186,22 +186,22 @@ impl Controller {
         })
     }
 
-    /// What can be changed while it works.
+    /// Returns a handle for changes while it runs.
     pub fn handle(&self) -> ControllerHandle {
         ControllerHandle(self.sender.downgrade())
     }
 
-    /// Where it listens.
+    /// Returns the address of the listener.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Works until `stop` is there. Windows in force stay so for the rest of their lease, so that a
-    /// controller that is started again finds them.
+    /// Runs until `stop` completes. Windows in force hold for the rest of their lease, so that a
+    /// restarted controller finds them.
     ///
     /// # Errors
-    /// [`ControllerError::Superseded`] where another one has taken its place;
-    /// [`ControllerError::Transport`] if the server breaks.
+    /// [`ControllerError::Superseded`] if another controller has taken over;
+    /// [`ControllerError::Transport`] if the server fails.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ControllerError> {
         let Self {
             incoming,

@@ -1,4 +1,4 @@
-//! What agents and senders share: a connection to a controller that has let them in, whose orders are in force,
+//! The connection to a controller that agents and senders share: the welcome, the leases of its orders,
 //! and how it ends.
 
 use std::time::{Duration, Instant};
@@ -15,17 +15,17 @@ use crate::translate::DecodeError;
 use crate::v1;
 use crate::v1::from_controller::Message as Incoming;
 
-/// Pauses between tries: the first, and the longest that it doubles to.
+/// The pause between attempts doubles from the first value to the longest.
 pub(crate) const FIRST_PAUSE: Duration = Duration::from_millis(50);
 pub(crate) const LONGEST_PAUSE: Duration = Duration::from_secs(1);
-/// How many messages wait for the connection.
+/// The most messages that wait for the connection.
 pub(crate) const QUEUED: usize = 16;
-/// How long a controller may take to let somebody in.
+/// How long a controller may take to accept a connection.
 const WELCOME: Duration = Duration::from_secs(5);
 
-/// Why a connection is not followed any more.
+/// Why a connection has ended.
 pub(crate) enum DisconnectCause {
-    /// Nobody wants it.
+    /// The channel was dropped.
     Dropped,
     Failed(AgentError),
 }
@@ -36,7 +36,7 @@ impl<E: Into<AgentError>> From<E> for DisconnectCause {
     }
 }
 
-/// A connection to a controller that has let this end in, which says messages of type `T`.
+/// A connection to a controller that has accepted this end, which sends messages of type `T`.
 pub(crate) struct ControllerStream<T> {
     pub(crate) lease: Lease,
     pub(crate) heartbeat: Duration,
@@ -45,7 +45,8 @@ pub(crate) struct ControllerStream<T> {
 }
 
 impl<T> ControllerStream<T> {
-    /// Waits until the controller answers the `call`, in which hello was said at `begin`; gives its welcome too.
+    /// Waits for the controller's answer to the `call`, whose hello was sent at `begin`; returns its
+    /// welcome too.
     pub(crate) async fn welcomed(
         call: impl Future<Output = Result<Response<Streaming<v1::FromController>>, Status>>,
         begin: Instant,
@@ -71,19 +72,19 @@ impl<T> ControllerStream<T> {
         Ok((attached, welcome))
     }
 
-    /// Sends a message, unless the controller has been too slow for too long.
+    /// Sends a message; fails if the controller has not kept up for two heartbeats.
     pub(crate) async fn say(&self, message: T) -> Result<(), DisconnectCause> {
         let sent = self.outgoing.send_timeout(message, self.heartbeat * 2);
         sent.await.map_err(|_| AgentError::Full.into())
     }
 }
 
-/// Whose orders are in force, and until when.
+/// The controller whose orders are in force, and until when.
 #[derive(Default)]
 pub(crate) struct LeaderLease(Option<(LeaderEpoch, Instant)>);
 
 impl LeaderLease {
-    /// Whose they are, if any are.
+    /// Returns the controller whose orders are in force, if any are.
     pub(crate) fn leader_epoch(&mut self, now: Instant) -> Option<v1::LeaderEpoch> {
         drop(self.0.take_if(|(_, until)| *until <= now));
         let (leader_epoch, _) = self.0.as_ref()?;
@@ -93,7 +94,7 @@ impl LeaderLease {
         })
     }
 
-    /// The orders of a message that are to be obeyed, which are in force from now on.
+    /// Returns the orders of a message that are to be obeyed, and notes them as in force.
     pub(crate) fn hear(
         &mut self,
         lease: &mut Lease,

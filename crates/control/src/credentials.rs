@@ -1,4 +1,4 @@
-//! What one end of a connection proves to be, and whom it believes.
+//! Credentials of one end of a connection, and the authority that it trusts.
 
 use std::fmt;
 use std::fs;
@@ -10,7 +10,7 @@ use tonic::transport::{Certificate, ClientTlsConfig, Identity, ServerTlsConfig};
 
 use crate::role::Role;
 
-/// A certificate, its key, and the authority by which the other end's certificate is judged.
+/// A certificate, its key, and the authority that verifies the peer's certificate.
 #[derive(Clone)]
 pub struct Credentials {
     authority: Vec<u8>,
@@ -26,7 +26,7 @@ impl fmt::Debug for Credentials {
     }
 }
 
-/// A file is missing.
+/// A file cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{path}: {source}; `weir sed certificates` makes what is needed")]
 pub struct CredentialsError {
@@ -38,7 +38,7 @@ pub struct CredentialsError {
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
 impl Credentials {
-    /// `authority.pem`, `NAME.pem` and `NAME.key` in a directory, as
+    /// Reads `authority.pem`, `NAME.pem` and `NAME.key` from a directory, as
     /// [`Authority`](crate::certificates::Authority) writes them.
     ///
     /// # Errors
@@ -62,7 +62,7 @@ impl Credentials {
             .timeout(HANDSHAKE)
     }
 
-    /// The other end has to be the controller, wherever it is.
+    /// The peer must have the controller's certificate, at any address.
     pub(crate) fn client(&self) -> ClientTlsConfig {
         ClientTlsConfig::new()
             .identity(Identity::from_pem(&self.certificate, &self.key))

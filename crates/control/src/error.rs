@@ -1,29 +1,29 @@
-//! Why somebody who is attached has no controller.
+//! Errors of the connection of an agent or a sender to its controller.
 
 use crate::translate::DecodeError;
 
 /// Why an agent has no controller.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// It cannot be reached, or is not what it should be.
+    /// The controller cannot be reached, or fails authentication.
     #[error("cannot connect: {}", crate::controller::with_causes(.0))]
     Connect(#[from] tonic::transport::Error),
-    /// It does not let the agent in, or has ended.
+    /// It refuses the agent, or has ended.
     #[error("{}", .0.message())]
     Refused(Box<tonic::Status>),
-    /// It says something that makes no sense.
+    /// A message is invalid.
     #[error("the controller's message makes no sense: {0}")]
     Garbled(#[from] DecodeError),
-    /// Nothing is heard of it.
+    /// The controller has been silent.
     #[error("nothing was heard of the controller for a lease")]
     Silent,
-    /// What it says is too old to be obeyed.
+    /// An order is too old to be obeyed.
     #[error("an order came so late that it no longer holds")]
     Stale,
     /// One of the two does not keep up with the other.
     #[error("more is waiting than there is room for")]
     Full,
-    /// It has closed the connection.
+    /// The controller has closed the connection.
     #[error("the controller has closed the connection")]
     Closed,
 }

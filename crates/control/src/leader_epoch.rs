@@ -1,4 +1,4 @@
-//! Which of two controllers has the say.
+//! Leader epochs: which of two controllers an agent obeys.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,35 +7,35 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{FlockOperation, flock};
 use rustls::crypto::aws_lc_rs::default_provider;
 
-/// A controller as agents know it.
+/// A controller's identity for agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeaderEpoch {
-    /// What it shares with those whose place it takes, and with nobody else.
+    /// The name, which it shares with its predecessors and successors only.
     pub name: String,
-    /// How many there have been of this name, with it.
+    /// The number of controllers of this name so far, including it.
     pub term: u64,
 }
 
-/// Why a controller has no name and term to start with.
+/// Why a controller cannot get a name and a term.
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
-    /// Another controller has the directory.
+    /// Another controller has locked the directory.
     #[error(
         "{0} belongs to a controller that is running: stop it first (`weir sed status` shows it), or give \
          this one another --state for other switches"
     )]
     Held(PathBuf),
-    /// What is there is not a controller's.
+    /// The file is not a controller's state.
     #[error(
         "{path}: `{text}` is not the state of a controller, which is a name and a number; remove it for a new one"
     )]
     Garbled {
         /// The file.
         path: PathBuf,
-        /// What it holds.
+        /// Its contents.
         text: String,
     },
-    /// It cannot be read or written.
+    /// A file cannot be read or written.
     #[error("{path}: {source}")]
     File {
         /// The file.
@@ -43,12 +43,12 @@ pub enum StateError {
         /// The system's error.
         source: io::Error,
     },
-    /// There are no random numbers for a name.
+    /// No random numbers for a name.
     #[error("the system gives no random numbers")]
     NoRandomness,
 }
 
-/// A controller's claim to its name, as long as it lives.
+/// A controller's claim to its name, held while the value lives.
 #[derive(Debug)]
 pub struct EpochFile {
     leader_epoch: LeaderEpoch,
@@ -57,10 +57,10 @@ pub struct EpochFile {
 }
 
 impl EpochFile {
-    /// Takes a directory, and the next term of the name that is in it; a new name where there is none.
+    /// Locks a directory and claims the next term of the name in it; creates a name if there is none.
     ///
     /// # Errors
-    /// [`StateError::Held`] where another controller has it; others if it is of no use.
+    /// [`StateError::Held`] if another controller has locked it; the others if it is unusable.
     pub fn claim(directory: &Path) -> Result<Self, StateError> {
         let path = directory.join("controller");
         let failed = |source| {
@@ -93,7 +93,7 @@ impl EpochFile {
                 text: text.to_owned(),
             })?,
         };
-        // Whole or not at all: a name that is lost would be another controller's to every switch.
+        // Replaced atomically: with a lost name this would be a different controller to every switch.
         let next = directory.join("controller.next");
         let text = format!("{} {}\n", leader_epoch.name, leader_epoch.term);
         fs::write(&next, text)
@@ -105,7 +105,7 @@ impl EpochFile {
         })
     }
 
-    /// A name of its own, for a controller that leaves nothing behind.
+    /// Creates a name of its own, for a controller without stored state.
     ///
     /// # Errors
     /// [`StateError::NoRandomness`].
@@ -117,7 +117,7 @@ impl EpochFile {
         })
     }
 
-    /// Who that is.
+    /// Returns the name and the term.
     pub fn leader_epoch(&self) -> &LeaderEpoch {
         &self.leader_epoch
     }

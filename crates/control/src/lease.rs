@@ -1,4 +1,4 @@
-//! For how long orders hold, at the end that obeys them.
+//! The lease of orders, at the end that obeys them.
 
 use std::time::{Duration, Instant};
 
@@ -6,15 +6,15 @@ use crate::leader_epoch::LeaderEpoch;
 use crate::translate::DecodeError;
 use crate::v1;
 
-/// Orders hold for a lease from when they were decided. Nobody's clocks agree, so the controller says which
-/// beat of ours it had heard before: what it decided then cannot be older.
+/// Orders hold for a lease from when they were decided. Clocks are not synchronized, so the controller
+/// returns the last beat of ours that it had received before: the decision cannot be older.
 ///
-/// A quarter of the lease may have passed before orders come, and the rest is left to whoever obeys them.
+/// Orders may arrive up to a quarter of the lease after that; the rest is how long they are obeyed.
 #[derive(Clone, Debug)]
 pub(crate) struct Lease {
     pub(crate) leader_epoch: LeaderEpoch,
     length: Duration,
-    /// When hello was said: beats count from there.
+    /// When hello was sent: beats count from there.
     begin: Instant,
     heard: Instant,
 }
@@ -34,7 +34,7 @@ impl Lease {
         }
     }
 
-    /// As a controller's welcome has it, with how often either end says that it is there.
+    /// Returns the lease of a controller's welcome, with the heartbeat interval of both ends.
     pub(crate) fn welcomed(
         welcome: &v1::Welcome,
         begin: Instant,
@@ -46,14 +46,14 @@ impl Lease {
             name: leader_epoch.name.clone(),
             term: leader_epoch.term,
         };
-        // Whatever it says, nothing is asked for more often than each millisecond.
+        // Whatever it requests, no interval is shorter than a millisecond.
         let length = Duration::from_nanos(welcome.lease_nanoseconds).max(Duration::from_millis(10));
         let heartbeat = Duration::from_nanos(welcome.heartbeat_nanoseconds);
         let heartbeat = heartbeat.clamp(Duration::from_millis(1), length / 4);
         Ok((Self::new(leader_epoch, length, begin, now), heartbeat))
     }
 
-    /// What is left for whoever obeys.
+    /// Returns how long orders are obeyed from their arrival.
     pub(crate) fn obeyed(&self) -> Duration {
         self.length * 3 / 4
     }
@@ -63,18 +63,18 @@ impl Lease {
         u64::try_from(since).unwrap_or(u64::MAX)
     }
 
-    /// The controller has said something.
+    /// Notes a message of the controller.
     pub(crate) fn hear(&mut self, now: Instant) {
         self.heard = now;
     }
 
-    /// Whether what was decided after this beat still holds.
+    /// Whether a decision after this beat still holds.
     pub(crate) fn holds(&self, now: Instant, beat: u64) -> bool {
         let age = self.beat(now).saturating_sub(beat);
         u128::from(age) <= (self.length / 4).as_nanos()
     }
 
-    /// When the controller is given up unless it says something.
+    /// Returns when the controller is given up unless a message arrives.
     pub(crate) fn silent_at(&self) -> Instant {
         self.heard + self.length
     }
@@ -96,7 +96,7 @@ mod tests {
         assert!(lease.holds(at(500), 0));
         assert!(!lease.holds(at(501), 0));
         assert!(lease.holds(at(3500), lease.beat(at(3000))));
-        // The oldest that is obeyed and how long it is obeyed make a lease.
+        // The oldest accepted order, plus the time for which it is obeyed, makes a lease.
         assert_eq!(
             lease.obeyed() + Duration::from_millis(500),
             Duration::from_secs(2)

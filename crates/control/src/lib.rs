@@ -1,34 +1,36 @@
-//! SED's controller and its agents as processes: what [`weir_sed`] decides, carried by gRPC with mutual TLS.
+//! SED's controller and its agents as processes: the decisions of [`weir_sed`], carried by gRPC with
+//! mutual TLS.
 //!
-//! - [`Controller`] listens for agents, applications and operators, and drives [`weir_sed::Controller`] in
-//!   real time;
-//! - [`AgentChannel`] is an agent's way to it, whatever data plane the agent sits in;
-//! - [`SenderChannel`] is that of senders that are their own agents: DCQUIC endpoints;
-//! - [`Client`] is an application's and an operator's;
-//! - [`certificates`] makes what they prove to each other who they are with.
+//! - [`Controller`] listens for agents, applications and operators, and runs [`weir_sed::Controller`]
+//!   in real time;
+//! - [`AgentChannel`] connects an agent to it, in any data plane;
+//! - [`SenderChannel`] connects senders that are their own agents: DCQUIC endpoints;
+//! - [`Client`] connects applications and operators;
+//! - [`certificates`] issues the certificates for all of them.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `controller` | the process: who may say what, which switches there are, when to decide |
-//! | `agent` | the other end of its streams, which comes back by itself |
+//! | `controller` | the process: authorization, the switches, when to decide |
+//! | `agent` | the agent's end of the stream, which reconnects by itself |
 //! | `sender` | the same for senders that are their own agents |
 //! | `client` | registrations and the status |
-//! | `translate`, `message` | what is on the wire (`proto/weir/sed/v1`) from and to what [`weir_sed`] has |
-//! | `certificates`, `credentials`, `role` | who is who |
-//! | `term` | which of two controllers has the say |
+//! | `translate`, `message` | conversion between the wire (`proto/weir/sed/v1`) and [`weir_sed`] |
+//! | `certificates`, `credentials`, `role` | authentication and roles |
+//! | `leader_epoch` | which of two controllers an agent obeys |
 //!
-//! # Who has the say
+//! # Leader epochs
 //!
-//! A controller holds a lock on its state directory, where its name and its term are: each start has a
-//! higher term, and a second controller with the same state is refused. An agent tells whose orders are in
-//! force; a controller of another name leaves such a switch alone until they have expired, and one that
-//! hears of a higher term of its own name ends. Orders below the term of an agent's welcome are ignored.
+//! A controller locks its state directory, which holds its name and its term. Each start has a higher
+//! term, and a second controller with the same state is refused. An agent announces whose orders are in
+//! force. A controller of another name leaves such a switch alone until they have expired, and one that
+//! sees a higher term of its own name exits. Orders below the term of an agent's welcome are ignored.
 //!
-//! # What a lease is worth
+//! # Leases
 //!
-//! Orders hold for a lease from when they were decided, not from when they came: each carries the last beat
-//! of the agent's clock that the controller had heard before, and those whose beat is too old end the
-//! connection instead of being obeyed. An agent that hears nothing lets go of all windows.
+//! Orders hold for a lease from when they were decided, not from when they arrived. Each carries the
+//! last beat of the agent's clock that the controller had received before; orders with too old a beat
+//! end the connection and are not obeyed. An agent that receives nothing for a lease releases all
+//! windows.
 
 mod agent;
 pub mod certificates;
@@ -48,7 +50,7 @@ mod stream;
 mod translate;
 pub mod view;
 
-/// What is on the wire, made of `proto/weir/sed/v1/sed.proto`.
+/// The wire format, generated from `proto/weir/sed/v1/sed.proto`.
 #[allow(missing_docs, clippy::all, reason = "generated")]
 pub mod v1 {
     tonic::include_proto!("weir.sed.v1");
@@ -64,5 +66,5 @@ pub use role::Role;
 pub use sender::{SenderChannel, SenderOptions};
 pub use translate::DecodeError;
 
-/// Where a controller listens unless told otherwise.
+/// The controller's default port.
 pub const DEFAULT_PORT: u16 = 9600;

@@ -1,5 +1,5 @@
-//! Whole messages as bytes, as gRPC carries them: for who keeps, replays or makes up what agents and
-//! controllers say.
+//! Whole messages as bytes, in gRPC's encoding: for tools that record, replay or forge the messages of
+//! agents and controllers.
 
 use prost::Message;
 use weir_sed::{SwitchReport, WindowOrder};
@@ -7,18 +7,18 @@ use weir_sed::{SwitchReport, WindowOrder};
 use crate::translate::{self, DecodeError};
 use crate::v1::{FromAgent, FromController, from_agent, from_controller};
 
-/// Why bytes are no message.
+/// Why bytes are not a message.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MessageError {
-    /// They are no protobuf.
+    /// They are not protobuf.
     #[error("not protobuf: {0}")]
     Protobuf(#[from] prost::DecodeError),
-    /// It says something that makes no sense.
+    /// A field is invalid.
     #[error(transparent)]
     Garbled(#[from] DecodeError),
 }
 
-/// What an agent reports in this message; nothing in a hello.
+/// Returns the reports in an agent's message; none for a hello.
 ///
 /// # Errors
 /// [`MessageError`].
@@ -30,7 +30,7 @@ pub fn reports(bytes: &[u8]) -> Result<Vec<SwitchReport>, MessageError> {
     Ok(reports.collect::<Result<_, _>>()?)
 }
 
-/// What a controller orders in this message; nothing in a welcome.
+/// Returns the orders in a controller's message; none for a welcome.
 ///
 /// # Errors
 /// [`MessageError`].
@@ -82,7 +82,7 @@ mod tests {
     }
 
     proptest! {
-        /// Nothing that comes breaks the reader.
+        /// No input breaks the decoder.
         #[test]
         fn any_bytes_are_read_or_refused(
             bytes in prop::collection::vec(any::<u8>(), 0..200),

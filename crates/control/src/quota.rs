@@ -1,8 +1,8 @@
-//! Logs whose rate does not depend on how much others have to complain about.
+//! A rate limit for log lines that peers can cause.
 
 use std::time::{Duration, Instant};
 
-/// So many lines a second; the others are counted, and told of with the next.
+/// Allows this many lines a second; the others are counted and reported with the next line.
 #[derive(Debug)]
 pub(crate) struct LogQuota {
     second: Instant,
@@ -10,7 +10,7 @@ pub(crate) struct LogQuota {
     left_out: u64,
 }
 
-/// How many lines a second.
+/// Lines per second.
 const LINES: u32 = 5;
 
 impl LogQuota {
@@ -22,7 +22,8 @@ impl LogQuota {
         }
     }
 
-    /// Whether a line may be logged now; and how many were not since the last one that was.
+    /// Returns whether a line may be logged now, with the number of lines suppressed since the last
+    /// one.
     pub(crate) fn take(&mut self, now: Instant) -> Option<u64> {
         if now.duration_since(self.second) >= Duration::from_secs(1) {
             self.second = now;

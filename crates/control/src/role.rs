@@ -1,4 +1,4 @@
-//! Who may say what, by the names in certificates.
+//! Roles, by the names in certificates: which peer may send which requests.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,17 +6,17 @@ use std::net::IpAddr;
 use rustls::pki_types::{CertificateDer, ServerName};
 use webpki::EndEntityCert;
 
-/// What the holder of a certificate is, which is a DNS name in it.
+/// The role of a certificate's holder, as a DNS name in it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// `controller.weir`: agents, applications and operators listen to it.
+    /// `controller.weir`: serves agents, applications and operators.
     Controller,
-    /// `NAME.switch.weir`: it reports what happens in that switch, and obeys.
+    /// `NAME.switch.weir`: reports the events of that switch, and obeys orders.
     Switch(String),
-    /// `application.weir`: it registers its own flows, those of the address it calls from and of the
+    /// `application.weir`: registers its own flows, those of the address it connects from and of the
     /// addresses in its certificate.
     Application,
-    /// `operator.weir`: it sees the status.
+    /// `operator.weir`: reads the status.
     Operator,
 }
 
@@ -32,13 +32,13 @@ impl fmt::Display for Role {
 }
 
 impl Role {
-    /// Whether a certificate, whose signatures have been verified, says so.
+    /// Whether a certificate, whose signatures have been verified, has this role.
     pub(crate) fn is_held(&self, certificate: &CertificateDer<'_>) -> bool {
         is_valid_for(certificate, ServerName::try_from(self.to_string()).ok())
     }
 }
 
-/// Whether a certificate names this address.
+/// Whether a certificate contains this address.
 pub(crate) fn has_address(certificate: &CertificateDer<'_>, address: IpAddr) -> bool {
     is_valid_for(certificate, Some(ServerName::from(address)))
 }

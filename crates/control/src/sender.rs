@@ -1,4 +1,4 @@
-//! The way to a controller of senders that are their own agents.
+//! The connection of senders that are their own agents to a controller.
 
 mod task;
 
@@ -15,20 +15,19 @@ use crate::agent::AgentState;
 use crate::credentials::Credentials;
 use task::SenderTask;
 
-/// What a sender's channel needs.
+/// Options of a sender's channel.
 #[derive(Clone, Debug)]
 pub struct SenderOptions {
-    /// Where the controller may be, `HOST:PORT`: the first that answers and lets the sender in.
+    /// The controllers, `HOST:PORT`: the first that accepts the sender is used.
     pub controllers: Vec<String>,
-    /// What the sender proves to be: an application, by whose addresses its flows are its own.
+    /// The sender's certificate, of an application: the addresses decide which flows are its own.
     pub credentials: Credentials,
 }
 
-/// A sender's channel to its controller: an [`Allocator`] for a transport's endpoints, of which any number may
-/// share it. It comes back by itself when it breaks, and ends when it and all of its flows are gone.
+/// A sender's channel to its controller: an [`Allocator`] for a transport's endpoints, any number of
+/// which may share it. It reconnects by itself, and ends when it and all of its flows are dropped.
 ///
-/// What the controller has ordered holds for its lease; a flow of which nothing is known there is its own
-/// affair.
+/// The controller's orders hold for its lease; a flow that the controller does not know is not limited.
 #[derive(Clone, Debug)]
 pub struct SenderChannel {
     wishes: mpsc::UnboundedSender<FlowRequest>,
@@ -37,7 +36,7 @@ pub struct SenderChannel {
 }
 
 impl SenderChannel {
-    /// Begins to look for a controller. Runs on the current tokio runtime.
+    /// Starts to search for a controller. Runs on the current tokio runtime.
     pub fn start(options: SenderOptions) -> Self {
         let (wishes, wished) = mpsc::unbounded_channel();
         let (told, state) = watch::channel(AgentState::default());
@@ -49,7 +48,7 @@ impl SenderChannel {
         }
     }
 
-    /// How it stands, and when that changes.
+    /// Returns the state, with notice of its changes.
     pub fn state(&self) -> watch::Receiver<AgentState> {
         self.state.clone()
     }
@@ -65,7 +64,7 @@ impl Allocator for SenderChannel {
             hear,
             acknowledged: acknowledged.clone(),
         };
-        // A task that is gone wants nothing; neither here nor below.
+        // A task that has ended needs no request; neither here nor below.
         let _ = self.wishes.send(FlowRequest::Open(number, opened));
         Box::new(FlowHandle {
             number,
@@ -75,7 +74,7 @@ impl Allocator for SenderChannel {
     }
 }
 
-/// What flows want of the task. Their numbers tell apart flows that follow each other between the same ports.
+/// Requests of flows to the task. The numbers distinguish successive flows between the same ports.
 #[derive(Debug)]
 enum FlowRequest {
     Open(u64, NewFlow),
@@ -83,14 +82,14 @@ enum FlowRequest {
     Close(u64),
 }
 
-/// A demand with its deadline in place of a span.
+/// A demand with its deadline as an instant.
 #[derive(Clone, Copy, Debug)]
 struct DatedDemand {
     demand: Demand,
     at: Instant,
 }
 
-/// A flow as it begins.
+/// A new flow.
 struct NewFlow {
     flow: FlowKey,
     segment: u32,
@@ -105,7 +104,7 @@ impl fmt::Debug for NewFlow {
     }
 }
 
-/// A transport's hold on a flow.
+/// A transport's handle of a flow.
 #[derive(Debug)]
 struct FlowHandle {
     number: u64,
@@ -116,7 +115,7 @@ struct FlowHandle {
 impl SenderFlow for FlowHandle {
     fn demand(&self, demand: Demand) {
         let within = Duration::from_nanos(demand.within.as_nanos());
-        // Who has more time than clocks can tell has a year.
+        // A time beyond the clock's range becomes a year.
         let at = Instant::now();
         let at = at.checked_add(within).unwrap_or(at + YEAR);
         let _ = self

@@ -1,4 +1,4 @@
-//! A queue as the stream that gRPC sends.
+//! A channel as a stream for gRPC.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc;
 use tonic::codegen::tokio_stream::Stream;
 
-/// What comes out of a channel; it ends when the last sender is gone.
+/// The stream of a channel's messages; it ends when the last sender is dropped.
 #[derive(Debug)]
 pub(crate) struct Received<T>(pub(crate) mpsc::Receiver<T>);
 

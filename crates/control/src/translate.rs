@@ -1,4 +1,4 @@
-//! What is on the wire from and to what the logic has.
+//! Conversion between the wire format and the types of [`weir_sed`].
 
 mod orders;
 mod reports;
@@ -16,29 +16,29 @@ use crate::v1;
 pub(crate) use orders::{order, settings, to_order, to_settings};
 pub(crate) use reports::{report, to_report};
 
-/// What is wrong with a message.
+/// Why a message is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// Something is not there that has to be.
+    /// A required field is missing.
     #[error("`{0}` is missing")]
     Missing(&'static str),
-    /// This is no address.
+    /// An address has a wrong length.
     #[error("an address has 4 or 16 bytes, not {0}")]
     Address(usize),
-    /// The two ends of a flow do not speak the same language.
+    /// The two ends of a flow have addresses of different families.
     #[error("one end of a flow has an IPv4 address and the other an IPv6 one")]
     Families,
-    /// This is too large for what it is.
+    /// A field is too large.
     #[error("`{field}` is at most {most}, not {value}")]
     TooLarge {
-        /// Which field.
+        /// The field.
         field: &'static str,
-        /// What it may be.
+        /// Its maximum.
         most: u64,
-        /// What it is.
+        /// Its value.
         value: u64,
     },
-    /// Time does not run backwards.
+    /// A deadline is in the past.
     #[error("a deadline lies in the future, not {0} ns from now")]
     Past(i64),
 }

@@ -1,4 +1,4 @@
-//! A controller's status as people and programs read it.
+//! A controller's status for display and JSON.
 
 use std::net::SocketAddr;
 
@@ -9,22 +9,22 @@ use weir_units::{ByteSize, Duration, Rate};
 use crate::translate::{self, DecodeError};
 use crate::v1;
 
-/// All of it.
+/// The status.
 #[derive(Clone, Debug, Serialize)]
 pub struct StatusView {
     /// The controller's name.
     pub name: String,
     /// Its term.
     pub term: u64,
-    /// For how long it has run.
+    /// Its uptime.
     pub up: Duration,
-    /// How many flows it knows.
+    /// The number of flows in its tables.
     pub flow_count: u64,
-    /// How many flows and patterns are registered.
+    /// The number of registered flows and patterns.
     pub registrations: u64,
-    /// How many senders are agents of their own.
+    /// The number of senders that are their own agents.
     pub senders: u64,
-    /// The switches that it knows.
+    /// The known switches.
     pub switches: Vec<SwitchView>,
     /// The most urgent flows.
     pub flows: Vec<FlowView>,
@@ -50,10 +50,10 @@ pub struct PortView {
     pub number: u32,
     /// Its link's rate.
     pub rate: Rate,
-    /// How it stands.
+    /// Its state.
     #[serde(flatten)]
     pub state: PortState,
-    /// How many flows leave by it.
+    /// The number of flows that leave by it.
     pub flows: u64,
 }
 
@@ -66,31 +66,31 @@ pub struct FlowView {
     pub destination: SocketAddr,
     /// The protocol number.
     pub protocol: u8,
-    /// The switch where it is looked after.
+    /// The switch where it is controlled.
     pub switch: String,
     /// The port's number there.
     pub port: u32,
-    /// What it has to carry, where that is known.
+    /// Its size, if known.
     pub size: Option<ByteSize>,
-    /// What has been acknowledged of it.
+    /// Its acknowledged bytes.
     pub acknowledged: ByteSize,
-    /// How long it has until its deadline, with a minus where that has passed.
+    /// The time until its deadline; negative after it.
     pub time_left: Option<String>,
     /// The same in nanoseconds.
     pub time_left_ns: Option<i64>,
-    /// What it may have on its way; nothing where that is its own affair.
+    /// The limit for its bytes in flight; `None` if it is not limited.
     pub window: Option<ByteSize>,
-    /// By how much it will be early at this window; with a minus, late.
+    /// The slack at this window; negative if it will be late.
     pub slack: Option<String>,
     /// The same in nanoseconds.
     pub slack_ns: Option<i64>,
 }
 
 impl StatusView {
-    /// What a controller has answered.
+    /// Converts a controller's answer.
     ///
     /// # Errors
-    /// [`DecodeError`] where that makes no sense.
+    /// [`DecodeError`] if it is invalid.
     pub fn of(status: &v1::Status) -> Result<Self, DecodeError> {
         let leader_epoch = status
             .leader_epoch
@@ -156,7 +156,7 @@ fn flow(status: &v1::FlowStatus) -> Result<FlowView, DecodeError> {
     })
 }
 
-/// A time with its sign, in three digits or so.
+/// Formats a signed time, to about three digits.
 fn signed(nanos: i64) -> String {
     let sign = if nanos < 0 { "-" } else { "" };
     let nanos = nanos.unsigned_abs();

@@ -1,5 +1,5 @@
-//! What becomes of flows when controllers, agents and the network between them fail: no window is in force
-//! for longer than a lease then, and no flow stands still for longer.
+//! Failures of controllers, agents and the network between them: no window stays in force, and no flow
+//! stays stopped, for longer than a lease.
 #![allow(clippy::unwrap_used, reason = "a test ends by it")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
 #![allow(
@@ -23,7 +23,7 @@ use weir_control::{
 use weir_sed::Demand;
 use weir_units::{ByteSize, Duration as Span};
 
-/// What a test needs beside a controller.
+/// The environment of a test, without the controller.
 struct World {
     runtime: Runtime,
     certificates: Certificates,
@@ -66,7 +66,7 @@ impl World {
         });
     }
 
-    /// A plane whose flows have windows by order of the controller at this address.
+    /// Starts a plane whose flows have windows ordered by the controller at `asked`.
     fn governed_plane(&self, controllers: &[SocketAddr], asked: SocketAddr) -> Plane {
         let plane = Plane::start(self.channel(controllers));
         wait_for("an agent", || {
@@ -90,7 +90,7 @@ fn demand() -> Demand {
     }
 }
 
-/// Waits until no window is in force, and says how long that took.
+/// Waits until no window is in force, and prints how long that took.
 fn released(plane: &Plane, what: &str) {
     let begin = Instant::now();
     wait_for("no windows", || plane.all(|flow| !flow.is_clamped()));
@@ -119,7 +119,7 @@ fn windows_are_in_force_while_the_controller_lives_and_not_for_long_after_it_is_
     go_on(&plane);
     let status = world.status(controller.address);
     assert_eq!((status.all_flows, status.flows.len()), (4, 4));
-    // On a busy machine senders are slow at times, and a queue that is empty is nobody's business.
+    // On a busy machine senders are slow at times, and an empty queue is not controlled.
     wait_for("a governed port", || {
         world.status(controller.address).switches[0].ports[1].governed
     });
@@ -147,7 +147,7 @@ fn a_controller_that_comes_back_learns_flows_and_their_deadlines_from_the_switch
     wait_for("the demand", || known(&world.status(address)) == 1);
     first.kill();
     let mut state = None;
-    // The lock goes with the last of its tasks.
+    // The lock is released with the last of its tasks.
     wait_for("the lock", || {
         state = EpochFile::claim(directory.path()).ok();
         state.is_some()
@@ -184,7 +184,7 @@ fn an_agent_that_is_restarted_leaves_nothing_behind() {
     let plane = world.governed_plane(&[controller.address], controller.address);
     plane.restart_agent(world.channel(&[controller.address]));
     released(&plane, "agent restarted");
-    // What it has not seen begin is left alone; what it sees begin is looked after.
+    // Flows whose start it has not seen are left alone; new flows are controlled.
     go_on(&plane);
     plane.open(9);
     wait_for("the new flow alone", || {
@@ -252,7 +252,7 @@ fn a_controller_ends_when_a_switch_has_obeyed_a_later_one_of_its_name() {
         &world.certificates,
         EpochFile::claim(directory.path()).unwrap(),
     );
-    // Somebody has copied the state: the lock is another one.
+    // The state was copied: the lock is another one.
     let (from, to) = (
         directory.path().join("controller"),
         copy.path().join("controller"),

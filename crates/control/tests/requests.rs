@@ -1,4 +1,4 @@
-//! Who may ask for what, and what becomes of what makes no sense.
+//! Authorization of requests, and the handling of invalid ones.
 #![allow(clippy::unwrap_used, reason = "a test ends by it")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
 

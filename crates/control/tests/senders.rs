@@ -1,5 +1,5 @@
-//! DCQUIC endpoints as their own agents: a real controller, a switch that says that it is congested, and a
-//! connection whose window is what it orders.
+//! DCQUIC endpoints as their own agents: a real controller, a switch that reports congestion, and a
+//! connection whose window follows the orders.
 #![allow(clippy::unwrap_used, reason = "a test ends by it")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
 
@@ -26,7 +26,7 @@ struct World {
     controller: Process,
     switch: AgentChannel,
     senders: SenderChannel,
-    /// The data leave from here.
+    /// The end that sends the data.
     connection: Connection,
     _peer: Connection,
     _endpoints: [Endpoint; 2],
@@ -38,7 +38,7 @@ impl World {
         let certificates = Certificates::new();
         let state = EpochFile::passing().unwrap();
         let config = ControllerConfig {
-            // Five packets altogether: less than a connection begins with.
+            // Five packets altogether: less than a connection's initial window.
             threshold: ByteSize::from_bytes(6_000),
             recovery: ByteSize::from_bytes(3_000),
             ..config()
@@ -128,13 +128,13 @@ fn a_connection_with_a_deadline_has_the_window_that_the_controller_orders() {
     wait_for("a window", || world.window() < free);
     let ordered = world.status().flows[0].window_bytes.unwrap();
     wait_for("the one that was ordered", || world.window() == ordered);
-    // It is renewed for as long as the controller lives.
+    // It is renewed as long as the controller runs.
     std::thread::sleep(LEASE * 2);
     assert_eq!(world.window(), ordered);
     world.switch.report(SwitchReport::Recovered { port: 0 });
     wait_for("its own window", || world.window() >= free);
 
-    // What the controller ordered before it was killed is over with the lease.
+    // The orders of a killed controller end with the lease.
     world.switch.report(SwitchReport::Congested { port: 0 });
     wait_for("a window again", || world.window() < free);
     world.controller.kill();

@@ -1,5 +1,5 @@
-//! How long the controller takes, over the number of flows: a computation of all windows of a port, and
-//! flows that come and go at a fixed rate with 1,000 of them open.
+//! The controller's CPU time over the number of flows: a computation of all windows of a port, and
+//! flows that arrive and end at a fixed rate with 1,000 of them open.
 //!
 //! `cargo bench -p weir-sed`
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
@@ -24,7 +24,7 @@ fn flow(number: u32) -> FlowKey {
     }
 }
 
-/// A port with so many flows, every tenth without deadline.
+/// A port with this many flows, every tenth without deadline.
 fn controller(method: Method, flows: u32) -> Controller {
     let config = ControllerConfig {
         method,
@@ -43,7 +43,7 @@ fn controller(method: Method, flows: u32) -> Controller {
 fn open(controller: &mut Controller, now: Time, number: u32) {
     let flow = flow(number);
     if !number.is_multiple_of(10) {
-        // Deadlines in no order.
+        // Deadlines in random order.
         let stirred = u64::from(number.wrapping_mul(2_654_435_761));
         let demand = Demand {
             size: ByteSize::from_bytes(20_000 + stirred % 1_000_000),
@@ -103,7 +103,7 @@ fn main() {
     arrivals();
 }
 
-/// 10,000 flows per second arrive at a congested port, and each is there for 100 ms.
+/// 10,000 flows per second arrive at a congested port, and each lasts 100 ms.
 fn arrivals() {
     const COUNT: u32 = 600_000;
     const OPEN: u32 = 1000;

@@ -1,5 +1,5 @@
-//! The switch's side: watches its queues, tells the controller what happens, and puts what it orders
-//! into the packets that pass.
+//! The agent in a switch: watches the queues, reports to the controller, and applies its orders to the
+//! packets that pass.
 
 mod config;
 mod flow;
@@ -26,26 +26,25 @@ use queue::{DroppedPacket, QueueMonitor};
 
 /// The agent in a switch: an [`Element`] of its path.
 ///
-/// Hand it what the controller orders by [`Self::receive`]; take what it reports by
-/// [`Self::next_report`] after the switch did something. Packets pass at once, never later than they
-/// would have without it.
+/// Pass it the controller's orders by [`Self::receive`]; take its reports by [`Self::next_report`]
+/// after the switch did work. Packets pass at once, never later than without the agent.
 pub struct Agent<P> {
     config: AgentConfig,
     connections: Connections<TrackedConnection<P>>,
     queues: QueueMonitor,
     reports: VecDeque<SwitchReport>,
     orders: VecDeque<WindowOrder>,
-    /// When the first of the orders came.
+    /// When the first of the orders arrived.
     ordered_at: Option<Time>,
-    /// Until when what was ordered holds; `None` while nothing was.
+    /// Until when the orders hold; `None` without orders.
     leased_until: Option<Time>,
-    /// Until when what an earlier controller ordered holds, if another one has begun since.
+    /// Until when the orders of an earlier controller hold, if another one has started since.
     inherited_until: Option<Time>,
-    /// When the controller next hears how far flows are.
+    /// When acknowledged bytes are reported next.
     next_counters: Option<Time>,
-    /// How many flows are open whose data leave by each port.
+    /// The number of open flows per egress port of their data.
     open: Vec<u32>,
-    /// The super-packet of the last segment, and where its pieces leave, if the inner ones need no look.
+    /// The super-packet of the last segment and its egress port, if inner segments need no processing.
     burst: Option<(u64, Option<PortIndex>)>,
     counters: AgentCounters,
 }
@@ -63,8 +62,8 @@ impl<P> fmt::Debug for Agent<P> {
 }
 
 impl<P: Packet + Clone + Send + 'static> Agent<P> {
-    /// An agent that has seen nothing. `seed` keeps those who choose the flows from choosing their places
-    /// in its table.
+    /// Creates an agent. `seed` randomizes the hashing of its flow table, so that an attacker cannot
+    /// choose collisions.
     pub fn new(config: AgentConfig, seed: u64) -> Self {
         Self {
             connections: Connections::new(config.connections, seed),
@@ -82,28 +81,28 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         }
     }
 
-    /// Works by these values from now on, as a controller says that has its own.
+    /// Replaces the settings, as a controller with settings of its own requires.
     pub fn configure(&mut self, config: AgentConfig) {
         self.config = config;
     }
 
-    /// Until when what was ordered holds, if anything was.
+    /// Returns until when the orders hold, if there are any.
     pub fn leased_until(&self) -> Option<Time> {
         self.leased_until
     }
 
-    /// The controller orders something, which happens when the switch next gets its time.
+    /// Takes an order, which is carried out when the switch next handles its timeouts.
     pub fn receive(&mut self, now: Time, order: WindowOrder) {
         self.orders.push_back(order);
         self.ordered_at.get_or_insert(now);
     }
 
-    /// The next thing to tell the controller.
+    /// Returns the next report to the controller.
     pub fn next_report(&mut self) -> Option<SwitchReport> {
         self.reports.pop_front()
     }
 
-    /// What it has done so far.
+    /// Returns the counters.
     pub fn counters(&self) -> AgentCounters {
         AgentCounters {
             connections: self.connections.counters(),
@@ -111,7 +110,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         }
     }
 
-    /// The window that a flow may have by order, in bytes.
+    /// Returns the ordered window of a flow, in bytes.
     pub fn allowed(&self, flow: &FlowKey) -> Option<u32> {
         let (id, way) = self.find(flow)?;
         self.connections.get(id)?.state.half(way).limit
@@ -169,8 +168,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         self.watch(now, egress, out);
     }
 
-    /// The super-packet that a segment is a piece of, if nothing is to be done to the inner ones: no window is
-    /// made smaller in them, and nobody is told if one is dropped.
+    /// Returns the super-packet that a segment belongs to, if its inner segments need no processing:
+    /// their windows are not lowered, and their drops are not reported.
     fn plain_burst(&self, id: ConnectionId, way: Direction, packet: &P) -> Option<u64> {
         let connection = self.connections.get(id)?;
         let limit = connection.state.half(way.reversed()).limit;
@@ -181,7 +180,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             .map(|burst| burst.id)
     }
 
-    /// Where a segment leaves that says nothing which the piece before it has not said.
+    /// Returns the egress port of a segment that brings no news beyond the previous one of its
+    /// super-packet.
     fn repeats(&self, packet: &P) -> Option<Option<PortIndex>> {
         let (id, egress) = self.burst?;
         let burst = packet.burst()?;
@@ -208,7 +208,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     }
 }
 
-/// How many packets the queue of a port has dropped.
+/// Returns the number of packets that the queue of a port has dropped.
 fn dropped<P: Packet + Clone + 'static>(port: Option<PortIndex>, out: &mut Output<'_, P>) -> u64 {
     let egress_port = port.and_then(|port| out.egress_port(port));
     egress_port.map_or(0, |egress_port| {

@@ -1,10 +1,10 @@
-//! Who may send how much: the paper's Algorithm 2, and a plan that does better where not everybody can
-//! finish in time.
+//! The windows of a port's flows: the paper's Algorithm 2, and a plan that does better where not all
+//! flows can meet their deadlines.
 //!
-//! Both are functions of the flows of one port and of nothing else, in whole segments. The paper leaves
-//! open how a window is rounded (up: what is needed is had), what the base rate is (a setting, one segment
-//! by default), whether it is kept where the total is too small for it (it is: without it a flow would
-//! starve), and who gets what is left where no flow is without deadline (those with one, evenly).
+//! Both depend on the flows of one port only, and count in whole segments. The paper leaves some points
+//! open. Windows are rounded up, so that a flow gets what it needs. The base rate is a setting, one
+//! segment by default. It is kept where the total is too small for it: otherwise a flow would starve.
+//! Without flows that have no deadline, the rest is shared evenly by those with one.
 
 use weir_units::{ByteSize, Duration, Rate};
 
@@ -13,55 +13,56 @@ use crate::schedule::{Job, JobScheduler};
 /// How windows are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
-    /// Algorithm 2: each flow with a deadline gets what it needs to meet it just so.
+    /// Algorithm 2: each flow with a deadline gets the window that just meets it.
     Paper,
-    /// The flows that can be in time altogether are found first (Moore–Hodgson); then flows are sent in
-    /// turns, the earliest deadline first, and wait at zero for theirs.
+    /// First the flows that can be in time together are chosen (Moore–Hodgson). Then flows send in
+    /// turns, the earliest deadline first, and wait for their turn with a window of zero.
     Planned,
 }
 
-/// What becomes of a flow whose deadline has passed.
+/// How a flow is treated after its deadline has passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LatePolicy {
-    /// It gets its share of what is left, after the others.
+    /// It shares the rest, after the others.
     Spare,
-    /// It is stopped: what it carries is of no use any more (lines 2 to 4 of Algorithm 2).
+    /// It is stopped, as its data is of no use any more (lines 2 to 4 of Algorithm 2).
     Stop,
 }
 
-/// What decides the windows of a port.
+/// The inputs for the windows of a port, beside its flows.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AllocationSettings {
-    /// How they are chosen.
+    /// How windows are chosen.
     pub method: Method,
     /// Twin, in segments: the sum of all windows.
     pub total: u32,
-    /// The round-trip time of equation 4.
+    /// The RTT of equation 4.
     pub rtt: Duration,
-    /// The rate at which the port carries data, headers not counted.
+    /// The port's rate of payload, without headers.
     pub rate: Rate,
-    /// What a flow without deadline has at least, in segments.
+    /// The least window of a flow without deadline, in segments.
     pub base: u32,
-    /// What becomes of flows that are late.
+    /// How late flows are treated.
     pub late: LatePolicy,
 }
 
-/// A flow that wants a window.
+/// The inputs of one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowDemand {
-    /// The data of a full segment, in bytes.
+    /// The payload of a full segment, in bytes.
     pub segment: u32,
-    /// What it has left to carry by when; `None` without deadline. No time left means late.
+    /// The remaining bytes and time; `None` without deadline. No time left means late.
     pub job: Option<Job>,
 }
 
 impl FlowDemand {
-    /// Equation 4: the window with which the rest arrives just in time, in segments, rounded up.
+    /// Returns equation 4: the window with which the rest arrives just in time, in segments, rounded
+    /// up.
     fn needed(&self, job: &Job, rtt: Duration) -> u32 {
         let (size, rtt) = (job.size.bytes(), rtt.as_nanos());
         let (due, segment) = (job.due.as_nanos().max(1), u64::from(self.segment.max(1)));
         let segments = match (size.checked_mul(rtt), due.checked_mul(segment)) {
-            // What is usual fits, and is several times faster.
+            // Usual values fit, which is several times faster.
             (Some(product), Some(left)) => u32::try_from(product.div_ceil(left)),
             _ => {
                 let product = u128::from(size) * u128::from(rtt);
@@ -71,20 +72,20 @@ impl FlowDemand {
         self.rest(job).min(segments.unwrap_or(u32::MAX).max(1))
     }
 
-    /// How many segments are left; one at least, as its last one may get lost.
+    /// Returns the remaining segments; one at least, as its last one may get lost.
     fn rest(&self, job: &Job) -> u32 {
         let segments = job.size.bytes().div_ceil(u64::from(self.segment.max(1)));
         u32::try_from(segments).unwrap_or(u32::MAX).max(1)
     }
 }
 
-/// The windows of the flows of a port, in segments. `flows` with deadlines come in the order of these.
+/// Returns the windows of a port's flows, in segments. `flows` with deadlines must be ordered by
+/// deadline.
 pub fn allocate(settings: &AllocationSettings, flows: &[FlowDemand]) -> Vec<u32> {
     WindowAllocator::default().divide(settings, flows).to_vec()
 }
 
-/// Computes windows without asking for memory anew each time: for 100,000 flows that is a good part of the
-/// work.
+/// Computes windows with reused buffers: for 100,000 flows allocation is a good part of the work.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct WindowAllocator {
     windows: Vec<u32>,
@@ -104,7 +105,7 @@ impl WindowAllocator {
             left = left.saturating_sub(settings.base);
         }
         left = match settings.method {
-            // There is nothing to be divided.
+            // Nothing is left to share.
             _ if left == 0 => 0,
             Method::Paper => meet_exactly(settings, flows, windows, left),
             Method::Planned => self.take_turns(settings, flows, left),
@@ -113,7 +114,8 @@ impl WindowAllocator {
         &self.windows
     }
 
-    /// First those that can be in time, then the others. A turn of theirs is no less than equation 4 asks for.
+    /// Serves the flows that can be in time first, then the others. A turn of the former is no smaller
+    /// than equation 4 requires.
     fn take_turns(
         &mut self,
         settings: &AllocationSettings,
@@ -121,7 +123,7 @@ impl WindowAllocator {
         mut left: u32,
     ) -> u32 {
         let early = settings.rtt * 2;
-        // What is sent arrives a round trip before its ACK is counted, and slow start takes another one.
+        // Data arrives one RTT before its ACK is counted, and slow start takes another one.
         let earlier = |job: Job| Job {
             due: job.due.checked_sub(early).unwrap_or(Duration::ZERO),
             ..job
@@ -165,7 +167,7 @@ fn without_deadline<'a>(
     flows.filter(|(_, flow)| flow.job.is_none())
 }
 
-/// Lines 10 to 17: what each needs, or nothing where that does not fit.
+/// Lines 10 to 17: each flow gets what it needs, or nothing if that does not fit.
 fn meet_exactly(
     settings: &AllocationSettings,
     flows: &[FlowDemand],
@@ -185,12 +187,12 @@ fn meet_exactly(
     left
 }
 
-/// How many flows have a turn at once: a window of that part of the total is reached within two or three
-/// round trips of slow start, during which the others keep the link busy.
+/// How many flows have a turn at once. Slow start reaches a window of this part of the total within two
+/// or three round trips, during which the other flows keep the link busy.
 const TURNS: u32 = 6;
 
-/// Lines 26 to 28: what is left goes to the flows without deadline, and to those that are late; where
-/// there are none, to those that have a window.
+/// Lines 26 to 28: shares the rest among the flows without deadline and the late ones; without any,
+/// among those that have a window.
 fn share(settings: &AllocationSettings, flows: &[FlowDemand], windows: &mut [u32], left: u32) {
     if left == 0 {
         return;
@@ -228,7 +230,7 @@ fn share(settings: &AllocationSettings, flows: &[FlowDemand], windows: &mut [u32
     }
 }
 
-/// The sum of all windows: `Twin = K + C · RTT` (equation 3), in packets of this size.
+/// Returns the sum of all windows: `Twin = K + C · RTT` (equation 3), in packets of this size.
 pub fn total_window(threshold: ByteSize, rate: Rate, rtt: Duration, packet: ByteSize) -> u32 {
     let bytes = threshold.bytes().saturating_add(rate.size_in(rtt).bytes());
     u32::try_from(bytes / packet.bytes().max(1)).unwrap_or(u32::MAX)

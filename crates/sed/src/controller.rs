@@ -1,4 +1,4 @@
-//! The controller: hears of flows and queues from switches, and tells them who may send how much.
+//! The controller: receives reports of flows and queues from switches, and orders each flow's window.
 
 mod config;
 #[cfg(test)]
@@ -21,24 +21,24 @@ use config::INITIAL_WINDOW;
 pub use config::{ControllerConfig, RttReading};
 pub use view::Slack;
 
-/// What a controller has done so far.
+/// Counts of a controller, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ControllerCounters {
-    /// Reports that came in.
+    /// Reports received.
     pub reports: u64,
-    /// Orders that went out.
+    /// Orders sent.
     pub orders: u64,
     /// Computations of all windows of a port.
     pub computations: u64,
-    /// Flows that were forgotten as nothing was heard of them.
+    /// Flows that were removed because nothing was reported of them.
     pub idle: u64,
     /// Flows for which there was no room.
     pub refused: u64,
-    /// Registrations that were forgotten as no flow came of them.
+    /// Registrations that were removed because no flow used them.
     pub unused: u64,
 }
 
-/// How a port stands.
+/// The state of a port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PortState {
     /// Whether its queue is congested.
@@ -47,45 +47,45 @@ pub struct PortState {
     pub governed: bool,
 }
 
-/// A port that is looked after.
+/// A port that is controlled.
 #[derive(Debug)]
 struct Port {
     settings: AllocationSettings,
     state: PortState,
-    /// Whether something has changed that windows depend on.
+    /// Whether an input of the windows has changed.
     is_due: bool,
     /// When windows were last computed.
     computed_at: Time,
     table: PortFlowTable,
 }
 
-/// The controller of all switches, of whatever transport between them: [`Self::receive`] what a switch
-/// reports, call [`Self::handle_timeout`] when [`Self::timeout`] has come, and take what there is to be
-/// told by [`Self::next_order`] after both. `now` must not run backwards.
+/// The controller of all switches, without a transport. [`Self::receive`] the switches' reports, call
+/// [`Self::handle_timeout`] when [`Self::timeout`] has come, and send the orders of
+/// [`Self::next_order`] after both. `now` must not run backwards.
 ///
-/// Windows are computed anew when a queue becomes congested, when it recovers while flows are stopped,
-/// and while windows are in force, when a flow begins or ends. A queue that has recovered is left alone
-/// again if nobody is stopped: all stopped flows at once would fill it beyond its end.
+/// Windows are computed when a queue becomes congested, and when it recovers while flows are stopped.
+/// While windows are in force, they are also computed when a flow begins or ends. A recovered queue is
+/// released if no flow is stopped: all stopped flows at once would overflow it.
 #[derive(Debug)]
 pub struct Controller {
     config: ControllerConfig,
     ports: BTreeMap<PortId, Port>,
-    /// The ports that flows leave by.
+    /// The egress port of each flow.
     places: FxHashMap<(u32, FlowKey), u32>,
     demands: DemandTable,
     orders: VecDeque<(u32, WindowOrder)>,
-    /// When switches are next told that the controller is there.
+    /// When leases are renewed next.
     renewal: Time,
-    /// When silent flows are next looked for.
+    /// When silent flows are searched next.
     inspection: Time,
     counters: ControllerCounters,
-    /// Where windows are computed: large tables are not put anew each time.
+    /// Buffers for the computation of windows: large tables are not reallocated each time.
     survey: PortSurvey,
     divider: WindowAllocator,
 }
 
 impl Controller {
-    /// A controller that knows of no port and no flow.
+    /// Creates a controller without ports or flows.
     pub fn new(config: ControllerConfig, demands: DemandTable) -> Self {
         Self {
             config,
@@ -101,7 +101,7 @@ impl Controller {
         }
     }
 
-    /// Looks after a port whose link has this rate.
+    /// Adds a port whose link has this rate.
     pub fn add_port(&mut self, port: PortId, rate: Rate) {
         let port_state = Port {
             settings: self.config.settings(rate),
@@ -113,14 +113,14 @@ impl Controller {
         self.ports.insert(port, port_state);
     }
 
-    /// A switch is gone, or begins anew: forgets its ports and the flows there.
+    /// Removes the ports of a switch that has left or restarts, and their flows.
     pub fn remove_switch(&mut self, switch: u32) {
         self.ports.retain(|id, _| id.switch != switch);
         self.places.retain(|(at, _), _| *at != switch);
     }
 
-    /// `client` says what a flow of its own demands, or all flows that are alike; a flow that has begun
-    /// already demands it from its beginning on.
+    /// Registers the demand of one of the client's own flows, or of all flows that match a pattern. For
+    /// a flow that is already open, it counts from its start.
     ///
     /// # Errors
     /// As [`DemandTable::register`].
@@ -139,7 +139,7 @@ impl Controller {
         Ok(())
     }
 
-    /// A flow demands something else now.
+    /// Changes the demand of a flow.
     fn change(&mut self, now: Time, flow: &FlowKey, demand: Demand) {
         let config = self.config;
         for (id, port) in &mut self.ports {
@@ -154,7 +154,7 @@ impl Controller {
         }
     }
 
-    /// Forgets registrations of which no flow has come since the last call.
+    /// Removes registrations that no flow has used since the last call.
     pub fn forget_unused_demands(&mut self) {
         let places = &self.places;
         let mut open: FxHashSet<FlowKey> = FxHashSet::default();
@@ -163,27 +163,27 @@ impl Controller {
         self.counters.unused += unused as u64;
     }
 
-    /// What flows demand.
+    /// Returns the demands of flows.
     pub fn demands(&self) -> &DemandTable {
         &self.demands
     }
 
-    /// The same, to be changed.
+    /// Returns the demands of flows, for changes.
     pub fn demands_mut(&mut self) -> &mut DemandTable {
         &mut self.demands
     }
 
-    /// How it decides.
+    /// Returns the settings.
     pub fn config(&self) -> &ControllerConfig {
         &self.config
     }
 
-    /// What it has done so far.
+    /// Returns the counters.
     pub fn counters(&self) -> ControllerCounters {
         self.counters
     }
 
-    /// A switch reports something.
+    /// Processes a switch's report.
     pub fn receive(&mut self, now: Time, switch: u32, report: SwitchReport) {
         self.counters.reports += 1;
         match report {
@@ -221,7 +221,8 @@ impl Controller {
         }
     }
 
-    /// When [`Self::handle_timeout`] is to be called: at once after something that changes windows.
+    /// Returns when [`Self::handle_timeout`] is to be called: at once after a change that affects
+    /// windows.
     pub fn timeout(&self, now: Time) -> Option<Time> {
         if self.ports.values().any(|port| port.is_due) {
             return Some(now);
@@ -232,7 +233,7 @@ impl Controller {
         renewal.into_iter().chain(inspection).min()
     }
 
-    /// Computes the windows that are due, renews leases, forgets flows that nothing is heard of.
+    /// Computes the windows that are due, renews leases, and removes silent flows.
     pub fn handle_timeout(&mut self, now: Time) {
         self.inspect(now);
         let due = self.ports.iter().filter(|(_, port)| port.is_due);
@@ -242,7 +243,7 @@ impl Controller {
         self.renew(now);
     }
 
-    /// The next thing to tell a switch, and which.
+    /// Returns the next order, and the number of its switch.
     pub fn next_order(&mut self) -> Option<(u32, WindowOrder)> {
         let order = self.orders.pop_front();
         self.counters.orders += u64::from(order.is_some());
@@ -253,7 +254,7 @@ impl Controller {
         self.orders.push_back((switch, order));
     }
 
-    /// Something becomes known of a flow, if it is there.
+    /// Updates a flow's row, if it exists.
     fn update(&mut self, switch: u32, flow: &FlowKey, change: impl FnOnce(&mut Entry)) {
         let Some(port) = self.places.get(&(switch, *flow)).copied() else {
             return;
@@ -263,7 +264,7 @@ impl Controller {
         }
     }
 
-    /// What is left of flows has changed, and so what they need.
+    /// Marks the windows as due, as the remaining bytes of flows have changed.
     fn refresh(&mut self, now: Time, switch: u32) {
         let interval = self.config.refresh;
         for (id, port) in &mut self.ports {
@@ -273,9 +274,9 @@ impl Controller {
         }
     }
 
-    /// A flow begins, or is known to have. `told` is what the switch remembers that it demands.
+    /// Adds a flow. `told` is the demand that the switch has stored.
     fn open(&mut self, now: Time, id: PortId, flow: FlowKey, started: Time, told: Option<Demand>) {
-        // A SYN that is sent again does not begin anew.
+        // A retransmitted SYN does not restart the flow.
         if self.places.contains_key(&(id.switch, flow)) {
             return;
         }
@@ -305,7 +306,7 @@ impl Controller {
             entry.segment = segment.max(1);
             entry.heard = now;
         });
-        // Whoever answers may be the one that has something to send.
+        // The answering end may be the one that sends the data.
         let back = flow.reversed();
         if self.demands.of(&back).is_some() {
             let port = reverse_port;
@@ -334,7 +335,7 @@ impl Controller {
         }
     }
 
-    /// Computes all windows of a port, or lets it be.
+    /// Computes all windows of a port, or releases them.
     fn compute(&mut self, now: Time, id: PortId) {
         let Some(port) = self.ports.get_mut(&id) else {
             return;
@@ -344,7 +345,7 @@ impl Controller {
         let was_governed = port.state.governed;
         let survey = &mut self.survey;
         let stopped = port.table.survey(now, survey);
-        // A plan does not wait for the queue: so many flows will fill it.
+        // A plan does not wait for the queue: this many flows will fill it.
         let crowded = port.settings.method == Method::Planned
             && port.table.order.len() > (port.settings.total / INITIAL_WINDOW) as usize;
         let governed = port.state.congested || crowded || (was_governed && stopped);
@@ -375,7 +376,7 @@ impl Controller {
         }
     }
 
-    /// Tells switches with windows in force that they hold, three times per lease.
+    /// Renews the leases of switches with windows in force, three times per lease.
     fn renew(&mut self, now: Time) {
         if self.renewal > now {
             return;

@@ -1,5 +1,5 @@
-//! What flows have to carry and by when, which only applications know: they register it, or rules say it
-//! for those that nobody can change.
+//! Sizes and deadlines of flows. Applications register them; rules set them for applications that
+//! cannot be changed.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -8,31 +8,32 @@ use rustc_hash::FxHashMap;
 use weir_units::{ByteSize, Duration};
 use weir_wire::FlowKey;
 
-/// What a flow has to carry and by when.
+/// The size and the deadline of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Demand {
-    /// How much.
+    /// The bytes to carry.
     pub size: ByteSize,
-    /// How long it has from its SYN on.
+    /// The time for it, from its SYN on.
     pub within: Duration,
 }
 
-/// A rule: what flows demand that are alike. An empty list matches everything; of another one value does.
+/// A rule: the demand of all flows that match. An empty list matches everything; otherwise one entry
+/// must match.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DemandRule {
-    /// Addresses of the sender: those that share this many bits with this one.
+    /// Prefixes of the sender's address: address and length in bits.
     pub sources: Vec<(IpAddr, u8)>,
-    /// Addresses of the receiver.
+    /// Prefixes of the receiver's address.
     pub destinations: Vec<(IpAddr, u8)>,
     /// Ports of the sender.
     pub source_ports: Vec<RangeInclusive<u16>>,
     /// Ports of the receiver.
     pub destination_ports: Vec<RangeInclusive<u16>>,
-    /// What they demand; without, they have no deadline.
+    /// The demand of matching flows; `None` for no deadline.
     pub demand: Option<Demand>,
 }
 
-/// Flows that are alike, as those name them who do not know all of a flow yet.
+/// A pattern of flows, for callers that do not know all ports of a flow yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowPattern {
     /// The sender.
@@ -60,7 +61,7 @@ impl From<FlowKey> for FlowPattern {
 }
 
 impl FlowPattern {
-    /// The one flow that it names, if it is only one.
+    /// Returns the flow, if the pattern matches one flow only.
     pub fn flow(&self) -> Option<FlowKey> {
         Some(FlowKey {
             source: self.source,
@@ -71,7 +72,7 @@ impl FlowPattern {
         })
     }
 
-    /// Those that match a flow, the narrowest first.
+    /// Returns the patterns that match a flow, the narrowest first.
     fn around(flow: &FlowKey) -> [Self; 4] {
         let exact = Self::from(*flow);
         let (source_port, destination_port) = (None, None);
@@ -97,64 +98,64 @@ impl FlowPattern {
 /// Why a demand is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DemandError {
-    /// There is nothing to carry.
+    /// The size is zero.
     #[error("a flow with a deadline has a size of at least one byte")]
     NoSize,
-    /// There is no link for it.
+    /// The size is beyond any link.
     #[error("a size of {size} is more than any flow carries; the largest is {largest}")]
     TooLarge {
-        /// What was asked for.
+        /// The requested size.
         size: ByteSize,
         /// [`DemandTable::LARGEST`].
         largest: ByteSize,
     },
-    /// It is over before it has begun.
+    /// The time is zero.
     #[error("a deadline lies in the future")]
     NoTime,
-    /// Whoever asks is neither end of the flow.
+    /// The caller is neither end of the flow.
     #[error("{client} may register its own flows only")]
     Foreign {
-        /// Who asks.
+        /// The caller's address.
         client: IpAddr,
     },
-    /// This client has registered enough.
+    /// The client has reached its limit of registrations.
     #[error("{client} has registered {limit} flows that have not ended, which is the limit")]
     TooMany {
-        /// Who asks.
+        /// The client's address.
         client: IpAddr,
-        /// How many it may have.
+        /// The limit.
         limit: usize,
     },
-    /// All clients together have registered enough.
+    /// All clients together have reached the limit.
     #[error("{0} flows that have not ended are registered, which is the limit")]
     Full(usize),
 }
 
-/// What a client has said.
+/// A client's registration.
 #[derive(Clone, Copy, Debug)]
 struct Registration {
     client: IpAddr,
     demand: Demand,
-    /// Whether no flow has come of it since the last look.
+    /// Whether no flow has used it since the last check.
     is_unused: bool,
 }
 
-/// All demands that are known.
+/// All known demands.
 #[derive(Debug)]
 pub struct DemandTable {
     rules: Vec<DemandRule>,
     registered: FxHashMap<FlowPattern, Registration>,
-    /// How many of these name more than one flow.
+    /// How many of these match more than one flow.
     wide: usize,
     per_client: FxHashMap<IpAddr, usize>,
     limit: usize,
 }
 
 impl Demand {
-    /// Whether it can be meant.
+    /// Returns the demand if it is valid.
     ///
     /// # Errors
-    /// There is no size, or no time, or too much of it.
+    /// The size is zero or too large, or the time is zero.
     pub fn check(self) -> Result<Self, DemandError> {
         match self {
             Self { size, .. } if size.is_zero() => Err(DemandError::NoSize),
@@ -184,7 +185,7 @@ impl DemandRule {
     }
 }
 
-/// Whether two addresses begin with the same bits.
+/// Whether two addresses share their first `bits` bits.
 pub fn shares_prefix(network: IpAddr, address: IpAddr, bits: u8) -> bool {
     let (one, other, length) = match (network, address) {
         (IpAddr::V4(one), IpAddr::V4(other)) => {
@@ -201,7 +202,7 @@ impl DemandTable {
     /// The largest size of a flow, 1 EB: at 100 Tbit/s it takes a day.
     pub const LARGEST: ByteSize = ByteSize::from_bytes(1_000_000_000_000_000_000);
 
-    /// These rules, of which the first that matches a flow holds, and nothing registered. A client may
+    /// Creates a table with these rules, of which the first that matches a flow applies. A client may
     /// have `limit` flows registered.
     pub fn new(rules: Vec<DemandRule>, limit: usize) -> Self {
         Self {
@@ -213,19 +214,19 @@ impl DemandTable {
         }
     }
 
-    /// Other rules hold from now on, for flows that begin.
+    /// Replaces the rules, for flows that begin from now on.
     pub fn set_rules(&mut self, rules: Vec<DemandRule>) {
         self.rules = rules;
     }
 
-    /// How many registrations there may be altogether.
+    /// The limit of all registrations together.
     pub const MOST: usize = 1_000_000;
 
-    /// `client` says what a flow of its own demands, which it is about to open, or what all do that match
-    /// a [`FlowPattern`]. A second registration of the same takes the place of the first.
+    /// Registers the demand of one of the client's own flows, before it opens, or of all flows that
+    /// match a [`FlowPattern`]. A second registration of the same replaces the first.
     ///
     /// # Errors
-    /// The demand makes no sense, the flow is somebody else's, or there are too many.
+    /// The demand is invalid, the flow belongs to another host, or there are too many registrations.
     pub fn register(
         &mut self,
         client: IpAddr,
@@ -260,10 +261,10 @@ impl DemandTable {
         Ok(())
     }
 
-    /// `client` takes back what it, or the other end, has registered; tells whether there was anything.
+    /// Removes a registration that `client`, or the other end, has made. Returns whether there was one.
     ///
     /// # Errors
-    /// The flow is somebody else's.
+    /// The flow belongs to another host.
     pub fn withdraw(
         &mut self,
         client: IpAddr,
@@ -277,7 +278,7 @@ impl DemandTable {
         }
     }
 
-    /// The flow is over.
+    /// Removes the registration of a flow that is over.
     pub fn forget(&mut self, flow: &FlowKey) {
         self.remove(&FlowPattern::from(*flow));
     }
@@ -296,7 +297,8 @@ impl DemandTable {
         true
     }
 
-    /// What a flow demands: as registered, the narrowest first, or by the first rule that matches it.
+    /// Returns a flow's demand: from the narrowest registration, or else from the first rule that
+    /// matches.
     pub fn of(&self, flow: &FlowKey) -> Option<Demand> {
         let (_, registration) = self.registration(flow).unzip();
         if let Some(registration) = registration {
@@ -315,7 +317,7 @@ impl DemandTable {
         around.find_map(|pattern| Some((pattern, self.registered.get(&pattern)?)))
     }
 
-    /// A flow has begun: what was registered for it has been of use.
+    /// Returns the demand of a flow that begins, and marks its registration as used.
     pub(crate) fn use_for(&mut self, flow: &FlowKey) -> Option<Demand> {
         let pattern = self.registration(flow).map(|(pattern, _)| pattern);
         if let Some(registration) = pattern.and_then(|pattern| self.registered.get_mut(&pattern)) {
@@ -324,8 +326,8 @@ impl DemandTable {
         self.of(flow)
     }
 
-    /// Forgets what has been of no use since the last call: for flows that are not open and that nobody
-    /// has opened or registered since. Gives how many.
+    /// Removes registrations that were unused since the last call: their flows are not open, and were
+    /// not opened or registered again since. Returns how many.
     pub(crate) fn forget_unused(&mut self, is_open: impl Fn(&FlowKey) -> bool) -> usize {
         let unused: Vec<_> = self
             .registered
@@ -342,7 +344,7 @@ impl DemandTable {
         unused.len()
     }
 
-    /// How many flows are registered.
+    /// Returns the number of registrations.
     pub fn registered(&self) -> usize {
         self.registered.len()
     }
@@ -398,7 +400,7 @@ mod tests {
         demands.forget(&flow(2));
         demands.forget(&flow(2));
         assert_eq!(demands.register(client, flow(3), demand(5, 5)), Ok(()));
-        // Somebody else has room still: the receiver of the same flows.
+        // Another client still has room: the receiver of the same flows.
         assert_eq!(
             demands.register(flow(1).destination, flow(4), demand(5, 5)),
             Ok(())

@@ -2,24 +2,24 @@
 //! Explicit-Deadline-Aware TCP for Cloud Data Center Networks", Tsinghua Science and Technology 21(5),
 //! 2016).
 //!
-//! Two state machines, and messages between them; sockets and clocks are somebody else's:
+//! Two state machines without sockets or clocks, and the messages between them:
 //!
-//! - [`Agent`], an element in a switch's path, watches queues, [reports](SwitchReport) congestion, connections
-//!   and (RSED) drops, and lowers the receive windows in ACKs that pass as it is told;
-//! - [`Controller`] keeps a table of all flows with what they have left to carry and by when
-//!   ([`DemandTable`]), and [orders](WindowOrder) each flow's window by the paper's Algorithm 2 or by a plan
-//!   ([`Method`]).
+//! - [`Agent`], an element in a switch's path, watches queues. It [reports](SwitchReport) congestion,
+//!   connections and (RSED) drops, and lowers the receive windows of passing ACKs as ordered;
+//! - [`Controller`] keeps a table of all flows with their remaining bytes and deadlines
+//!   ([`DemandTable`]), and [orders](WindowOrder) each flow's window by the paper's Algorithm 2 or by a
+//!   plan ([`Method`]).
 //!
 //! | file | what it does |
 //! |---|---|
 //! | `agent` | the switch's side: states NOM and CNG, clamp, duplicate ACKs |
-//! | `message` | what passes between the two |
+//! | `message` | reports and orders between the two |
 //! | `controller` | when windows are computed, leases |
 //! | `table` | the global information flow table |
 //! | `demand` | sizes and deadlines: registered, or by rules |
 //! | `allocation` | equations 3 and 4, Algorithm 2, and the plan |
-//! | `sender` | what transports need that are their own agents |
-//! | `schedule` | how many deadlines can be met at best (Moore–Hodgson) |
+//! | `sender` | interface for transports that are their own agents |
+//! | `schedule` | the most deadlines that can be met (Moore–Hodgson) |
 
 mod agent;
 mod allocation;

@@ -1,5 +1,4 @@
-//! What switches and the controller tell each other, as plain values: the channel between them is
-//! somebody else's.
+//! The messages between switches and the controller, as plain values without a channel.
 
 use weir_units::{ByteSize, Duration};
 use weir_wire::FlowKey;
@@ -10,107 +9,107 @@ use crate::demand::Demand;
 /// A port of a switch: a queue and the link behind it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PortId {
-    /// The number by which the controller knows the switch.
+    /// The controller's number of the switch.
     pub switch: u32,
     /// The port's number at the switch.
     pub port: u32,
 }
 
-/// What a switch tells the controller. Flows are named in the direction of their data.
+/// A report of a switch to the controller. Flows are named in the direction of their data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SwitchReport {
-    /// A SYN passed: what its sender is going to send leaves by this port.
+    /// A SYN passed: its sender's data leaves by this port.
     Opened {
-        /// Whose SYN it was.
+        /// The flow of the SYN's sender.
         flow: FlowKey,
-        /// Where it left.
+        /// The egress port of the SYN.
         port: u32,
-        /// How long ago that was: only to a controller that has begun since, anything but zero.
+        /// How long ago that was; nonzero only when the switch describes itself to a new controller.
         age: Duration,
-        /// What an earlier controller had the switch remember of it.
+        /// The demand that an earlier controller stored at the switch.
         demand: Option<Demand>,
     },
-    /// The SYN-ACK passed: the flow's packets carry so much data at most.
+    /// The SYN-ACK passed, which limits the data in the flow's packets.
     Accepted {
         /// The flow whose SYN was answered.
         flow: FlowKey,
-        /// The data of a full segment, in bytes.
+        /// The payload of a full segment, in bytes.
         segment: u32,
-        /// Where the SYN-ACK left, and so what the answering host sends.
+        /// The egress port of the SYN-ACK, and so of the answering host's data.
         reverse_port: u32,
     },
     /// A FIN of the flow's sender passed, or a reset of either end.
     Closed {
-        /// Which flow.
+        /// The flow.
         flow: FlowKey,
     },
-    /// The queue of a port has reached the threshold K: it is in the state CNG (section 3.3).
+    /// The queue of a port has reached the threshold K: state CNG (section 3.3).
     Congested {
-        /// Which port.
+        /// The port.
         port: u32,
     },
-    /// The queue of a port is below the threshold again: it is in the state NOM.
+    /// The queue of a port is below the threshold again: state NOM.
     Recovered {
-        /// Which port.
+        /// The port.
         port: u32,
     },
-    /// What has been acknowledged of flows so far, by the switch's count.
+    /// The bytes of flows that have been acknowledged so far, by the switch's count.
     Counters {
         /// Flow and bytes.
         acknowledged: Vec<(FlowKey, u64)>,
     },
     /// The queue of a port dropped a flow's packet (RSED, Figure 7).
     Dropped {
-        /// Which flow.
+        /// The flow.
         flow: FlowKey,
         /// The sequence number of the packet's first byte.
         sequence: Sequence,
     },
 }
 
-/// What the controller tells a switch.
+/// An order of the controller to a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WindowOrder {
-    /// The flow's sender may have so much on its way.
+    /// Limits the bytes in flight of the flow's sender.
     Allow {
-        /// Which flow.
+        /// The flow.
         flow: FlowKey,
         /// The window in bytes; zero stops it.
         window: u32,
     },
-    /// The flow's window is its own affair again.
+    /// Removes the limit from the flow's window.
     Release {
-        /// Which flow.
+        /// The flow.
         flow: FlowKey,
     },
-    /// The sender is to be sent three duplicate ACKs for this packet (RSED, section 4).
+    /// Orders three duplicate ACKs for this packet to its sender (RSED, section 4).
     Retransmit {
-        /// Which flow.
+        /// The flow.
         flow: FlowKey,
         /// The sequence number of the packet's first byte.
         sequence: Sequence,
     },
-    /// The controller is there: what it has allowed holds for another lease.
+    /// The controller is alive: its windows hold for another lease.
     Renew,
-    /// The controller has just begun and knows nothing: tell it of every flow and every port.
+    /// The controller has just started: report every flow and every congested port.
     Describe,
-    /// This is what the flow demands, for a controller that may have to begin anew.
+    /// Stores the flow's demand at the switch, for a controller that starts without state.
     Remember {
-        /// Which flow.
+        /// The flow.
         flow: FlowKey,
-        /// What it has to carry and by when.
+        /// Its size and deadline.
         demand: Demand,
     },
 }
 
 impl SwitchReport {
-    /// How long it is on a channel, in bytes: the 5-tuple of IPv4 with the fields of an OpenFlow message's
-    /// header, or the like.
+    /// Returns the length on a channel, in bytes: the IPv4 5-tuple with the fields of an OpenFlow
+    /// message's header, or similar.
     pub fn length(&self) -> ByteSize {
         const HEADER: u64 = 16;
         const FLOW: u64 = 13;
         ByteSize::from_bytes(match self {
-            // A packet-in holds the packet.
+            // A packet-in contains the packet.
             Self::Opened { .. } | Self::Accepted { .. } | Self::Closed { .. } => HEADER + 60,
             Self::Congested { .. } | Self::Recovered { .. } => HEADER + 4,
             Self::Counters { acknowledged } => HEADER + (FLOW + 8) * acknowledged.len() as u64,
@@ -120,7 +119,7 @@ impl SwitchReport {
 }
 
 impl WindowOrder {
-    /// How long it is on a channel: see [`SwitchReport::length`].
+    /// Returns the length on a channel: see [`SwitchReport::length`].
     pub fn length(&self) -> ByteSize {
         const HEADER: u64 = 16;
         const FLOW: u64 = 13;

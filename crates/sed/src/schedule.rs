@@ -1,24 +1,24 @@
-//! Which jobs one machine can finish in time: J. M. Moore, "An n Job, One Machine Sequencing Algorithm
-//! for Minimizing the Number of Late Jobs", Management Science 15(1), 1968 (Moore–Hodgson).
+//! The most jobs that one machine can finish in time: J. M. Moore, "An n Job, One Machine Sequencing
+//! Algorithm for Minimizing the Number of Late Jobs", Management Science 15(1), 1968 (Moore–Hodgson).
 
 use std::collections::BinaryHeap;
 
 use weir_units::{ByteSize, Duration, Rate};
 
-/// What has to be carried, and by when.
+/// Bytes to carry by a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Job {
-    /// How much.
+    /// The remaining bytes.
     pub size: ByteSize,
-    /// The time that is left.
+    /// The remaining time.
     pub due: Duration,
 }
 
 /// Chooses as many jobs as a link of this rate can finish in time, one after the other in the order of
-/// their deadlines. `jobs` are in that order; the answer says of each whether it is among them.
+/// their deadlines. `jobs` are in that order; the result has one flag per job: whether it is chosen.
 ///
-/// No schedule finishes more of them, whichever way the link is shared: this is the optimum to measure
-/// others by. It takes n log n steps.
+/// No schedule finishes more of them, however the link is shared: this is the optimum for comparisons.
+/// It takes n log n steps.
 ///
 /// ```
 /// use weir_sed::schedule::{Job, most_in_time};
@@ -36,15 +36,15 @@ pub fn most_in_time(jobs: &[Job], rate: Rate) -> Vec<bool> {
     chosen
 }
 
-/// Chooses without asking for memory anew each time.
+/// Chooses jobs with reused buffers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct JobScheduler {
-    /// The largest of those chosen so far is on top.
+    /// The jobs chosen so far, the largest on top.
     sizes: BinaryHeap<(ByteSize, usize)>,
 }
 
 impl JobScheduler {
-    /// As [`most_in_time`]; the answer takes the place of what is in `chosen`.
+    /// As [`most_in_time`]; the result replaces the contents of `chosen`.
     pub(crate) fn choose(
         &mut self,
         jobs: impl Iterator<Item = Job>,
@@ -58,7 +58,7 @@ impl JobScheduler {
         for (index, job) in jobs.enumerate() {
             chosen.push(true);
             sizes.push((job.size, index));
-            // A sum of sizes from outside may exceed what a number holds: it is late then in any case.
+            // A sum of untrusted sizes may overflow: the job is late then in any case.
             total = total.checked_add(job.size).unwrap_or(ByteSize::MAX);
             while !rate.moves(total, job.due)
                 && let Some((size, largest)) = sizes.pop()
@@ -67,7 +67,7 @@ impl JobScheduler {
                 if let Some(chosen) = chosen.get_mut(largest) {
                     *chosen = false;
                 }
-                // What was cut off above may have been more than it seemed.
+                // The saturated sum above may have been too small.
                 if sizes.is_empty() {
                     total = ByteSize::ZERO;
                 }

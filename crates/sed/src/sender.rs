@@ -1,7 +1,7 @@
 //! Senders that are their own agents: transports whose ACKs no switch can read, such as DCQUIC.
 //!
-//! A transport tells an [`Allocator`] of its flows that have deadlines, and hears what each may have on its
-//! way; how the two come to a controller is the allocator's business.
+//! A transport opens its flows with deadlines at an [`Allocator`], and receives each flow's limit for
+//! its bytes in flight. How the allocator reaches a controller is its own matter.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,35 +11,35 @@ use weir_wire::FlowKey;
 
 use crate::demand::Demand;
 
-/// What a sender may have on its way.
+/// The limit for a sender's bytes in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
-    /// That is its own affair.
+    /// No limit: congestion control alone decides.
     Own,
-    /// So much at most.
+    /// This many bytes at most.
     AtMost {
-        /// How much; zero stops it.
+        /// The limit; zero stops the flow.
         window: ByteSize,
-        /// For how long that holds unless it is said again.
+        /// How long the limit holds without renewal.
         lease: Duration,
     },
 }
 
-/// Hears what a flow may have: it may be called at any time from any thread, and has to be quick.
+/// Receives a flow's allowance. It may be called at any time from any thread, and must return quickly.
 pub type Hear = Arc<dyn Fn(Allowance) + Send + Sync>;
 
-/// Somebody who decides what flows may have on their way, or knows the way to him.
+/// Allocates windows to flows, or forwards to a component that does.
 pub trait Allocator: fmt::Debug + Send + Sync {
-    /// A flow begins whose packets carry `segment` bytes at most. It is over when the value is dropped;
-    /// `hear` is not called any more soon after.
+    /// Opens a flow whose packets carry `segment` bytes at most. Dropping the value closes it; `hear`
+    /// is not called any more soon after.
     fn open(&self, flow: FlowKey, segment: u32, hear: Hear) -> Box<dyn SenderFlow>;
 }
 
-/// A flow that an [`Allocator`] knows. None of these block.
+/// A flow that an [`Allocator`] knows. No method blocks.
 pub trait SenderFlow: fmt::Debug + Send {
-    /// The flow demands this from now on: its size is counted from where it was opened, its time from now.
+    /// Sets the demand. The size counts from where the flow was opened, the time from now.
     fn demand(&self, demand: Demand);
 
-    /// So much of it has been acknowledged since it was opened.
+    /// Sets the bytes acknowledged since the flow was opened.
     fn acknowledged(&self, bytes: u64);
 }

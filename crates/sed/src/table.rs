@@ -1,4 +1,4 @@
-//! The global information flow table (Figure 5): what the controller knows of the flows of a port.
+//! The global information flow table (Figure 5): the controller's state of the flows of a port.
 
 use std::collections::BTreeSet;
 
@@ -13,23 +13,23 @@ use crate::schedule::Job;
 /// A row of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
-    /// Who sends to whom.
+    /// The sender and the receiver.
     pub flow: FlowKey,
-    /// When its SYN came (Time).
+    /// When its SYN passed (Time).
     pub started: Time,
-    /// What it has to carry and by when (Deadline, Flow size).
+    /// Its size and deadline (Deadline, Flow size).
     pub demand: Option<Demand>,
-    /// What has been acknowledged of it.
+    /// Its acknowledged bytes.
     pub acknowledged: u64,
-    /// The data of a full segment, in bytes.
+    /// The payload of a full segment, in bytes.
     pub segment: u32,
-    /// What it may have on its way, in segments; `None` where that is its own affair.
+    /// Its window in segments; `None` if it is not limited.
     pub window: Option<u32>,
-    /// When something was last heard of it.
+    /// When it was last reported.
     pub heard: Time,
 }
 
-/// A full segment where nobody has said anything else: RFC 894's 1500 bytes without headers.
+/// The default of a full segment: RFC 894's 1500 bytes without headers.
 const USUAL_SEGMENT: u32 = 1460;
 
 impl Entry {
@@ -45,13 +45,13 @@ impl Entry {
         }
     }
 
-    /// When it has to be complete; the end of time where it need not.
+    /// Returns its deadline; [`Time::MAX`] without one.
     pub fn deadline(&self) -> Time {
         let deadline = |demand: Demand| self.started.checked_add(demand.within);
         self.demand.and_then(deadline).unwrap_or(Time::MAX)
     }
 
-    /// What it has left to carry by when (RSize, RTime); no time if it is late.
+    /// Returns the remaining bytes and time (RSize, RTime); no time if it is late.
     pub fn job(&self, now: Time) -> Option<Job> {
         let demand = self.demand?;
         let size = demand.size.bytes().saturating_sub(self.acknowledged);
@@ -61,20 +61,20 @@ impl Entry {
         })
     }
 
-    /// Whether it has to wait.
+    /// Whether its window is zero.
     pub fn is_stopped(&self) -> bool {
         self.window == Some(0)
     }
 }
 
-/// What a computation of all windows needs of a row, beside its deadline. It asks for that of one row after the
-/// other by priority, which is no order in memory: of these a line of the cache holds four.
+/// The fields of a row, beside its deadline, that the computation of windows needs. Rows are read by
+/// priority, which is a random order in memory; a cache line holds four of these.
 #[derive(Clone, Copy, Debug)]
 struct WindowInput {
-    /// What is left to carry by the deadline; [`Self::ENDLESS`] without one.
+    /// The remaining bytes; [`Self::ENDLESS`] without a deadline.
     left: u64,
     segment: u32,
-    /// As the row's; [`Self::OWN`] where that is its own affair.
+    /// As in the row; [`Self::OWN`] if it is not limited.
     window: u32,
 }
 
@@ -103,20 +103,20 @@ impl WindowInput {
     }
 }
 
-/// All that is needed of a port's flows to compute their windows, by priority.
+/// The inputs for the windows of a port's flows, by priority.
 #[derive(Debug, Default)]
 pub(crate) struct PortSurvey {
     pub(crate) candidates: Vec<FlowDemand>,
-    /// Where each is, and what it has as in [`WindowInput::window`].
+    /// The index of each row, and its window as in [`WindowInput::window`].
     places: Vec<(u32, u32)>,
 }
 
-/// The flows of a port, the earliest deadline first (Priority); those without come last, in the order
-/// in which they began.
+/// The flows of a port, the earliest deadline first (Priority); those without deadline come last, in
+/// the order in which they began.
 #[derive(Debug, Default)]
 pub(crate) struct PortFlowTable {
     entries: Vec<Option<Entry>>,
-    /// Of each of `entries`.
+    /// One for each of `entries`.
     loads: Vec<WindowInput>,
     free: Vec<u32>,
     places: FxHashMap<FlowKey, u32>,
@@ -124,7 +124,7 @@ pub(crate) struct PortFlowTable {
 }
 
 impl PortFlowTable {
-    /// A flow has begun, anew if it is there already.
+    /// Adds a flow; replaces its row if there is one.
     pub(crate) fn insert(
         &mut self,
         now: Time,
@@ -147,7 +147,7 @@ impl PortFlowTable {
         }
     }
 
-    /// A flow is over; tells whether it was there.
+    /// Removes a flow. Returns whether it was there.
     pub(crate) fn remove(&mut self, flow: &FlowKey) -> bool {
         let Some(place) = self.places.remove(flow) else {
             return false;
@@ -160,7 +160,7 @@ impl PortFlowTable {
         true
     }
 
-    /// Something becomes known of a flow; tells whether it is there.
+    /// Updates a flow's row. Returns whether it is there.
     pub(crate) fn update(&mut self, flow: &FlowKey, change: impl FnOnce(&mut Entry)) -> bool {
         let Some(place) = self.places.get(flow).copied() else {
             return false;
@@ -185,14 +185,14 @@ impl PortFlowTable {
         }
     }
 
-    /// All flows by priority.
+    /// Returns all flows by priority.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
         let places = self.order.iter();
         places.filter_map(|(.., place)| self.entries.get(*place as usize)?.as_ref())
     }
 
-    /// What is needed of all flows to compute their windows takes the place of what is in `survey`; tells
-    /// whether any of them has to wait.
+    /// Replaces the contents of `survey` by the inputs of all flows. Returns whether any flow is
+    /// stopped.
     pub(crate) fn survey(&self, now: Time, survey: &mut PortSurvey) -> bool {
         survey.candidates.clear();
         survey.places.clear();
@@ -207,8 +207,8 @@ impl PortFlowTable {
         is_any_stopped
     }
 
-    /// Gives each flow its window by priority, as they have just been surveyed, and `changed` those whose window
-    /// is another one now. The others, which are most of them mostly, are not touched.
+    /// Sets the window of each flow, in the order of the preceding survey, and calls `changed` for
+    /// those that differ. The other rows, usually the majority, are not touched.
     pub(crate) fn set_windows(
         &mut self,
         survey: &PortSurvey,
@@ -229,7 +229,7 @@ impl PortFlowTable {
         }
     }
 
-    /// The flows of which nothing has been heard since then.
+    /// Returns the flows without a report since `time`.
     pub(crate) fn silent_since(&self, time: Time) -> Vec<FlowKey> {
         let silent = self.iter().filter(|entry| entry.heard < time);
         silent.map(|entry| entry.flow).collect()

@@ -1,54 +1,56 @@
-//! The acknowledgments that one report tells of, one by one.
+//! The acknowledgments that one report covers, replayed one by one.
 //!
-//! Algorithms count acknowledgments and round trips, compare the times of what was sent with that of their last
-//! reduction, and look for the shortest round trip of each. Whoever gives them the bytes of many
-//! acknowledgments as one takes that from them. Some of the many tell of places in the data that a report knows
-//! exactly; those in between are taken to be even.
+//! Algorithms count acknowledgments and round trips, compare send times with the time of their last
+//! reduction, and look for the shortest RTT of each round. They lose all of that if the bytes of many
+//! acknowledgments arrive as one. A report knows some points in the data exactly; the acknowledgments
+//! between them are taken to be evenly spaced.
 
 use weir_units::{ByteSize, Duration, Time};
 
 use crate::flow_controller::DeliverySummary;
 use crate::progress_report::{DeliveryPoint, ProgressReport};
 
-/// So many acknowledgments at most are told of one report.
+/// The most acknowledgments that are replayed for one report.
 const MOST: u32 = 64;
 
-/// Those that are left to be told of.
+/// The acknowledgments that are left to replay.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AckReplay<'r> {
     report: &'r ProgressReport,
-    /// How many there are, and which is the next.
+    /// The total number, and the index of the next one.
     count: u32,
     next: u32,
-    /// The first of the report's places that is left.
+    /// Index of the report's first delivery point that is left.
     place: usize,
-    /// What has been delivered, as far as it was told, and what is left that met a mark.
+    /// Bytes delivered by the acknowledgments replayed so far, and marked bytes that are left.
     pub(crate) upto: u64,
     marked: u64,
-    /// When the last of those came that were told, and when the newest data was sent that had arrived then.
+    /// When the last replayed acknowledgment arrived, and when the newest data that it delivered was
+    /// sent.
     now: Time,
     sent: Time,
-    /// The last round trip that was told.
+    /// The RTT of the last replayed acknowledgment.
     pub(crate) rtt: Option<Duration>,
-    /// Whether nothing was sent twice.
+    /// Whether nothing was retransmitted.
     is_clear: bool,
-    /// Whether the end of a round trip may be told by an acknowledgment that passes no place. The delivery rate
-    /// is only known at places.
+    /// Whether an acknowledgment that passes no delivery point may end a round trip. The delivery rate
+    /// is only known at delivery points.
     rounds_end_anywhere: bool,
 }
 
-/// One of them.
+/// One replayed acknowledgment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReplayedAck {
-    /// When it came.
+    /// When it arrived.
     pub(crate) now: Time,
-    /// The place that it tells of.
+    /// The delivery point that it passes.
     pub(crate) place: Option<DeliveryPoint>,
     pub(crate) delivered: DeliverySummary,
 }
 
 impl<'r> AckReplay<'r> {
-    /// Those of a report, where so much had been delivered before, and so much of the rest met a mark.
+    /// Returns the acknowledgments of a report. Before it, `delivered` bytes had been delivered;
+    /// `marked` of the rest met a CE mark.
     pub(crate) fn new(report: &'r ProgressReport, delivered: ByteSize, marked: ByteSize) -> Self {
         let is_empty = report.delivered <= delivered;
         Self {
@@ -70,24 +72,24 @@ impl<'r> AckReplay<'r> {
         }
     }
 
-    /// The same, after data that was sent at `sent` and took `rtt`.
+    /// Sets the state before the first acknowledgment: the last data was sent at `sent` and took `rtt`.
     pub(crate) fn after(mut self, sent: Time, rtt: Option<Duration>, is_clear: bool) -> Self {
         (self.sent, self.rtt, self.is_clear) = (sent, rtt, is_clear);
         self
     }
 
-    /// The same, where round trips may end anywhere, or at places only.
+    /// Sets whether round trips may end at any acknowledgment, or at delivery points only.
     pub(crate) fn with_rounds(mut self, anywhere: bool) -> Self {
         self.rounds_end_anywhere = anywhere;
         self
     }
 
-    /// How many are left to be told of.
+    /// Returns the number of acknowledgments left to replay.
     pub(crate) fn left(&self) -> u32 {
         self.count - self.next
     }
 
-    /// The next of them, with `in_flight` on its way after it.
+    /// Returns the next acknowledgment, with `in_flight` bytes in flight after it.
     pub(crate) fn next(&mut self, in_flight: ByteSize) -> ReplayedAck {
         let ahead = self.place_ahead();
         let (goal, upto, until) = match &ahead {
@@ -97,7 +99,7 @@ impl<'r> AckReplay<'r> {
         let steps = u64::from(goal - self.next.min(goal)) + 1;
         let place = ahead.map(|(_, place)| place).filter(|_| steps == 1);
         let bytes = upto.bytes().saturating_sub(self.upto) / steps;
-        // The first one's time is known.
+        // The time of the first one is known.
         if self.next > 0 || steps == 1 {
             self.now += until.since(self.now) / steps;
         }
@@ -121,7 +123,7 @@ impl<'r> AckReplay<'r> {
         }
     }
 
-    /// The next place that one of them tells of, and which.
+    /// Returns the next delivery point, and the index of the acknowledgment that passes it.
     fn place_ahead(&self) -> Option<(u32, DeliveryPoint)> {
         let place = (*self.report.passed.get(self.place)?)?;
         let all = self.report.answers.max(1);
@@ -134,7 +136,8 @@ impl<'r> AckReplay<'r> {
         Some((index.clamp(self.next, self.count - 1), place))
     }
 
-    /// On the way to a place, or without one: what arrives was sent a round trip ago. Gives that.
+    /// Advances the state towards a delivery point, or without one: arriving data was sent an RTT ago.
+    /// Returns that RTT.
     fn pass_on(&mut self, ahead: Option<DeliveryPoint>, steps: u64) -> Option<Duration> {
         let goal = match &ahead {
             Some(place) if place.was_repeated => None,
@@ -162,7 +165,7 @@ impl<'r> AckReplay<'r> {
         rtt
     }
 
-    /// An echo is for all that its acknowledgment tells of.
+    /// An echo covers all bytes of its acknowledgment.
     fn take_marked(&mut self, bytes: u64) -> u64 {
         let marked = if self.has_bit(self.report.marked_answers) {
             bytes.min(self.marked)
@@ -173,7 +176,8 @@ impl<'r> AckReplay<'r> {
         marked
     }
 
-    /// Whether the next one's bit is set; the highest bit is for all that have none of their own.
+    /// Whether the next acknowledgment's bit is set. The highest bit covers all those without a bit of
+    /// their own.
     fn has_bit(&self, bits: u64) -> bool {
         bits >> self.next.min(63) & 1 != 0
     }

@@ -1,11 +1,12 @@
-//! Where the windows ended that a sender was shown.
+//! Right edges of the windows that were advertised to a sender.
 
 use weir_units::{Duration, Time};
 use weir_wire::tcp::Sequence;
 
 use crate::flight::distance;
 
-/// Right edges of windows: one that the sender has had the time to use, and one that it may not have yet.
+/// Two right edges: one that the sender has had the time to use, and a newer one that it may not have
+/// yet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AdvertisedWindow {
     known: Sequence,
@@ -13,7 +14,8 @@ pub(crate) struct AdvertisedWindow {
 }
 
 impl AdvertisedWindow {
-    /// The sender has been shown nothing; `first` is the number of its first byte.
+    /// Creates the state before any window was advertised; `first` is the sequence number of the first
+    /// byte.
     pub(crate) fn new(first: Sequence) -> Self {
         Self {
             known: first,
@@ -21,15 +23,15 @@ impl AdvertisedWindow {
         }
     }
 
-    /// The sender is shown a window that ends at `edge`.
+    /// Notes that a window that ends at `edge` is advertised to the sender.
     pub(crate) fn tell(&mut self, now: Time, edge: Sequence) {
         if self.next.is_none() {
             self.next = Some((now, edge));
         }
     }
 
-    /// How many bytes the sender has left unused of a window that it has known for longer than `patience`,
-    /// having sent up to `nxt`.
+    /// Returns how many bytes the sender, having sent up to `nxt`, has left unused of a window that it
+    /// has known for longer than `patience`.
     pub(crate) fn room(&mut self, now: Time, patience: Duration, nxt: Sequence) -> u64 {
         if let Some((told_at, edge)) = self.next
             && now.since(told_at) > patience

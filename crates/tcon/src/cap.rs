@@ -1,17 +1,17 @@
-//! What a sender may do, where somebody else sees to it.
+//! The limits for a sender that another component enforces.
 
 use weir_fabric::WindowLimit;
 use weir_units::{Duration, Rate};
 
-/// How long a cap holds that is not given anew: when nobody decides any more, TCP goes on by its own
+/// How long a cap holds without renewal. When the controller stops, TCP falls back to its own
 /// congestion control.
 pub const HOLD: Duration = Duration::from_secs(1);
 
-/// What a sender may do.
+/// The limits for one sender.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cap {
-    /// What it may have outstanding.
+    /// The limit for its bytes in flight.
     pub limit: WindowLimit,
-    /// How fast its segments may leave, where the interface holds them back.
+    /// The rate at which its segments may leave, where the interface paces them.
     pub rate: Option<Rate>,
 }

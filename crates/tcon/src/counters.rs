@@ -1,69 +1,69 @@
-//! What was done to the flows.
+//! Counters of all flows and of each flow.
 
 use weir_fabric::PortIndex;
 use weir_units::{ByteSize, Duration, Rate};
 use weir_wire::FlowKey;
 
-/// Counts since the beginning.
+/// Counts since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Flows that were treated: one for each way of a connection.
+    /// Controlled flows: one for each direction of a connection.
     pub flows: u64,
-    /// Those of them that are over.
+    /// Controlled flows that have ended.
     pub ended: u64,
-    /// Flows that were left alone, as whoever chooses said.
+    /// Flows that the policy left alone.
     pub passed: u64,
     /// Data that the receivers have.
     pub delivered: ByteSize,
-    /// The part of it whose acknowledgments told of marks.
+    /// The part of it whose acknowledgments carried an ECN echo.
     pub marked: ByteSize,
-    /// Data that was lost and sent again from here.
+    /// Data that was lost and retransmitted here.
     pub masked: ByteSize,
-    /// Data that the senders have sent again.
+    /// Data that the senders have retransmitted.
     pub sent_again: ByteSize,
-    /// Segments of data that were sent on for the first time.
+    /// Data segments that were forwarded for the first time.
     pub segments: u64,
-    /// Segments that were lost and sent again from here.
+    /// Segments that were lost and retransmitted here.
     pub retransmissions: u64,
-    /// Time-outs.
+    /// RTOs.
     pub timeouts: u64,
     /// Acknowledgments whose window was lowered.
     pub lowered: u64,
-    /// Acknowledgments that were kept from the sender.
+    /// Acknowledgments that were withheld from the sender.
     pub withheld: u64,
-    /// Acknowledgments with an ECN echo, which was kept from the sender.
+    /// Acknowledgments with an ECN echo, which was hidden from the sender.
     pub echoes: u64,
-    /// Segments that the sender sent again although a copy was kept.
+    /// Segments that the sender retransmitted although a copy was kept.
     pub repeated: u64,
-    /// Segments of which no copy was kept: there was no room, or they overlapped others.
+    /// Segments without a copy: there was no room, or they overlapped others.
     pub unkept: u64,
-    /// Acknowledgments of what was never sent.
+    /// Acknowledgments of data that was never sent.
     pub forged: u64,
 }
 
-/// What was done to one flow, since it began.
+/// Counts of one flow, since it began.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EnforcementCounters {
     /// Data that the receiver has.
     pub delivered: ByteSize,
-    /// The part of it whose acknowledgments told of marks.
+    /// The part of it whose acknowledgments carried an ECN echo.
     pub marked: ByteSize,
-    /// Data that was lost and sent again from here, without the sender's notice.
+    /// Data that was lost and retransmitted here, unnoticed by the sender.
     pub masked: ByteSize,
-    /// Data that the sender has sent again.
+    /// Data that the sender has retransmitted.
     pub sent_again: ByteSize,
     /// Acknowledgments whose window was lowered.
     pub lowered: u64,
 }
 
-/// A flow as it is now.
+/// The current state of a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowReport {
-    /// As the sender of its data names it.
+    /// Addresses and ports, in the direction of its data.
     pub flow: FlowKey,
-    /// Where it leaves by, if the receiver has been heard.
+    /// Its egress port, if a packet of the receiver has been seen.
     pub egress: Option<PortIndex>,
-    /// The rule of its [treatment](crate::FlowPolicy::rule).
+    /// The rule of its [policy](crate::FlowPolicy::rule).
     pub rule: u32,
     /// The algorithm.
     pub congestion: &'static str,
@@ -71,14 +71,14 @@ pub struct FlowReport {
     pub rtt: Duration,
     /// The controller's window.
     pub window: ByteSize,
-    /// What the sender is shown at most.
+    /// The largest window that the sender is shown.
     pub enforced: ByteSize,
-    /// By what segments are spaced.
+    /// The rate by which segments are paced.
     pub pacing_rate: Option<Rate>,
-    /// On the way to the receiver.
+    /// Bytes in flight to the receiver.
     pub in_flight: ByteSize,
-    /// What is kept of it.
+    /// Bytes of packet copies that are kept.
     pub kept: ByteSize,
-    /// What was done to it.
+    /// Its counters.
     pub counters: EnforcementCounters,
 }

@@ -1,27 +1,27 @@
-//! ECN on behalf of a sender that does not know of it (RFC 3168, section 6.1).
+//! ECN on behalf of a sender without ECN (RFC 3168, section 6.1).
 
 use weir_fabric::{Direction, Handshake, Packet};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Flags, Segment};
 
-/// The answer to it says ECE alone.
+/// An ECN-setup SYN. Its SYN-ACK sets ECE alone.
 const OFFER: Flags = Flags::ECE_AND_CWR;
 
 /// What has been negotiated in place of one end of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Negotiation {
-    /// Which end's data is to be marked, if only one's is.
+    /// The direction whose data is to be marked, if it is only one.
     sender: Option<Direction>,
-    /// Whether the other end has offered ECN, or has accepted it.
+    /// Whether the other end has offered or accepted ECN.
     accepted: bool,
-    /// Whether the sender's end takes part itself.
+    /// Whether the sender's end negotiates ECN itself.
     native: bool,
-    /// Whether the receiver's data has met a mark that it has not heard of yet.
+    /// Whether the receiver's data has met a CE mark that has not been echoed yet.
     echo: bool,
 }
 
 impl Negotiation {
-    /// `sender` is the way of the data that is to be marked, where it is one of the two.
+    /// `sender` is the direction of the data to be marked, if it is only one.
     pub(crate) fn new(sender: Option<Direction>) -> Self {
         Self {
             sender,
@@ -29,8 +29,7 @@ impl Negotiation {
         }
     }
 
-    /// A SYN on its way: the receiver is told that the sender speaks ECN, and the sender that the
-    /// receiver does not.
+    /// Rewrites a SYN: the receiver sees a sender with ECN, and the sender a receiver without.
     pub(crate) fn on_syn<P: Packet>(
         &mut self,
         packet: &mut P,
@@ -42,12 +41,12 @@ impl Negotiation {
         let is_answer = segment.flags.contains(Flags::ACK);
         let accepts = segment.flags.contains(Flags::ECE) && !segment.flags.contains(Flags::CWR);
         let Some(sender) = self.sender else {
-            // Both ends' data or none: the ends negotiate for themselves.
+            // Both directions or none: the ends negotiate for themselves.
             self.native |= is_answer && accepts;
             return;
         };
         match (way == sender, is_answer) {
-            // A SYN that is sent again without an offer has met somebody who drops those with one.
+            // A SYN retransmitted without an offer may have met a middlebox that drops SYNs with one.
             (true, false) => {
                 let first = handshake
                     .offer(way)
@@ -72,12 +71,12 @@ impl Negotiation {
         }
     }
 
-    /// Whether data that goes `way` may be marked, and echoes are to be expected.
+    /// Whether data in this direction may be marked, and echoes are to be expected.
     pub(crate) fn is_active(&self, way: Direction) -> bool {
         self.native || (self.accepted && self.sender == Some(way))
     }
 
-    /// Data of the receiver's passes, which believes that the other end speaks ECN.
+    /// Notes data of the receiver, which takes its peer to be ECN-capable.
     pub(crate) fn on_data_back(&mut self, ecn: Ecn, flags: Flags) {
         if flags.contains(Flags::CWR) {
             self.echo = false;
@@ -85,7 +84,7 @@ impl Negotiation {
         self.echo |= ecn == Ecn::Ce;
     }
 
-    /// Whether a segment that goes `way` has to echo a mark for its sender.
+    /// Whether a segment in this direction has to echo a CE mark for its sender.
     pub(crate) fn echoes(&self, way: Direction) -> bool {
         self.echo && self.sender == Some(way)
     }

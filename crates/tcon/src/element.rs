@@ -1,4 +1,4 @@
-//! The element: which packets belong to which stream, and what the ends see of each other.
+//! The switch element: maps packets to streams and rewrites what the two ends see of each other.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,12 +16,12 @@ use crate::flow_policy::{FlowInfo, PolicyLookup};
 use crate::memory_budget::MemoryBudget;
 use crate::stream::{AckVerdict, Stream, StreamContext};
 
-/// How much a [`Tcon`] may remember.
+/// Memory limits of a [`Tcon`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Of connections.
+    /// Limits of the connection table.
     pub connections: ConnectionLimits,
-    /// Of the packets that wait for their turn or for their acknowledgment, in all.
+    /// The total of all packets that wait to be sent or acknowledged.
     pub memory: ByteSize,
 }
 
@@ -39,9 +39,9 @@ impl Default for Limits {
 ///
 /// ```
 /// use weir_congestion::AlgorithmSpec;
-/// use weir_tcon::{Limits, Tcon, Treatment};
+/// use weir_tcon::{FlowPolicy, Limits, Tcon};
 ///
-/// let bbr = Treatment::new("bbr".parse::<AlgorithmSpec>()?);
+/// let bbr = FlowPolicy::new("bbr".parse::<AlgorithmSpec>()?);
 /// # type Packet = ();
 /// // Put into the path of a switch by `Switch::with_element`.
 /// let tcon: Tcon<Packet> = Tcon::new(Limits::default(), Box::new(bbr), 1);
@@ -53,35 +53,36 @@ pub struct Tcon<P> {
     connections: Connections<State<P>>,
     choose: Box<dyn PolicyLookup>,
     shared: StreamContext,
-    /// When which stream wants to be looked after, at the latest; some of it may be out of date.
+    /// The latest time at which each stream needs [`Stream::handle_timeout`]; some entries may be
+    /// stale.
     timers: BinaryHeap<Reverse<(Time, ConnectionId, usize)>>,
     seed: u64,
 }
 
-/// What is remembered of a connection beside its handshake.
+/// The state of a connection beside its handshake.
 #[derive(Debug)]
 struct State<P> {
     stage: Stage,
     negotiation: Negotiation,
-    /// The SYN that went forth, and the one that went back.
+    /// The SYN in the direction `Forth`, and the one in the direction `Back`.
     syns: [Syn; 2],
-    /// The data that goes forth, and the data that goes back.
+    /// The data in the direction `Forth`, and in the direction `Back`.
     streams: [Option<Box<Stream<P>>>; 2],
 }
 
-/// What was seen of the SYN of one end.
+/// The SYN of one end, as it was seen.
 #[derive(Clone, Copy, Debug, Default)]
 struct Syn {
-    /// When it passed; `None` if it came twice, or has not come.
+    /// When it passed; `None` if it came twice or has not come.
     at: Option<Time>,
-    /// Where it came in; `None` if it has not.
+    /// Its ingress port; `None` if it has not come.
     ingress: Option<PortIndex>,
     dscp: u8,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
-    /// Nobody has chosen a treatment.
+    /// No policy has been looked up.
     #[default]
     New,
     /// The SYNs are being exchanged.
@@ -102,8 +103,8 @@ impl<P> Default for State<P> {
 }
 
 impl<P> Tcon<P> {
-    /// Nothing has been seen. `seed` decides where flows lie in the table, and whatever the algorithms
-    /// randomize.
+    /// Creates an element that has seen no packets. `seed` randomizes the hashing of the flow table and
+    /// the algorithms.
     pub fn new(limits: Limits, choose: Box<dyn PolicyLookup>, seed: u64) -> Self {
         Self {
             connections: Connections::new(limits.connections, seed),
@@ -118,35 +119,34 @@ impl<P> Tcon<P> {
         }
     }
 
-    /// What has been done so far.
+    /// Returns the counters of all flows.
     pub fn counters(&self) -> Counters {
         self.shared.counters
     }
 
-    /// Which connections have been seen.
+    /// Returns the counters of the connection table.
     pub fn connections(&self) -> ConnectionCounters {
         self.connections.counters()
     }
 
-    /// The packets that are kept now.
+    /// Returns the packets that are kept now.
     pub fn kept(&self) -> PacketCount {
         self.shared.memory.kept
     }
 
-    /// The most packets that have been kept at a time.
+    /// Returns the most packets that have been kept at a time.
     pub fn most_kept(&self) -> PacketCount {
         self.shared.memory.largest
     }
 
-    /// Somebody else decides from now on about flows that begin; those that are there keep their
-    /// treatment.
+    /// Replaces the policy for flows that begin from now on; existing flows keep theirs.
     pub fn set_policy(&mut self, choose: Box<dyn PolicyLookup>) {
         self.choose = choose;
     }
 }
 
 impl<P: Packet + Clone + Send + 'static> Tcon<P> {
-    /// Each flow that is treated.
+    /// Returns each controlled flow.
     pub fn flows(&self) -> impl Iterator<Item = FlowReport> {
         self.connections.iter().flat_map(|(_, connection)| {
             let streams = connection.state.streams.iter().flatten();
@@ -154,7 +154,7 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
         })
     }
 
-    /// Looks after what is remembered of connections that are over.
+    /// Releases the state of connections that are over.
     fn forget(&mut self, now: Time, out: &mut Output<'_, P>)
     where
         P: std::fmt::Debug,
@@ -167,7 +167,7 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
         }
     }
 
-    /// A segment of a connection whose SYN was seen.
+    /// Handles a segment of a connection whose SYN was seen.
     fn on_segment(
         &mut self,
         now: Time,
@@ -242,7 +242,7 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
 }
 
 impl<P: Packet> State<P> {
-    /// What the receiver's data says about ECN.
+    /// Notes the ECN bits of the receiver's data.
     fn negotiation_on(&mut self, way: Direction, packet: &P, segment: &Segment) {
         let is_back = self.negotiation.is_active(way.reversed());
         if is_back && segment.payload > 0 {
@@ -252,7 +252,7 @@ impl<P: Packet> State<P> {
 }
 
 trait Opening<P> {
-    /// What is known of the data that goes `way`.
+    /// Describes the data in this direction.
     fn info(&self, way: Direction) -> FlowInfo;
     fn on_syn(
         &mut self,
@@ -328,7 +328,7 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
     ) {
         self.state.stage = Stage::Started;
         let [forth, back] = self.state.syns.map(|syn| syn.at);
-        // From the SYN to its answer, and from the answer to what opened the connection.
+        // From the SYN to its SYN-ACK, and from the SYN-ACK to the segment that opened the connection.
         let first = forth.zip(back).map(|(forth, back)| back.since(forth));
         let second = back
             .filter(|_| way == Direction::Forth)
@@ -373,7 +373,7 @@ fn report<P: Packet + Clone + 'static>(
     }
 }
 
-/// Notes when a stream wants to be looked after, if that is earlier than what is noted.
+/// Schedules a stream's next timeout, if it is earlier than the scheduled one.
 fn schedule<P: Packet + Clone + 'static>(
     timers: &mut BinaryHeap<Reverse<(Time, ConnectionId, usize)>>,
     id: ConnectionId,

@@ -1,5 +1,4 @@
-//! The data of a flow between its sender and its receiver's acknowledgment: una, nxt, and each segment
-//! in between.
+//! The data of a flow that is outstanding: una, nxt, and each segment in between.
 
 use std::collections::VecDeque;
 
@@ -11,53 +10,53 @@ use weir_wire::tcp::{SackBlock, Sequence};
 /// A segment that has not been acknowledged.
 #[derive(Debug)]
 pub(crate) struct SentSegment<P> {
-    /// Its first sequence number that has not been acknowledged.
+    /// Its first unacknowledged sequence number.
     pub(crate) start: Sequence,
-    /// The one behind its last.
+    /// The sequence number after its last.
     pub(crate) end: Sequence,
-    /// Where it came in.
+    /// Its ingress port.
     pub(crate) ingress: PortIndex,
-    /// A copy to be sent (again), if one is kept.
+    /// The copy for (re)transmission, if one is kept.
     pub(crate) copy: Option<P>,
-    /// When it was sent last.
+    /// When it was last sent.
     pub(crate) sent_at: Time,
-    /// How often it was sent, by whomever.
+    /// How often it was sent, by the sender or from here.
     pub(crate) transmissions: u32,
     pub(crate) delivery: PacketDelivery,
     pub(crate) place: SegmentState,
 }
 
-/// Where a segment is.
+/// The state of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SegmentState {
-    /// Here: it waits for its turn.
+    /// It waits here for its transmission.
     Waiting,
-    /// On its way.
+    /// In flight.
     InFlight,
-    /// The receiver has reported it, and waits for others before it.
+    /// The receiver has reported it out of order.
     Delivered,
-    /// Nowhere: it is to be sent again.
+    /// Lost: it is to be retransmitted.
     Lost,
 }
 
 impl<P> SentSegment<P> {
-    /// Its length in sequence numbers.
+    /// Returns its length in sequence numbers.
     pub(crate) fn length(&self) -> u64 {
         distance(self.end, self.start)
     }
 
-    /// Whether it was sent before another one, which was sent at `time` and ends at `end`.
+    /// Whether it was sent before another segment, which was sent at `time` and ends at `end`.
     pub(crate) fn is_before(&self, (time, end): (Time, Sequence)) -> bool {
         self.sent_at < time || (self.sent_at == time && self.end.precedes(end))
     }
 }
 
-/// How far `to` lies ahead of `from`; zero behind it.
+/// Returns how far `to` is ahead of `from`; zero if it is behind.
 pub(crate) fn distance(to: Sequence, from: Sequence) -> u64 {
     u64::try_from(to.distance_from(from)).unwrap_or(0)
 }
 
-/// How many bytes are where.
+/// Bytes in each state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct FlightBytes {
     pub(crate) waiting: u64,
@@ -77,20 +76,20 @@ impl FlightBytes {
     }
 }
 
-/// What is outstanding, by sequence number.
+/// The outstanding segments, by sequence number.
 #[derive(Debug)]
 pub(crate) struct Flight<P> {
-    /// Ordered, and none overlaps another.
+    /// Ordered, without overlaps.
     records: VecDeque<SentSegment<P>>,
-    /// The first number that has not been acknowledged.
+    /// The first unacknowledged sequence number.
     pub(crate) una: Sequence,
-    /// The number behind the last that the sender has sent.
+    /// The sequence number after the last that the sender has sent.
     pub(crate) nxt: Sequence,
     pub(crate) amounts: FlightBytes,
 }
 
 impl<P> Flight<P> {
-    /// Nothing is outstanding; `next` is the number of the first byte.
+    /// Creates an empty flight; `next` is the sequence number of the first byte.
     pub(crate) fn new(next: Sequence) -> Self {
         Self {
             records: VecDeque::new(),
@@ -100,7 +99,7 @@ impl<P> Flight<P> {
         }
     }
 
-    /// The sender has sent up to `end`.
+    /// Notes that the sender has sent up to `end`.
     pub(crate) fn extend_to(&mut self, end: Sequence) {
         if self.nxt.precedes(end) {
             self.nxt = end;
@@ -111,22 +110,22 @@ impl<P> Flight<P> {
         self.records.iter()
     }
 
-    /// The segment at a position.
+    /// Returns the segment at a position.
     pub(crate) fn record(&self, position: usize) -> Option<&SentSegment<P>> {
         self.records.get(position)
     }
 
-    /// The same, to be changed; its place is changed by [`Self::move_to`].
+    /// Returns the segment at a position for changes; its state is changed by [`Self::move_to`].
     pub(crate) fn record_mut(&mut self, position: usize) -> Option<&mut SentSegment<P>> {
         self.records.get_mut(position)
     }
 
-    /// The first segment that satisfies a condition.
+    /// Returns the position of the first segment that satisfies a condition.
     pub(crate) fn position(&self, condition: impl FnMut(&SentSegment<P>) -> bool) -> Option<usize> {
         self.records.iter().position(condition)
     }
 
-    /// The positions of the segments that have numbers in `start..end`.
+    /// Returns the positions of the segments that overlap `start..end`.
     pub(crate) fn positions(&self, start: Sequence, end: Sequence) -> std::ops::Range<usize> {
         let first = self
             .records
@@ -137,7 +136,7 @@ impl<P> Flight<P> {
         first..last.max(first)
     }
 
-    /// Adds a segment, which overlaps none.
+    /// Adds a segment, which must overlap none. Returns its position.
     pub(crate) fn insert(&mut self, record: SentSegment<P>) -> usize {
         *self.amounts.at(record.place) += record.length();
         self.extend_to(record.end);
@@ -148,7 +147,7 @@ impl<P> Flight<P> {
         position
     }
 
-    /// Moves a segment to another place.
+    /// Moves a segment to another state.
     pub(crate) fn move_to(&mut self, position: usize, place: SegmentState) {
         if let Some(record) = self.records.get_mut(position) {
             let length = record.length();
@@ -159,7 +158,8 @@ impl<P> Flight<P> {
         }
     }
 
-    /// Takes out what ends at or before `upto`, the first one first; what is left begins there.
+    /// Removes and returns the first segment if it ends at or before `upto`; otherwise cuts it off
+    /// there.
     pub(crate) fn acknowledge(&mut self, upto: Sequence) -> Option<SentSegment<P>> {
         let first = self.records.front()?;
         if !upto.precedes(first.end) {
@@ -178,19 +178,19 @@ impl<P> Flight<P> {
         None
     }
 
-    /// All that is below `upto` has been acknowledged, and taken out.
+    /// Sets una; all segments below `upto` must have been removed.
     pub(crate) fn advance_to(&mut self, upto: Sequence) {
         self.una = upto;
     }
 
-    /// Takes out everything.
+    /// Removes all segments.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = SentSegment<P>> {
         self.amounts = FlightBytes::default();
         self.una = self.nxt;
         std::mem::take(&mut self.records).into_iter()
     }
 
-    /// The positions of the segments that lie wholly within a block of what has been sent.
+    /// Returns the positions of the segments that lie wholly within a SACK block of sent data.
     pub(crate) fn covered(&self, block: SackBlock) -> std::ops::Range<usize> {
         let within = |number: Sequence| !number.precedes(self.una) && !self.nxt.precedes(number);
         if !within(block.start) || !within(block.end) || !block.start.precedes(block.end) {

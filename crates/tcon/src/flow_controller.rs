@@ -1,5 +1,5 @@
-//! A flow's controller: what it is told, and the windows that come of it. Whoever sees a flow's segments
-//! pass, and whoever only hears of them, decides here.
+//! A flow's controller: its inputs, and the windows that result. Both the element, which sees the
+//! segments, and an observed flow, which only receives reports, decide here.
 
 use weir_congestion::{
     AckSample, AlgorithmSpec, Context, Controller, DeliveryRate, LossCause, LossSample,
@@ -9,30 +9,30 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::rtt::RttEstimator;
 
-/// The controller, and what it has to be told that spans acknowledgments.
+/// The congestion controller, with the state that spans acknowledgments.
 #[derive(Debug)]
 pub(crate) struct FlowController {
     pub(crate) controller: Box<dyn Controller>,
     pub(crate) rate: DeliveryRate,
     pub(crate) rtt: RttEstimator,
-    /// The largest data of a segment, in bytes.
+    /// The largest payload of a segment, in bytes.
     pub(crate) segment_size: u64,
-    /// What was sent from here on ends the round trip.
+    /// The acknowledgment of data sent from this time on ends the round trip.
     round_started: Time,
 }
 
-/// What acknowledgments have newly told.
+/// What acknowledgments have newly delivered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DeliverySummary {
-    /// How much arrived.
+    /// Bytes delivered.
     pub(crate) bytes: u64,
-    /// How much of it met a mark.
+    /// Delivered bytes that met a CE mark.
     pub(crate) marked: u64,
-    /// When the newest of it was sent.
+    /// When the newest delivered data was sent.
     pub(crate) newest_sent: Time,
-    /// The round trip that was measured by what was sent once (Karn).
+    /// The RTT, measured on data that was sent once (Karn).
     pub(crate) rtt: Option<Duration>,
-    /// Whether the sender lacked data.
+    /// Whether the sender was app-limited.
     pub(crate) app_limited: bool,
     /// Bytes in flight before.
     pub(crate) prior_in_flight: ByteSize,
@@ -41,7 +41,7 @@ pub(crate) struct DeliverySummary {
 }
 
 impl FlowController {
-    /// A flow that begins; `rtt` is what its handshake has measured.
+    /// Creates the controller of a new flow; `rtt` is the RTT of its handshake.
     pub(crate) fn new(algorithm: &AlgorithmSpec, context: &Context, rtt: Option<Duration>) -> Self {
         let mut round_trip = RttEstimator::new();
         if let Some(rtt) = rtt {
@@ -56,7 +56,7 @@ impl FlowController {
         }
     }
 
-    /// The controller's window; for one that only sets a rate, what that sends in two round trips.
+    /// Returns the controller's window; for a rate-only controller, what the rate sends in two RTTs.
     pub(crate) fn window(&self) -> ByteSize {
         let window = self.controller.window();
         if window == ByteSize::MAX
@@ -67,25 +67,25 @@ impl FlowController {
         window
     }
 
-    /// The least that may be on its way, whatever the controller says.
+    /// Returns the lower bound of the window, whatever the controller decides.
     pub(crate) fn smallest_window(&self) -> ByteSize {
         ByteSize::from_bytes(2 * self.segment_size)
     }
 
-    /// The pacing rate, where there is one. Before anything is measured it is a guess, by which a flight
-    /// would be stretched: its acknowledgments as a train that is as long as the round trip, by which
-    /// the sender's slow start may know its end (HyStart: Ha and Rhee 2011).
+    /// Returns the pacing rate, if there is one. Before the first measurement the rate is a guess that
+    /// would stretch a flight. Its acknowledgments would form a train as long as the RTT, which makes
+    /// the sender leave slow start (HyStart: Ha and Rhee 2011).
     pub(crate) fn pacing_rate(&self) -> Option<Rate> {
         let is_measured = self.round_started > Time::ZERO;
         self.controller.pacing_rate().filter(|_| is_measured)
     }
 
-    /// What a segment that is about to be sent has to remember.
+    /// Returns the delivery state that a segment carries when it is sent.
     pub(crate) fn remember(&mut self, now: Time, size: u64, before: ByteSize) -> PacketDelivery {
         self.rate.on_sent(now, ByteSize::from_bytes(size), before)
     }
 
-    /// Data has been sent.
+    /// Notes sent data.
     pub(crate) fn on_sent(&mut self, now: Time, size: u64, in_flight: ByteSize) {
         self.controller.on_sent(&PacketSent {
             now,
@@ -94,17 +94,18 @@ impl FlowController {
         });
     }
 
-    /// The sender was silent for longer than the time-out, and begins again.
+    /// Restarts after the sender was idle for longer than the RTO.
     pub(crate) fn on_idle_restart(&mut self, now: Time) {
         self.controller.on_idle_restart(now);
     }
 
-    /// The sender lacks data: what is sent from here on measures it and not the network.
+    /// Notes that the sender lacks data: what is sent from here on measures the sender, not the
+    /// network.
     pub(crate) fn set_app_limited(&mut self, in_flight: ByteSize) {
         self.rate.set_app_limited(in_flight);
     }
 
-    /// Data has arrived that was sent at `sent_at`; [`Self::on_ack`] ends the acknowledgment.
+    /// Notes delivered data that was sent at `sent_at`; [`Self::on_ack`] completes the acknowledgment.
     pub(crate) fn on_delivered(
         &mut self,
         now: Time,
@@ -116,7 +117,7 @@ impl FlowController {
             .on_acked(now, sent, sent_at, ByteSize::from_bytes(size));
     }
 
-    /// Data is lost; `in_flight` is without it.
+    /// Notes lost data; `in_flight` excludes it.
     pub(crate) fn on_loss(
         &mut self,
         now: Time,
@@ -136,7 +137,7 @@ impl FlowController {
         });
     }
 
-    /// Tells the controller what acknowledgments have told.
+    /// Passes the newly delivered data to the controller.
     pub(crate) fn on_ack(&mut self, now: Time, delivered: &DeliverySummary) {
         if let Some(rtt) = delivered.rtt {
             self.rtt.on_sample(rtt);

@@ -1,4 +1,4 @@
-//! What is done to which flow.
+//! Which flows are controlled, and how.
 
 use std::fmt;
 
@@ -8,43 +8,43 @@ use weir_policy::TconControl;
 use weir_units::ByteSize;
 use weir_wire::FlowKey;
 
-/// How the data is treated that goes one way of a connection.
+/// How the data in one direction of a connection is controlled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FlowPolicy {
-    /// The congestion control.
+    /// The congestion control algorithm.
     pub congestion: AlgorithmSpec,
-    /// Whether ECN is negotiated with the receiver on behalf of a sender that does not know of it
-    /// (RFC 3168, section 6.1.1). Every data segment says CWR then, so that a receiver's echo tells of
-    /// the segments that were marked since the one before, and not of a round trip.
+    /// Whether ECN is negotiated with the receiver on behalf of a sender without ECN (RFC 3168, section
+    /// 6.1.1). Every data segment then carries CWR, so that an echo covers the segments marked since
+    /// the previous echo, and not a round trip.
     pub ecn: bool,
-    /// How much may be kept of one flow.
+    /// The most bytes of packets that may be kept of one flow.
     pub buffer: ByteSize,
-    /// Which rule says so, as whoever chooses counts them: it comes back in reports.
+    /// The rule that matched, in the numbering of the [`PolicyLookup`]: it is returned in reports.
     pub rule: u32,
 }
 
-/// A flow about which somebody has to decide: the data that goes one way of a connection that opens.
+/// A flow to look up: the data in one direction of a connection that opens.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowInfo {
-    /// Addresses and ports, as the sender of the data names them.
+    /// Addresses and ports, in the direction of the data.
     pub key: FlowKey,
-    /// The differentiated services code point (RFC 2474) of its sender's SYN; of the other end's, as long
-    /// as that alone has passed.
+    /// The DSCP (RFC 2474) of the sender's SYN, or of the other end's SYN as long as only that has
+    /// passed.
     pub dscp: u8,
-    /// Where its sender's packets come in, if one has.
+    /// Ingress port of its sender's packets, if one has arrived.
     pub ingress: Option<PortIndex>,
-    /// Where those of the other end come in: this is where the data goes.
+    /// Ingress port of the other end's packets: the egress port of the data.
     pub egress: Option<PortIndex>,
 }
 
-/// Who decides which flows are treated, and how.
+/// Decides which flows are controlled, and how.
 pub trait PolicyLookup: fmt::Debug + Send + 'static {
-    /// How the data of `flow` is treated; `None` leaves it alone. It is asked as the first SYN passes, for whom
-    /// to negotiate ECN, and again when the connection is open, which is what holds.
+    /// Returns the policy for the data of `flow`; `None` leaves it alone. It is called when the first
+    /// SYN passes, to negotiate ECN, and again when the connection is open, which is final.
     fn choose(&self, flow: &FlowInfo) -> Option<&FlowPolicy>;
 }
 
-/// Every flow alike.
+/// Applies to every flow.
 impl PolicyLookup for FlowPolicy {
     fn choose(&self, _: &FlowInfo) -> Option<&FlowPolicy> {
         Some(self)
@@ -52,10 +52,10 @@ impl PolicyLookup for FlowPolicy {
 }
 
 impl FlowPolicy {
-    /// What is kept of one flow unless something else is said.
+    /// The default of [`Self::buffer`].
     pub const BUFFER: ByteSize = ByteSize::from_mib(4);
 
-    /// A treatment by this algorithm. DCTCP and D2TCP get the marks that they live on.
+    /// Creates a policy with this algorithm. ECN is on for DCTCP and D2TCP, which depend on CE marks.
     pub fn new(congestion: AlgorithmSpec) -> Self {
         Self {
             ecn: matches!(congestion.name(), "dctcp" | "d2tcp"),
@@ -65,7 +65,7 @@ impl FlowPolicy {
         }
     }
 
-    /// What a rule asks for.
+    /// Creates the policy that a rule asks for.
     pub fn by(control: &TconControl, rule: u32) -> Self {
         let policy = Self::new(control.congestion.clone());
         Self {

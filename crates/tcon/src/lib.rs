@@ -1,37 +1,37 @@
-//! TCon: congestion control for TCP flows that pass by, without a change to either end.
+//! TCon: congestion control for TCP flows in a switch's path, without a change to either end.
 //!
 //! A [`Tcon`] is an [`Element`](weir_fabric::Element) in the path of a switch, near the senders. It
-//! follows each [connection](weir_fabric::Connections) from its first SYN. For the data that goes one way
-//! of it, and for which somebody [`PolicyLookup`]s a [`FlowPolicy`], it
+//! follows each [connection](weir_fabric::Connections) from its first SYN. For each direction of data
+//! that a [`PolicyLookup`] gives a [`FlowPolicy`], it
 //!
-//! - keeps a copy of each segment until it is acknowledged, sends lost ones again and keeps the
-//!   duplicate acknowledgments, SACK blocks and ECN echoes that tell of them from the sender, so that
-//!   the sender never reduces its own window;
-//! - measures round trips, delivery rate, marks and losses as a sender would, and asks a
-//!   `weir_congestion::Controller` of the flow's own;
-//! - lowers the receive window of acknowledgments to the controller's window, and spaces the segments
-//!   by its rate.
+//! - keeps a copy of each segment until it is acknowledged, retransmits lost ones and hides the
+//!   duplicate acknowledgments, SACK blocks and ECN echoes of the loss from the sender, so that the
+//!   sender never reduces its own window;
+//! - measures RTT, delivery rate, marks and losses as a sender would, and feeds them to the flow's own
+//!   `weir_congestion::Controller`;
+//! - lowers the receive window of acknowledgments to the controller's window, and paces the segments by
+//!   its rate.
 //!
-//! Where somebody else follows the flow, as a program in the kernel does, an [`ObservedFlow`] flow hears of it
-//! by [`ProgressReport`]s, which may each tell of many segments, and says by how much its sender's window is to be
-//! limited. It decides as the element does, but repairs nothing. [`ObservedFlows`] holds all of them, by a
-//! policy.
+//! Where another component follows the flow, such as a program in the kernel, an [`ObservedFlow`]
+//! receives [`ProgressReport`]s, each of which may cover many segments, and returns the limit for the
+//! sender's window. It decides as the element does, but repairs nothing. [`ObservedFlows`] holds all
+//! observed flows under one policy.
 //!
 //! After Zhang et al., TCon: A Transparent Congestion Control Deployment Platform for Optimizing WAN
-//! Transfers, sections 3.1 and 3.2. What it leaves open is decided so:
+//! Transfers, sections 3.1 and 3.2. Decisions that the paper leaves open:
 //!
-//! - While a hole is open the window that the sender sees counts from the hole: what the receiver has
-//!   reported beyond it is added to the controller's window, so that the sender does not stall for the
-//!   round trip that the repair takes.
-//! - Copies that do not fit the memory are not kept. A hole that cannot be repaired from here is left to
-//!   the sender: the acknowledgments that tell of it pass as they are.
-//! - What the sender sends again although a copy is kept goes no further; a copy that has been on its way
-//!   for a round trip is sent instead.
-//! - Connections whose SYN was not seen, for example those that are older than the process, pass
-//!   untouched; so do acknowledgments of what was never sent.
-//! - After 15 time-outs in a row, as many as Linux takes, nothing is kept of a flow any more.
-//! - When a connection is forgotten, what waited for its turn leaves at once; from then on its sender
-//!   hears the receiver itself.
+//! - While a hole is open, the sender's window counts from the hole. The bytes that the receiver has
+//!   reported beyond it are added to the controller's window, so that the sender does not stall for the
+//!   round trip of the repair.
+//! - Copies that do not fit the memory are not kept. A hole that cannot be repaired here is left to the
+//!   sender: the acknowledgments that report it pass unchanged.
+//! - A segment that the sender retransmits although a copy is kept is not forwarded. A copy that has
+//!   been in flight for an RTT is sent instead.
+//! - Connections whose SYN was not seen, for example those older than the process, pass untouched; so
+//!   do acknowledgments of data that was never sent.
+//! - After 15 RTOs in a row, as many as Linux allows, all copies of the flow are dropped.
+//! - When a connection is forgotten, its waiting segments leave at once; from then on the receiver's
+//!   acknowledgments reach the sender unchanged.
 
 mod ack_replay;
 mod advertised_window;

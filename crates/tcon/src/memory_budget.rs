@@ -1,13 +1,13 @@
-//! How much is kept of all flows together.
+//! The memory limit for the packets of all flows together.
 
 use weir_fabric::PacketCount;
 use weir_units::ByteSize;
 
-/// The bound of what is kept, and what is.
+/// The limit, and the packets kept.
 #[derive(Debug)]
 pub(crate) struct MemoryBudget {
     limit: ByteSize,
-    /// What is kept now.
+    /// Packets kept now.
     pub(crate) kept: PacketCount,
     /// The most packets that have been kept at a time.
     pub(crate) largest: PacketCount,
@@ -22,7 +22,7 @@ impl MemoryBudget {
         }
     }
 
-    /// Makes room for a packet of this length, if there is.
+    /// Reserves room for a packet of this length. Returns whether there was room.
     pub(crate) fn take(&mut self, length: ByteSize) -> bool {
         if self.kept.size + length > self.limit {
             return false;
@@ -34,7 +34,7 @@ impl MemoryBudget {
         true
     }
 
-    /// A packet of this length is not kept any more.
+    /// Releases the room of a packet of this length.
     pub(crate) fn give_back(&mut self, length: ByteSize) {
         self.kept.remove(length);
     }

@@ -1,4 +1,4 @@
-//! A flow that is only heard of: somebody else sees its segments, and tells of many at a time.
+//! A flow that is known from reports only: a data plane sees its segments, and reports many at a time.
 
 use std::collections::VecDeque;
 
@@ -13,44 +13,44 @@ use crate::flight::distance;
 use crate::flow_controller::FlowController;
 use crate::progress_report::{DeliveryPoint, ProgressReport};
 
-/// So many segments beyond a hole make it a loss (RFC 5681, section 3.2).
+/// This many segments beyond a hole make it a loss (RFC 5681, section 3.2).
 const DUPLICATE_THRESHOLD: u64 = 3;
 
-/// Without spacing, a rate becomes a window by the shortest round trip and this: what Linux puts into
-/// one burst at most (`tcp_tso_autosize`), and what delays the acknowledgment of one.
+/// Without pacing, a rate becomes a window by the shortest RTT plus this: the longest burst of Linux
+/// (`tcp_tso_autosize`), which delays the acknowledgment of a segment.
 const BURST: Duration = Duration::from_millis(1);
 
-/// Losses that are remembered for what was sent before and after them.
+/// Losses that are remembered to tell data sent before them from data sent after them.
 const LOSSES: usize = 64;
 
-/// What the handshake of a flow has told.
+/// What the handshake of a flow has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowStart {
-    /// The number of the first byte of data.
+    /// The sequence number of the first data byte.
     pub first: Sequence,
-    /// The largest data of a segment, in bytes.
+    /// The largest payload of a segment, in bytes.
     pub segment_size: u32,
-    /// Whether both ends speak ECN, so that an echo tells of a mark.
+    /// Whether both ends negotiated ECN, so that an echo reports a CE mark.
     pub is_marked: bool,
-    /// The round trip to the receiver, if it was measured.
+    /// The RTT to the receiver, if it was measured.
     pub rtt: Option<Duration>,
 }
 
-/// A flow whose segments somebody else sees.
+/// The controller of a flow whose segments a data plane sees.
 ///
 /// ```
 /// use weir_congestion::AlgorithmSpec;
-/// use weir_tcon::{Beginning, Observed};
+/// use weir_tcon::{FlowStart, ObservedFlow};
 /// use weir_units::{ByteSize, Duration};
 /// use weir_wire::tcp::Sequence;
 ///
-/// let beginning = Beginning {
+/// let start = FlowStart {
 ///     first: Sequence::new(1),
 ///     segment_size: 1448,
 ///     is_marked: false,
 ///     rtt: Some(Duration::from_millis(10)),
 /// };
-/// let flow = Observed::new(&"cubic".parse::<AlgorithmSpec>()?, &beginning, 1);
+/// let flow = ObservedFlow::new(&"cubic".parse::<AlgorithmSpec>()?, &start, 1);
 /// assert_eq!(flow.cap(false).limit.allowed, ByteSize::from_bytes(10 * 1448));
 /// # Ok::<(), weir_congestion::SpecError>(())
 /// ```
@@ -58,7 +58,7 @@ pub struct FlowStart {
 pub struct ObservedFlow {
     steering: FlowController,
     is_marked: bool,
-    /// The last report's, or what stands for it before the first.
+    /// From the last report, or the initial value before the first.
     una: Sequence,
     nxt: Sequence,
     delivered: ByteSize,
@@ -66,24 +66,24 @@ pub struct ObservedFlow {
     timeouts: u64,
     last_sent: Option<Time>,
     newest_sent: Time,
-    /// The last round trip that was measured.
+    /// The last measured RTT.
     rtt: Option<Duration>,
-    /// Bytes of holes that have been declared lost and not been filled, and how much had been sent
-    /// again when the first of them was.
+    /// Bytes of holes that have been declared lost and not filled.
     lost: u64,
-    /// Skipped bytes that have been declared lost, or had only been overtaken.
+    /// Skipped bytes that have been declared lost, or were only reordered.
     skipped: ByteSize,
+    /// Retransmitted bytes when the first of the holes was declared lost.
     sent_again_before: ByteSize,
     sent_again: ByteSize,
     in_flight: u64,
-    /// Delivered behind the newest place that has arrived.
+    /// Bytes delivered since the newest delivery point.
     untold: u64,
-    /// When how much had been lost in all, the oldest first.
+    /// When bytes were declared lost, with the running total of lost bytes, the oldest first.
     losses: VecDeque<(Time, ByteSize)>,
 }
 
 impl ObservedFlow {
-    /// A flow whose handshake is complete; `seed` decides whatever the algorithm randomizes.
+    /// Creates a flow after its handshake; `seed` randomizes the algorithm.
     pub fn new(algorithm: &AlgorithmSpec, beginning: &FlowStart, seed: u64) -> Self {
         let context = Context {
             packet_size: ByteSize::from_bytes(beginning.segment_size.into()),
@@ -110,33 +110,33 @@ impl ObservedFlow {
         }
     }
 
-    /// The algorithm.
+    /// Returns the name of the algorithm.
     pub fn congestion(&self) -> &'static str {
         self.steering.controller.name()
     }
 
-    /// The smoothed round-trip time to the receiver; zero before it is known.
+    /// Returns the smoothed RTT to the receiver; zero before it is known.
     pub fn rtt(&self) -> Duration {
         self.steering.rtt.smoothed()
     }
 
-    /// The controller's window.
+    /// Returns the controller's window.
     pub fn window(&self) -> ByteSize {
         self.steering.window()
     }
 
-    /// The rate at which the controller would have segments leave.
+    /// Returns the controller's pacing rate.
     pub fn pacing_rate(&self) -> Option<Rate> {
         self.steering.pacing_rate()
     }
 
-    /// On the way to the receiver.
+    /// Returns the bytes in flight to the receiver.
     pub fn in_flight(&self) -> ByteSize {
         ByteSize::from_bytes(self.in_flight)
     }
 
-    /// What the sender may do. Where its segments are not spaced by the rate (`is_paced`), the rate becomes
-    /// the window that gives it over the shortest round trip.
+    /// Returns the limits for the sender. Where its segments are not paced (`is_paced`), the rate is
+    /// converted to the window that yields it over the shortest RTT.
     pub fn cap(&self, is_paced: bool) -> Cap {
         let (window, rate) = (self.steering.window(), self.steering.pacing_rate());
         let min_rtt = self.steering.rtt.min;
@@ -155,18 +155,18 @@ impl ObservedFlow {
         }
     }
 
-    /// Something was seen of the flow.
+    /// Processes a report.
     pub fn on_report(&mut self, report: &ProgressReport) {
         let known = self.delivered - ByteSize::from_bytes(self.untold);
         if report.limited_until > known {
-            // The programs count one byte more, so that zero can say that there was none.
+            // The kernel programs add one byte, so that zero means that there was no limit.
             let outstanding = report.limited_until - known;
             (self.steering).set_app_limited(outstanding - ByteSize::from_bytes(1));
         }
         self.note_sent(report);
         let mut answers = self.answers(report);
         let before = self.delivered.bytes() + self.before_losses(report);
-        // Whatever arrived in order was acknowledged before anything was missing.
+        // Data that arrived in order was acknowledged before anything was missing.
         while answers.left() > 1 && answers.upto < before {
             self.deliver_next(&mut answers);
         }
@@ -179,7 +179,7 @@ impl ObservedFlow {
         self.marked = report.marked;
     }
 
-    /// Data that was sent since the last report.
+    /// Notes data sent since the last report.
     fn note_sent(&mut self, report: &ProgressReport) {
         let news = distance(report.nxt, self.nxt);
         if news == 0 {
@@ -202,7 +202,8 @@ impl ObservedFlow {
         self.nxt = report.nxt;
     }
 
-    /// What has arrived before the receiver knew of a hole, if it knows of one for the first time.
+    /// Returns the bytes that arrived before the receiver first reported a hole; zero if it did so
+    /// earlier.
     fn before_losses(&self, report: &ProgressReport) -> u64 {
         let is_first = self.lost == 0 && !report.sacked.is_zero();
         if is_first {
@@ -212,7 +213,7 @@ impl ObservedFlow {
         }
     }
 
-    /// Holes that are newly known, and time-outs.
+    /// Detects new holes and RTOs.
     fn find_losses(&mut self, report: &ProgressReport) {
         let segment = self.steering.segment_size;
         self.una = report.una;
@@ -227,7 +228,7 @@ impl ObservedFlow {
         let lost = match (by_sack, by_repetition) {
             (true, _) => holes,
             (false, true) => segment.min(distance(report.nxt, report.una)),
-            // Holes that have been declared lost are so until they are filled.
+            // Holes that have been declared lost stay lost until they are filled.
             (false, false) => self.lost.min(holes),
         };
         let timed_out = report.timeouts > self.timeouts;
@@ -244,7 +245,7 @@ impl ObservedFlow {
         if self.lost == 0 {
             self.sent_again_before = match lost {
                 0 => report.sent_again,
-                // What was sent again before the loss was known was sent for it.
+                // Retransmissions before the loss was known were made for it.
                 _ => self.sent_again_before,
             };
         }
@@ -258,7 +259,8 @@ impl ObservedFlow {
         }
     }
 
-    /// What is neither acknowledged, reported nor lost; what was lost counts again when it was sent again.
+    /// Returns the bytes that are neither acknowledged, SACKed nor lost. Lost bytes count again once
+    /// they have been retransmitted.
     fn flight_of(&self, report: &ProgressReport) -> u64 {
         let outstanding = distance(report.nxt, report.una);
         let again =
@@ -283,7 +285,7 @@ impl ObservedFlow {
             .push_back((now, before + ByteSize::from_bytes(bytes)));
     }
 
-    /// The acknowledgments that a report tells of.
+    /// Returns the acknowledgments that a report covers.
     fn answers<'r>(&self, report: &'r ProgressReport) -> AckReplay<'r> {
         // Karn's rule.
         let is_clear = report.sent_again == self.sent_again && report.sacked.is_zero();
@@ -298,7 +300,7 @@ impl ObservedFlow {
             .with_rounds(rounds_end_anywhere)
     }
 
-    /// What has arrived by the next acknowledgment.
+    /// Processes the next acknowledgment.
     fn deliver_next(&mut self, answers: &mut AckReplay<'_>) {
         let answer = answers.next(self.in_flight());
         self.untold += answer.delivered.bytes;
@@ -311,7 +313,7 @@ impl ObservedFlow {
         self.steering.on_ack(answer.now, &answer.delivered);
     }
 
-    /// What the estimate of the delivery rate needs of a place in the data.
+    /// Returns what the delivery rate estimator needs of a delivery point.
     fn remembered(&self, place: &DeliveryPoint) -> PacketDelivery {
         let is_before = |time: Time| time <= place.sent_at;
         let lost = self.losses.iter().rev().find(|(time, _)| is_before(*time));

@@ -1,5 +1,5 @@
-//! All flows that are only heard of: which are controlled, what their senders may do, and when a flow
-//! counts as over.
+//! All flows that are known from reports only: which are controlled, the limits for their senders, and
+//! when a flow counts as over.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,25 @@ use crate::observed_flow::{FlowStart, ObservedFlow};
 use crate::progress_report::ProgressReport;
 use crate::report_schedule::ReportSchedule;
 
-/// How often caps are given anew although nothing has changed: several times while they [hold](crate::HOLD).
+/// How often caps are renewed although nothing has changed: several times while they
+/// [hold](crate::HOLD).
 const ROUND: Duration = Duration::from_millis(250);
 
-/// How often silent flows are looked for, in rounds.
+/// How many rounds there are per search for silent flows.
 const ROUNDS_PER_SEARCH: u64 = 4;
 
-/// A flow that was reported within this is active.
+/// A flow with a report within this time is active.
 const ACTIVE: Duration = Duration::from_millis(500);
 
-/// The flows that a policy controls, by numbers that the data plane gives them. With each goes a `T`: what
-/// the data plane knows it by.
+/// The flows that a policy controls, by numbers that the data plane assigns. Each carries a `T`: the
+/// data plane's handle of the flow.
 ///
-/// The data plane tells of flows that open, close and are seen, and asks what their senders may do:
+/// The data plane announces flows that open and close, passes on reports, and asks for the senders'
+/// limits:
 ///
 /// ```
 /// use weir_policy::{Policy, PolicyFlow, PolicyRule, TconControl};
-/// use weir_tcon::{Beginning, ObservedFlows};
+/// use weir_tcon::{FlowStart, ObservedFlows};
 /// use weir_units::{ByteSize, Duration, Time};
 /// use weir_wire::tcp::Sequence;
 ///
@@ -42,13 +44,13 @@ const ACTIVE: Duration = Duration::from_millis(500);
 /// let policy = Policy { rules: vec![PolicyRule::new(Some(control))] };
 /// let mut flows = ObservedFlows::new(policy, 20_000);
 /// let flow = PolicyFlow::between("192.0.2.1:80".parse()?, "198.51.100.7:4000".parse()?);
-/// let beginning = Beginning {
+/// let start = FlowStart {
 ///     first: Sequence::new(1),
 ///     segment_size: 1448,
 ///     is_marked: true,
 ///     rtt: Some(Duration::from_millis(1)),
 /// };
-/// assert!(flows.on_opened(Time::ZERO, 7, &flow, &beginning, "eth0"));
+/// assert!(flows.on_opened(Time::ZERO, 7, &flow, &start, "eth0"));
 /// let is_paced = |interface: &&str| *interface == "eth1";
 /// assert_eq!(flows.cap(7, is_paced).map(|cap| cap.limit.allowed), Some(ByteSize::from_bytes(14_480)));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -61,36 +63,35 @@ pub struct ObservedFlows<T> {
     counters: ObservedCounters,
     round_at: Time,
     rounds: u64,
-    /// Flows that were reported lately.
+    /// Flows with a recent report.
     active: u64,
 }
 
-/// Counts of all flows, since the beginning.
+/// Counts of all flows, since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ObservedCounters {
-    /// Flows that were left alone as the policy says.
+    /// Flows that the policy left alone.
     pub passed: u64,
     /// Flows that were forgotten after a long silence.
     pub idle: u64,
     /// Data of controlled flows that has arrived.
     pub delivered: ByteSize,
-    /// The part of it whose acknowledgments told of marks.
+    /// The part of it whose acknowledgments carried an ECN echo.
     pub marked: ByteSize,
-    /// Data of controlled flows that their senders have sent again.
+    /// Data of controlled flows that their senders have retransmitted.
     pub sent_again: ByteSize,
 }
 
-/// What is to be done when a round begins.
+/// What to do when a round begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SamplingRound {
-    /// All [caps](ObservedFlows::caps) are to be given anew, and reports made by the
-    /// [schedule](ObservedFlows::schedule).
+    /// Renew all [caps](ObservedFlows::caps), and set the report [schedule](ObservedFlows::schedule).
     Caps,
-    /// Besides, [silent flows](ObservedFlows::forget_silent) are to be looked for.
+    /// Besides, search for [silent flows](ObservedFlows::forget_silent).
     CapsAndSilentFlows,
 }
 
-/// A flow that is controlled.
+/// A controlled flow.
 #[derive(Debug)]
 struct Flow<T> {
     known_by: T,
@@ -99,13 +100,13 @@ struct Flow<T> {
     observed: ObservedFlow,
     counters: EnforcementCounters,
     heard_at: Time,
-    /// When its silence was last asked about.
+    /// When the data plane was last asked about its silence.
     asked_at: Time,
 }
 
 impl<T> ObservedFlows<T> {
-    /// Controls the flows that open from now on by `policy`. All together are to be reported so often in a
-    /// second.
+    /// Creates a table that controls flows by `policy` from now on. All flows together are to make this
+    /// many reports per second.
     pub fn new(policy: Policy, reports_per_second: u32) -> Self {
         Self {
             policy,
@@ -118,12 +119,13 @@ impl<T> ObservedFlows<T> {
         }
     }
 
-    /// Has another policy decide about flows that open from now on; the others keep what they have.
+    /// Replaces the policy for flows that open from now on; existing flows keep theirs.
     pub fn set_policy(&mut self, policy: Policy) {
         self.policy = policy;
     }
 
-    /// The handshake of a flow is complete. Returns whether it is controlled; what is not, is forgotten.
+    /// Adds a flow whose handshake is complete. Returns whether it is controlled; others are not
+    /// remembered.
     pub fn on_opened(
         &mut self,
         now: Time,
@@ -132,7 +134,7 @@ impl<T> ObservedFlows<T> {
         beginning: &FlowStart,
         known_by: T,
     ) -> bool {
-        // The end of the one before may have been too much to tell.
+        // The close of the number's previous flow may have been lost.
         self.flows.remove(&number);
         let rule = self.policy.rule(flow);
         let Some((rule, control)) = rule.and_then(|rule| Some((rule, rule.control.as_ref()?)))
@@ -154,7 +156,7 @@ impl<T> ObservedFlows<T> {
         true
     }
 
-    /// Something was seen of a flow, whose sender's windows have been lowered so often since it began.
+    /// Processes a report of a flow. `lowered` counts the windows that were lowered since it began.
     pub fn on_report(&mut self, now: Time, number: u32, report: &ProgressReport, lowered: u64) {
         let Some(flow) = self.flows.get_mut(&number) else {
             return;
@@ -175,12 +177,12 @@ impl<T> ObservedFlows<T> {
         self.active = self.active.max(1);
     }
 
-    /// A flow is over.
+    /// Removes a flow that is over.
     pub fn on_closed(&mut self, number: u32) {
         self.flows.remove(&number);
     }
 
-    /// Whether a round begins, and with what.
+    /// Returns what to do if a round begins.
     pub fn handle_timeout(&mut self, now: Time) -> Option<SamplingRound> {
         if now.since(self.round_at) < ROUND {
             return None;
@@ -196,26 +198,26 @@ impl<T> ObservedFlows<T> {
         }
     }
 
-    /// What a flow's sender may do; `None` for one that is not controlled. `is_paced` says whether the
-    /// flow's segments are spaced by a rate.
+    /// Returns the limits for a flow's sender; `None` if it is not controlled. `is_paced` returns
+    /// whether the flow's segments are paced.
     pub fn cap(&self, number: u32, is_paced: impl FnOnce(&T) -> bool) -> Option<Cap> {
         let flow = self.flows.get(&number)?;
         Some(flow.observed.cap(is_paced(&flow.known_by)))
     }
 
-    /// The same of all flows.
+    /// Returns the limits of all flows.
     pub fn caps(&self, is_paced: impl Fn(&T) -> bool) -> impl Iterator<Item = (u32, Cap)> {
         let flows = self.flows.iter();
         flows.map(move |(number, flow)| (*number, flow.observed.cap(is_paced(&flow.known_by))))
     }
 
-    /// How often flows are to be reported, and the reports to be looked at.
+    /// Returns how often flows are to be reported, and the reports read.
     pub fn schedule(&self) -> ReportSchedule {
         ReportSchedule::new(self.active, self.reports_per_second)
     }
 
-    /// Forgets flows that were silent for too long (RFC 5382, section 5), and gives them out. `active_at`
-    /// says when the data plane last saw a flow, if it still knows it.
+    /// Removes and returns flows that were silent for too long (RFC 5382, section 5). `active_at`
+    /// returns when the data plane last saw a flow, if it still knows it.
     pub fn forget_silent(
         &mut self,
         now: Time,
@@ -241,17 +243,17 @@ impl<T> ObservedFlows<T> {
         silent
     }
 
-    /// How many flows are controlled.
+    /// Returns the number of controlled flows.
     pub fn controlled(&self) -> u64 {
         self.flows.len() as u64
     }
 
-    /// What was counted of all of them.
+    /// Returns the counters of all flows.
     pub fn counters(&self) -> ObservedCounters {
         self.counters
     }
 
-    /// Each flow as it is now, with what the data plane knows it by.
+    /// Returns the current state of each flow, with its handle.
     pub fn reports(&self, is_paced: impl Fn(&T) -> bool) -> impl Iterator<Item = (&T, FlowReport)> {
         let flows = self.flows.values();
         flows.map(move |flow| (&flow.known_by, flow.report(is_paced(&flow.known_by))))

@@ -1,81 +1,81 @@
-//! What a data plane reports of a flow whose segments it sees.
+//! The report that a data plane makes of a flow whose segments it sees.
 
 use weir_units::{ByteSize, Time};
 use weir_wire::tcp::Sequence;
 
-/// Of so many places in the data can a report tell.
+/// The most delivery points in one report.
 pub const PLACES: usize = 32;
 
-/// A place in the data that has arrived: when it was sent, and what had arrived by then. The times and amounts are those
-/// of [`PacketDelivery`](weir_congestion::PacketDelivery).
+/// A point in the delivered data: when it was sent, and the delivery state at that time. The times and
+/// amounts are those of [`PacketDelivery`](weir_congestion::PacketDelivery).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeliveryPoint {
-    /// When it was known to have arrived.
+    /// When it was known to be delivered.
     pub passed_at: Time,
-    /// What had been delivered then, since the flow began.
+    /// Bytes delivered by then, since the flow began.
     pub upto: ByteSize,
-    /// The acknowledgment that told of it, counted from the first that the report tells of.
+    /// The acknowledgment that delivered it, counted from the first that the report covers.
     pub answer: u32,
-    /// Whether it was sent more than once, so that nobody knows which of them has arrived.
+    /// Whether it was sent more than once, so that the arrived copy is unknown.
     pub was_repeated: bool,
     /// When it was sent.
     pub sent_at: Time,
-    /// What had been delivered.
+    /// Bytes that had been delivered when it was sent.
     pub delivered: ByteSize,
-    /// When.
+    /// When they had been delivered.
     pub delivered_at: Time,
-    /// When the packet was sent that was delivered then.
+    /// When the packet delivered then was sent.
     pub first_sent_at: Time,
-    /// In flight with it.
+    /// Bytes in flight, including it.
     pub in_flight: ByteSize,
-    /// Whether the sender lacked data.
+    /// Whether the sender was app-limited.
     pub app_limited: bool,
 }
 
-/// What was seen of a flow since the report before, up to an acknowledgment.
+/// The progress of a flow since the previous report, up to an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProgressReport {
     /// When the acknowledgment passed.
     pub now: Time,
-    /// Bytes that have been delivered, since the flow began: in order, or beyond a hole.
+    /// Bytes delivered since the flow began, in order or beyond a hole.
     pub delivered: ByteSize,
-    /// The part of them that acknowledgments with an ECN echo told of.
+    /// Those that were acknowledged with an ECN echo.
     pub marked: ByteSize,
-    /// Bytes that the sender has sent again, since the flow began.
+    /// Bytes that the sender has retransmitted, since the flow began.
     pub sent_again: ByteSize,
-    /// Time-outs of the sender, since the flow began.
+    /// RTOs of the sender, since the flow began.
     pub timeouts: u64,
-    /// When new data was sent last.
+    /// When new data was last sent.
     pub sent_at: Time,
-    /// Places that have arrived, in that order; the last of them is the newest.
+    /// Delivery points in order of delivery; the last is the newest.
     pub passed: [Option<DeliveryPoint>; PLACES],
-    /// The first number that has not been acknowledged.
+    /// The first unacknowledged sequence number.
     pub una: Sequence,
-    /// The number behind the last that was sent.
+    /// The sequence number after the last that was sent.
     pub nxt: Sequence,
-    /// Bytes beyond `una` that the receiver has reported, and where they end.
+    /// Bytes beyond `una` that the receiver has reported.
     pub sacked: ByteSize,
-    /// Where they end.
+    /// The sequence number at which they end.
     pub sack_end: Sequence,
-    /// Acknowledgments that repeated the one before, from a receiver without SACK.
+    /// Duplicate acknowledgments, from a receiver without SACK.
     pub duplicates: u32,
-    /// In flight before the acknowledgment.
+    /// Bytes in flight before the acknowledgment.
     pub prior_in_flight: ByteSize,
-    /// How many acknowledgments have told of something new since the report before.
+    /// The number of acknowledgments with news since the previous report.
     pub answers: u32,
     /// When the first of them passed.
     pub answers_from: Time,
-    /// The sender lacked data: what arrives until less than this is left to be delivered of all tells nothing of
-    /// the network. Zero if it never did.
+    /// The sender was app-limited: deliveries while `delivered` is below this say nothing about the
+    /// network. Zero if it never was.
     pub limited_until: ByteSize,
-    /// Which of the acknowledgments came so: the first has the lowest bit, and the highest stands for all that have
-    /// none of their own.
+    /// Which of the acknowledgments came while the sender was app-limited. The first has the lowest
+    /// bit; the highest bit covers all those without a bit of their own.
     pub limited_answers: u64,
-    /// Which of them had an ECN echo.
+    /// Which of them carried an ECN echo.
     pub marked_answers: u64,
-    /// Bytes that the receiver has skipped, since the flow began: by SACK, as it reported data beyond them for the
-    /// first time.
+    /// Bytes that the receiver has skipped since the flow began, counted by SACK when data beyond them
+    /// is first reported.
     pub skipped: ByteSize,
-    /// When the newest data was sent that had arrived as bytes were skipped last.
+    /// When the newest data that had arrived at the last skip was sent.
     pub skipped_at: Time,
 }

@@ -1,27 +1,28 @@
-//! How often flows are reported, and how often the reports are looked at.
+//! How often flows are reported, and how often the reports are read.
 
 use weir_units::Duration;
 
-/// Below this a flow's reports come as often as it is acknowledged on most links.
+/// A shorter interval reports a flow about as often as it is acknowledged on most links.
 const SHORTEST: Duration = Duration::from_micros(100);
-/// A flow that is reported less often than this is hardly controlled.
+/// A flow with rarer reports is hardly controlled.
 const LONGEST: Duration = Duration::from_millis(100);
 
-/// While something is going on the process looks by itself: being woken costs the kernel's side of a
-/// connection ten times as much as telling does.
+/// While flows are active the process polls: a wakeup costs the kernel's side of a connection ten times
+/// as much as a report.
 const LOOK: Duration = Duration::from_micros(500);
 
-/// What those who see the segments are told, and what whoever hears of them does between reports.
+/// The report interval of the data plane, and the polling interval of the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportSchedule {
     /// Between two reports of one flow.
     pub interval: Duration,
-    /// How long to sleep before looking; `None` where a report wakes whoever waits.
+    /// How long the reader sleeps between polls; `None` if a report wakes it.
     pub sleep: Option<Duration>,
 }
 
 impl ReportSchedule {
-    /// With so many flows that are active, and so many reports that all of them may make in a second.
+    /// Computes the schedule for this many active flows and this many reports per second of all of
+    /// them.
     pub fn new(active: u64, reports_per_second: u32) -> Self {
         let share = Duration::from_secs(1) * active / u64::from(reports_per_second.max(1));
         let interval = share.clamp(SHORTEST, LONGEST);

@@ -1,25 +1,25 @@
-//! The round-trip time between here and the receiver, and the time-out (RFC 6298).
+//! The RTT between here and the receiver, and the RTO (RFC 6298).
 
 use weir_units::Duration;
 
-/// The least and the most that the time-out adds to the smoothed round-trip time. Half of Linux's
-/// smallest margin, so that the loss is repaired here before the sender's own timer expires; more than
-/// the 40 ms for which Linux delays an acknowledgment.
+/// The least that the RTO adds to the smoothed RTT. It is half of Linux's smallest margin, so that a
+/// loss is repaired here before the sender's own timer expires. It is more than the 40 ms for which
+/// Linux delays an acknowledgment.
 const MARGIN: Duration = Duration::from_millis(100);
 /// Before the first measurement (RFC 6298, section 2.1).
 const INITIAL: Duration = Duration::from_secs(1);
-/// As Linux has it (`tcp_retries2`).
+/// As in Linux (`tcp_retries2`).
 const RETRIES: u32 = 15;
 const LONGEST: Duration = Duration::from_secs(120);
 
-/// The estimator.
+/// The RTT estimator.
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     smoothed: Option<Duration>,
     variation: Duration,
     /// [`Duration::MAX`] before the first sample.
     pub(crate) min: Duration,
-    /// How often the time-out has been doubled.
+    /// How often the RTO has been doubled.
     doublings: u32,
 }
 
@@ -33,7 +33,7 @@ impl RttEstimator {
         }
     }
 
-    /// A segment that was sent once has been acknowledged after `rtt` (RFC 6298, section 2).
+    /// Adds the RTT of a segment that was sent once (RFC 6298, section 2).
     pub(crate) fn on_sample(&mut self, rtt: Duration) {
         self.min = self.min.min(rtt);
         self.doublings = 0;
@@ -50,17 +50,17 @@ impl RttEstimator {
         self.smoothed = Some(weighed(smoothed, rtt, 8));
     }
 
-    /// A time-out (RFC 6298, section 5.5).
+    /// Backs off after an RTO (RFC 6298, section 5.5).
     pub(crate) fn back_off(&mut self) {
         self.doublings = self.doublings.saturating_add(1);
     }
 
-    /// Whether nothing has come for so many time-outs that nobody is there any more.
+    /// Whether so many RTOs have passed without an acknowledgment that the connection counts as dead.
     pub(crate) fn has_given_up(&self) -> bool {
         self.doublings >= RETRIES
     }
 
-    /// When what is sent now is overdue.
+    /// Returns the RTO for data that is sent now.
     pub(crate) fn rto(&self) -> Duration {
         let once = match self.smoothed {
             Some(smoothed) => smoothed + (self.variation * 4).max(MARGIN),
@@ -70,7 +70,7 @@ impl RttEstimator {
         (once * factor).min(LONGEST)
     }
 
-    /// Zero before the first sample.
+    /// Returns the smoothed RTT; zero before the first sample.
     pub(crate) fn smoothed(&self) -> Duration {
         self.smoothed.unwrap_or(Duration::ZERO)
     }

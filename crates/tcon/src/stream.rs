@@ -1,4 +1,4 @@
-//! The data that goes one way of a connection, under a controller.
+//! The data in one direction of a connection, under a controller.
 
 mod acknowledgment;
 mod transmit;
@@ -19,64 +19,64 @@ use crate::memory_budget::MemoryBudget;
 
 pub(crate) use acknowledgment::AckVerdict;
 
-/// What all streams share.
+/// The state that all streams share.
 #[derive(Debug)]
 pub(crate) struct StreamContext {
     pub(crate) memory: MemoryBudget,
     pub(crate) counters: Counters,
-    /// Packets that came in and have not been sent on.
+    /// Packets that have arrived and not been forwarded.
     pub(crate) held: PacketCount,
 }
 
-/// The data that goes one way.
+/// The data in one direction.
 #[derive(Debug)]
 pub(crate) struct Stream<P> {
     pub(crate) way: Direction,
-    /// By which rule it is treated.
+    /// The policy rule that applies.
     pub(crate) rule: u32,
     pub(crate) counters: EnforcementCounters,
     pub(crate) steering: FlowController,
     flight: Flight<P>,
-    /// The first numbers of the segments that wait for their turn, in the order in which they came.
+    /// First sequence numbers of the waiting segments, in the order of arrival.
     waiting: VecDeque<Sequence>,
     /// Whether data is sent as ECN-capable.
     pub(crate) is_marked: bool,
-    /// How much may be kept, and is.
+    /// The most bytes of packets that may be kept.
     buffer: ByteSize,
-    /// What is kept of it.
+    /// Bytes of packets kept.
     pub(crate) kept: ByteSize,
     /// When the next segment may leave.
     pace_at: Time,
-    /// Whether one waits for nothing but that.
+    /// Whether a segment waits for that time only.
     is_paced: bool,
-    /// When the oldest segment is overdue; `None` while nothing is outstanding.
+    /// When the RTO of the oldest segment expires; `None` while nothing is outstanding.
     overdue_at: Option<Time>,
     last_sent: Option<Time>,
-    /// When and up to where the newest of the segments was sent that have arrived.
+    /// When the newest of the delivered segments was sent, and where it ends.
     newest_delivered: (Time, Sequence),
-    /// Acknowledgments that repeated the one before, from a receiver without SACK.
+    /// Duplicate acknowledgments, from a receiver without SACK.
     duplicates: u64,
     /// Without SACK: holes up to here are found by partial acknowledgments (RFC 6582).
     recover_upto: Option<Sequence>,
     /// The window field of the last acknowledgment, as the receiver sent it.
     last_window: Option<u16>,
-    /// The last acknowledgment that the sender was shown: number, window field, and where it ends.
+    /// The last acknowledgment that was forwarded to the sender: number, window field, and right edge.
     told: Option<(Sequence, u16, Sequence)>,
-    /// Where the windows ended that the sender was shown.
+    /// Right edges of the windows that were forwarded to the sender.
     advertised: AdvertisedWindow,
-    /// The round-trip time between here and the sender.
+    /// The RTT between here and the sender.
     sender_rtt: Duration,
-    /// What the sender's newest segment says beside its data.
+    /// Header fields of the sender's newest segment.
     newest: Option<SegmentHeader>,
-    /// The sender has sent what was acknowledged: it has not heard of it.
+    /// The sender has retransmitted acknowledged data: it has not received the acknowledgment.
     answer_due: bool,
-    /// When the owner looks after it next.
+    /// The time for which the owner has scheduled it.
     pub(crate) scheduled: Option<Time>,
 }
 
 impl<P: Packet + Clone + 'static> Stream<P> {
-    /// A stream whose handshake is complete. `rtts` are the round-trip times to the receiver and to the
-    /// sender that it has measured.
+    /// Creates a stream after its handshake. `rtts` are the RTTs to the receiver and to the sender that
+    /// the handshake has measured.
     pub(crate) fn new(
         policy: &FlowPolicy,
         handshake: &Handshake,
@@ -118,19 +118,19 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         })
     }
 
-    /// Bytes on their way.
+    /// Returns the bytes in flight.
     pub(crate) fn in_flight(&self) -> ByteSize {
         ByteSize::from_bytes(self.network_flight())
     }
 
-    /// Without SACK each repeated acknowledgment stands for a segment that has arrived.
+    /// Without SACK each duplicate acknowledgment stands for a segment that has arrived.
     fn network_flight(&self) -> u64 {
         let in_flight = self.flight.amounts.in_flight;
         in_flight.saturating_sub(self.duplicates * self.steering.segment_size)
     }
 
-    /// What the sender may have outstanding. What has arrived beyond a hole counts on top: the window
-    /// begins at the hole.
+    /// Returns the limit for the sender's bytes in flight. Bytes delivered beyond a hole are added, as
+    /// the window begins at the hole.
     pub(crate) fn limit(&self) -> WindowLimit {
         let amounts = self.flight.amounts;
         let arrived = amounts.delivered + amounts.in_flight - self.network_flight();
@@ -143,8 +143,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
     }
 
-    /// Lowers the window of a packet that the sender is about to be shown. A repeated acknowledgment that
-    /// the sender hears as such keeps the window of the one before (RFC 5681, section 2).
+    /// Lowers the window of a packet that is forwarded to the sender. A duplicate acknowledgment that
+    /// the sender is to recognize keeps the window of the one before (RFC 5681, section 2).
     pub(crate) fn clamp(
         &mut self,
         now: Time,
@@ -177,8 +177,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         self.advertised.tell(now, edge);
     }
 
-    /// Whether the sender has left room in a window for so long that it must lack data: for the time that
-    /// its answer takes, twice, and a quarter of the other round trip, as what it may send comes in
+    /// Whether the sender has left room in a window for so long that it must be app-limited. The time
+    /// is twice the sender's RTT, plus a quarter of the receiver's, as sending opportunities come in
     /// bursts.
     fn lacks_data(&mut self, now: Time) -> bool {
         let patience = self.sender_rtt * 2 + self.steering.rtt.smoothed() / 4;
@@ -187,7 +187,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         amounts.waiting == 0 && amounts.lost == 0 && room >= 2 * self.steering.segment_size
     }
 
-    /// A segment of the sender's, with data or without, as the receiver gets it.
+    /// Notes the header of a sender's segment, with or without data.
     pub(crate) fn note_header(&mut self, segment: &Segment) {
         let header = SegmentHeader::of(segment);
         if self.newest.is_none_or(|known| !header.is_before(&known)) {
@@ -195,13 +195,13 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
     }
 
-    /// When [`Self::handle_timeout`] has something to do.
+    /// Returns the time at which [`Self::handle_timeout`] has work.
     pub(crate) fn timeout(&self) -> Option<Time> {
         let turn = self.next_to_send().map(|_| self.pace_at);
         turn.into_iter().chain(self.overdue_at).min()
     }
 
-    /// Puts one copy back into the memory.
+    /// Releases the memory of one copy.
     fn release(&mut self, copy: Option<P>, shared: &mut StreamContext) {
         if let Some(copy) = copy {
             self.kept -= copy.length();
@@ -210,7 +210,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     }
 }
 
-/// What a segment says beside its data, and what a receiver holds against it if it is too old.
+/// Header fields of a segment for which a receiver may reject it as too old.
 #[derive(Clone, Copy, Debug)]
 struct SegmentHeader {
     acknowledgment: Sequence,
@@ -237,7 +237,7 @@ impl SegmentHeader {
         older || self.acknowledgment.precedes(other.acknowledgment)
     }
 
-    /// Takes the place of an older one.
+    /// Writes these fields into a packet with older ones.
     fn renew<P: Packet>(&self, packet: &mut P) {
         let is_older = |segment: &Segment| Self::of(segment).is_before(self);
         if packet.tcp().as_ref().is_some_and(is_older) {

@@ -21,7 +21,7 @@ use crate::v1;
 use crate::v1::agents_client::AgentsClient;
 use crate::v1::from_agent::Message as Outgoing;
 
-/// How many reports go into one message, which keeps it well below gRPC's 4 MB.
+/// The most reports per message, which keeps it well below gRPC's 4 MB.
 const PER_MESSAGE: usize = 4096;
 
 /// The task.
@@ -174,12 +174,12 @@ impl AgentTask {
     }
 }
 
-/// Nobody is there to hear reports. Ends when there will be no more.
+/// Drops reports while there is no controller. Returns when there can be no more.
 async fn discard(reports: &mut mpsc::Receiver<SwitchReport>) {
     while reports.recv().await.is_some() {}
 }
 
-/// Sends what is in the batch, or that the agent is there.
+/// Sends the batch, or an empty heartbeat.
 async fn say(attached: &Attached, batch: &mut Vec<SwitchReport>) -> Result<(), DisconnectCause> {
     let reports = batch.drain(..).map(|report| translate::to_report(&report));
     let reports = v1::Reports {

@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use weir_units::{Duration, Time};
 
-/// Nanoseconds since a day before it was started: flows may have begun before the controller did.
+/// Nanoseconds since one day before the start: flows may have begun before the controller did.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Clock(Instant);
 
@@ -19,12 +19,12 @@ impl Clock {
         Time::ZERO + START + Duration::from(self.0.elapsed())
     }
 
-    /// For how long it has run.
+    /// Returns the uptime.
     pub(super) fn age(&self) -> Duration {
         Duration::from(self.0.elapsed())
     }
 
-    /// A time of the controller's as the runtime's.
+    /// Converts a time of the controller to the runtime's.
     pub(super) fn instant(&self, time: Time) -> Instant {
         let since = time.checked_since(Time::ZERO + START);
         let since = std::time::Duration::from_nanos(since.map_or(0, Duration::as_nanos));

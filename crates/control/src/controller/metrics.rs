@@ -9,7 +9,7 @@ use weir_sed::{Controller as Logic, ControllerCounters};
 use super::senders::Senders;
 use super::switches::Switches;
 
-/// What the metrics show.
+/// The values of the metrics.
 #[derive(Clone, Copy, Debug, Default)]
 struct MetricValues {
     switches: u64,
@@ -71,7 +71,7 @@ struct MetricFamilies {
     decisions: Histogram,
 }
 
-/// The metrics, and what they have been told.
+/// The metrics, and the values last exported.
 #[derive(Debug)]
 pub(super) struct ControllerMetrics {
     metrics: MetricFamilies,
@@ -113,7 +113,7 @@ impl ControllerMetrics {
         self.refused_registrations += u64::from(!granted);
     }
 
-    /// Brings the metrics up to date.
+    /// Updates the metrics.
     pub(super) fn show(&mut self, logic: &Logic, switches: &mut Switches, senders: &Senders) {
         let governed = logic.ports().filter(|(_, state)| state.governed).count();
         let now = MetricValues {

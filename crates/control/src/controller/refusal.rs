@@ -1,4 +1,4 @@
-//! Why somebody's wish is not granted.
+//! Reasons for refusing a request.
 
 use tonic::{Code, Status};
 use weir_sed::DemandError;
@@ -6,7 +6,7 @@ use weir_sed::DemandError;
 use crate::leader_epoch::LeaderEpoch;
 use crate::translate::DecodeError;
 
-/// Why somebody's wish is not granted.
+/// Why a request is refused.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub(super) enum Refusal {
     #[error(transparent)]

@@ -1,8 +1,8 @@
 //! Senders that are their own agents: DCQUIC endpoints, whose ACKs no switch can read.
 //!
-//! To the logic their flows leave by the ports of switches that lead to their receivers, and it orders
-//! windows there as for all others. Here these become one window for each flow, the smallest, which goes to
-//! the sender instead of the switch.
+//! In the logic, their flows leave by the switch ports that lead to their receivers, and it orders
+//! windows there as for all others. Here the smallest of a flow's windows is sent to the sender instead
+//! of the switches.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,16 +13,16 @@ use weir_wire::FlowKey;
 use super::refusal::Refusal;
 use super::switches::SwitchSession;
 
-/// A flow of a sender's.
+/// A flow of a sender.
 #[derive(Debug)]
 pub(super) struct RegisteredFlow {
     owner: u64,
     pub(super) segment: u32,
     pub(super) demand: Option<Demand>,
     pub(super) acknowledged: u64,
-    /// What it may have on its way by the order of each switch's port.
+    /// Its windows, by the switch whose port they were ordered for.
     windows: BTreeMap<u32, u32>,
-    /// What its sender has been told.
+    /// The last window sent to its sender.
     told: Option<u32>,
 }
 
@@ -32,14 +32,14 @@ pub(super) struct Sender {
     flows: BTreeSet<FlowKey>,
 }
 
-/// All of them.
+/// All attached senders.
 #[derive(Debug, Default)]
 pub(super) struct Senders {
     pub(super) attached: BTreeMap<u64, Sender>,
     flows: FxHashMap<FlowKey, RegisteredFlow>,
 }
 
-/// How many flows one connection tells of at most.
+/// The most flows per connection.
 const MOST_FLOWS: usize = 10_000;
 
 impl Senders {
@@ -48,7 +48,7 @@ impl Senders {
         self.attached.insert(session.id, Sender { session, flows });
     }
 
-    /// A sender is gone; gives its flows.
+    /// Removes a sender; returns its flows.
     pub(super) fn detach(&mut self, id: u64) -> Vec<FlowKey> {
         let Some(sender) = self.attached.remove(&id) else {
             return Vec::new();
@@ -67,7 +67,7 @@ impl Senders {
         self.attached.values_mut().map(|sender| &mut sender.session)
     }
 
-    /// A flow begins, or demands something else; tells whether it is this sender's.
+    /// Adds a flow or changes its demand. Returns whether the flow is this sender's.
     pub(super) fn open(
         &mut self,
         owner: u64,
@@ -100,7 +100,7 @@ impl Senders {
         Ok(true)
     }
 
-    /// A flow is over; tells whether it was this sender's.
+    /// Removes a flow. Returns whether it was this sender's.
     pub(super) fn close(&mut self, owner: u64, flow: &FlowKey) -> bool {
         let Some(sender) = self.attached.get_mut(&owner) else {
             return false;
@@ -108,7 +108,7 @@ impl Senders {
         sender.flows.remove(flow) && self.flows.remove(flow).is_some()
     }
 
-    /// So much of a flow has been acknowledged; tells whether it is this sender's.
+    /// Notes the acknowledged bytes of a flow. Returns whether it is this sender's.
     pub(super) fn acknowledge(&mut self, owner: u64, flow: &FlowKey, bytes: u64) -> bool {
         match self.flows.get_mut(flow) {
             Some(known) if known.owner == owner => {
@@ -123,7 +123,8 @@ impl Senders {
         self.flows.iter()
     }
 
-    /// An order of a switch's, if it is for a sender: it goes no further then.
+    /// Takes a switch's order that is for a sender's flow. Returns whether it was one: the switch does
+    /// not get it.
     pub(super) fn take(&mut self, switch: u32, order: &WindowOrder) -> bool {
         let (flow, window) = match order {
             WindowOrder::Allow { flow, window } => (flow, Some(*window)),
@@ -148,7 +149,7 @@ impl Senders {
         true
     }
 
-    /// A switch is gone: nobody looks after its ports.
+    /// Removes the windows of a switch that has left.
     pub(super) fn forget_switch(&mut self, switch: u32) {
         for (flow, known) in &mut self.flows {
             if known.windows.remove(&switch).is_some() {

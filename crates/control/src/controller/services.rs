@@ -1,4 +1,4 @@
-//! What gRPC brings, checked and handed to the task.
+//! The gRPC services: check requests, and pass them to the task.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -29,9 +29,9 @@ pub(super) struct Services {
     task: mpsc::Sender<ControllerInput>,
 }
 
-/// How many messages wait for somebody to take them.
+/// The most messages that wait to be sent to a peer.
 const WAITING: usize = 64;
-/// How long somebody who has connected may take to say hello.
+/// How long a connected peer may take to send hello.
 const HELLO: Duration = Duration::from_secs(5);
 
 type Messages = Received<Result<v1::FromController, Status>>;
@@ -55,7 +55,7 @@ impl Services {
         answer.await.map_err(|_| Refusal::Ending)?
     }
 
-    /// Has the task let somebody in, and follows them.
+    /// Has the task accept a peer, and follows its stream.
     async fn admit<T: Send + 'static>(
         &self,
         stream: Streaming<T>,
@@ -69,7 +69,8 @@ impl Services {
         Ok(Response::new(Received(messages)))
     }
 
-    /// Hands what somebody says to the task, as `read` understands it, until they or the task have enough.
+    /// Passes a peer's messages to the task, decoded by `read`, until the peer or the task ends the
+    /// stream.
     async fn follow<T>(
         self,
         mut stream: Streaming<T>,
@@ -99,12 +100,12 @@ impl Services {
         if let Err(refusal) = result {
             let _ = self.tell(ControllerInput::Garbled { whose, refusal }).await;
         }
-        // A task that is gone has forgotten it anyway.
+        // A task that has ended has no sessions anyway.
         let _ = self.tell(ControllerInput::Detach { session }).await;
     }
 }
 
-/// Who is at the other end, by its certificate, whose signatures TLS has verified.
+/// A peer and its certificate, whose signatures TLS has verified.
 #[derive(Clone, Debug)]
 struct Peer {
     address: IpAddr,
@@ -131,8 +132,8 @@ impl Peer {
         }
     }
 
-    /// The address by which a flow is its own: the one that it calls from, or one in its certificate. Where
-    /// it is neither end's, the first, which the logic refuses.
+    /// Returns the address that makes a flow the peer's own: the one it connects from, or one in its
+    /// certificate. If neither end matches, it is the former, which the logic refuses.
     fn client(&self, flows: &FlowPattern) -> IpAddr {
         let own =
             |address: &IpAddr| *address == self.address || has_address(&self.certificate, *address);
@@ -197,7 +198,7 @@ fn sender_report(peer: &Peer, report: v1::SenderReport) -> Result<SenderReport, 
     })
 }
 
-/// The first message of a stream.
+/// Returns the first message of a stream.
 async fn first<T>(stream: &mut Streaming<T>) -> Result<T, Status> {
     match tokio::time::timeout(HELLO, stream.message()).await {
         Ok(message) => message?.ok_or_else(|| Refusal::Hello.into()),

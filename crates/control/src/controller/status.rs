@@ -1,4 +1,4 @@
-//! What a controller shows to operators.
+//! The status for operators.
 
 use weir_sed::{Controller as Logic, Entry, PortId, Slack};
 use weir_units::{Duration, Time};
@@ -9,7 +9,7 @@ use crate::leader_epoch::LeaderEpoch;
 use crate::translate::{to_address, to_demand, to_flow};
 use crate::v1;
 
-/// How many flows are told of at most, and how many unless it is said.
+/// The most flows in a status, and the default.
 const MOST_FLOWS: usize = 10_000;
 const USUAL_FLOWS: usize = 1000;
 
@@ -75,7 +75,7 @@ fn port_description(port: &Port) -> v1::Port {
     }
 }
 
-/// The most urgent flows of all ports.
+/// Returns the most urgent flows of all ports.
 fn flow_statuses(
     logic: &Logic,
     switches: &Switches,

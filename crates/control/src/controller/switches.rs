@@ -1,4 +1,4 @@
-//! The switches that have agents, and what waits to be told them.
+//! The switches with agents, and the orders that wait to be sent to them.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -13,25 +13,25 @@ use crate::leader_epoch::LeaderEpoch;
 use crate::translate;
 use crate::v1;
 
-/// Where messages to somebody who is connected go.
+/// The messages to a connected peer.
 pub(super) type Outgoing = mpsc::Sender<Result<v1::FromController, Status>>;
 
-/// A connection to somebody: what waits for it, and what it last said.
+/// A connection to a peer: the waiting orders, and the last beat.
 #[derive(Debug)]
 pub(super) struct SwitchSession {
     pub(super) id: u64,
     outgoing: Outgoing,
-    /// Dropped with the session, so that whoever reads from it ends too.
+    /// Dropped with the session, which ends the task that reads from it.
     _end: oneshot::Sender<()>,
     waiting: Vec<v1::Order>,
-    /// Its clock when it last said something, and ours.
+    /// The peer's clock in its last message, and ours.
     beat: u64,
     pub(super) heard: Time,
 }
 
-/// How many orders wait for somebody who does not take them before it is given up.
+/// A peer with more waiting orders than this is disconnected.
 const MOST_WAITING: usize = 200_000;
-/// How many orders go into one message, which keeps it well below gRPC's 4 MB.
+/// The most orders per message, which keeps it well below gRPC's 4 MB.
 const PER_MESSAGE: usize = 10_000;
 
 impl SwitchSession {
@@ -60,7 +60,7 @@ impl SwitchSession {
         self.heard = now;
     }
 
-    /// Sends what waits; `false` if the other end does not keep up.
+    /// Sends the waiting orders; returns `false` if the peer does not keep up.
     pub(super) fn flush(&mut self, term: u64) -> bool {
         while !self.waiting.is_empty() && self.outgoing.capacity() > 0 {
             let rest = self.waiting.split_off(self.waiting.len().min(PER_MESSAGE));
@@ -70,7 +70,7 @@ impl SwitchSession {
         self.waiting.len() <= MOST_WAITING
     }
 
-    /// Says that the controller is there.
+    /// Sends a heartbeat.
     pub(super) fn beat(&self, term: u64) {
         self.send(term, Vec::new());
     }
@@ -85,7 +85,7 @@ impl SwitchSession {
         let message = v1::FromController {
             message: Some(message),
         };
-        // Whoever is gone is told nothing; its stream says so to the task.
+        // Messages to a closed connection are dropped; its stream reports the end to the task.
         let _ = self.outgoing.try_send(Ok(message));
     }
 }
@@ -96,11 +96,11 @@ pub(super) struct Port {
     pub(super) number: u32,
     pub(super) name: String,
     pub(super) rate: Rate,
-    /// Where it leads: addresses that share so many bits with this one.
+    /// The prefixes behind it: address and length in bits.
     pub(super) behind: Vec<(IpAddr, u8)>,
 }
 
-/// What an agent says first.
+/// The first message of an agent.
 #[derive(Clone, Debug)]
 pub(super) struct Hello {
     pub(super) name: String,
@@ -108,11 +108,11 @@ pub(super) struct Hello {
     pub(super) leader_epoch: Option<LeaderEpoch>,
 }
 
-/// How many ports a switch has at most.
+/// The most ports per switch.
 const MOST_PORTS: usize = 1024;
-/// How many prefixes are behind a port at most.
+/// The most prefixes per port.
 const MOST_PREFIXES: usize = 1024;
-/// Names are for people.
+/// Names are for display only.
 const LONGEST_NAME: usize = 63;
 
 impl Hello {
@@ -141,7 +141,7 @@ impl Hello {
         })
     }
 
-    /// The slowest link, by which it is known when many flows are too many.
+    /// Returns the rate of the slowest link, which limits how many flows may start with a full window.
     pub(super) fn slowest(&self) -> Rate {
         let rates = self.ports.iter().map(|port| port.rate);
         rates.min().unwrap_or(Rate::ZERO)
@@ -163,18 +163,18 @@ pub(super) struct Switch {
     pub(super) session: Option<SwitchSession>,
 }
 
-/// All switches that have ever said hello, by the number that the logic knows them by.
+/// All switches that have ever attached, by their number in the logic.
 #[derive(Debug, Default)]
 pub(super) struct Switches {
     pub(super) by_number: BTreeMap<u32, Switch>,
     numbers: BTreeMap<String, u32>,
 }
 
-/// How many switches there are at most.
+/// The most switches.
 const MOST_SWITCHES: usize = 10_000;
 
 impl Switches {
-    /// The number of a switch, a new one if it has none.
+    /// Returns a switch's number; assigns one if it has none.
     pub(super) fn number(&mut self, name: &str) -> Result<u32, Refusal> {
         if let Some(number) = self.numbers.get(name) {
             return Ok(*number);
@@ -202,7 +202,7 @@ impl Switches {
             .map(|(number, switch)| (*number, switch))
     }
 
-    /// The session with this number, and its switch's.
+    /// Returns the session with this id, and the number of its switch.
     pub(super) fn session(&mut self, id: u64) -> Option<(u32, &mut SwitchSession)> {
         self.sessions().find(|(_, session)| session.id == id)
     }
@@ -214,7 +214,7 @@ impl Switches {
 }
 
 impl Switches {
-    /// The ports that lead to an address, by the longest prefix of each switch.
+    /// Returns the ports that lead to an address, by longest prefix match at each switch.
     pub(super) fn towards(&self, address: IpAddr) -> Vec<(u32, u32)> {
         let ports = self.by_number.iter().filter_map(|(number, switch)| {
             let prefixes = switch.ports.iter().flat_map(|port| {

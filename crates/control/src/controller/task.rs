@@ -1,4 +1,5 @@
-//! Where everything comes together: one task that owns the logic, hears everybody in turn, and decides.
+//! The controller's main task: owns the logic, processes the messages of all peers in turn, and
+//! decides.
 
 use std::net::IpAddr;
 use std::time::Instant;
@@ -21,21 +22,21 @@ use crate::quota::LogQuota;
 use crate::translate;
 use crate::v1;
 
-/// An answer to somebody who waits for it.
+/// The reply to a waiting request.
 type Answer<T> = oneshot::Sender<Result<T, Refusal>>;
 
-/// What somebody who has been let in has.
+/// The session of an accepted peer.
 #[derive(Debug)]
 pub(super) struct AdmittedPeer {
     pub(super) session: u64,
-    /// Ends when the task wants nothing more to do with it.
+    /// Completes when the task has ended the session.
     pub(super) over: oneshot::Receiver<()>,
 }
 
-/// What a sender tells of a flow.
+/// A sender's report of a flow.
 #[derive(Clone, Debug)]
 pub(super) enum SenderReport {
-    /// It begins, or demands something else. `client` is the sender's address.
+    /// It begins, or its demand changes. `client` is the sender's address.
     Flow {
         client: IpAddr,
         flow: FlowKey,
@@ -51,7 +52,7 @@ pub(super) enum SenderReport {
     },
 }
 
-/// What comes in.
+/// An input of the task.
 #[derive(Debug)]
 pub(super) enum ControllerInput {
     Attach {
@@ -85,11 +86,11 @@ pub(super) enum ControllerInput {
         beat: u64,
         reports: Vec<SenderReport>,
     },
-    /// What flows demand whose applications say nothing.
+    /// Demands of flows whose applications register nothing.
     SetRules(Vec<weir_sed::DemandRule>),
-    /// A stream has ended, in whatever way.
+    /// A stream has ended, for any reason.
     Detach { session: u64 },
-    /// A message made no sense: whoever sent it is being disconnected.
+    /// A message was invalid: its sender is being disconnected.
     Garbled { whose: String, refusal: Refusal },
     Show {
         flows: usize,
@@ -110,12 +111,12 @@ pub(super) struct ControllerTask {
     metrics: ControllerMetrics,
 }
 
-/// How many messages are heard before windows are computed: what comes together is decided together.
+/// The most messages that are processed before windows are computed: they are decided together.
 const TOGETHER: usize = 256;
-/// How often registrations are looked for of which no flow has come.
+/// How often unused registrations are removed.
 const SWEEP: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// How often either end says that it is there: so many times per lease.
+/// The heartbeats of either end per lease.
 pub(crate) const BEATS: u64 = 8;
 
 impl ControllerTask {
@@ -140,7 +141,7 @@ impl ControllerTask {
         self.state.leader_epoch().term
     }
 
-    /// Hears and decides, until nobody can say anything any more.
+    /// Processes inputs and decides, until all of their senders are dropped.
     pub(super) async fn run(
         mut self,
         mut inputs: mpsc::Receiver<ControllerInput>,
@@ -179,7 +180,7 @@ impl ControllerTask {
         }
     }
 
-    /// Computes what is due, and sends it.
+    /// Computes the windows that are due, and sends the orders.
     fn decide(&mut self) {
         let now = self.clock.now();
         if self.logic.timeout(now).is_some_and(|time| time <= now) {
@@ -211,7 +212,7 @@ impl ControllerTask {
         }
     }
 
-    /// Says that the controller is there, and looks who else still is.
+    /// Sends heartbeats, and disconnects silent peers.
     fn beat(&mut self) {
         let now = self.clock.now();
         let (term, lease) = (self.term(), self.logic.config().lease);
@@ -291,9 +292,9 @@ impl ControllerTask {
         Ok(())
     }
 
-    /// Whether what an agent obeyed last lets this controller order anything.
+    /// Checks whether this controller may give orders, by the controller that an agent last obeyed.
     ///
-    /// An agent that has obeyed a later controller of this one's name ends this one.
+    /// A later controller of this one's name ends this one.
     fn check(&self, whose: &str, leader_epoch: Option<&LeaderEpoch>) -> Result<(), CheckError> {
         let own = self.state.leader_epoch();
         match leader_epoch {
@@ -404,7 +405,7 @@ impl ControllerTask {
     ) -> Result<(), ControllerError> {
         match self.check("of a sender", leader_epoch.as_ref()) {
             Ok(()) => {}
-            // Whoever is no switch does not end a controller.
+            // A sender, which is not a switch, cannot end a controller.
             Err(CheckError::Over(_)) => {
                 let refusal = Refusal::Superseded(self.term());
                 return self.refuse("a sender", CheckError::Refused(refusal), answer);
@@ -461,7 +462,7 @@ impl ControllerTask {
                 if let Some(demand) = demand {
                     self.logic.register(now, client, flow, demand)?;
                 }
-                // One that has long been silent may have been forgotten: it is placed again then.
+                // A flow that was silent for long may have been removed: it is placed again then.
                 if self.senders.open(session, flow, segment, demand)? {
                     self.place(now, &flow, segment, demand, None);
                 }
@@ -481,7 +482,7 @@ impl ControllerTask {
         Ok(())
     }
 
-    /// A sender's flow leaves by the ports that lead to its receiver, of all switches or of one.
+    /// Places a sender's flow at the ports that lead to its receiver, of all switches or of one.
     fn place(
         &mut self,
         now: Time,
@@ -510,7 +511,7 @@ impl ControllerTask {
         }
     }
 
-    /// A switch has come whose ports senders' flows may leave by.
+    /// Places senders' flows at the ports of a switch that has just attached.
     fn place_senders(&mut self, switch: u32) {
         let now = self.clock.now();
         let flows = self.senders.flows();
@@ -547,14 +548,14 @@ impl ControllerTask {
     }
 }
 
-/// Why somebody is not let in.
+/// Why a peer is not accepted.
 enum CheckError {
     Refused(Refusal),
-    /// This controller's time is over.
+    /// This controller has been superseded.
     Over(ControllerError),
 }
 
-/// Answers somebody who may not wait any more.
+/// Sends a reply; the caller may have gone.
 fn reply<T>(answer: Answer<T>, result: Result<T, Refusal>) {
     let _ = answer.send(result);
 }

@@ -1,5 +1,5 @@
-//! The task behind a sender's channel: connects, tells of its flows, passes on what they may have, and connects
-//! again.
+//! The task behind a sender's channel: connects, reports its flows, applies their windows, and
+//! reconnects.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::Ordering;
@@ -27,7 +27,7 @@ use crate::v1::flows_client::FlowsClient;
 use crate::v1::from_sender::Message as Outgoing;
 use crate::v1::sender_report::Report;
 
-/// How often the controller hears how far flows are.
+/// How often acknowledged bytes are reported.
 const COUNTERS: Duration = Duration::from_millis(5);
 
 /// The task.
@@ -39,18 +39,18 @@ pub(super) struct SenderTask {
     flows: Flows,
 }
 
-/// The flows that are open.
+/// The open flows.
 #[derive(Default)]
 struct Flows {
     open: BTreeMap<u64, OpenFlow>,
-    /// The last one that was opened between the same ports.
+    /// The last flow that was opened between the same ports.
     numbers: HashMap<FlowKey, u64>,
 }
 
 struct OpenFlow {
     opened: NewFlow,
     due: Option<DatedDemand>,
-    /// When the controller has been told of it: its time counts from there.
+    /// When it was reported to the controller: the controller counts its time from there.
     told_at: Option<Instant>,
     told_acknowledged: u64,
     window: Option<u32>,
@@ -70,7 +70,7 @@ impl SenderTask {
         }
     }
 
-    /// Follows controllers until nobody has the channel or a flow any more.
+    /// Runs until the channel and all flows are dropped.
     pub(super) async fn run(mut self, mut wishes: Wishes) {
         let mut pause = FIRST_PAUSE;
         loop {
@@ -169,7 +169,7 @@ impl SenderTask {
                 WindowOrder::Allow { flow, window } => self.flows.allow(&flow, Some(window), lease),
                 WindowOrder::Release { flow } => self.flows.allow(&flow, None, lease),
                 WindowOrder::Renew => self.flows.renew(lease),
-                // For switches.
+                // For switches only.
                 WindowOrder::Retransmit { .. }
                 | WindowOrder::Describe
                 | WindowOrder::Remember { .. } => {}
@@ -202,7 +202,7 @@ impl Flows {
         !self.open.is_empty()
     }
 
-    /// Hears what flows want while something else is waited for; nothing if there will be no more.
+    /// Processes requests of flows while `work` runs; returns `None` if there can be no more.
     async fn hear_for<T>(
         &mut self,
         wishes: &mut Wishes,
@@ -217,7 +217,7 @@ impl Flows {
         }
     }
 
-    /// A flow wants something; gives what the controller is to be told.
+    /// Processes a flow's request; returns the report for the controller.
     fn wish(&mut self, now: Instant, wish: FlowRequest) -> Option<Report> {
         match wish {
             FlowRequest::Open(number, opened) => {
@@ -240,7 +240,7 @@ impl Flows {
             }
             FlowRequest::Close(number) => {
                 let flow = self.open.remove(&number)?.opened.flow;
-                // Another one between the same ports may have begun.
+                // Another flow between the same ports may have begun.
                 if self.numbers.get(&flow) != Some(&number) {
                     return None;
                 }
@@ -250,7 +250,7 @@ impl Flows {
         }
     }
 
-    /// All that a controller has to know that has just let the sender in.
+    /// Returns the full description for a controller that has just accepted the sender.
     fn announce(&mut self, now: Instant) -> Vec<Report> {
         let flows = self.open.values_mut().filter(|flow| flow.due.is_some());
         let reports = flows.filter_map(|flow| {
@@ -263,7 +263,7 @@ impl Flows {
         reports
     }
 
-    /// How far flows are that have gone on.
+    /// Returns the acknowledged bytes that have changed.
     fn counters(&mut self) -> Vec<Report> {
         let told = self.open.values_mut().filter(|flow| flow.told_at.is_some());
         let reports = told.filter_map(|flow| {
@@ -286,13 +286,14 @@ impl Flows {
         }
     }
 
-    /// What is in force goes on being so.
+    /// Renews the windows in force.
     fn renew(&mut self, lease: Span) {
         let governed = self.open.values().filter(|flow| flow.window.is_some());
         governed.for_each(|flow| flow.tell(lease));
     }
 
-    /// What the controller has said holds until its lease is over, which transports know themselves.
+    /// Resets the controller's state. Its orders hold until their lease is over, which transports check
+    /// themselves.
     fn forget_controller(&mut self) {
         for flow in self.open.values_mut() {
             (flow.window, flow.told_at) = (None, None);
@@ -301,13 +302,13 @@ impl Flows {
 }
 
 impl OpenFlow {
-    /// What the controller has to know of it.
+    /// Returns the flow's report.
     fn report(&self) -> Option<Report> {
         let (due, told_at) = (self.due?, self.told_at?);
         let within = due.at.saturating_duration_since(told_at);
         let demand = Demand {
             size: due.demand.size,
-            // One that is over is over at once.
+            // A deadline that has passed expires at once.
             within: span(within).max(Span::from_nanos(1)),
         };
         Some(Report::Flow(v1::SenderFlow {
@@ -328,7 +329,7 @@ impl OpenFlow {
     }
 }
 
-/// Sends what there is, if there is anything.
+/// Sends the reports, if there are any.
 async fn say_any(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), DisconnectCause> {
     if reports.is_empty() {
         Ok(())
@@ -337,7 +338,7 @@ async fn say_any(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), D
     }
 }
 
-/// Sends what there is, or that the sender is there.
+/// Sends the reports, or an empty heartbeat.
 async fn say(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), DisconnectCause> {
     let reports = reports.drain(..).map(|report| v1::SenderReport {
         report: Some(report),

@@ -1,4 +1,4 @@
-//! What a controller tells.
+//! Conversion of a controller's orders and settings.
 
 use weir_sed::{AgentConfig, WindowOrder};
 use weir_units::{ByteSize, Duration};
@@ -51,7 +51,7 @@ pub(crate) fn to_order(order: &WindowOrder) -> v1::Order {
     v1::Order { order: Some(kind) }
 }
 
-/// How a controller wants its agents to work.
+/// Converts the settings of agents to the wire format.
 pub(crate) fn to_settings(config: &AgentConfig) -> v1::AgentSettings {
     v1::AgentSettings {
         threshold_bytes: config.threshold.bytes(),
@@ -63,7 +63,7 @@ pub(crate) fn to_settings(config: &AgentConfig) -> v1::AgentSettings {
     }
 }
 
-/// What a controller wants may be more than can be done: no interval is shorter than that.
+/// Lower bound of the counters interval, whatever a controller requests.
 const SHORTEST_INTERVAL: Duration = Duration::from_micros(100);
 
 pub(crate) fn settings(

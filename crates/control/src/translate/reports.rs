@@ -1,4 +1,4 @@
-//! What an agent tells.
+//! Conversion of an agent's reports.
 
 use weir_sed::SwitchReport;
 use weir_units::Duration;

@@ -7,7 +7,7 @@ use super::*;
 fn any_address() -> impl Strategy<Value = (IpAddr, IpAddr)> {
     prop_oneof![
         any::<([u8; 4], [u8; 4])>().prop_map(|(one, other)| (one.into(), other.into())),
-        // Mapped addresses are the same as those that they map.
+        // IPv4-mapped addresses equal the IPv4 addresses.
         any::<([u8; 15], [u8; 15])>().prop_map(|(one, other)| {
             let six = |bytes: [u8; 15]| {
                 let mut all = [0xfd; 16];

@@ -1,4 +1,5 @@
-//! A controller, a switch with senders and receivers in real time, and a wire between the two that can be cut.
+//! A controller, a switch with senders and receivers in real time, and a connection between the two
+//! that can be cut.
 
 pub(crate) mod plane;
 pub(crate) mod wire;
@@ -19,7 +20,7 @@ use weir_units::Duration as Span;
 /// Short, for tests that wait for its end.
 pub(crate) const LEASE: Duration = Duration::from_millis(800);
 
-/// Certificates for everybody.
+/// Certificates for all roles.
 pub(crate) struct Certificates(TempDir);
 
 impl Certificates {
@@ -51,7 +52,7 @@ pub(crate) fn config() -> ControllerConfig {
     }
 }
 
-/// A controller in a runtime of its own, which ends like a process that is killed.
+/// A controller in a runtime of its own, which ends like a killed process.
 pub(crate) struct Process {
     pub(crate) address: SocketAddr,
     runtime: Option<Runtime>,
@@ -93,7 +94,7 @@ impl Process {
         }
     }
 
-    /// What it ended with by itself.
+    /// Returns the result with which it ended by itself.
     pub(crate) fn ended(&self) -> Result<(), ControllerError> {
         self.ended.recv_timeout(PATIENCE).unwrap()
     }
@@ -111,10 +112,10 @@ impl Drop for Process {
     }
 }
 
-/// How long to wait for what has to come, on however busy a machine.
+/// The timeout for expected events, also on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !is_so() {
@@ -123,7 +124,7 @@ pub(crate) fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// What an operator sees.
+/// Returns the status for an operator.
 pub(crate) fn status(
     runtime: &Runtime,
     certificates: &Certificates,

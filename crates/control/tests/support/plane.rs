@@ -1,4 +1,4 @@
-//! A switch with an agent, and hosts on both sides whose senders fill whatever window they are offered.
+//! A switch with an agent, and hosts on both sides whose senders fill any offered window.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -15,10 +15,10 @@ use weir_wire::{Ecn, FlowKey};
 
 const RATE: Rate = Rate::from_mbps(100);
 const MSS: u32 = 1460;
-/// What receivers offer, and by how many bits it is shifted.
+/// The window field of receivers, and its scale.
 const OFFER: u16 = 1000;
 const SCALE: u8 = 7;
-/// What a sender has on its way unless it is told to have less.
+/// The bytes in flight of a sender that is not limited.
 const OWN_WINDOW: u32 = 40 * MSS;
 
 pub(crate) fn flow(number: u16) -> FlowKey {
@@ -74,14 +74,14 @@ impl Packet for Frame {
     }
 }
 
-/// How a flow is doing.
+/// The progress of a flow.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
-    /// What its sender was last offered, in bytes.
+    /// The last window offered to its sender, in bytes.
     pub(crate) offered: u32,
-    /// What has been acknowledged.
+    /// Its acknowledged bytes.
     pub(crate) bytes: u64,
-    /// The longest that it went without an ACK.
+    /// The longest time without an ACK.
     pub(crate) longest_gap: Duration,
     last: Instant,
 }
@@ -140,12 +140,12 @@ impl Plane {
         self.wish(Wish::Close(number));
     }
 
-    /// The same agent by another channel.
+    /// Connects the same agent by another channel.
     pub(crate) fn reconnect(&self, channel: AgentChannel) {
         self.wish(Wish::Channel(channel));
     }
 
-    /// An agent that remembers nothing, as after a restart.
+    /// Replaces the agent by one without state, as after a restart.
     pub(crate) fn restart_agent(&self, channel: AgentChannel) {
         self.wish(Wish::NewAgent(channel));
     }
@@ -218,7 +218,7 @@ impl Running {
                 Ok(Wish::NewAgent(channel)) => {
                     self.channel = channel;
                     self.switch = switch();
-                    // What was under way is lost with the switch.
+                    // Packets in flight are lost with the switch.
                     for sender in self.senders.values_mut() {
                         sender.sent = sender.acknowledged;
                         sender.received = sender.acknowledged;
@@ -304,7 +304,7 @@ impl Running {
         self.send(number, true, fin);
     }
 
-    /// Everything that is due by now.
+    /// Processes everything that is due.
     fn step(&mut self) {
         let now = self.now();
         if let Some(agent) = self.switch.element_mut::<Agent<Frame>>() {
@@ -329,7 +329,7 @@ impl Running {
         }
     }
 
-    /// A receiver acknowledges.
+    /// Handles a packet at a receiver, which acknowledges.
     fn receive(&mut self, frame: &Frame) {
         let Some(sender) = self.senders.get_mut(&frame.number) else {
             return;
@@ -369,7 +369,7 @@ impl Running {
         }
     }
 
-    /// A sender sends what it may.
+    /// Sends as many segments as a sender's window allows.
     fn fill(&mut self, number: u16) {
         while let Some(sender) = self.senders.get_mut(&number) {
             let window = sender.progress.offered.min(OWN_WINDOW);

@@ -1,4 +1,4 @@
-//! A TCP connection through somebody who can stop passing things on.
+//! A TCP proxy that can stop forwarding.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 
-/// Passes connections on to an address, until it is cut; what was under way then waits.
+/// Forwards connections to an address. While it is cut, the data waits.
 pub(crate) struct Wire {
     pub(crate) address: SocketAddr,
     cut: Arc<AtomicBool>,

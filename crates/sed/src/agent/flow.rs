@@ -1,4 +1,4 @@
-//! What an agent remembers of a connection: the same for both ways that its data go.
+//! The state that an agent keeps of a connection: the same for both directions.
 
 use weir_fabric::{Direction, PortIndex};
 use weir_units::Time;
@@ -12,34 +12,34 @@ pub(super) struct TrackedConnection<P> {
     halves: [FlowDirection<P>; 2],
 }
 
-/// The data that go one way, and the ACKs that come back for them.
+/// The data in one direction, and the ACKs for it.
 #[derive(Debug)]
 pub(super) struct FlowDirection<P> {
     /// Whether its SYN has passed and its FIN has not.
     pub(super) is_open: bool,
-    /// Where the data leave.
+    /// The egress port of the data.
     pub(super) egress: Option<PortIndex>,
-    /// What may be on its way by order, in bytes.
+    /// The ordered limit of its bytes in flight.
     pub(super) limit: Option<u32>,
-    /// Whether that was an earlier controller's order, which this one has said nothing about yet.
+    /// Whether an earlier controller ordered that limit, and the current one has ordered nothing yet.
     pub(super) is_inherited: bool,
     /// When its SYN passed.
     pub(super) opened_at: Time,
-    /// What the controller has had this agent remember.
+    /// The demand that the controller has stored here.
     pub(super) demand: Option<Demand>,
-    /// The last pure ACK, as its receiver sent it, and where it came in.
+    /// The last pure ACK, as its receiver sent it, and its ingress port.
     pub(super) template: Option<(PortIndex, P)>,
-    /// The window field that the sender was last shown.
+    /// The last window field that was forwarded to the sender.
     pub(super) shown: u16,
-    /// How many of its packets wait for duplicate ACKs.
+    /// How many of its dropped packets wait for duplicate ACKs.
     pub(super) awaited: u32,
-    /// Behind the last byte that was sent.
+    /// The sequence number after the last byte sent.
     sent: Option<Sequence>,
-    /// The last ACK, and how many bytes that and the earlier ones were for.
+    /// The last ACK number, and the bytes acknowledged so far.
     acknowledged: Option<(Sequence, u64)>,
-    /// How many of these the controller has been told.
+    /// The acknowledged bytes that were last reported.
     told: u64,
-    /// Up to where packets are sent again by the recovery that duplicate ACKs began.
+    /// The end of the recovery that duplicate ACKs began: packets below it are retransmitted anyway.
     recovering_to: Option<Sequence>,
 }
 
@@ -83,12 +83,12 @@ impl<P> TrackedConnection<P> {
     }
 }
 
-/// How far a FIN or reset may be from what is known of its flow: the largest part of a window that can be
-/// under way unseen, 16 MiB.
+/// How far a FIN or reset may be from the known sequence number: the largest part of a window that can
+/// be in flight unseen, 16 MiB.
 const NEAR: u32 = 1 << 24;
 
 impl<P> FlowDirection<P> {
-    /// A segment goes this way.
+    /// Notes a segment in this direction.
     pub(super) fn on_sent(&mut self, segment: &Segment) {
         if segment.flags.contains(Flags::SYN) {
             self.acknowledged = Some((segment.end(), 0));
@@ -98,24 +98,24 @@ impl<P> FlowDirection<P> {
         }
     }
 
-    /// An ACK comes back.
+    /// Notes an ACK for this direction.
     pub(super) fn on_acknowledged(&mut self, upto: Sequence) {
         let (last, bytes) = self.acknowledged.unwrap_or((upto, 0));
         let ahead = upto.distance_from(last);
-        // What acknowledges more than was sent is nonsense.
+        // An ACK for data that was never sent is ignored.
         let is_sent = self.sent.is_some_and(|sent| !sent.precedes(upto));
         if ahead > 0 && is_sent {
             self.acknowledged = Some((upto, bytes + u64::from(ahead.unsigned_abs())));
         }
     }
 
-    /// Whether a segment with this number may be its.
+    /// Whether a segment with this sequence number may belong to the flow.
     pub(super) fn is_near(&self, sequence: Sequence) -> bool {
         self.sent
             .is_none_or(|sent| sequence.distance_from(sent).unsigned_abs() <= NEAR)
     }
 
-    /// How many bytes have been acknowledged, if more than this last told.
+    /// Returns the acknowledged bytes, if they have changed since the last report.
     pub(super) fn news(&mut self) -> Option<u64> {
         let (_, bytes) = self.acknowledged?;
         if bytes == self.told {
@@ -125,14 +125,13 @@ impl<P> FlowDirection<P> {
         Some(bytes)
     }
 
-    /// Everything is news again.
+    /// Has the next call of [`Self::news`] return the bytes again.
     pub(super) fn forget_news(&mut self) {
         self.told = 0;
     }
 
-    /// Whether duplicate ACKs would have the packet with this number sent again: it is the first that is
-    /// missing. `None` where that will never be: it has arrived, or is sent again anyway, by the recovery
-    /// that is under way.
+    /// Whether duplicate ACKs would have this packet retransmitted: it is the first that is missing.
+    /// `None` if they never will: it has arrived, or the current recovery retransmits it anyway.
     pub(super) fn is_due(&mut self, sequence: Sequence) -> Option<bool> {
         let (upto, _) = self.acknowledged?;
         let arrived = sequence.precedes(upto);
@@ -148,7 +147,7 @@ impl<P> FlowDirection<P> {
         Some(due)
     }
 
-    /// Duplicate ACKs were made.
+    /// Notes that duplicate ACKs were made.
     pub(super) fn on_repeated(&mut self) {
         self.recovering_to = self.sent;
     }

@@ -1,4 +1,4 @@
-//! What passes tells an agent about connections: that they begin, how far they are, that they end.
+//! Follows connections by the segments that pass: start, progress and end.
 
 use weir_fabric::{ConnectionId, Direction, Packet, PortIndex};
 use weir_units::{Duration, Time};
@@ -10,7 +10,7 @@ use crate::demand::Demand;
 use crate::message::SwitchReport;
 
 impl<P: Packet + Clone + Send + 'static> Agent<P> {
-    /// Connections that are over or silent make room; the controller hears of those that had no FIN.
+    /// Releases connections that are over or silent, and reports those without a FIN as closed.
     pub(super) fn forget(&mut self, now: Time) {
         while let Some(gone) = self.connections.reclaim(now) {
             for (way, flow) in [
@@ -26,7 +26,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         }
     }
 
-    /// Whether a FIN or reset is not its flow's: who does not see a flow cannot guess where it is.
+    /// Whether a FIN or reset is forged: an off-path attacker cannot guess the flow's sequence number.
     pub(super) fn is_forged(&self, flow: &FlowKey, segment: &Segment) -> bool {
         if !segment.flags.intersects(Flags::FIN | Flags::RST) {
             return false;
@@ -38,7 +38,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         half.is_some_and(|half| !half.is_near(segment.sequence))
     }
 
-    /// The controller may have to begin anew: keeps for it what a flow demands.
+    /// Stores a flow's demand, for a controller that starts without state.
     pub(super) fn remember(&mut self, flow: &FlowKey, demand: Demand) {
         let Some((id, way)) = self.find(flow) else {
             return;
@@ -48,7 +48,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         }
     }
 
-    /// What a segment says about its connection, for the controller and for later.
+    /// Notes a segment's information about its connection, and reports it.
     pub(super) fn note(
         &mut self,
         now: Time,

@@ -1,4 +1,5 @@
-//! The queues of a switch: whether they are congested (Figure 3), and what waits to be sent again.
+//! The queues of a switch: which are congested (Figure 3), and which dropped packets wait for duplicate
+//! ACKs.
 
 use std::collections::BTreeMap;
 
@@ -6,31 +7,31 @@ use weir_fabric::{ConnectionId, Direction, PortIndex};
 use weir_units::Time;
 use weir_wire::tcp::Sequence;
 
-/// A packet that was dropped.
+/// A dropped packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct DroppedPacket {
     pub(super) id: ConnectionId,
-    /// Which way its data go.
+    /// The direction of its data.
     pub(super) way: Direction,
     pub(super) sequence: Sequence,
 }
 
-/// What is known of a queue where there is anything to know.
+/// The state of one queue.
 #[derive(Debug, Default)]
 struct QueueState {
-    /// While it is congested (CNG), when it may no longer be; otherwise (NOM) nothing.
+    /// While it is congested (CNG), when it may no longer be; otherwise (NOM) `None`.
     congested_until: Option<Time>,
-    /// What waits for duplicate ACKs, and when to look again.
+    /// Packets that wait for duplicate ACKs, and when to check them again.
     waiting: Vec<DroppedPacket>,
     next_repeat: Option<Time>,
 }
 
-/// The queues of a switch, those left out of which nothing is known.
+/// The queues of a switch; queues without state have no entry.
 #[derive(Debug, Default)]
 pub(super) struct QueueMonitor(BTreeMap<PortIndex, QueueState>);
 
 impl QueueMonitor {
-    /// Whether there is nothing to know of any queue.
+    /// Whether no queue has state.
     pub(super) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -52,13 +53,13 @@ impl QueueMonitor {
         congested.map(|(port, _)| *port)
     }
 
-    /// The queue is congested until then at least, or not any more.
+    /// Sets a queue as congested until then at least, or as not congested.
     pub(super) fn set_congested(&mut self, port: PortIndex, until: Option<Time>) {
         self.0.entry(port).or_default().congested_until = until;
         self.tidy(port);
     }
 
-    /// A congested queue to look at.
+    /// Returns a congested queue that is to be checked.
     pub(super) fn due(&self, now: Time) -> Option<PortIndex> {
         let is_due = |state: &QueueState| state.congested_until.is_some_and(|until| until <= now);
         let (port, _) = self.0.iter().find(|(_, state)| is_due(state))?;
@@ -69,7 +70,8 @@ impl QueueMonitor {
         self.0.entry(port).or_default().waiting.push(repeat);
     }
 
-    /// Look at what waits then, or earlier if that was said before: but not before the last turn is over.
+    /// Schedules a check of the waiting packets. An existing schedule stays: it paces the duplicate
+    /// ACKs.
     pub(super) fn try_at(&mut self, port: PortIndex, time: Time) {
         if let Some(state) = self.0.get_mut(&port)
             && !state.waiting.is_empty()
@@ -78,7 +80,7 @@ impl QueueMonitor {
         }
     }
 
-    /// A queue for which something may be sent again, which is not given again until the next
+    /// Returns a queue whose packets are to be checked, and clears its schedule until the next
     /// [`Self::try_at`].
     pub(super) fn repeat_due(&mut self, now: Time) -> Option<PortIndex> {
         let is_due = |state: &QueueState| state.next_repeat.is_some_and(|time| time <= now);
@@ -87,7 +89,8 @@ impl QueueMonitor {
         Some(*port)
     }
 
-    /// The first that waits and is due; those of which `is_due` knows nothing are forgotten.
+    /// Removes and returns the first waiting packet that is due; drops those for which `is_due` returns
+    /// `None`.
     pub(super) fn next_ready(
         &mut self,
         port: PortIndex,
@@ -120,7 +123,7 @@ impl QueueMonitor {
         times.flatten().min()
     }
 
-    /// A queue of which there is nothing to know is left out.
+    /// Removes a queue without state.
     fn tidy(&mut self, port: PortIndex) {
         if let Some(state) = self.0.get(&port)
             && state.congested_until.is_none()

@@ -1,4 +1,4 @@
-//! Duplicate ACKs, for packets that a queue has dropped (RSED).
+//! Duplicate ACKs for packets that a queue has dropped (RSED).
 
 use weir_fabric::{ConnectionId, Direction, Output, Packet};
 use weir_units::Time;
@@ -7,8 +7,8 @@ use super::Agent;
 use super::queue::DroppedPacket;
 
 impl<P: Packet + Clone + Send + 'static> Agent<P> {
-    /// A packet is to be sent again once everything before it has arrived: duplicates of an earlier ACK
-    /// would have another packet sent again, which is not lost.
+    /// Queues a dropped packet until everything before it has arrived. Duplicates of an earlier ACK
+    /// would retransmit another packet, which is not lost.
     pub(super) fn await_repeat(&mut self, now: Time, repeat: DroppedPacket) {
         let Some(connection) = self.connections.get_mut(repeat.id) else {
             return;
@@ -33,8 +33,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         }
     }
 
-    /// Makes duplicate ACKs for what has to be sent again, one packet at a time, and only while the queue
-    /// is below the threshold: all at once they would fill it beyond its end again.
+    /// Makes duplicate ACKs for the due packets, one packet at a time, and only while the queue is
+    /// below the threshold: all retransmissions at once would overflow it again.
     pub(super) fn repeat(&mut self, now: Time, out: &mut Output<'_, P>) {
         while let Some(port) = self.queues.repeat_due(now) {
             let Some(egress_port) = out.egress_port(port) else {
@@ -79,5 +79,5 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     }
 }
 
-/// How many duplicate ACKs say that a packet is lost (RFC 5681, section 3.2).
+/// How many duplicate ACKs report a loss (RFC 5681, section 3.2).
 const DUPLICATES: u32 = 3;

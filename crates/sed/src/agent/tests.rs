@@ -11,15 +11,15 @@ use weir_wire::tcp::{Options, Sequence, SynOptions};
 use super::*;
 use crate::demand::Demand;
 
-/// A segment between the hosts 0, which sends, and 1.
+/// A segment between host 0, the sender, and host 1.
 #[derive(Clone, Debug)]
 struct Frame {
     segment: Segment,
     forth: bool,
-    /// Tells flows apart.
+    /// Distinguishes flows.
     port: u16,
     ecn: Ecn,
-    /// What is taken out of a header leaves its room there.
+    /// A removed option leaves its bytes in the header.
     length: ByteSize,
     burst: Option<Burst>,
 }
@@ -70,7 +70,7 @@ fn flow(port: u16) -> FlowKey {
     }
 }
 
-/// The numbers from which both ends count, close to where they wrap.
+/// The initial sequence number of both ends, close to the wrap.
 const FIRST: Sequence = Sequence::new(u32::MAX - 2000);
 const MSS: u32 = 1460;
 
@@ -79,7 +79,7 @@ struct World {
     switch: Switch<Frame>,
     now: Time,
     scale: u8,
-    /// What is sent is a piece of this.
+    /// Packets that are sent are a piece of this.
     burst: Option<Burst>,
 }
 
@@ -150,7 +150,7 @@ impl World {
         self.send(port, true, third);
     }
 
-    /// The flow's data from this byte on.
+    /// Sends the flow's data from this byte on.
     fn data(&mut self, port: u16, from: u32) {
         let segment = Segment {
             sequence: FIRST + 1 + from,
@@ -163,7 +163,7 @@ impl World {
         self.send(port, true, segment);
     }
 
-    /// The receiver acknowledges so many bytes.
+    /// The receiver acknowledges this many bytes.
     fn acknowledge(&mut self, port: u16, bytes: u32) {
         let segment = Segment {
             sequence: FIRST + 1,
@@ -188,7 +188,7 @@ impl World {
         });
     }
 
-    /// Lets time go by, and what elements do in it happen.
+    /// Advances the time, and handles the timeouts of the elements.
     fn pass(&mut self, span: Duration) {
         let until = self.now + span;
         while let Some(next) = self
@@ -207,7 +207,7 @@ impl World {
         std::iter::from_fn(|| agent.next_report()).collect()
     }
 
-    /// What has reached the sender, or the receiver.
+    /// Returns what has arrived at the receiver, or at the sender.
     fn arrived(&mut self, forth: bool) -> Vec<Segment> {
         self.pass(Duration::from_millis(10));
         let (now, port) = (self.now, PortIndex::new(u32::from(forth)));
@@ -268,11 +268,11 @@ fn a_queue_is_congested_from_the_threshold_on_and_recovers_without_a_packet() {
         assert_eq!(world.reports(), [], "{number}");
         world.data(1, number * MSS);
     }
-    // One is being sent.
+    // One is being transmitted.
     assert_eq!(world.reports(), [SwitchReport::Congested { port: 1 }]);
     world.data(1, 31 * MSS);
     assert_eq!(world.reports(), []);
-    // Until 15 are left of the 31 that wait.
+    // Until 15 of the 31 waiting packets are left.
     world.pass(Duration::from_micros(16 * 12));
     assert_eq!(world.reports(), []);
     world.pass(Duration::from_micros(24));
@@ -308,7 +308,7 @@ fn a_stopped_flow_is_told_when_it_may_go_on() {
     assert_eq!(update.len(), 1);
     assert_eq!(update[0].window, 35);
     assert_eq!(update[0].acknowledgment, FIRST + 1 + MSS);
-    // An ACK will tell the next change.
+    // The next change is carried by an ACK.
     world.allow(1, 5);
     assert_eq!(world.arrived(false), []);
     assert_eq!(world.agent().counters().updates, 1);
@@ -321,7 +321,7 @@ fn a_flow_that_is_stopped_before_it_has_begun_sends_one_segment() {
     world.connect(1);
     world.allow(1, 0);
     world.arrived(false);
-    // Its SYN-ACK is lost, and comes again.
+    // Its SYN-ACK is lost, and retransmitted.
     world.connect(1);
     assert_eq!(world.arrived(false)[0].window, MSS as u16);
     world.data(1, 0);
@@ -361,7 +361,7 @@ fn a_dropped_packet_is_repeated_once_it_is_the_first_that_is_missing() {
     world.arrived(false);
     world.acknowledge(1, 0);
     world.reports();
-    // The buffer holds 100 packets, and one more is being sent.
+    // The buffer holds 100 packets, and one more is being transmitted.
     for number in 0..103 {
         world.data(1, number * MSS);
     }
@@ -387,7 +387,7 @@ fn a_dropped_packet_is_repeated_once_it_is_the_first_that_is_missing() {
     let acks = world.arrived(false);
     assert_eq!(acks.len(), 4);
     assert!(acks.iter().all(|ack| *ack == acks[0]), "{acks:?}");
-    // The rest of the window is the sender's own affair then.
+    // The sender repairs the rest of the window by itself.
     world.acknowledge(1, 102 * MSS);
     assert_eq!(world.arrived(false).len(), 1);
     assert_eq!(world.agent().counters().repeats, 1);
@@ -452,7 +452,7 @@ fn what_an_earlier_controller_ordered_holds_for_a_lease_under_the_next() {
     world.allow(2, 2);
     world.order(WindowOrder::Describe);
     world.allow(2, 3);
-    // The new controller is there all the time, and has said nothing about the first flow.
+    // The new controller stays alive, and has ordered nothing for the first flow.
     for _ in 0..30 {
         world.pass(Duration::from_millis(100));
         world.order(WindowOrder::Renew);
@@ -529,8 +529,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever comes: no packet is lost or held, no window is wider than its receiver offered, and
-    /// nothing is due that does not get done.
+    /// With any input: no packet is lost or held, no window exceeds the receiver's offer, and no
+    /// timeout stays due.
     #[test]
     fn packets_pass_and_windows_only_shrink(
         steps in prop::collection::vec(step(), 0..150),

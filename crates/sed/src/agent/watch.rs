@@ -1,4 +1,4 @@
-//! What the controller is told of queues and of how far flows are, and of everything when it begins anew.
+//! Reports of congested queues and acknowledged bytes, and the full description for a new controller.
 
 use weir_fabric::{Direction, EgressPort, Output, Packet, PortIndex};
 use weir_units::{ByteSize, Time};
@@ -7,7 +7,7 @@ use super::Agent;
 use crate::message::SwitchReport;
 
 impl<P: Packet + Clone + Send + 'static> Agent<P> {
-    /// Looks at the queue that a packet has just gone to.
+    /// Checks the queue that a packet has just entered.
     pub(super) fn watch(&mut self, now: Time, egress: Option<PortIndex>, out: &mut Output<'_, P>) {
         let Some(port) = egress else {
             return;
@@ -37,7 +37,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         self.reports.push_back(SwitchReport::Congested { port });
     }
 
-    /// Looks whether congested queues have recovered.
+    /// Checks whether congested queues have recovered.
     pub(super) fn watch_recovery(&mut self, now: Time, out: &mut Output<'_, P>) {
         while let Some(port) = self.queues.due(now) {
             let Some(egress_port) = out.egress_port(port) else {
@@ -57,7 +57,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         }
     }
 
-    /// Tells how far flows are that have gone on since this was last told.
+    /// Reports the acknowledged bytes that have changed since the last report.
     pub(super) fn report_counters(&mut self, now: Time) {
         self.next_counters = Some(now + self.config.counters_interval);
         let mut acknowledged = Vec::new();
@@ -74,7 +74,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         }
     }
 
-    /// Tells a controller that has just begun of every flow and every congested port.
+    /// Describes every flow and every congested port to a controller that has just started.
     pub(super) fn describe(&mut self, now: Time) {
         for (_, connection) in self.connections.iter_mut() {
             let (flow, handshake) = (connection.flow, connection.handshake);

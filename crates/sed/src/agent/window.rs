@@ -1,4 +1,4 @@
-//! Windows: made smaller in what passes, given back when the controller says so, or nothing any more.
+//! Window limits: lowered in passing packets, and released by order or when the lease expires.
 
 use weir_fabric::{Clamped, ConnectionId, Direction, Output, Packet, PortIndex, WindowLimit};
 use weir_units::{ByteSize, Time};
@@ -9,7 +9,7 @@ use super::Agent;
 use super::flow::FlowDirection;
 
 impl<P: Packet + Clone + Send + 'static> Agent<P> {
-    /// Makes the window smaller that a packet offers to the other end, and remembers the packet.
+    /// Lowers the window that a packet offers to the other end, and keeps a copy of pure ACKs.
     pub(super) fn clamp(
         &mut self,
         id: ConnectionId,
@@ -23,7 +23,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             return;
         };
         let handshake = connection.handshake;
-        // Whoever may not even send one segment gets no ACK that could later tell it to go on.
+        // A sender that may not even send one segment gets no ACK that could later resume it.
         let full = handshake.segment_size(way.reversed()).unwrap_or(1);
         let half = connection.state.half_mut(way.reversed());
         let plain = segment.payload == 0 && !segment.flags.intersects(SPECIAL);
@@ -47,13 +47,13 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             }
             Some(Clamped::Kept) | None => segment.window,
         };
-        // The window of a SYN is in other units.
+        // The window of a SYN is not scaled.
         if !segment.flags.contains(Flags::SYN) {
             half.shown = shown;
         }
     }
 
-    /// The window of a SYN-ACK where there are many flows already.
+    /// Returns the window of a SYN-ACK where there are many flows already.
     pub(super) fn opening_window(
         &self,
         id: ConnectionId,
@@ -70,8 +70,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         (open > above).then(|| connection.handshake.segment_size(way.reversed()))?
     }
 
-    /// Changes what a flow may have; one that was stopped and may go on has to be told, as no ACK is on
-    /// its way.
+    /// Sets a flow's limit. A stopped flow that may resume gets a window update, as no ACK is on its
+    /// way.
     pub(super) fn set_limit(
         &mut self,
         flow: &FlowKey,
@@ -103,7 +103,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         out.inject(ingress, packet);
     }
 
-    /// Releases all flows as the controller has been silent for a lease.
+    /// Releases all flows after the controller has been silent for a lease.
     pub(super) fn expire(&mut self, out: &mut Output<'_, P>) {
         self.leased_until = None;
         self.inherited_until = None;
@@ -111,8 +111,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         self.release_where(out, |_| true);
     }
 
-    /// Another controller has begun: what the one before ordered holds for a lease, until this one has
-    /// made up its mind.
+    /// Marks the limits as inherited when another controller has started: they hold for a lease, until
+    /// it orders new ones.
     pub(super) fn inherit(&mut self, now: Time) {
         for (_, connection) in self.connections.iter_mut() {
             for way in [Direction::Forth, Direction::Back] {
@@ -123,7 +123,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         self.inherited_until = Some(now + self.config.lease);
     }
 
-    /// Releases what an earlier controller ordered and this one has said nothing about.
+    /// Releases the limits of an earlier controller that the current one has not renewed.
     pub(super) fn disinherit(&mut self, out: &mut Output<'_, P>) {
         self.inherited_until = None;
         self.release_where(out, |half| half.is_inherited);
@@ -150,7 +150,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     }
 }
 
-/// Segments that are not remembered to be sent again.
+/// Segments that are not kept for retransmission.
 const SPECIAL: Flags = Flags::from_bits(Flags::SYN.bits() | Flags::FIN.bits() | Flags::RST.bits());
 
 /// Whole segments, or nothing: a window that is rounded below one segment would stop the flow.

@@ -15,7 +15,7 @@ fn settings(method: Method) -> AllocationSettings {
     }
 }
 
-/// Bytes and microseconds that are left.
+/// A flow with these remaining bytes and microseconds.
 fn with_deadline(bytes: u64, micros: u64) -> FlowDemand {
     FlowDemand {
         segment: 1460,
@@ -50,7 +50,7 @@ fn the_small_scale_needs_four_fifths_of_the_link_and_gets_them() {
         with_deadline(64_000_000, 5_000_000),
         ENDLESS,
     ];
-    // 10.2, 5.8, 11.5, 6.4 and 4.9 segments, and what is left.
+    // 10.2, 5.8, 11.5, 6.4 and 4.9 segments, and the rest.
     let windows = allocate(&settings(Method::Paper), &flows);
     assert_eq!(windows, [11, 6, 12, 7, 5, 5]);
     // With the base RTT in equation 4 they get half of what they need.
@@ -67,7 +67,7 @@ fn whoever_does_not_fit_waits() {
     let windows = allocate(&settings(Method::Paper), &flows);
     assert_eq!(windows.iter().filter(|window| **window == 1).count(), 46);
     assert!(windows[..46].iter().all(|window| *window == 1));
-    // One without deadline comes first.
+    // A flow without deadline is served first.
     flows.push(ENDLESS);
     let windows = allocate(&settings(Method::Paper), &flows);
     assert_eq!((windows[44], windows[45], windows[60]), (1, 0, 1));
@@ -109,7 +109,7 @@ fn turns_go_by_deadline_and_leave_out_what_cannot_be_in_time() {
         with_deadline(4000, 90_000),
     ];
     let windows = allocate(&settings(Method::Planned), &flows);
-    // What they need is more than a turn of 7 segments; the last has no more to send than three.
+    // Their need exceeds a turn of 7 segments; the last flow has only three segments left.
     assert_eq!(windows, [2, 21, 20, 3]);
 }
 
@@ -129,8 +129,8 @@ fn candidates() -> impl Strategy<Value = Vec<FlowDemand>> {
 }
 
 proptest! {
-    /// The sum is Twin at most, but for the floor of flows without deadline; and nothing is left over
-    /// while there is somebody to have it.
+    /// The sum is Twin at most, except for the floor of flows without deadline; and nothing is left
+    /// over while a flow could take it.
     #[test]
     fn the_sum_is_the_total(
         flows in candidates(),
@@ -161,7 +161,7 @@ proptest! {
         }
     }
 
-    /// Nobody waits for a flow with a later deadline that needs as much or more.
+    /// No flow waits for one with a later deadline that needs as much or more.
     #[test]
     fn earliest_deadline_first(flows in candidates(), total in 1_u32..200) {
         let settings = AllocationSettings { total, ..settings(Method::Paper) };

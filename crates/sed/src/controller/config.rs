@@ -1,60 +1,60 @@
-//! How a controller decides.
+//! Settings of a controller.
 
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::agent::AgentConfig;
 use crate::allocation::{AllocationSettings, LatePolicy, Method, total_window};
 
-/// Which round-trip time an equation of the paper means by RTT_avg.
+/// Which RTT an equation of the paper means by RTT_avg.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RttReading {
-    /// That of an empty network.
+    /// The RTT of an empty network.
     Base,
-    /// That of a network whose queue is at the threshold: base + K/C.
+    /// The RTT with a queue at the threshold: base + K/C.
     Loaded,
 }
 
-/// How a controller decides.
+/// Settings of a controller.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ControllerConfig {
     /// K: from this length on a queue is congested.
     pub threshold: ByteSize,
-    /// Below this length it no longer is. The paper has K here too; but Twin is made so that the queue is
-    /// K long, and windows that are released whenever it is a little shorter let it overflow.
+    /// Below this length it is no longer congested. The paper has K here too. But Twin is chosen so
+    /// that the queue is K long, and releasing windows whenever it is a little shorter lets it
+    /// overflow.
     pub recovery: ByteSize,
-    /// The length of a full packet, by which windows are counted.
+    /// The length of a full packet, the unit of windows.
     pub packet: ByteSize,
-    /// The round-trip time of an empty network.
+    /// The RTT of an empty network.
     pub rtt: Duration,
-    /// What equation 3 means by it.
+    /// The RTT in equation 3.
     pub total_reading: RttReading,
-    /// What equation 4 means by it.
+    /// The RTT in equation 4.
     pub flow_reading: RttReading,
     /// How windows are chosen.
     pub method: Method,
-    /// What a flow without deadline has at least, in segments.
+    /// The least window of a flow without deadline, in segments.
     pub base: u32,
-    /// What becomes of flows that are late.
+    /// How late flows are treated.
     pub late: LatePolicy,
-    /// Whether senders of dropped packets are told to send them again (RSED).
+    /// Whether senders are made to retransmit dropped packets (RSED).
     pub retransmit: bool,
-    /// For how long an allocation holds without a sign of life from the controller.
+    /// How long windows hold when the controller is silent.
     pub lease: Duration,
-    /// How often windows in force are computed anew if nothing but time and what is left of flows has
-    /// changed.
+    /// How often windows in force are recomputed when only time and the remaining bytes have changed.
     pub refresh: Duration,
-    /// After how long without a word of it a flow is forgotten.
+    /// A flow without reports for this long is removed.
     pub idle: Duration,
-    /// How many flows there may be at a port; further ones have no window of their own.
+    /// The most flows per port; further ones are not limited.
     pub flows_per_port: usize,
-    /// Whether switches are told what flows demand, so that a controller that takes this one's place
-    /// learns it from them.
+    /// Whether demands are stored at the switches, from which a succeeding controller gets them.
     pub remember: bool,
 }
 
 impl ControllerConfig {
-    /// The paper's values (sections 4 and 5.1) for packets of 1500 bytes, with equation 3 read for the
-    /// empty and equation 4 for the loaded network: otherwise flows get less than they need.
+    /// Returns the paper's values (sections 4 and 5.1) for packets of 1500 bytes. Equation 3 takes the
+    /// RTT of the empty and equation 4 that of the loaded network: otherwise flows get less than they
+    /// need.
     pub fn paper() -> Self {
         let packet = ByteSize::from_bytes(1500);
         Self {
@@ -76,7 +76,7 @@ impl ControllerConfig {
         }
     }
 
-    /// An agent that works as this controller expects it to, for a switch whose slowest link has this
+    /// Returns the settings of an agent for this controller, in a switch whose slowest link has this
     /// rate.
     pub fn agent(&self, slowest: Rate) -> AgentConfig {
         let gentle = self.settings(slowest).total / INITIAL_WINDOW;
@@ -99,10 +99,10 @@ impl ControllerConfig {
         }
     }
 
-    /// What decides the windows of a port of this rate.
+    /// Returns the inputs for the windows of a port of this rate.
     pub(super) fn settings(&self, rate: Rate) -> AllocationSettings {
         let total_rtt = self.rtt(self.total_reading, rate);
-        // What a packet has beside its data, with Ethernet's framing.
+        // A packet's headers, and Ethernet's framing.
         const HEADERS: u64 = 40;
         const FRAMING: u64 = 38;
         let packet = self.packet.bytes() as f64;
@@ -117,5 +117,5 @@ impl ControllerConfig {
     }
 }
 
-/// With how many segments a sender begins that nobody holds back (RFC 6928).
+/// The initial window of an unlimited sender, in segments (RFC 6928).
 pub(super) const INITIAL_WINDOW: u32 = 10;

@@ -45,7 +45,7 @@ fn opened(flow: FlowKey, port: u32) -> SwitchReport {
     }
 }
 
-/// A flow opens that has registered before.
+/// Opens a flow that has registered before.
 fn open(controller: &mut Controller, now: Time, number: u32, demand: Option<Demand>) {
     let flow = flow(number);
     if let Some(demand) = demand {
@@ -119,7 +119,7 @@ fn congestion_brings_windows_and_its_end_takes_them_away() {
         WindowOrder::Renew,
     ];
     assert_eq!(orders(&mut controller, at(10)), expected);
-    // The same again changes nothing.
+    // A second report of the same changes nothing.
     congest(&mut controller, at(10), true);
     assert_eq!(orders(&mut controller, at(10)), []);
     congest(&mut controller, at(20), false);
@@ -155,7 +155,7 @@ fn who_waits_is_let_in_by_the_end_of_others_and_not_by_a_dip_of_the_queue() {
         controller.receive(at(40), PORT.switch, SwitchReport::Closed { flow });
     }
     orders(&mut controller, at(40));
-    // Everybody has a window now, and the queue is short: the next word of it ends all this.
+    // All flows have a window now, and the queue is short: the next report of it ends all this.
     congest(&mut controller, at(50), false);
     orders(&mut controller, at(50));
     assert!(windows(&controller).iter().all(Option::is_none));
@@ -260,7 +260,7 @@ fn tables_are_bounded_and_silent_flows_forgotten() {
     let mut controller = controller(config);
     for number in 0..12 {
         open(&mut controller, at(0), number, None);
-        // A SYN that is sent again is no flow more.
+        // A retransmitted SYN adds no flow.
         open(&mut controller, at(0), number, None);
     }
     assert_eq!(controller.flows(PORT).count(), 10);
@@ -295,8 +295,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever happens: switches know what the controller thinks they do, the order is that of the
-    /// deadlines, and the sum is kept.
+    /// With any sequence of reports: the switches' state is what the controller assumes, flows are in
+    /// the order of their deadlines, and the sum is kept.
     #[test]
     fn switches_know_what_the_table_says(steps in prop::collection::vec(step(), 0..120), planned: bool) {
         let config = ControllerConfig {
@@ -413,7 +413,7 @@ fn slack_has_a_sign() {
     assert_eq!(later, Some(Slack::Late(Duration::from_millis(120))));
 }
 
-/// Numbers that somebody chooses who wants something to break.
+/// Numbers that an attacker would choose.
 fn hostile() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(0),
@@ -455,8 +455,8 @@ fn hostile_report() -> impl Strategy<Value = SwitchReport> {
 }
 
 proptest! {
-    /// Whatever switches report, and at whatever rate a port is said to be: the controller goes on, and
-    /// windows of more than there is are nobody's.
+    /// With any reports, and any rate of a port: the controller continues, and no flow gets a larger
+    /// window than the total.
     #[test]
     fn nothing_that_is_reported_breaks_the_controller(
         reports in prop::collection::vec((hostile_report(), 0_u64..3_000_000), 0..60),

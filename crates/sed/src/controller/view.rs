@@ -1,4 +1,4 @@
-//! What a controller shows of itself to those who want to see it.
+//! Read access to a controller's state.
 
 use weir_units::{ByteSize, Duration, Rate, Time};
 
@@ -6,40 +6,40 @@ use super::{Controller, PortState};
 use crate::message::PortId;
 use crate::table::Entry;
 
-/// How a flow stands to its deadline, at the window that it has.
+/// The time between a flow's expected completion, at its current window, and its deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slack {
-    /// The rest will be there so long before it.
+    /// It completes this long before the deadline.
     Early(Duration),
-    /// The rest will be there so long after it.
+    /// It completes this long after the deadline.
     Late(Duration),
 }
 
 impl Controller {
-    /// The ports that are looked after, and how each stands.
+    /// Returns the controlled ports with their state.
     pub fn ports(&self) -> impl Iterator<Item = (PortId, PortState)> {
         self.ports.iter().map(|(id, port)| (*id, port.state))
     }
 
-    /// How a port stands, if it is looked after.
+    /// Returns the state of a port, if it is controlled.
     pub fn port(&self, id: PortId) -> Option<PortState> {
         Some(self.ports.get(&id)?.state)
     }
 
-    /// The flows of a port by priority.
+    /// Returns the flows of a port by priority.
     pub fn flows(&self, port: PortId) -> impl Iterator<Item = &Entry> {
         let port = self.ports.get(&port);
         port.into_iter().flat_map(|port| port.table.iter())
     }
 
-    /// How many flows are in its tables.
+    /// Returns the number of flows in all tables.
     pub fn flow_count(&self) -> usize {
         self.places.len()
     }
 }
 
 impl Entry {
-    /// The window in bytes, if it is governed.
+    /// Returns the window in bytes, if it is limited.
     pub fn window_size(&self) -> Option<ByteSize> {
         let segments = self.window?;
         Some(ByteSize::from_bytes(
@@ -47,8 +47,8 @@ impl Entry {
         ))
     }
 
-    /// How it stands to its deadline with a window's worth in each round-trip time; nothing without a
-    /// deadline or without a window.
+    /// Returns the slack to the deadline with one window per RTT; `None` without a deadline or a
+    /// window.
     pub fn slack(&self, now: Time, rtt: Duration) -> Option<Slack> {
         let job = self.job(now)?;
         let window = self.window_size().filter(|window| !window.is_zero())?;

@@ -43,7 +43,7 @@ fn flow(port: u16) -> PolicyFlow<'static> {
     PolicyFlow::between("192.0.2.2:4000".parse().unwrap(), to)
 }
 
-/// So many bytes have arrived, and nothing is under way.
+/// This many bytes have arrived, and none are in flight.
 fn report(now: Time, delivered: u64) -> ProgressReport {
     let end = Sequence::new(1 + delivered as u32);
     ProgressReport {
@@ -162,7 +162,7 @@ fn flows_of_which_nothing_is_heard_are_forgotten() {
         asked.clear();
         let gone = flows.forget_silent(now, |known_by| {
             asked.push(*known_by);
-            // The second has been seen lately, the third is unknown.
+            // The second has been seen recently, the third is unknown.
             (*known_by < 30).then_some(if *known_by == 20 { now } else { Time::ZERO })
         });
         (gone, asked.clone())
@@ -198,8 +198,8 @@ fn step() -> impl Strategy<Value = Step> {
 }
 
 proptest! {
-    /// Whatever is told, also of flows that are not there: each flow that is controlled has a cap that
-    /// lets two segments go, and all others have none.
+    /// With any sequence of calls, also for unknown flows: each controlled flow has a cap that allows
+    /// two segments, and all others have none.
     #[test]
     fn a_flow_has_a_cap_as_long_as_it_is_controlled(steps in prop::collection::vec(step(), 0..60)) {
         let mut flows = flows("bbr");

@@ -1,4 +1,4 @@
-//! What the receiver's acknowledgments say, and which of them the sender hears.
+//! The receiver's acknowledgments: what they deliver, and which of them are forwarded to the sender.
 
 use weir_congestion::LossCause;
 use weir_fabric::{Handshake, Packet};
@@ -9,33 +9,33 @@ use super::{Stream, StreamContext};
 use crate::flight::{SegmentState, SentSegment};
 use crate::flow_controller::DeliverySummary;
 
-/// So many segments that arrived beyond a hole make it a loss (RFC 5681, section 3.2).
+/// This many segments delivered beyond a hole make it a loss (RFC 5681, section 3.2).
 const DUPLICATE_THRESHOLD: u64 = 3;
 
-/// What becomes of an acknowledgment.
+/// What to do with an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckVerdict {
-    /// The sender hears it, without what it says about losses.
+    /// Forward it, without its loss information.
     Cleaned,
-    /// The sender hears all of it: it is about something that cannot be mended here.
+    /// Forward it unchanged: it reports a loss that cannot be repaired here.
     Whole,
-    /// The sender does not hear it.
+    /// Withhold it.
     Withheld,
 }
 
-/// What an acknowledgment has newly told.
+/// What an acknowledgment has newly delivered.
 #[derive(Clone, Copy, Debug, Default)]
 struct AckSummary {
     delivered: u64,
-    /// When the newest of the segments was sent.
+    /// When the newest delivered segment was sent.
     newest_sent: Option<Time>,
-    /// The same of those that were sent once: they measure the round trip (Karn).
+    /// The same among segments that were sent once: they measure the RTT (Karn).
     once_sent: Option<Time>,
     app_limited: bool,
 }
 
 impl<P: Packet + Clone + 'static> Stream<P> {
-    /// An acknowledgment by the receiver.
+    /// Processes an acknowledgment of the receiver.
     pub(crate) fn on_ack(
         &mut self,
         now: Time,
@@ -97,8 +97,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     ) {
         while let Some(record) = self.flight.acknowledge(number) {
             if record.place == SegmentState::Waiting {
-                // Of what has not been sent nothing can have arrived, unless the sender's own copy took
-                // another way.
+                // A segment that has not been sent cannot have arrived, unless the sender's own copy
+                // took another path.
                 self.waiting.retain(|start| *start != record.start);
                 if let Some(copy) = &record.copy {
                     shared.held.remove(copy.length());
@@ -149,7 +149,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         if transmissions == 1 {
             news.once_sent = news.once_sent.max(Some(sent_at));
         } else if now.since(sent_at) < self.steering.rtt.min {
-            // It was the first sending that arrived (RFC 8985, section 6.2).
+            // The first transmission arrived (RFC 8985, section 6.2).
             return;
         }
         let (time, newest) = self.newest_delivered;
@@ -158,7 +158,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
     }
 
-    /// Finds what is lost: how many bytes, and when the newest of them was sent.
+    /// Detects lost segments. Returns their bytes, and when the newest of them was sent.
     fn find_losses(&mut self, advanced: bool, sack: bool) -> Option<(u64, Time)> {
         let lost = if sack {
             self.holes()
@@ -176,8 +176,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         (bytes > 0).then_some((bytes, newest))
     }
 
-    /// By SACK (RFC 8985, section 6.2, with RFC 5681's threshold): what was sent before something that
-    /// has arrived, if three segments above it have arrived or it is late.
+    /// Detects losses by SACK (RFC 8985, section 6.2, with RFC 5681's threshold). A segment that was
+    /// sent before a delivered one is lost if three segments above it have arrived or it is late.
     fn holes(&self) -> Vec<usize> {
         if self.flight.amounts.delivered == 0 && self.flight.amounts.in_flight == 0 {
             return Vec::new();
@@ -206,8 +206,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         lost
     }
 
-    /// Without SACK (RFC 6582): the first segment, after three repeated acknowledgments and after each
-    /// partial one.
+    /// Detects losses without SACK (RFC 6582): the first segment, after three duplicate acknowledgments
+    /// and after each partial one.
     fn first_hole(&mut self, advanced: bool) -> Vec<usize> {
         let una = self.flight.una;
         if self.recover_upto.is_some_and(|upto| !una.precedes(upto)) {
@@ -269,8 +269,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         self.steering.on_ack(now, &delivered);
     }
 
-    /// Whether the sender hears it: everything that says more than that something is missing, and what
-    /// says so if it cannot be mended here.
+    /// Decides whether the sender gets the acknowledgment: always if it carries more than a loss
+    /// report, and if the loss cannot be repaired here.
     fn answer(
         &mut self,
         segment: &Segment,
@@ -297,7 +297,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let is_news = self.told.is_none_or(|(number, told, end)| {
             number.precedes(segment.acknowledgment) || (window != told && end.precedes(edge))
         });
-        // A receiver that takes back what it offered wants to be heard too.
+        // A receiver that closes its window must be heard too.
         let is_closed = segment.window == 0 && self.told.is_some_and(|(_, told, _)| told != 0);
         if is_news || is_closed {
             AckVerdict::Cleaned

@@ -1,4 +1,4 @@
-//! Segments on their way to the receiver: the sender's, in their turn, and copies of lost ones.
+//! Transmission to the receiver: the sender's segments in their turn, and copies of lost ones.
 
 use weir_congestion::LossCause;
 use weir_fabric::{Output, Packet, PortIndex};
@@ -9,16 +9,16 @@ use weir_wire::tcp::{Flags, Segment, Sequence};
 use super::{Stream, StreamContext};
 use crate::flight::{SegmentState, SentSegment, distance};
 
-/// So late may somebody be called without a loss of rate: Linux lets a flow send what its rate gives in as long at
-/// once (`sk_pacing_shift`).
+/// A timer may be this late without a loss of rate: Linux lets a flow send at once what its rate yields
+/// in as much time (`sk_pacing_shift`).
 const LATEST: Duration = Duration::from_millis(1);
 
-/// What is further ahead of what was sent last is not of this connection: the largest window is 2^30
-/// (RFC 7323, section 2.3).
+/// A segment further ahead of nxt is not of this connection: the largest window is 2^30 (RFC 7323,
+/// section 2.3).
 const FURTHEST: u64 = 1 << 30;
 
 impl<P: Packet + Clone + 'static> Stream<P> {
-    /// The sender has sent data or a FIN.
+    /// Handles data or a FIN of the sender.
     pub(crate) fn on_data(
         &mut self,
         now: Time,
@@ -31,7 +31,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let (start, end) = (segment.sequence, segment.end());
         let (una, nxt) = (self.flight.una, self.flight.nxt);
         if !una.precedes(end) {
-            // The acknowledgment got lost on its way to the sender, or this probes the connection.
+            // The acknowledgment was lost on its way to the sender, or this probes the connection.
             self.answer_due = true;
             return out.forward(ingress, packet);
         }
@@ -83,7 +83,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             self.flight.insert(record);
             return;
         }
-        // Without room for a copy it is the sender's business, and only measured.
+        // Without room for a copy, repair is left to the sender; the segment is only measured.
         shared.counters.unkept += 1;
         record.place = SegmentState::InFlight;
         let position = self.flight.insert(record);
@@ -91,7 +91,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         out.forward(ingress, self.dressed(packet, true));
     }
 
-    /// The sender sends again what it has not heard of.
+    /// Handles a retransmission by the sender.
     #[expect(clippy::too_many_arguments)]
     fn on_repeated_data(
         &mut self,
@@ -120,10 +120,10 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             }
             return out.absorb(packet);
         }
-        // It overlaps what is not kept, or begins another run: it goes on, and tells nothing about
-        // round trips any more.
+        // It overlaps data without a copy, or is split differently: it is forwarded, and no longer
+        // measures RTTs.
         shared.counters.unkept += 1;
-        // It may know of a loss before it is known here.
+        // The sender may have detected a loss before it is known here.
         let is_known = self.flight.amounts.delivered > 0;
         let (mut lost, mut newest) = (0, Time::ZERO);
         for position in known {
@@ -147,7 +147,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         out.forward(ingress, self.dressed(packet, false));
     }
 
-    /// What has been on its way for a round trip is sent again, as its sender wants it.
+    /// Marks a segment as lost that has been in flight for an RTT, as its sender asks for it.
     fn hurry(&mut self, now: Time, position: usize) {
         let patience = self.steering.rtt.smoothed();
         let is_late = |record: &SentSegment<P>| {
@@ -158,7 +158,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
     }
 
-    /// A sender that was silent for longer than the time-out starts with what may be stale.
+    /// Restarts the controller if the sender was idle for longer than the RTO, as its state may be
+    /// stale.
     fn note_idleness(&mut self, now: Time) {
         if self.flight.una == self.flight.nxt
             && let Some(last_sent) = self.last_sent
@@ -168,7 +169,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
     }
 
-    /// What would be sent next, if its time has come: what was lost before what is new.
+    /// Returns the segment that would be sent next once pacing allows: lost ones before new ones.
     pub(super) fn next_to_send(&self) -> Option<usize> {
         let amounts = self.flight.amounts;
         let position = if amounts.lost > 0 {
@@ -191,8 +192,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         (in_flight == 0 || in_flight + length <= window.bytes()).then_some(position)
     }
 
-    /// Sends what may be sent by now. Whoever is called late for a segment that waited for its turn sends those
-    /// too whose turns have come since: a rate is not what timers are able to wake for.
+    /// Sends the segments that are due. If the call is late for a waiting segment, those that became
+    /// due since are sent too: timers cannot wake for every segment of a rate.
     pub(crate) fn pump(&mut self, now: Time, shared: &mut StreamContext, out: &mut Output<'_, P>) {
         let earliest = if self.is_paced { now - LATEST } else { now };
         self.pace_at = self.pace_at.max(earliest);
@@ -239,7 +240,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
     }
 
-    /// A segment is on its way now, and counted there.
+    /// Notes that a segment is in flight now.
     fn note_sent(&mut self, now: Time, position: usize) {
         let in_flight = self.network_flight();
         let Some(record) = self.flight.record_mut(position) else {
@@ -258,10 +259,10 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
     }
 
-    /// A packet of the sender's as the receiver gets it: new data says CWR, so that a receiver's echo
-    /// holds for what follows it; and what has waited here acknowledges what the sender has acknowledged
-    /// since, as receivers refuse old time stamps (RFC 7323, section 5) and old acknowledgments (RFC
-    /// 5961, section 5).
+    /// Prepares a sender's packet for the receiver. New data carries CWR, so that an echo covers what
+    /// follows it. A packet that has waited gets the sender's latest acknowledgment and time stamp, as
+    /// receivers reject old time stamps (RFC 7323, section 5) and old acknowledgments (RFC 5961,
+    /// section 5).
     fn dressed(&self, mut packet: P, is_new: bool) -> P {
         if let Some(newest) = &self.newest {
             newest.renew(&mut packet);
@@ -277,7 +278,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         packet
     }
 
-    /// The time that it asked for has come.
+    /// Handles the time that [`Self::timeout`] returned.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Time,
@@ -294,7 +295,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         self.pump(now, shared, out);
     }
 
-    /// Nothing has been acknowledged for too long: everything that was on its way is lost.
+    /// Handles an RTO: all segments in flight are lost.
     fn on_retransmission_timeout(&mut self, now: Time, shared: &mut StreamContext) {
         self.duplicates = 0;
         self.recover_upto = None;
@@ -323,12 +324,12 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
     }
 
-    /// The connection is forgotten: what waits goes on, and nothing is kept.
+    /// Ends the stream when its connection is forgotten: see [`Self::abandon`].
     pub(crate) fn dissolve(mut self, shared: &mut StreamContext, out: &mut Output<'_, P>) {
         self.abandon(shared, out);
     }
 
-    /// What waits goes on, and nothing is kept.
+    /// Forwards the waiting segments, and drops all copies.
     fn abandon(&mut self, shared: &mut StreamContext, out: &mut Output<'_, P>) {
         self.overdue_at = None;
         self.waiting.clear();

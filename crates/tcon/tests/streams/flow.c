@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
-// bpf/flow.h outside of the kernel: reads what passes, one segment a line, and answers with reports.
+// bpf/flow.h outside of the kernel: reads segments, one a line, and prints reports.
 //
 //   b FIRST SIZE SCALE SACK RTT SENDER_RTT INTERVAL ANSWERS
-//                                        the flow begins; a report is due when both have passed
+//                                        the flow begins; a report is due after both
 //   s NOW SEQUENCE LENGTH FLAGS          the sender has sent
 //   a NOW ACKNOWLEDGMENT LENGTH WINDOW FLAGS START END BYTES LATEST_START LATEST_END TOLD
-//                                        the receiver has answered, with SACK; the window told
+//                                        the receiver has acknowledged, with SACK; the forwarded window
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -51,7 +51,7 @@ static void sent(void)
 		flow_sent(&flow, now, &segment);
 }
 
-// As is_due() of bpf/enforce.bpf.c: what is urgent waits for a quarter.
+// As is_due() of bpf/enforce.bpf.c: an urgent report waits for a quarter of the interval.
 static int is_due(uint64_t now)
 {
 	uint32_t parts = flow.is_urgent ? 4 : 1;

@@ -1,4 +1,4 @@
-//! Streams of bytes through a TCon are exact, whatever happens on the way.
+//! Byte streams through a TCon are exact, whatever happens to the packets.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod replay;
@@ -41,7 +41,8 @@ fn loss(probability: f64) -> FaultSettings {
     }
 }
 
-/// The server sends so much, and the client as well; both close, and both have got all of it.
+/// The server sends `down` bytes and the client `up` bytes; both close, and both have received all of
+/// it.
 fn exchange(setup: &Setup, down: u64, up: u64) -> World {
     let mut world = World::new(setup);
     let open = |world: &World| world.server.state() == State::Established;
@@ -128,7 +129,7 @@ fn a_receiver_that_speaks_ecn_is_enough() {
         data.clone()
             .all(|packet| packet.segment.flags.contains(Flags::CWR))
     );
-    // The server hears nothing of it.
+    // The server sees none of it.
     let echo = Flags::ECE | Flags::CWR;
     assert!(
         world
@@ -162,8 +163,8 @@ fn connections_that_are_not_known_pass() {
     assert!(world.tcon().connections().unknown > 200);
 }
 
-/// Where one packet in twenty is lost, so are repairs of the oldest segment. Each is overdue a time-out after it was sent,
-/// not after the last acknowledgment: by that there are 16 time-outs here.
+/// At 5 % loss, repairs of the oldest segment are lost too. Each RTO counts from the retransmission,
+/// not from the last acknowledgment: counted from that there are 16 RTOs here.
 #[test]
 fn what_is_being_mended_is_not_overdue() {
     let timeouts = (0..8).map(|file| {
@@ -181,7 +182,7 @@ fn what_is_being_mended_is_not_overdue() {
     assert!(timeouts <= 6, "{timeouts}");
 }
 
-/// How long files of 10 MB take on the average, in seconds.
+/// The mean time for a file of 10 MB, in seconds.
 fn file_time(
     sender: &'static str,
     treated: bool,
@@ -210,8 +211,8 @@ fn file_time(
     times.sum::<f64>() / FILES as f64
 }
 
-/// The paper's paths, as `scenarios/tcon-wan.toml` has them: as fast as BBR itself, faster than CUBIC
-/// where there are losses, and no slower where there are none.
+/// The paper's paths, as in `scenarios/tcon-wan.toml`: as fast as BBR itself, faster than CUBIC with
+/// losses, and no slower without.
 #[test]
 fn bbr_in_place_of_cubic() {
     let slow = Rate::from_mbps(5);
@@ -295,7 +296,7 @@ proptest! {
         (setup.wide, setup.near, setup.isn, setup.seed) = (wide, near, isn, seed);
         setup.limits.memory = bytes(memory);
         let mut world = exchange(&setup, down, up);
-        // Nothing is left behind.
+        // Nothing is left over.
         while world.step() {}
         prop_assert!(world.tcon().kept().packets <= 2 || world.tcon().flows().count() > 0);
     }

@@ -1,5 +1,5 @@
-//! One trace, twice: as the element sees it pass, and as a flow that is only heard of, from what the
-//! kernel's part (bpf/flow.h) reports of it. The windows have to be the same.
+//! One trace, twice: as the element sees it, and as an observed flow gets it in the reports of the
+//! kernel's part (bpf/flow.h). The windows have to be the same.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -14,10 +14,10 @@ use weir_wire::tcp::{Flags, Options, Segment, Sequence};
 use super::world::{Datagram, Passed, Setup};
 use super::{bytes, exchange, loss, setup};
 
-/// What the element has made of a trace.
+/// The element's record of a trace.
 struct Trace {
     passed: Vec<Passed>,
-    /// What the server was told, in the same order as it was said.
+    /// What was forwarded to the server, in the order of `passed`.
     told: Vec<Datagram>,
 }
 
@@ -34,7 +34,7 @@ fn trace(setup: &Setup, length: u64) -> Trace {
     }
 }
 
-/// An element that keeps nothing, and so repairs nothing: what it does is what can be done by windows.
+/// An element that keeps no copies, and so repairs nothing: it acts by windows only.
 fn watching(congestion: &str) -> Setup {
     Setup {
         limits: Limits {
@@ -46,13 +46,13 @@ fn watching(congestion: &str) -> Setup {
             Duration::from_millis(5),
             bytes(150_000),
         ),
-        // Numbers wrap in the middle.
+        // Sequence numbers wrap in the middle.
         isn: u32::MAX - 3_000_000,
         ..setup(congestion)
     }
 }
 
-/// bpf/flow.h, compiled for this machine with room for so many marks.
+/// bpf/flow.h, compiled for this machine with room for this many marks.
 fn compile(directory: &Path, marks: u32) -> std::path::PathBuf {
     let program = directory.join("flow");
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/streams/flow.c");
@@ -70,7 +70,7 @@ fn compile(directory: &Path, marks: u32) -> std::path::PathBuf {
     program
 }
 
-/// The trace as the C program reads it.
+/// The trace in the input format of the C program.
 fn script(trace: &Trace, reported: Reported) -> String {
     let mut script = String::new();
     let mut told = trace.told.iter();
@@ -117,9 +117,9 @@ fn script(trace: &Trace, reported: Reported) -> String {
     script
 }
 
-/// What the SYNs say and measure.
+/// What the SYNs contain and measure.
 struct Handshake {
-    /// The number of the server's first byte.
+    /// Sequence number of the server's first byte.
     first: Sequence,
     size: u32,
     scale: u8,
@@ -198,7 +198,7 @@ fn blocks(segment: &Segment) -> (u32, u32, u32) {
     })
 }
 
-/// The block with what has just arrived.
+/// The SACK block with the data that has just arrived.
 fn latest(segment: &Segment) -> String {
     let block = match segment.options {
         Options::Sack(blocks) => blocks.iter().next(),
@@ -210,7 +210,7 @@ fn latest(segment: &Segment) -> String {
     })
 }
 
-/// The reports, one for each acknowledgment that has one.
+/// The reports, one entry per acknowledgment; `None` where there was none.
 fn reports(trace: &Trace, reported: Reported) -> Vec<Option<ProgressReport>> {
     let directory = tempfile::tempdir().unwrap();
     let program = compile(directory.path(), reported.marks);
@@ -275,7 +275,7 @@ fn milestone(fields: &[u64]) -> DeliveryPoint {
     }
 }
 
-/// The windows of a flow that hears these reports, after each acknowledgment.
+/// The windows of a flow that receives these reports, after each acknowledgment.
 fn windows(
     trace: &Trace,
     congestion: &AlgorithmSpec,
@@ -300,7 +300,7 @@ fn windows(
     windows
 }
 
-/// Those of the element.
+/// The windows of the element.
 fn expected(trace: &Trace) -> Vec<u64> {
     let is_answer = |passed: &&Passed| {
         !passed.datagram.to_client && !passed.datagram.segment.flags.contains(Flags::SYN)
@@ -309,28 +309,28 @@ fn expected(trace: &Trace) -> Vec<u64> {
     answers.map(|passed| passed.window).collect()
 }
 
-/// When something is reported, and how exactly it is noted.
+/// When reports are made, and how exactly data is noted.
 #[derive(Clone, Copy, Debug)]
 struct Reported {
-    /// Between two reports at least.
+    /// The shortest time between two reports.
     interval: Duration,
-    /// So many acknowledgments at least.
+    /// The least number of acknowledgments per report.
     answers: u32,
-    /// Places in the data that are noted at a time.
+    /// Points in the data that are noted at a time.
     marks: u32,
 }
 
-/// Each acknowledgment by itself, and each place in the data.
+/// Reports each acknowledgment and each point in the data.
 const EACH: Reported = Reported {
     interval: Duration::ZERO,
     answers: 0,
     marks: 4096,
 };
 
-/// Of bpf/flow.h.
+/// As in bpf/flow.h.
 const MARKS: u32 = 128;
 
-/// As the kernel's programs note it.
+/// As the kernel programs note it.
 fn together(answers: u32) -> Reported {
     Reported {
         answers,
@@ -339,14 +339,14 @@ fn together(answers: u32) -> Reported {
     }
 }
 
-/// How far apart the controller's windows are of a flow that is seen and of one that is heard of, in parts of the
-/// former's: just after each report, over all reports of a trace.
+/// The difference between the controller's windows of the element and of the observed flow, relative to
+/// the element's: just after each report, over all reports of a trace.
 #[derive(Clone, Copy, Debug)]
 struct Apart {
     median: f64,
     p95: f64,
     most: f64,
-    /// The sums of all windows.
+    /// The same for the sums of all windows.
     total: f64,
 }
 
@@ -355,7 +355,7 @@ impl Apart {
         let mut apart: Vec<f64> = expected
             .iter()
             .zip(found)
-            // It is forgotten.
+            // The flow has been forgotten.
             .filter(|(expected, _)| **expected > 0)
             .map(|(expected, found)| expected.abs_diff(*found) as f64 / *expected as f64)
             .collect();
@@ -394,7 +394,7 @@ fn compare(trace: &Trace, setup: &Setup, reported: Reported) -> Apart {
     Apart::of(&at_reports(&expected), &at_reports(&found))
 }
 
-/// DCTCP, and marks that nobody has made.
+/// DCTCP, with ECN echoes that no switch has caused.
 fn marked(every: usize) -> Setup {
     let mut setup = watching("dctcp");
     setup.policy.ecn = false;
@@ -404,8 +404,8 @@ fn marked(every: usize) -> Setup {
     setup
 }
 
-/// What the traces are of: a flow that nothing holds back but its sender, one that fills a buffer, one that loses
-/// packets by chance, and marks.
+/// The traces: a flow limited only by its sender, one that fills a buffer, one with random loss, and
+/// marks.
 fn traces(congestion: &str) -> Vec<(&'static str, Setup)> {
     let mut free = watching(congestion);
     free.link.2 = ByteSize::MAX;
@@ -438,7 +438,7 @@ fn marks_too() {
     assert_eq!(each.most, 0.0, "{each:?}");
 }
 
-/// All that is within 5 % in the table of docs/tcon.md.
+/// All traces that are within 5 % in the table of docs/tcon.md.
 #[test]
 fn reports_of_many_acknowledgments_stay_within_a_twentieth() {
     const MOST: f64 = 0.05;
@@ -449,7 +449,7 @@ fn reports_of_many_acknowledgments_stay_within_a_twentieth() {
                 let found = compare(&trace, &setup, together(answers));
                 let what = format!("{congestion}, {name}, {answers} at a time: {found:?}");
                 match (congestion, name) {
-                    // A single sample of the delivery rate that is off stays for ten round trips.
+                    // A single wrong sample of the delivery rate stays for ten round trips.
                     ("bbr", "lossy") => {
                         assert!(found.median <= MOST && found.total.abs() <= MOST, "{what}");
                     }

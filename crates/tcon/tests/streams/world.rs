@@ -69,7 +69,8 @@ impl Packet for Datagram {
     }
 }
 
-/// A packet as it came to the switch, and the window of the server's data after it; zero if there is none.
+/// A packet as it arrived at the switch, and the window of the server's data after it; zero if there is
+/// none.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Passed {
     pub(crate) now: Time,
@@ -77,32 +78,32 @@ pub(crate) struct Passed {
     pub(crate) window: u64,
 }
 
-/// What is between the ends.
+/// The network between the ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) config: Config,
-    /// Whether the server's stack speaks ECN, too.
+    /// Whether the server's stack negotiates ECN, too.
     pub(crate) server_ecn: weir_tcp::EcnMode,
     pub(crate) sender: &'static str,
     pub(crate) policy: FlowPolicy,
-    /// Whether the client's data is treated, too.
+    /// Whether the client's data is controlled, too.
     pub(crate) both: bool,
     pub(crate) limits: Limits,
-    /// Between TCon and the client, both ways.
+    /// Between TCon and the client, in both directions.
     pub(crate) wide: FaultSettings,
-    /// Towards TCon, if it is not the same.
+    /// From the client to TCon, if it differs.
     pub(crate) back: Option<FaultSettings>,
-    /// Between the server and TCon, both ways.
+    /// Between the server and TCon, in both directions.
     pub(crate) near: FaultSettings,
-    /// The link between TCon and the client: its rate, its delay one way, and its buffer.
+    /// The link between TCon and the client: its rate, its one-way delay, and its buffer.
     pub(crate) link: (Rate, Duration, ByteSize),
     pub(crate) isn: u32,
     pub(crate) seed: u64,
-    /// Each so many segments of the client's echo a mark, that nobody has made.
+    /// A period in packets: the first two carry an ECN echo if the client sent them, without a CE mark.
     pub(crate) echo_every: Option<usize>,
 }
 
-/// Treats the server's data, and perhaps the client's.
+/// Controls the server's data, and optionally the client's.
 #[derive(Debug)]
 struct Rule {
     policy: FlowPolicy,
@@ -123,11 +124,11 @@ pub(crate) struct World {
     up_client: EgressPort<Datagram>,
     up_server: EgressPort<Datagram>,
     pub(crate) switch: Switch<Datagram>,
-    /// What the server has been sent, if it is recorded.
+    /// What was delivered to the server, if it is recorded.
     pub(crate) to_server: Vec<Datagram>,
     pub(crate) to_client: Vec<Datagram>,
     pub(crate) record: bool,
-    /// What has come to the switch.
+    /// The packets that arrived at the switch.
     pub(crate) passed: Vec<Passed>,
     echo_every: Option<usize>,
 }
@@ -236,7 +237,7 @@ impl World {
         .min()
     }
 
-    /// Lets the next thing happen. False if nothing is left to happen.
+    /// Processes the next event. Returns false if there is none.
     pub(crate) fn step(&mut self) -> bool {
         self.flush();
         let Some(next) = self.timeout() else {
@@ -281,7 +282,7 @@ impl World {
         true
     }
 
-    /// A packet comes to the switch.
+    /// A packet arrives at the switch.
     fn pass(&mut self, ingress: PortIndex, mut packet: Datagram) {
         let count = self.passed.len();
         if let Some(every) = self.echo_every
@@ -302,7 +303,7 @@ impl World {
         }
     }
 
-    /// Until `condition`, and for at most `steps` steps. False if it did not come to that.
+    /// Runs until `condition` holds, for at most `steps` steps. Returns whether it holds.
     pub(crate) fn run_until(&mut self, steps: u64, condition: impl Fn(&Self) -> bool) -> bool {
         for _ in 0..steps {
             if condition(self) {

@@ -1,8 +1,8 @@
-//! The inner pieces of super-packets pass without being looked at, and nobody can tell.
+//! The inner segments of super-packets pass without processing, with the same results.
 
 use super::*;
 
-/// Sends super-packets, in pieces that say so or not.
+/// Sends super-packets, in pieces that are marked as such or not.
 struct Sender {
     world: World,
     says_so: bool,
@@ -11,11 +11,11 @@ struct Sender {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// Super-packets of several flows, whose pieces alternate: flow, first segment, how many. Between two pieces
-    /// a receiver is allowed something.
+    /// Super-packets of several flows, with alternating pieces: flow, first segment, count. Between two
+    /// pieces a receiver gets a window.
     Bursts(Vec<(u16, u32, u32)>, (u32, u16, u32)),
     Acknowledge(u16, u32),
-    /// What the receiver is allowed to send.
+    /// Limits what the receiver may send.
     AllowBack(u16, u32),
     Allow(u16, u32),
     Wait(u64),
