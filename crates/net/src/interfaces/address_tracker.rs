@@ -23,8 +23,8 @@ pub(crate) enum AddressAction {
 /// Remembers the interface of each address.
 #[derive(Debug, Default)]
 pub(crate) struct AddressTracker {
-    /// The interface of each place's address, once it was seen. Addresses that were never seen
-    /// (all of 127.0.0.0/8 but one) are let alone.
+    /// The interface of each index's address, once it was seen. Addresses that were never seen (all
+    /// of 127.0.0.0/8 but one) are not changed.
     seen_on: Vec<Option<String>>,
     /// Addresses that were usable at the last call.
     before: BTreeSet<IpAddr>,
