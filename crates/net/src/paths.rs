@@ -16,7 +16,7 @@ use crate::path_news::PathNews;
 pub enum PathState {
     /// Data are sent on it.
     InUse,
-    /// It works, and nothing goes over it but the question whether it still does.
+    /// Validated standby path: it carries only probes.
     Ready,
     /// The peer has not answered on it yet, or no longer does.
     NotValidated,

@@ -21,7 +21,7 @@ pub(crate) struct DatagramMeta {
 /// The destination of a datagram; a connection is named by its index.
 pub(crate) enum Route<E> {
     Connection(usize),
-    /// It began this connection, which has taken it in already.
+    /// It starts this connection, which has processed it already.
     New(usize, Box<E>),
     /// Answer it with this datagram.
     Reply(Vec<u8>),

@@ -64,7 +64,7 @@ struct LockedState<P> {
 pub(crate) enum SendProgress {
     /// Nothing is left to send now.
     Done,
-    /// More is left, and it is another connection's turn.
+    /// More is left, but the turn is over.
     More,
     /// The socket is full.
     Blocked,

@@ -1,4 +1,4 @@
-//! A policy file decides which congestion control connections get.
+//! A policy file decides the congestion controller of connections.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

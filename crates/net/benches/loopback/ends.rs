@@ -12,11 +12,11 @@ use weir_units::{ByteSize, Rate};
 
 use super::{PACKET, SPAN, Transport, processor_time, raw};
 
-/// What is written and read at once.
+/// Bytes per write and read.
 const BLOCK: usize = 128 * 1024;
 
 fn dcudp(transport: Transport) -> DcudpConfig {
-    // More than loopback carries: the window alone holds it back.
+    // More than loopback carries: only the window limits it.
     let mut config = DcudpConfig::new(Rate::from_gbps(100));
     if transport == Transport::DcudpKeyed {
         let key = PreSharedKey::new(&[7; 32]).unwrap();
@@ -40,7 +40,7 @@ fn run(work: impl Future<Output = ()>) {
     runtime.block_on(work);
 }
 
-/// Prints where it listens, then bytes, seconds and processor time of what has come.
+/// Prints the listening address, then bytes, seconds and CPU time of the received data.
 pub(super) fn receive(transport: Transport) {
     let report = |bytes: u64, span: Duration| {
         println!("{bytes} {} {}", span.as_secs_f64(), processor_time());
