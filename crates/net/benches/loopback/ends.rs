@@ -87,7 +87,7 @@ pub(super) fn receive(transport: Transport) {
     });
 }
 
-/// Sends until the time is over and prints its processor time.
+/// Sends until the time is over and prints its CPU time.
 pub(super) fn send(transport: Transport, address: &str, fingerprint: &str) {
     let address: SocketAddr = address.parse().unwrap();
     let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
@@ -130,7 +130,7 @@ async fn fill(mut stream: impl AsyncWrite + Unpin) {
     stream.shutdown().await.unwrap();
 }
 
-/// Reads to the end: bytes, and the time between the first and the last.
+/// Reads to the end; returns the bytes, and the time between the first and the last.
 async fn drain(mut stream: impl AsyncRead + Unpin) -> (u64, Duration) {
     let mut block = vec![0; BLOCK];
     let (mut bytes, mut first, mut last) = (0, None, Instant::now());

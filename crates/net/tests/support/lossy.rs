@@ -36,8 +36,7 @@ pub(crate) async fn marking_forwarder(
                     let ecn = if marks.load(Ordering::Relaxed) { CE } else { 0 };
                     SockRef::from(&*back).set_tos_v4(ecn).unwrap();
                     for datagram in there.pass(&up[..length]) {
-                        // A full buffer is one more loss. Returns the datagrams to forward for a
-                        // received one.
+                        // A full buffer is one more loss.
                         let _ = back.send(&datagram).await;
                     }
                 }
@@ -69,7 +68,7 @@ impl Path {
         }
     }
 
-    /// What comes out when a datagram goes in.
+    /// Returns the datagrams to forward for a received one.
     fn pass(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
         let mut out = vec![datagram.to_vec()];
         if self.happens() {
