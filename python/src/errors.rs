@@ -1,4 +1,4 @@
-//! What the libraries say, as Python exceptions.
+//! The libraries' errors, as Python exceptions.
 
 use pyo3::create_exception;
 use pyo3::exceptions::PyException;

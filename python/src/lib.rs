@@ -1,14 +1,15 @@
-//! The binding of the Python package `weir`: the module `weir._weir`.
+//! Binding of the Python package `weir`: the module `weir._weir`.
 //!
-//! It hands over and converts, and decides nothing. What users see is in `python/python/weir`:
+//! It passes data on and converts types, and contains no logic. The user API is in
+//! `python/python/weir`:
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `run` | a scenario and its variants, simulated |
-//! | `sweep` | sweeps: planned, carried out on this machine, or handed out as tasks |
-//! | `table` | tables as Arrow data, which data frames take without copying |
-//! | `watch` | work without Python's lock, which Ctrl-C ends |
-//! | `errors` | what the libraries say, as Python exceptions |
+//! | `run` | simulation of a scenario and its variants |
+//! | `sweep` | sweeps: plan, local runs, or tasks for other machines |
+//! | `table` | tables as Arrow data, for data frames without a copy |
+//! | `watch` | work without the GIL, interruptible by Ctrl-C |
+//! | `errors` | the libraries' errors, as Python exceptions |
 
 mod errors;
 mod run;

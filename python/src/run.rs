@@ -1,4 +1,4 @@
-//! A scenario and its variants, simulated.
+//! Simulation of a scenario and its variants.
 
 use std::path::PathBuf;
 
@@ -14,17 +14,17 @@ use crate::errors;
 use crate::table::Table;
 use crate::watch::{Stop, watched};
 
-/// How much is simulated between two looks at whether to go on, as a part of the whole.
+/// Parts of a simulation; between two of them it checks whether to go on.
 const SLICES: u64 = 200;
 
 /// Flows, samples and epochs.
 type Tables = (Table, Table, Table);
 
-/// `summary.json`, the tables of the own run, those of the variants by name.
+/// `summary.json`, the tables of the scenario's own run, those of the variants by name.
 type Given = (String, Tables, Vec<(String, Tables)>);
 
-/// Simulates a scenario, a file or one that ships, under settings. Gives `summary.json`, the tables of the
-/// scenario's own values, and those of its variants by name, if these are wanted.
+/// Simulates a scenario, a file or a shipped one, with settings. Returns `summary.json`, the tables
+/// of the scenario's own values, and those of its variants by name, if these are wanted.
 #[pyfunction]
 #[pyo3(signature = (scenario, settings, variants))]
 pub(crate) fn run(
@@ -55,7 +55,7 @@ pub(crate) fn run(
     ))
 }
 
-/// What a scenario's `[parameters]` are, by name, as they are written.
+/// Returns a scenario's `[parameters]` by name, as text.
 #[pyfunction]
 pub(crate) fn parameters(scenario: PathBuf) -> PyResult<Vec<(String, String)>> {
     match Document::load_or_shipped(&scenario) {
@@ -64,7 +64,7 @@ pub(crate) fn parameters(scenario: PathBuf) -> PyResult<Vec<(String, String)>> {
     }
 }
 
-/// The names of the scenarios that ship.
+/// Returns the names of the shipped scenarios.
 #[pyfunction]
 pub(crate) fn scenarios() -> Vec<&'static str> {
     shipped::SHIPPED.iter().map(|(name, _)| *name).collect()
@@ -86,7 +86,7 @@ fn tables(frames: RunFrames) -> PyResult<Tables> {
     Ok((Table::of(flows)?, Table::of(samples)?, Table::of(epochs)?))
 }
 
-/// The summary, the tables of the own run, those of the variants.
+/// The summary, the tables of the scenario's own run, those of the variants.
 type Done = (Summary, RunFrames, Vec<(String, RunFrames)>);
 
 fn carry_out(experiment: Experiment, stop: &Stop) -> Result<Done, String> {

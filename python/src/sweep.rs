@@ -1,4 +1,4 @@
-//! Sweeps: planned, carried out on this machine, or handed out as tasks.
+//! Sweeps: plan, local runs, or tasks for other machines.
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -15,7 +15,7 @@ use crate::run::as_settings;
 use crate::table::Table;
 use crate::watch::{Stop, watched};
 
-/// A sweep, read and checked.
+/// A sweep, parsed and checked.
 #[pyclass(frozen, module = "weir")]
 #[derive(Debug)]
 pub(crate) struct Sweep {
@@ -24,7 +24,7 @@ pub(crate) struct Sweep {
 
 #[pymethods]
 impl Sweep {
-    /// Reads a sweep's file. `early_stop`: as the file says, always, or never.
+    /// Reads a sweep file. `early_stop`: as in the file, always, or never.
     #[staticmethod]
     fn load(
         path: PathBuf,
@@ -35,7 +35,7 @@ impl Sweep {
         Self::new(sweep, settings, early_stop)
     }
 
-    /// Single combinations of settings of a scenario, a file or one that ships.
+    /// Creates a sweep of single combinations of settings for a scenario, a file or a shipped one.
     #[staticmethod]
     fn of_points(
         scenario: PathBuf,
@@ -51,19 +51,19 @@ impl Sweep {
         Self::new(sweep.map_err(errors::sweep)?, settings, early_stop)
     }
 
-    /// What it is, in one line.
+    /// Its title, in one line.
     #[getter]
     fn title(&self) -> &str {
         &self.sweep.title
     }
 
-    /// Where it comes from.
+    /// Its source.
     #[getter]
     fn source(&self) -> &str {
         &self.sweep.source
     }
 
-    /// The keys that it goes through, each with the name of its column.
+    /// The swept keys, each with the name of its column.
     #[getter]
     fn keys(&self) -> Vec<(String, String)> {
         let axes = self.sweep.axes().iter();
@@ -71,12 +71,12 @@ impl Sweep {
             .collect()
     }
 
-    /// How many runs it has.
+    /// The number of runs.
     fn __len__(&self) -> usize {
         self.sweep.runs()
     }
 
-    /// The inputs of all runs in base units, by the names of their columns, and what is wrong with a run.
+    /// The inputs of all runs in base units, by column name, and the error of an invalid run.
     fn inputs(&self, py: Python<'_>) -> PyResult<Table> {
         py.detach(|| {
             let mut inputs = Dataset::default();
@@ -135,7 +135,7 @@ impl Sweep {
     }
 }
 
-/// A sweep with its directory: no other process can write the same journal meanwhile.
+/// A sweep with its directory, whose journal is locked against other processes.
 #[pyclass(frozen, module = "weir")]
 #[derive(Debug)]
 pub(crate) struct OpenSweep {
@@ -157,25 +157,25 @@ impl OpenSweep {
 
 #[pymethods]
 impl OpenSweep {
-    /// How many runs there are.
+    /// The number of runs.
     fn __len__(&self) -> usize {
         self.planned.len()
     }
 
-    /// How many of them have rows.
+    /// The number of runs with rows.
     #[getter]
     fn done(&self) -> usize {
         self.rows().len()
     }
 
-    /// How many rows the directory has of other settings or another version of the code.
+    /// The number of the directory's rows with other settings or another version of the code.
     #[getter]
     fn stale(&self) -> usize {
         self.stale
     }
 
-    /// Carries out what has no row, `jobs` runs at a time, or one for each core if it is 0. `progress` is
-    /// called now and then with how many runs have rows, and with how many there are.
+    /// Simulates the runs without rows, `jobs` at a time, or one per core if it is 0. `progress` is
+    /// called periodically with the number of runs that have rows, and with the total.
     fn carry_out(&self, py: Python<'_>, jobs: usize, progress: Option<Py<PyAny>>) -> PyResult<()> {
         let stop = Stop::default();
         let rows = self.rows().clone();
@@ -200,7 +200,7 @@ impl OpenSweep {
         }
     }
 
-    /// What has no row, as texts for [`carry_out_task`].
+    /// Returns the runs without rows, as texts for [`carry_out_task`].
     fn tasks(&self, py: Python<'_>) -> PyResult<Vec<String>> {
         py.detach(|| {
             let rows = self.rows();
@@ -213,7 +213,7 @@ impl OpenSweep {
         })
     }
 
-    /// Adds what a task gave.
+    /// Adds a task's row.
     fn add(&self, py: Python<'_>, row: &str) -> PyResult<()> {
         let row: Row = serde_json::from_str(row).map_err(errors::sweep)?;
         py.detach(|| {
@@ -223,7 +223,7 @@ impl OpenSweep {
         })
     }
 
-    /// Makes `runs.parquet` of all rows of the directory, and gives its path and its rows.
+    /// Writes `runs.parquet` from all rows of the directory, and returns its path and its rows.
     fn finish(&self, py: Python<'_>) -> PyResult<(PathBuf, Table)> {
         py.detach(|| {
             let written = (self.sweep)
@@ -234,7 +234,7 @@ impl OpenSweep {
     }
 }
 
-/// Counts runs that are over.
+/// Counts completed runs.
 struct Counted<'s> {
     stop: &'s Stop,
     over: AtomicUsize,
@@ -250,7 +250,7 @@ impl RunObserver for Counted<'_> {
     }
 }
 
-/// Carries out one of [`OpenSweep::tasks`], here or on another machine, and gives its row.
+/// Simulates one of [`OpenSweep::tasks`], here or on another machine, and returns its row.
 #[pyfunction]
 pub(crate) fn carry_out_task(py: Python<'_>, task: &str) -> PyResult<String> {
     let task = Task::from_json(task).map_err(errors::sweep)?;
@@ -260,8 +260,8 @@ pub(crate) fn carry_out_task(py: Python<'_>, task: &str) -> PyResult<String> {
     serde_json::to_string(&row).map_err(errors::sweep)
 }
 
-/// A size in bytes, a rate in bits per second or a time in seconds, if the text is one: `200KB`, `25Gbps`,
-/// `50us`.
+/// Converts a size to bytes, a rate to bits per second or a time to seconds, if the text is one:
+/// `200KB`, `25Gbps`, `50us`.
 #[pyfunction]
 pub(crate) fn base_units(text: &str) -> Option<f64> {
     let size = text.parse::<ByteSize>().map(|size| size.bytes() as f64);

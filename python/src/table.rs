@@ -1,5 +1,5 @@
-//! Tables as Arrow data: a data frame takes the buffers as they are, through the Arrow C stream interface
-//! (`__arrow_c_stream__`, the "Arrow PyCapsule interface").
+//! Tables as Arrow data: a data frame uses the buffers without a copy, through the Arrow C stream
+//! interface (`__arrow_c_stream__`, the "Arrow PyCapsule interface").
 
 use std::sync::Arc;
 
@@ -54,14 +54,15 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// The rows as an Arrow C stream; they have the schema that they have.
+    /// Returns the rows as an Arrow C stream, always in their own schema.
     #[pyo3(signature = (requested_schema = None))]
     fn __arrow_c_stream__<'py>(
         &self,
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // The protocol: a producer that cannot convert ignores the wish, and the consumer converts.
+        // By the protocol, a producer that cannot convert ignores the requested schema, and the
+        // consumer converts.
         drop(requested_schema);
         let batches = [Ok(self.batch.clone())];
         let reader = RecordBatchIterator::new(batches, self.batch.schema());
@@ -69,12 +70,12 @@ impl Table {
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     fn __len__(&self) -> usize {
         self.batch.num_rows()
     }
 
-    /// What the columns are called.
+    /// The column names.
     #[getter]
     fn columns(&self) -> Vec<String> {
         let schema = self.batch.schema();

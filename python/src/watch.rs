@@ -1,4 +1,4 @@
-//! Work without Python's lock, on another thread, while this one listens for Ctrl-C.
+//! Work on another thread without the GIL, while this thread checks for Ctrl-C.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -6,15 +6,15 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 
-/// How often Python's signal handlers have their turn.
+/// How often Python's signal handlers run.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Whether work is to end before its time.
+/// Whether work is to end early.
 #[derive(Debug, Default)]
 pub(crate) struct Stop(AtomicBool);
 
 impl Stop {
-    /// Whether to go on.
+    /// Returns whether to go on.
     pub(crate) fn goes_on(&self) -> bool {
         !self.0.load(Ordering::Relaxed)
     }
@@ -24,8 +24,9 @@ impl Stop {
     }
 }
 
-/// Does the work while other Python threads go on. `look` is called now and then with Python's lock; when
-/// it or a signal handler raises, `stop` is said, and the exception comes out when the work has ended.
+/// Runs the work while other Python threads go on. `look` is called periodically with the GIL; when
+/// it or a signal handler raises, `stop` is set, and the exception is returned when the work has
+/// ended.
 pub(crate) fn watched<T: Send>(
     py: Python<'_>,
     stop: &Stop,
@@ -36,7 +37,7 @@ pub(crate) fn watched<T: Send>(
     thread::scope(|scope| {
         let waiting = thread::current();
         let worker = scope.spawn(|| {
-            // Whoever waits is told of a panic too.
+            // The waiting thread is notified of a panic too.
             let told = Told(&over, waiting);
             let done = work();
             drop(told);
@@ -61,7 +62,7 @@ pub(crate) fn watched<T: Send>(
     })
 }
 
-/// Tells that work is over when it is dropped.
+/// Notifies the waiting thread on drop that the work is over.
 struct Told<'o>(&'o AtomicBool, thread::Thread);
 
 impl Drop for Told<'_> {

@@ -1,4 +1,5 @@
-"""A dataset as a sweep gives it, of formulas instead of simulations: smooth, and in the right places monotonous."""
+"""A dataset in a sweep's format, from formulas instead of simulations: smooth, and monotonic where it
+matters."""
 
 import itertools
 

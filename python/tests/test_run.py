@@ -84,7 +84,7 @@ def test_other_threads_go_on_and_ctrl_c_ends_a_run(scenario):
             if ticks == 100:
                 os.kill(os.getpid(), signal.SIGINT)
 
-    # Whoever started this may have had Ctrl-C ignored.
+    # The parent process may ignore Ctrl-C.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     thread = threading.Thread(target=tick)
     thread.start()

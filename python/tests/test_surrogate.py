@@ -45,7 +45,7 @@ def test_splits_are_summarized_with_their_spread(data):
     summary = summarize(scores)
     assert set(summary["output"]) == {"share", "drops", "queue_mean", "queue_max", "all"}
     assert (summary["splits"] == 3).all() and (summary["r2_std"] > 0).all()
-    # 90 % are asked for; 54 rows to calibrate by leave some play.
+    # The target is 90 %; 54 calibration rows leave some tolerance.
     coverage = summary.filter(pl.col("output") != "all")["coverage"]
     assert coverage.min() > 0.8 and coverage.max() < 1
 
@@ -100,7 +100,7 @@ def test_files_that_are_no_surrogates(surrogate, tmp_path):
 
 
 def test_a_hundred_thousand_settings(surrogate):
-    """One a second is asked for; the assertion is about the result, the time is printed."""
+    """The goal is one second; the assertion is about the result, the time is printed."""
     random = np.random.default_rng(1)
     settings = pl.DataFrame(
         {name: random.uniform(low, high, 100_000) for name, (low, high) in surrogate.ranges.items()}

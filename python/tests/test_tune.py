@@ -83,7 +83,7 @@ def test_a_search_verifies_what_it_proposes(scenario, tmp_path):
     assert [tried.default for tried in result.defaults] == ["K = 20 packets, drop-tail", "K = 65 packets, drop-tail"]
     assert result.best.kept and result.best.cost == min(tried.cost for tried in result.tried if tried.kept)
     assert any(tried.expected for tried in result.tried)
-    # What it says of the best setting is what a simulation says.
+    # A simulation of the best setting gives the reported values.
     run = weir.run(scenario, {**QUICK, **conditions[1].settings, **result.best.settings})
     assert result.best.values[1]["queue_mean"] == run.summary["ports"]["bottleneck"]["queue_mean_bytes"]
     front = result.pareto()
@@ -94,7 +94,7 @@ def test_a_search_verifies_what_it_proposes(scenario, tmp_path):
     profile = result.profile("dc")
     assert profile.buffer == 200_000 and profile.red_min <= profile.red_max
     assert "<svg" in tuning_report(result)
-    # The same search again needs no new simulations to say the same.
+    # Repeating the search needs no new simulations.
     again = weir.tune(
         conditions, "queue_mean / 1KB", ["utilization > 0.5"], scenario=scenario, space=SPACE, settings=QUICK,
         budget=32, out=out, model="boosting",

@@ -1,9 +1,9 @@
-//! What a flow counts, as one type from the engines to `flows.parquet`.
+//! The counters of a flow, as one type from the engines to `flows.parquet`.
 //!
-//! An engine fills [`FlowCounters`]; whoever runs flows adds the two ends of a flow and its
-//! connections, and takes what came [`since`](FlowCounters::since) the warm-up; a table writes the
-//! [`columns`](FlowCounters::columns). All of them pass the type on whole, so that a new counter is a
-//! line in the table below and its count in each engine.
+//! An engine fills [`FlowCounters`]. The runner of flows adds the two ends of a flow and its
+//! connections, and takes the increase [`since`](FlowCounters::since) the warm-up. A table writes
+//! the [`columns`](FlowCounters::columns). All of them pass on the whole type, so that a new
+//! counter is a line in the table below and its count in each engine.
 //!
 //! ```
 //! use weir_counters::FlowCounters;
@@ -25,8 +25,8 @@ use weir_units::{ByteSize, Duration, Rate};
 /// Declares the counters: each with its field, its type, and its column in `flows.parquet`.
 macro_rules! flow_counters {
     ($($(#[$doc:meta])+ $field:ident: $kind:ty => $column:literal,)+) => {
-        /// What a flow, one end of it, or one of its connections has counted since it began. Counters
-        /// never go down; none of them grows beyond the largest number.
+        /// Counters of a flow, one end of it, or one of its connections, since it began. Counters
+        /// never decrease, and saturate at their maximum.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(default)]
         pub struct FlowCounters {
@@ -34,19 +34,19 @@ macro_rules! flow_counters {
         }
 
         impl FlowCounters {
-            /// Nothing has happened.
+            /// All counters at zero.
             pub const ZERO: Self = Self { $($field: <$kind as Counter>::ZERO,)+ };
 
-            /// How many columns there are.
+            /// Number of columns.
             pub const COLUMNS: usize = [$($column),+].len();
 
-            /// Each counter's column, with the unit in its name, and its count.
+            /// Returns each counter's column name, which includes the unit, and its count.
             pub fn columns(&self) -> [(&'static str, u64); Self::COLUMNS] {
                 [$(($column, self.$field.count())),+]
             }
 
-            /// What came after `earlier`. Ends report one after the other, so that a counter may seem
-            /// to have gone back: then nothing came.
+            /// Returns the increase since `earlier`. Ends report one after the other, so that a
+            /// counter may seem to decrease: then the increase is zero.
             #[must_use]
             pub fn since(self, earlier: Self) -> Self {
                 Self { $($field: self.$field.since(earlier.$field),)+ }
@@ -64,23 +64,23 @@ macro_rules! flow_counters {
 }
 
 flow_counters! {
-    /// Bytes that arrived in order at the receiving application. An engine that does not know what
-    /// its application has taken leaves them at zero.
+    /// Bytes delivered in order to the receiving application. Zero where an engine does not know
+    /// how much its application has read.
     delivered: ByteSize => "delivered_bytes",
-    /// Segments or datagrams sent again; of QUIC, packets declared lost, whose contents are sent
-    /// again.
+    /// Retransmitted segments or datagrams; in QUIC, packets declared lost, whose contents are
+    /// retransmitted.
     retransmits: u64 => "retransmits",
-    /// Payload sent again, in bytes, as often as it was; of QUIC, stream and handshake data of packets
-    /// declared lost, or copied into probes.
+    /// Retransmitted payload in bytes, counted each time; in QUIC, stream and handshake data of
+    /// packets declared lost, or copied into probes.
     retransmitted: ByteSize => "retransmitted_bytes",
-    /// Retransmission time-outs that went off; of QUIC, probe time-outs.
+    /// Expired retransmission timers (RTO); in QUIC, probe timeouts.
     timeouts: u64 => "timeouts",
-    /// Packets that arrived with a CE mark: at this end, or at the peer by its account, but not both.
+    /// Packets received with a CE mark: at this end, or at the peer by its report, but not both.
     marks: u64 => "marks",
 }
 
 impl FlowCounters {
-    /// What was delivered, per time; nothing where no time has passed.
+    /// Returns delivered bytes per time; zero where no time has passed.
     pub fn goodput(&self, span: Duration) -> Rate {
         Rate::average(self.delivered, span)
     }
@@ -98,7 +98,7 @@ impl Sum for FlowCounters {
     }
 }
 
-/// A number that counts something.
+/// A number that counts events or bytes.
 trait Counter: Copy {
     const ZERO: Self;
 

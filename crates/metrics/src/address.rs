@@ -1,8 +1,8 @@
-//! Where to listen, as people write it.
+//! The listening address of the exporter, as text.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-/// What was given is no place to listen at.
+/// A text that is no listening address.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` is no address to listen on: give a port (9100, on 127.0.0.1 alone), an address with a \
@@ -10,8 +10,8 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 )]
 pub struct AddressError(String);
 
-/// An address with its port, or a port alone, which means 127.0.0.1: who reads metrics learns who
-/// talks to this machine and how much, so other machines have to be let in expressly.
+/// Parses an address with its port, or a port alone, which means 127.0.0.1: metrics reveal this
+/// machine's peers and traffic volume, so access from other machines must be enabled explicitly.
 ///
 /// # Errors
 /// [`AddressError`] where the text is neither.

@@ -1,4 +1,4 @@
-//! A small HTTP server for one page.
+//! A small HTTP server for the metrics page.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,18 +19,18 @@ use tokio::task::{JoinHandle, JoinSet};
 
 use crate::Registry;
 
-/// How many connections are served at once; further ones wait.
+/// Limit of concurrent connections; further ones wait.
 const CONNECTIONS: usize = 16;
-/// How long a client may take for the head of a request.
+/// Timeout for the head of a request.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
-/// How long answers that have begun may take when the exporter shuts down.
+/// How long responses in progress may take when the exporter shuts down.
 const GRACE: Duration = Duration::from_secs(1);
-/// Pause after a failure to accept, which is mostly a lack of file descriptors.
+/// Pause after a failed accept, mostly a lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
 
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// Why metrics cannot be shown.
+/// Why metrics cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ExporterError {
     /// Another socket has the address.
@@ -59,7 +59,7 @@ impl ExporterError {
     }
 }
 
-/// Shows a registry's metrics at `/metrics`, by HTTP and without any access control. Ends when it is
+/// Serves a registry's metrics at `/metrics`, by HTTP and without any access control, until it is
 /// dropped.
 #[derive(Debug)]
 pub struct Exporter {
@@ -87,12 +87,12 @@ impl Exporter {
         })
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub fn local_address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Takes no more requests and waits until those that have begun are answered, for a second at
+    /// Stops accepting requests and waits until those in progress are answered, for a second at
     /// most.
     pub async fn shutdown(self) {
         drop(self.stop);
@@ -108,7 +108,7 @@ async fn serve(listener: TcpListener, registry: Registry, mut stopped: watch::Re
     loop {
         let accepted = tokio::select! {
             accepted = accept(&listener, &places) => accepted,
-            // Nothing is ever sent: this is the end of the sender.
+            // Nothing is ever sent: the sender was dropped.
             _ = stopped.changed() => break,
         };
         let Some((stream, place)) = accepted else {

@@ -1,10 +1,10 @@
-//! Figures for Prometheus: a registry that the parts of a process share, and an HTTP server that
-//! shows them at `/metrics`.
+//! Metrics for Prometheus: a registry that the parts of a process share, and an HTTP server that
+//! exposes it at `/metrics`.
 //!
 //! Each part registers its metrics once ([`Registry::shared`]), whatever number of endpoints, flow
-//! tables or controllers it has; they are told apart by labels. Counters live where things happen;
-//! what is only known by asking is asked for before a scrape ([`Registry::before_scrape`]). Values that
-//! stand in a structure are declared as a [`Table`], a [`Row`] each.
+//! tables or controllers it has; labels distinguish them. Code increments its own counters; values
+//! that must be polled are updated before a scrape ([`Registry::before_scrape`]). Values in a
+//! structure are declared as a [`Table`], with a [`Row`] each.
 //!
 //! ```no_run
 //! use weir_metrics::prometheus::counter::Counter;
@@ -40,7 +40,7 @@ pub use exporter::{Exporter, ExporterError};
 pub use registry::Registry;
 pub use table::{Kind, Row, Table, raise};
 
-/// The library in which metrics are declared.
+/// The library of the metric types.
 pub mod prometheus {
     pub use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
     pub use prometheus_client::metrics::{counter, family, gauge, histogram};

@@ -1,4 +1,4 @@
-//! A registry that several parts of a process register with, each once.
+//! A registry for several parts of a process, each of which registers once.
 
 use std::any::{Any, TypeId};
 use std::collections::HashMap;
@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::encoding::text::encode;
 
-/// Metrics of a process. Clones are handles to the same ones.
+/// Metrics of a process. Clones are handles to the same registry.
 #[derive(Clone, Default)]
 pub struct Registry {
     inner: Arc<Mutex<Inner>>,
@@ -18,20 +18,20 @@ type Hook = Box<dyn Fn() -> bool + Send>;
 #[derive(Default)]
 struct Inner {
     metrics: prometheus_client::registry::Registry,
-    /// What each part registered, by the type in which it keeps that.
+    /// The metrics of each part, by their type.
     sets: HashMap<TypeId, Box<dyn Any + Send>>,
     hooks: Vec<Hook>,
 }
 
 impl Registry {
-    /// A registry without metrics.
+    /// Creates a registry without metrics.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The metrics of type `Set`: those that are there, or else those that `register` makes and
-    /// registers. So a metric has one name, one help text and one type, however many things it
-    /// counts. `register` must not use this registry by another handle.
+    /// Returns the metrics of type `Set`, which `register` creates and registers on the first call.
+    /// So a metric has one name, one help text and one type, however many objects it counts.
+    /// `register` must not use this registry by another handle.
     pub fn shared<Set: Clone + Send + 'static>(
         &self,
         register: impl FnOnce(&mut prometheus_client::registry::Registry) -> Set,
@@ -47,13 +47,13 @@ impl Registry {
         set
     }
 
-    /// Has `hook` bring metrics up to date before each scrape; one that gives `false` is not called
-    /// again. It must not use this registry.
+    /// Registers a `hook` that updates metrics before each scrape; after it returns `false` it is
+    /// not called again. It must not use this registry.
     pub fn before_scrape(&self, hook: impl Fn() -> bool + Send + 'static) {
         self.lock().hooks.push(Box::new(hook));
     }
 
-    /// All metrics as OpenMetrics text.
+    /// Returns all metrics as OpenMetrics text.
     pub fn encode(&self) -> String {
         let mut inner = self.lock();
         inner.hooks.retain(|hook| hook());

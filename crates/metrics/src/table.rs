@@ -1,4 +1,4 @@
-//! Metrics whose values stand in a structure, declared as a table.
+//! Metrics with values in a structure, declared as a table.
 
 use std::sync::atomic::AtomicU64;
 
@@ -6,30 +6,30 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// A metric, and where its value is in a `Source`.
+/// A metric, and the accessor of its value in a `Source`.
 #[derive(Clone, Copy, Debug)]
 pub struct Row<Source> {
-    /// As in the text; what a registry puts before or behind it is left out.
+    /// Its name, without the prefix and suffix that a registry adds.
     pub name: &'static str,
-    /// What it means.
+    /// The help text.
     pub help: &'static str,
-    /// Whether it can fall.
+    /// Whether it can decrease.
     pub kind: Kind,
-    /// Its value.
+    /// The accessor of its value.
     pub value: fn(&Source) -> u64,
 }
 
 /// The type of a metric.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// Something that is counted: it never falls.
+    /// A counter: it never decreases.
     Counter,
-    /// Something that is as it is now.
+    /// A current value.
     Gauge,
 }
 
 impl<Source> Row<Source> {
-    /// A row of something that is counted.
+    /// Creates the row of a counter.
     pub const fn counter(
         name: &'static str,
         help: &'static str,
@@ -43,7 +43,7 @@ impl<Source> Row<Source> {
         }
     }
 
-    /// A row of something that is as it is now.
+    /// Creates the row of a gauge.
     pub const fn gauge(name: &'static str, help: &'static str, value: fn(&Source) -> u64) -> Self {
         Self {
             name,
@@ -54,11 +54,11 @@ impl<Source> Row<Source> {
     }
 }
 
-/// The metrics of some rows. Clones are handles to the same ones.
+/// The metrics of some rows. Clones are handles to the same metrics.
 #[derive(Clone, Debug)]
 pub struct Table<Source>(Vec<(Metric, Value<Source>)>);
 
-/// How a metric is read.
+/// The accessor of a metric's value.
 type Value<Source> = fn(&Source) -> u64;
 
 #[derive(Clone, Debug)]
@@ -91,7 +91,7 @@ impl<Source: 'static> Table<Source> {
         Self(metrics.collect())
     }
 
-    /// Brings them up to date: counters have the values of `now`, or more where they had more already.
+    /// Updates the metrics: counters get the values of `now`, unless they were higher already.
     pub fn set(&self, now: &Source) {
         for (metric, value) in &self.0 {
             match metric {
@@ -101,8 +101,8 @@ impl<Source: 'static> Table<Source> {
         }
     }
 
-    /// Brings them up to date where several sources share them: counters rise by what has come to
-    /// `now` since `before`.
+    /// Updates metrics that several sources share: counters increase by the difference of `now` and
+    /// `before`.
     pub fn add(&self, now: &Source, before: &Source) {
         for (metric, value) in &self.0 {
             match metric {
@@ -115,7 +115,7 @@ impl<Source: 'static> Table<Source> {
     }
 }
 
-/// Has a counter show a value, unless it shows more already.
+/// Raises a counter to a value, unless it is higher already.
 pub fn raise(counter: &Counter<u64, AtomicU64>, value: u64) {
     counter.inc_by(value.saturating_sub(counter.get()));
 }

@@ -1,4 +1,4 @@
-//! The exporter by HTTP, as a scraper sees it.
+//! The exporter by HTTP, as a scraper uses it.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// What the server answers to a request on a connection that ends with it.
+/// Returns the server's response to a request on a connection of its own.
 async fn ask(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let head = format!("{request} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");

@@ -1,6 +1,5 @@
-//! Addresses of ours that come, go and change: what that does to the endpoint's sockets and to the
-//! connections that it began as a client. The interface watch and the application's own hand both
-//! end up here.
+//! Local addresses that appear, disappear and change, and the effect on the endpoint's sockets and
+//! client connections. The interface watch and the application both call these methods.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -14,9 +13,9 @@ use crate::socket::Socket;
 use crate::sockets::source_towards;
 
 impl Shared {
-    /// The address of ours under a connection to `remote` by this socket, where it is certain. A
-    /// socket that is bound to all addresses leaves the choice to the kernel, unless changes of the
-    /// machine's addresses are noticed: then it is asked for its choice once.
+    /// Returns the local address of a connection to `remote` by this socket, where it is certain. A
+    /// wildcard socket leaves the choice to the kernel, unless the endpoint watches the machine's
+    /// addresses: then the kernel is asked once for the address that it chooses.
     pub(crate) fn local_towards(&self, socket: &Socket, remote: SocketAddr) -> Option<SocketAddr> {
         let local = socket.local;
         if !local.ip().is_unspecified() {
@@ -30,8 +29,9 @@ impl Shared {
         Some(SocketAddr::new(socket.in_family(source), local.port()))
     }
 
-    /// The addresses from which a connection to `remote` holds paths ready: all that there are, where
-    /// there are several. The one in use is among them, so that it is taken again after it was gone.
+    /// Returns the addresses from which a connection to `remote` keeps standby paths: all of them
+    /// where there are several. The one in use is included, so that it is used again after it was
+    /// gone.
     pub(crate) fn standby_addresses(&self, remote: SocketAddr) -> Vec<SocketAddr> {
         let addresses = self.sockets.addresses_towards(remote);
         match addresses[..] {
@@ -40,8 +40,8 @@ impl Shared {
         }
     }
 
-    /// The machine's interfaces carry packets of other sizes: connections follow at once, those that
-    /// begin and those that there are.
+    /// Sets new packet sizes of the machine's interfaces for existing and future connections, at
+    /// once.
     pub(crate) fn set_interfaces(&self, interfaces: &Arc<Interfaces>) {
         self.routing().engine.set_interfaces(interfaces.clone());
         let connections: Vec<Arc<_>> = self.routing().connections().cloned().collect();
@@ -55,7 +55,7 @@ impl Shared {
         }
     }
 
-    /// The address of a place is gone: its socket is closed, and connections leave it.
+    /// Closes the socket at index `place`, whose address is gone, and moves its connections away.
     pub(crate) fn close_place(&self, place: usize) {
         let Some(gone) = self.sockets.close(place) else {
             return;
@@ -65,7 +65,7 @@ impl Shared {
         self.change_clients(|state, now| self.leave(state, now, gone));
     }
 
-    /// The address of a place is there again.
+    /// Binds the socket at index `place` again, as its address is back.
     pub(crate) fn reopen_place(&self, place: usize) {
         match self.sockets.reopen(place) {
             Ok(Some(address)) => {
@@ -78,7 +78,8 @@ impl Shared {
         }
     }
 
-    /// A place gets another address, and connections go on from there; gives the new address.
+    /// Gives the socket at index `place` another address and moves its connections there. Returns
+    /// the new address.
     pub(crate) fn move_place(
         &self,
         place: usize,
@@ -107,9 +108,9 @@ impl Shared {
         Ok(now_at)
     }
 
-    /// Addresses are gone from which a socket that is bound to all of them sent: connections go on
-    /// from those that the kernel chooses now. Gives those that some connection cannot leave yet,
-    /// as no other way to its peer is known.
+    /// Moves connections of a wildcard socket off source addresses that are gone, to the addresses
+    /// that the kernel chooses now. Returns the addresses that some connection cannot leave yet, as
+    /// no other route to its peer is known.
     pub(crate) fn follow_source(&self, gone: &[IpAddr]) -> Vec<IpAddr> {
         let mut stuck = Vec::new();
         self.change_clients(|state, now| {
@@ -144,8 +145,8 @@ impl Shared {
         stuck
     }
 
-    /// A connection may use `gone` no more. Where no path is ready to take over it goes on from
-    /// another address untried, which is better than from none.
+    /// Takes `gone` away from a connection. Without a ready path the connection goes on from
+    /// another, untested address: better than from none.
     fn leave(&self, state: &mut ConnectionState, now: Time, gone: SocketAddr) {
         let engine = &mut state.engine;
         engine.remove_local_address(now, gone);
@@ -158,12 +159,12 @@ impl Shared {
         }
     }
 
-    /// Changes every connection that this endpoint began, and sends what comes of it.
+    /// Changes every client connection of this endpoint, and sends the resulting packets.
     fn change_clients(&self, mut change: impl FnMut(&mut ConnectionState, Time)) {
         let connections: Vec<Arc<_>> = self.routing().connections().cloned().collect();
         for connection in connections {
             let mut state = connection.lock();
-            // One that is closed is not cared for, but must not keep the socket open either.
+            // A closed connection needs no change, but must not keep the socket open.
             state.forget_socket();
             if state.error.is_some() || !state.engine.side().is_client() {
                 continue;
@@ -185,7 +186,7 @@ mod tests {
     use crate::tls::{ClientTls, Identity, ServerTls};
     use crate::{Connection, Endpoint, PathState};
 
-    /// A client at two addresses of loopback and its server.
+    /// A client at two loopback addresses and its server.
     struct Pair {
         client: Connection,
         server: Connection,
@@ -229,7 +230,7 @@ mod tests {
             }
         }
 
-        /// Moves 4 MB from the client to the server; half way `disturb` is called.
+        /// Moves 4 MB from the client to the server; calls `disturb` halfway.
         async fn transfer(&self, disturb: impl FnOnce()) {
             let half = vec![7; 2_000_000];
             let sending = async {
@@ -261,7 +262,7 @@ mod tests {
         let first = shared.sockets.local();
         pair.transfer(|| shared.close_place(0)).await;
         assert_ne!(pair.local(), Some(first));
-        // The socket really is closed, so that it can be bound again.
+        // The socket really is closed: it can be bound again.
         drop(std::net::UdpSocket::bind(first).unwrap());
         shared.reopen_place(0);
         pair.ready().await;
@@ -288,7 +289,7 @@ mod tests {
         let shared = pair.shared();
         let first = shared.sockets.local();
         shared.close_place(0);
-        // The driver lets go of it in its own time.
+        // The driver closes its descriptor with a delay.
         let _taken = loop {
             match std::net::UdpSocket::bind(first) {
                 Ok(taken) => break taken,

@@ -1,8 +1,9 @@
-//! What somebody else lets a connection have on its way, and what he has to know for that.
+//! Stream deadlines of a connection, as demands to an allocator, and the allocator's cap on cwnd.
 //!
-//! A connection whose streams have deadlines is a flow of an [`Allocator`](weir_sed::Allocator)'s, from the first deadline until
-//! none is left. What the streams demand together is that of them and all before it which asks for the
-//! highest rate: whoever meets it meets the others.
+//! A connection whose streams have deadlines is a flow of an [`Allocator`](weir_sed::Allocator),
+//! from the first deadline until none is left. The connection's demand is the one with the highest
+//! rate: the sum of the streams' remaining bytes up to some deadline. A rate that meets it meets
+//! all others.
 
 use weir_quic::{Connection as Engine, StreamId};
 use weir_sed::{Allowance, Demand, SenderFlow};
@@ -13,24 +14,25 @@ use weir_units::{ByteSize, Duration, Time};
 pub(crate) struct Allocation {
     flow: Option<Box<dyn SenderFlow>>,
     due: Vec<StreamDemand>,
-    /// What has been carried for deadlines that are over, since the flow was opened.
+    /// Bytes delivered for deadlines that are over, since the flow was opened.
     carried: u64,
-    /// Until when the cap holds, if there is one.
+    /// When the cap expires, if there is one.
     capped_until: Option<Time>,
 }
 
-/// What a stream has to carry by when.
+/// The bytes that a stream has to deliver, and by when.
 #[derive(Clone, Copy, Debug)]
 struct StreamDemand {
     id: StreamId,
-    /// Where in the stream it begins.
+    /// Stream offset at which the demand begins.
     begin: u64,
     size: u64,
     at: Time,
 }
 
 impl StreamDemand {
-    /// How much of it the peer has, by what it has of the stream; all of one that is forgotten.
+    /// Returns the bytes that the peer has acknowledged, by the stream's acknowledged offset; all
+    /// bytes for a stream that the engine has forgotten.
     fn carried(&self, acknowledged: Option<u64>) -> u64 {
         acknowledged.map_or(self.size, |upto| {
             upto.saturating_sub(self.begin).min(self.size)
@@ -39,7 +41,7 @@ impl StreamDemand {
 }
 
 impl Allocation {
-    /// A stream has to carry so much more by then.
+    /// Adds a deadline: a stream has to deliver `size` more bytes by `at`.
     pub(crate) fn add(
         &mut self,
         now: Time,
@@ -68,7 +70,7 @@ impl Allocation {
         self.demand(now, engine);
     }
 
-    /// A stream has no deadline any more.
+    /// Removes a stream's deadline.
     pub(crate) fn remove(&mut self, now: Time, engine: &mut Engine, id: StreamId) {
         let Some(place) = self.due.iter().position(|due| due.id == id) else {
             return;
@@ -84,7 +86,7 @@ impl Allocation {
         !self.due.is_empty()
     }
 
-    /// Looks how far the streams are.
+    /// Reads the streams' progress and reports it.
     pub(crate) fn look(&mut self, now: Time, engine: &mut Engine) {
         let (mut carried, mut over) = (0, 0);
         self.due.retain(|due| {
@@ -102,7 +104,7 @@ impl Allocation {
         }
     }
 
-    /// Tells what the streams demand together, or that they no longer do.
+    /// Reports the streams' common demand, or closes the flow when none is left.
     fn demand(&mut self, now: Time, engine: &mut Engine) {
         let parts = self.due.iter().map(|due| {
             let left = due.size - due.carried(engine.acknowledged(due.id));
@@ -126,10 +128,10 @@ impl Allocation {
         }
     }
 
-    /// Somebody says what the connection may have on its way.
+    /// Applies an allowance from the allocator.
     pub(crate) fn allow(&mut self, now: Time, engine: &mut Engine, allowance: Allowance) {
         match allowance {
-            // What is said late to a connection that has no flow any more.
+            // A late allowance, for a connection that has no flow any more.
             _ if self.flow.is_none() => self.lift(now, engine),
             Allowance::Own => self.lift(now, engine),
             Allowance::AtMost { window, lease } => {
@@ -139,12 +141,12 @@ impl Allocation {
         }
     }
 
-    /// When [`Self::handle_timeout`] has something to do.
+    /// Returns when [`Self::handle_timeout`] is due.
     pub(crate) fn timeout(&self) -> Option<Time> {
         self.capped_until
     }
 
-    /// Lets go of a window whose lease is over.
+    /// Removes a cap whose lease has expired.
     pub(crate) fn handle_timeout(&mut self, now: Time, engine: &mut Engine) {
         if self.capped_until.is_some_and(|until| until <= now) {
             self.lift(now, engine);
@@ -158,8 +160,8 @@ impl Allocation {
     }
 }
 
-/// Of what is left by when, in the order of times, the sum up to that which asks for the highest rate; what is
-/// late counts with the next, or alone where there is no next.
+/// Returns the demand with the highest rate: bytes summed in order of deadlines. Late bytes count
+/// with the next deadline, or alone where there is none.
 fn hardest(now: Time, parts: &[(u64, Time)]) -> Option<(u64, Time)> {
     let mut sum = 0_u64;
     let mut found: Option<(u64, Time)> = None;
@@ -196,7 +198,7 @@ mod tests {
         assert_eq!(hardest(now, &parts), Some((100, at(1100))));
         let parts = [(100, at(1100)), (500, at(1200))];
         assert_eq!(hardest(now, &parts), Some((600, at(1200))));
-        // What is late makes the next harder; alone it is late.
+        // Late bytes add to the next deadline's; alone they are late.
         let parts = [(100, at(900)), (50, at(1200))];
         assert_eq!(hardest(now, &parts), Some((150, at(1200))));
         assert_eq!(hardest(now, &parts[..1]), Some((100, at(900))));

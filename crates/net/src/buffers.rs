@@ -1,32 +1,33 @@
-//! Where received datagrams are put.
+//! Receive buffers for datagrams.
 
 use std::io::IoSliceMut;
 use std::mem;
 
 use quinn_udp::RecvMeta;
 
-/// How many receive buffers one system call fills. Each holds what GRO joined, at most 64 KB.
+/// Receive buffers that one system call fills. Each holds what GRO joined, at most 64 KB.
 pub(crate) const BATCH: usize = 8;
 pub(crate) const BUFFER: usize = 64 * 1024;
 
-/// Where one system call puts what it receives.
+/// The buffers of one receive system call.
 pub(crate) trait RecvBuffers {
-    /// One or several datagrams that came together.
+    /// One or several datagrams that were received together.
     type ReceivedBatch<'b>: Message
     where
         Self: 'b;
 
-    /// Room for messages, of [`BUFFER`] bytes each, and for what the kernel tells about each.
+    /// Returns space for messages of [`BUFFER`] bytes each, and for the kernel's metadata of each.
     fn parts(&mut self) -> ([IoSliceMut<'_>; BATCH], &mut [RecvMeta; BATCH]);
 
-    /// The first `count` messages: each holds datagrams of `stride` bytes, the last one maybe less.
+    /// Returns the first `count` messages: each holds datagrams of `stride` bytes, the last may be
+    /// shorter.
     fn messages(
         &mut self,
         count: usize,
     ) -> impl Iterator<Item = (RecvMeta, Self::ReceivedBatch<'_>)>;
 }
 
-/// Datagrams one behind the other.
+/// Consecutive datagrams.
 pub(crate) trait Message: AsRef<[u8]> + AsMut<[u8]> {
     /// Takes up to `length` bytes off the front.
     fn take(&mut self, length: usize) -> Self;
@@ -41,7 +42,7 @@ impl Message for &mut [u8] {
     }
 }
 
-/// Buffers that are filled again and again: whoever handles a datagram copies what it keeps.
+/// Buffers that are reused for every batch: the receiver of a datagram copies what it keeps.
 pub(crate) struct ReusedBuffers {
     bytes: Box<[u8]>,
     metas: [RecvMeta; BATCH],

@@ -1,4 +1,4 @@
-//! Setting up an endpoint.
+//! Configuration of an endpoint.
 
 use std::iter;
 use std::net::{Ipv6Addr, SocketAddr};
@@ -28,7 +28,7 @@ use crate::spin::Spin;
 use crate::timers::Timers;
 use crate::tls::{ClientCredentials, ServerCredentials};
 
-/// What an endpoint is made with: [`Endpoint::builder`] begins, [`EndpointBuilder::bind`] ends.
+/// Builds an endpoint: [`Endpoint::builder`] begins, [`EndpointBuilder::bind`] ends.
 #[derive(Clone, Debug)]
 #[must_use = "nothing happens before `bind`"]
 pub struct EndpointBuilder {
@@ -82,70 +82,69 @@ impl Default for EndpointBuilder {
 }
 
 impl Endpoint {
-    /// Begins to set up an endpoint.
+    /// Returns a builder with default settings.
     pub fn builder() -> EndpointBuilder {
         EndpointBuilder::default()
     }
 }
 
 impl EndpointBuilder {
-    /// The transport of this endpoint's connections; [`TransportConfig::data_center`] otherwise.
-    /// The congestion controller is part of it.
+    /// Sets the transport of this endpoint's connections, the congestion controller included;
+    /// [`TransportConfig::data_center`] by default.
     pub fn transport(mut self, transport: impl Into<Arc<TransportConfig>>) -> Self {
         self.transport = transport.into();
         self
     }
 
-    /// Which congestion controller the paths of this endpoint's connections get, by where they lead: the first rule
-    /// that fits what is sent on a path decides, by the addresses and ports of the packets. Where none fits, or
-    /// the rule says `pass`, the transport's own controls the path.
+    /// Sets the policy that chooses the congestion controller of each path. The first rule that
+    /// matches the addresses and ports of the path's packets decides. Where no rule matches, or the
+    /// rule says `pass`, the transport's own controller is used.
     ///
-    /// A rule about an interface fits where the address is bound to it ([`Self::interface`],
-    /// [`Self::also_at_interface`]); packets are of the class 0. An endpoint that is bound to all addresses knows
-    /// its own only where the kernel says which, so rules with `from` want a specific one. `ecn` and `buffer` are
-    /// for TCP. `docs/policy.md` describes the file. A transport that is given to
+    /// A rule for an interface matches where the address is bound to it ([`Self::interface`],
+    /// [`Self::also_at_interface`]); packets are of class 0. A wildcard endpoint knows its own
+    /// address only where the kernel reports it, so rules with `from` need a specific address.
+    /// `ecn` and `buffer` are for TCP. `docs/policy.md` describes the file. A transport given to
     /// [`Endpoint::connect_with`] is not touched.
     pub fn policy(mut self, source: impl PolicySource + 'static) -> Self {
         self.policy = Some(Arc::new(source));
         self
     }
 
-    /// Whom connections trust that this endpoint begins, and who it is to them.
+    /// Sets the trust anchors and the identity of this endpoint's client connections.
     pub fn client(mut self, credentials: ClientCredentials) -> Self {
         self.client = Some(credentials);
         self
     }
 
-    /// Takes connections, as this server.
+    /// Accepts connections, as this server.
     pub fn server(mut self, credentials: ServerCredentials) -> Self {
         self.server = Some(credentials);
         self
     }
 
-    /// How many connections there may be at once; clients beyond that are refused. 10,000
-    /// otherwise.
+    /// Sets the limit of concurrent connections; further clients are refused. 10,000 by default.
     pub fn max_connections(mut self, count: usize) -> Self {
         self.max_connections = count;
         self
     }
 
-    /// When clients have to prove that they receive at their address before this server does
-    /// anything for them. [`RetryPolicy::default`], which is under load, otherwise.
+    /// Sets when clients have to prove their address before this server spends resources on them.
+    /// [`RetryPolicy::default`], which is under load, by default.
     pub fn retry(mut self, policy: RetryPolicy) -> Self {
         self.retry = policy;
         self
     }
 
-    /// How long a client that was here can come back to the same address without proving again that
-    /// it is there; a day otherwise, and zero for never. Early data of such a client are answered at
-    /// once however long the answer is.
+    /// Sets how long a returning client at the same address need not prove it again; a day by
+    /// default, zero for never. Early data of such a client are answered at once, however long the
+    /// answer is.
     pub fn token_lifetime(mut self, lifetime: Duration) -> Self {
         self.token_lifetime = lifetime;
         self
     }
 
-    /// Where clients should go on once the handshake is over (RFC 9000, section 9.6): one address of
-    /// each family at most, at which this endpoint has to listen too ([`Self::also_at`]).
+    /// Sets the address that clients should use after the handshake (RFC 9000, section 9.6): at
+    /// most one per address family. This endpoint has to listen there too ([`Self::also_at`]).
     pub fn preferred_address(mut self, address: SocketAddr) -> Self {
         match address {
             SocketAddr::V4(address) => self.preferred.ipv4 = Some(address),
@@ -154,41 +153,40 @@ impl EndpointBuilder {
         self
     }
 
-    /// The endpoint's secret instead of a random one. Servers with the same secret take each other's
-    /// clients without asking again, and one that restarts with its old secret tells the peers of
-    /// its former self at once that their connections are gone.
+    /// Sets the endpoint's secret instead of a random one. Servers with the same secret accept each
+    /// other's address validation tokens. A server that restarts with its old secret resets the
+    /// connections of its previous run at once.
     pub fn secret(mut self, secret: EndpointSecret) -> Self {
         self.secret = Some(secret);
         self
     }
 
-    /// The versions of QUIC that this server speaks, in order of preference;
-    /// [`Versions::V1_AND_V2`] otherwise.
+    /// Sets the QUIC versions of this server, in order of preference; [`Versions::V1_AND_V2`] by
+    /// default.
     pub fn server_versions(mut self, versions: Versions) -> Self {
         self.server_versions = versions;
         self
     }
 
-    /// The version of QUIC in which this endpoint begins connections, and those in which they may go
-    /// on, in order of preference; version 1 alone otherwise. Sessions are resumed, and early data
-    /// sent, in version 1 only.
+    /// Sets the QUIC version of this endpoint's first client packets, and those to which
+    /// connections may switch, in order of preference; version 1 alone by default. Session
+    /// resumption and early data work in version 1 only.
     pub fn client_versions(mut self, first: Version, versions: Versions) -> Self {
         self.client_versions = (first, versions);
         self
     }
 
-    /// Sends and receives at the address given to [`EndpointBuilder::bind`] by this network interface
-    /// alone (`SO_BINDTODEVICE`), whatever the routing table prefers. Linux gives every process leave
-    /// for that.
+    /// Binds the address given to [`EndpointBuilder::bind`] to one network interface
+    /// (`SO_BINDTODEVICE`), whatever the routing table prefers. On Linux this needs no privilege.
     pub fn interface(mut self, name: impl Into<String>) -> Self {
         self.interface = Some(name.into());
         self
     }
 
-    /// Binds a further address with a socket of its own. Servers are found there too, and answer
-    /// from there. Client connections begin at the address given to [`EndpointBuilder::bind`], or at
-    /// the first that reaches the server, and hold validated paths ready from all the others of the
-    /// same family; an address of a client's must be a specific one for that.
+    /// Binds a further address with a socket of its own. The server listens there too, and answers
+    /// from there. Client connections begin at the address given to [`EndpointBuilder::bind`], or
+    /// at the first that reaches the server, and keep validated standby paths from all others of
+    /// the same family. A client's address must be a specific one for that.
     pub fn also_at(mut self, address: SocketAddr) -> Self {
         self.more_places.push(BindAddress {
             address,
@@ -197,8 +195,8 @@ impl EndpointBuilder {
         self
     }
 
-    /// As [`EndpointBuilder::also_at`], by this network interface alone, as
-    /// [`EndpointBuilder::interface`] says. Without it, packets from an address of one interface may
+    /// As [`EndpointBuilder::also_at`], bound to one network interface, as with
+    /// [`EndpointBuilder::interface`]. Without it, packets from an address of one interface may
     /// leave by another one, and fail with it.
     pub fn also_at_interface(mut self, address: SocketAddr, name: impl Into<String>) -> Self {
         self.more_places.push(BindAddress {
@@ -208,49 +206,50 @@ impl EndpointBuilder {
         self
     }
 
-    /// Whether the endpoint listens to the kernel for changes of interfaces and addresses
-    /// (rtnetlink), and follows them. Otherwise it does where it is a client, no server, and has
-    /// several addresses.
+    /// Sets whether the endpoint follows changes of interfaces and addresses (rtnetlink). By
+    /// default it does where it is a client, no server, and has several addresses.
     ///
-    /// An address that goes, or whose interface goes down or loses its carrier, is left by all client
-    /// connections: for a path that is ready, or else for another address untried. It is taken again
-    /// when it is back. One that is replaced on its interface (a lease that ended, a machine that
-    /// moved) is replaced here too, with the same port where that is free, and connections go on from
-    /// it; the only address of an endpoint may be replaced by one of any interface. An endpoint that
-    /// is bound to all addresses keeps each connection at the source address that the kernel chose
-    /// first, until that is gone. The last address of a family is never given up. What the kernel
-    /// never listed, like 127.0.0.2, is let alone. Connections that this endpoint took as a server
-    /// are not touched. Where the kernel does not let it listen, a warning is logged.
+    /// Client connections leave an address that disappears, or whose interface goes down or loses
+    /// its carrier: for a ready path, or else for another, untested address. They use it again when
+    /// it is back. An address that is replaced on its interface (an expired lease, a machine that
+    /// moved) is replaced here too, with the same port where that is free, and connections go on
+    /// from it. The only address of an endpoint may be replaced by one of any interface. A wildcard
+    /// endpoint keeps each connection at the source address that the kernel chose first, until that
+    /// is gone. The last address of a family is never given up. Addresses that the kernel never
+    /// listed, like 127.0.0.2, are not changed. Connections that this endpoint accepted as a server
+    /// are not touched. Where the kernel refuses the subscription, a warning is logged.
     pub fn watch_interfaces(mut self, wanted: bool) -> Self {
         self.watch_interfaces = Some(wanted);
         self
     }
 
-    /// The size of each socket's receive buffer; 1 MiB otherwise. What the kernel granted is
-    /// [`Endpoint::socket_buffers`]; less than asked for is logged as a warning.
+    /// Sets the size of each socket's receive buffer; 1 MiB by default.
+    /// [`Endpoint::socket_buffers`] returns the size that the kernel granted; less than requested
+    /// is logged as a warning.
     pub fn receive_buffer(mut self, size: ByteSize) -> Self {
         self.buffers.receive = size;
         self
     }
 
-    /// The size of each socket's send buffer; 1 MiB otherwise.
+    /// Sets the size of each socket's send buffer; 1 MiB by default.
     pub fn send_buffer(mut self, size: ByteSize) -> Self {
         self.buffers.send = size;
         self
     }
 
-    /// Before sleeping, looks for a reply that is due for this long (50 µs is a good value);
-    /// `None`, the default, sleeps at once.
+    /// Polls for an expected reply for this long before sleeping (50 µs is a good value); `None`,
+    /// the default, sleeps at once.
     ///
-    /// That saves waking a core, some 20 µs per direction, and costs CPU time for as long as
-    /// replies are due: [`EndpointStats::spinning`](crate::EndpointStats::spinning) counts it. The
-    /// endpoint's task gives way to others meanwhile, on its runtime and on its core.
+    /// That saves the wake-up of a core, some 20 µs per direction, and costs CPU time while replies
+    /// are expected: [`EndpointStats::spinning`](crate::EndpointStats::spinning) counts it.
+    /// Meanwhile the endpoint's task yields to other tasks of its runtime and other threads of its
+    /// core.
     pub fn low_latency(mut self, spin: Option<Duration>) -> Self {
         self.low_latency = spin;
         self
     }
 
-    /// Has somebody decide what connections may have on their way whose streams have deadlines
+    /// Sets the allocator that caps the cwnd of connections whose streams have deadlines
     /// ([`SendStream::set_deadline`](crate::SendStream::set_deadline)): SED's controller, by
     /// `weir_control::SenderChannel`. Without it a stream's deadline changes nothing.
     pub fn allocator(mut self, allocator: Arc<dyn Allocator>) -> Self {
@@ -258,22 +257,22 @@ impl EndpointBuilder {
         self
     }
 
-    /// Writes a qlog file for each connection to this directory, instead of the one that the
-    /// environment variable `QLOGDIR` names, if it names one.
+    /// Writes a qlog file per connection to this directory, instead of the one in the environment
+    /// variable `QLOGDIR`, if that is set.
     ///
-    /// The files, `<original destination connection ID>_<client or server>.sqlog`, hold everything but
-    /// the contents of streams and datagrams, addresses included. A thread of the endpoint's writes
-    /// them; what the disk cannot take in time is lost and counted
+    /// The files, `<original destination connection ID>_<client or server>.sqlog`, hold everything
+    /// but the contents of streams and datagrams, addresses included. A thread of the endpoint
+    /// writes them. Events that the disk cannot take in time are lost and counted
     /// ([`EndpointStats::qlog_events_lost`](crate::EndpointStats::qlog_events_lost)). When the
-    /// endpoint's last handle and connection are gone, up to two seconds are spent on writing what
-    /// is left.
+    /// endpoint's last handle and connection are gone, the rest is written within up to two
+    /// seconds.
     pub fn qlog(mut self, directory: impl Into<PathBuf>) -> Self {
         self.wishes.qlog = Some(directory.into());
         self
     }
 
-    /// Counts in this registry what happens on the endpoint and its connections, under the label
-    /// `endpoint` with the address that is bound. `docs/dcquic.md` lists the metrics.
+    /// Counts events of the endpoint and its connections in this registry, under the label
+    /// `endpoint` with the bound address. `docs/dcquic.md` lists the metrics.
     #[cfg(feature = "metrics")]
     pub fn metrics(mut self, registry: &crate::Registry) -> Self {
         self.wishes.metrics = Some(registry.clone());
@@ -284,7 +283,7 @@ impl EndpointBuilder {
     /// on the current tokio runtime. Port 0 takes any free port.
     ///
     /// # Errors
-    /// [`EndpointError`], which says what to do about it.
+    /// [`EndpointError`], which describes the remedy.
     pub fn bind(self, address: SocketAddr) -> Result<Endpoint, EndpointError> {
         self.transport.validate()?;
         let runtime =
@@ -347,11 +346,11 @@ impl EndpointBuilder {
         Ok(Endpoint::new(shared, settings))
     }
 
-    /// Binds any free port, for clients: on all IPv4 and IPv6 addresses, or IPv4 alone where the
+    /// Binds any free port, for clients: on all IPv4 and IPv6 addresses, or IPv4 only where the
     /// machine has no IPv6.
     ///
     /// # Errors
-    /// [`EndpointError`], which says what to do about it.
+    /// [`EndpointError`], which describes the remedy.
     pub fn bind_any(self) -> Result<Endpoint, EndpointError> {
         let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
         match self.clone().bind(any) {

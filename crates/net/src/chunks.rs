@@ -1,9 +1,8 @@
-//! Pieces of a stream put together.
+//! Concatenation of a stream's chunks.
 
 use bytes::Bytes;
 
-/// What has been read so far. Pieces are put together once, at the end; a stream that came in one
-/// piece is not copied at all.
+/// The chunks read so far. They are concatenated once, at the end; a single chunk is not copied.
 #[derive(Debug, Default)]
 pub(crate) struct ReadChunks {
     first: Bytes,

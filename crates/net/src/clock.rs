@@ -10,10 +10,10 @@ pub(crate) struct Clock {
     base: Instant,
 }
 
-/// Where the clock starts, so that "a little earlier" is always representable.
+/// The clock's first value, so that slightly earlier times are representable.
 const START: Duration = Duration::from_secs(1);
 
-/// The wall clock's time, since 1970, when an endpoint's clock that starts now is at zero.
+/// Returns the wall-clock time since 1970 at which an endpoint's clock that starts now reads zero.
 pub(crate) fn epoch() -> Duration {
     let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
     let nanos = since_1970.map_or(0, |since| {
@@ -22,7 +22,7 @@ pub(crate) fn epoch() -> Duration {
     Duration::from_nanos(nanos.saturating_sub(START.as_nanos()))
 }
 
-/// The time at which something happens: the clock is read when it is first asked for.
+/// The time of an event: the clock is read on first use.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LazyNow<'c> {
     clock: &'c Clock,
@@ -46,7 +46,7 @@ impl Clock {
         Time::ZERO + START + Duration::from(self.base.elapsed())
     }
 
-    /// The time, which is `time` where that is known already.
+    /// Returns `time` where it is known, and otherwise a clock reading on first use.
     pub(crate) fn moment(&self, time: Option<Time>) -> LazyNow<'_> {
         LazyNow { clock: self, time }
     }

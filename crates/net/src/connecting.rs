@@ -1,4 +1,4 @@
-//! A connection whose handshake is going on.
+//! A connection during its handshake.
 
 use std::fmt;
 use std::future::Future;
@@ -12,10 +12,10 @@ use crate::error::ConnectionError;
 use crate::handle::Handle;
 use crate::waiters::wait;
 
-/// A connection whose handshake is going on: a future of the [`Connection`].
+/// A connection during its handshake: a future of the [`Connection`].
 ///
-/// It ends at the latest after the transport's `handshake_timeout`. Dropping it gives the
-/// connection up, unless [`Connecting::early`] gave a handle to it.
+/// It completes at the latest after the transport's `handshake_timeout`. Dropping it closes the
+/// connection, unless [`Connecting::early`] returned a handle to it.
 #[must_use = "dropping it gives the connection up"]
 pub struct Connecting {
     handle: Arc<Handle>,
@@ -26,14 +26,13 @@ impl Connecting {
         Self { handle }
     }
 
-    /// The connection before its handshake is complete, where that is possible.
+    /// Returns the connection before its handshake is complete, where that is possible.
     ///
     /// A client gets it when it resumes a session with a server that allows 0-RTT, and
     /// [`ClientTls::early_data`](crate::tls::ClientTls::early_data) is on. Only
     /// [`Connection::open_bi_early`], [`Connection::open_uni_early`] and
     /// [`Call::early_data`](crate::Call::early_data) send at once; everything else waits for the
-    /// handshake. Early data can be replayed by an attacker: send only what may safely happen
-    /// twice.
+    /// handshake. An attacker can replay early data: send only what may safely happen twice.
     ///
     /// A server always gets it, and may answer early data before the client has proved anything:
     /// see [`RecvStream::is_early_data`](crate::RecvStream::is_early_data).
@@ -47,7 +46,7 @@ impl Connecting {
         possible.then(|| Connection::new(self.handle.clone()))
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub fn remote_address(&self) -> SocketAddr {
         crate::connection::remote_of(&self.handle)
     }

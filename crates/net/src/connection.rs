@@ -1,4 +1,4 @@
-//! A connection as applications use it.
+//! The API of a connection.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -31,8 +31,8 @@ impl Connection {
         Self { handle }
     }
 
-    /// Opens a bidirectional stream; waits for the handshake, and while the peer's limit of
-    /// streams is reached. The peer learns of the stream by what is sent on it.
+    /// Opens a bidirectional stream; waits for the handshake, and while the peer's stream limit is
+    /// reached. The peer sees the stream when something is sent on it.
     ///
     /// # Errors
     /// [`ConnectionError`] where the connection is over.
@@ -52,9 +52,9 @@ impl Connection {
 
     /// As [`Connection::open_bi`], but sends early data (0-RTT) where that is possible now.
     ///
-    /// An attacker who records early data can play them to the server again: send only what may
-    /// safely happen twice. Where the server does not take them, reading and writing fail with
-    /// `EarlyDataRejected`, and the stream has to be opened again.
+    /// An attacker can replay recorded early data to the server: send only what may safely happen
+    /// twice. Where the server rejects them, reading and writing fail with `EarlyDataRejected`, and
+    /// the stream has to be opened again.
     ///
     /// # Errors
     /// [`ConnectionError`] where the connection is over.
@@ -72,7 +72,7 @@ impl Connection {
         Ok(SendStream::new(self.handle.clone(), opened))
     }
 
-    /// The next bidirectional stream that the peer opens.
+    /// Returns the next bidirectional stream that the peer opens.
     ///
     /// # Errors
     /// [`ConnectionError`] where the connection is over.
@@ -81,7 +81,7 @@ impl Connection {
         Ok(self.both(OpenedStream { id, early: false }))
     }
 
-    /// The next unidirectional stream that the peer opens.
+    /// Returns the next unidirectional stream that the peer opens.
     ///
     /// # Errors
     /// [`ConnectionError`] where the connection is over.
@@ -91,13 +91,13 @@ impl Connection {
         Ok(RecvStream::new(self.handle.clone(), opened))
     }
 
-    /// Closes the connection at once, with a code and words for the peer. All reading and writing
-    /// on it ends; data that are not acknowledged yet are lost.
+    /// Closes the connection at once, with a code and a reason for the peer. All reading and
+    /// writing on it ends; data that are not acknowledged yet are lost.
     pub fn close(&self, code: u64, reason: &[u8]) {
         self.handle.close(code, reason);
     }
 
-    /// Waits until the connection is over, and says why.
+    /// Waits until the connection is over, and returns the reason.
     pub async fn closed(&self) -> ConnectionError {
         poll_fn(|cx| {
             let mut state = self.handle.connection.lock();
@@ -112,50 +112,50 @@ impl Connection {
         .await
     }
 
-    /// Why the connection is over, if it is.
+    /// Returns why the connection is over, if it is.
     pub fn error(&self) -> Option<ConnectionError> {
         self.handle.connection.peek().closed()
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub fn remote_address(&self) -> SocketAddr {
         remote_of(&self.handle)
     }
 
-    /// Which side of the connection this is.
+    /// Returns this side of the connection.
     pub fn side(&self) -> Side {
         self.handle.connection.peek().engine.side()
     }
 
-    /// The version of QUIC; it may change until the handshake is complete.
+    /// Returns the QUIC version; it may change until the handshake is complete.
     pub fn version(&self) -> Version {
         self.handle.connection.peek().engine.version()
     }
 
-    /// Whether the handshake is complete and the connection open.
+    /// Returns whether the handshake is complete and the connection open.
     pub fn is_established(&self) -> bool {
         self.handle.connection.peek().engine.is_established()
     }
 
-    /// What the handshake told of the peer: certificates, application protocol, whether a
+    /// Returns the peer's data from the handshake: certificates, application protocol, whether a
     /// session was resumed. Complete once the handshake is.
     pub fn peer_identity(&self) -> PeerIdentity {
         self.handle.connection.peek().engine.identity()
     }
 
-    /// Whether the server refused this client's early data.
+    /// Returns whether the server rejected this client's early data.
     pub fn early_data_rejected(&self) -> bool {
         self.handle.connection.peek().early_data_rejected
     }
 
-    /// Keying material bound to this connection (RFC 8446, section 7.5) into `output`; `false` before
-    /// the handshake is complete.
+    /// Writes keying material bound to this connection (RFC 8446, section 7.5) to `output`; returns
+    /// `false` before the handshake is complete.
     pub fn export_keying_material(&self, output: &mut [u8], label: &[u8], context: &[u8]) -> bool {
         let state = self.handle.connection.peek();
         state.engine.export_keying_material(output, label, context)
     }
 
-    /// What happened so far, on the connection and on each of its paths.
+    /// Returns statistics of the connection and of each of its paths.
     pub fn stats(&self) -> ConnectionStats {
         self.handle.connection.peek().engine.stats()
     }
@@ -169,8 +169,8 @@ impl Connection {
             .set_controller(controller);
     }
 
-    /// Tells the congestion controller how much is left to send until when (D2TCP); `None` takes
-    /// that back.
+    /// Sets the size and the deadline of the remaining data for the congestion controller (D2TCP);
+    /// `None` removes them.
     pub fn set_deadline(&self, deadline: Option<Deadline>) {
         self.handle.connection.lock().engine.set_deadline(deadline);
     }
@@ -205,7 +205,7 @@ impl Connection {
         direction: Direction,
     ) -> Poll<Result<StreamId, ConnectionError>> {
         let mut state = self.handle.connection.lock();
-        // What came in before the connection ended can still be read.
+        // Streams that arrived before the connection ended can still be read.
         if let Some(id) = state.engine.accept(direction) {
             return Poll::Ready(Ok(id));
         }
@@ -223,7 +223,7 @@ impl fmt::Debug for Connection {
     }
 }
 
-/// The peer's address, as an IPv4 address where it is one.
+/// Returns the peer's address, as an IPv4 address where it is one.
 pub(crate) fn remote_of(handle: &Handle) -> SocketAddr {
     let remote = handle.connection.peek().engine.remote();
     SocketAddr::new(remote.ip().to_canonical(), remote.port())

@@ -1,4 +1,4 @@
-//! Datagrams (RFC 9221) and key updates, as applications use them.
+//! The API for datagrams (RFC 9221) and key updates.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -12,9 +12,9 @@ use crate::waiters::wait;
 
 impl Connection {
     /// Sends a datagram: at most once, in no order, before stream data. It leaves when the task
-    /// yields or a batch is full, and when congestion control allows it. Where more wait than
-    /// [`DatagramConfig::send_buffer`](crate::DatagramConfig::send_buffer) holds, the oldest are
-    /// forgotten; [`ConnectionStats::datagrams`](crate::ConnectionStats::datagrams) counts them.
+    /// yields or a batch is full, and when congestion control allows it. Where more than
+    /// [`DatagramConfig::send_buffer`](crate::DatagramConfig::send_buffer) are queued, the oldest
+    /// are dropped; [`ConnectionStats::datagrams`](crate::ConnectionStats::datagrams) counts them.
     ///
     /// # Errors
     /// [`DatagramError`]; nothing is sent then.
@@ -30,22 +30,22 @@ impl Connection {
         Ok(())
     }
 
-    /// The next datagram that the peer sent, in the order of arrival.
+    /// Returns the peer's next datagram, in the order of arrival.
     ///
     /// # Errors
-    /// [`ConnectionError`] where the connection is over and all that came have been read.
+    /// [`ConnectionError`] where the connection is over and all received datagrams have been read.
     pub async fn read_datagram(&self) -> Result<Bytes, ConnectionError> {
         poll_fn(|cx| self.poll_datagram(cx)).await
     }
 
-    /// The most bytes that a datagram may have now; `None` where the peer takes none, or where they
-    /// are switched off here. It changes with the path's packet size.
+    /// Returns the largest datagram in bytes that can be sent now; `None` where the peer accepts
+    /// none, or where they are disabled here. It changes with the path's packet size.
     pub fn max_datagram_size(&self) -> Option<usize> {
         self.handle.connection.peek().engine.max_datagram_size()
     }
 
-    /// Goes on to new keys, with the peer. Before the cipher's limits are reached that happens by
-    /// itself.
+    /// Starts a key update with the peer. Key updates also happen automatically before the cipher's
+    /// limits are reached.
     ///
     /// # Errors
     /// [`UpdateKeysError`] where RFC 9001, section 6, forbids it for now.

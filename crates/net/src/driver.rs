@@ -1,9 +1,9 @@
-//! An endpoint's one task: receives, keeps time, and sends what nobody else has sent; the same for every
-//! [`Protocol`].
+//! An endpoint's single task: receives, runs timers, and sends what no other task has sent. It is
+//! the same for every [`Protocol`].
 //!
-//! A turn is one receive batch. What arrived is handed to its connections, the tasks that wait
-//! for it are woken, and then the driver gives way once before it sends: so the application's
-//! answer carries the acknowledgment, and mostly leaves from the application's own task.
+//! A turn is one receive batch. The driver hands the batch to its connections and wakes the waiting
+//! tasks. Then it yields once before it sends: so the application's answer carries the
+//! acknowledgment, and mostly leaves from the application's own task.
 
 use std::future::Future;
 use std::mem;
@@ -25,31 +25,31 @@ use crate::sockets::OpenSockets;
 
 pub(crate) struct Driver<P: Protocol> {
     shared: Arc<SharedEndpoint<P, SharedConnection<P>>>,
-    /// The interface watch, which ends with this task.
+    /// The interface watch, aborted with this task.
     watching: Option<JoinHandle<()>>,
     buffers: P::Buffers,
     /// Connections of the receive batch.
     touched: Vec<Arc<SharedConnection<P>>>,
     /// Connections that may have something to send.
     pending: Vec<Arc<SharedConnection<P>>>,
-    /// The same list while it is gone through.
+    /// The same list while the driver iterates over it.
     sending: Vec<Arc<SharedConnection<P>>>,
     due: Vec<(Time, usize)>,
     woken: Vec<Waker>,
-    /// The sockets as they were last seen.
+    /// The open sockets when last checked.
     open: OpenSockets,
-    /// Those that wait for room in their send buffers.
+    /// Sockets with full send buffers.
     full: Vec<(Arc<Socket>, Writable)>,
-    /// Since when the driver looks for a reply instead of sleeping.
+    /// When the driver began to poll for a reply instead of sleeping.
     spinning: Option<Time>,
 }
 
-/// What comes after a turn.
+/// What follows a turn.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum NextStep {
     /// There is more to do.
     Again,
-    /// Nothing until the socket, the timer or the application says so.
+    /// Sleep until the socket, the timer or the application wakes the driver.
     Sleep,
 }
 
@@ -80,7 +80,7 @@ impl<P: Protocol> Driver<P> {
         let (received, now) = self.receive_all(cx);
         self.keep_time(now);
         if !self.woken.is_empty() {
-            // They run before this task does again, and may send what is pending.
+            // These tasks run before this one does again, and may send pending data.
             self.woken.drain(..).for_each(Waker::wake);
             return NextStep::Again;
         }
@@ -90,7 +90,7 @@ impl<P: Protocol> Driver<P> {
         next
     }
 
-    /// Notices that sockets came or went.
+    /// Updates the list of sockets when it has changed.
     fn look_at_sockets(&mut self) {
         if self.shared.sockets.generation() != self.open.generation {
             self.open = self.shared.sockets.open();
@@ -100,7 +100,7 @@ impl<P: Protocol> Driver<P> {
         }
     }
 
-    /// Receives one batch from each socket and handles it; gives the number of messages, and the
+    /// Receives one batch from each socket and handles it. Returns the number of messages, and the
     /// time of the last batch.
     fn receive_all(&mut self, cx: &mut Context<'_>) -> (usize, Time) {
         let open = mem::take(&mut self.open);
@@ -118,7 +118,7 @@ impl<P: Protocol> Driver<P> {
         (received, now.unwrap_or_else(|| self.shared.clock.now()))
     }
 
-    /// Receives one batch; gives the number of messages.
+    /// Receives one batch; returns the number of messages.
     fn receive(&mut self, cx: &mut Context<'_>, socket: &Socket) -> usize {
         if self.spinning.is_some() {
             return socket.receive_now(&mut self.buffers);
@@ -205,7 +205,7 @@ impl<P: Protocol> Driver<P> {
         }
     }
 
-    /// Does what the time has come for.
+    /// Handles expired timers.
     fn keep_time(&mut self, now: Time) {
         let Self {
             shared,
@@ -232,7 +232,7 @@ impl<P: Protocol> Driver<P> {
         }
     }
 
-    /// Sends what waits on the connections that had something happen to them.
+    /// Sends pending data of connections that had an event.
     fn send(&mut self, cx: &mut Context<'_>) -> NextStep {
         let Self {
             shared,
@@ -290,7 +290,7 @@ impl<P: Protocol> Driver<P> {
         next
     }
 
-    /// Before sleeping, looks for a reply that is due, if the endpoint is set to.
+    /// Whether to poll on for an expected reply instead of sleeping, if the endpoint is set to.
     fn keep_looking(&mut self) -> bool {
         let Some(spin) = &self.shared.spin else {
             return false;
@@ -307,7 +307,7 @@ impl<P: Protocol> Driver<P> {
             self.spinning = Some(now);
             return true;
         }
-        // The socket was not asked in a way that wakes this task.
+        // The last poll of the socket did not register a waker for this task.
         since.is_some()
     }
 
@@ -322,13 +322,13 @@ impl<P: Protocol> Future for Driver<P> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
         let driver = &mut *self;
         driver.shared.timers.wake();
-        // In this order: what is said after `sleep` wakes this task.
+        // The order matters: events after `sleep` wake this task.
         let again = driver.turn(cx) == NextStep::Again
             || !driver.shared.queue.sleep(cx.waker())
             || driver.shared.sockets.generation() != driver.open.generation
             || driver.keep_looking();
         if again && driver.shared.give_way.swap(false, Ordering::Relaxed) {
-            // Every task runs before this one does again, that of `block_on` included.
+            // Every task runs before this one does again, including that of `block_on`.
             let _ = pin!(tokio::task::yield_now()).poll(cx);
         } else if again {
             cx.waker().wake_by_ref();
@@ -358,12 +358,12 @@ impl<P: Protocol> Drop for Driver<P> {
     }
 }
 
-/// Whether a socket waits for room already.
+/// Whether a socket waits for send buffer space already.
 fn is_full(full: &[(Arc<Socket>, Writable)], socket: &Arc<Socket>) -> bool {
     full.iter().any(|(known, _)| Arc::ptr_eq(known, socket))
 }
 
-/// Where a datagram belongs.
+/// The destination of a datagram.
 enum RoutedDatagram<P: Protocol> {
     To(Arc<SharedConnection<P>>),
     New(Arc<SharedConnection<P>>),

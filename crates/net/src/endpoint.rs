@@ -1,4 +1,4 @@
-//! An endpoint as applications use it.
+//! The API of a DCQUIC endpoint.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,13 +16,13 @@ use crate::socket::SocketBuffers;
 use crate::stats::EndpointStats;
 use crate::tls::ClientCredentials;
 
-/// With this code connections are closed that [`Endpoint::shutdown`] could not wait for.
+/// Closes connections that [`Endpoint::shutdown`] could not wait for.
 pub const SHUT_DOWN: u64 = 0x5745_0000;
 
-/// A UDP socket, or several, with all its DCQUIC connections, as a client, a server or both. Clones
-/// are handles to the same one.
+/// A UDP socket, or several, with all its DCQUIC connections: a client, a server or both. Clones
+/// are handles to the same endpoint.
 ///
-/// When the last handle is dropped no connection begins any more; those that there are go on.
+/// After the last handle is dropped no connection begins any more; existing ones go on.
 #[derive(Clone)]
 pub struct Endpoint {
     inner: Arc<Inner>,
@@ -33,7 +33,7 @@ struct Inner {
     client: ClientSettings,
 }
 
-/// What connections are begun with.
+/// The settings of client connections.
 pub(crate) struct ClientSettings {
     pub(crate) credentials: Option<ClientCredentials>,
     pub(crate) transport: Arc<TransportConfig>,
@@ -64,12 +64,12 @@ impl Endpoint {
         }
     }
 
-    /// Begins a connection to the server `server_name` at `remote`. The first packet leaves before
+    /// Starts a connection to the server `server_name` at `remote`. The first packet leaves before
     /// this returns.
     ///
     /// # Errors
-    /// [`ConnectError`] where it cannot even begin. That no server answers is known only after the
-    /// transport's `handshake_timeout`, from [`Connecting`].
+    /// [`ConnectError`] where it cannot be started. A server that does not answer is reported only
+    /// after the transport's `handshake_timeout`, by [`Connecting`].
     pub fn connect(
         &self,
         remote: SocketAddr,
@@ -82,8 +82,8 @@ impl Endpoint {
         self.begin(config, remote, server_name)
     }
 
-    /// As [`Endpoint::connect`], with credentials and a transport for this connection alone; `None`
-    /// takes the endpoint's transport.
+    /// As [`Endpoint::connect`], with credentials and a transport for this connection only; `None`
+    /// uses the endpoint's transport.
     ///
     /// # Errors
     /// As [`Endpoint::connect`].
@@ -132,31 +132,32 @@ impl Endpoint {
         Ok(Connecting::new(Handle::new(connection)))
     }
 
-    /// The next connection that a client begins; `None` once the endpoint shuts down.
+    /// Returns the next connection from a client; `None` once the endpoint shuts down.
     pub async fn accept(&self) -> Option<Connecting> {
         let connection = self.inner.shared.accept().await?;
         Some(Connecting::new(Handle::new(connection)))
     }
 
-    /// The address that the endpoint is bound to; the first one where there are several.
+    /// Returns the address that the endpoint is bound to; the first one where there are several.
     pub fn local_address(&self) -> SocketAddr {
         self.inner.shared.sockets.local()
     }
 
-    /// All addresses that the endpoint is bound to now: less those that are gone from the machine.
+    /// Returns all addresses that the endpoint is bound to now, without those that the machine
+    /// lost.
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
         let places = self.inner.shared.sockets.places().into_iter();
         let open = places.filter(|(_, is_open)| *is_open);
         open.map(|(place, _)| place.address).collect()
     }
 
-    /// Takes another address instead of [`Endpoint::local_address`]; port 0 takes any free port.
-    /// The connections that this endpoint began go on from there, without their applications
-    /// noticing. Gives the new address.
+    /// Moves the endpoint from [`Endpoint::local_address`] to another address; port 0 takes any
+    /// free port. Its client connections go on from there, invisibly to their applications. Returns
+    /// the new address.
     ///
-    /// Connections whose handshake is not confirmed yet follow when it is; the old socket stays open
-    /// for them. A peer that forbids migration is sent packets from the new address all the same, as
-    /// if a NAT had changed it. Whether it takes them is up to it.
+    /// Connections whose handshake is not confirmed yet follow when it is; the old socket stays
+    /// open for them. To a peer that forbids migration, packets leave from the new address all the
+    /// same, as after a NAT rebinding; the peer may or may not accept them.
     ///
     /// # Errors
     /// [`EndpointError`] where the address cannot be bound, and nothing changes then;
@@ -169,18 +170,18 @@ impl Endpoint {
         shared.move_place(0, address)
     }
 
-    /// What the kernel granted for the buffers of each socket.
+    /// Returns the buffer sizes that the kernel granted each socket.
     pub fn socket_buffers(&self) -> SocketBuffers {
         self.inner.shared.sockets.buffers()
     }
 
-    /// What happened so far on this endpoint, beyond its connections.
+    /// Returns the endpoint's statistics, without those of its connections.
     pub fn stats(&self) -> EndpointStats {
         EndpointStats::of(&self.inner.shared)
     }
 
-    /// Closes all connections at once, with a code and words for the peers, and takes no new
-    /// ones. [`Endpoint::wait_idle`] waits until the peers can know.
+    /// Closes all connections at once, with a code and a reason for the peers, and accepts no new
+    /// ones. [`Endpoint::wait_idle`] waits until the close has had time to reach the peers.
     pub fn close(&self, code: u64, reason: &[u8]) {
         self.inner.refuse_new();
         let connections: Vec<_> = self.inner.shared.routing().connections().cloned().collect();
@@ -197,8 +198,8 @@ impl Endpoint {
         self.inner.shared.wait_idle(limit).await
     }
 
-    /// Ends the endpoint in peace: takes no new connections, waits up to `limit` for those that
-    /// there are to end, and closes the others with [`SHUT_DOWN`].
+    /// Shuts the endpoint down gracefully: accepts no new connections, waits up to `limit` for
+    /// existing ones to end, and closes the others with [`SHUT_DOWN`].
     ///
     /// # Errors
     /// [`DeadlinePassed`] where connections had to be closed.

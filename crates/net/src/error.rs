@@ -1,10 +1,10 @@
-//! What can go wrong, and what to do about it.
+//! The errors of endpoints, connections and streams, each with a remedy.
 
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-/// Why an endpoint could not be made.
+/// Why an endpoint could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
     /// Another socket has the address.
@@ -35,10 +35,10 @@ pub enum EndpointError {
         /// The system's error.
         source: io::Error,
     },
-    /// Clients would not find a server that takes another address.
+    /// A server cannot change its address: clients would not find it.
     #[error("a server keeps its addresses: clients would not find it elsewhere")]
     ServerStays,
-    /// Files with what happens on connections cannot be written.
+    /// qlog files cannot be written.
     #[error(
         "cannot write qlog files to {}: {source}; QLOGDIR, or the program, asks for them",
         directory.display()
@@ -49,7 +49,7 @@ pub enum EndpointError {
         /// The system's error.
         source: io::Error,
     },
-    /// The endpoint's timer could not be made.
+    /// The endpoint's timer could not be created.
     #[error("cannot create a timer: {0}")]
     Timer(io::Error),
     /// A transport setting is out of range.
@@ -58,10 +58,10 @@ pub enum EndpointError {
     /// A setting of DCUDP's transport is out of range.
     #[error("transport setting: {0}")]
     Dcudp(#[from] weir_dcudp::ConfigError),
-    /// The system has no random numbers to give.
+    /// The system returns no random numbers.
     #[error("the system gives no random numbers")]
     Random,
-    /// Endpoints need a runtime to live in.
+    /// No tokio runtime.
     #[error("endpoints are made within a tokio runtime, with I/O enabled")]
     NoRuntime,
 }
@@ -83,10 +83,10 @@ impl EndpointError {
     }
 }
 
-/// Why a connection could not even be begun.
+/// Why a connection could not be started.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConnectError {
-    /// The endpoint was made without a client's configuration, and none was given.
+    /// The endpoint was built without client credentials, and none were given.
     #[error("this endpoint has no client configuration: give it one, or use `connect_with`")]
     NoClientConfig,
     /// The socket's address family cannot reach the peer.
@@ -99,7 +99,7 @@ pub enum ConnectError {
         /// The endpoint's address.
         local: SocketAddr,
     },
-    /// The engine cannot begin the connection: name, address or transport settings are wrong.
+    /// The engine rejects the connection: name, address or transport settings are wrong.
     #[error(transparent)]
     Engine(#[from] weir_quic::ConnectError),
     /// The endpoint is shutting down.
@@ -110,7 +110,7 @@ pub enum ConnectError {
 /// A connection that is over, or never was.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
-    /// Nothing, or not enough, came back before the handshake timeout.
+    /// The handshake did not complete before the handshake timeout.
     #[error(
         "{remote} did not complete a handshake within {after}: is a server listening there, and does UDP get through?"
     )]
@@ -144,7 +144,7 @@ impl ConnectionError {
         }
     }
 
-    /// The code with which the peer's application closed the connection, if it did.
+    /// Returns the code with which the peer's application closed the connection, if it did.
     pub fn peer_code(&self) -> Option<u64> {
         match self {
             Self::Lost {
@@ -159,7 +159,7 @@ impl ConnectionError {
 /// Why a datagram was not sent.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DatagramError {
-    /// The engine does not take it: switched off, not taken by the peer, too large, too early.
+    /// The engine rejects it: disabled here, not accepted by the peer, too large, too early.
     #[error(transparent)]
     Refused(#[from] weir_quic::SendDatagramError),
     /// The connection is over.
@@ -167,7 +167,7 @@ pub enum DatagramError {
     Connection(#[from] ConnectionError),
 }
 
-/// Why a connection cannot take another path.
+/// Why a connection cannot move to another path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MoveError {
     /// The path cannot be used.
@@ -176,13 +176,13 @@ pub enum MoveError {
     /// The connection has no path from that address.
     #[error("the connection has no path from {local}: `Connection::paths` lists those that it has")]
     NoPathFrom {
-        /// The address of ours.
+        /// The local address.
         local: SocketAddr,
     },
     /// The endpoint has no socket at that address.
     #[error("the endpoint has no socket at {local}: give it one with `EndpointBuilder::also_at`")]
     NoSocketAt {
-        /// The address of ours.
+        /// The local address.
         local: SocketAddr,
     },
     /// The connection is over.
@@ -199,7 +199,7 @@ pub enum WriteError {
     /// The stream was finished or reset before.
     #[error("the stream was finished or reset before")]
     Finished,
-    /// The server did not take the early data: the stream is to be opened anew.
+    /// The server rejected the early data: open the stream again.
     #[error("the server did not accept early data: open the stream again")]
     EarlyDataRejected,
     /// The connection is over.
@@ -222,7 +222,7 @@ pub enum ReadError {
         /// The limit in bytes.
         limit: usize,
     },
-    /// The server did not take the early data: the stream is to be opened anew.
+    /// The server rejected the early data: open the stream again.
     #[error("the server did not accept early data: open the stream again")]
     EarlyDataRejected,
     /// The connection is over.

@@ -1,10 +1,11 @@
-//! The application's hold on a connection.
+//! The application's reference to a connection.
 
 use std::sync::Arc;
 
 use crate::dcquic::SharedDcquicConnection;
 
-/// Shared by a connection's handles, streams and calls; the last one to go closes the connection.
+/// Shared by a connection's handles, streams and calls; dropping the last one closes the
+/// connection.
 pub(crate) struct Handle {
     pub(crate) connection: Arc<SharedDcquicConnection>,
 }

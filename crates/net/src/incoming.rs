@@ -1,11 +1,11 @@
-//! Connections that clients have begun, until the application takes them.
+//! The accept queue: connections from clients, until the application accepts them.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
 
-/// Connections that clients began and that the application has not taken yet.
+/// Connections from clients that the application has not accepted yet.
 pub(crate) struct Incoming<L> {
     waiting: Mutex<VecDeque<Arc<L>>>,
     pub(crate) arrived: Notify,

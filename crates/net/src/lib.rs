@@ -1,9 +1,10 @@
-//! DCQUIC on tokio: endpoints, connections, streams and calls in real time; and, in [`dcudp`], DCUDP.
+//! DCQUIC on tokio: endpoints, connections, streams and calls in real time. [`dcudp`] has the same
+//! for DCUDP.
 //!
-//! An [`Endpoint`] owns a UDP socket, or one for each of its addresses, and is client, server or both. A [`Connection`] has streams
-//! ([`SendStream`], [`RecvStream`]) and, on top of them, calls: [`Connection::call`] on one side,
-//! [`Connection::serve`] on the other. The protocol is `weir-quic`'s; this crate brings sockets,
-//! timers and tasks.
+//! An [`Endpoint`] owns one UDP socket per address and is a client, a server or both. A
+//! [`Connection`] has streams ([`SendStream`], [`RecvStream`]) and calls on top of them:
+//! [`Connection::call`] on one side, [`Connection::serve`] on the other. `weir-quic` implements the
+//! protocol; this crate adds sockets, timers and tasks.
 //!
 //! ```no_run
 //! # // With the feature `self-signed`.
@@ -38,28 +39,28 @@
 //! # }
 //! ```
 //!
-//! | feature | what it brings |
+//! | feature | what it adds |
 //! |---|---|
-//! | `metrics` | `EndpointBuilder::metrics`: counters in a registry that Prometheus can read |
+//! | `metrics` | `EndpointBuilder::metrics`: counters in a registry that Prometheus can scrape |
 //! | `self-signed` | `tls::Identity::self_signed` |
 //!
-//! None is on by default.
+//! No feature is on by default.
 //!
-//! | module | what it tells |
+//! | module | contents |
 //! |---|---|
-//! | `endpoint`, `builder`, `connecting`, `connection`, `datagrams`, `send_stream`, `recv_stream` | what applications hold |
+//! | `endpoint`, `builder`, `connecting`, `connection`, `datagrams`, `send_stream`, `recv_stream` | the API for applications |
 //! | [`rpc`] | calls: deadline, cancellation, size limits |
 //! | [`tls`] | identities, trust, pinned fingerprints |
-//! | `protocol`, `driver` | what a protocol brings; an endpoint's task, the same for every protocol: a receive batch in one pass |
-//! | `link` | a connection under its lock |
-//! | `shared`, `routing`, `queue`, `incoming` | what handles, connections and driver share: routing, queue, new connections |
-//! | `dcquic`, `waiting`, `handle`, `allocation`, `sender_flow`, `path_news` | DCQUIC's own: engine, who waits for what, deadlines, news of paths |
-//! | `paths`, `addresses` | the ways to the peer; addresses of ours that come, go and change |
-//! | `interfaces` | what the kernel tells of them, and what follows from it |
+//! | `protocol`, `driver` | the trait of a protocol; an endpoint's task, the same for every protocol: one receive batch per pass |
+//! | `shared_connection` | a connection behind its lock |
+//! | `shared`, `routing`, `send_queue`, `incoming` | state shared by handles, connections and driver: routing, send queue, new connections |
+//! | `dcquic`, `waiters`, `handle`, `allocation`, `sender_flow`, `path_news` | DCQUIC only: engine, waiting tasks, deadlines, path events |
+//! | `paths`, `addresses` | paths to the peer; local addresses that appear, disappear and change |
+//! | `interfaces` | the kernel's interface and address notifications, and the reaction to them |
 //! | [`dcudp`] | reliable, ECN-driven UDP, on the same driver |
-//! | `policy` | which congestion control, by where a path leads |
-//! | `observe` | who watches: qlog files, metrics, `tracing` |
-//! | `socket`, `sockets`, `buffers`, `timers`, `clock`, `spin`, `random` | the system: GSO and GRO, several addresses, a timerfd, looking before sleeping |
+//! | `policy_resolver` | the congestion controller of a path, by the path's addresses |
+//! | `observe` | observers: qlog files, metrics, `tracing` |
+//! | `socket`, `sockets`, `buffers`, `timers`, `clock`, `spin`, `random` | the system: GSO and GRO, several addresses, a timerfd, busy polling before sleeping |
 
 mod addresses;
 mod allocation;
@@ -132,7 +133,7 @@ pub use weir_quic::{
 pub use weir_sed::Allocator;
 pub use weir_units::{ByteSize, Duration};
 
-/// The example in README.md compiles.
+/// Compiles the example in README.md.
 #[cfg(all(doctest, feature = "self-signed"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

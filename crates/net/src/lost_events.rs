@@ -1,8 +1,8 @@
-//! Events that qlog files could not take.
+//! Counter of events missing from qlog files.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// Events that no file has.
+/// Events missing from qlog files.
 #[derive(Debug, Default)]
 pub(crate) struct LostEvents {
     count: AtomicU64,
@@ -10,7 +10,7 @@ pub(crate) struct LostEvents {
 }
 
 impl LostEvents {
-    /// How many there are.
+    /// Returns their number.
     pub(crate) fn count(&self) -> u64 {
         self.count.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What happens to a connection's paths, on its way to those who want to hear of it.
+//! Events of a connection's paths, for subscribers.
 
 use std::fmt;
 
@@ -6,16 +6,16 @@ use tokio::sync::broadcast;
 use weir_quic::PathEvent;
 use weir_quic::migration::Decision;
 
-/// So many pieces of news wait for a subscriber before the oldest are lost.
+/// The length of a subscriber's queue; beyond it the oldest events are lost.
 pub(crate) const KEPT: usize = 64;
 
-/// What a subscriber hears.
+/// An event for a subscriber.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum PathNews {
     /// Something happened to a path.
     Event(PathEvent),
-    /// The migration monitor has the connection move, for these reasons and with these figures; the
-    /// event follows.
+    /// The migration monitor moves the connection, for this cause and with these metrics; the event
+    /// follows.
     Decision(Decision),
 }
 
@@ -28,7 +28,7 @@ impl fmt::Display for PathNews {
     }
 }
 
-/// The connection's end of the subscriptions. Without any it costs nothing.
+/// The sending half of the subscriptions. Costs nothing without subscribers.
 #[derive(Debug, Default)]
 pub(crate) struct PathEventSender {
     sender: Option<broadcast::Sender<PathNews>>,
@@ -37,7 +37,7 @@ pub(crate) struct PathEventSender {
 impl PathEventSender {
     pub(crate) fn subscribe(&mut self, is_over: bool) -> broadcast::Receiver<PathNews> {
         if is_over {
-            // Its sender is gone at once.
+            // The sender is dropped at once.
             return broadcast::channel(1).1;
         }
         let sender = self
@@ -48,12 +48,12 @@ impl PathEventSender {
 
     pub(crate) fn tell(&self, news: PathNews) {
         if let Some(sender) = &self.sender {
-            // Fails where nobody listens any more.
+            // Fails where no subscriber is left.
             let _ = sender.send(news);
         }
     }
 
-    /// There will be no more.
+    /// Ends all subscriptions.
     pub(crate) fn end(&mut self) {
         self.sender = None;
     }

@@ -1,5 +1,4 @@
-//! The ways to the peer as applications see them: which there are, how they are, what happens to
-//! them, and moving from one to another.
+//! The API for paths: their state, their events, and migration from one to another.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -12,14 +11,14 @@ use crate::connection::Connection;
 use crate::error::MoveError;
 use crate::path_news::PathNews;
 
-/// What a path is to its connection.
+/// The role of a path in its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PathState {
-    /// Data go over it.
+    /// Data are sent on it.
     InUse,
-    /// It works, and nothing goes over it but the question whether it still does.
+    /// Validated standby path: it carries only probes.
     Ready,
-    /// Nobody has answered on it yet, or nobody does any more.
+    /// The peer has not answered on it yet, or no longer does.
     NotValidated,
 }
 
@@ -36,14 +35,14 @@ impl fmt::Display for PathState {
 /// A path of a connection.
 #[derive(Clone, Debug)]
 pub struct PathInfo {
-    /// What it is to the connection.
+    /// Its role in the connection.
     pub state: PathState,
-    /// Its addresses, round-trip times, losses, bytes, packet size, ECN and congestion control.
+    /// Its addresses, RTT, losses, bytes, packet size, ECN and congestion control.
     pub snapshot: PathSnapshot,
 }
 
 impl Connection {
-    /// The connection's paths, the one in use first.
+    /// Returns the connection's paths, the one in use first.
     pub fn paths(&self) -> Vec<PathInfo> {
         let snapshots = self.stats().paths.into_iter().enumerate();
         snapshots
@@ -60,7 +59,8 @@ impl Connection {
             .collect()
     }
 
-    /// What happens to the connection's paths from now on. Any number of subscribers may listen.
+    /// Subscribes to the connection's path events from now on. There may be any number of
+    /// subscribers.
     pub fn path_events(&self) -> PathEvents {
         let mut state = self.handle.connection.lock();
         let is_over = state.error.is_some();
@@ -70,13 +70,13 @@ impl Connection {
         }
     }
 
-    /// Goes on over another of the connection's paths (clients only). What was in flight on the old
-    /// one is sent again at once.
+    /// Migrates to another of the connection's paths (clients only). Data in flight on the old path
+    /// are retransmitted at once.
     ///
     /// # Errors
-    /// [`MoveError::Path`] where there is no such path or nobody answered on it, where the peer
-    /// forbids migration, and before the handshake is confirmed; [`MoveError::Connection`] where the
-    /// connection is over.
+    /// [`MoveError::Path`] where there is no such path or the peer did not answer on it, where the
+    /// peer forbids migration, and before the handshake is confirmed; [`MoveError::Connection`]
+    /// where the connection is over.
     pub fn move_to(&self, path: PathId) -> Result<(), MoveError> {
         let mut state = self.handle.connection.lock();
         state.check_open()?;
@@ -86,7 +86,7 @@ impl Connection {
         Ok(moved?)
     }
 
-    /// As [`Connection::move_to`], to the path that begins at an address of ours.
+    /// As [`Connection::move_to`], to the path that begins at a local address.
     ///
     /// # Errors
     /// [`MoveError::NoPathFrom`], and as [`Connection::move_to`].
@@ -97,8 +97,8 @@ impl Connection {
         self.move_to(path.ok_or(MoveError::NoPathFrom { local })?.snapshot.id)
     }
 
-    /// Holds a path ready from another address of the endpoint's too (clients only). All of its
-    /// specific addresses are in use from the beginning; this takes back
+    /// Keeps a standby path from another address of the endpoint (clients only). All of the
+    /// endpoint's specific addresses are used from the beginning; this reverts
     /// [`Connection::remove_local_address`].
     ///
     /// # Errors
@@ -121,9 +121,9 @@ impl Connection {
         Ok(())
     }
 
-    /// Uses an address of the endpoint's no more on this connection (clients only). Where the path
-    /// in use begins there, the best of the others takes its place; without any, packets go on
-    /// leaving from there.
+    /// Stops using an address of the endpoint on this connection (clients only). Where the path in
+    /// use begins there, the best of the others replaces it; without any, packets still leave from
+    /// there.
     pub fn remove_local_address(&self, local: SocketAddr) {
         let mut state = self.handle.connection.lock();
         if state.error.is_none() && state.engine.side().is_client() {
@@ -134,7 +134,7 @@ impl Connection {
     }
 }
 
-/// A subscription to what happens to a connection's paths: [`Connection::path_events`].
+/// A subscription to a connection's path events: [`Connection::path_events`].
 #[derive(Debug)]
 pub struct PathEvents {
     receiver: broadcast::Receiver<PathNews>,
@@ -142,8 +142,8 @@ pub struct PathEvents {
 }
 
 impl PathEvents {
-    /// What comes next; `None` once the connection is over. A subscriber that falls 64 pieces of news
-    /// behind loses the oldest: [`PathEvents::missed`] counts them.
+    /// Returns the next event; `None` once the connection is over. A subscriber that falls 64
+    /// events behind loses the oldest: [`PathEvents::missed`] counts them.
     pub async fn next(&mut self) -> Option<PathNews> {
         loop {
             match self.receiver.recv().await {
@@ -154,13 +154,13 @@ impl PathEvents {
         }
     }
 
-    /// How many were lost because nobody took them in time.
+    /// Returns the number of events lost because the subscriber was too slow.
     pub fn missed(&self) -> u64 {
         self.missed
     }
 }
 
-/// An address as an IPv4 address where it is one.
+/// Converts an IPv4-mapped address to IPv4.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())
 }

@@ -1,4 +1,4 @@
-//! Congestion control by policy: which controller the paths of an endpoint's connections get.
+//! Chooses the congestion controller of an endpoint's paths by policy.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -9,11 +9,11 @@ use weir_quic::{Congestion, PathEnds, TransportConfig};
 
 use crate::socket::BindAddress;
 
-/// Looks the rule up for what is sent on a path.
+/// Looks up the rule for the packets of a path.
 #[derive(Debug)]
 pub(crate) struct PolicyResolver {
     policy: Arc<dyn PolicySource>,
-    /// Where the endpoint is bound, and by which interface alone.
+    /// The endpoint's addresses, each with the interface that it is bound to.
     bound: Vec<(IpAddr, Option<String>)>,
 }
 
@@ -27,7 +27,8 @@ impl PolicyResolver {
         }
     }
 
-    /// A transport whose own congestion control is left to what no rule is about.
+    /// Returns the transport with this policy; paths without a rule keep the transport's own
+    /// controller.
     pub(crate) fn applied_to(self, transport: &TransportConfig) -> Arc<TransportConfig> {
         let otherwise = transport.congestion.clone();
         let choose = move |ends: &PathEnds, context: &Context| {
@@ -56,7 +57,7 @@ impl PolicyResolver {
         Some(self.policy.control(&flow)?.congestion.build(context))
     }
 
-    /// The interface that an address is bound to.
+    /// Returns the interface that an address is bound to.
     fn interface(&self, local: IpAddr) -> Option<&str> {
         let exact = self.bound.iter().find(|(address, _)| *address == local);
         // Bound to all addresses of an interface.

@@ -1,4 +1,4 @@
-//! A protocol as the one driver sees it.
+//! The trait of a protocol for the driver.
 
 use std::net::SocketAddr;
 use std::task::Waker;
@@ -9,47 +9,47 @@ use weir_wire::{Ecn, Transmit};
 use crate::buffers::RecvBuffers;
 use crate::clock::LazyNow;
 
-/// How a datagram came.
+/// Metadata of a received datagram.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DatagramMeta {
     pub(crate) remote: SocketAddr,
-    /// Which of our addresses it was sent to, where that is known.
+    /// The local address that it was sent to, where that is known.
     pub(crate) local: Option<SocketAddr>,
     pub(crate) ecn: Ecn,
 }
 
-/// Where a datagram belongs; connections are told apart by an index.
+/// The destination of a datagram; a connection is named by its index.
 pub(crate) enum Route<E> {
     Connection(usize),
-    /// It began this connection, which has taken it in already.
+    /// It starts this connection, which has processed it already.
     New(usize, Box<E>),
-    /// It is to be answered with this datagram.
+    /// Answer it with this datagram.
     Reply(Vec<u8>),
     Drop,
 }
 
-/// What a connection's lock protects: the engine's state, and who waits for what. The driver, the
-/// sockets and the timers are the same for every protocol.
+/// The state behind a connection's lock: the engine and the waiting tasks. Driver, sockets and
+/// timers are the same for every protocol.
 pub(crate) trait Protocol: Sized + Send + 'static {
-    /// The engine's part that knows which connection a datagram belongs to.
+    /// The engine's part that routes datagrams to connections.
     type Endpoint: Send;
     /// The engine's part for one connection.
     type Engine;
-    /// What a connection's engine tells the endpoint's.
+    /// An event from a connection's engine for the endpoint's.
     type EndpointEvent: Copy;
-    /// What else all connections of an endpoint share.
+    /// Settings shared by all connections of an endpoint.
     type Settings: Send + Sync;
-    /// Where datagrams are received.
+    /// The receive buffers.
     type Buffers: RecvBuffers + Default + Send + Unpin;
-    /// What datagrams that follow each other have in common where they belong to one connection.
+    /// The routing key: consecutive datagrams with the same key belong to the same connection.
     type Key: Copy + PartialEq;
 
     fn new(engine: Self::Engine) -> Self;
 
-    /// The key of a datagram, where it has one.
+    /// Returns the key of a datagram, where it has one.
     fn key(arrival: &DatagramMeta, datagram: &[u8]) -> Option<Self::Key>;
 
-    /// Which connection a datagram belongs to.
+    /// Returns the destination of a datagram.
     fn route(
         endpoint: &mut Self::Endpoint,
         now: Time,
@@ -57,10 +57,10 @@ pub(crate) trait Protocol: Sized + Send + 'static {
         datagram: &mut [u8],
     ) -> Route<Self::Engine>;
 
-    /// Takes no connections any more.
+    /// Stops accepting connections.
     fn stop_serving(endpoint: &mut Self::Endpoint);
 
-    /// Passes on what a connection's engine has told; whether the connection is gone with it.
+    /// Handles an event of a connection's engine; returns whether the connection is gone.
     fn on_endpoint_event(
         endpoint: &mut Self::Endpoint,
         index: usize,
@@ -76,10 +76,10 @@ pub(crate) trait Protocol: Sized + Send + 'static {
         datagram: <Self::Buffers as RecvBuffers>::ReceivedBatch<'_>,
     );
 
-    /// All datagrams of a receive batch have been handled.
+    /// Ends a receive batch, whose datagrams have all been handled.
     fn end_batch(&mut self, now: Time);
 
-    /// A batch that is to be sent now; it may be built in `buffer`, which is empty.
+    /// Returns a batch to be sent now; it may be built in `buffer`, which is empty.
     fn poll_transmit<'b>(
         &'b mut self,
         now: Time,
@@ -87,31 +87,31 @@ pub(crate) trait Protocol: Sized + Send + 'static {
         max_datagrams: usize,
     ) -> Option<(Transmit, &'b [u8])>;
 
-    /// Whether a batch that the socket has no room for is worth keeping.
+    /// Returns whether to keep a batch that found the socket full.
     fn is_worth_keeping(&self, transmit: &Transmit) -> bool;
 
-    /// The interface cannot carry datagrams as large as a batch's.
+    /// Handles a batch whose datagrams are too large for the interface.
     fn on_too_large(&mut self, now: Time, transmit: &Transmit);
 
-    /// When [`Self::handle_timeout`] has something to do; `is_blocked` while a batch waits for room in the
-    /// socket.
+    /// Returns when [`Self::handle_timeout`] is due; `is_blocked` while a batch waits for socket
+    /// buffer space.
     fn timeout(&self, now: &mut LazyNow<'_>, is_blocked: bool) -> Option<Time>;
 
     fn handle_timeout(&mut self, now: Time, woken: &mut Vec<Waker>);
 
-    /// Passes the engine's events on to those who wait for them. Whether the handshake is complete since
-    /// the last call: then the application goes before the driver.
+    /// Passes the engine's events to the waiting tasks. Returns whether the handshake has completed
+    /// since the last call: then the application runs before the driver.
     fn take_events(&mut self, now: &mut LazyNow<'_>, woken: &mut Vec<Waker>) -> bool;
 
-    /// The engine has let go of the connection.
+    /// The engine has removed the connection.
     fn on_gone(&mut self, woken: &mut Vec<Waker>);
 
-    /// The driver is gone: nothing will ever happen on this connection again.
+    /// The driver has ended: the connection makes no progress any more.
     fn abandon(&mut self, woken: &mut Vec<Waker>);
 
-    /// Nobody wants the connection; whether that changes anything.
+    /// Closes a connection without handles; returns whether that changes anything.
     fn give_up(&mut self, now: Time) -> bool;
 
-    /// Whether a reply of the peer's is to be expected soon.
+    /// Returns whether a reply of the peer is expected soon.
     fn is_reply_due(&self) -> bool;
 }

@@ -1,8 +1,8 @@
-//! Randomness for engines.
+//! Random seeds for engines.
 
 use crate::error::EndpointError;
 
-/// A seed that nobody can guess.
+/// Returns an unpredictable seed.
 pub(crate) fn seed() -> Result<[u8; 32], EndpointError> {
     let mut seed = [0; 32];
     weir_quic::crypto::tls::provider()

@@ -1,4 +1,4 @@
-//! The receiving part of a stream.
+//! The receiving half of a stream.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -16,9 +16,9 @@ use crate::dcquic::{ConnectionState, Locked, OpenedStream};
 use crate::error::ReadError;
 use crate::handle::Handle;
 
-/// The receiving part of a stream.
+/// The receiving half of a stream.
 ///
-/// Dropping it before its end asks the peer to send no more, with code 0.
+/// Dropping it before its end asks the peer to stop sending, with code 0.
 pub struct RecvStream {
     handle: Arc<Handle>,
     opened: OpenedStream,
@@ -30,7 +30,7 @@ enum State {
     Open,
     /// Read to its end.
     Finished,
-    /// By us.
+    /// Stopped on this side.
     Stopped,
 }
 
@@ -43,13 +43,13 @@ impl RecvStream {
         }
     }
 
-    /// The stream's number.
+    /// Returns the stream's ID.
     pub fn id(&self) -> StreamId {
         self.opened.id
     }
 
-    /// Whether the peer opened this stream by early data (0-RTT), which an attacker may have
-    /// played again: act on them only where that may safely happen twice.
+    /// Returns whether the peer opened this stream by early data (0-RTT), which an attacker may
+    /// have replayed: act on them only where that may safely happen twice.
     pub fn is_early_data(&self) -> bool {
         self.handle
             .connection
@@ -58,7 +58,8 @@ impl RecvStream {
             .is_early_data(self.opened.id)
     }
 
-    /// Reads what is there into `buffer`, and waits until there is any; `None` at the stream's end.
+    /// Reads available bytes into `buffer`, and waits until there are any; `None` at the stream's
+    /// end.
     ///
     /// # Errors
     /// [`ReadError`] where nothing more can be read.
@@ -66,7 +67,7 @@ impl RecvStream {
         poll_fn(|cx| self.poll_read_slice(cx, buffer)).await
     }
 
-    /// The next piece, of at most `max` bytes, without a copy; `None` at the stream's end.
+    /// Returns the next chunk, of at most `max` bytes, without a copy; `None` at the stream's end.
     ///
     /// # Errors
     /// [`ReadError`] where nothing more can be read.
@@ -74,7 +75,7 @@ impl RecvStream {
         poll_fn(|cx| self.poll_engine(cx, |state, id| state.engine.read(id, max))).await
     }
 
-    /// All up to the stream's end, which must be at most `limit` bytes away.
+    /// Reads all bytes up to the stream's end, `limit` at most.
     ///
     /// # Errors
     /// [`ReadError::TooLong`] where the stream is longer, which stops it; another [`ReadError`]
@@ -82,7 +83,7 @@ impl RecvStream {
     pub async fn read_to_end(&mut self, limit: usize) -> Result<Bytes, ReadError> {
         let mut chunks = ReadChunks::default();
         loop {
-            // One byte more tells a stream of exactly the limit from a longer one.
+            // One extra byte distinguishes a stream of exactly the limit from a longer one.
             let room = limit.saturating_sub(chunks.len()).saturating_add(1);
             let Some(chunk) = self.read_chunk(room).await? else {
                 return Ok(chunks.into_bytes());
@@ -95,7 +96,7 @@ impl RecvStream {
         }
     }
 
-    /// Asks the peer to send no more, with a code; what still comes is thrown away.
+    /// Asks the peer to stop sending, with a code; further data are discarded.
     pub fn stop(&mut self, code: u64) {
         if self.state != State::Open {
             return;
@@ -140,7 +141,7 @@ impl RecvStream {
         let mut state = self.lock()?;
         let result = match read(&mut state, self.opened.id) {
             Ok(result) => {
-                // Reading may have made room that the peer should learn of.
+                // Reading may have freed buffer space that the peer should learn of.
                 state.queue();
                 Ok(result)
             }

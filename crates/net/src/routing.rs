@@ -1,5 +1,4 @@
-//! Which connection a datagram belongs to: the engine's endpoint, and what surrounds its connections, by
-//! the indices of their handles.
+//! Routing of datagrams: the engine's endpoint, and the connections by index.
 
 use std::sync::Arc;
 
@@ -7,12 +6,12 @@ use std::sync::Arc;
 pub(crate) struct Routing<E, L> {
     pub(crate) engine: E,
     connections: Vec<Option<Arc<L>>>,
-    /// How many there are.
+    /// The number of connections.
     pub(crate) open: usize,
 }
 
 impl<E, L> Routing<E, L> {
-    /// Without connections.
+    /// Returns a table without connections.
     pub(crate) const fn new(engine: E) -> Self {
         Self {
             engine,
@@ -29,7 +28,7 @@ impl<E, L> Routing<E, L> {
         self.connections.iter().flatten()
     }
 
-    /// Keeps a new connection.
+    /// Adds a new connection.
     pub(crate) fn insert(&mut self, index: usize, connection: L) -> Arc<L> {
         let connection = Arc::new(connection);
         if self.connections.len() <= index {
@@ -40,7 +39,7 @@ impl<E, L> Routing<E, L> {
         connection
     }
 
-    /// Forgets a connection: whether it was the last one.
+    /// Removes a connection; returns whether it was the last one.
     pub(crate) fn remove(&mut self, index: usize) -> bool {
         let gone = self.connections.get_mut(index).and_then(Option::take);
         if gone.is_some() {

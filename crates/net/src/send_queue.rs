@@ -1,4 +1,4 @@
-//! What tasks leave to the driver: connections that have something to send.
+//! The queue of connections on which the driver has to send.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
@@ -46,8 +46,7 @@ impl<L> SendQueue<L> {
         connections.append(&mut self.lock().connections);
     }
 
-    /// The driver is going to sleep: it wants to be woken. `false` where there is something to do
-    /// already.
+    /// Registers the driver's waker before it sleeps. `false` where the queue is not empty.
     pub(crate) fn sleep(&self, driver: &Waker) -> bool {
         let mut inner = self.lock();
         if !inner.connections.is_empty() {

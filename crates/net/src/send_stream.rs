@@ -1,4 +1,4 @@
-//! The sending part of a stream.
+//! The sending half of a stream.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -17,18 +17,18 @@ use crate::error::WriteError;
 use crate::handle::Handle;
 use crate::waiters::{SendOutcome, SendWatch};
 
-/// The sending part of a stream.
+/// The sending half of a stream.
 ///
-/// Written data leave in full batches from the writing task; the rest waits for more, and leaves at
+/// The writing task sends full batches at once. The rest is held back for more data, and leaves at
 /// [`SendStream::flush`] and [`SendStream::finish`], when a write has to wait, or as soon as the
-/// task yields, whichever comes first. So `write_all` and `finish` one after the other send one packet,
-/// and nothing is ever stuck.
+/// task yields, whichever comes first. So `write_all` followed by `finish` sends one packet, and
+/// nothing is ever stuck.
 ///
 /// Dropping a stream that was not finished resets it with code 0.
 pub struct SendStream {
     handle: Arc<Handle>,
     opened: OpenedStream,
-    /// Finished or reset.
+    /// Whether it was finished or reset.
     ended: bool,
 }
 
@@ -44,12 +44,12 @@ impl SendStream {
         }
     }
 
-    /// The stream's number.
+    /// Returns the stream's ID.
     pub fn id(&self) -> StreamId {
         self.opened.id
     }
 
-    /// Writes a prefix of `data`, and waits until there is room for any; tells its length.
+    /// Writes a prefix of `data`, and waits for buffer space; returns the prefix's length.
     ///
     /// # Errors
     /// [`WriteError`] where nothing more can be written.
@@ -102,12 +102,12 @@ impl SendStream {
         Ok(())
     }
 
-    /// Sends what has been written so far, without waiting for more.
+    /// Sends all data written so far, without waiting for more.
     pub fn flush(&mut self) {
         self.handle.connection.lock().flush();
     }
 
-    /// Ends the stream and sends what has been written so far.
+    /// Ends the stream and sends all data written so far.
     ///
     /// # Errors
     /// [`WriteError`] where the stream is over already.
@@ -121,7 +121,7 @@ impl SendStream {
         result
     }
 
-    /// Abandons the stream with a code for the peer: what is not acknowledged yet may be lost.
+    /// Resets the stream with a code for the peer: data not acknowledged yet may be lost.
     ///
     /// # Errors
     /// [`WriteError`] where the stream is over already.
@@ -135,28 +135,29 @@ impl SendStream {
         result
     }
 
-    /// Streams of a higher priority are sent first; 0 at the beginning.
+    /// Sets the priority; streams of a higher priority are sent first. 0 by default.
     pub fn set_priority(&mut self, priority: i32) {
         if let Ok(mut state) = self.lock() {
             state.engine.set_priority(self.opened.id, priority);
         }
     }
 
-    /// The peer should have `size` bytes more of this stream within a span from now: those that are written
-    /// and not acknowledged yet, and those that are still to be written. A second call takes the place of the
-    /// first; `None` takes it back.
+    /// Sets a deadline: the peer should have `size` more bytes of this stream within a span from
+    /// now. They include data written but not acknowledged yet, and data still to be written. A
+    /// second call replaces the first; `None` removes the deadline.
     ///
-    /// The endpoint's [allocator](crate::EndpointBuilder::allocator) hears of it, and decides what the
-    /// connection may have on its way in the meantime: of several streams the hardest deadline counts, so
-    /// give such a stream the [priority](Self::set_priority) too. Without an allocator nothing changes. The
-    /// congestion controller is told by [`Connection::set_deadline`](crate::Connection::set_deadline).
+    /// The endpoint's [allocator](crate::EndpointBuilder::allocator) receives the deadline, and
+    /// caps the connection's cwnd in the meantime. Of several streams the hardest deadline counts,
+    /// so give such a stream the [priority](Self::set_priority) too. Without an allocator nothing
+    /// changes. [`Connection::set_deadline`](crate::Connection::set_deadline) is for the congestion
+    /// controller.
     pub fn set_deadline(&mut self, deadline: Option<(ByteSize, Duration)>) {
         if let Ok(mut state) = self.lock() {
             state.set_deadline(self.opened.id, deadline);
         }
     }
 
-    /// Waits until the peer asks for no more, and gives its code; or until the peer has
+    /// Waits until the peer stops the stream, and returns its code; or until the peer has
     /// acknowledged a finished stream: `None`.
     ///
     /// # Errors
@@ -181,8 +182,8 @@ impl SendStream {
         })
     }
 
-    /// Waits until the peer has acknowledged all of a finished stream. That its transport has the
-    /// data does not say that its application has read them.
+    /// Waits until the peer has acknowledged all of a finished stream. An acknowledgment by the
+    /// peer's transport does not mean that its application has read the data.
     ///
     /// # Errors
     /// [`WriteError`] where the peer stopped the stream or the connection ends before.

@@ -1,4 +1,4 @@
-//! A connection with deadlines as a flow of an allocator's.
+//! A connection with deadlines as an allocator's flow.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,12 +10,11 @@ use weir_wire::FlowKey;
 
 use crate::dcquic::{ConnectionState, Locked, SharedDcquicConnection};
 
-/// UDP, as IANA numbers protocols.
+/// IANA protocol number of UDP.
 const UDP: u8 = 17;
 
 impl Locked<'_> {
-    /// A stream has to carry so much more within a span, or nothing any more; without an allocator that is
-    /// nobody's business.
+    /// Sets or removes a stream's deadline; without an allocator this does nothing.
     pub(crate) fn set_deadline(&mut self, id: StreamId, deadline: Option<(ByteSize, Duration)>) {
         let connection = self.connection;
         let Some(allocator) = &connection.shared.settings.allocator else {
@@ -37,7 +36,7 @@ impl Locked<'_> {
     }
 }
 
-/// The connection as a flow of an allocator's; nothing where its own address is not known.
+/// Opens the allocator's flow for the connection; `None` where the local address is not known.
 fn open(
     allocator: &dyn Allocator,
     connection: &Arc<SharedDcquicConnection>,

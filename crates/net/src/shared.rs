@@ -1,4 +1,4 @@
-//! What an endpoint's handles, its connections and its driver share.
+//! The state shared by an endpoint's handles, its connections and its driver.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -17,7 +17,7 @@ use crate::sockets::Sockets;
 use crate::spin::Spin;
 use crate::timers::Timers;
 
-/// An endpoint of protocol `P`, whose connections are `L`.
+/// An endpoint of protocol `P`, with connections of type `L`.
 pub(crate) struct SharedEndpoint<P: Protocol, L> {
     pub(crate) sockets: Sockets,
     pub(crate) clock: Clock,
@@ -28,8 +28,8 @@ pub(crate) struct SharedEndpoint<P: Protocol, L> {
     pub(crate) settings: P::Settings,
     routing: Mutex<Routing<P::Endpoint, L>>,
     pub(crate) incoming: Incoming<L>,
-    /// A handshake is complete: the driver gives way to the application before it sends, so that
-    /// the first request leaves in one datagram with the end of the handshake.
+    /// Set when a handshake completes: the driver yields to the application before it sends, so
+    /// that the first request leaves in one datagram with the end of the handshake.
     pub(crate) give_way: AtomicBool,
     /// Notified when the last connection is gone.
     pub(crate) idle: Notify,
@@ -40,7 +40,7 @@ pub(crate) struct SharedEndpoint<P: Protocol, L> {
     pub(crate) counters: DriverCounters,
 }
 
-/// What the driver counts.
+/// The driver's counters.
 #[derive(Debug, Default)]
 pub(crate) struct DriverCounters {
     pub(crate) datagrams: AtomicU64,
@@ -73,12 +73,12 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
         }
     }
 
-    /// A leaf lock: no connection is locked under it.
+    /// Locks the routing table. A leaf lock: no connection is locked under it.
     pub(crate) fn routing(&self) -> MutexGuard<'_, Routing<P::Endpoint, L>> {
         self.routing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A connection's engine has something to tell; whether the connection is gone with it.
+    /// Handles an event of a connection's engine; returns whether the connection is gone.
     pub(crate) fn on_endpoint_event(&self, index: usize, event: P::EndpointEvent) -> bool {
         let mut routing = self.routing();
         let is_gone = P::on_endpoint_event(&mut routing.engine, index, event);
@@ -91,7 +91,7 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
         is_gone
     }
 
-    /// The next connection that a client begins; `None` once none will.
+    /// Returns the next connection from a client; `None` once there will be none.
     pub(crate) async fn accept(&self) -> Option<Arc<L>> {
         loop {
             let arrived = self.incoming.arrived.notified();
@@ -99,7 +99,7 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
                 return Some(connection);
             }
             if self.shutting_down.load(Ordering::Relaxed) {
-                // Others may wait for the same news.
+                // Other tasks may wait for the same notification.
                 self.incoming.arrived.notify_one();
                 return None;
             }
@@ -107,7 +107,7 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
         }
     }
 
-    /// Takes and begins no connections from now on. Gives those that nobody accepted, to be given up.
+    /// Accepts and starts no connections from now on. Returns those not accepted yet, to be closed.
     pub(crate) fn refuse_new(&self) -> VecDeque<Arc<L>> {
         let mut routing = self.routing();
         self.shutting_down.store(true, Ordering::Relaxed);
@@ -133,7 +133,7 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
         waited.map_err(|_| DeadlinePassed)
     }
 
-    /// The last handle is gone: the driver goes when the last connection does.
+    /// Marks the endpoint as without handles: the driver ends with the last connection.
     pub(crate) fn orphan(&self) {
         self.orphaned.store(true, Ordering::Relaxed);
         self.queue.wake();

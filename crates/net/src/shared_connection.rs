@@ -1,10 +1,10 @@
-//! A connection as its driver and its application share it: the protocol's state behind a lock.
+//! A connection shared by driver and application: the protocol's state behind a lock.
 //!
-//! Whoever holds the lock may send: a write leaves from the task that made it, without waiting for
-//! the driver's. [`SharedConnection::lock`] gives a [`WriteGuard`], which passes on what the engine has to tell and sets
-//! the timer when it goes; [`SharedConnection::peek`] is for those who change nothing. Locks are taken in this order:
-//! a connection's, then one of the endpoint's (routing, timers, queue), which are leaves. No lock is held
-//! across an `await`, and tasks are woken after it is released.
+//! The holder of the lock may send: a write leaves from the task that made it, without waiting for
+//! the driver's. [`SharedConnection::lock`] returns a [`WriteGuard`], which passes on the engine's
+//! events and sets the timer on drop; [`SharedConnection::peek`] is for reading. Locks are taken in
+//! this order: a connection's, then one of the endpoint's (routing, timers, queue), which are
+//! leaves. No lock is held across an `await`, and tasks are woken after it is released.
 
 use std::cell::RefCell;
 use std::mem;
@@ -23,48 +23,48 @@ use crate::shared::SharedEndpoint;
 use crate::socket::{SendError, Socket};
 use crate::sockets::{SendSocket, Sockets};
 
-/// What is written is sent in batches of this many bytes, as long as more may follow.
+/// Written data are sent in batches of this many bytes, as long as more may follow.
 const FULL_BATCH: usize = 64 * 1024;
-/// How many batches of one connection are sent before it is another one's turn.
+/// Batches of one connection that are sent before the next connection's turn.
 const TURN: usize = 16;
 
 thread_local! {
-    /// Where batches are built. One per thread, as it is in use only while a lock is held.
+    /// The buffer for batches. One per thread, as it is in use only while a lock is held.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A connection, shared.
+/// A connection behind its lock.
 pub(crate) struct SharedConnection<P: Protocol> {
     index: usize,
     pub(crate) shared: Arc<SharedEndpoint<P, Self>>,
     inner: Mutex<LockedState<P>>,
 }
 
-/// What the lock protects.
+/// The state behind the lock.
 struct LockedState<P> {
     connection: P,
     /// The socket by which packets leave.
     way: SendSocket,
-    /// A batch that the socket had no room for.
+    /// A batch that found the socket full.
     unsent: Option<(Transmit, Vec<u8>)>,
-    /// Bytes written since everything was sent last.
+    /// Bytes written since everything was last sent.
     corked: usize,
-    /// Whether the driver has the connection on its list.
+    /// Whether the connection is in the driver's queue.
     queued: bool,
-    /// Whether it is part of the receive batch that is being handled.
+    /// Whether it is part of the current receive batch.
     in_batch: bool,
-    /// Whether it counts among the connections that a reply is due on.
+    /// Whether it counts among the connections with an expected reply.
     reply_due: bool,
     /// When the endpoint's timers fire for it.
     registered: Option<Time>,
 }
 
-/// How far sending came.
+/// The result of sending.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendProgress {
-    /// Nothing is left to be sent now.
+    /// Nothing is left to send now.
     Done,
-    /// More is left, and it is another connection's turn.
+    /// More is left, but the turn is over.
     More,
     /// The socket is full.
     Blocked,
@@ -100,12 +100,12 @@ impl<P: Protocol> SharedConnection<P> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the connection, to do something on it.
+    /// Locks the connection for changes.
     pub(crate) fn lock(self: &Arc<Self>) -> WriteGuard<'_, P> {
         self.lock_at(None)
     }
 
-    /// The same at a time that is known.
+    /// Locks the connection at a known time.
     pub(crate) fn lock_at(self: &Arc<Self>, now: Option<Time>) -> WriteGuard<'_, P> {
         WriteGuard {
             connection: self,
@@ -116,13 +116,13 @@ impl<P: Protocol> SharedConnection<P> {
         }
     }
 
-    /// Locks the connection, to see how it is.
+    /// Locks the connection for reading.
     pub(crate) fn peek(&self) -> impl Deref<Target = P> {
         ReadGuard(self.inner())
     }
 
-    /// Hands datagrams of a receive batch to the engine; `true` for the batch's first. The batch ends with
-    /// [`WriteGuard::end_batch`].
+    /// Passes datagrams of a receive batch to the engine; returns `true` for the batch's first.
+    /// [`WriteGuard::end_batch`] ends the batch.
     pub(crate) fn handle_datagrams<'b>(
         &self,
         now: Time,
@@ -136,7 +136,7 @@ impl<P: Protocol> SharedConnection<P> {
         !mem::replace(&mut inner.in_batch, true)
     }
 
-    /// Nobody wants the connection.
+    /// Closes a connection without handles.
     pub(crate) fn give_up(self: &Arc<Self>) {
         let mut locked = self.lock();
         let now = locked.now();
@@ -145,14 +145,14 @@ impl<P: Protocol> SharedConnection<P> {
         }
     }
 
-    /// The driver is gone: nothing will ever happen on this connection again.
+    /// Ends the connection after its driver: it makes no progress any more.
     pub(crate) fn abandon(&self) {
         let mut woken = WakeOnDrop::default();
         self.inner().connection.abandon(&mut woken.0);
     }
 }
 
-/// Sees a connection.
+/// A read lock on a connection.
 struct ReadGuard<'l, P>(MutexGuard<'l, LockedState<P>>);
 
 impl<P> Deref for ReadGuard<'_, P> {
@@ -163,19 +163,19 @@ impl<P> Deref for ReadGuard<'_, P> {
     }
 }
 
-/// A connection on which something is done. When this goes, the engine's events reach those who wait for
-/// them, the timer is set, and tasks are woken.
+/// A write lock on a connection. On drop, the engine's events are passed to the waiting tasks, the
+/// timer is set, and tasks are woken.
 pub(crate) struct WriteGuard<'l, P: Protocol> {
-    /// The connection, as others hold it.
+    /// The connection's shared reference.
     pub(crate) connection: &'l Arc<SharedConnection<P>>,
     now: LazyNow<'l>,
     inner: MutexGuard<'l, LockedState<P>>,
-    /// After the lock, so that it is released when they run.
+    /// Declared after the lock, so that the lock is released before they run.
     woken: WakeOnDrop,
     is_settled: bool,
 }
 
-/// Tasks that are woken when this goes.
+/// Tasks to wake on drop.
 #[derive(Default)]
 struct WakeOnDrop(Vec<Waker>);
 
@@ -206,20 +206,20 @@ impl<P: Protocol> Drop for WriteGuard<'_, P> {
 }
 
 impl<'l, P: Protocol> WriteGuard<'l, P> {
-    /// The time at which all this happens.
+    /// Returns the time of this operation.
     pub(crate) fn now(&mut self) -> Time {
         self.now.get()
     }
 
-    /// Sends all that can be sent, a turn's worth at most; the driver goes on with the rest.
+    /// Sends all that can be sent, up to a turn's limit; the driver sends the rest.
     pub(crate) fn send(&mut self) {
         if self.transmit() != SendProgress::Done {
             self.queue();
         }
     }
 
-    /// So many bytes were written: sends full batches, and leaves the rest for more to join it. The
-    /// driver sends that when the task yields.
+    /// Notes that `count` bytes were written: sends full batches, and holds the rest back for more
+    /// data. The driver sends it when the task yields.
     pub(crate) fn on_written(&mut self, count: usize) {
         self.inner.corked += count;
         let sockets = &self.connection.shared.sockets;
@@ -227,7 +227,7 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
             let now = self.now.get();
             match self.inner.transmit_batch(sockets, now) {
                 Ok(Some(size)) => self.inner.corked = self.inner.corked.saturating_sub(size),
-                // What may not be sent now goes when the engine's state changes.
+                // Blocked data leave when the engine's state changes.
                 Ok(None) => self.inner.corked = 0,
                 Err(SocketBlocked) => return self.queue(),
             }
@@ -237,31 +237,31 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         }
     }
 
-    /// Sends what waits for more to join it.
+    /// Sends data that were held back.
     pub(crate) fn flush(&mut self) {
         if self.inner.corked > 0 {
             self.send();
         }
     }
 
-    /// Has the driver send what there is to send, once this task yields.
+    /// Queues the connection for the driver, which sends once this task yields.
     pub(crate) fn queue(&mut self) {
         if self.mark_queued() {
             self.connection.shared.queue.push(self.connection.clone());
         }
     }
 
-    /// Whether the connection has to be put on the driver's list.
+    /// Returns whether the connection has to be put into the driver's queue.
     pub(crate) fn mark_queued(&mut self) -> bool {
         !mem::replace(&mut self.inner.queued, true)
     }
 
-    /// The driver took the connection off its list.
+    /// Notes that the driver took the connection off its queue.
     pub(crate) fn mark_taken(&mut self) {
         self.inner.queued = false;
     }
 
-    /// Sends at most a turn's worth of batches.
+    /// Sends up to a turn's limit of batches.
     pub(crate) fn transmit(&mut self) -> SendProgress {
         let now = self.now.get();
         self.inner.corked = 0;
@@ -278,14 +278,14 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         SendProgress::More
     }
 
-    /// The receive batch is over.
+    /// Ends the receive batch.
     pub(crate) fn end_batch(&mut self) {
         let now = self.now.get();
         self.inner.in_batch = false;
         self.inner.connection.end_batch(now);
     }
 
-    /// The endpoint's timer fired for `deadline`.
+    /// Handles the endpoint's timer, which fired for `deadline`.
     pub(crate) fn on_timer(&mut self, deadline: Time) {
         if self.inner.registered == Some(deadline) {
             self.inner.registered = None;
@@ -294,18 +294,18 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         self.inner.connection.handle_timeout(now, &mut self.woken.0);
     }
 
-    /// The socket whose room the connection waits for.
+    /// Returns the full socket that the connection waits for.
     pub(crate) fn waits_for(&self) -> Option<&Arc<Socket>> {
         self.inner.unsent.as_ref()?;
         self.inner.way.socket()
     }
 
-    /// Holds on to no socket, so that one that was closed really is.
+    /// Drops the reference to a socket, so that a closed one really closes.
     pub(crate) fn forget_socket(&mut self) {
         self.inner.way.forget();
     }
 
-    /// Ends what was done, and leaves the tasks to be woken to the caller.
+    /// Ends the operation, and leaves the tasks to be woken to the caller.
     pub(crate) fn settle_into(mut self, woken: &mut Vec<Waker>) {
         self.settle();
         self.is_settled = true;
@@ -325,8 +325,8 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
                 inner.connection.on_gone(woken);
             }
         }
-        // The driver comes back to a connection on its list before it sleeps. What it sends then,
-        // or the application before it, mostly carries the ACK that the deadline is for.
+        // The driver visits a connection in its queue before it sleeps. The packets that it sends
+        // then, or the application before it, mostly carry the ACK that the deadline is for.
         if !inner.queued || inner.unsent.is_some() {
             self.note_deadline();
         }
@@ -357,13 +357,13 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
 }
 
 impl<P: Protocol> LockedState<P> {
-    /// Sends one batch; tells its size.
+    /// Sends one batch; returns its size.
     fn transmit_batch(
         &mut self,
         sockets: &Sockets,
         now: Time,
     ) -> Result<Option<usize>, SocketBlocked> {
-        // What was for a path that is left is sent again on another one anyway.
+        // Data for an abandoned path are retransmitted on another one anyway.
         let unsent = self.unsent.take();
         if let Some((transmit, contents)) =
             unsent.filter(|(unsent, _)| self.connection.is_worth_keeping(unsent))
@@ -384,7 +384,7 @@ impl<P: Protocol> LockedState<P> {
         })
     }
 
-    /// The socket has been given a batch, which is kept where there was no room for it.
+    /// Handles the result of a send; keeps the batch where the socket was full.
     fn after_send(
         &mut self,
         now: Time,

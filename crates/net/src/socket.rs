@@ -1,5 +1,5 @@
-//! A UDP socket of the endpoint's: GSO, GRO, ECN and packet information by `quinn-udp`, readiness by
-//! tokio, and buffers of the size that was asked for.
+//! A UDP socket of the endpoint: GSO, GRO, ECN and packet information by `quinn-udp`, readiness by
+//! tokio, and buffers of the requested size.
 
 use std::io;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -16,24 +16,24 @@ use weir_wire::{Ecn, Transmit};
 use crate::buffers::{BATCH, RecvBuffers};
 use crate::error::EndpointError;
 
-/// An address of the endpoint's, and the interface that packets from there must take.
+/// A local address to bind, and the interface that its packets must take.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BindAddress {
     pub(crate) address: SocketAddr,
     pub(crate) interface: Option<String>,
 }
 
-/// What the kernel granted for the socket's buffers, as payload and bookkeeping of its own
-/// together: half of what `SO_RCVBUF` and `SO_SNDBUF` report.
+/// The sizes that the kernel granted for the socket's buffers, its own overhead included: half of
+/// what `SO_RCVBUF` and `SO_SNDBUF` report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SocketBuffers {
-    /// For packets that arrived and were not read yet.
+    /// For received packets that were not read yet.
     pub receive: ByteSize,
-    /// For packets that were sent and did not leave yet.
+    /// For sent packets that did not leave yet.
     pub send: ByteSize,
 }
 
-/// The socket is registered with tokio for reading only: every packet that leaves makes it
+/// A UDP socket, registered with tokio for reading only: every packet that leaves makes it
 /// "writable" anew, and the runtime would be woken for each. [`Writable`] is for when that matters.
 #[derive(Debug)]
 pub(crate) struct Socket {
@@ -44,7 +44,7 @@ pub(crate) struct Socket {
 }
 
 impl Socket {
-    /// Binds; must be called within a tokio runtime.
+    /// Binds the address; must be called within a tokio runtime.
     pub(crate) fn bind(place: &BindAddress, wanted: SocketBuffers) -> Result<Self, EndpointError> {
         let address = place.address;
         let failed = |source| EndpointError::bind(address, source);
@@ -74,12 +74,12 @@ impl Socket {
         })
     }
 
-    /// How many datagrams one send may hold.
+    /// Returns how many datagrams one send may hold.
     pub(crate) fn max_datagrams(&self) -> usize {
         self.udp.max_gso_segments()
     }
 
-    /// The address as this socket's family writes it.
+    /// Returns the address in the notation of this socket's family.
     pub(crate) fn reachable(&self, remote: SocketAddr) -> Option<SocketAddr> {
         match (self.local, remote) {
             (SocketAddr::V4(_), SocketAddr::V4(_)) | (SocketAddr::V6(_), SocketAddr::V6(_)) => {
@@ -96,7 +96,7 @@ impl Socket {
         }
     }
 
-    /// Whether packets from `local` leave by this socket.
+    /// Returns whether packets from `local` leave by this socket.
     pub(crate) fn carries(&self, local: SocketAddr) -> bool {
         let all = self.local.ip().is_unspecified()
             && self.local.port() == local.port()
@@ -104,7 +104,7 @@ impl Socket {
         all || self.local == local
     }
 
-    /// An address of ours as packet information tells it of packets that this socket receives.
+    /// Converts a local address to the notation of this socket's packet information.
     pub(crate) fn in_family(&self, ip: IpAddr) -> IpAddr {
         match (self.local, ip) {
             (SocketAddr::V6(_), IpAddr::V4(ip)) => ip.to_ipv6_mapped().into(),
@@ -113,11 +113,11 @@ impl Socket {
         }
     }
 
-    /// Sends a batch of datagrams. Every failure that [`SendError`] does not name is like a loss on the
-    /// way, which the engine repairs.
+    /// Sends a batch of datagrams. Failures that [`SendError`] does not name count as losses, which
+    /// the engine repairs.
     pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), SendError> {
-        // Packets can come from port 0, and none can go there: EINVAL, after which `quinn-udp` would
-        // send without GSO and ECN for good. No peer shall do that to the others.
+        // Packets can come from port 0, but none can go there: EINVAL, after which `quinn-udp`
+        // would send without GSO and ECN for good. One peer must not cause that for the others.
         if transmit.remote.port() == 0 {
             return Ok(());
         }
@@ -126,7 +126,7 @@ impl Socket {
             ecn: EcnCodepoint::from_bits(transmit.ecn.bits()),
             contents,
             segment_size: transmit.segment_size,
-            // A socket that has one address sends from it anyway.
+            // A socket with one address sends from it anyway.
             src_ip: self.sends_from(transmit.local),
         };
         match self.udp.try_send(self.io.get_ref().into(), &message) {
@@ -138,10 +138,10 @@ impl Socket {
         }
     }
 
-    /// Sends the datagrams of a batch one by one, as the kernel refuses to take it apart: there are too
-    /// many of them (EINVAL), or the interface or IPsec on it cannot (EIO). Older kernels say EINVAL
-    /// also where they are too large for the interface, as the first one hears for itself then. Where
-    /// the socket fills up after the first, the rest is like a loss on the way.
+    /// Sends the datagrams of a batch one by one, as the kernel refuses to segment it: there are
+    /// too many (EINVAL), or the interface or IPsec on it cannot (EIO). Older kernels return EINVAL
+    /// also where they are too large for the interface; the first datagram then gets that error
+    /// itself. Where the socket fills up after the first, the rest counts as lost.
     fn send_singly(
         &self,
         batch: &quinn_udp::Transmit<'_>,
@@ -162,7 +162,7 @@ impl Socket {
         Ok(())
     }
 
-    /// Receives what is there: the number of messages.
+    /// Receives a batch; returns the number of messages.
     pub(crate) fn poll_receive(
         &self,
         cx: &mut Context<'_>,
@@ -174,8 +174,8 @@ impl Socket {
             match &received {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
                 Ok(count) => {
-                    // The socket is drained: what comes later is a new edge. Saying so now saves
-                    // the call that would only hear EAGAIN.
+                    // The socket is drained: the next arrival is a new edge. Clearing readiness now
+                    // saves a call that would only return EAGAIN.
                     if *count < BATCH {
                         guard.clear_ready();
                     }
@@ -186,7 +186,7 @@ impl Socket {
         }
     }
 
-    /// Receives what is there without asking tokio, for spinning.
+    /// Receives a batch without asking tokio, for busy polling.
     pub(crate) fn receive_now(&self, buffers: &mut impl RecvBuffers) -> usize {
         self.receive(buffers).unwrap_or(0)
     }
@@ -197,7 +197,7 @@ impl Socket {
             .recv(self.io.get_ref().into(), &mut slices, metas.as_mut_slice())
     }
 
-    /// The address of ours that the peer sent to.
+    /// Returns the local address that the peer sent to.
     pub(crate) fn local_of(&self, meta: &RecvMeta) -> Option<SocketAddr> {
         if self.local.ip().is_unspecified() {
             let ip = meta.dst_ip?;
@@ -207,7 +207,7 @@ impl Socket {
         }
     }
 
-    /// The source address to ask the kernel for, where the socket has more than one.
+    /// Returns the source address to request from the kernel, where the socket has more than one.
     fn sends_from(&self, local: Option<SocketAddr>) -> Option<IpAddr> {
         let ip = local.filter(|_| self.local.ip().is_unspecified())?.ip();
         (!ip.is_unspecified()).then_some(ip)
@@ -217,13 +217,13 @@ impl Socket {
 /// Why nothing was sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendError {
-    /// The socket's send buffer is full; [`Writable`] tells when to try again.
+    /// The socket's send buffer is full; [`Writable`] is ready when to try again.
     Full,
     /// The interface carries no datagrams of that size.
     TooLarge,
 }
 
-/// What the kernel's refusal means. Every one that [`SendError`] does not name is a loss.
+/// Translates a send error of the kernel. Those that [`SendError`] does not name are losses.
 fn not_sent(error: &io::Error, remote: SocketAddr) -> Result<(), SendError> {
     match error.raw_os_error() {
         Some(libc::EAGAIN) => Err(SendError::Full),
@@ -235,7 +235,7 @@ fn not_sent(error: &io::Error, remote: SocketAddr) -> Result<(), SendError> {
     }
 }
 
-/// Waits until a full socket takes packets again: a second descriptor of the socket, registered
+/// Waits until a full socket accepts packets again: a second descriptor of the socket, registered
 /// for writing for as long as that takes.
 pub(crate) struct Writable(AsyncFd<UdpSocket>);
 
@@ -255,7 +255,7 @@ fn register(socket: UdpSocket, interest: Interest) -> io::Result<AsyncFd<UdpSock
     Ok(unsafe { AsyncFd::register_with_interest(socket, interest) }?)
 }
 
-/// The ECN codepoint with which a message came.
+/// Returns the ECN codepoint of a received message.
 pub(crate) fn ecn_of(meta: &RecvMeta) -> Ecn {
     match meta.ecn {
         None => Ecn::NotEct,
@@ -269,7 +269,7 @@ fn set_buffers(socket: &socket2::Socket, wanted: SocketBuffers) -> io::Result<So
     let receive = wanted.receive.as_usize();
     socket.set_recv_buffer_size(receive)?;
     if granted(socket.recv_buffer_size()?) < wanted.receive {
-        // Takes CAP_NET_ADMIN; without it the result below tells.
+        // Takes CAP_NET_ADMIN; without it the granted size below shows the failure.
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size_force(socket, receive);
     }
     let send = wanted.send.as_usize();
@@ -294,13 +294,13 @@ fn set_buffers(socket: &socket2::Socket, wanted: SocketBuffers) -> io::Result<So
     Ok(buffers)
 }
 
-/// The kernel doubles what is asked for, to make room for its own bookkeeping.
+/// The kernel doubles the requested size, to make room for its own overhead.
 fn granted(reported: usize) -> ByteSize {
     ByteSize::from_bytes(reported as u64 / 2)
 }
 
-/// Turns off what `quinn-udp` asks the kernel to tell about each batch and nothing here reads:
-/// timestamps, and the local address where there is only one.
+/// Disables metadata that `quinn-udp` requests per batch and that is not read here: timestamps, and
+/// the local address where there is only one.
 fn without_unused_messages(socket: &UdpSocket, local: SocketAddr) {
     turn_off(socket, libc::SOL_SOCKET, libc::SO_TIMESTAMPNS);
     if !local.ip().is_unspecified() {

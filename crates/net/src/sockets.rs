@@ -1,7 +1,7 @@
-//! The endpoint's sockets, one for each of its addresses, and by which of them a packet leaves.
+//! The endpoint's sockets, one for each of its addresses, and the choice of a socket for a packet.
 //!
-//! Mostly there is one. Where there are several, a connection remembers the socket of its path
-//! ([`SendSocket`]) and asks again only when the path's local address or the sockets change.
+//! Mostly there is one. Where there are several, a connection caches the socket of its path
+//! ([`SendSocket`]) and looks it up again only when the path's local address or the sockets change.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use crate::socket::{BindAddress, SendError, Socket, SocketBuffers};
 
 /// All sockets of an endpoint. Its lock is a leaf: nothing else is locked under it.
 pub(crate) struct Sockets {
-    /// Buffers as asked for.
+    /// The requested buffer sizes.
     wanted: SocketBuffers,
     /// How many datagrams one send may hold, before a connection has a socket.
     max_datagrams: usize,
@@ -30,24 +30,25 @@ struct SocketTable {
     leaving: Option<RetiredSocket>,
 }
 
-/// A place and its socket: `None` while its address is gone.
+/// An address to bind and its socket: `None` while the address is gone.
 struct BoundSocket {
     place: BindAddress,
     socket: Option<Arc<Socket>>,
 }
 
-/// A socket that was replaced. What is still on the way to its address is received until the first
-/// datagram reaches the new one, and connections whose handshake is not confirmed use it until it is.
+/// A socket that was replaced. It receives packets in flight to its address until the first
+/// datagram reaches the new one, and connections whose handshake is not confirmed use it until it
+/// is.
 #[derive(Clone)]
 pub(crate) struct RetiredSocket {
     pub(crate) socket: Arc<Socket>,
     pub(crate) replacement: Arc<Socket>,
 }
 
-/// For as long as there is one, a socket that was replaced stays open.
+/// Keeps a replaced socket open while any clone exists.
 pub(crate) type Hold = Arc<()>;
 
-/// What the driver receives from.
+/// The sockets that the driver receives from.
 #[derive(Default)]
 pub(crate) struct OpenSockets {
     pub(crate) generation: u64,
@@ -56,7 +57,7 @@ pub(crate) struct OpenSockets {
 }
 
 impl OpenSockets {
-    /// Whether this socket took another one's place that is still open.
+    /// Returns whether this socket replaced one that is still open.
     pub(crate) fn is_replacement(&self, socket: &Arc<Socket>) -> bool {
         let leaving = self.leaving.as_ref();
         leaving.is_some_and(|leaving| Arc::ptr_eq(&leaving.replacement, socket))
@@ -73,7 +74,7 @@ impl Sockets {
         let mut max_datagrams = 1;
         for mut place in places {
             let socket = Socket::bind(&place, wanted)?;
-            // Should it have to be bound again, peers know it by its port.
+            // Peers know the socket by its port: bind the same one again.
             place.address = socket.local;
             max_datagrams = socket.max_datagrams();
             let socket = Some(Arc::new(socket));
@@ -92,12 +93,12 @@ impl Sockets {
         })
     }
 
-    /// Changes whenever a socket comes or goes.
+    /// Returns a number that changes whenever a socket is opened or closed.
     pub(crate) fn generation(&self) -> u64 {
         self.generation.load(Ordering::Acquire)
     }
 
-    /// All sockets that something may arrive at.
+    /// Returns all sockets on which datagrams may arrive.
     pub(crate) fn open(&self) -> OpenSockets {
         let state = self.lock();
         let open = state
@@ -113,7 +114,7 @@ impl Sockets {
         }
     }
 
-    /// The first place's address.
+    /// Returns the first address.
     pub(crate) fn local(&self) -> SocketAddr {
         let state = self.lock();
         let first = state
@@ -123,7 +124,7 @@ impl Sockets {
         first.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
-    /// The places, and whether each has its socket.
+    /// Returns the addresses, and whether each has its socket.
     pub(crate) fn places(&self) -> Vec<(BindAddress, bool)> {
         let state = self.lock();
         let places = state.bound_sockets.iter();
@@ -132,7 +133,7 @@ impl Sockets {
             .collect()
     }
 
-    /// What the kernel granted the first socket.
+    /// Returns the buffer sizes that the kernel granted the first socket.
     pub(crate) fn buffers(&self) -> SocketBuffers {
         let state = self.lock();
         let mut open = state
@@ -142,7 +143,8 @@ impl Sockets {
         open.next().map_or(self.wanted, |socket| socket.buffers)
     }
 
-    /// The first socket that reaches `remote`, and how its family writes that address.
+    /// Returns the first socket that reaches `remote`, and that address in the notation of its
+    /// family.
     pub(crate) fn reaching(&self, remote: SocketAddr) -> Option<(Arc<Socket>, SocketAddr)> {
         let state = self.lock();
         let mut open = state
@@ -152,9 +154,9 @@ impl Sockets {
         open.find_map(|socket| Some((socket.clone(), socket.reachable(remote)?)))
     }
 
-    /// The addresses from which `remote`, an address as its socket's family writes it, can be
-    /// reached, where it is certain that packets leave from them: not those of sockets that are
-    /// bound to all addresses.
+    /// Returns the addresses from which `remote` can be reached, where it is certain that packets
+    /// leave from them: not those of wildcard sockets. `remote` is in the notation of its socket's
+    /// family.
     pub(crate) fn addresses_towards(&self, remote: SocketAddr) -> Vec<SocketAddr> {
         let state = self.lock();
         let open = state
@@ -166,9 +168,9 @@ impl Sockets {
             .collect()
     }
 
-    /// The socket for packets from `local` to `remote`. Where that address is gone and the engine
-    /// cannot leave it, as the peer forbids that, packets leave from another one, as if a NAT were on
-    /// the way.
+    /// Returns the socket for packets from `local` to `remote`. Where that address is gone and the
+    /// engine cannot leave it, as the peer forbids that, packets leave from another one, as after a
+    /// NAT rebinding.
     pub(crate) fn between(
         &self,
         local: Option<SocketAddr>,
@@ -188,7 +190,7 @@ impl Sockets {
         exact.or_else(any).cloned()
     }
 
-    /// Closes a place's socket; gives its address.
+    /// Closes the socket at an index; returns its address.
     pub(crate) fn close(&self, index: usize) -> Option<SocketAddr> {
         let mut state = self.lock();
         let gone = state.bound_sockets.get_mut(index)?.socket.take()?;
@@ -196,7 +198,7 @@ impl Sockets {
         Some(gone.local)
     }
 
-    /// Binds a place again.
+    /// Binds the address at an index again.
     pub(crate) fn reopen(&self, index: usize) -> Result<Option<SocketAddr>, EndpointError> {
         let place = {
             let state = self.lock();
@@ -213,7 +215,8 @@ impl Sockets {
         Ok(address)
     }
 
-    /// Gives a place another address; the old one and the new one. Port 0 takes any free port.
+    /// Replaces the address at an index; returns the old one and the new one. Port 0 takes any free
+    /// port.
     pub(crate) fn replace(
         &self,
         index: usize,
@@ -254,12 +257,12 @@ impl Sockets {
         Ok(Some((before, now)))
     }
 
-    /// Keeps the socket that was replaced last open.
+    /// Returns a hold that keeps the last replaced socket open.
     pub(crate) fn hold(&self) -> Hold {
         self.held.clone()
     }
 
-    /// Closes the socket that was replaced, unless it is held.
+    /// Closes the replaced socket, unless it is held.
     pub(crate) fn let_go(&self) {
         if Arc::strong_count(&self.held) > 1 {
             return;
@@ -273,7 +276,7 @@ impl Sockets {
     }
 }
 
-/// The socket by which a connection's packets leave, as it was found last.
+/// The socket by which a connection's packets leave, cached.
 #[derive(Default)]
 pub(crate) struct SendSocket {
     local: Option<SocketAddr>,
@@ -282,8 +285,7 @@ pub(crate) struct SendSocket {
 }
 
 impl SendSocket {
-    /// Sends a batch by the socket of its local address. Where there is none, that is like a loss
-    /// on the way.
+    /// Sends a batch by the socket of its local address. Without one, the batch counts as lost.
     pub(crate) fn send(
         &mut self,
         sockets: &Sockets,
@@ -307,25 +309,25 @@ impl SendSocket {
         }
     }
 
-    /// How many datagrams one send may hold.
+    /// Returns how many datagrams one send may hold.
     pub(crate) fn max_datagrams(&self, sockets: &Sockets) -> usize {
         let socket = self.socket.as_ref();
         socket.map_or(sockets.max_datagrams, |socket| socket.max_datagrams())
     }
 
-    /// The socket that was sent by last.
+    /// Returns the socket of the last send.
     pub(crate) fn socket(&self) -> Option<&Arc<Socket>> {
         self.socket.as_ref()
     }
 
-    /// Holds on to no socket, so that one that was closed really is.
+    /// Drops the reference to the socket, so that a closed one really closes.
     pub(crate) fn forget(&mut self) {
         *self = Self::default();
     }
 }
 
-/// The address of ours from which the kernel would send to `remote` now; `None` where it knows no
-/// way there. No packet is sent.
+/// Returns the local address from which the kernel would send to `remote` now; `None` without a
+/// route. No packet is sent.
 pub(crate) fn source_towards(remote: SocketAddr) -> Option<IpAddr> {
     let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
     let any: SocketAddr = match remote {

@@ -1,10 +1,10 @@
-//! The low-latency setting: looking for a reply for a while before going to sleep.
+//! The low-latency setting: busy polling for a reply before sleeping.
 //!
-//! Waking a sleeping core costs some 20 µs, as long as a round trip on a fabric. With the setting,
-//! while a reply is due on any connection, the driver asks the socket again and again, for at
-//! most the time set after the last packet that calls for a reply. Between two tries it gives way
-//! twice: to the other tasks of its runtime, and by `sched_yield` to the other threads of its
-//! core, as a peer on the same core could not answer otherwise.
+//! Waking a sleeping core costs some 20 µs, as long as an RTT on a fabric. With the setting, while
+//! a connection expects a reply, the driver polls the socket repeatedly, for at most the configured
+//! time after the last packet that calls for a reply. Between two polls it yields twice: to the
+//! other tasks of its runtime, and by `sched_yield` to the other threads of its core, as a peer on
+//! the same core could not answer otherwise.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
@@ -15,11 +15,11 @@ use crate::send_queue::SendQueue;
 #[derive(Debug)]
 pub(crate) struct Spin {
     span: Duration,
-    /// Connections on which a reply is due.
+    /// Connections that expect a reply.
     due: AtomicUsize,
-    /// Until when it is worth looking for one, in nanoseconds.
+    /// When polling ends, in nanoseconds.
     until: AtomicU64,
-    /// How long the driver looked in vain or not, in nanoseconds.
+    /// Time spent polling, in nanoseconds, successful or not.
     spent: AtomicU64,
 }
 
@@ -33,7 +33,7 @@ impl Spin {
         }
     }
 
-    /// A connection was active: whether a reply was due on it before, and is now.
+    /// Notes an active connection: whether it expected a reply before, and does now.
     pub(crate) fn note<L>(&self, was_due: bool, due: bool, now: Time, queue: &SendQueue<L>) {
         match (was_due, due) {
             (false, true) => {
@@ -47,12 +47,12 @@ impl Spin {
         if due {
             let until = (now + self.span).as_nanos();
             self.until.fetch_max(until, Ordering::Relaxed);
-            // A driver that sleeps would notice the reply too late.
+            // A sleeping driver would notice the reply too late.
             queue.wake();
         }
     }
 
-    /// Whether the driver should look again instead of sleeping.
+    /// Returns whether the driver should poll again instead of sleeping.
     pub(crate) fn is_on(&self, now: Time) -> bool {
         self.due.load(Ordering::Relaxed) > 0 && now.as_nanos() < self.until.load(Ordering::Relaxed)
     }

@@ -1,4 +1,4 @@
-//! What an endpoint counts.
+//! Statistics of an endpoint.
 
 use std::sync::atomic::Ordering;
 
@@ -7,11 +7,11 @@ use weir_units::Duration;
 
 use crate::dcquic::Shared;
 
-/// What happened on an endpoint so far, all connections together. Each connection has statistics
-/// of its own: [`Connection::stats`](crate::Connection::stats).
+/// Statistics of an endpoint, all connections together. Each connection has its own:
+/// [`Connection::stats`](crate::Connection::stats).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointStats {
-    /// Connections that are not over yet, or not long enough to be forgotten.
+    /// Connections that are open, or closed but not yet removed.
     pub connections: usize,
     /// Datagrams that were received.
     pub datagrams_received: u64,
@@ -19,11 +19,11 @@ pub struct EndpointStats {
     pub receive_batches: u64,
     /// Datagrams that belong to no connection and begin none.
     pub datagrams_unroutable: u64,
-    /// What was answered without a connection.
+    /// Replies sent without a connection.
     pub replies: EndpointCounters,
-    /// Events that qlog files could not take: the disk is slow or full.
+    /// Events missing from qlog files: the disk is slow or full.
     pub qlog_events_lost: u64,
-    /// How long the endpoint looked for replies instead of sleeping, with the low-latency setting.
+    /// Time spent polling for replies instead of sleeping, with the low-latency setting.
     pub spinning: Duration,
 }
 

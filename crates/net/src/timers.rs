@@ -1,9 +1,9 @@
-//! When the endpoint has to wake up: one timerfd for all of its connections.
+//! The endpoint's timers: one timerfd for all of its connections.
 //!
 //! tokio's timers have a resolution of 1 ms; a timerfd has that of the kernel's clock. Setting it
-//! costs a system call, so it is set only where the driver is about to sleep or sleeps, and for
-//! earlier deadlines only: one that moves to a later time costs nothing, as the timer fires at the
-//! earlier one and is set anew. Almost all of a connection's deadlines only ever move later.
+//! costs a system call. So it is set only where the driver is about to sleep or sleeps, and only
+//! for earlier deadlines: a deadline that moves later costs nothing, as the timer fires at the
+//! earlier time and is set anew. Almost all of a connection's deadlines only ever move later.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -35,7 +35,7 @@ struct TimerState {
     deadlines: BinaryHeap<Reverse<(Time, usize)>>,
     /// When the timer will fire.
     armed: Time,
-    /// The driver looks at the deadlines itself before it sleeps.
+    /// Whether the driver runs; it checks the deadlines itself before it sleeps.
     awake: bool,
 }
 
@@ -61,8 +61,8 @@ impl Timers {
         })
     }
 
-    /// Wakes the driver at `deadline` for the connection of this index. The caller keeps at most one entry per
-    /// connection in mind; an entry that was overtaken fires in vain.
+    /// Wakes the driver at `deadline` for the connection of this index. The caller tracks at most
+    /// one entry per connection; a superseded entry fires without effect.
     pub(crate) fn register(&self, now: Time, deadline: Time, connection: usize) {
         let mut state = self.lock();
         state.deadlines.push(Reverse((deadline, connection)));
@@ -73,12 +73,12 @@ impl Timers {
         }
     }
 
-    /// The driver runs: until it says that it sleeps, nothing needs to wake it.
+    /// Marks the driver as running: until [`Self::sleep`], nothing needs to wake it.
     pub(crate) fn wake(&self) {
         self.lock().awake = true;
     }
 
-    /// The driver is about to sleep. It is asked for the time only where the timer has to be set.
+    /// Marks the driver as about to sleep. `now` is called only where the timer has to be set.
     pub(crate) fn sleep(&self, now: impl FnOnce() -> Time) {
         let mut state = self.lock();
         state.awake = false;
@@ -87,12 +87,12 @@ impl Timers {
         }
     }
 
-    /// Whether a deadline has been reached; costs no system call and no lock.
+    /// Returns whether a deadline has been reached; costs no system call and no lock.
     pub(crate) fn is_due(&self, now: Time) -> bool {
         now >= self.earliest()
     }
 
-    /// Moves what is due at `now` into `due`, with its deadline.
+    /// Moves entries due at `now` into `due`, with their deadlines.
     pub(crate) fn expire(&self, now: Time, due: &mut Vec<(Time, usize)>) {
         let mut state = self.lock();
         let mut earliest = Time::MAX;
@@ -110,7 +110,7 @@ impl Timers {
         self.earliest.store(earliest.as_nanos(), Ordering::Relaxed);
     }
 
-    /// Hears that the timer fired, until it has not, so that it wakes this task when it does again.
+    /// Consumes timer events until none is pending, so that the next one wakes this task.
     pub(crate) fn hear(&self, cx: &mut Context<'_>) {
         while let Poll::Ready(result) = self.poll_fired(cx) {
             if let Err(error) = result {

@@ -1,4 +1,4 @@
-//! Which tasks wait for what on a connection.
+//! The tasks that wait for events of a connection.
 
 use std::collections::BTreeMap;
 use std::mem;
@@ -8,16 +8,16 @@ use rustc_hash::FxHashMap;
 use weir_quic::{Direction, StreamEvent, StreamId};
 use weir_units::Time;
 
-/// How a stream's sending part ended.
+/// How a stream's sending half ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SendOutcome {
-    /// The peer has all of it.
+    /// The peer has acknowledged all of it.
     Finished,
-    /// The peer does not want the rest.
+    /// The peer stopped it.
     Stopped(u64),
 }
 
-/// What is kept for as long as a stream's [`SendStream`](crate::SendStream) lives.
+/// State that lives as long as a stream's [`SendStream`](crate::SendStream).
 #[derive(Debug, Default)]
 pub(crate) struct SendWatch {
     pub(crate) outcome: Option<SendOutcome>,
@@ -32,7 +32,7 @@ pub(crate) struct Waiters {
     pub(crate) sends: FxHashMap<StreamId, SendWatch>,
     /// For streams that the peer opens, by direction.
     pub(crate) accepting: [Vec<Waker>; 2],
-    /// For leave to open a stream, by direction.
+    /// For permission to open a stream, by direction.
     pub(crate) opening: [Vec<Waker>; 2],
     /// For datagrams.
     pub(crate) datagrams: Vec<Waker>,
@@ -40,7 +40,7 @@ pub(crate) struct Waiters {
     pub(crate) connecting: Vec<Waker>,
     /// For the end of the connection.
     pub(crate) closing: Vec<Waker>,
-    /// Calls by deadline, told apart by a number.
+    /// Calls by deadline, distinguished by a number.
     deadlines: BTreeMap<(Time, u64), Waker>,
     calls: u64,
 }
@@ -68,13 +68,14 @@ impl Waiters {
         }
     }
 
-    /// A number for a call with a deadline.
+    /// Returns a number for a call with a deadline.
     pub(crate) fn next_number(&mut self) -> u64 {
         self.calls += 1;
         self.calls
     }
 
-    /// Wakes a task at `deadline`, until [`Waiters::forget_deadline`] is called with the same two.
+    /// Wakes a task at `deadline`, unless [`Waiters::forget_deadline`] is called with the same two
+    /// first.
     pub(crate) fn add_deadline(&mut self, deadline: Time, number: u64, task: &Waker) {
         self.deadlines.insert((deadline, number), task.clone());
     }
@@ -83,7 +84,7 @@ impl Waiters {
         self.deadlines.remove(&(deadline, number));
     }
 
-    /// Moves everyone who waits for the handshake to `woken`.
+    /// Moves all tasks that wait for the handshake to `woken`.
     pub(crate) fn on_connected(&mut self, woken: &mut Vec<Waker>) {
         woken.append(&mut self.connecting);
         self.opening
@@ -91,7 +92,7 @@ impl Waiters {
             .for_each(|tasks| woken.append(tasks));
     }
 
-    /// Moves everyone to `woken`, as every wait ends now or has to be looked at again.
+    /// Moves all tasks to `woken`, as every wait ends now or has to be checked again.
     pub(crate) fn on_everything(&mut self, woken: &mut Vec<Waker>) {
         self.on_connected(woken);
         self.accepting
@@ -118,7 +119,7 @@ impl Waiters {
         }
     }
 
-    /// When [`Waiters::handle_timeout`] has something to do next.
+    /// Returns when [`Waiters::handle_timeout`] is due next.
     pub(crate) fn next_deadline(&self) -> Option<Time> {
         self.deadlines
             .first_key_value()
@@ -134,7 +135,7 @@ impl Waiters {
     }
 }
 
-/// Adds a task to those that wait, once.
+/// Adds a task to the waiting ones, once.
 pub(crate) fn wait(tasks: &mut Vec<Waker>, task: &Waker) {
     if !tasks.iter().any(|known| known.will_wake(task)) {
         tasks.push(task.clone());

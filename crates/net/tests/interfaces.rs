@@ -1,5 +1,5 @@
-//! Real interfaces that fail, and addresses that change, between network namespaces: takes root, and
-//! is skipped without.
+//! Real interfaces that fail, and addresses that change, between network namespaces: needs root,
+//! and is skipped without.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -17,10 +17,10 @@ use weir_net::{
 };
 
 const SIZE: usize = 20_000_000;
-/// The server is reached here over any interface.
+/// The server's address, reachable over any interface.
 const SERVER: &str = "10.77.0.2:4433";
 
-/// An echo server in its namespace, until the test is over.
+/// An echo server in its namespace, until the end of the test.
 struct Server {
     fingerprint: Fingerprint,
     _stop: tokio::sync::oneshot::Sender<()>,
@@ -89,7 +89,7 @@ async fn connected_to(client: &Endpoint, server: &str) -> Connection {
     client.connect(server, "localhost").unwrap().await.unwrap()
 }
 
-/// Waits for an event on which `pick` has something to say.
+/// Waits for an event for which `pick` returns a value.
 async fn wait_for<T>(events: &mut PathEvents, pick: impl Fn(PathEvent) -> Option<T>) -> T {
     loop {
         let news = events.next().await.expect("the connection is over");
@@ -123,7 +123,7 @@ async fn echo(connection: &Connection, seed: u64, size: usize) {
     assert!(received.unwrap() == data, "the echo differs");
 }
 
-/// Echoes `SIZE` bytes, and calls `disturb` when some of them are back.
+/// Echoes `SIZE` bytes, and calls `disturb` when some of them have returned.
 async fn echo_disturbed(connection: &Connection, disturb: impl FnOnce()) {
     let echoing = tokio::spawn({
         let connection = connection.clone();
@@ -139,8 +139,8 @@ async fn echo_disturbed(connection: &Connection, disturb: impl FnOnce()) {
     echoing.await.unwrap();
 }
 
-/// Both interfaces, each with its device; the second one's path is ready. The migration monitor
-/// stays out of it unless `proactive`.
+/// A client on both interfaces, each bound to its device, with a ready path on the second. The
+/// migration monitor is off unless `proactive`.
 async fn on_two_interfaces(server: &Server, proactive: bool) -> (Endpoint, Connection, PathEvents) {
     let mut transport = transport();
     transport.migration.proactive = proactive;
@@ -265,7 +265,7 @@ fn kernel_and_monitor_together_lose_nothing_either() {
             let (client, connection, mut events) = on_two_interfaces(&server, true).await;
             let locals = client.local_addresses();
             echo_disturbed(&connection, || namespaces.in_server("link set nic1 down")).await;
-            // Whichever of them noticed first.
+            // Whichever noticed it first.
             let cause = wait_for(&mut events, moved).await;
             assert!(
                 matches!(cause, MoveCause::AddressGone | MoveCause::Proactive),
@@ -277,7 +277,7 @@ fn kernel_and_monitor_together_lose_nothing_either() {
     Namespaces::enter(&name, work).join().unwrap();
 }
 
-/// The operator says that the fabric carries 8972 bytes, and our own interface does not.
+/// The operator's setting says that the fabric carries 8972 bytes, and our own interface does not.
 #[test]
 fn packets_that_are_too_large_for_the_interface_become_smaller() {
     let Some(namespaces) = one_interface("size") else {
@@ -300,7 +300,7 @@ fn packets_that_are_too_large_for_the_interface_become_smaller() {
     Namespaces::enter(&name, work).join().unwrap();
 }
 
-/// On the operator's word that the fabric carries more than any interface does.
+/// A packet size that exceeds the MTU of every interface, as an operator may set it.
 fn jumbo() -> TransportConfig {
     TransportConfig {
         packet_size: ByteSize::from_bytes(9000),
@@ -312,7 +312,7 @@ fn used(connection: &Connection) -> PathSnapshot {
     connection.paths().swap_remove(0).snapshot
 }
 
-/// The client's own interfaces all carry 9000 bytes, so that it keeps to what the server says.
+/// The client's own interfaces all carry 9000 bytes, so that the server's limit decides.
 fn a_server_at_all_addresses(test: &str, bind: &'static str) {
     let Some(namespaces) = Namespaces::new(test) else {
         return;
@@ -350,7 +350,7 @@ fn a_server_at_all_addresses_of_both_families_does_too() {
     a_server_at_all_addresses("accepts6", "[::]:4433");
 }
 
-/// The server keeps to what the smaller one carries, as the number of its packets shows.
+/// The server keeps to the smaller one's MTU, as the number of its packets shows.
 #[test]
 fn a_client_at_two_interfaces_sends_what_each_carries() {
     let Some(namespaces) = two_interfaces("unequal") else {
@@ -375,7 +375,7 @@ fn a_client_at_two_interfaces_sends_what_each_carries() {
             echo(&connection, 1, 1_000_000).await;
             let path = used(&connection);
             assert_eq!(path.mtu.bytes(), 8972);
-            // As many packets as 1,000,000 bytes take in packets of 1472.
+            // The number of packets of 1472 bytes for 1,000,000 bytes.
             assert!(path.packets_received > 1_000_000 / 1472, "{path:?}");
             let both_ready = |connection: &Connection| {
                 let paths = connection.paths();
@@ -395,7 +395,7 @@ fn a_client_at_two_interfaces_sends_what_each_carries() {
     drop(namespaces);
 }
 
-/// Interfaces whose MTU shrinks in the middle of a transfer: what is sent then is refused.
+/// Interfaces whose MTU shrinks in the middle of a transfer: larger packets are rejected.
 fn an_interface_that_shrinks(test: &str, watched: bool, shrink: fn(&Namespaces)) {
     let Some(namespaces) = one_interface(test) else {
         return;
@@ -478,7 +478,7 @@ fn an_address_that_is_replaced(test: &str, bind: &'static str) {
             let after = local(&connection);
             assert_eq!(after.ip().to_string(), "10.77.1.9");
             assert_eq!(after.port(), before.port());
-            // And whoever comes next begins there.
+            // New connections begin at the new address.
             echo(&connected(&client).await, 9, 10_000).await;
         });
     };

@@ -1,5 +1,5 @@
-//! Connections in `tracing`. A test program of its own: which events are wanted is remembered for the
-//! whole process, and tests beside it, which want none, could be asked first.
+//! Connections in `tracing`. A test program of its own: the set of wanted events is cached for the
+//! whole process, and other tests, which want none, could run first.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod support;
@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use support::{client, connect, run, server_with};
 use tracing_subscriber::fmt::MakeWriter;
 
-/// What was logged.
+/// The log output.
 #[derive(Clone, Default)]
 struct Logged(Arc<Mutex<Vec<u8>>>);
 

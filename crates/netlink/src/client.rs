@@ -1,4 +1,4 @@
-//! Requests one at a time, each answered before the next.
+//! A client for requests, one at a time.
 
 use std::io;
 use std::net::IpAddr;
@@ -11,42 +11,42 @@ use rustix::net::SocketFlags;
 
 use crate::socket::{BUFFER, Content, Socket};
 
-/// Asks the kernel, and waits until it answers.
+/// Sends requests to the kernel, and waits for each answer.
 #[derive(Debug)]
 pub struct Client {
     socket: Socket,
 }
 
 impl Client {
-    /// In this thread's network namespace, in which it stays.
+    /// Opens a client in this thread's network namespace, in which it stays.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn open() -> io::Result<Self> {
         let socket = Socket::open(0, SocketFlags::empty())?;
         Ok(Self { socket })
     }
 
-    /// Has something made or changed, whether or not it is there.
+    /// Creates or replaces an object.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn set(&mut self, message: RouteNetlinkMessage) -> io::Result<()> {
         self.ask(message, NLM_F_ACK | NLM_F_CREATE | NLM_F_REPLACE, |_| ())
     }
 
-    /// Has something changed or removed that is there.
+    /// Changes or removes an existing object.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn change(&mut self, message: RouteNetlinkMessage) -> io::Result<()> {
         self.ask(message, NLM_F_ACK, |_| ())
     }
 
-    /// The addresses of all interfaces.
+    /// Returns the addresses of all interfaces.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn addresses(&mut self) -> io::Result<Vec<IpAddr>> {
         let mut found = Vec::new();
         let request = RouteNetlinkMessage::GetAddress(AddressMessage::default());
@@ -64,10 +64,10 @@ impl Client {
         Ok(found)
     }
 
-    /// The kinds of all queueing disciplines, each with the number of its interface.
+    /// Returns the kinds of all queueing disciplines, each with its interface index.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn disciplines(&mut self) -> io::Result<Vec<(u32, String)>> {
         let mut found = Vec::new();
         let request = RouteNetlinkMessage::GetQueueDiscipline(TcMessage::default());
@@ -85,8 +85,8 @@ impl Client {
         Ok(found)
     }
 
-    /// Sends a request and reads until it is answered. What this program does not understand is nothing
-    /// that it asked for.
+    /// Sends a request and reads until its answer is complete. Messages that cannot be decoded are
+    /// no part of the answer.
     fn ask(
         &mut self,
         message: RouteNetlinkMessage,

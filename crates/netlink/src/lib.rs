@@ -1,7 +1,7 @@
-//! Dialogues with the kernel about links, addresses, routes and queueing disciplines (rtnetlink(7)).
+//! Netlink access to links, addresses, routes and queueing disciplines (rtnetlink(7)).
 //!
-//! A [`Client`] asks for one thing at a time and waits for the answer. Who wants to listen, or must not
-//! block, has a [`Socket`] and reads the messages of each [`Datagram`].
+//! A [`Client`] sends one request at a time and waits for the answer. For notifications, or without
+//! blocking, use a [`Socket`] and read the messages of each [`Datagram`].
 //!
 //! ```
 //! # fn main() -> std::io::Result<()> {

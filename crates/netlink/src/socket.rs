@@ -1,4 +1,4 @@
-//! A socket to the kernel, and the messages that it sends.
+//! A netlink socket, and the kernel's messages.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -11,25 +11,25 @@ use netlink_packet_route::RouteNetlinkMessage;
 use rustix::net::netlink::SocketAddrNetlink;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType};
 
-/// The largest part of an answer, in bytes, that the kernel sends to readers who offer that much.
+/// The largest part of an answer, in bytes, that the kernel sends to readers with such a buffer.
 pub const BUFFER: usize = 32 * 1024;
 /// Messages begin at multiples of this (`NLMSG_ALIGNTO`).
 const ALIGNMENT: usize = 4;
 
-/// A socket of the family `NETLINK_ROUTE`, which stays in the network namespace of the thread that has
+/// A socket of the family `NETLINK_ROUTE`, which stays in the network namespace of the thread that
 /// opened it.
 #[derive(Debug)]
 pub struct Socket {
     descriptor: OwnedFd,
-    /// The number of the latest request; its answer bears it too.
+    /// The sequence number of the latest request and its answer.
     sequence: u32,
 }
 
 impl Socket {
-    /// One that hears what these multicast groups are told (`RTMGRP_…`), besides answers.
+    /// Opens a socket that receives these multicast groups (`RTMGRP_…`), besides answers.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn open(groups: u32, flags: SocketFlags) -> io::Result<Self> {
         let descriptor = rustix::net::socket_with(
             AddressFamily::NETLINK,
@@ -45,11 +45,11 @@ impl Socket {
         })
     }
 
-    /// Sends a request with these flags (`NLM_F_…`). What answers it is [`Message::answers`] of this
-    /// socket until the next request.
+    /// Sends a request with these flags (`NLM_F_…`). Until the next request, [`Message::answers`]
+    /// is true of its answers.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The kernel's error.
     pub fn request(&mut self, message: RouteNetlinkMessage, flags: u16) -> io::Result<()> {
         let mut message = NetlinkMessage::from(message);
         message.header.flags = NLM_F_REQUEST | flags;
@@ -65,7 +65,7 @@ impl Socket {
     /// Receives a datagram into `buffer`, of [`BUFFER`] bytes.
     ///
     /// # Errors
-    /// What the kernel says; `ENOBUFS` where messages were lost.
+    /// The kernel's error; `ENOBUFS` where messages were lost.
     pub fn receive<'b>(&self, buffer: &'b mut [u8]) -> rustix::io::Result<Datagram<'b>> {
         let (_, length) = rustix::net::recv(&self.descriptor, &mut *buffer, RecvFlags::TRUNC)?;
         let is_cut = length > buffer.len();
@@ -86,16 +86,16 @@ impl AsRawFd for Socket {
     }
 }
 
-/// What the kernel sends at once.
+/// A datagram from the kernel.
 #[derive(Clone, Copy, Debug)]
 pub struct Datagram<'b> {
     bytes: &'b [u8],
-    /// Whether the buffer was too small for all of it.
+    /// Whether the buffer was too small for it.
     pub is_cut: bool,
 }
 
 impl<'b> Datagram<'b> {
-    /// Its messages, up to the first that is malformed.
+    /// Returns its messages, up to the first malformed one.
     pub fn messages(self) -> impl Iterator<Item = Message<'b>> {
         let mut rest = self.bytes;
         std::iter::from_fn(move || {
@@ -111,31 +111,31 @@ impl<'b> Datagram<'b> {
 /// One message of a datagram.
 #[derive(Clone, Copy, Debug)]
 pub struct Message<'b> {
-    /// From its header on; what follows it may be there too.
+    /// The message from its header on; following messages may be included.
     bytes: &'b [u8],
 }
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug)]
 pub enum Content<'b> {
-    /// A list is complete.
+    /// A dump is complete.
     Done {
-        /// Things have changed while the kernel wrote it.
+        /// Whether the state changed during the dump.
         is_interrupted: bool,
     },
-    /// A request was carried out, or refused.
+    /// A request was carried out, or rejected.
     Acknowledgment(io::Result<()>),
-    /// Something of this type (`RTM_…`), and what follows the header.
+    /// A message of this type (`RTM_…`), and its payload after the header.
     Other(u16, &'b [u8]),
 }
 
 impl<'b> Message<'b> {
-    /// Whether it answers the latest request of a socket.
+    /// Returns whether it answers the latest request of a socket.
     pub fn answers(&self, socket: &Socket) -> bool {
         NetlinkBuffer::new(self.bytes).sequence_number() == socket.sequence
     }
 
-    /// What it says.
+    /// Returns its content.
     pub fn content(&self) -> Content<'b> {
         let message = NetlinkBuffer::new(self.bytes);
         match message.message_type() {
@@ -147,7 +147,7 @@ impl<'b> Message<'b> {
         }
     }
 
-    /// All that it says, of a route, link, address …; `None` where it is not understood.
+    /// Decodes the message of a route, link, address …; `None` where that fails.
     pub fn decode(&self) -> Option<RouteNetlinkMessage> {
         match NetlinkMessage::deserialize(self.bytes).ok()?.payload {
             NetlinkPayload::InnerMessage(message) => Some(message),

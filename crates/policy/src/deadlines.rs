@@ -1,29 +1,29 @@
-//! What flows demand whose applications say nothing.
+//! Deadlines by policy, for flows whose applications set none.
 
 use weir_units::{ByteSize, Duration};
 
 use crate::{PortRange, Prefix};
 
-/// Rules about what flows carry, and by when; the first rule that fits a flow holds.
+/// Rules for the size and the deadline of flows; the first rule that matches a flow applies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeadlinePolicy {
     /// The rules, in the file's order.
     pub rules: Vec<DeadlineRule>,
 }
 
-/// A rule. An empty list of conditions fits every flow.
+/// A rule. An empty list of conditions matches every flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeadlineRule {
     /// Where the rule begins in its file, counted from 1.
     pub line: u32,
-    /// Who sends the data.
+    /// The data's sender.
     pub from: Vec<Prefix>,
-    /// Who receives it.
+    /// The data's receiver.
     pub to: Vec<Prefix>,
-    /// The port that the data comes from.
+    /// The data's source port.
     pub from_ports: Vec<PortRange>,
-    /// The port that the data goes to.
+    /// The data's destination port.
     pub to_ports: Vec<PortRange>,
-    /// How much such flows carry, and how long they have from their SYN on; `None` for no deadline.
+    /// The size of such flows, and their deadline as a span from the SYN; `None` for no deadline.
     pub demand: Option<(ByteSize, Duration)>,
 }

@@ -1,4 +1,4 @@
-//! The class that a packet says it is of (RFC 2474).
+//! The traffic class of a packet (RFC 2474).
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use std::str::FromStr;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dscp(u8);
 
-/// The code points that have names: RFC 2474 section 4.2.2, RFC 2597 section 6, RFC 3246 section 2.7,
+/// The code points with names: RFC 2474 section 4.2.2, RFC 2597 section 6, RFC 3246 section 2.7,
 /// RFC 5865 section 3, RFC 8622 section 4.
 const NAMES: [(&str, u8); 23] = [
     ("cs0", 0),
@@ -51,10 +51,10 @@ fn names() -> String {
 }
 
 impl Dscp {
-    /// That of packets which nobody has classified.
+    /// The code point of unclassified packets.
     pub const DEFAULT: Self = Self(0);
 
-    /// The code point in the byte of an IP header that also holds ECN.
+    /// Returns the code point in the Traffic Class or TOS byte, which also holds ECN.
     pub const fn of_traffic_class(byte: u8) -> Self {
         Self(byte >> 2)
     }

@@ -1,4 +1,4 @@
-//! A flow as rules see it.
+//! The properties of a flow that rules match.
 
 use std::net::SocketAddr;
 
@@ -6,20 +6,20 @@ use weir_wire::FlowKey;
 
 use crate::Dscp;
 
-/// The data that goes one way of a connection, as conditions of rules ask of it.
+/// One direction of a connection, as rules match it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PolicyFlow<'n> {
-    /// Addresses and ports, as the sender of the data names them.
+    /// Addresses and ports, from the data sender's view.
     pub key: FlowKey,
-    /// The interface that the data leaves by; `None` where there is none, which fits no rule that names
+    /// The egress interface of the data; `None` where there is none, which matches no rule with
     /// interfaces.
     pub interface: Option<&'n str>,
-    /// The class in the packets of the handshake; zero unless it has been set.
+    /// The DSCP of the handshake's packets; zero unless it has been set.
     pub dscp: Dscp,
 }
 
 impl PolicyFlow<'_> {
-    /// A TCP flow between two ports, by no interface and of the default class.
+    /// Creates a TCP flow between two ports, without interface and of the default class.
     pub fn between(from: SocketAddr, to: SocketAddr) -> Self {
         Self {
             key: FlowKey {

@@ -1,7 +1,8 @@
 //! Policies: which flows are controlled, and by which congestion control.
 //!
-//! A [`Policy`] is a list of rules; the [first that matches](first_match()) a flow holds, and a flow that no rule
-//! matches is left alone. Scenarios, enforcers and endpoints share these types. `weir-scenario` reads policy files.
+//! A [`Policy`] is a list of rules. The [first that matches](first_match()) a flow applies; a flow
+//! without a matching rule is not touched. Scenarios, enforcers and endpoints share these types.
+//! `weir-scenario` parses policy files.
 //!
 //! ```
 //! use weir_policy::{Policy, PolicyFlow, PolicyRule, TconControl};

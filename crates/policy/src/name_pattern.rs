@@ -1,13 +1,13 @@
-//! Names of interfaces, with one `*` for any end.
+//! Patterns for interface names, with an optional `*` at the end.
 
 use std::fmt;
 use std::str::FromStr;
 
-/// An interface's name, or the beginning of several: `eth0`, `veth*`.
+/// An interface's name, or a prefix of several: `eth0`, `veth*`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NamePattern(String);
 
-/// A text that names no interface.
+/// A text that is no interface name pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "`{0}` names no interface: 1 to 15 characters without `/`, `:` and spaces, with a `*` at the end \
@@ -15,11 +15,11 @@ pub struct NamePattern(String);
 )]
 pub struct NamePatternError(String);
 
-/// `IFNAMSIZ` of linux/if.h less the byte that ends it.
+/// `IFNAMSIZ` of linux/if.h without the terminating zero byte.
 const LONGEST: usize = 15;
 
 impl NamePattern {
-    /// Whether the pattern means this interface.
+    /// Returns whether the pattern matches this interface.
     pub fn fits(&self, name: &str) -> bool {
         match self.0.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),

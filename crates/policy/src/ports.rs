@@ -4,22 +4,22 @@ use std::fmt;
 use std::ops::RangeInclusive;
 use std::str::FromStr;
 
-/// Ports that follow each other: `80`, `8000-8999`.
+/// A range of ports: `80`, `8000-8999`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PortRange(RangeInclusive<u16>);
 
-/// A text that is no range of ports.
+/// A text that is no port range.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is no port and no range of ports; write for example 443 or \"8000-8999\"")]
 pub struct PortRangeError(String);
 
 impl PortRange {
-    /// The ports, from the first to the last.
+    /// Returns the ports, from the first to the last.
     pub fn ports(&self) -> RangeInclusive<u16> {
         self.0.clone()
     }
 
-    /// Whether the port is one of them.
+    /// Returns whether the port is in the range.
     pub fn contains(&self, port: u16) -> bool {
         self.0.contains(&port)
     }

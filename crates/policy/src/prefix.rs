@@ -1,18 +1,17 @@
-//! Sets of addresses (CIDR: RFC 4632, RFC 4291 section 2.3).
+//! Address prefixes (CIDR: RFC 4632, RFC 4291 section 2.3).
 
 use std::fmt;
 use std::net::IpAddr;
 use std::str::FromStr;
 
-/// All addresses that begin with the same bits: `10.0.0.0/8`, `2001:db8::/32`. An address alone is a
-/// set of one.
+/// An address prefix: `10.0.0.0/8`, `2001:db8::/32`. A single address is a prefix of full length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Prefix {
     address: IpAddr,
     length: u8,
 }
 
-/// A text that is no set of addresses.
+/// A text that is no address prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}`: {problem}; write for example 10.0.0.0/8, 2001:db8::/32 or 192.0.2.1")]
 pub struct PrefixError {
@@ -21,18 +20,18 @@ pub struct PrefixError {
 }
 
 impl Prefix {
-    /// The first of the addresses.
+    /// Returns the first address.
     pub fn address(&self) -> IpAddr {
         self.address
     }
 
-    /// How many bits they have in common.
+    /// Returns the prefix length in bits.
     pub fn length(&self) -> u8 {
         self.length
     }
 
-    /// Whether the address is one of them. Addresses of version 4 that are written as version 6
-    /// (`::ffff:10.0.0.1`) are taken for what they are.
+    /// Returns whether the address has this prefix. IPv4-mapped addresses (`::ffff:10.0.0.1`) count
+    /// as version 4.
     pub fn contains(&self, address: IpAddr) -> bool {
         match (self.address, address.to_canonical()) {
             (IpAddr::V4(own), IpAddr::V4(other)) => {
@@ -53,7 +52,7 @@ impl Prefix {
         }
     }
 
-    /// The first of the addresses.
+    /// Returns the first address of a prefix.
     fn first(address: IpAddr, length: u8) -> IpAddr {
         match address {
             IpAddr::V4(address) => {

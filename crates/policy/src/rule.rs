@@ -1,4 +1,4 @@
-//! The rules of a policy, and why a rule does not hold for a flow.
+//! The rules of a policy, and why a rule does not match a flow.
 
 use std::fmt;
 
@@ -8,42 +8,42 @@ use weir_units::ByteSize;
 use crate::first_match::{Match, first_match};
 use crate::{Dscp, NamePattern, PolicyFlow, PortRange, Prefix};
 
-/// A policy: the first rule that matches a flow holds.
+/// A policy: the first rule that matches a flow applies.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Policy {
     /// The rules, in the file's order.
     pub rules: Vec<PolicyRule>,
 }
 
-/// A rule. An empty list of conditions fits every flow.
+/// A rule. An empty list of conditions matches every flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PolicyRule {
     /// Where the rule begins in its file, counted from 1; 0 without a file.
     pub line: u32,
-    /// Who sends the data.
+    /// The data's sender.
     pub from: Vec<Prefix>,
-    /// Who receives it.
+    /// The data's receiver.
     pub to: Vec<Prefix>,
-    /// The port that the data comes from.
+    /// The data's source port.
     pub from_ports: Vec<PortRange>,
-    /// The port that the data goes to.
+    /// The data's destination port.
     pub to_ports: Vec<PortRange>,
-    /// The interface that the data leaves by.
+    /// The egress interface of the data.
     pub interfaces: Vec<NamePattern>,
-    /// The class in the data's packets.
+    /// The DSCP of the data's packets.
     pub dscp: Vec<Dscp>,
-    /// What is done; nothing where it is `None`.
+    /// The action; `None` leaves the flow alone.
     pub control: Option<TconControl>,
 }
 
 /// How a flow is controlled.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TconControl {
-    /// By which algorithm.
+    /// The congestion control algorithm.
     pub congestion: AlgorithmSpec,
     /// Whether ECN is negotiated with the receiver; `None` leaves it to the algorithm.
     pub ecn: Option<bool>,
-    /// How much of one flow's data may be kept, for when it gets lost.
+    /// How much of one flow's data is kept for retransmission.
     pub buffer: ByteSize,
 }
 
@@ -52,9 +52,9 @@ pub struct TconControl {
 pub struct Mismatch {
     /// Its key in the file.
     pub key: &'static str,
-    /// What the rule wants.
+    /// The rule's value.
     pub wanted: String,
-    /// What the flow has.
+    /// The flow's value.
     pub found: String,
 }
 
@@ -64,22 +64,22 @@ impl fmt::Display for Mismatch {
     }
 }
 
-/// How a policy comes to what it does with a flow.
+/// How a policy decides about a flow.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation<'p> {
-    /// The rules before the one that holds, or all, each with its first condition that does not.
+    /// The rules before the matching one, or all, each with its first unmet condition.
     pub passed_over: Vec<(&'p PolicyRule, Mismatch)>,
-    /// The rule that holds.
+    /// The matching rule.
     pub rule: Option<&'p PolicyRule>,
 }
 
 impl Policy {
-    /// The rule that holds for a flow.
+    /// Returns the rule that matches a flow.
     pub fn rule(&self, flow: &PolicyFlow<'_>) -> Option<&PolicyRule> {
         first_match(&self.rules, flow)
     }
 
-    /// The same, with the reasons.
+    /// Returns the same, with the reasons.
     pub fn explain(&self, flow: &PolicyFlow<'_>) -> Explanation<'_> {
         let rule = self.rule(flow);
         let before =
@@ -92,7 +92,7 @@ impl Policy {
     }
 }
 
-/// The conditions of a rule, in the order in which they are looked at.
+/// The conditions of a rule, in order of evaluation.
 #[derive(Clone, Copy)]
 enum Condition {
     From,
@@ -115,7 +115,7 @@ impl Condition {
 }
 
 impl PolicyRule {
-    /// A rule that fits every flow.
+    /// Creates a rule that matches every flow.
     pub fn new(control: Option<TconControl>) -> Self {
         Self {
             line: 0,
@@ -143,7 +143,7 @@ impl PolicyRule {
         }
     }
 
-    /// The first condition that does not hold for a flow.
+    /// Returns the first condition that a flow does not meet.
     fn mismatch(&self, flow: &PolicyFlow<'_>) -> Option<Mismatch> {
         let unmet = |condition: &Condition| !self.holds(*condition, flow);
         let key = &flow.key;
@@ -169,7 +169,7 @@ impl Match<PolicyFlow<'_>> for PolicyRule {
     }
 }
 
-/// Whether there is no condition, or one of the values fits.
+/// Returns whether there is no condition, or one of the values matches.
 fn any<T>(values: &[T], fits: impl Fn(&T) -> bool) -> bool {
     values.is_empty() || values.iter().any(fits)
 }

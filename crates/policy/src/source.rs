@@ -1,12 +1,13 @@
-//! Where an endpoint has its policy from.
+//! The source of an endpoint's policy.
 
 use std::fmt;
 
 use crate::{Policy, PolicyFlow, TconControl};
 
-/// Who decides how flows are controlled: a [`Policy`] from a file, or a controller that changes it.
+/// Decides how flows are controlled: a [`Policy`] from a file, or a controller that changes it.
 pub trait PolicySource: fmt::Debug + Send + Sync {
-    /// How a flow is controlled from now on; `None` leaves it as it is. Asked once for each new path.
+    /// Returns how a flow is controlled from now on; `None` leaves it as it is. Called once per new
+    /// path.
     fn control(&self, flow: &PolicyFlow<'_>) -> Option<TconControl>;
 }
 

@@ -1,4 +1,4 @@
-//! Addresses, classes, and how little a match costs.
+//! Tests of addresses and classes, and of the cost of a match.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -52,7 +52,8 @@ fn a_match_allocates_nothing() {
 }
 
 proptest! {
-    /// A set contains what agrees with it in as many bits as it says, and reads back as it is written.
+    /// A prefix contains the addresses that agree with it in its bits, and parses back from its
+    /// text.
     #[test]
     fn sets_contain_what_begins_alike(own: u128, other: u128, length in 0_u8..=128, common in 0_u32..=128) {
         let keep = |bits: u32| u128::MAX.checked_shl(128 - bits).unwrap_or(0);
@@ -60,7 +61,7 @@ proptest! {
         let other = (own & keep(common)) | (other & !keep(common));
         let prefix: Prefix = format!("{}/{length}", Ipv6Addr::from(own)).parse().unwrap();
         let address = Ipv6Addr::from(other);
-        // A version 4 address in disguise is in no set of version 6.
+        // An IPv4-mapped address is in no version 6 prefix.
         let expected = (own ^ other) & keep(length.into()) == 0 && address.to_ipv4_mapped().is_none();
         prop_assert_eq!(prefix.contains(IpAddr::V6(address)), expected);
         prop_assert_eq!(prefix.to_string().parse::<Prefix>().unwrap(), prefix);

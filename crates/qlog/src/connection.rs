@@ -1,4 +1,4 @@
-//! Endpoints, transport parameters, paths and the end of a connection
+//! Records of endpoints, transport parameters, paths and the end of a connection
 //! (draft-ietf-quic-qlog-quic-events, sections "Connectivity events" and "parameters_set").
 
 use std::net::{IpAddr, SocketAddr};
@@ -91,7 +91,7 @@ impl StateUpdated {
     }
 }
 
-/// `parameters_set`: what belongs to nobody but the two sides (tokens) is left out.
+/// `parameters_set`, without secrets of the two sides (tokens).
 pub(crate) struct ParametersSet<'a> {
     pub(crate) initiator: &'static str,
     pub(crate) parameters: &'a TransportParameters,
@@ -131,7 +131,7 @@ impl Serialize for ParametersSet<'_> {
             ("max_idle_timeout", its.max_idle_timeout.as_millis()),
             ("max_udp_payload_size", its.max_udp_payload_size),
             ("ack_delay_exponent", u64::from(its.ack_delay_exponent)),
-            // On the wire it is rounded up.
+            // The wire value is rounded up.
             (
                 "max_ack_delay",
                 its.max_ack_delay.as_nanos().div_ceil(1_000_000),
@@ -172,7 +172,7 @@ pub(crate) struct MtuUpdated {
     pub(crate) done: bool,
 }
 
-/// `tuple_assigned`; without ends, the path is gone.
+/// `tuple_assigned`; without endpoints, the path is gone.
 #[derive(Serialize)]
 pub(crate) struct TupleAssigned<'a> {
     tuple_id: DisplayText<String>,
@@ -218,7 +218,7 @@ pub(crate) struct MigrationState<'a> {
 }
 
 impl MigrationState<'_> {
-    /// What the event says of migration; `None` where that is nothing.
+    /// Creates the migration event of a path event; `None` where it has none.
     pub(crate) fn new(event: PathEvent, path: &PathAddresses) -> Option<Self> {
         let (new, weir_cause) = match event {
             PathEvent::Validated { .. } => ("probing_successful", None),
@@ -236,7 +236,7 @@ impl MigrationState<'_> {
     }
 }
 
-/// `weir:migration_decided`: the cause and every figure by its name.
+/// `weir:migration_decided`: the cause and each metric by its name.
 pub(crate) struct MigrationDecided<'a>(pub(crate) &'a Decision);
 
 impl Serialize for MigrationDecided<'_> {
@@ -312,7 +312,7 @@ impl ConnectionClosed {
     }
 }
 
-/// The draft's name of a transport error code.
+/// Returns the draft's name of a transport error code.
 pub(crate) fn transport_error(code: Code) -> String {
     match code.tls_alert() {
         Some(alert) => format!("crypto_error_0x1{alert:02x}"),
@@ -323,7 +323,7 @@ pub(crate) fn transport_error(code: Code) -> String {
     }
 }
 
-/// `local` or `remote`.
+/// Returns `local` or `remote`.
 pub(crate) fn initiator(by: Side, ours: Side) -> &'static str {
     if by == ours { "local" } else { "remote" }
 }

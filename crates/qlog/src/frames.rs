@@ -1,4 +1,4 @@
-//! Frames (draft-ietf-quic-qlog-quic-events, section "QUIC Frames").
+//! Records of frames (draft-ietf-quic-qlog-quic-events, section "QUIC Frames").
 
 use serde::ser::SerializeSeq;
 use serde::{Serialize, Serializer};
@@ -9,10 +9,10 @@ use crate::connection::transport_error;
 use crate::hex::Hex;
 use crate::record::{RawInfo, is_false};
 
-/// The frames of a packet; one that is malformed ends the list.
+/// The frames of a packet; a malformed one ends the list.
 pub(crate) struct FrameList<'a> {
     pub(crate) frames: Frames<'a>,
-    /// ACK delays count units of 2^this microseconds.
+    /// The ACK delay exponent: delays count units of 2^this microseconds.
     pub(crate) exponent: u8,
 }
 
@@ -26,7 +26,7 @@ impl Serialize for FrameList<'_> {
     }
 }
 
-/// A frame as the draft has it.
+/// A frame in the draft's schema.
 #[derive(Serialize)]
 #[serde(tag = "frame_type", rename_all = "snake_case")]
 enum FrameRecord<'a> {
@@ -116,7 +116,7 @@ enum FrameRecord<'a> {
     Datagram {
         raw: RawInfo,
     },
-    /// A frame of an extension that the draft does not know.
+    /// A frame of an extension that is not in the draft.
     Unknown {
         frame_type_bytes: u64,
         weir_frame_type: &'static str,
@@ -150,7 +150,7 @@ impl Serialize for AckedRanges<'_> {
     }
 }
 
-/// Of data that make no other mention of their length.
+/// Returns the length of data without a length field of their own.
 fn raw(data: &[u8]) -> RawInfo {
     RawInfo {
         length: data.len() as u64,
@@ -192,7 +192,7 @@ impl<'a> FrameRecord<'a> {
                 offset: *offset,
                 raw: raw(data),
             },
-            // What a token says is the server's secret; so are reset tokens.
+            // A token's content is the server's secret; so are reset tokens.
             Frame::NewToken(token) => Self::NewToken {
                 token: Token {
                     r#type: "resumption",

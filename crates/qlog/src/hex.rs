@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// Bytes that are written in hexadecimal.
+/// Bytes, serialized in hexadecimal.
 pub(crate) struct Hex<'a>(pub(crate) &'a [u8]);
 
 impl fmt::Display for Hex<'_> {
@@ -19,7 +19,7 @@ impl Serialize for Hex<'_> {
     }
 }
 
-/// Whatever has a text form, written by it.
+/// A value, serialized by its `Display` text.
 pub(crate) struct DisplayText<T>(pub(crate) T);
 
 impl<T: fmt::Display> Serialize for DisplayText<T> {

@@ -1,23 +1,23 @@
-//! DCQUIC connections as qlog, the format that QUIC's tools read: what an observer is told, as JSON
-//! text records (RFC 7464) in the schema of draft-ietf-quic-qlog-main-schema and
-//! draft-ietf-quic-qlog-quic-events.
+//! qlog output of DCQUIC connections: an observer's events as JSON text records (RFC 7464) in the
+//! schema of draft-ietf-quic-qlog-main-schema and draft-ietf-quic-qlog-quic-events, for QUIC's
+//! tools.
 //!
-//! A [`Recorder`] is the observer of one connection. It writes records into memory and gives them in
-//! batches to a [`Sink`], which brings them to a file ([`file_name`]) or wherever. Any
-//! [`std::io::Write`] is a sink by [`IoSink`]. Nothing here reads a clock or opens a file: the
-//! recorder is told what the wall clock showed at [`Time::ZERO`](weir_units::Time::ZERO).
+//! A [`Recorder`] is the observer of one connection. It writes records into memory and passes them
+//! in batches to a [`Sink`], which writes them to a file ([`file_name`]) or elsewhere. [`IoSink`]
+//! makes a sink of any [`std::io::Write`]. This crate reads no clock and opens no file: the caller
+//! gives the recorder the wall-clock time of [`Time::ZERO`](weir_units::Time::ZERO).
 //!
-//! | file | what it tells |
+//! | file | contents |
 //! |---|---|
-//! | `recorder` | from events to records, record by record |
-//! | `sink` | where records go |
-//! | `record` | what stands at the beginning of a file and around each event |
-//! | `packet`, `frames` | packets and what is in them |
+//! | `recorder` | from events to records |
+//! | `sink` | the destination of records |
+//! | `record` | a file's header, and the envelope of each event |
+//! | `packet`, `frames` | packets and their frames |
 //! | `connection` | endpoints, transport parameters, paths, the end |
-//! | `recovery` | figures of loss recovery and congestion control |
+//! | `recovery` | metrics of loss recovery and congestion control |
 //!
-//! Events of our own are in the namespace `weir`: `weir:migration_decided` has the cause and the
-//! figures of a proactive move. Fields of our own in events of the draft begin with `weir_`.
+//! Weir's own events are in the namespace `weir`: `weir:migration_decided` has the cause and the
+//! metrics of a proactive migration. Weir's own fields in events of the draft begin with `weir_`.
 
 mod connection;
 mod frames;
@@ -35,8 +35,8 @@ pub use sink::{Batch, IoSink, Sink};
 use weir_quic::Side;
 use weir_quic::observe::Subject;
 
-/// The name of a connection's file: the client's first destination connection ID and the side, as in
-/// `8394c8f03e515708_client.sqlog`.
+/// Returns the name of a connection's file: the client's first destination connection ID and the
+/// side, as in `8394c8f03e515708_client.sqlog`.
 pub fn file_name(subject: &Subject) -> String {
     format!(
         "{}_{}.sqlog",

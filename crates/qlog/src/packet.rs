@@ -1,4 +1,4 @@
-//! Packets (draft-ietf-quic-qlog-quic-events, sections "packet_sent" to "packet_lost").
+//! Records of packets (draft-ietf-quic-qlog-quic-events, sections "packet_sent" to "packet_lost").
 
 use serde::Serialize;
 use weir_quic::observe::{DropReason, LossReason, LostPacket, Packet};
@@ -27,7 +27,7 @@ struct PacketHeader {
 }
 
 impl<'a> PacketData<'a> {
-    /// `exponent` is the one for ACK delays of the side that sent it.
+    /// Creates the record; `exponent` is the sender's ACK delay exponent.
     pub(crate) fn new(packet: &Packet<'a>, exponent: u8) -> Self {
         Self {
             header: PacketHeader {
@@ -47,7 +47,7 @@ impl<'a> PacketData<'a> {
             },
             frames: FrameList {
                 frames: packet.frames.clone(),
-                // Others are not delayed (RFC 9000, section 13.2.1).
+                // Other levels are not delayed (RFC 9000, section 13.2.1).
                 exponent: match packet.level {
                     Level::OneRtt => exponent,
                     _ => 0,
@@ -110,7 +110,7 @@ pub(crate) struct PacketLost {
     is_mtu_probe_packet: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     trigger: Option<&'static str>,
-    /// The causes that the draft has no name for.
+    /// Causes without a name in the draft.
     #[serde(skip_serializing_if = "Option::is_none")]
     weir_cause: Option<&'static str>,
 }
@@ -126,7 +126,7 @@ impl PacketLost {
         };
         Self {
             header: PacketHeader {
-                // Which of the two kinds of packets of that space it was is not kept.
+                // The packet type is not kept; the packet number space has to do.
                 packet_type: match lost.space {
                     Space::Initial => "initial",
                     Space::Handshake => "handshake",

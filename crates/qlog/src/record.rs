@@ -1,4 +1,4 @@
-//! A file's header and the frame around each event (draft-ietf-quic-qlog-main-schema).
+//! A file's header and the envelope of each event (draft-ietf-quic-qlog-main-schema).
 
 use std::time::{Duration as StdDuration, SystemTime};
 
@@ -51,7 +51,7 @@ struct VantagePoint {
 }
 
 impl Header {
-    /// The header of a connection that began at this wall-clock time, since 1970.
+    /// Creates the header of a connection that began at this wall-clock time, since 1970.
     pub(crate) fn new(subject: &Subject, began: Duration) -> Self {
         let began = SystemTime::UNIX_EPOCH.checked_add(StdDuration::from(began));
         let began = began.unwrap_or(SystemTime::UNIX_EPOCH);
@@ -79,7 +79,7 @@ impl Header {
     }
 }
 
-/// An event as it stands in a file.
+/// An event record.
 #[derive(Serialize)]
 pub(crate) struct Record<Data> {
     /// Milliseconds since the connection began.
@@ -90,17 +90,17 @@ pub(crate) struct Record<Data> {
     pub(crate) data: Data,
 }
 
-/// The draft's name of a path: the path of the handshake has the empty one, which is left out.
+/// Returns the draft's name of a path: the handshake's path has the empty one, which is left out.
 pub(crate) fn tuple(path: PathId) -> Option<DisplayText<u32>> {
     (path != PathId::FIRST).then(|| DisplayText(path.as_u32()))
 }
 
-/// A time span in the draft's unit.
+/// Converts a time span to milliseconds, the draft's unit.
 pub(crate) fn millis(span: Duration) -> f64 {
     span.as_nanos() as f64 / 1e6
 }
 
-/// How long something is.
+/// Lengths of a packet or frame.
 #[derive(Serialize)]
 pub(crate) struct RawInfo {
     pub(crate) length: u64,

@@ -1,4 +1,4 @@
-//! From what a connection tells to records.
+//! Converts a connection's events to records.
 
 use serde::Serialize;
 use weir_quic::observe::{Observation, Observer, Phase, Subject};
@@ -14,18 +14,17 @@ use crate::record::{Header, Record, tuple};
 use crate::recovery::{KeyUpdated, MetricsUpdated, ValueUpdated, ecn_state};
 use crate::sink::{Batch, Sink};
 
-/// Before each record (RFC 7464).
+/// Precedes each record (RFC 7464).
 const RECORD_SEPARATOR: u8 = 0x1e;
-/// The sink gets records when there are so many bytes of them …
+/// Records are flushed to the sink when they have this many bytes …
 const FULL: usize = 16 * 1024;
-/// … or when something happens and the oldest is that old.
+/// … or at the first event when the oldest is this old.
 const OLD: Duration = Duration::from_millis(100);
 
-/// Writes what happens on one connection. What is left goes to the sink when the recorder is
-/// dropped.
+/// Records the events of one connection. Remaining records go to the sink on drop.
 pub struct Recorder<S: Sink> {
     sink: S,
-    /// The wall clock's time, since 1970, at [`Time::ZERO`].
+    /// Wall-clock time of [`Time::ZERO`], since 1970.
     epoch: Duration,
     side: Side,
     began: Time,
@@ -34,13 +33,13 @@ pub struct Recorder<S: Sink> {
     /// When the oldest record in `records` was written.
     oldest: Time,
     metrics: (PathId, MetricsUpdated),
-    /// By which ACK delays of ours and of the peer's are encoded.
+    /// ACK delay exponents of this side and of the peer.
     exponents: [u8; 2],
 }
 
 impl<S: Sink> Recorder<S> {
-    /// A recorder for a connection. `epoch` is the wall clock's time, since 1970, at
-    /// [`Time::ZERO`].
+    /// Creates a recorder for a connection. `epoch` is the wall-clock time of [`Time::ZERO`], since
+    /// 1970.
     pub fn new(subject: &Subject, epoch: Duration, sink: S) -> Self {
         Self {
             sink,
@@ -70,7 +69,7 @@ impl<S: Sink> Recorder<S> {
         self.event(now, "quic:connection_state_updated", None, attempted);
     }
 
-    /// Writes an event on a path; none is that of the handshake.
+    /// Writes an event on a path; `None` is the handshake's path.
     fn event(&mut self, now: Time, name: &'static str, path: Option<PathId>, data: impl Serialize) {
         self.append(&Record {
             time: now.since(self.began).as_nanos() as f64 / 1e6,
@@ -84,7 +83,7 @@ impl<S: Sink> Recorder<S> {
     fn append(&mut self, record: &impl Serialize) {
         let begin = self.records.len();
         self.records.push(RECORD_SEPARATOR);
-        // The types have no maps with keys that are not text, and memory does not fail to be written.
+        // The types have no maps with keys that are not text, and writing to memory does not fail.
         match serde_json::to_writer(&mut self.records, record) {
             Ok(()) => self.records.push(b'\n'),
             Err(_) => self.records.truncate(begin),
@@ -217,7 +216,7 @@ impl<S: Sink> Observer for Recorder<S> {
                     ConnectionClosed::new(error),
                 );
             }
-            // What is not known here yet.
+            // Events that this version does not know.
             _ => {}
         }
         if urgent || self.records.len() >= FULL || now.since(self.oldest) >= OLD {

@@ -1,12 +1,12 @@
-//! Loss recovery and congestion control (draft-ietf-quic-qlog-quic-events, section "Recovery
-//! events"), and keys.
+//! Records of loss recovery and congestion control (draft-ietf-quic-qlog-quic-events, section
+//! "Recovery events"), and of keys.
 
 use serde::Serialize;
 use weir_quic::observe::{EcnValidation, Metrics};
 
 use crate::record::millis;
 
-/// `recovery_metrics_updated`: what changed.
+/// `recovery_metrics_updated`: the changed metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub(crate) struct MetricsUpdated {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,7 +44,7 @@ impl MetricsUpdated {
             latest_rtt: sampled.then(|| millis(metrics.latest_rtt)),
             rtt_variance: sampled.then(|| millis(metrics.rtt_variation)),
             pto_count: Some(metrics.pto_count),
-            // A window without bounds is a rate's: it means nothing in bytes.
+            // A rate-based controller's unbounded window has no meaning in bytes.
             congestion_window: Some(metrics.window.bytes()).filter(|window| *window < 1 << 53),
             bytes_in_flight: Some(metrics.in_flight.bytes()),
             ssthresh: metrics.controller.ssthresh.map(|size| size.bytes()),
@@ -58,7 +58,7 @@ impl MetricsUpdated {
         }
     }
 
-    /// What is not as it was; `None` where everything is.
+    /// Returns the changed metrics; `None` without changes.
     pub(crate) fn since(&self, was: &Self) -> Option<Self> {
         fn news<T: PartialEq>(is: Option<T>, was: &Option<T>) -> Option<T> {
             is.filter(|is| Some(is) != was.as_ref())
@@ -89,7 +89,7 @@ pub(crate) struct ValueUpdated {
     pub(crate) new: &'static str,
 }
 
-/// The draft's name; `None` where ECN is not wanted.
+/// Returns the draft's name; `None` where ECN is off.
 pub(crate) fn ecn_state(state: EcnValidation) -> Option<&'static str> {
     match state {
         EcnValidation::Off => None,

@@ -1,4 +1,4 @@
-//! Whole connections in virtual time, and what their files say.
+//! Whole connections in virtual time, and the content of their files.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod schema;
@@ -46,7 +46,7 @@ impl Directory {
         directory
     }
 
-    /// The first file: its name, its bytes.
+    /// Returns the first file: its name, its bytes.
     fn first(&self) -> (String, Vec<u8>) {
         let (name, file) = self.0.lock().unwrap()[0].clone();
         let bytes = file.0.lock().unwrap().clone();
@@ -84,7 +84,7 @@ fn rough() -> Plan {
     }
 }
 
-/// A transfer over a rough network; what each side counted, at the end.
+/// Runs a transfer over a lossy network; returns each side's totals at the end.
 fn transfer(world: &mut World) -> [Totals; 2] {
     let (client, server) = world.connected();
     let (from, to) = ((CLIENT, client), (SERVER, server));
@@ -119,7 +119,7 @@ fn files_are_in_the_schema_and_agree_with_the_statistics() {
             "{began:?}"
         );
         assert_eq!(events[0]["name"], "quic:connection_started");
-        // What belongs to the end was sent, and received, after the statistics were asked for.
+        // The packets of the close were sent, and received, after the statistics were read.
         let closed = events
             .iter()
             .position(|event| event["name"] == "quic:connection_closed")
@@ -159,7 +159,7 @@ fn the_same_run_gives_the_same_bytes() {
     assert!(run() == run());
 }
 
-/// Asks until something happens, over a path that goes dark.
+/// Sends requests until an event happens, over a path that goes dark.
 fn call(world: &mut World, client: ConnectionHandle, server: ConnectionHandle) {
     let connection = world.connection(CLIENT, client);
     let id = connection.open(Direction::Bidirectional).unwrap();

@@ -1,16 +1,17 @@
-//! What sizes, rates and spans have in common: they add up, and saturate.
+//! Arithmetic shared by sizes, rates and spans: it saturates.
 
-/// Gives a newtype over `u64` the arithmetic of an amount: sums and differences of its own kind, multiples and
-/// parts by numbers. Operators saturate; a zero divisor gives the largest amount.
+/// Implements the arithmetic of an amount for a newtype over `u64`: sums and differences of its own
+/// kind, multiples and parts by numbers. Operators saturate; a zero divisor returns the largest
+/// amount.
 macro_rules! impl_amount {
     ($type:ident) => {
         impl $type {
-            /// Whether this is nothing at all.
+            /// Returns whether this is zero.
             pub const fn is_zero(self) -> bool {
                 self.0 == 0
             }
 
-            /// `self + other`, or `None` past the largest one.
+            /// Returns `self + other`, or `None` past the largest one.
             pub const fn checked_add(self, other: Self) -> Option<Self> {
                 match self.0.checked_add(other.0) {
                     Some(sum) => Some(Self(sum)),
@@ -18,7 +19,7 @@ macro_rules! impl_amount {
                 }
             }
 
-            /// `self - other`, or `None` below zero.
+            /// Returns `self - other`, or `None` below zero.
             pub const fn checked_sub(self, other: Self) -> Option<Self> {
                 match self.0.checked_sub(other.0) {
                     Some(difference) => Some(Self(difference)),
@@ -26,7 +27,7 @@ macro_rules! impl_amount {
                 }
             }
 
-            /// `self` times `factor`, or `None` past the largest one.
+            /// Returns `self` times `factor`, or `None` past the largest one.
             pub const fn checked_mul(self, factor: u64) -> Option<Self> {
                 match self.0.checked_mul(factor) {
                     Some(product) => Some(Self(product)),
@@ -84,12 +85,12 @@ macro_rules! impl_amount {
     };
 }
 
-/// Amounts of this kind also tell how often one fits into another.
+/// Implements the ratio of two amounts of a type.
 macro_rules! impl_ratio {
     ($type:ident) => {
         impl std::ops::Div for $type {
             type Output = u64;
-            /// How often `other` fits, rounded down; `u64::MAX` for zero.
+            /// Returns how often `other` fits, rounded down; `u64::MAX` for zero.
             fn div(self, other: Self) -> u64 {
                 self.0.checked_div(other.0).unwrap_or(u64::MAX)
             }

@@ -1,10 +1,10 @@
-//! What can be wrong with a quantity that somebody wrote.
+//! Errors in the text of a quantity.
 
-/// Why a text is no duration, rate or size. The message names the offending part and what would
-/// be accepted.
+/// Why a text is no duration, rate or size. The message names the invalid part and the accepted
+/// forms.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// Nothing was written.
+    /// The text is empty.
     #[error("empty text where {expected} belongs: write a number and a unit ({accepted})")]
     Empty {
         /// The quantity, with its article.
@@ -12,13 +12,13 @@ pub enum ParseError {
         /// The accepted units.
         accepted: &'static str,
     },
-    /// The number is none: no digits, a sign, an exponent, two points …
+    /// The number is invalid: no digits, a sign, an exponent, two points …
     #[error(
         "`{number}` is not a number for {expected}: write digits, if needed with a decimal point, \
          and a unit ({accepted})"
     )]
     Number {
-        /// What stands where the number belongs.
+        /// The text in place of the number.
         number: String,
         /// The quantity, with its article.
         expected: &'static str,
@@ -38,7 +38,7 @@ pub enum ParseError {
     /// A unit that the quantity does not have.
     #[error("`{unit}` is not a unit of {expected}: it takes one of {accepted}")]
     UnknownUnit {
-        /// What stands where the unit belongs.
+        /// The text in place of the unit.
         unit: String,
         /// The quantity, with its article.
         expected: &'static str,

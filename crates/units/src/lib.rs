@@ -1,11 +1,10 @@
-//! Time, rate and size as types: integers inside, `50us`, `25Gbps`, `1.8MB` outside.
+//! Types for time, rate and size: integers inside, `50us`, `25Gbps`, `1.8MB` as text.
 //!
-//! Operators saturate at zero and at the largest value, so that no arithmetic on values that come
-//! from outside can panic; the `checked_*` methods tell. [`Time::MAX`] serves as "never".
+//! Operators saturate at zero and at the largest value, so that arithmetic on external values
+//! cannot panic; the `checked_*` methods report overflow. [`Time::MAX`] serves as "never".
 
-//!
-//! Text is read exactly, by integer arithmetic, and every value is written so that it reads back
-//! as itself:
+//! Text is parsed exactly, by integer arithmetic, and every value is formatted so that it parses
+//! back to itself:
 //!
 //! ```
 //! use weir_units::{ByteSize, Rate};

@@ -18,33 +18,33 @@ const RATE: Quantity = Quantity {
     ],
 };
 
-/// A data rate in bits per second. Written in the largest of bps, kbps, Mbps, Gbps and Tbps that
+/// A data rate in bits per second. Formatted in the largest of bps, kbps, Mbps, Gbps and Tbps that
 /// it fills, with decimals where needed: `12.5Gbps`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rate(u64);
 
 impl Rate {
-    /// Nothing moves.
+    /// Zero.
     pub const ZERO: Self = Self(0);
     /// The largest rate: "unbounded".
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `bits` bits per second.
+    /// Creates a rate of `bits` bits per second.
     pub const fn from_bits_per_second(bits: u64) -> Self {
         Self(bits)
     }
 
-    /// `megabits` times 10⁶ bits per second.
+    /// Creates a rate of `megabits` times 10⁶ bits per second.
     pub const fn from_mbps(megabits: u64) -> Self {
         Self(megabits.saturating_mul(1_000_000))
     }
 
-    /// `gigabits` times 10⁹ bits per second.
+    /// Creates a rate of `gigabits` times 10⁹ bits per second.
     pub const fn from_gbps(gigabits: u64) -> Self {
         Self(gigabits.saturating_mul(1_000_000_000))
     }
 
-    /// The rate that moves `size` in `span`, rounded down; unbounded for no time at all.
+    /// Returns the rate that transfers `size` in `span`, rounded down; unbounded for a zero span.
     pub fn from_size_over(size: ByteSize, span: Duration) -> Self {
         if span.is_zero() {
             return Self::MAX;
@@ -53,7 +53,7 @@ impl Rate {
         Self(u64::try_from(bits).unwrap_or(u64::MAX))
     }
 
-    /// The rate at which `size` was moved in `span`, rounded down; zero where no time has passed.
+    /// Returns the average rate of `size` over `span`, rounded down; zero where no time has passed.
     pub fn average(size: ByteSize, span: Duration) -> Self {
         if span.is_zero() {
             Self::ZERO
@@ -62,12 +62,13 @@ impl Rate {
         }
     }
 
-    /// In bits per second.
+    /// Returns the rate in bits per second.
     pub const fn bits_per_second(self) -> u64 {
         self.0
     }
 
-    /// How long `size` takes at this rate, rounded up to a nanosecond; [`Duration::MAX`] at rate zero.
+    /// Returns the time for `size` at this rate, rounded up to a nanosecond; [`Duration::MAX`] at
+    /// rate zero.
     pub fn time_for(self, size: ByteSize) -> Duration {
         if self.0 == 0 {
             return Duration::MAX;
@@ -76,19 +77,21 @@ impl Rate {
         Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
-    /// How much this rate moves in `span`, rounded down.
+    /// Returns the amount transferred at this rate in `span`, rounded down.
     pub fn size_in(self, span: Duration) -> ByteSize {
         let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / (8 * NANOS_PER_SECOND);
         ByteSize::from_bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
     }
 
-    /// Whether it moves so much in `span`: the same as comparing with [`Self::size_in`], without a division.
+    /// Returns whether `size` can be transferred in `span`: as [`Self::size_in`], without a
+    /// division.
     pub fn moves(self, size: ByteSize, span: Duration) -> bool {
         let wanted = u128::from(size.bytes()) * (8 * NANOS_PER_SECOND);
         wanted <= u128::from(self.0) * u128::from(span.as_nanos())
     }
 
-    /// `self` times a factor, rounded down; zero for a factor that is negative or not a number.
+    /// Returns `self` times a factor, rounded down; zero for a factor that is negative or not a
+    /// number.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)
     }

@@ -19,44 +19,45 @@ const SIZE: Quantity = Quantity {
     ],
 };
 
-/// An amount of data in bytes. Written in the largest of B, KB, MB, GB and TB that it fills, with
+/// An amount of data in bytes. Formatted in the largest of B, KB, MB, GB and TB that it fills, with
 /// decimals where needed (`1.8MB`), or in KiB, MiB, GiB or TiB where it is a whole number of them
 /// and that is not longer (`64KiB`, but `128KB`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ByteSize(u64);
 
 impl ByteSize {
-    /// Nothing.
+    /// Zero.
     pub const ZERO: Self = Self(0);
     /// The largest amount: "unbounded".
     pub const MAX: Self = Self(u64::MAX);
 
-    /// `bytes` bytes.
+    /// Creates a size of `bytes` bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// `kib` times 1024 bytes.
+    /// Creates a size of `kib` times 1024 bytes.
     pub const fn from_kib(kib: u64) -> Self {
         Self(kib.saturating_mul(1024))
     }
 
-    /// `mib` times 1024² bytes.
+    /// Creates a size of `mib` times 1024² bytes.
     pub const fn from_mib(mib: u64) -> Self {
         Self(mib.saturating_mul(1024 * 1024))
     }
 
-    /// In bytes.
+    /// Returns the size in bytes.
     pub const fn bytes(self) -> u64 {
         self.0
     }
 
-    /// In bytes as a length in memory; `usize::MAX` where it does not fit.
+    /// Returns the size as a length in memory; `usize::MAX` where it does not fit.
     pub fn as_usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 
-    /// `self` times a factor, rounded down; nothing for a factor that is negative or not a number.
+    /// Returns `self` times a factor, rounded down; zero for a factor that is negative or not a
+    /// number.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor) as u64)
     }

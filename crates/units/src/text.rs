@@ -1,30 +1,30 @@
-//! How the units are written and read: a decimal number and a unit, `12.5Gbps`.
+//! The text form of the units: a decimal number and a unit, `12.5Gbps`.
 //!
-//! Reading is exact: digits are multiplied by hand, in integers, so that `0.1us` is 100 ns and
-//! what is no whole number of base units is an error instead of being rounded.
+//! Parsing is exact, in integer arithmetic: `0.1us` is 100 ns, and a value that is no whole number
+//! of base units is an error instead of being rounded.
 
 use crate::ParseError;
 
-/// One unit: what it is worth in base units and how it is spelt, the first spelling being ours.
+/// A unit: its value in base units and its spellings, of which the first is used for output.
 pub(crate) struct Unit {
     scale: u64,
     spellings: &'static [&'static str],
-    /// Whether values are written in this unit at all, and whether with decimals.
+    /// Whether values are formatted in this unit, and whether with decimals.
     written: UnitText,
 }
 
 impl Unit {
-    /// Written from one unit upwards, with decimals where needed.
+    /// A unit for output from one unit upwards, with decimals where needed.
     pub(crate) const fn decimal(scale: u64, spellings: &'static [&'static str]) -> Self {
         Self::new(scale, spellings, UnitText::Decimal)
     }
 
-    /// Written for whole multiples only.
+    /// A unit for output of whole multiples only.
     pub(crate) const fn whole(scale: u64, spellings: &'static [&'static str]) -> Self {
         Self::new(scale, spellings, UnitText::Whole)
     }
 
-    /// Written for whole multiples only, and only where no decimal unit is shorter.
+    /// A unit for output of whole multiples only, and only where no decimal unit is shorter.
     pub(crate) const fn whole_unless_longer(
         scale: u64,
         spellings: &'static [&'static str],
@@ -41,7 +41,7 @@ impl Unit {
     }
 }
 
-/// When a value is written in a unit.
+/// When a value is formatted in a unit.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum UnitText {
     /// From one unit upwards, with decimals where needed.
@@ -52,18 +52,18 @@ enum UnitText {
     WholeUnlessLonger,
 }
 
-/// A quantity: what it is called and its units, from the smallest to the largest.
+/// A quantity: its name and its units, from the smallest to the largest.
 pub(crate) struct Quantity {
     /// With its article: `a duration`.
     pub(crate) name: &'static str,
-    /// The accepted units as an error lists them.
+    /// The accepted units for error messages.
     pub(crate) accepted: &'static str,
     /// From the base unit upwards.
     pub(crate) units: &'static [Unit],
 }
 
 impl Quantity {
-    /// Reads `text` as base units.
+    /// Parses `text` into base units.
     pub(crate) fn parse(&'static self, text: &str) -> Result<u64, ParseError> {
         let text = text.trim();
         if text.is_empty() {
@@ -95,7 +95,7 @@ impl Quantity {
             .ok_or_else(too_large)
     }
 
-    /// The digits before and after the point.
+    /// Returns the digits before and after the decimal point.
     fn split_number<'t>(&self, number: &'t str) -> Result<(&'t str, &'t str), ParseError> {
         let (whole, fraction) = match number.split_once('.') {
             Some((_, "")) | Some(("", _)) => return Err(self.not_a_number(number)),
@@ -136,7 +136,7 @@ impl Quantity {
             })
     }
 
-    /// Writes `value` in the largest unit that it fills and that expresses it exactly.
+    /// Formats `value` in the largest unit that it fills and that expresses it exactly.
     pub(crate) fn format(&self, value: u64) -> String {
         let mut written = format!("{value}{}", self.units[0].spellings[0]);
         for unit in self.units.iter().skip(1).filter(|unit| value >= unit.scale) {
@@ -152,7 +152,7 @@ impl Quantity {
     }
 }
 
-/// Signs and separators count as parts of the number, so that an error can name the whole of it.
+/// Signs and separators count as parts of the number, so that an error can name all of it.
 fn is_number_part(c: char) -> bool {
     c.is_ascii_digit() || matches!(c, '.' | '+' | '-' | '_' | ',')
 }
@@ -163,8 +163,8 @@ fn parse_digits(digits: &str) -> Option<u64> {
     })
 }
 
-/// `0.fraction` times `scale` by long multiplication from the last digit; `None` where that is no
-/// whole number. The carry stays below `scale`, so any number of digits is fine.
+/// Returns `0.fraction` times `scale` by long multiplication from the last digit; `None` where that
+/// is no whole number. The carry stays below `scale`, so any number of digits is fine.
 fn scale_fraction(fraction: &str, scale: u64) -> Option<u64> {
     fraction.bytes().rev().try_fold(0_u64, |carry, digit| {
         let product = u64::from(digit - b'0') * scale + carry;
@@ -172,7 +172,7 @@ fn scale_fraction(fraction: &str, scale: u64) -> Option<u64> {
     })
 }
 
-/// `value / scale` as a decimal number, where it is one.
+/// Returns `value / scale` as a decimal number, if the unit allows one.
 fn decimal(value: u64, scale: u64, written: UnitText) -> Option<String> {
     let mut number = (value / scale).to_string();
     let mut rest = value % scale;
@@ -183,7 +183,7 @@ fn decimal(value: u64, scale: u64, written: UnitText) -> Option<String> {
         return None;
     }
     number.push('.');
-    // Decimal units are powers of ten of the base unit: this ends.
+    // Decimal units are powers of ten of the base unit: the loop ends.
     while rest != 0 {
         rest *= 10;
         number.push(char::from(b'0' + (rest / scale) as u8));
@@ -192,7 +192,7 @@ fn decimal(value: u64, scale: u64, written: UnitText) -> Option<String> {
     Some(number)
 }
 
-/// Gives a newtype over `u64` its text form: `Display`, `FromStr` and serde, as strings.
+/// Implements the text form of a newtype over `u64`: `Display`, `FromStr` and serde, as strings.
 macro_rules! impl_text {
     ($type:ty, $quantity:expr) => {
         impl std::fmt::Display for $type {

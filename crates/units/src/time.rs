@@ -19,7 +19,7 @@ const DURATION: Quantity = Quantity {
     ],
 };
 
-/// A point in time: nanoseconds since an epoch that the caller chooses. Written as the span since
+/// A point in time: nanoseconds since an epoch that the caller chooses. Formatted as the span since
 /// then, `1.5ms`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Time(u64);
@@ -27,25 +27,25 @@ pub struct Time(u64);
 impl Time {
     /// The epoch.
     pub const ZERO: Self = Self(0);
-    /// The end of time, some 584 years after the epoch: "never".
+    /// The largest value, some 584 years after the epoch: "never".
     pub const MAX: Self = Self(u64::MAX);
 
-    /// The point `nanos` nanoseconds after the epoch.
+    /// Creates the time `nanos` nanoseconds after the epoch.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns the nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The span since `earlier`; zero where `earlier` is later.
+    /// Returns the span since `earlier`; zero where `earlier` is later.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration(self.0.saturating_sub(earlier.0))
     }
 
-    /// `self + span`, or `None` past the end of time.
+    /// Returns `self + span`, or `None` past [`Self::MAX`].
     pub const fn checked_add(self, span: Duration) -> Option<Self> {
         match self.0.checked_add(span.0) {
             Some(nanos) => Some(Self(nanos)),
@@ -53,7 +53,7 @@ impl Time {
         }
     }
 
-    /// `self - span`, or `None` before the epoch.
+    /// Returns `self - span`, or `None` before the epoch.
     pub const fn checked_sub(self, span: Duration) -> Option<Self> {
         match self.0.checked_sub(span.0) {
             Some(nanos) => Some(Self(nanos)),
@@ -61,7 +61,7 @@ impl Time {
         }
     }
 
-    /// The span since `earlier`, or `None` where `earlier` is later.
+    /// Returns the span since `earlier`, or `None` where `earlier` is later.
     pub const fn checked_since(self, earlier: Self) -> Option<Duration> {
         match self.0.checked_sub(earlier.0) {
             Some(nanos) => Some(Duration(nanos)),
@@ -105,68 +105,70 @@ impl Sub for Time {
     }
 }
 
-/// A span of time in nanoseconds. Written `50us`: in the largest of ns, us, ms and s that it
+/// A span of time in nanoseconds. Formatted as `50us`: in the largest of ns, us, ms and s that it
 /// fills, with decimals where needed, and in min or h where it is a whole number of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Duration(u64);
 
 impl Duration {
-    /// No time at all.
+    /// Zero.
     pub const ZERO: Self = Self(0);
     /// The longest span, some 584 years.
     pub const MAX: Self = Self(u64::MAX);
 
-    /// A span of `nanos` nanoseconds.
+    /// Creates a span of `nanos` nanoseconds.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// A span of `micros` microseconds.
+    /// Creates a span of `micros` microseconds.
     pub const fn from_micros(micros: u64) -> Self {
         Self(micros.saturating_mul(1_000))
     }
 
-    /// A span of `millis` milliseconds.
+    /// Creates a span of `millis` milliseconds.
     pub const fn from_millis(millis: u64) -> Self {
         Self(millis.saturating_mul(1_000_000))
     }
 
-    /// A span of `secs` seconds.
+    /// Creates a span of `secs` seconds.
     pub const fn from_secs(secs: u64) -> Self {
         Self(secs.saturating_mul(1_000_000_000))
     }
 
-    /// The span nearest to `secs` seconds; zero for what is negative or not a number.
+    /// Creates the span nearest to `secs` seconds; zero for a value that is negative or not a
+    /// number.
     pub fn from_secs_f64(secs: f64) -> Self {
         Self((secs * 1e9).round() as u64)
     }
 
-    /// In nanoseconds.
+    /// Returns the span in nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// In whole microseconds, rounded down.
+    /// Returns the span in whole microseconds, rounded down.
     pub const fn as_micros(self) -> u64 {
         self.0 / 1_000
     }
 
-    /// In whole milliseconds, rounded down.
+    /// Returns the span in whole milliseconds, rounded down.
     pub const fn as_millis(self) -> u64 {
         self.0 / 1_000_000
     }
 
-    /// In seconds.
+    /// Returns the span in seconds.
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// `self` times a factor, rounded to the nearest; zero for a factor that is negative or not a number.
+    /// Returns `self` times a factor, rounded to the nearest; zero for a factor that is negative or
+    /// not a number.
     pub fn mul_f64(self, factor: f64) -> Self {
         Self((self.0 as f64 * factor).round() as u64)
     }
 
-    /// The distance between two spans.
+    /// Returns the absolute difference of two spans.
     pub const fn abs_diff(self, other: Self) -> Self {
         Self(self.0.abs_diff(other.0))
     }

@@ -2,14 +2,13 @@
 
 use std::net::IpAddr;
 
-/// A sum of 16-bit words in ones' complement. Zeros add nothing, so data that is not there counts as
-/// zeros.
+/// A ones' complement sum of 16-bit words. Zeros add nothing, so missing data counts as zeros.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checksum(u64);
 
 impl Checksum {
-    /// The pseudo-header before a TCP segment or UDP datagram of `length` bytes with its header (RFC
-    /// 9293, section 3.1; RFC 8200, section 8.1).
+    /// Returns the sum of the pseudo-header of a TCP segment or UDP datagram of `length` bytes with
+    /// its header (RFC 9293, section 3.1; RFC 8200, section 8.1).
     pub fn of_pseudo_header(
         source: IpAddr,
         destination: IpAddr,
@@ -26,7 +25,7 @@ impl Checksum {
         sum
     }
 
-    /// Adds bytes that start at an even offset; a last odd one counts as if a zero followed it.
+    /// Adds bytes that start at an even offset; an odd last byte counts as if a zero followed it.
     pub fn add(&mut self, bytes: &[u8]) {
         let mut words = bytes.chunks_exact(2);
         let whole = words.by_ref().fold(0, |sum: u64, word| match word {
@@ -37,9 +36,9 @@ impl Checksum {
         self.0 += whole + (u64::from(odd) << 8);
     }
 
-    /// What the field that held `field` has to hold once `before`, at an even offset, has become `after`,
-    /// which is as long (RFC 1624, equation 3). It is what a sum over everything would give, if the field
-    /// was right.
+    /// Returns the new value of a checksum `field` after `before`, at an even offset, was replaced
+    /// by `after` of the same length (RFC 1624, equation 3). It equals a full recomputation, if the
+    /// field was right.
     pub fn updated(field: u16, before: &[u8], after: &[u8]) -> u16 {
         let mut removed = Self::default();
         removed.add(before);
@@ -49,12 +48,14 @@ impl Checksum {
         sum.finish()
     }
 
-    /// What the field holds while somebody else is to add the rest: the sum so far, not complemented.
+    /// Returns the field for checksum offload, to be completed by the hardware or kernel: the sum
+    /// so far, not complemented.
     pub fn partial(self) -> u16 {
         !self.finish()
     }
 
-    /// What the header's field has to hold. Over a packet whose checksum is right this is zero.
+    /// Returns the value of the header's checksum field. Over a packet with a correct checksum this
+    /// is zero.
     pub fn finish(self) -> u16 {
         let mut sum = self.0;
         while sum > 0xFFFF {

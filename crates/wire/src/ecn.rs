@@ -9,14 +9,14 @@ pub enum Ecn {
     NotEct = 0b00,
     /// ECN-capable transport, ECT(1).
     Ect1 = 0b01,
-    /// ECN-capable transport, ECT(0): what Weir's transports send.
+    /// ECN-capable transport, ECT(0), which Weir's transports use.
     Ect0 = 0b10,
-    /// Congestion experienced: a queue on the way was congested.
+    /// Congestion experienced: a queue on the path was congested.
     Ce = 0b11,
 }
 
 impl Ecn {
-    /// The codepoint in the low two bits of a Traffic Class or TOS octet.
+    /// Returns the codepoint in the low two bits of a Traffic Class or TOS octet.
     pub const fn from_bits(octet: u8) -> Self {
         match octet & 0b11 {
             0b00 => Self::NotEct,
@@ -26,12 +26,13 @@ impl Ecn {
         }
     }
 
-    /// The codepoint as the low two bits of the octet.
+    /// Returns the codepoint as the low two bits of the octet.
     pub const fn bits(self) -> u8 {
         self as u8
     }
 
-    /// Whether a queue may mark this packet instead of dropping it (already marked included).
+    /// Returns whether a queue may mark this packet instead of dropping it (already marked
+    /// included).
     pub const fn is_capable(self) -> bool {
         !matches!(self, Self::NotEct)
     }

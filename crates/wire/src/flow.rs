@@ -1,13 +1,13 @@
-//! Which flow a packet belongs to.
+//! The flow that a packet belongs to.
 
 use std::net::{IpAddr, Ipv4Addr};
 
-/// The five fields that tell one flow from another, in the direction of the packet.
+/// The five-tuple of a flow, in the direction of the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct FlowKey {
-    /// Who sent it.
+    /// The sender's address.
     pub source: IpAddr,
-    /// Who receives it.
+    /// The receiver's address.
     pub destination: IpAddr,
     /// The sender's port; zero for a protocol without ports.
     pub source_port: u16,
@@ -22,7 +22,7 @@ impl FlowKey {
     pub const TCP: u8 = 6;
     /// The protocol number of UDP.
     pub const UDP: u8 = 17;
-    /// The key of a packet that names no flow: all fields are zero.
+    /// The key of a packet without a flow: all fields are zero.
     pub const UNSPECIFIED: Self = Self {
         source: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
         destination: IpAddr::V4(Ipv4Addr::UNSPECIFIED),
@@ -31,7 +31,7 @@ impl FlowKey {
         protocol: 0,
     };
 
-    /// The same flow as the packets in the other direction name it.
+    /// Returns the key of the packets in the other direction.
     pub const fn reversed(self) -> Self {
         Self {
             source: self.destination,

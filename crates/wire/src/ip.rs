@@ -1,5 +1,5 @@
-//! The header of an IP packet, version 4 (RFC 791) or 6 (RFC 8200): what it says, and the few fields
-//! that are rewritten on the way.
+//! The header of an IP packet, version 4 (RFC 791) or 6 (RFC 8200): its fields, and the rewrites of
+//! some of them in flight.
 
 #[cfg(test)]
 mod tests;
@@ -10,20 +10,20 @@ use weir_units::ByteSize;
 
 use crate::{Checksum, Ecn};
 
-/// The fixed part of an IPv4 header.
+/// Length of the fixed part of an IPv4 header.
 const V4_LENGTH: usize = 20;
 const V6_LENGTH: usize = 40;
-/// Of the 16 bits with flags and fragment offset: reserved and "don't fragment" say nothing here.
+/// The 16 bits with flags and fragment offset, without the reserved bit and "don't fragment".
 const V4_FRAGMENT: u16 = 0x3FFF;
 
-/// What an IP header says.
+/// The fields of an IP header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Who sent it.
+    /// The sender's address.
     pub source: IpAddr,
-    /// Whom it is for.
+    /// The receiver's address.
     pub destination: IpAddr,
-    /// What follows, as IANA numbers protocols. Extension headers of version 6 are not followed.
+    /// The IANA protocol number of the payload. Extension headers of version 6 are not followed.
     pub protocol: u8,
     /// The ECN codepoint.
     pub ecn: Ecn,
@@ -33,14 +33,14 @@ pub struct Header {
     pub header_length: ByteSize,
     /// The length of the packet with this header.
     pub length: ByteSize,
-    /// Whether the packet is a fragment; in version 6 an extension header says so.
+    /// Whether the packet is a fragment; in version 6 an extension header marks it.
     pub fragment: bool,
 }
 
 /// Why bytes are no IP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// They end before the header does, or before the packet.
+    /// The bytes end before the header does, or before the packet.
     #[error("the bytes end before the IP packet does")]
     Truncated,
     /// The version is neither 4 nor 6.
@@ -57,10 +57,11 @@ pub enum ParseError {
 }
 
 impl Header {
-    /// Reads the header of a packet. Bytes behind its end are none of it; the checksum is not looked at.
+    /// Parses the header of a packet. Bytes after the packet's end are ignored; the checksum is not
+    /// verified.
     ///
     /// # Errors
-    /// Bytes that end too early, a header that contradicts itself.
+    /// Truncated bytes, an inconsistent header.
     pub fn parse(bytes: &[u8]) -> Result<Self, ParseError> {
         let version = bytes.first().ok_or(ParseError::Truncated)? >> 4;
         let header = match version {
@@ -142,12 +143,12 @@ impl Header {
     }
 }
 
-/// Rewrites the fields that differ between the parts of a packet that is cut up: its length with this
-/// header, the ECN codepoint, and in version 4 the identification, to which `part` is added as Linux
-/// does (RFC 791 wants it unique among fragments), and the header's checksum. `header` is the header
-/// with its options and nothing else; bytes that [`Header::parse`] would not have taken stay as they are.
+/// Rewrites the fields that differ between the segments of a large packet: the length, this header
+/// included, the ECN codepoint, and in version 4 the header's checksum and the identification, to
+/// which `part` is added as Linux does (RFC 791 requires it to be unique among fragments). `header`
+/// is the header with its options only; bytes that [`Header::parse`] would reject stay as they are.
 pub fn rewrite(header: &mut [u8], length: ByteSize, ecn: Ecn, part: u16) {
-    // What the field cannot hold is no length of an IP packet.
+    // A larger length is no length of an IP packet.
     let field = |length: u64| u16::try_from(length).unwrap_or(u16::MAX);
     let length = length.bytes();
     match header.first().map(|first| first >> 4) {

@@ -1,6 +1,6 @@
-//! What packet headers say: the fields of IP with its ECN codepoint, those of TCP, the flow that a packet
-//! belongs to; the checksums over them, and the few rewrites that we make. A [`Transmit`] is what a transport's
-//! engine hands to a socket.
+//! Packet headers: the fields of IP with its ECN codepoint, those of TCP, the flow key of a packet,
+//! the checksums over them, and the few rewrites that Weir makes. A [`Transmit`] is the batch that
+//! a transport's engine passes to a socket.
 
 mod checksum;
 mod ecn;

@@ -1,4 +1,4 @@
-//! What an engine hands to a socket.
+//! The batch that an engine passes to a socket.
 
 use std::net::SocketAddr;
 
@@ -7,14 +7,13 @@ use crate::Ecn;
 /// A batch of datagrams to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Transmit {
-    /// Where to.
+    /// The destination.
     pub remote: SocketAddr,
-    /// From which of our addresses, where that is known: the one that the peer was told of, or
-    /// that it sent to.
+    /// The source address, where that is known: the one that the peer knows, or that it sent to.
     pub local: Option<SocketAddr>,
-    /// The ECN codepoint of all of them.
+    /// The ECN codepoint of all datagrams.
     pub ecn: Ecn,
-    /// Bytes in all.
+    /// Total bytes.
     pub size: usize,
     /// The size of each datagram but the last, where there are several.
     pub segment_size: Option<usize>,

@@ -1,4 +1,4 @@
-"""Weir in Python: simulate what shares a switch, learn from thousands of runs, tune thresholds.
+"""Weir in Python: simulate buffer sharing in a switch, learn from thousands of runs, tune thresholds.
 
     import weir
 
@@ -8,8 +8,8 @@
 
     runs = weir.sweep("sweeps/table1.toml", out="study")
 
-`weir.surrogate` learns from such runs, `weir.tune` looks for thresholds, `weir.export` writes them for
-switches, `weir.pictures` draws. docs/python.md and docs/tuning.md tell more.
+`weir.surrogate` learns from such runs, `weir.tune` searches thresholds, `weir.export` writes them for
+switches, `weir.pictures` draws. See docs/python.md and docs/tuning.md.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -55,7 +55,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # The tuner brings scikit-learn, which not everybody needs.
+    # The tuner imports scikit-learn, which is optional.
     if name == "tune":
         from weir.tuning import tune
 

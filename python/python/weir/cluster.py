@@ -1,8 +1,8 @@
 """Sweeps on a Ray cluster.
 
-The driver plans the runs, hands them out as texts that hold all they need, and writes the only journal;
-workers need the package `weir`, of the same version, and no files. A worker or a node that is lost costs
-its runs in flight: Ray starts them again elsewhere.
+The driver plans the runs, sends them out as self-contained texts, and writes the only journal; workers need
+the package `weir`, of the same version, and no files. A lost worker or node costs its runs in flight: Ray
+starts them again elsewhere.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from weir.errors import SweepError, missing
 if TYPE_CHECKING:
     from weir.sweeping import Progress
 
-#: How often a run is begun again when its worker is lost: -1 is without end.
+#: Retries of a run whose worker is lost: -1 is without limit.
 RETRIES = -1
-#: Tasks that wait in the cluster for each one that is carried out, so that no core waits for the driver.
+#: Queued tasks in the cluster per running one, so that no core waits for the driver.
 AHEAD = 4
 
 
 def hand_out(
     opened: _weir.OpenSweep, jobs: int, progress: Progress | None, options: dict[str, Any]
 ) -> None:
-    """Carries out what has no row, at most `jobs` runs at a time (0: as many as the cluster has cores)."""
+    """Simulates the runs without rows, at most `jobs` at a time (0: as many as the cluster has cores)."""
     try:
         import ray
     except ImportError as error:

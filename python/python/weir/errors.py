@@ -1,13 +1,13 @@
-"""What can go wrong, as exceptions that say what is wrong, where, and what would be right.
+"""Exceptions; their messages name the error, its location and the remedy.
 
     WeirError
-      ScenarioError     a scenario that cannot be read or has mistakes
+      ScenarioError     a scenario that cannot be read or has errors
       SimulationError   a scenario that cannot be simulated
-      SweepError        a sweep that cannot be read, begun or gone on with
-      DatasetError      rows that are none, or not those that are needed
-        SurrogateError  too few of them to learn from, or a saved surrogate that cannot be read
-      ObjectiveError    an objective or constraint that makes no sense
-      TuneError         conditions or a search space that make no sense
+      SweepError        a sweep that cannot be read, started or resumed
+      DatasetError      rows that are no dataset, or lack required columns
+        SurrogateError  too few rows to learn from, or a saved surrogate that cannot be read
+      ObjectiveError    an invalid objective or constraint
+      TuneError         invalid conditions or an invalid search space
       ExportError       thresholds that a switch's format cannot express
 """
 
@@ -28,19 +28,19 @@ __all__ = [
 
 
 class DatasetError(WeirError):
-    """Rows of runs that are none, of another version, or without the columns that are needed."""
+    """Rows that are no dataset, are of another version, or lack required columns."""
 
 
 class SurrogateError(DatasetError):
-    """Too few rows to learn from, a model that is not known, or a saved surrogate that cannot be read."""
+    """Too few rows to learn from, an unknown model, or a saved surrogate that cannot be read."""
 
 
 class ObjectiveError(WeirError):
-    """An objective or constraint that cannot be parsed or evaluated, or has no number as its value."""
+    """An objective or constraint that cannot be parsed or evaluated, or is not a number."""
 
 
 class TuneError(WeirError):
-    """Conditions or a search space that make no sense."""
+    """Invalid conditions or an invalid search space."""
 
 
 class ExportError(WeirError):
@@ -48,5 +48,5 @@ class ExportError(WeirError):
 
 
 def missing(what: str, extra: str, error: ImportError) -> WeirError:
-    """What to raise where an optional package is not installed."""
+    """Returns the exception for a missing optional package."""
     return WeirError(f"{what} needs {error.name}: pip install 'weir[{extra}]'")

@@ -1,13 +1,14 @@
-"""Thresholds in the formats that switches load.
+"""Thresholds in the formats of switches.
 
     profile = Profile("datacenter", ecn_threshold=65_000, red_min=400_000, red_max=400_000)
     exported = sonic(profile, queues=["Ethernet0|3"])
     print(exported.text)                  # config_db.json
     exported.warnings                     # what the target cannot express
 
-All sizes are bytes. What the simulator does, and what an export has to say: a packet with ECT is marked when
-the queue is above `ecn_threshold`; one without is dropped with a probability that rises from 0 at `red_min` to
-`drop_probability` at `red_max`, and always above `red_max`. Equal RED thresholds are drop-tail at that level.
+All sizes are bytes. The simulator's behavior, which an export has to express: a packet with ECT is marked
+when the queue is above `ecn_threshold`; one without is dropped with a probability that rises from 0 at
+`red_min` to `drop_probability` at `red_max`, and always above `red_max`. Equal RED thresholds are drop-tail
+at that level.
 """
 
 from __future__ import annotations
@@ -21,9 +22,9 @@ from typing import Any, Literal
 
 from weir.errors import ExportError
 
-#: Full-sized packets, which `tc red` wants to know of.
+#: Size of a full packet, a parameter of `tc red`.
 PACKET = 1500
-#: The largest size that `tc red` takes: 32 bits.
+#: The largest size in `tc red`: 32 bits.
 TC_LARGEST = 2**32 - 1
 
 Prefer = Literal["marking", "dropping"]
@@ -37,11 +38,11 @@ class Profile:
     ecn_threshold: int
     red_min: int
     red_max: int
-    #: At `red_max`, 0 to 1.
+    #: Drop probability at `red_max`, 0 to 1.
     drop_probability: float = 0.05
-    #: The buffer that the port can use, if it is known: no threshold above it ever acts.
+    #: The buffer available to the port, if it is known: thresholds above it have no effect.
     buffer: int | None = None
-    #: The line rate in bits per second, which `tc red` estimates idle time by.
+    #: The line rate in bits per second, from which `tc red` estimates idle time.
     line_rate: int | None = None
 
     def __post_init__(self) -> None:
@@ -64,12 +65,12 @@ class Profile:
 
     @property
     def is_drop_tail(self) -> bool:
-        """Whether everything without ECN is dropped above one level, and nothing below."""
+        """Whether all packets without ECN are dropped above one level, and none below."""
         return self.red_min == self.red_max
 
     @property
     def percent(self) -> int:
-        """The probability of drops in whole percents, as switches have it: at a step it is 100."""
+        """The drop probability in whole percent, as switches configure it; 100 for drop-tail."""
         if self.is_drop_tail:
             return 100
         percent = self.drop_probability * 100
@@ -86,9 +87,9 @@ class Exported:
     """A configuration for a target."""
 
     target: str
-    #: What the target loads.
+    #: The configuration to load.
     text: str
-    #: What it cannot express, and what happens instead.
+    #: Features that the target cannot express, and what happens instead.
     warnings: tuple[str, ...] = field(default=())
 
 
@@ -102,9 +103,9 @@ def sonic(
 ) -> Exported:
     """SONiC's `WRED_PROFILE`, and with `queues` (`Ethernet0|3`) their binding, as JSON for config_db.
 
-    The dialect `2026` (YANG revision 2026-06-23) marks by thresholds of its own; in `shared`, all before it,
-    one pair marks and drops: that of the ECN threshold, or with `prefer="dropping"` that of RED. Thresholds
-    are rounded down to whole cells of `cell` bytes, for chips that count in cells.
+    The dialect `2026` (YANG revision 2026-06-23) has separate marking thresholds. In `shared`, for all
+    earlier revisions, one pair marks and drops: that of the ECN threshold, or with `prefer="dropping"` that
+    of RED. Thresholds are rounded down to whole cells of `cell` bytes, for chips that count in cells.
     """
     if dialect not in ("2026", "shared"):
         raise ExportError(f"there is no SONiC dialect `{dialect}`: write 2026 or shared")
@@ -138,12 +139,13 @@ def sonic(
 def openconfig(
     profile: Profile, *, queues: Sequence[str] = (), prefer: Prefer = "marking", cell: int = 1
 ) -> Exported:
-    """OpenConfig's `queue-management-profile` (openconfig-qos-mem-mgmt), as RFC 7951 JSON, and with `queues`
-    (`Ethernet1/1|3`) where it is used. One pair of thresholds marks and drops: see `sonic`."""
+    """OpenConfig's `queue-management-profile` (openconfig-qos-mem-mgmt), as RFC 7951 JSON, and with
+    `queues` (`Ethernet1/1|3`) the interfaces that use it. One pair of thresholds marks and drops: see
+    `sonic`."""
     levels = tuple(_cells(profile, key, cell) for key in ("ecn_threshold", "red_min", "red_max"))
     low, high, percent = _one_pair(profile, prefer, levels)
     uniform = {
-        # RFC 7951, section 6.1: 64-bit integers are texts.
+        # RFC 7951, section 6.1: 64-bit integers are strings.
         "min-threshold": str(low),
         "max-threshold": str(high),
         "enable-ecn": True,
@@ -185,7 +187,7 @@ def linux_tc(profile: Profile, *, device: str = "eth0", prefer: Prefer = "markin
         raise ExportError(f"{limit} bytes: tc red takes less than 4 GiB")
     if high > limit:
         raise ExportError(f"the threshold of {high} bytes is above the buffer of {limit}: tc red has none of it")
-    # tc-red(8): the burst that an idle queue lets through; less than min/avpkt is refused.
+    # tc-red(8): the burst that an idle queue admits; less than min/avpkt is rejected.
     burst = math.ceil((2 * low + high) / (3 * PACKET)) + 1
     rate = "" if profile.line_rate is None else f" bandwidth {profile.line_rate}bit"
     text = (
@@ -199,7 +201,7 @@ def linux_tc(profile: Profile, *, device: str = "eth0", prefer: Prefer = "markin
     return Exported("linux-tc", text, tuple(warnings))
 
 
-#: Exports by their names on the command line.
+#: Export functions by target name.
 TARGETS: dict[str, Callable[..., Exported]] = {
     "sonic": sonic,
     "openconfig": openconfig,
@@ -208,9 +210,9 @@ TARGETS: dict[str, Callable[..., Exported]] = {
 
 
 def export(target: str, profile: Profile, **options: Any) -> Exported:
-    """A profile in the format of one of `TARGETS`.
+    """Exports a profile in the format of one of `TARGETS`.
 
-    Raises ExportError for another target, and for what the target cannot express.
+    Raises ExportError for an unknown target, and for features that the target cannot express.
     """
     if target not in TARGETS:
         raise ExportError(f"there is no target `{target}`; there are {', '.join(TARGETS)}")
@@ -231,7 +233,7 @@ def _cells(profile: Profile, key: str, cell: int) -> int:
 
 
 def _one_pair(profile: Profile, prefer: Prefer, levels: tuple[int, ...]) -> tuple[int, int, int]:
-    """The least and the largest level and the probability in percent, where one pair has to do for both."""
+    """The minimum and maximum level and the probability in percent, for a single pair of thresholds."""
     mark, low, high = levels
     if prefer == "marking":
         if mark == 0:

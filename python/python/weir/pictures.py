@@ -1,9 +1,10 @@
-"""Pictures of sweeps, surrogates and tunings, and HTML pages of them that need nothing else.
+"""Plots of sweeps, surrogates and tunings, and self-contained HTML pages of them.
 
     weir.pictures.heat_maps(data).savefig("figure2.svg")
     Path("report.html").write_text(weir.pictures.sweep_report(data))
 
-`python -m weir.pictures DIR FILE` writes the page about a sweep's directory, as `weir sweep --report FILE` does.
+`python -m weir.pictures DIR FILE` writes the page for a sweep's directory, as `weir sweep --report FILE`
+does.
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ TITLES = {
 
 def heat_maps(data: Data, output: str = "share", rtt: float | None = None) -> Figure:
     """The paper's Figures 2 (`share`) and 3 (`drops`): an output over the ECN threshold and the drop-tail
-    threshold, a map for each line rate, which the paper does not tell. `rtt` chooses CUBIC's round trip in
-    seconds; without, the middle one that there is.
+    threshold, one map per line rate, which the paper does not state. `rtt` selects CUBIC's RTT in seconds;
+    by default the middle one of the data.
 
     Raises DatasetError where the data has no drop-tail settings.
     """
@@ -83,8 +84,8 @@ def heat_maps(data: Data, output: str = "share", rtt: float | None = None) -> Fi
 
 
 def red_against_drop_tail(data: Data) -> Figure:
-    """Section 6.4: RED settings beside the drop-tail setting with the same `red_max` and the same conditions:
-    drops and queues, a point for each pair."""
+    """Section 6.4: RED settings against the drop-tail setting with the same `red_max` and the same
+    conditions: drops and queues, one point per pair."""
     _needs(data, LOW, HIGH)
     names = ("drops", "queue_mean", "queue_max")
     frame = data.frame.with_columns([pl.Series(f"_{name}", data.y(name)) for name in names])
@@ -106,8 +107,8 @@ def red_against_drop_tail(data: Data) -> Figure:
 
 
 def learning_curves(scores: pl.DataFrame) -> Figure:
-    """r² by the number of rows to learn from, of what `weir.surrogate.learning_curve` gave: means and standard
-    deviations over the splits."""
+    """r² by the number of training rows, from the result of `weir.surrogate.learning_curve`: means and
+    standard deviations over the splits."""
     summary = summarize(scores)
     outputs = summary["output"].unique(maintain_order=True).to_list()
     figure = Figure(figsize=(3.4 * len(outputs), 3.6), layout="constrained")
@@ -124,7 +125,7 @@ def learning_curves(scores: pl.DataFrame) -> Figure:
 
 
 def predicted_against_simulated(surrogate: Surrogate, unseen: Data) -> Figure:
-    """A point for each setting that the surrogate has not seen, for each output."""
+    """One point per setting of the test data, for each output."""
     predicted = surrogate.predict(pl.DataFrame(unseen.x()))
     figure = Figure(figsize=(3.6 * len(surrogate.outputs), 3.8), layout="constrained")
     for axis, output in zip(figure.subplots(1, len(surrogate.outputs), squeeze=False)[0], surrogate.outputs):
@@ -138,7 +139,7 @@ def predicted_against_simulated(surrogate: Surrogate, unseen: Data) -> Figure:
 
 
 def pareto(result: TuneResult, measures: Sequence[str] = ()) -> Figure:
-    """What was simulated in a tuning, by the objective and each other measure; the front is filled."""
+    """The simulated settings of a tuning, by the objective and each other measure; the front is filled."""
     front = {id(tried) for tried in result.pareto(measures)}
     names = [name for name in (measures or sorted(result.tried[0].values[0])) if name != "objective"]
     figure = Figure(figsize=(4.6 * len(names), 4), layout="constrained")
@@ -155,8 +156,8 @@ def pareto(result: TuneResult, measures: Sequence[str] = ()) -> Figure:
 
 
 def sweep_report(data: Data, *, models: Sequence[str] = ("paper-deep", "gaussian"), splits: int = 10) -> str:
-    """A page about a sweep: heat maps, RED against drop-tail, how well models learn from it. What the data
-    cannot show is left out, with the reason."""
+    """A page about a sweep: heat maps, RED against drop-tail, the accuracy of models. Plots that the data
+    does not support are left out, with the reason."""
     page = _Page(f"A sweep of {len(data)} runs", f"Made by version {data.code} of the simulator's code.")
     for output in ("share", "drops"):
         page.add(TITLES[output], lambda output=output: heat_maps(data, output))
@@ -179,7 +180,8 @@ def sweep_report(data: Data, *, models: Sequence[str] = ("paper-deep", "gaussian
 
 
 def tuning_report(result: TuneResult) -> str:
-    """A page about a tuning: the best setting beside the defaults, the Pareto front, all that was simulated."""
+    """A page about a tuning: the best setting and the defaults, the Pareto front, all simulated settings.
+    """
     page = _Page("Thresholds", f"{result.simulations} simulations")
     page.words(result.to_text())
     page.add("Trade-offs", lambda: pareto(result))
@@ -188,14 +190,14 @@ def tuning_report(result: TuneResult) -> str:
 
 
 class _Page:
-    """An HTML page in the making."""
+    """An HTML page under construction."""
 
     def __init__(self, title: str, about: str) -> None:
         self.title = title
         self.parts = [f"<h1>{html.escape(title)}</h1><p>{html.escape(about)}</p>"]
 
     def add(self, title: str, draw: object) -> None:
-        """A picture, or why there is none."""
+        """Adds a plot, or the reason why it is missing."""
         self.parts.append(f"<h2>{html.escape(title)}</h2>")
         place = len(self.parts)
         try:
@@ -209,18 +211,18 @@ class _Page:
         self.parts.insert(place, svg[svg.index("<svg") :])
 
     def words(self, text: str) -> None:
-        """Text as it is."""
+        """Adds preformatted text."""
         self.parts.append(f"<pre>{html.escape(text)}</pre>")
 
     def table(self, title: str, frame: pl.DataFrame) -> None:
-        """A table."""
+        """Adds a table."""
         head = "".join(f"<th>{html.escape(name)}</th>" for name in frame.columns)
         rows = ("".join(f"<td>{html.escape(_cell(value))}</td>" for value in row) for row in frame.iter_rows())
         body = "".join(f"<tr>{row}</tr>" for row in rows)
         self.parts.append(f"<h3>{html.escape(title)}</h3><table><tr>{head}</tr>{body}</table>")
 
     def text(self) -> str:
-        """The whole page."""
+        """Returns the complete page."""
         style = (
             "body{font:15px sans-serif;max-width:1200px;margin:2em auto;padding:0 1em}svg{max-width:100%;height:auto}"
             "table{border-collapse:collapse}td,th{padding:.2em .6em;border-bottom:1px solid #ccc;text-align:right}"
@@ -248,7 +250,7 @@ def _needs(data: Data, *names: str) -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Writes the page about a sweep, and gives the exit code."""
+    """Writes the page about a sweep, and returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m weir.pictures", description="Write a page about a sweep.")
     parser.add_argument("directory", metavar="DIR", help="where the sweep's rows are")
     parser.add_argument("report", metavar="FILE", help="the page")

@@ -1,4 +1,4 @@
-"""One scenario, simulated."""
+"""Simulation of a single scenario."""
 
 from __future__ import annotations
 
@@ -16,18 +16,19 @@ from weir.settings import Settings, as_pairs
 
 @dataclass(frozen=True)
 class Run:
-    """What a run gave. The tables are those of docs/results.md; they share memory with the simulator's."""
+    """The result of a run. The tables are those of docs/results.md; they share memory with the simulator's.
+    """
 
-    #: The keys of `summary.json`.
+    #: The content of `summary.json`.
     summary: dict[str, Any]
-    #: Arrow tables of flows, samples and epochs: anything that knows `__arrow_c_stream__` takes them.
+    #: Arrow tables of flows, samples and epochs, for any consumer of `__arrow_c_stream__`.
     tables: dict[str, _weir.Table]
-    #: The scenario's variants by name, where they were asked for.
+    #: The scenario's variants by name, if requested.
     variants: dict[str, Run]
 
     @cached_property
     def flows(self) -> pl.DataFrame:
-        """A row for each flow."""
+        """One row per flow."""
         return pl.DataFrame(self.tables["flows"])
 
     @cached_property
@@ -37,7 +38,7 @@ class Run:
 
     @cached_property
     def epochs(self) -> pl.DataFrame:
-        """A row for each request of an epoch, where the scenario has the workload `epochs`."""
+        """One row per request of an epoch, where the scenario has the workload `epochs`."""
         return pl.DataFrame(self.tables["epochs"])
 
 
@@ -48,13 +49,13 @@ def run(
     seed: int | None = None,
     variants: bool = False,
 ) -> Run:
-    """Simulates a scenario: a file, or the name of one that ships (`weir.scenarios()`).
+    """Simulates a scenario: a file, or the name of a shipped one (`weir.scenarios()`).
 
-    `settings` are values in place of the file's, by path: `{"parameters.line_rate": "5Gbps"}`. With
-    `variants` the scenario's variants run beside it on all cores. Other Python threads go on meanwhile;
-    Ctrl-C ends the simulation.
+    `settings` override values of the file, by path: `{"parameters.line_rate": "5Gbps"}`. With `variants`
+    the scenario's variants run in parallel on all cores. Other Python threads go on meanwhile; Ctrl-C ends
+    the simulation.
 
-    Raises ScenarioError for a scenario that cannot be read or has mistakes, SimulationError for one that
+    Raises ScenarioError for a scenario that cannot be read or has errors, SimulationError for one that
     cannot be simulated.
     """
     pairs = as_pairs(settings or {})
@@ -71,7 +72,7 @@ def run(
 
 
 def scenarios() -> list[str]:
-    """The names of the scenarios that ship."""
+    """The names of the shipped scenarios."""
     return _weir.scenarios()
 
 

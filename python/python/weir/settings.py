@@ -1,4 +1,4 @@
-"""Values for keys of a scenario, as the command line's `--set` has them."""
+"""Values of scenario keys, as in the command line's `--set`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Settings = Mapping[str, Value]
 
 
 def as_text(path: str, value: Value) -> str:
-    """A value as TOML has it; texts stay as they are: `25Gbps`."""
+    """Formats a value as TOML; strings stay as they are: `25Gbps`."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
@@ -25,5 +25,5 @@ def as_text(path: str, value: Value) -> str:
 
 
 def as_pairs(settings: Settings) -> list[tuple[str, str]]:
-    """Settings as the native part takes them."""
+    """Converts settings for the native module."""
     return [(path, as_text(path, value)) for path, value in settings.items()]

@@ -1,4 +1,4 @@
-"""A scenario under thousands of settings."""
+"""Sweeps: a scenario with thousands of settings."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ Progress = Callable[[int, int], object]
 
 @dataclass(frozen=True)
 class Points:
-    """Single combinations of settings, instead of a sweep's file: all set the same keys."""
+    """Single combinations of settings, instead of a sweep file: all set the same keys."""
 
-    #: A scenario's file, or the name of one that ships.
+    #: A scenario file, or the name of a shipped one.
     scenario: str | os.PathLike[str]
-    #: What to try: `[{"parameters.ecn_threshold": "65KB"}, …]`.
+    #: The combinations: `[{"parameters.ecn_threshold": "65KB"}, …]`.
     points: Sequence[Settings]
-    #: Each combination is run with each of these.
+    #: Each combination is run with each of these seeds.
     seeds: Sequence[int] = (1,)
 
 
 @dataclass(frozen=True)
 class Runs:
-    """What a sweep gave: a row for each run, as docs/sweeps.md has it."""
+    """The result of a sweep: one row per run, as in docs/sweeps.md."""
 
     #: `runs.parquet`.
     path: Path
-    #: The same as an Arrow table.
+    #: Its content as an Arrow table.
     table: _weir.Table
-    #: The paths of the keys that the sweep went through, by column.
+    #: The paths of the swept keys, by column.
     keys: dict[str, str]
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """All rows, those of failed runs too, which have an `error`."""
+        """All rows, including those of failed runs, which have an `error`."""
         return pl.DataFrame(self.table)
 
     @cached_property
@@ -69,17 +69,19 @@ def sweep(
     progress: Progress | bool = True,
     **ray: Any,
 ) -> Runs:
-    """Runs a sweep, a file or `Points`, and writes `runs.jsonl` and `runs.parquet` into the directory `out`.
+    """Runs a sweep, a file or `Points`, and writes `runs.jsonl` and `runs.parquet` into the directory
+    `out`.
 
-    `engine="local"` uses this machine, `jobs` runs at a time (0: one for each core); `engine="ray"` a Ray
-    cluster, the one that `ray.init` was called for, or else `address="auto"`, or a new one on this machine;
+    `engine="local"` uses this machine, `jobs` runs at a time (0: one per core). `engine="ray"` uses a Ray
+    cluster: the one of an earlier `ray.init`, or else `address="auto"`, or a new one on this machine;
     further arguments go to `ray.init`. The rows are the same with either.
 
-    `resume` goes on with the rows that are there; `some` carries out about so many runs, spread evenly;
-    `early_stop` lets runs end when they are steady, always or never, whatever the file says. `progress` is
-    called with how many runs are over and how many there are; True prints them where there is a terminal.
+    `resume` continues with the existing rows. `some` runs about that many runs, spread evenly. `early_stop`
+    ends runs at steady state, always or never, overriding the file. `progress` is called with the number of
+    completed runs and the total; True prints them on a terminal.
 
-    Raises SweepError, also where no run gave a result; KeyboardInterrupt on Ctrl-C, when what is over has its rows, and `resume` goes on.
+    Raises SweepError, also where no run gave a result. On Ctrl-C it raises KeyboardInterrupt after the rows
+    of completed runs are written; `resume` continues.
     """
     told = _Bar() if progress is True else progress or None
     runs = carry_out(
@@ -114,7 +116,7 @@ def carry_out(
     tell_stale: bool = False,
     **ray: Any,
 ) -> Runs:
-    """As `sweep`, without words, and without judging what the runs gave."""
+    """As `sweep`, without output, and without checking the results."""
     if engine not in ("local", "ray"):
         raise SweepError(f"there is no engine `{engine}`: write local or ray")
     if engine == "local" and ray:
@@ -151,7 +153,7 @@ def _planned(
 
 
 class _Bar:
-    """Tells a terminal how far a sweep is."""
+    """Prints a sweep's progress on a terminal."""
 
     def __init__(self) -> None:
         self.begin = time.monotonic()

@@ -12,11 +12,11 @@ use weir_units::{ByteSize, Rate};
 
 use super::{PACKET, SPAN, Transport, processor_time, raw};
 
-/// What is written and read at once.
+/// Bytes per write and read.
 const BLOCK: usize = 128 * 1024;
 
 fn dcudp(transport: Transport) -> DcudpConfig {
-    // More than loopback carries: the window alone holds it back.
+    // More than loopback carries: only the window limits it.
     let mut config = DcudpConfig::new(Rate::from_gbps(100));
     if transport == Transport::DcudpKeyed {
         let key = PreSharedKey::new(&[7; 32]).unwrap();
@@ -40,7 +40,7 @@ fn run(work: impl Future<Output = ()>) {
     runtime.block_on(work);
 }
 
-/// Prints where it listens, then bytes, seconds and processor time of what has come.
+/// Prints the listening address, then bytes, seconds and CPU time of the received data.
 pub(super) fn receive(transport: Transport) {
     let report = |bytes: u64, span: Duration| {
         println!("{bytes} {} {}", span.as_secs_f64(), processor_time());
@@ -87,7 +87,7 @@ pub(super) fn receive(transport: Transport) {
     });
 }
 
-/// Sends until the time is over and prints its processor time.
+/// Sends until the time is over and prints its CPU time.
 pub(super) fn send(transport: Transport, address: &str, fingerprint: &str) {
     let address: SocketAddr = address.parse().unwrap();
     let loopback: SocketAddr = "127.0.0.1:0".parse().unwrap();
@@ -130,7 +130,7 @@ async fn fill(mut stream: impl AsyncWrite + Unpin) {
     stream.shutdown().await.unwrap();
 }
 
-/// Reads to the end: bytes, and the time between the first and the last.
+/// Reads to the end; returns the bytes, and the time between the first and the last.
 async fn drain(mut stream: impl AsyncRead + Unpin) -> (u64, Duration) {
     let mut block = vec![0; BLOCK];
     let (mut bytes, mut first, mut last) = (0, None, Instant::now());

@@ -1,9 +1,9 @@
-//! One flow over loopback, from one process to another: DCUDP beside raw UDP in batches, DCQUIC and the
+//! One flow over loopback, from one process to another: DCUDP, raw UDP in batches, DCQUIC and the
 //! kernel's TCP. `cargo bench -p weir-net --bench loopback [-- TRANSPORT…]`, or `make bench-dcudp`.
 //!
-//! Each end is a process of its own with one thread. Shown are the medians of several rounds: what
-//! arrived per second, and processor time of each end per GB (10⁹ bytes) that arrived. Raw UDP has no
-//! flow control: what its receiver is too slow for is lost, and not counted.
+//! Each end is a process of its own with one thread. The output is the median of several rounds:
+//! bytes received per second, and CPU time of each end per received GB (10⁹ bytes). Raw UDP has no
+//! flow control: data for which its receiver is too slow are lost, and not counted.
 #![allow(clippy::unwrap_used, reason = "a measurement that fails may panic")]
 #![allow(clippy::print_stdout, reason = "what was measured is printed")]
 
@@ -18,9 +18,9 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// Rounds of each transport, one after the other.
 const ROUNDS: usize = 5;
-/// How long each sends.
+/// Sending time of a round.
 const SPAN: Duration = Duration::from_secs(2);
-/// UDP payload of a packet: what a link of 1500 bytes carries over IPv6.
+/// UDP payload of a packet: fits a link MTU of 1500 bytes over IPv6.
 const PACKET: usize = 1452;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,7 @@ impl Transport {
     }
 }
 
-/// What a round has shown.
+/// The result of a round.
 #[derive(Clone, Copy, Debug)]
 struct Round {
     gbps: f64,
@@ -154,7 +154,7 @@ fn round(transport: Transport) -> Round {
     }
 }
 
-/// Processor time of this process so far, in seconds.
+/// Returns the CPU time of this process so far, in seconds.
 fn processor_time() -> f64 {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9

@@ -1,4 +1,4 @@
-//! UDP and nothing more: batches by segmentation offload, received as the kernel joins them.
+//! Plain UDP: batches by segmentation offload, received as the kernel coalesces them.
 
 use std::io::IoSliceMut;
 use std::net::{SocketAddr, UdpSocket};
@@ -10,7 +10,7 @@ use super::{PACKET, SPAN};
 
 const BATCH: usize = 8;
 const BUFFER: usize = 64 * 1024;
-/// When nothing has come for so long the sender has ended.
+/// After this silence the sender has ended.
 const SILENCE: Duration = Duration::from_millis(300);
 
 fn socket(address: &str) -> (UdpSocket, UdpSocketState) {
@@ -39,7 +39,7 @@ pub(super) fn send(address: SocketAddr) {
     }
 }
 
-/// Receives until silence: bytes, and the time between the first and the last.
+/// Receives until silence; returns the bytes, and the time between the first and the last.
 pub(super) fn receive(announce: impl FnOnce(SocketAddr)) -> (u64, Duration) {
     let (socket, state) = socket("127.0.0.1:0");
     socket.set_read_timeout(Some(SILENCE)).unwrap();

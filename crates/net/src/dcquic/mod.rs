@@ -1,4 +1,4 @@
-//! DCQUIC as the driver sees it, and what its applications' handles have in common.
+//! DCQUIC as the driver's protocol, and the state shared by its handles.
 
 mod state;
 
@@ -25,30 +25,30 @@ use crate::waiters::Waiters;
 /// The length of the connection IDs that an endpoint issues, in bytes.
 pub(crate) const CONNECTION_ID_LENGTH: usize = 8;
 
-/// A connection, shared.
+/// A DCQUIC connection behind its lock.
 pub(crate) type SharedDcquicConnection =
     crate::shared_connection::SharedConnection<ConnectionState>;
-/// What an endpoint's handles, connections and driver share.
+/// The state shared by an endpoint's handles, connections and driver.
 pub(crate) type Shared = crate::shared::SharedEndpoint<ConnectionState, SharedDcquicConnection>;
-/// A connection on which something is done.
+/// A write lock on a connection.
 pub(crate) type Locked<'l> = crate::shared_connection::WriteGuard<'l, ConnectionState>;
 
-/// A connection's engine, and what surrounds it.
+/// A connection's engine and the state around it.
 pub(crate) struct ConnectionState {
     pub(crate) engine: Engine,
     pub(crate) waiting: Waiters,
-    /// Its deadlines, and what it may have on its way because of them.
+    /// Its deadlines, and the cwnd cap that follows from them.
     pub(crate) allocation: Allocation,
-    /// Who hears of the connection's paths.
+    /// Sends path events to subscribers.
     pub(crate) announcer: PathEventSender,
     /// Why the connection is over.
     pub(crate) error: Option<ConnectionError>,
-    /// The handshake is complete, and the driver does not know yet.
+    /// The handshake is complete, but the driver has not seen it yet.
     connected: bool,
     /// Whether the server refused early data.
     pub(crate) early_data_rejected: bool,
-    /// The address of ours to go on from as soon as that is allowed; until then the old one's socket
-    /// is held.
+    /// The local address to move to as soon as that is allowed; until then the old one's socket is
+    /// held.
     rebind_to: Option<(SocketAddr, Hold)>,
 }
 
@@ -59,16 +59,16 @@ pub(crate) struct OpenedStream {
     pub(crate) early: bool,
 }
 
-/// What else an endpoint's connections share.
+/// Settings shared by all connections of an endpoint.
 #[derive(Default)]
 pub(crate) struct EndpointSettings {
-    /// Clients find this endpoint at its addresses.
+    /// Whether the endpoint accepts connections.
     pub(crate) is_server: bool,
-    /// Changes of the machine's addresses are noticed.
+    /// Whether the endpoint watches the machine's addresses.
     pub(crate) is_watched: bool,
-    /// Who decides what connections with deadlines may have on their way.
+    /// Caps the cwnd of connections with deadlines.
     pub(crate) allocator: Option<Arc<dyn Allocator>>,
-    /// Counts what qlog files could not take, where they are written.
+    /// Counts events missing from qlog files, where such files are written.
     pub(crate) lost_events: Option<Arc<LostEvents>>,
 }
 
@@ -156,7 +156,7 @@ impl Protocol for ConnectionState {
         Some((transmit, buffer))
     }
 
-    /// Over the path in use.
+    /// Whether the batch is for the path in use.
     fn is_worth_keeping(&self, transmit: &Transmit) -> bool {
         transmit.local == self.engine.local() && transmit.remote == self.engine.remote()
     }
@@ -187,7 +187,7 @@ impl Protocol for ConnectionState {
         if self.error.is_some() {
             self.allocation = Allocation::default();
         }
-        // Whoever decides about deadlines is told how far their streams are.
+        // The allocator receives the streams' progress.
         if self.allocation.is_needed() {
             self.allocation.look(now.get(), &mut self.engine);
         }

@@ -1,4 +1,4 @@
-//! A connection's state under its lock: streams, errors, addresses.
+//! A connection's state behind its lock: streams, errors, addresses.
 
 use std::net::SocketAddr;
 use std::task::{Poll, Waker};
@@ -13,7 +13,7 @@ use crate::path_news::PathNews;
 use crate::sockets::Hold;
 
 impl Locked<'_> {
-    /// Closes the connection with a code and words for the peer, if it is not over already.
+    /// Closes the connection with a code and a reason for the peer, if it is not over already.
     pub(crate) fn close(&mut self, code: u64, reason: &[u8]) {
         let now = self.now();
         if ConnectionState::close(self, now, code, reason) {
@@ -23,7 +23,8 @@ impl Locked<'_> {
 }
 
 impl ConnectionState {
-    /// Closes the connection with a code and words for the peer; `false` where it is over already.
+    /// Closes the connection with a code and a reason for the peer; `false` where it is over
+    /// already.
     pub(super) fn close(&mut self, now: Time, code: u64, reason: &[u8]) -> bool {
         if self.error.is_some() {
             return false;
@@ -32,9 +33,9 @@ impl ConnectionState {
         true
     }
 
-    /// Goes on from another address once the handshake is confirmed, which the peer need not accept
-    /// before (RFC 9000, section 9). Where it forbids that, packets leave from there all the same:
-    /// see [`Sockets::between`](crate::sockets::Sockets::between).
+    /// Moves to another local address once the handshake is confirmed: before that the peer need
+    /// not accept it (RFC 9000, section 9). Where the peer forbids migration, packets leave from
+    /// there all the same: see [`Sockets::between`](crate::sockets::Sockets::between).
     pub(crate) fn rebind(&mut self, now: Time, local: SocketAddr, hold: Hold) {
         self.rebind_to = None;
         match self.engine.rebind(now, local) {
@@ -46,7 +47,7 @@ impl ConnectionState {
         }
     }
 
-    /// Passes the engine's events on to those who wait for them.
+    /// Passes the engine's events to the tasks that wait for them.
     pub(super) fn wake_waiting(&mut self, woken: &mut Vec<Waker>) {
         while let Some(event) = self.engine.poll_event() {
             match event {
@@ -80,12 +81,12 @@ impl ConnectionState {
         }
     }
 
-    /// Fails where the connection is over, with the reason.
+    /// Returns the error of a connection that is over.
     pub(crate) fn check_open(&self) -> Result<(), ConnectionError> {
         self.error.clone().map_or(Ok(()), Err)
     }
 
-    /// Why the connection is over, if it is.
+    /// Returns why the connection is over, if it is.
     pub(crate) fn closed(&self) -> Option<ConnectionError> {
         self.error.clone()
     }
@@ -104,13 +105,12 @@ impl ConnectionState {
         })
     }
 
-    /// Whether a stream went down with the early data that opened it. Its number may belong to
-    /// another stream by now.
+    /// Whether rejected early data opened this stream. Its ID may belong to another stream by now.
     pub(crate) fn is_rejected(&self, opened: OpenedStream) -> bool {
         opened.early && self.early_data_rejected
     }
 
-    /// Moves `data` into a stream, and finishes it with the last of them.
+    /// Moves `data` into a stream, and finishes it with the last bytes.
     pub(crate) fn write_and_finish(
         &mut self,
         id: StreamId,

@@ -1,4 +1,4 @@
-//! The side that begins connections.
+//! The client side of DCUDP.
 
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -12,9 +12,9 @@ use super::endpoint::Endpoint;
 use super::error::DcudpConnectError;
 use crate::error::{DeadlinePassed, EndpointError};
 
-/// A UDP socket from which connections begin, as many as there are to be.
+/// A UDP socket for any number of client connections.
 ///
-/// When it is dropped no connection begins any more; those that there are go on.
+/// After it is dropped no connection begins any more; existing ones go on.
 pub struct DcudpClient {
     endpoint: Endpoint,
 }
@@ -23,7 +23,7 @@ impl DcudpClient {
     /// Binds a socket, on the current tokio runtime; port 0 takes any free port.
     ///
     /// # Errors
-    /// [`EndpointError`], which says what to do about it.
+    /// [`EndpointError`], which describes the remedy.
     pub fn bind(address: SocketAddr, config: DcudpConfig) -> Result<Self, EndpointError> {
         let endpoint = Endpoint::bind(address, config, None)?;
         Ok(Self { endpoint })
@@ -32,7 +32,7 @@ impl DcudpClient {
     /// Binds any free port, of the family that reaches `remote`.
     ///
     /// # Errors
-    /// [`EndpointError`], which says what to do about it.
+    /// [`EndpointError`], which describes the remedy.
     pub fn towards(remote: SocketAddr, config: DcudpConfig) -> Result<Self, EndpointError> {
         let any = match remote {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
@@ -41,11 +41,11 @@ impl DcudpClient {
         Self::bind(any, config)
     }
 
-    /// Begins a connection and waits for the end of the handshake. The server must serve the same
-    /// kind: streams or messages.
+    /// Connects and waits for the end of the handshake. The server must serve the same kind:
+    /// streams or messages.
     ///
     /// # Errors
-    /// [`DcudpConnectError`]; that no server answers is known after the transport's
+    /// [`DcudpConnectError`]; a server that does not answer is reported after the transport's
     /// `handshake_timeout`.
     pub async fn connect<K: ServiceKind>(
         &self,
@@ -56,18 +56,18 @@ impl DcudpClient {
         Ok(connection)
     }
 
-    /// The address that the socket is bound to.
+    /// Returns the address that the socket is bound to.
     pub fn local_address(&self) -> SocketAddr {
         self.endpoint.shared.sockets.local()
     }
 
-    /// What happened at the socket beyond its connections.
+    /// Returns the socket's counters of events outside its connections.
     pub fn counters(&self) -> EndpointCounters {
         self.endpoint.shared.routing().engine.counters()
     }
 
-    /// Waits until no connection is left, or for `limit` at most. A connection that is over still
-    /// answers its peer for a while.
+    /// Waits until no connection is left, or for `limit` at most. A closed connection still answers
+    /// its peer for a while.
     ///
     /// # Errors
     /// [`DeadlinePassed`] where connections are left then.

@@ -1,34 +1,35 @@
-//! How a UDP socket for DCUDP is set up.
+//! Configuration of a UDP socket for DCUDP.
 
 use weir_dcudp::TransportConfig;
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::socket::SocketBuffers;
 
-/// What a UDP socket and its connections are made with. Start from [`DcudpConfig::new`].
+/// The settings of a UDP socket and its connections. Start from [`DcudpConfig::new`].
 #[derive(Clone, Debug)]
 pub struct DcudpConfig {
-    /// The transport of the connections. Whether they carry a stream or messages is not taken from
-    /// here but from their type. A receive window that the socket's buffer cannot hold is made
-    /// smaller: what the kernel has no room for would be lost.
+    /// The transport of the connections. Its data kind is ignored: a connection's type decides
+    /// whether it carries a stream or messages. A receive window larger than the socket's buffer is
+    /// reduced: the kernel would drop the excess.
     pub transport: TransportConfig,
     /// The socket's buffers in the kernel.
     pub buffers: SocketBuffers,
-    /// How many connections a listener has at the same time; clients beyond that are refused.
+    /// The limit of concurrent connections of a listener; further clients are refused.
     pub max_connections: usize,
-    /// The network interface to use, instead of what the routes say.
+    /// The network interface to use, instead of the routing table's choice.
     pub interface: Option<String>,
 }
 
-/// What fits a link of 1500 bytes over IPv6 as over IPv4.
+/// Fits a link with an MTU of 1500 bytes over IPv6 and IPv4.
 const PACKET_SIZE: ByteSize = ByteSize::from_bytes(1452);
-/// Packets that the receive buffer holds: 3 MB, the way of 100 Gbit/s over 240 µs.
+/// Packets that the receive buffer holds: 3 MB, the bandwidth-delay product of 100 Gbit/s over 240
+/// µs.
 const WINDOW: u32 = 2048;
-/// How long a sender may wait so that its packets leave together.
+/// How long a sender may wait so that packets leave in one batch.
 const QUANTUM: Duration = Duration::from_micros(100);
 
 impl DcudpConfig {
-    /// Settings for a line of this rate, packets for links of 1500 bytes.
+    /// Returns settings for a link of this rate, and packets for links with an MTU of 1500 bytes.
     pub fn new(rate: Rate) -> Self {
         Self {
             transport: TransportConfig {

@@ -1,4 +1,4 @@
-//! A connection as applications hold it, whatever it carries.
+//! The API of a DCUDP connection, for streams and messages.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -13,9 +13,9 @@ use super::error::DcudpError;
 use super::state::SharedDcudpConnection;
 use crate::waiters::wait;
 
-/// What a connection carries: [`Stream`] or [`Messages`].
+/// The data kind of a connection: [`Stream`] or [`Messages`].
 pub trait ServiceKind: sealed::Sealed + Send + Sync + Unpin + 'static {
-    /// As the engine calls it.
+    /// The engine's constant for it.
     const DATA: DataKind;
 }
 
@@ -23,7 +23,7 @@ pub trait ServiceKind: sealed::Sealed + Send + Sync + Unpin + 'static {
 #[derive(Debug)]
 pub struct Stream;
 
-/// Messages with ends, in order or not.
+/// Messages with boundaries, ordered or unordered.
 #[derive(Debug)]
 pub struct Messages;
 
@@ -44,10 +44,9 @@ mod sealed {
 /// One end of a connection: a [`DcudpStream`](super::DcudpStream) or
 /// [`DcudpMessages`](super::DcudpMessages).
 ///
-/// Dropping it cuts the connection off: the peer hears that the application has given up (code 0), and
-/// what was not delivered is lost. Where this end had finished before
-/// ([`DcudpConnection::finish`], or `shutdown` of a stream), all that was written is still delivered, as
-/// long as the runtime runs.
+/// Dropping it aborts the connection: the peer receives code 0, and undelivered data are lost.
+/// Where this end had finished before ([`DcudpConnection::finish`], or `shutdown` of a stream), all
+/// written data are still delivered, as long as the runtime runs.
 pub struct DcudpConnection<K: ServiceKind> {
     pub(super) connection: Arc<SharedDcudpConnection>,
     pub(super) finished: bool,
@@ -63,9 +62,8 @@ impl<K: ServiceKind> DcudpConnection<K> {
         }
     }
 
-    /// Says that no more data will come from here. What was written before is delivered, and what the
-    /// peer sends still arrives. Once both ends have finished and have everything, the connection is
-    /// over.
+    /// Ends this end's data. Data written before are delivered, and the peer's data still arrive.
+    /// Once both ends have finished and have everything, the connection is over.
     pub fn finish(&mut self) {
         self.finished = true;
         let mut state = self.connection.lock();
@@ -73,9 +71,9 @@ impl<K: ServiceKind> DcudpConnection<K> {
         state.send();
     }
 
-    /// Ends the connection in order: waits until the peer has everything that was written here. What
-    /// the peer still has to say is not waited for. That its transport has the data does not say that
-    /// its application has read them.
+    /// Closes the connection in order: waits until the peer has acknowledged all data written here.
+    /// It does not wait for the peer's remaining data. An acknowledgment by the peer's transport
+    /// does not mean that its application has read the data.
     ///
     /// # Errors
     /// [`DcudpError`] where the connection ends before; after
@@ -86,7 +84,7 @@ impl<K: ServiceKind> DcudpConnection<K> {
         self.closed().await
     }
 
-    /// Ends the connection at once, with a code for the peer's application. What was not delivered is
+    /// Aborts the connection at once, with a code for the peer's application. Undelivered data are
     /// lost.
     pub fn abort(&self, code: u32) {
         let mut state = self.connection.lock();
@@ -111,7 +109,7 @@ impl<K: ServiceKind> DcudpConnection<K> {
         .await
     }
 
-    /// The application lets go.
+    /// Releases the connection for the application.
     fn leave(&self) {
         let mut state = self.connection.lock();
         let now = state.now();
@@ -134,23 +132,23 @@ impl<K: ServiceKind> DcudpConnection<K> {
         .await
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub fn remote_address(&self) -> SocketAddr {
         let remote = self.connection.peek().engine.remote();
         SocketAddr::new(remote.ip().to_canonical(), remote.port())
     }
 
-    /// The address of this end's socket.
+    /// Returns the address of this end's socket.
     pub fn local_address(&self) -> SocketAddr {
         self.connection.shared.sockets.local()
     }
 
-    /// What the connection has counted so far, and how it is now: mode, rate, round-trip time.
+    /// Returns the connection's counters and its current mode, rate and RTT.
     pub fn stats(&self) -> ConnectionStats {
         self.connection.peek().engine.stats()
     }
 
-    /// A view of the connection that outlives it.
+    /// Returns a view of the connection that outlives it.
     pub fn watch(&self) -> DcudpWatch {
         DcudpWatch {
             connection: self.connection.clone(),
@@ -158,7 +156,7 @@ impl<K: ServiceKind> DcudpConnection<K> {
     }
 }
 
-/// Sees what a connection counts, without keeping it open.
+/// Reads a connection's statistics without keeping it open.
 #[derive(Clone)]
 pub struct DcudpWatch {
     connection: Arc<SharedDcudpConnection>,

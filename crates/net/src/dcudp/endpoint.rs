@@ -1,4 +1,4 @@
-//! A UDP socket with all its connections: what clients and listeners have in common.
+//! A UDP socket with all its connections: the common part of clients and listeners.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,14 +16,15 @@ use crate::socket::BindAddress;
 use crate::sockets::Sockets;
 use crate::timers::Timers;
 
-/// The last handle of a socket: dropping it lets the connections that there are go on.
+/// The last handle of a socket: dropping it lets existing connections go on.
 pub(super) struct Endpoint {
     pub(super) shared: Arc<Shared>,
     transport: Box<TransportConfig>,
 }
 
 impl Endpoint {
-    /// Binds, and starts the socket's task. `serves` says what clients get, if they may come.
+    /// Binds, and starts the socket's task. `serves` is the data kind for clients, if they are
+    /// accepted.
     pub(super) fn bind(
         address: SocketAddr,
         config: DcudpConfig,
@@ -55,7 +56,7 @@ impl Endpoint {
         })
     }
 
-    /// Begins a connection; the first packet leaves before this returns.
+    /// Starts a connection; the first packet leaves before this returns.
     pub(super) fn connect(
         &self,
         remote: SocketAddr,
@@ -95,8 +96,8 @@ impl Drop for Endpoint {
     }
 }
 
-/// The transport with a window that fits the socket's receive buffer: nobody slows the peer down while
-/// that overflows.
+/// Returns the transport with a receive window that fits the socket's receive buffer: a sender does
+/// not notice when that overflows.
 fn fitting(transport: TransportConfig, granted: u64) -> TransportConfig {
     let packets = granted / transport.packet_size.bytes().max(1);
     let fits = u32::try_from(packets).unwrap_or(u32::MAX);

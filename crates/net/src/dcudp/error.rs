@@ -1,4 +1,4 @@
-//! What can go wrong, and what to do about it.
+//! The errors of DCUDP, each with a remedy.
 
 use std::io;
 use std::net::SocketAddr;
@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use weir_dcudp::ConnectionError;
 use weir_units::ByteSize;
 
-/// Why a connection could not even be begun.
+/// Why a connection could not be started.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum DcudpConnectError {
     /// The socket's address family cannot reach the peer.
@@ -22,7 +22,7 @@ pub enum DcudpConnectError {
     /// Address or transport settings are wrong.
     #[error(transparent)]
     Engine(#[from] weir_dcudp::ConnectError),
-    /// No server took the connection.
+    /// No server accepted the connection.
     #[error(transparent)]
     Connection(#[from] DcudpError),
 }
@@ -72,7 +72,7 @@ impl DcudpError {
         }
     }
 
-    /// What the engine says, where it has said it.
+    /// Returns the engine's error, if it reported one.
     pub fn cause(&self) -> Option<ConnectionError> {
         match self {
             Self::HandshakeTimeout { after, .. } => Some(ConnectionError::HandshakeTimeout(*after)),

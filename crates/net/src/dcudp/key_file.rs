@@ -1,4 +1,4 @@
-//! Reading a pre-shared key from a file.
+//! Reads a pre-shared key from a file.
 
 use std::fs;
 use std::io;
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use weir_dcudp::{KeyError, PreSharedKey};
 
-/// Why there is no key.
+/// Why no key could be read.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyFileError {
     /// The file cannot be read.
@@ -17,12 +17,12 @@ pub enum KeyFileError {
         /// The system's error.
         source: io::Error,
     },
-    /// What is in it is no key.
+    /// The content is no key.
     #[error(transparent)]
     Key(#[from] KeyError),
 }
 
-/// The key in a file, as [`PreSharedKey::from_hex`] reads it.
+/// Reads the key in a file, in the format of [`PreSharedKey::from_hex`].
 ///
 /// # Errors
 /// [`KeyFileError`].

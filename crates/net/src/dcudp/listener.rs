@@ -1,4 +1,4 @@
-//! The side that takes connections.
+//! The server side of DCUDP.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -12,12 +12,12 @@ use super::connection::{DcudpConnection, ServiceKind, Stream};
 use super::endpoint::Endpoint;
 use crate::error::{DeadlinePassed, EndpointError};
 
-/// A UDP socket at which connections arrive, of one kind.
+/// A UDP socket that accepts connections of one kind.
 ///
-/// It remembers nothing of a client before that has brought back a cookie, so that forged source
+/// It keeps no state for a client before that has returned a cookie, so that forged source
 /// addresses cost no memory.
 ///
-/// When it is dropped no connection is taken any more, and those that nobody accepted are cut off;
+/// After it is dropped no connection is accepted any more, and those not accepted yet are aborted;
 /// the others go on.
 pub struct DcudpListener<K: ServiceKind = Stream> {
     endpoint: Endpoint,
@@ -28,7 +28,7 @@ impl<K: ServiceKind> DcudpListener<K> {
     /// Binds a socket, on the current tokio runtime; port 0 takes any free port.
     ///
     /// # Errors
-    /// [`EndpointError`], which says what to do about it.
+    /// [`EndpointError`], which describes the remedy.
     pub fn bind(address: SocketAddr, config: DcudpConfig) -> Result<Self, EndpointError> {
         Ok(Self {
             endpoint: Endpoint::bind(address, config, Some(K::DATA))?,
@@ -36,7 +36,7 @@ impl<K: ServiceKind> DcudpListener<K> {
         })
     }
 
-    /// The next connection that a client begins; `None` once the listener takes no more.
+    /// Returns the next connection from a client; `None` once the listener accepts no more.
     pub async fn accept(&self) -> Option<DcudpConnection<K>> {
         self.endpoint
             .shared
@@ -45,24 +45,24 @@ impl<K: ServiceKind> DcudpListener<K> {
             .map(DcudpConnection::new)
     }
 
-    /// Takes no connections from now on; those that nobody accepted are cut off.
+    /// Stops accepting connections; those not accepted yet are aborted.
     pub fn refuse_new(&self) {
         self.endpoint.refuse_new();
     }
 
-    /// The address that the socket is bound to.
+    /// Returns the address that the socket is bound to.
     pub fn local_address(&self) -> SocketAddr {
         self.endpoint.shared.sockets.local()
     }
 
-    /// What happened at the socket beyond its connections: clients that were asked for a cookie or
-    /// refused, datagrams that belonged nowhere.
+    /// Returns the socket's counters of events outside its connections: cookie requests, refused
+    /// clients, unroutable datagrams.
     pub fn counters(&self) -> EndpointCounters {
         self.endpoint.shared.routing().engine.counters()
     }
 
-    /// Waits until no connection is left, or for `limit` at most. A connection that is over still
-    /// answers its peer for a while.
+    /// Waits until no connection is left, or for `limit` at most. A closed connection still answers
+    /// its peer for a while.
     ///
     /// # Errors
     /// [`DeadlinePassed`] where connections are left then.

@@ -1,4 +1,4 @@
-//! A connection as messages with ends.
+//! The API of a connection that carries messages.
 
 use std::future::poll_fn;
 use std::task::Poll;
@@ -15,7 +15,7 @@ pub type DcudpMessages = DcudpConnection<Messages>;
 /// Why a message was not sent or not received.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
-    /// The message is larger than the peer can take.
+    /// The message is larger than the peer accepts.
     #[error("the message is larger than the {limit} bytes that the peer can take")]
     TooLarge {
         /// The largest one in bytes.
@@ -30,8 +30,8 @@ pub enum MessageError {
 }
 
 impl DcudpConnection<Messages> {
-    /// Sends a message, which the peer receives after those before it. Waits until there is room for
-    /// it, not until the peer has it.
+    /// Sends a message, delivered in order after those before it. Waits for buffer space, not for
+    /// the peer's acknowledgment.
     ///
     /// # Errors
     /// [`MessageError`] where it is not sent.
@@ -39,8 +39,7 @@ impl DcudpConnection<Messages> {
         self.submit(message, true).await
     }
 
-    /// Sends a message, which the peer receives as soon as it has come, whatever became of those
-    /// before it.
+    /// Sends a message that the peer delivers on arrival, regardless of those before it.
     ///
     /// # Errors
     /// [`MessageError`] where it is not sent.
@@ -74,8 +73,8 @@ impl DcudpConnection<Messages> {
         .await
     }
 
-    /// Puts the next message in `buffer`, whose contents and length it replaces; `false` where the peer
-    /// has said that no more come.
+    /// Receives the next message into `buffer`, whose contents and length it replaces; returns
+    /// `false` once the peer has ended its messages.
     ///
     /// # Errors
     /// [`DcudpError`] where the connection ended otherwise.
@@ -85,8 +84,8 @@ impl DcudpConnection<Messages> {
             let mut state = self.connection.lock();
             let read = state.engine.read_message(buffer);
             match read {
-                // Reading may have made room that the peer should learn of, or shown that the peer's
-                // messages make no sense.
+                // Reading may have freed buffer space that the peer should learn of, or revealed
+                // that the peer's messages are malformed.
                 Ok(_) | Err(ReadError::Closed(_)) => state.queue(),
                 Err(ReadError::Blocked | ReadError::Ended | ReadError::WrongKind) => {}
             }
@@ -107,7 +106,7 @@ impl DcudpConnection<Messages> {
         .await
     }
 
-    /// The next message; `None` where the peer has said that no more come.
+    /// Receives the next message; `None` once the peer has ended its messages.
     ///
     /// # Errors
     /// [`DcudpError`] where the connection ended otherwise.
@@ -117,7 +116,7 @@ impl DcudpConnection<Messages> {
         Ok(received.then_some(message))
     }
 
-    /// The largest message in bytes that the peer can take.
+    /// Returns the largest message in bytes that the peer accepts.
     pub fn message_limit(&self) -> usize {
         self.connection.peek().engine.message_limit()
     }

@@ -1,16 +1,16 @@
 //! DCUDP on tokio: reliable, ECN-driven UDP as streams and as messages.
 //!
-//! > **DCUDP is not encrypted.** Without a [`PreSharedKey`] it is not authenticated either: who sees
-//! > its packets can read them, change them and end the connection. Use it in networks that you trust,
-//! > or with a key, or use DCQUIC.
+//! > **DCUDP is not encrypted.** Without a [`PreSharedKey`] it is not authenticated either: an
+//! attacker > who sees its packets can read them, change them and end the connection. Use it in
+//! networks that you > trust, or with a key, or use DCQUIC.
 //!
-//! > **DCUDP needs switches that mark.** In UDP Mode nothing but a CE mark slows a sender down below
-//! > [`TransportConfig::rate`].
+//! > **DCUDP needs switches that mark.** In UDP Mode only a CE mark slows a sender down below >
+//! [`TransportConfig::rate`].
 //!
-//! A [`DcudpListener`] takes connections at a UDP socket, a [`DcudpClient`] begins them from one; each
-//! socket carries as many as there are. A connection is a [`DcudpStream`], which reads and writes as
-//! tokio's streams do, or a [`DcudpMessages`]. The protocol is `weir-dcudp`'s, `docs/dcudp.md`
-//! describes it.
+//! A [`DcudpListener`] accepts connections at a UDP socket, a [`DcudpClient`] starts them from one;
+//! a socket carries any number. A connection is a [`DcudpStream`], with tokio's read and write
+//! traits, or a [`DcudpMessages`]. `weir-dcudp` implements the protocol, `docs/dcudp.md` describes
+//! it.
 //!
 //! ```no_run
 //! use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -38,12 +38,12 @@
 //! # }
 //! ```
 //!
-//! | file | what it tells |
+//! | file | contents |
 //! |---|---|
-//! | `config`, `client`, `listener`, `connection`, `stream`, `messages`, `error`, `key_file` | what applications hold |
-//! | `endpoint` | what client and listener have in common |
-//! | `state` | the engine as the driver sees it, and who waits for what |
-//! | `owned_buffers` | where datagrams are received, to be read from there |
+//! | `config`, `client`, `listener`, `connection`, `stream`, `messages`, `error`, `key_file` | the API for applications |
+//! | `endpoint` | the common part of client and listener |
+//! | `state` | the engine as the driver's protocol, and the waiting tasks |
+//! | `owned_buffers` | receive buffers that the application reads from directly |
 
 mod client;
 mod config;

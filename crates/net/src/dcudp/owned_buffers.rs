@@ -1,5 +1,4 @@
-//! Where datagrams are received, and from where the application reads them: nothing is copied in
-//! between.
+//! Receive buffers that the application reads from directly: nothing is copied.
 
 use std::collections::VecDeque;
 use std::io::IoSliceMut;
@@ -10,14 +9,14 @@ use quinn_udp::RecvMeta;
 
 use crate::buffers::{BATCH, BUFFER, Message, RecvBuffers};
 
-/// What is shorter than this is moved to memory of its own size, as what is read late would otherwise
-/// keep a whole buffer in use for a few bytes.
+/// Shorter messages are copied to memory of their own size. A message that is read late would
+/// otherwise keep a whole buffer in use for a few bytes.
 const SMALL: usize = BUFFER / 4;
 
-/// As many buffers as the default receive window can pin, and some that are on their way.
+/// As many buffers as the default receive window can pin, and some in flight.
 const MOST_LENT: usize = 64;
 
-/// Buffers that go on to the application, and what the kernel tells about each.
+/// Buffers handed to the application, and the kernel's metadata of each.
 pub(crate) struct OwnedBuffers {
     chunks: [BytesMut; BATCH],
     metas: [RecvMeta; BATCH],
@@ -67,13 +66,14 @@ impl RecvBuffers for OwnedBuffers {
     }
 }
 
-/// Buffers whose contents are still to be read, the oldest first: zeroing a new one costs a third of what the
-/// kernel takes to fill it.
+/// Buffers whose contents are still to be read, the oldest first: zeroing a new one costs a third
+/// of the kernel's time to fill it.
 #[derive(Default)]
 struct SpareBuffers(VecDeque<BytesMut>);
 
 impl SpareBuffers {
-    /// Puts a whole buffer in the place of `rest`, what is left of one whose beginning has been given away.
+    /// Replaces `rest`, the remainder of a buffer whose beginning was handed out, by a whole
+    /// buffer.
     fn exchange(&mut self, rest: &mut BytesMut) {
         let returned = self.0.front_mut().and_then(whole);
         if returned.is_some() {
@@ -82,14 +82,14 @@ impl SpareBuffers {
         let fresh = returned.unwrap_or_else(|| BytesMut::zeroed(BUFFER));
         let rest = mem::replace(rest, fresh);
         if self.0.len() == MOST_LENT {
-            // Something in it is not being read: it goes when that is.
+            // A part of it is still unread: the memory is freed after that.
             self.0.pop_front();
         }
         self.0.push_back(rest);
     }
 }
 
-/// The whole buffer that `rest` is the end of, if nothing else of it is in use any more.
+/// Returns the whole buffer that ends with `rest`, if no other part of it is in use any more.
 fn whole(rest: &mut BytesMut) -> Option<BytesMut> {
     rest.clear();
     if !rest.try_reclaim(BUFFER) {
@@ -105,7 +105,7 @@ fn whole(rest: &mut BytesMut) -> Option<BytesMut> {
 mod tests {
     use super::*;
 
-    /// A message of this length in the first buffer.
+    /// Receives a message of this length in the first buffer.
     fn receive(buffers: &mut OwnedBuffers, value: u8, length: usize) -> BytesMut {
         let (slices, metas) = buffers.parts();
         for mut slice in slices {
@@ -126,7 +126,7 @@ mod tests {
         let beginning = first.as_ptr();
         drop(first);
         let third = receive(&mut buffers, 3, SMALL);
-        // The first buffer came back after the third had been put in place.
+        // The first buffer came back after the third had been allocated.
         let part = second.split_to(100);
         drop(second);
         let fourth = receive(&mut buffers, 4, BUFFER);

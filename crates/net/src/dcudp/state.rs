@@ -1,4 +1,4 @@
-//! DCUDP as the driver sees it, and what its applications' handles have in common.
+//! DCUDP as the driver's protocol, and the state shared by its handles.
 
 use std::net::SocketAddr;
 use std::task::Waker;
@@ -13,15 +13,15 @@ use super::owned_buffers::OwnedBuffers;
 use crate::clock::LazyNow;
 use crate::protocol::{DatagramMeta, Protocol, Route};
 
-/// How often a connection is looked at while its socket is full.
+/// How often a connection is checked while its socket is full.
 const WHILE_FULL: Duration = Duration::from_millis(1);
 
-/// A connection, shared.
+/// A DCUDP connection behind its lock.
 pub(super) type SharedDcudpConnection = crate::shared_connection::SharedConnection<DcudpState>;
-/// What an endpoint's handles, connections and driver share.
+/// The state shared by an endpoint's handles, connections and driver.
 pub(super) type Shared = crate::shared::SharedEndpoint<DcudpState, SharedDcudpConnection>;
 
-/// A connection's engine, and what surrounds it.
+/// A connection's engine and the state around it.
 pub(crate) struct DcudpState {
     pub(super) engine: Engine,
     /// How the connection ended, if it has.
@@ -29,7 +29,7 @@ pub(crate) struct DcudpState {
     /// The tasks that read and that write.
     pub(super) reader: Option<Waker>,
     pub(super) writer: Option<Waker>,
-    /// Those that wait for the handshake or for the connection's end.
+    /// Tasks that wait for the handshake or for the connection's end.
     pub(super) watchers: Vec<Waker>,
 }
 
@@ -40,8 +40,8 @@ impl DcudpState {
         woken.append(&mut self.watchers);
     }
 
-    /// The application lets go: what it has `finished` is still delivered, anything else is cut off.
-    /// Whether that changes anything.
+    /// Releases the connection for the application: `finished` data are still delivered, anything
+    /// else is aborted. Returns whether that changes anything.
     pub(super) fn leave(&mut self, now: Time, finished: bool) -> bool {
         if self.end.is_some() {
             return false;
@@ -54,7 +54,7 @@ impl DcudpState {
         true
     }
 
-    /// Why nothing more can be done on the connection, where that is so.
+    /// Fails where the connection is over, with the reason.
     pub(super) fn check_open(&self) -> Result<(), DcudpError> {
         match &self.end {
             Some(Err(error)) => Err(error.clone()),
@@ -81,7 +81,7 @@ impl Protocol for DcudpState {
         }
     }
 
-    /// The sender, and the name in the packet of the connection that it is for; zero names none.
+    /// The sender, and the destination connection name in the packet; zero names none.
     fn key(arrival: &DatagramMeta, datagram: &[u8]) -> Option<Self::Key> {
         let name = datagram.get(12..16)?.first_chunk().copied()?;
         (name != [0; 4]).then_some((arrival.remote, name))
@@ -139,7 +139,7 @@ impl Protocol for DcudpState {
         true
     }
 
-    /// What the interface cannot carry would be lost for ever: that ends the connection.
+    /// The interface can never carry the packet: the connection ends.
     fn on_too_large(&mut self, now: Time, transmit: &Transmit) {
         let size = transmit.segment_size.unwrap_or(transmit.size);
         let error = DcudpError::PacketTooLarge {
@@ -153,7 +153,7 @@ impl Protocol for DcudpState {
     fn timeout(&self, now: &mut LazyNow<'_>, is_blocked: bool) -> Option<Time> {
         let next = self.engine.timeout()?;
         if is_blocked {
-            // The pacer's time has come, and the socket's has not: that wakes the driver by itself.
+            // The pacer is ready, but the socket is full: that wakes the driver by itself.
             return Some(next.max(now.get() + WHILE_FULL));
         }
         Some(next)

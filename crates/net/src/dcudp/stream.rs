@@ -1,4 +1,4 @@
-//! A connection as a stream of bytes in each direction.
+//! The API of a connection that carries a byte stream in each direction.
 
 use std::io;
 use std::pin::Pin;
@@ -13,9 +13,9 @@ use super::error::DcudpError;
 /// A reliable stream of bytes in each direction over UDP, **not encrypted** unless there is a
 /// [`PreSharedKey`](super::PreSharedKey).
 ///
-/// It reads and writes as tokio's streams do. `shutdown` ends this end's data and returns at once;
-/// [`DcudpConnection::close`] waits until the peer has them. Where a read gives no bytes the peer has
-/// ended its data, all of which have come; every other end is an error.
+/// It implements tokio's read and write traits. `shutdown` ends this end's data and returns at
+/// once; [`DcudpConnection::close`] waits until the peer has acknowledged them. A read of zero
+/// bytes means that the peer has ended its data and all have arrived; every other end is an error.
 pub type DcudpStream = DcudpConnection<Stream>;
 
 impl DcudpConnection<Stream> {
@@ -23,7 +23,7 @@ impl DcudpConnection<Stream> {
         let mut state = self.connection.lock();
         match state.engine.read(target) {
             Ok(count) => {
-                // Reading may have made room that the peer should learn of.
+                // Reading may have freed buffer space that the peer should learn of.
                 state.queue();
                 Poll::Ready(Ok(count))
             }
@@ -90,13 +90,13 @@ impl AsyncWrite for DcudpConnection<Stream> {
         self.poll_write_slice(cx, data)
     }
 
-    /// Sends what the pacer lets go; the rest follows by itself.
+    /// Sends what the pacer allows; the rest follows by itself.
     fn poll_flush(self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.connection.lock().send();
         Poll::Ready(Ok(()))
     }
 
-    /// Ends this end's data; does not wait for the peer to have them.
+    /// Ends this end's data; does not wait for the peer's acknowledgment.
     fn poll_shutdown(mut self: Pin<&mut Self>, _cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.finish();
         Poll::Ready(self.connection.peek().check_open().map_err(Into::into))

@@ -1,7 +1,7 @@
-//! Which of the endpoint's addresses to give up, take again or replace.
+//! Decides which of the endpoint's addresses to give up, use again or replace.
 //!
-//! It compares what is with what should be, and does not follow single changes: messages that were
-//! lost or came in an odd order make no difference once the table is right.
+//! It compares the actual state with the wanted one and does not follow single changes: lost or
+//! reordered messages make no difference once the table is right.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -9,30 +9,31 @@ use std::net::IpAddr;
 use super::table::Usable;
 use crate::socket::BindAddress;
 
-/// What to do about one place.
+/// The action for one socket index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AddressAction {
-    /// Its address is there again: bind it, and hold paths from there ready.
+    /// Its address is back: bind it, and keep standby paths from there.
     Reopen(usize),
-    /// Its interface has this address instead: bind that one, and go on from there.
+    /// Its interface has this address instead: bind it, and move connections there.
     Replace(usize, IpAddr),
-    /// Its address is gone, and there are others: close it, and leave it.
+    /// Its address is gone, and there are others: close it, and move connections away.
     Close(usize),
 }
 
-/// Remembers where addresses were seen.
+/// Remembers the interface of each address.
 #[derive(Debug, Default)]
 pub(crate) struct AddressTracker {
-    /// The interface of each place's address, once it was seen. Addresses that were never seen
-    /// (all of 127.0.0.0/8 but one) are let alone.
+    /// The interface of each index's address, once it was seen. Addresses that were never seen (all
+    /// of 127.0.0.0/8 but one) are not changed.
     seen_on: Vec<Option<String>>,
-    /// Addresses that were usable last.
+    /// Addresses that were usable at the last call.
     before: BTreeSet<IpAddr>,
 }
 
 impl AddressTracker {
-    /// What to do about the places, each of which has its socket or not: what restores addresses
-    /// comes first, so that those who leave others find somewhere to go.
+    /// Returns the actions for the addresses `places`, each with whether its socket is open.
+    /// Actions that restore addresses come first, so that connections that leave others have a
+    /// target.
     pub(crate) fn decide(
         &mut self,
         places: &[(BindAddress, bool)],
@@ -84,7 +85,7 @@ impl AddressTracker {
         gains
     }
 
-    /// The addresses that were usable when this was asked last and are not any more.
+    /// Returns the addresses that were usable at the last call and are not any more.
     pub(crate) fn departed(&mut self, usable: &Usable) -> Vec<IpAddr> {
         let now: BTreeSet<IpAddr> = usable.iter().map(|(ip, _)| *ip).collect();
         let departed = self.before.difference(&now).copied().collect();
@@ -93,8 +94,8 @@ impl AddressTracker {
     }
 }
 
-/// The address that takes the place of one that is gone: another one of the same interface, or
-/// of any, where that was the only place and is not bound to an interface.
+/// Returns the replacement of an address that is gone: another one of the same interface, or of
+/// any, where that was the endpoint's only address and is not bound to an interface.
 fn replacement(
     place: &BindAddress,
     interface: &str,

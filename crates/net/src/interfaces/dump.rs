@@ -1,5 +1,5 @@
-//! Questions to the kernel for all links and addresses, and what its answers come to
-//! (rtnetlink(7)). Whose socket it is makes no difference.
+//! Dump requests to the kernel for all links and addresses, and the resulting table (rtnetlink(7)).
+//! Works on any netlink socket.
 
 use std::io;
 
@@ -13,44 +13,44 @@ use super::table::InterfaceTable;
 
 const RTM_NEWROUTE: u16 = 24;
 
-/// A request for everything of a kind.
+/// A dump request.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum DumpRequest {
     Links,
     Addresses,
 }
 
-/// What was asked, and what the kernel told so far.
+/// The pending request, and the table so far.
 #[derive(Default)]
 pub(super) struct NetlinkDump {
-    /// Links and addresses as they are; not complete while an answer is due.
+    /// Links and addresses; incomplete while a request is pending.
     pub(super) table: InterfaceTable,
-    /// What was asked for and not answered yet.
+    /// The pending request.
     asked: Option<DumpRequest>,
 }
 
-/// What a batch of messages changed.
+/// Which kinds of state a batch of messages changed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct TableChanges {
     /// A link or an address.
     pub(crate) addresses: bool,
-    /// There is a new route.
+    /// A new route.
     pub(crate) routes: bool,
 }
 
 impl NetlinkDump {
-    /// Whether everything that was asked for is answered.
+    /// Whether all requests are answered.
     pub(super) fn is_complete(&self) -> bool {
         self.asked.is_none()
     }
 
-    /// Forgets what it knows, and asks for all that there is.
+    /// Clears the table and requests a full dump.
     pub(super) fn start_over(&mut self, socket: &mut Socket) -> io::Result<()> {
         self.table = InterfaceTable::default();
         self.ask(socket, DumpRequest::Links)
     }
 
-    /// The kernel answers one such request at a time.
+    /// The kernel answers one dump request at a time.
     fn ask(&mut self, socket: &mut Socket, what: DumpRequest) -> io::Result<()> {
         let message = match what {
             DumpRequest::Links => RouteNetlinkMessage::GetLink(LinkMessage::default()),
@@ -61,10 +61,10 @@ impl NetlinkDump {
         Ok(())
     }
 
-    /// Reads all messages of a datagram; asks on where an answer has ended.
+    /// Reads all messages of a datagram; sends the next request where an answer has ended.
     ///
     /// # Errors
-    /// The socket's, and refusals of the kernel's.
+    /// The socket's, and rejected requests.
     pub(super) fn read(
         &mut self,
         socket: &mut Socket,
@@ -90,8 +90,8 @@ impl NetlinkDump {
         Ok(())
     }
 
-    /// An answer is complete. It is asked for again where it tells of several moments or is not the
-    /// one that is waited for.
+    /// Handles a complete answer. The request is repeated where the dump is inconsistent or the
+    /// answer is not the pending one's.
     fn on_answered(
         &mut self,
         socket: &mut Socket,
@@ -110,8 +110,8 @@ impl NetlinkDump {
     }
 }
 
-/// A request was refused. While the kernel still answers the one before, the end of that answer has
-/// it asked again.
+/// Handles a rejected request. While the kernel still answers the previous one, the end of that
+/// answer repeats the request.
 fn unless_busy(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(busy) if busy.kind() == io::ErrorKind::ResourceBusy => Ok(()),

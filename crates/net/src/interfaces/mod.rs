@@ -1,12 +1,13 @@
-//! What becomes of the machine's network interfaces and addresses, and what the endpoint does then.
+//! The machine's network interfaces and addresses: the kernel's notifications, and the endpoint's
+//! reaction.
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `table` | links and addresses as the kernel's messages tell them |
-//! | `decision` | which of the endpoint's addresses to give up, take again or replace; no I/O |
-//! | `dialogue` | questions to the kernel and its answers |
-//! | `netlink` | the sockets on which it tells, continually or once |
-//! | `watch` | the task that listens and carries out |
+//! | `table` | links and addresses, from the kernel's messages |
+//! | `address_tracker` | which of the endpoint's addresses to give up, use again or replace; no I/O |
+//! | `dump` | dump requests to the kernel and their answers |
+//! | `netlink` | the netlink sockets, for notifications or a single dump |
+//! | `watch` | the task that receives notifications and acts on them |
 
 mod address_tracker;
 mod dump;

@@ -1,5 +1,5 @@
-//! The sockets on which the kernel tells of interfaces and addresses (netlink(7), rtnetlink(7)): one
-//! to listen to, and one for a single question.
+//! Netlink sockets for interfaces and addresses (netlink(7), rtnetlink(7)): one for notifications,
+//! and one for a single dump.
 
 use std::io;
 use std::time::{Duration as Span, Instant};
@@ -17,11 +17,11 @@ use super::table::InterfaceTable;
 
 /// `RTMGRP_LINK`, `_IPV4_IFADDR`, `_IPV4_ROUTE`, `_IPV6_IFADDR` and `_IPV6_ROUTE`.
 const GROUPS: u32 = 0x1 | 0x10 | 0x40 | 0x100 | 0x400;
-/// How long a single question may take. The kernel answers within the call that asks; only
-/// interfaces that change all the while make it longer.
+/// Timeout of a single dump. The kernel answers within the system call of the request; only
+/// interfaces that change continuously make it longer.
 const PATIENCE: Span = Span::from_millis(500);
 
-/// Listens to the kernel.
+/// Receives the kernel's notifications.
 pub(crate) struct Netlink {
     socket: AsyncFd<Socket>,
     buffer: Vec<u8>,
@@ -29,7 +29,7 @@ pub(crate) struct Netlink {
 }
 
 impl Netlink {
-    /// Subscribes, and asks for all that there is. Must be called within a tokio runtime.
+    /// Subscribes, and requests a full dump. Must be called within a tokio runtime.
     pub(crate) fn open() -> io::Result<Self> {
         let socket = Socket::open(GROUPS, SocketFlags::NONBLOCK)?;
         // SAFETY: the descriptor is owned by the `AsyncFd` from here on, so it stays open and the
@@ -44,10 +44,10 @@ impl Netlink {
         Ok(netlink)
     }
 
-    /// Waits until something changed, beginning with everything.
+    /// Waits until something changed; the initial dump is the first change.
     ///
     /// # Errors
-    /// The socket's. Where messages were lost it begins anew by itself.
+    /// The socket's. After lost messages it starts a new dump by itself.
     pub(crate) async fn news(&mut self) -> io::Result<TableChanges> {
         let mut news = TableChanges::default();
         loop {
@@ -80,8 +80,8 @@ impl Netlink {
     }
 }
 
-/// The machine's interfaces as they are now, those of this thread's network namespace. `None` where
-/// the kernel does not tell: then nothing is known of their sizes.
+/// Returns the machine's interfaces now, those of this thread's network namespace. `None` where the
+/// kernel does not answer: then the MTUs are unknown.
 pub(crate) fn current() -> Option<Interfaces> {
     ask_once()
         .inspect_err(|error| tracing::debug!(%error, "the interfaces' MTUs cannot be read"))

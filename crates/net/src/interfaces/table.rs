@@ -1,4 +1,4 @@
-//! Links and addresses as the kernel tells them (rtnetlink(7)).
+//! Table of links and addresses, from the kernel's messages (rtnetlink(7)).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -26,8 +26,8 @@ const ADDRESS_HEADER: usize = 8;
 /// Addresses from which packets can leave, each with its interface.
 pub(crate) type Usable = BTreeSet<(IpAddr, String)>;
 
-/// What the kernel told so far. Of each message only the header and the few attributes that matter
-/// are read, so that newer kernels cannot tell more than is understood.
+/// The links and addresses so far. Of each message only the header and the few relevant attributes
+/// are read, so that unknown attributes of newer kernels do no harm.
 #[derive(Debug, Default)]
 pub(crate) struct InterfaceTable {
     links: BTreeMap<u32, InterfaceState>,
@@ -40,12 +40,13 @@ struct InterfaceState {
     /// Up, and with a carrier.
     running: bool,
     is_loopback: bool,
-    /// The largest IP packet in bytes, where the kernel told.
+    /// The MTU in bytes, where the kernel reported it.
     mtu: Option<u32>,
 }
 
 impl InterfaceTable {
-    /// A message of the kernel's: its type and what follows its header. Other types change nothing.
+    /// Applies a kernel message: its type and its payload after the header. Other types change
+    /// nothing.
     pub(crate) fn apply(&mut self, kind: u16, payload: &[u8]) -> Result<(), DecodeError> {
         match kind {
             RTM_NEWLINK | RTM_DELLINK => self.apply_link(kind == RTM_NEWLINK, payload),
@@ -56,7 +57,7 @@ impl InterfaceTable {
 
     fn apply_link(&mut self, is_there: bool, payload: &[u8]) -> Result<(), DecodeError> {
         let header = LinkHeader::parse(payload)?;
-        // Bridges tell with a family of their own that a link joined or left them.
+        // Bridges report ports that join or leave with a family of their own.
         if header.interface_family != AddressFamily::Unspec {
             return Ok(());
         }
@@ -72,7 +73,7 @@ impl InterfaceTable {
             name: String::from_utf8_lossy(name).into_owned(),
             running: header.flags.contains(LinkFlags::Up | LinkFlags::Running),
             is_loopback: header.flags.contains(LinkFlags::Loopback),
-            // Some messages tell of one attribute alone.
+            // Some messages carry one attribute only.
             mtu: mtu.or_else(|| self.links.get(&header.index)?.mtu),
         };
         self.links.insert(header.index, link);
@@ -95,7 +96,7 @@ impl InterfaceTable {
             .and_then(|bytes| number(&bytes))
             .unwrap_or_else(|| u32::from(header.flags.bits()));
         let flags = AddressFlags::from_bits_retain(flags);
-        // Nothing can be bound to it before the kernel knows that nobody else has it.
+        // Nothing can be bound to it before duplicate address detection has finished.
         let unproven = flags.intersects(AddressFlags::Tentative | AddressFlags::Dadfailed);
         if is_there && !unproven {
             self.addresses.insert((header.index, ip));
@@ -105,7 +106,7 @@ impl InterfaceTable {
         Ok(())
     }
 
-    /// The addresses from which packets can leave.
+    /// Returns the addresses from which packets can leave.
     pub(crate) fn usable(&self) -> Usable {
         let on_running = self.addresses.iter().filter_map(|(index, ip)| {
             let link = self.links.get(index).filter(|link| link.running)?;
@@ -114,7 +115,7 @@ impl InterfaceTable {
         on_running.collect()
     }
 
-    /// How large the packets are that each link carries, whether it runs or not.
+    /// Returns the packet size that each link carries, up or not.
     pub(crate) fn interfaces(&self) -> Interfaces {
         let known = self.links.iter().filter_map(|(index, link)| {
             let here = self.addresses.iter().filter(|(on, _)| on == index);
@@ -128,7 +129,7 @@ impl InterfaceTable {
     }
 }
 
-/// The bytes of an attribute after a header of `begin` bytes.
+/// Returns the bytes of an attribute after a header of `begin` bytes.
 fn attribute(payload: &[u8], begin: usize, kind: u16) -> Result<Option<Vec<u8>>, DecodeError> {
     for attribute in NlasIterator::new(payload.get(begin..).unwrap_or_default()) {
         let attribute = attribute?;

@@ -1,4 +1,4 @@
-//! The task that listens to what becomes of interfaces and addresses, and acts on it.
+//! The task that follows changes of interfaces and addresses.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -13,14 +13,14 @@ use super::table::Usable;
 use crate::dcquic::Shared;
 use crate::error::EndpointError;
 
-/// Sees to it that an endpoint's sockets and connections follow the machine's addresses.
+/// Keeps an endpoint's sockets and connections in step with the machine's addresses.
 pub(crate) struct AddressWatcher {
     netlink: Netlink,
     decisions: AddressTracker,
-    /// The interfaces' sizes as connections know them.
+    /// The interfaces' packet sizes as set on connections.
     interfaces: Arc<Interfaces>,
-    /// Addresses that are gone and that some connection cannot leave, as there is no other way to
-    /// its peer so far.
+    /// Addresses that are gone and that some connection cannot leave, as no other route to its peer
+    /// is known.
     stuck: Vec<IpAddr>,
 }
 
@@ -28,7 +28,7 @@ impl AddressWatcher {
     /// Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// Where the kernel does not let this process listen.
+    /// Where the kernel refuses the subscription.
     pub(crate) fn open() -> io::Result<Self> {
         Ok(Self {
             netlink: Netlink::open()?,
@@ -61,7 +61,7 @@ impl AddressWatcher {
             shared.set_interfaces(&self.interfaces);
         }
         let usable = self.netlink.dialogue.table.usable();
-        // One place may wait for another to leave an address.
+        // One socket may wait until another leaves an address.
         for _ in 0..shared.sockets.places().len() {
             self.settle_places(shared, &usable);
         }

@@ -1,7 +1,7 @@
-//! Connections in `tracing`: a span for each, within its endpoint's.
+//! `tracing` output: a span per connection, within its endpoint's.
 //!
-//! What changes is a debug event, every packet a trace event. Whether anybody listens is asked when
-//! a connection begins: where nobody does, it has no observer for it.
+//! State changes are debug events, packets trace events. Whether a subscriber wants them is checked
+//! when a connection begins: without one, the connection gets no observer.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use tracing::{Level, Span, debug, debug_span, enabled, trace};
 use weir_quic::observe::{Interest, Observation, Observer, Packet, Subject};
 use weir_units::Time;
 
-/// Makes the spans of an endpoint's connections.
+/// Creates the spans of an endpoint's connections.
 pub(super) struct EndpointLog {
     endpoint: Span,
 }

@@ -1,7 +1,7 @@
-//! An endpoint's figures for Prometheus.
+//! An endpoint's metrics for Prometheus.
 //!
-//! Each connection has an observer that adds what its engine counted since the last time, so that
-//! nothing is counted twice and closed connections leave their counts behind.
+//! The observer of a connection adds the increments of its engine's counters, so that nothing is
+//! counted twice and closed connections stay in the sums.
 
 use std::cell::Cell;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ type Spans = Family<Labels, Counter<f64>>;
 type Gauges = Family<Labels, Gauge>;
 type Histograms = Family<Labels, Histogram, fn() -> Histogram>;
 
-/// From 10 µs, the round trip of a rack, to 1.3 s.
+/// Buckets from 10 µs, the RTT of a rack, to 1.3 s.
 fn round_trips() -> Histogram {
     Histogram::new(exponential_buckets(10e-6, 2.0, 18))
 }
@@ -34,7 +34,7 @@ fn round_trips() -> Histogram {
 /// Declares the metrics: field, type, name, unit where there is one, and help.
 macro_rules! families {
     ($($field:ident: $type:ident, $name:literal, $($unit:ident,)? $help:literal;)*) => {
-        /// The metrics of all endpoints of a process; the label `endpoint` tells them apart.
+        /// The metrics of all endpoints of a process; the label `endpoint` distinguishes them.
         #[derive(Clone)]
         struct Families {
             $($field: $type,)*
@@ -96,7 +96,7 @@ families! {
         "What the kernel granted for each socket's buffer, by direction";
 }
 
-/// A series: its metric, its label besides `endpoint`, and where its value is in a `Source`.
+/// A series: its metric, its label besides `endpoint`, and the accessor of its value in a `Source`.
 type Series<'f, Source> = (
     &'f Counters,
     Option<(&'static str, &'static str)>,
@@ -104,7 +104,7 @@ type Series<'f, Source> = (
 );
 
 impl Families {
-    /// What the engine counts of each connection.
+    /// Returns the series that engines count per connection.
     fn of_connections(&self) -> [Series<'_, Totals>; 14] {
         let sent = Some(("direction", "sent"));
         let received = Some(("direction", "received"));
@@ -128,7 +128,7 @@ impl Families {
         ]
     }
 
-    /// What the endpoint counts by itself.
+    /// Returns the series that the endpoint counts itself.
     fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 7] {
         let kind = |kind| Some(("kind", kind));
         [
@@ -147,7 +147,7 @@ impl Families {
     }
 }
 
-/// How one of the engine's counts is read.
+/// Accessor of one of the engine's counters.
 type Total = fn(&Totals) -> u64;
 
 /// One endpoint's metrics. Those that packets change are looked up once.
@@ -155,7 +155,7 @@ pub(super) struct EndpointMetrics {
     families: Families,
     endpoint: String,
     open: Gauge,
-    /// Those that the engine counts.
+    /// The engine's counters.
     totals: Vec<(Counter, Total)>,
     key_updates: Counter,
     rtt: Histogram,
@@ -193,7 +193,7 @@ impl EndpointMetrics {
         })
     }
 
-    /// Has what the endpoint counts by itself brought up to date before each scrape.
+    /// Updates the endpoint's own counters before each scrape.
     pub(super) fn follow(self: &Arc<Self>, registry: &Registry, shared: &Arc<Shared>) {
         let buffers = shared.sockets.buffers();
         let sizes = [("receive", buffers.receive), ("send", buffers.send)];
@@ -237,7 +237,7 @@ impl EndpointMetrics {
             .inc();
     }
 
-    /// Adds what was counted since.
+    /// Adds the increments.
     fn add(&self, is: &Totals, was: &Totals) {
         for (counter, value) in &self.totals {
             counter.inc_by(value(is) - value(was));
@@ -245,23 +245,23 @@ impl EndpointMetrics {
     }
 }
 
-/// The label `endpoint`, and one more.
+/// Returns the label `endpoint`, and one more.
 fn labels(endpoint: &str, label: Option<(&'static str, &str)>) -> Labels {
     let label = label.map(|(name, value)| (name, value.to_owned()));
     let endpoint = ("endpoint", endpoint.to_owned());
     std::iter::once(endpoint).chain(label).collect()
 }
 
-/// Counts one connection.
+/// Counts one connection's events.
 struct MetricsObserver {
     metrics: Arc<EndpointMetrics>,
-    /// When it began; `None` before.
+    /// When the connection began; `None` before.
     began: Option<Time>,
     is_complete: bool,
     is_closed: bool,
-    /// What has been added already.
+    /// The counts that have been added already.
     counted: Totals,
-    /// The path in use, and how many of its round-trip times were seen.
+    /// The path in use, and how many of its RTT samples were read.
     sampled: (PathId, u64),
 }
 
@@ -339,7 +339,7 @@ impl Drop for MetricsObserver {
     }
 }
 
-/// A stable name.
+/// Returns a stable label value.
 fn cause(error: &ConnectionError) -> &'static str {
     match error {
         ConnectionError::HandshakeTimeout(_) => "handshake-timeout",

@@ -1,7 +1,7 @@
-//! Who watches an endpoint's connections: qlog files, metrics and `tracing`, each on request.
+//! Observers of an endpoint's connections: qlog files, metrics and `tracing`, each on request.
 //!
-//! The engine tells an observer per connection what happens; with none of the three asked for there
-//! is none.
+//! The engine reports events to one observer per connection; if none of the three is requested
+//! there is none.
 
 mod log;
 #[cfg_attr(not(feature = "metrics"), path = "no_metrics.rs")]
@@ -23,15 +23,15 @@ use metrics::EndpointMetrics;
 pub(crate) use metrics::Registry;
 use qlog::QlogWriter;
 
-/// What is asked for.
+/// The requested observers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObserverOptions {
-    /// Where qlog files go; `QLOGDIR` says it otherwise.
+    /// The directory of qlog files; `QLOGDIR` by default.
     pub(crate) qlog: Option<PathBuf>,
     pub(crate) metrics: Option<Registry>,
 }
 
-/// Watches all connections of an endpoint.
+/// Observes all connections of an endpoint.
 pub(crate) struct EndpointObservers {
     log: EndpointLog,
     qlog: Option<QlogWriter>,
@@ -65,12 +65,12 @@ impl EndpointObservers {
         })
     }
 
-    /// Events that qlog files could not take.
+    /// Returns the counter of events missing from qlog files.
     pub(crate) fn lost_events(&self) -> Option<Arc<LostEvents>> {
         self.qlog.as_ref().map(QlogWriter::lost_events)
     }
 
-    /// What only the endpoint itself counts is asked for before each scrape.
+    /// Updates the endpoint's own counters before each scrape.
     pub(crate) fn connect(&self, registry: Option<&Registry>, shared: &Arc<Shared>) {
         if let (Some(metrics), Some(registry)) = (&self.metrics, registry) {
             metrics.follow(registry, shared);

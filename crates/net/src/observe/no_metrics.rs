@@ -1,4 +1,4 @@
-//! In place of metrics in a build without the feature `metrics`.
+//! Replaces `metrics` in a build without that feature.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,11 +7,11 @@ use weir_quic::observe::Observer;
 
 use crate::dcquic::Shared;
 
-/// Where counters would go: there is no such place.
+/// Uninhabited: there is no registry.
 #[derive(Clone, Debug)]
 pub(crate) enum Registry {}
 
-/// An endpoint's counters: there are none.
+/// Uninhabited: there are no metrics.
 pub(super) enum EndpointMetrics {}
 
 impl EndpointMetrics {

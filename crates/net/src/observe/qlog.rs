@@ -1,7 +1,7 @@
-//! A qlog file per connection, written by a thread of the endpoint's.
+//! A qlog file per connection, written by a thread of the endpoint.
 //!
-//! Connections hand batches of records to a bounded queue and never wait for it: what finds no room,
-//! or no space on the disk, is dropped and counted.
+//! Connections put batches of records into a bounded queue and never wait for it: batches that find
+//! no room, or no disk space, are dropped and counted.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -16,9 +16,9 @@ use weir_units::Duration;
 
 use crate::lost_events::LostEvents;
 
-/// How many batches may wait for the disk, each of some 16 KB.
+/// Batches that may wait for the disk, each of some 16 KB.
 const QUEUE: usize = 256;
-/// How long the end of an endpoint waits for the disk.
+/// How long closing an endpoint waits for the disk.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Writes the files of one endpoint.
@@ -36,17 +36,17 @@ struct Message {
     batch: Batch,
 }
 
-/// A file, made when the first records come.
+/// A file, created with the first records.
 struct LogFile {
     path: PathBuf,
     opened: Mutex<Option<File>>,
 }
 
 impl QlogWriter {
-    /// Begins to write files to a directory, which is made where there is none.
+    /// Starts the writer for a directory, which is created where there is none.
     ///
     /// # Errors
-    /// Where files cannot be made there, or no thread.
+    /// Where no file can be created there, or no thread.
     pub(super) fn open(directory: &Path, epoch: Duration) -> io::Result<Self> {
         fs::create_dir_all(directory)?;
         let probe = directory.join(format!(".weir-{}-{epoch}", std::process::id()));
@@ -92,13 +92,13 @@ impl Drop for QlogWriter {
     /// Waits until the files are complete. No connection is left then.
     fn drop(&mut self) {
         self.queue = None;
-        // It ends by being disconnected.
+        // The thread's end disconnects the channel.
         let ended = self.ended.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = ended.recv_timeout(PATIENCE);
     }
 }
 
-/// A connection's way to its file.
+/// Passes a connection's records to its file.
 struct QlogObserver {
     file: Arc<LogFile>,
     queue: Option<SyncSender<Message>>,
@@ -116,7 +116,7 @@ impl Sink for QlogObserver {
     }
 }
 
-/// Writes what comes until nobody is left who could send.
+/// Writes batches until all senders are gone.
 fn write_all(messages: &Receiver<Message>, lost: &LostEvents) {
     for Message { file, batch } in messages {
         if let Err(error) = file.write(&batch.records) {

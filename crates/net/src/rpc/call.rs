@@ -1,4 +1,4 @@
-//! The client's side of a call.
+//! The client side of a call.
 
 use std::fmt;
 use std::future::Future;
@@ -30,7 +30,7 @@ pub enum CallError {
     /// The request is larger than the server allows.
     #[error("the server does not take a request of {0}")]
     RequestTooLarge(ByteSize),
-    /// The server does not answer this call, and says so with a code.
+    /// The server refused the call, with a code.
     #[error("the server refused the call, with code {0}")]
     Refused(u64),
     /// The connection is over.
@@ -38,7 +38,7 @@ pub enum CallError {
     Connection(#[from] ConnectionError),
 }
 
-/// A call: set what it needs, then await it. Dropping it before its end cancels it.
+/// A call: configure it, then await it. Dropping it before its end cancels it.
 #[must_use = "a call begins when it is awaited"]
 pub struct Call {
     handle: Arc<Handle>,
@@ -55,7 +55,7 @@ pub struct Call {
 enum Progress {
     /// No stream yet.
     Begun,
-    /// The rest of the request, while there is one, and what came of the response.
+    /// The unsent rest of the request, if any, and the response so far.
     Running {
         opened: OpenedStream,
         rest: Option<Bytes>,
@@ -65,10 +65,10 @@ enum Progress {
 }
 
 impl Connection {
-    /// Sends a request on a stream of its own and gives the response:
+    /// Sends a request on a stream of its own and returns the response:
     /// `connection.call("ping").deadline(Duration::from_millis(5)).await`.
     ///
-    /// A call ends by its deadline, if it has one, or with the connection.
+    /// A call ends at its deadline, if it has one, or with the connection.
     pub fn call(&self, request: impl Into<Bytes>) -> Call {
         Call {
             handle: self.handle.clone(),
@@ -84,30 +84,30 @@ impl Connection {
 }
 
 impl Call {
-    /// How long the call may take from when it is first awaited, to the resolution of the
+    /// Sets how long the call may take from when it is first awaited, to the resolution of the
     /// endpoint's timers, which is far below a millisecond.
     pub fn deadline(mut self, span: Duration) -> Self {
         self.deadline = Some(span);
         self
     }
 
-    /// The largest response that is taken; [`DEFAULT_SIZE_LIMIT`] otherwise.
+    /// Sets the largest accepted response; [`DEFAULT_SIZE_LIMIT`] by default.
     pub fn response_limit(mut self, limit: ByteSize) -> Self {
         self.limit = limit;
         self
     }
 
-    /// Requests of a higher priority are sent first; 0 otherwise.
+    /// Sets the priority; requests of a higher priority are sent first. 0 by default.
     pub fn priority(mut self, priority: i32) -> Self {
         self.priority = priority;
         self
     }
 
     /// Sends the request as early data (0-RTT) where the handshake is not complete and the server
-    /// allows it; where the server does not take it, it is sent again after the handshake.
+    /// allows it. Where the server rejects it, it is sent again after the handshake.
     ///
-    /// An attacker who records early data can play the request to the server again: use this only
-    /// where it may safely be carried out twice.
+    /// An attacker can replay recorded early data to the server: use this only where the request
+    /// may safely be carried out twice.
     pub fn early_data(mut self) -> Self {
         self.early_data = true;
         self
@@ -205,7 +205,7 @@ impl Call {
         }
     }
 
-    /// Checks the deadline, and has this task woken when it passes.
+    /// Checks the deadline, and registers this task to be woken when it passes.
     fn check_deadline(
         &mut self,
         cx: &mut Context<'_>,
@@ -225,7 +225,7 @@ impl Call {
         Ok(())
     }
 
-    /// Resets and stops the stream, and forgets who waits for it.
+    /// Resets and stops the stream, and removes its waiting tasks.
     fn abandon(&mut self, state: &mut ConnectionState, code: u64) -> bool {
         let Progress::Running { opened, .. } = self.progress else {
             return false;
@@ -242,7 +242,7 @@ impl Call {
     }
 }
 
-/// Reads what is there; ready at the response's end.
+/// Reads available data; ready at the response's end.
 fn read_response(
     state: &mut ConnectionState,
     opened: OpenedStream,
@@ -251,7 +251,7 @@ fn read_response(
 ) -> Poll<Result<(), ReadError>> {
     let limit = limit.as_usize();
     loop {
-        // One byte more tells a response of exactly the limit from a larger one.
+        // One extra byte distinguishes a response of exactly the limit from a larger one.
         let room = limit.saturating_sub(response.len()).saturating_add(1);
         match state.engine.read(opened.id, room) {
             Ok(Some(chunk)) => response.push(chunk),
@@ -296,7 +296,7 @@ impl Future for Call {
         if sent || timed {
             state.send();
         } else {
-            // Reading may have made room that the peer should learn of.
+            // Reading may have freed buffer space that the peer should learn of.
             state.queue();
         }
         result

@@ -1,4 +1,4 @@
-//! The server's side of a call.
+//! The server side of a call.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -17,7 +17,7 @@ use crate::send_stream::SendStream;
 /// Why a request did not arrive.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RequestError {
-    /// The client does not wait for the response any more.
+    /// The client has cancelled the call.
     #[error("the client cancelled the call, with code {0}")]
     Cancelled(u64),
     /// The request is larger than the limit.
@@ -28,7 +28,7 @@ pub enum RequestError {
     Connection(#[from] ConnectionError),
 }
 
-/// A call that a client began. Dropping it refuses it.
+/// A call from a client. Dropping it refuses it.
 #[derive(Debug)]
 pub struct IncomingCall {
     connection: Connection,
@@ -39,7 +39,7 @@ pub struct IncomingCall {
 /// A request that has arrived in full.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What the client sent.
+    /// The request's body.
     pub body: Bytes,
     remote: SocketAddr,
     early_data: bool,
@@ -52,7 +52,7 @@ pub struct Responder {
 }
 
 impl Connection {
-    /// The next call that the peer makes. Several calls may be under way at once, each in its own
+    /// Returns the peer's next call. Several calls may be in progress at once, each in its own
     /// task; [`Connection::serve`] does that.
     ///
     /// # Errors
@@ -69,7 +69,7 @@ impl Connection {
 }
 
 impl IncomingCall {
-    /// Waits for the request, which may have at most `limit` bytes.
+    /// Receives the request, of at most `limit` bytes.
     ///
     /// # Errors
     /// [`RequestError`] where it does not arrive. A request that is too large is refused with
@@ -81,7 +81,7 @@ impl IncomingCall {
             Err(ReadError::Reset(code)) => return Err(RequestError::Cancelled(code)),
             Err(ReadError::TooLong { .. }) => {
                 self.recv.stop(MESSAGE_TOO_LARGE);
-                // Fails only where the client was faster to abandon the call.
+                // Fails only where the client abandoned the call first.
                 let _ = self.send.reset(MESSAGE_TOO_LARGE);
                 return Err(RequestError::TooLarge(limit));
             }
@@ -104,30 +104,30 @@ impl IncomingCall {
     /// Refuses the call without reading it, with a code for the client.
     pub fn refuse(mut self, code: u64) {
         self.recv.stop(code);
-        // Fails only where the client was faster to abandon the call.
+        // Fails only where the client abandoned the call first.
         let _ = self.send.reset(code);
     }
 }
 
 impl Request {
-    /// The client's address.
+    /// Returns the client's address.
     pub fn remote_address(&self) -> SocketAddr {
         self.remote
     }
 
-    /// Whether the request came as early data (0-RTT), which an attacker may have played again:
-    /// carry it out only where that may safely happen twice.
+    /// Returns whether the request arrived as early data (0-RTT), which an attacker may have
+    /// replayed: carry it out only where that may safely happen twice.
     pub fn is_early_data(&self) -> bool {
         self.early_data
     }
 }
 
 impl Responder {
-    /// Sends the response; waits only while the stream's send buffer has no room for it.
+    /// Sends the response; waits only while the stream's send buffer is full.
     ///
     /// # Errors
-    /// [`WriteError::Stopped`] where the client does not wait for it any more,
-    /// [`WriteError::Connection`] where the connection is over.
+    /// [`WriteError::Stopped`] where the client has cancelled the call, [`WriteError::Connection`]
+    /// where the connection is over.
     pub async fn respond(mut self, response: impl Into<Bytes>) -> Result<(), WriteError> {
         self.answered = true;
         self.send.finish_with(response.into()).await
@@ -140,13 +140,13 @@ impl Responder {
 
     /// Waits until the client does not wait for the response any more.
     pub async fn cancelled(&mut self) {
-        // Whatever ends the wait, nobody waits for the response then.
+        // Whatever ends the wait, the client does not wait any more.
         let _ = self.send.stopped().await;
     }
 
     fn reset(&mut self, code: u64) {
         self.answered = true;
-        // Fails only where the client was faster to abandon the call.
+        // Fails only where the client abandoned the call first.
         let _ = self.send.reset(code);
     }
 }

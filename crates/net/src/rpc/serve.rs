@@ -1,4 +1,4 @@
-//! Serving all calls of a connection.
+//! Serves all calls of a connection.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -12,11 +12,11 @@ use super::{DEFAULT_SIZE_LIMIT, IncomingCall, Refusal, Request};
 use crate::connection::Connection;
 use crate::error::ConnectionError;
 
-/// How calls are served.
+/// Options of [`Connection::serve`].
 #[derive(Clone, Copy, Debug)]
 pub struct ServeOptions {
-    /// The largest request that is taken. How many may be under way at once is the transport's
-    /// `max_bidirectional_streams`.
+    /// The largest accepted request. The transport's `max_bidirectional_streams` limits the number
+    /// of concurrent calls.
     pub request_limit: ByteSize,
 }
 
@@ -29,10 +29,10 @@ impl Default for ServeOptions {
 }
 
 impl Connection {
-    /// Answers the peer's calls with `handler` until the connection ends; says why it did.
+    /// Answers the peer's calls with `handler` until the connection ends; returns the reason.
     ///
-    /// A call is worked on in this task for as long as it does not have to wait, and in one of
-    /// its own from then on: short handlers cost no task.
+    /// A call runs in this task until its handler has to wait, and in a task of its own from then
+    /// on: short handlers cost no task.
     pub async fn serve<Handler, Answer>(
         &self,
         options: ServeOptions,

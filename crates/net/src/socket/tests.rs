@@ -4,7 +4,7 @@ use weir_wire::Ecn;
 
 use super::*;
 
-/// More than the kernel takes apart (`UDP_MAX_SEGMENTS`): it refuses with EINVAL.
+/// More than the kernel segments (`UDP_MAX_SEGMENTS`): it fails with EINVAL.
 const TOO_MANY: usize = 150;
 const SEGMENT: usize = 100;
 
@@ -46,7 +46,7 @@ async fn a_batch_that_the_kernel_does_not_take_apart_goes_one_by_one() {
     // The last one is shorter.
     let length = TOO_MANY * SEGMENT - 30;
     let contents: Vec<u8> = (0..length).map(|at| (at / SEGMENT) as u8).collect();
-    // The second time without the way that failed.
+    // The second round skips the method that failed.
     for round in 0..2 {
         assert_eq!(socket.send(&batch(remote, &contents), &contents), Ok(()));
         assert_eq!(socket.max_datagrams(), 1, "round {round}: no refusal");

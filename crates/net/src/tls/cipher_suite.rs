@@ -1,4 +1,4 @@
-//! The cipher suites of TLS 1.3, for who wants to choose.
+//! The cipher suites of TLS 1.3.
 
 use std::sync::Arc;
 
@@ -7,8 +7,8 @@ use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::cipher_suite;
 use weir_quic::crypto::tls::provider;
 
-/// What protects packets after the handshake's first flight (RFC 8446, appendix B.4; Initial packets
-/// have AES-128-GCM always).
+/// The cipher suite of packets after the handshake's first flight (RFC 8446, appendix B.4; Initial
+/// packets always use AES-128-GCM).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CipherSuite {
     /// `TLS_AES_128_GCM_SHA256`: the fastest where the processor has AES instructions.
@@ -20,7 +20,7 @@ pub enum CipherSuite {
 }
 
 impl CipherSuite {
-    /// All of them, as they are preferred unless told otherwise.
+    /// All suites, in the default order of preference.
     pub(super) const ALL: [Self; 3] = [Self::Aes128Gcm, Self::Aes256Gcm, Self::ChaCha20Poly1305];
 
     fn supported(self) -> SupportedCipherSuite {
@@ -32,7 +32,7 @@ impl CipherSuite {
     }
 }
 
-/// Weir's cryptography with these suites, in order of preference.
+/// Returns Weir's cryptography with these suites, in order of preference.
 pub(super) fn provider_with(suites: &[CipherSuite]) -> Arc<CryptoProvider> {
     let suites = suites.iter().map(|suite| suite.supported());
     Arc::new(CryptoProvider {

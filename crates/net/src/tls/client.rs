@@ -1,4 +1,4 @@
-//! A client's side of TLS.
+//! TLS configuration of a client.
 
 use std::sync::Arc;
 
@@ -13,12 +13,12 @@ use super::cipher_suite::{CipherSuite, provider_with};
 use super::pin::PinnedCertificate;
 use super::{DEFAULT_APPLICATION_PROTOCOL, Fingerprint, Identity, Roots, TlsError};
 
-/// How many servers' sessions are kept for resumption.
+/// Servers whose sessions are kept for resumption.
 const SESSIONS: usize = 256;
-/// How many address validation tokens are kept: a few per server, each good for one connection.
+/// Address validation tokens that are kept: a few per server, each valid for one connection.
 const TOKENS: usize = 4 * SESSIONS;
 
-/// Whom a client trusts and who it is. Sessions are kept and resumed.
+/// A client's trust anchors and identity. Sessions are kept and resumed.
 #[derive(Clone)]
 pub struct ClientTls {
     verifier: Arc<dyn ServerCertVerifier>,
@@ -31,8 +31,8 @@ pub struct ClientTls {
 }
 
 impl ClientTls {
-    /// Trusts servers whose certificate these authorities vouch for: its name, dates and chain
-    /// are verified.
+    /// Trusts servers whose certificate is signed by these authorities: name, dates and chain are
+    /// verified.
     ///
     /// # Errors
     /// [`TlsError::Verifier`] without any authority.
@@ -42,8 +42,8 @@ impl ClientTls {
         Ok(Self::new(verifier))
     }
 
-    /// Trusts the one certificate with this fingerprint, whatever it says about names and dates,
-    /// from a server that proves that it has its key.
+    /// Trusts the one certificate with this fingerprint, whatever its names and dates, from a
+    /// server that proves possession of its key.
     pub fn pinned(fingerprint: Fingerprint) -> Self {
         Self::new(Arc::new(PinnedCertificate::new(fingerprint, &provider())))
     }
@@ -60,7 +60,7 @@ impl ClientTls {
         }
     }
 
-    /// Shows this identity to servers that ask for one (mutual TLS).
+    /// Presents this identity to servers that ask for one (mutual TLS).
     pub fn identity(mut self, identity: Identity) -> Self {
         self.identity = Some(identity);
         self
@@ -76,25 +76,25 @@ impl ClientTls {
         self
     }
 
-    /// Speaks these cipher suites and no others, in order of preference: for who must, or whose
-    /// processors have no AES instructions. AES-128-GCM, AES-256-GCM and ChaCha20-Poly1305 otherwise.
+    /// Offers only these cipher suites, in order of preference: for regulated environments, or
+    /// processors without AES instructions. AES-128-GCM, AES-256-GCM and ChaCha20-Poly1305 by
+    /// default.
     pub fn cipher_suites(mut self, suites: impl IntoIterator<Item = CipherSuite>) -> Self {
         self.cipher_suites = suites.into_iter().collect();
         self
     }
 
-    /// Makes 0-RTT possible with servers that allow it; off by default.
+    /// Allows 0-RTT with servers that accept it; off by default.
     ///
-    /// Still only those streams and calls use it that ask for it. Who records the network can
-    /// play early data to a server again (RFC 8446, section 8): send only what may safely happen
-    /// twice.
+    /// Only streams and calls that ask for it use it. An attacker on the network can replay early
+    /// data to a server (RFC 8446, section 8): send only what may safely happen twice.
     pub fn early_data(mut self, allowed: bool) -> Self {
         self.early_data = allowed;
         self
     }
 
-    /// Whether sessions are kept, in memory, and resumed, and address validation tokens with them; on
-    /// by default. By both of them a server can tell that connections come from one client.
+    /// Sets whether sessions and address validation tokens are kept, in memory, and sessions
+    /// resumed; on by default. By either, a server can link connections of the same client.
     pub fn resumption(mut self, wanted: bool) -> Self {
         self.tokens = wanted;
         self.resumption = if wanted {
@@ -105,14 +105,14 @@ impl ClientTls {
         self
     }
 
-    /// Keeps sessions in a store of the caller's, to share them between endpoints or to know when
-    /// there is one.
+    /// Keeps sessions in the caller's store, to share them between endpoints or to know when there
+    /// is one.
     pub fn session_store(mut self, store: Arc<dyn ClientSessionStore>) -> Self {
         self.resumption = Resumption::store(store);
         self
     }
 
-    /// The configuration ready for use; clones of the result share the kept sessions and tokens.
+    /// Builds the configuration; clones of the result share the kept sessions and tokens.
     ///
     /// # Errors
     /// [`TlsError::Rustls`] where rustls refuses the identity, and without any cipher suite;
@@ -141,8 +141,7 @@ impl ClientTls {
     }
 }
 
-/// A client's TLS configuration, ready for use, with the sessions and the address validation tokens
-/// that it keeps.
+/// A client's TLS configuration, ready for use, with its sessions and address validation tokens.
 #[derive(Clone, Debug)]
 pub struct ClientCredentials {
     pub(crate) crypto: Arc<dyn ClientCrypto>,

@@ -1,4 +1,4 @@
-//! What can be wrong with certificates, keys and TLS settings.
+//! Errors of certificates, keys and TLS settings.
 
 use std::io;
 use std::path::PathBuf;
@@ -19,23 +19,23 @@ pub enum TlsError {
     /// No certificate where one is needed.
     #[error("no certificate found in {origin}: PEM or DER is expected")]
     NoCertificate {
-        /// The file, or what else was searched.
+        /// The file, or another name of the input.
         origin: String,
     },
     /// No private key where one is needed.
     #[error("no private key found in {origin}: PKCS#8, PKCS#1 or SEC1 in PEM or DER is expected")]
     NoPrivateKey {
-        /// The file, or what else was searched.
+        /// The file, or another name of the input.
         origin: String,
     },
-    /// A certificate could not be made.
+    /// A certificate could not be created.
     #[cfg(feature = "self-signed")]
     #[error("cannot make a self-signed certificate: {0}")]
     SelfSigned(#[from] rcgen::Error),
-    /// rustls refuses the certificate, the key or a setting.
+    /// rustls rejects the certificate, the key or a setting.
     #[error("TLS: {0}")]
     Rustls(#[from] rustls::Error),
-    /// rustls refuses to verify client certificates with these authorities.
+    /// rustls rejects these authorities for client certificates.
     #[error("TLS: {0}")]
     Verifier(#[from] rustls::server::VerifierBuilderError),
     /// QUIC cannot use the configuration.

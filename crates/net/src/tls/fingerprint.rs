@@ -5,12 +5,12 @@ use std::str::FromStr;
 
 use rustls::crypto::aws_lc_rs::cipher_suite::TLS13_AES_128_GCM_SHA256;
 
-/// The SHA-256 of a certificate in DER, as 64 hexadecimal digits outside.
+/// The SHA-256 of a certificate in DER; as text, 64 hexadecimal digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint([u8; 32]);
 
 impl Fingerprint {
-    /// The fingerprint of a certificate in DER.
+    /// Returns the fingerprint of a certificate in DER.
     pub fn of(certificate: &[u8]) -> Self {
         let mut bytes = [0; 32];
         if let Some(suite) = TLS13_AES_128_GCM_SHA256.tls13() {

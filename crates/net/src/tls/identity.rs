@@ -8,18 +8,18 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
 use super::{Fingerprint, TlsError};
 
-/// What a server, or a client with mutual TLS, proves to be: a certificate chain and its key.
+/// The identity of a server, or of a client with mutual TLS: a certificate chain and its key.
 pub struct Identity {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
 }
 
 impl Identity {
-    /// A new P-256 key and a certificate for these DNS names and IP addresses, signed by itself:
+    /// Generates a P-256 key and a self-signed certificate for these DNS names and IP addresses:
     /// for development, with clients that pin its [`Identity::fingerprint`].
     ///
     /// # Errors
-    /// [`TlsError::SelfSigned`] where a name is not one.
+    /// [`TlsError::SelfSigned`] where a name is invalid.
     #[cfg(feature = "self-signed")]
     pub fn self_signed<Name: Into<String>>(
         names: impl IntoIterator<Item = Name>,
@@ -35,7 +35,7 @@ impl Identity {
         })
     }
 
-    /// From files: the chain, the own certificate first, and the key, each in PEM or DER.
+    /// Reads the chain, own certificate first, and the key from files, each in PEM or DER.
     ///
     /// # Errors
     /// [`TlsError::Read`], [`TlsError::NoCertificate`] or [`TlsError::NoPrivateKey`], with the
@@ -48,7 +48,7 @@ impl Identity {
         })
     }
 
-    /// From a PEM text each for the chain, the own certificate first, and the key.
+    /// Parses a PEM text for the chain, own certificate first, and one for the key.
     ///
     /// # Errors
     /// [`TlsError::NoCertificate`] or [`TlsError::NoPrivateKey`].
@@ -59,22 +59,22 @@ impl Identity {
         })
     }
 
-    /// From rustls's types, the own certificate first.
+    /// Wraps rustls's types, own certificate first.
     pub fn from_der(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
         Self { chain, key }
     }
 
-    /// The own certificate's fingerprint, for clients to pin.
+    /// Returns the own certificate's fingerprint, for clients to pin.
     pub fn fingerprint(&self) -> Fingerprint {
         Fingerprint::of(self.chain.first().map_or(&[], |own| own.as_ref()))
     }
 
-    /// The certificates in DER, the own one first.
+    /// Returns the certificates in DER, own certificate first.
     pub fn chain(&self) -> &[CertificateDer<'static>] {
         &self.chain
     }
 
-    /// The private key in DER.
+    /// Returns the private key in DER.
     pub fn private_key(&self) -> &PrivateKeyDer<'static> {
         &self.key
     }
@@ -94,7 +94,7 @@ impl Clone for Identity {
 }
 
 impl fmt::Debug for Identity {
-    /// Without the key.
+    /// Omits the key.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Identity")
             .field("fingerprint", &self.fingerprint())
@@ -109,7 +109,7 @@ pub(super) fn read(path: &Path) -> Result<Vec<u8>, TlsError> {
     })
 }
 
-/// All certificates in a PEM text, or the one that a DER file is.
+/// Returns all certificates in a PEM text, or the one of a DER file.
 pub(super) fn certificates(
     bytes: &[u8],
     origin: &dyn fmt::Display,
@@ -137,7 +137,7 @@ fn private_key(
         })
 }
 
-/// Whether this begins as every certificate in DER does: a SEQUENCE with a long length.
+/// Whether the bytes begin as every certificate in DER does: a SEQUENCE with a long length.
 fn is_der(bytes: &[u8]) -> bool {
     bytes.starts_with(&[0x30, 0x81]) || bytes.starts_with(&[0x30, 0x82])
 }
@@ -160,7 +160,7 @@ mod tests {
         let absent = Identity::from_files(directory.join("absent"), &key).unwrap_err();
         std::fs::remove_dir_all(&directory).unwrap();
         assert!(absent.to_string().contains("absent"));
-        // DER is not looked into here; rustls refuses a key in a certificate's place later.
+        // DER is not checked here; rustls rejects a key in place of a certificate later.
         assert!(swapped.is_ok());
     }
 

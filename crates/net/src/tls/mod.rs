@@ -1,4 +1,4 @@
-//! Who we are and whom we trust: TLS 1.3 by rustls.
+//! TLS 1.3 by rustls: identities and trust.
 //!
 //! A server has an [`Identity`]: a certificate chain and its key, from files or, for development,
 //! made by [`Identity::self_signed`]. A client trusts either the authorities that it is given
@@ -30,11 +30,11 @@ pub use pin::PinnedCertificate;
 pub use roots::Roots;
 pub use server::{ServerCredentials, ServerTls};
 
-/// The application protocol that both sides offer unless they are told otherwise.
+/// The default application protocol (ALPN) of both sides.
 pub const DEFAULT_APPLICATION_PROTOCOL: &[u8] = b"weir";
 
-/// Writes the keys of connections to the file that `SSLKEYLOGFILE` names, where it names one: who has
-/// that file can read what they carry.
+/// Returns a log of the connections' keys to the file that `SSLKEYLOGFILE` names, if it is set: a
+/// reader of that file can decrypt the connections.
 fn key_log() -> Arc<dyn KeyLog> {
     if std::env::var_os("SSLKEYLOGFILE").is_none_or(|name| name.is_empty()) {
         return Arc::new(NoKeyLog);

@@ -1,4 +1,4 @@
-//! Trusting exactly one certificate.
+//! Trust in exactly one certificate.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{
@@ -9,7 +9,7 @@ use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
 use super::Fingerprint;
 
-/// Accepts the certificate with one fingerprint, from a server that proves that it has its key.
+/// Accepts the certificate with one fingerprint, from a server that proves possession of its key.
 ///
 /// [`ClientTls::pinned`](super::ClientTls::pinned) uses it for DCQUIC; for TLS over TCP it goes into
 /// a rustls configuration.
@@ -20,7 +20,7 @@ pub struct PinnedCertificate {
 }
 
 impl PinnedCertificate {
-    /// A verifier for one certificate, with the signature algorithms of `provider`.
+    /// Creates a verifier for one certificate, with the signature algorithms of `provider`.
     pub fn new(fingerprint: Fingerprint, provider: &CryptoProvider) -> Self {
         Self {
             fingerprint,
@@ -30,7 +30,7 @@ impl PinnedCertificate {
 }
 
 impl ServerCertVerifier for PinnedCertificate {
-    /// Names, dates and issuers say nothing more about a certificate that is known bit by bit.
+    /// Names, dates and issuers add nothing for a certificate that is known bit by bit.
     fn verify_server_cert(
         &self,
         end_entity: &CertificateDer<'_>,

@@ -1,4 +1,4 @@
-//! The authorities whose certificates are trusted.
+//! Trusted certificate authorities.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::identity::{certificates, read};
 pub struct Roots(Arc<RootCertStore>);
 
 impl Roots {
-    /// From a file with one or more certificates in PEM, or one in DER.
+    /// Reads a file with one or more certificates in PEM, or one in DER.
     ///
     /// # Errors
     /// [`TlsError::Read`] or [`TlsError::NoCertificate`] with the file's name; [`TlsError::Rustls`]
@@ -24,7 +24,7 @@ impl Roots {
         Self::from_certificates(&certificates(&read(path)?, &path.display())?)
     }
 
-    /// From certificates in a PEM text.
+    /// Parses certificates in a PEM text.
     ///
     /// # Errors
     /// As [`Roots::from_file`].
@@ -32,7 +32,7 @@ impl Roots {
         Self::from_certificates(&certificates(text.as_bytes(), &"the given text")?)
     }
 
-    /// From certificates in DER.
+    /// Uses certificates in DER.
     ///
     /// # Errors
     /// [`TlsError::Rustls`] for a certificate that cannot be an authority's.

@@ -1,4 +1,4 @@
-//! A server's side of TLS.
+//! TLS configuration of a server.
 
 use std::sync::Arc;
 
@@ -11,10 +11,10 @@ use super::cipher_suite::{CipherSuite, provider_with};
 use super::sessions::Sessions;
 use super::{DEFAULT_APPLICATION_PROTOCOL, Identity, Roots, TlsError};
 
-/// How many sessions a server keeps for resumption.
+/// Sessions that a server keeps for resumption.
 const SESSIONS: usize = 16 * 1024;
 
-/// Who a server is and whom it serves. Sessions can be resumed.
+/// A server's identity and its accepted clients. Sessions can be resumed.
 #[derive(Clone, Debug)]
 pub struct ServerTls {
     identity: Identity,
@@ -26,7 +26,7 @@ pub struct ServerTls {
 }
 
 impl ServerTls {
-    /// A server with this identity that serves everyone.
+    /// Creates a server with this identity that accepts all clients.
     pub fn new(identity: Identity) -> Self {
         Self {
             identity,
@@ -38,13 +38,13 @@ impl ServerTls {
         }
     }
 
-    /// Serves only clients whose certificate these authorities vouch for (mutual TLS).
+    /// Accepts only clients whose certificate is signed by these authorities (mutual TLS).
     pub fn client_roots(mut self, roots: Roots) -> Self {
         self.client_roots = Some(roots);
         self
     }
 
-    /// Takes these application protocols (ALPN) instead of [`DEFAULT_APPLICATION_PROTOCOL`].
+    /// Accepts these application protocols (ALPN) instead of [`DEFAULT_APPLICATION_PROTOCOL`].
     pub fn application_protocols<Protocol: Into<Vec<u8>>>(
         mut self,
         protocols: impl IntoIterator<Item = Protocol>,
@@ -53,8 +53,9 @@ impl ServerTls {
         self
     }
 
-    /// Speaks these cipher suites and no others, in order of preference: for who must, or whose
-    /// processors have no AES instructions. AES-128-GCM, AES-256-GCM and ChaCha20-Poly1305 otherwise.
+    /// Accepts only these cipher suites, in order of preference: for regulated environments, or
+    /// processors without AES instructions. AES-128-GCM, AES-256-GCM and ChaCha20-Poly1305 by
+    /// default.
     pub fn cipher_suites(mut self, suites: impl IntoIterator<Item = CipherSuite>) -> Self {
         self.cipher_suites = suites.into_iter().collect();
         self
@@ -62,9 +63,9 @@ impl ServerTls {
 
     /// Accepts 0-RTT from clients that resume a session; off by default.
     ///
-    /// A session's early data are taken once by this process, but an attacker can still have them
-    /// taken by another server with the same identity, or after a restart (RFC 8446, section 8).
-    /// Requests and streams that came so say it
+    /// This process accepts a session's early data once, but an attacker can still replay them to
+    /// another server with the same identity, or after a restart (RFC 8446, section 8). Requests
+    /// and streams that arrived so are marked
     /// ([`Request::is_early_data`](crate::Request::is_early_data)): answer only those that may
     /// safely happen twice.
     pub fn early_data(mut self, accepted: bool) -> Self {
@@ -72,17 +73,19 @@ impl ServerTls {
         self
     }
 
-    /// How many tickets a client gets per connection, each good for one resumption; 2 by default.
+    /// Sets how many tickets a client gets per connection, each valid for one resumption; 2 by
+    /// default.
     pub fn tickets(mut self, count: usize) -> Self {
         self.tickets = count;
         self
     }
 
-    /// The configuration ready for use; clones of the result share the kept sessions.
+    /// Builds the configuration; clones of the result share the kept sessions.
     ///
     /// # Errors
-    /// [`TlsError::Rustls`] where rustls refuses the identity, and without any cipher suite;
-    /// [`TlsError::Verifier`] where it refuses the client authorities; [`TlsError::Quic`] where QUIC cannot use the configuration.
+    /// [`TlsError::Rustls`] where rustls rejects the identity, and without any cipher suite;
+    /// [`TlsError::Verifier`] where it rejects the client authorities; [`TlsError::Quic`] where
+    /// QUIC cannot use the configuration.
     pub fn build(self) -> Result<ServerCredentials, TlsError> {
         let cryptography = provider_with(&self.cipher_suites);
         let builder = rustls::ServerConfig::builder_with_provider(cryptography)

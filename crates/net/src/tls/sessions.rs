@@ -1,7 +1,7 @@
-//! The sessions that a server keeps for clients to resume.
+//! A server's session cache for resumption.
 //!
-//! Each is good for one resumption, which early data depend on (RFC 8446, section 8.1). The oldest
-//! make room for new ones. Putting and taking cost the same however many there are.
+//! Each session is valid for one resumption, which early data depend on (RFC 8446, section 8.1).
+//! New sessions evict the oldest. Insertion and removal take constant time.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ pub(super) struct Sessions {
 #[derive(Default)]
 struct StoredSession {
     sessions: HashMap<Vec<u8>, Vec<u8>>,
-    /// The keys in the order in which they came, those taken included until their turn comes.
+    /// Keys in insertion order; a used session's key stays until it would be evicted.
     order: VecDeque<Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! Strangers at the socket.
+//! Attackers at the socket.
 
 use std::net::UdpSocket;
 
@@ -55,7 +55,7 @@ fn those_without_a_cookie_cost_no_connection() {
             tokio::task::yield_now().await;
         };
         assert!(counters.dropped > 0 && answers > 0, "{counters:?}");
-        // Nobody has arrived.
+        // No connection has arrived.
         let limit = weir_net::Duration::from_millis(1);
         listener.wait_idle(limit).await.unwrap();
     });
@@ -67,7 +67,7 @@ fn strangers_cannot_speak_on_a_connection() {
         let mut pair = pair::<Stream>().await;
         let stranger = UdpSocket::bind(loopback()).unwrap();
         let address = pair.sockets.1.local_address();
-        // Every name that the listener's first connection may have.
+        // All names that the listener's first connection may have.
         for random in 0..4096_u32 {
             let name = random << 20 | 1;
             let mut shutdown = vec![0x80, 5, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0];

@@ -35,7 +35,7 @@ fn with_the_same_key_everything_arrives() {
     });
 }
 
-/// Why a client with the one does not reach a server with the other.
+/// Why a client with one key does not reach a server with another.
 async fn refusal(server: DcudpConfig, mut client: DcudpConfig) -> Option<ConnectionError> {
     client.transport.handshake_timeout = Duration::from_millis(200);
     let listener: DcudpListener = DcudpListener::bind(loopback(), server).unwrap();
@@ -49,7 +49,7 @@ async fn refusal(server: DcudpConfig, mut client: DcudpConfig) -> Option<Connect
 #[test]
 fn without_it_there_is_no_connection() {
     run(async {
-        // Nobody without the key is told anything.
+        // Peers without the key receive no answer.
         let silent = refusal(keyed(1), keyed(2)).await;
         assert!(
             matches!(silent, Some(ConnectionError::HandshakeTimeout(_))),
@@ -72,7 +72,7 @@ fn without_it_there_is_no_connection() {
 fn what_is_not_sealed_with_it_changes_nothing() {
     run(async {
         let listener: DcudpListener = DcudpListener::bind(loopback(), keyed(1)).unwrap();
-        // Everything that the client sends comes through here, and can be sent once more.
+        // The client's packets pass through here, and can be sent once more.
         let relay = tokio::net::UdpSocket::bind(loopback()).await.unwrap();
         let client = DcudpClient::bind(loopback(), keyed(1)).unwrap();
         let (server, front) = (listener.local_address(), relay.local_addr().unwrap());

@@ -1,4 +1,4 @@
-//! How connections begin and end.
+//! Start and end of connections.
 
 use std::io;
 
@@ -99,7 +99,7 @@ fn close_waits_until_the_peer_has_everything() {
 
 #[test]
 fn a_peer_that_vanishes_is_noticed() {
-    // A runtime that ends takes its socket with it, without a word to the peer.
+    // A runtime that ends closes its socket without notifying the peer.
     let mut settings = config();
     settings.transport.idle_timeout = Duration::from_millis(300);
     settings.transport.keep_alive = Duration::from_millis(50);
@@ -154,7 +154,7 @@ fn a_listener_that_is_full_or_gone_refuses() {
             error.to_string().contains("as many as it may have"),
             "{error}"
         );
-        // Nobody has accepted the first one.
+        // The first one is not accepted.
         drop(listener);
         let end = first.closed().await.unwrap_err();
         assert_eq!(end.cause(), Some(ConnectionError::PeerAborted(0)));
@@ -193,7 +193,7 @@ fn what_cannot_be_is_said_at_once() {
 fn the_largest_packets_go_through() {
     run(async {
         let mut settings = config();
-        // What an IPv4 packet holds; loopback carries a little more.
+        // The limit of an IPv4 packet; loopback carries a little more.
         settings.transport.packet_size = weir_units::ByteSize::from_bytes(65_507);
         let mut pair = pair_with::<Stream>(loopback(), settings).await;
         let data = pattern(1, 200_000);

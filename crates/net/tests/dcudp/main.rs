@@ -16,10 +16,10 @@ use weir_net::Duration;
 use weir_net::dcudp::{DcudpClient, DcudpConfig, DcudpConnection, DcudpListener, ServiceKind};
 use weir_units::Rate;
 
-/// Bounds every test; reached only by one that hangs.
+/// Timeout of every test; only a hanging test reaches it.
 const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
-/// Runs a test on a single-threaded runtime, for a bounded time.
+/// Runs a test on a single-threaded runtime, with a timeout.
 fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

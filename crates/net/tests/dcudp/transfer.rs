@@ -10,7 +10,7 @@ use weir_units::Rate;
 
 use super::{config, loopback, lossy, pair, pair_with, pattern, run};
 
-/// Writes all, ends, and reads the other direction to its end.
+/// Writes everything, ends, and reads the other direction to its end.
 async fn exchange(stream: DcudpStream, ours: Vec<u8>, theirs: Vec<u8>) -> DcudpStream {
     let (mut reading, mut writing) = tokio::io::split(stream);
     let write = async {
@@ -66,7 +66,7 @@ fn a_client_of_both_families_reaches_either() {
     });
 }
 
-/// Through a network that loses and reorders, and marks for a while.
+/// A transfer over a network that loses and reorders, and marks for a while.
 #[test]
 fn streams_are_exact_through_losses_and_mode_switches() {
     run(async {

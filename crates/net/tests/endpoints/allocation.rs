@@ -1,4 +1,4 @@
-//! Connections whose streams have deadlines, and somebody who decides what they may have on their way.
+//! Connections whose streams have deadlines, with an allocator that caps their cwnd.
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use weir_net::{ByteSize, Connection, Duration, Endpoint};
 use weir_sed::{Allocator, Allowance, Demand, Hear, SenderFlow};
 use weir_wire::FlowKey;
 
-/// What has been said of a flow.
+/// The reports of a flow.
 #[derive(Clone, Default)]
 struct Heard {
     flow: Option<FlowKey>,
@@ -20,7 +20,7 @@ struct Heard {
     is_over: bool,
 }
 
-/// Decides nothing by itself.
+/// Records flows; it makes no decision by itself.
 #[derive(Clone, Default)]
 struct Book(Arc<Mutex<Vec<Heard>>>);
 
@@ -88,7 +88,7 @@ fn window(connection: &Connection) -> u64 {
     connection.stats().paths[0].window.bytes()
 }
 
-/// A client whose connections are governed by the book, connected to a server.
+/// A client with `book` as its allocator, connected to a server.
 async fn governed(book: &Book) -> support::Pair {
     let (server_endpoint, fingerprint) = server();
     let tls = ClientTls::pinned(fingerprint).build().unwrap();
@@ -127,7 +127,7 @@ fn a_window_caps_what_is_on_its_way_stops_and_goes_on() {
         assert_eq!(told.demands[0].size.bytes(), size as u64);
         assert!(told.demands[0].within <= within);
 
-        // Nothing of the megabyte leaves while the window is zero.
+        // The sender transmits none of the megabyte while the window is zero.
         book.say(0, at_most(0, LONG));
         assert_eq!(window(&pair.client), 0);
         let server = pair.server.clone();
@@ -144,7 +144,7 @@ fn a_window_caps_what_is_on_its_way_stops_and_goes_on() {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         assert_eq!(book.flows()[0].acknowledged, 0);
         assert!(!receiving.is_finished());
-        // With a small one all of it comes, and never more than so much is on its way.
+        // With a small window all of it arrives, and no more than the window is ever in flight.
         book.say(0, at_most(6_000, LONG));
         assert_eq!(window(&pair.client), 6_000);
         while !sending.is_finished() {
@@ -156,7 +156,7 @@ fn a_window_caps_what_is_on_its_way_stops_and_goes_on() {
         assert_eq!(receiving.await.unwrap(), data);
         let told = book.flows().remove(0);
         assert_eq!((told.acknowledged, told.is_over), (size as u64, true));
-        // Without deadlines the window is the connection's own again, whatever is said.
+        // Without deadlines the connection ignores allowances and uses its own cwnd again.
         assert!(window(&pair.client) > 6_000);
         book.say(0, at_most(0, LONG));
         assert!(window(&pair.client) > 6_000);
@@ -173,7 +173,7 @@ fn a_window_holds_for_its_lease_and_no_longer() {
         send.set_deadline(Some(demand));
         book.say(0, at_most(0, Duration::from_millis(50)));
         assert_eq!(window(&pair.client), 0);
-        // Nobody says anything any more: the lease ends, and everything goes on.
+        // No further allowance: the lease expires, and the transfer goes on.
         let data = pattern(2, 100_000);
         let receiving = async {
             let mut recv = pair.server.accept_uni().await.unwrap();
@@ -197,7 +197,7 @@ fn of_several_streams_the_hardest_deadline_counts() {
         let size = ByteSize::from_bytes;
         first.set_deadline(Some((size(1_000_000), Duration::from_secs(100))));
         second.set_deadline(Some((size(1_000), Duration::from_secs(50))));
-        // Both together are harder than the second alone.
+        // Both together ask for a higher rate than the second alone.
         assert_eq!(last(&book).size.bytes(), 1_001_000);
         second.set_deadline(Some((size(1_000), Duration::from_millis(1))));
         assert_eq!(last(&book).size.bytes(), 1_000);

@@ -74,7 +74,7 @@ fn a_deadline_ends_the_call_and_tells_the_server() {
             assert_eq!(late, Err(weir_net::WriteError::Stopped(rpc::CALL_DEADLINE)));
         };
         tokio::join!(calling, serving);
-        // The connection is none the worse.
+        // The connection is still usable.
         serve(pair.server.clone(), ServeOptions::default());
         let call = pair.client.call("again").deadline(Duration::from_secs(30));
         assert_eq!(call.await.unwrap(), "again");

@@ -73,7 +73,7 @@ fn a_burst_is_sent_in_batches() {
             count
         };
         let ((), count) = tokio::join!(sending, receiving);
-        // A socket buffer that overflows loses some, but not the last, which stands for the end.
+        // A full socket buffer loses some, but not the last, which marks the end.
         assert!(count > 100, "{count}");
         let stats = pair.client.stats().datagrams;
         assert_eq!(stats.sent + stats.dropped_before_sending, 2_000);
@@ -120,7 +120,7 @@ fn keys_are_updated_while_data_flow() {
             let mut send = pair.client.open_uni().await.unwrap();
             for piece in data.chunks(100_000) {
                 send.write_all(piece).await.unwrap();
-                // Those that come too soon change nothing.
+                // Updates that come too soon change nothing.
                 if let Err(UpdateKeysError::Closed) = pair.client.update_keys() {
                     panic!("{:?}", pair.client.error());
                 }
@@ -137,7 +137,7 @@ fn keys_are_updated_while_data_flow() {
         assert_eq!(received, data);
         let updates = pair.client.stats().key_updates;
         assert!(updates > 0);
-        // The last one may be on its way.
+        // The last one may still be in flight.
         assert!((updates - 1..=updates).contains(&pair.server.stats().key_updates));
     });
 }

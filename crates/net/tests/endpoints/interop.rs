@@ -1,4 +1,4 @@
-//! Is it QUIC? Both directions against `quinn`, with and without loss in between.
+//! Interoperability with `quinn` in both directions, with and without loss in between.
 
 use std::net::SocketAddr;
 

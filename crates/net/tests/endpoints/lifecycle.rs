@@ -1,4 +1,4 @@
-//! Endpoints and connections from beginning to end, and what can go wrong there.
+//! The life cycle of endpoints and connections, with its errors.
 
 use std::net::UdpSocket;
 
@@ -319,7 +319,7 @@ fn the_low_latency_setting_spins_only_while_a_reply_is_due() {
             assert_eq!(recv.read_to_end(data.len()).await.unwrap(), data);
         }
         assert!(client.stats().spinning > Duration::ZERO);
-        // Quiet connections cost nothing.
+        // Idle connections cost nothing.
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         let before = client.stats().spinning;
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;

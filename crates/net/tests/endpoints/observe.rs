@@ -1,4 +1,4 @@
-//! Endpoints that are watched: qlog files and metrics.
+//! Endpoints with qlog files and metrics.
 
 use std::path::Path;
 use std::sync::Mutex;
@@ -70,7 +70,7 @@ fn files_are_complete_when_the_endpoints_are_gone() {
     });
     let totals = stats.lock().unwrap().as_ref().unwrap().totals;
     let client = events(directory.path(), "client");
-    // An acknowledgment may have come or gone between the statistics and the end.
+    // An acknowledgment may have been sent or received between the statistics and the end.
     let sent = count(&client, "quic:packet_sent");
     assert!((totals.packets_sent..=totals.packets_sent + 4).contains(&sent));
     let received = count(&client, "quic:packet_received");
@@ -172,7 +172,7 @@ fn metrics_are_the_sums_of_the_connections_statistics() {
             0.0
         );
         assert!(value("weir_socket_buffer_bytes", ",direction=\"receive\"") > 0.0);
-        // One help text and one type for each metric, whoever else registers.
+        // One help text and one type per metric, however many endpoints register.
         let _other = Endpoint::builder()
             .metrics(&registry)
             .bind(loopback())

@@ -1,5 +1,5 @@
-//! Endpoints with several addresses, on loopback: paths held ready, moved between and listened to;
-//! addresses that change in the middle of a transfer; and the same with quinn at the other end.
+//! Endpoints with several addresses, on loopback: standby paths, migration and path events;
+//! addresses that change in the middle of a transfer; and the same with quinn as the peer.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration as Span;
@@ -18,10 +18,10 @@ fn at(address: &str) -> SocketAddr {
     format!("{address}:0").parse().unwrap()
 }
 
-/// A client that is bound to these addresses, the first of which it uses.
+/// A client bound to these addresses, of which it uses the first.
 fn client_at(fingerprint: Fingerprint, addresses: &[&str]) -> Endpoint {
     let tls = ClientTls::pinned(fingerprint).build().unwrap();
-    // The migration monitor would join in where the machine is busy.
+    // The migration monitor would interfere on a busy machine.
     let mut transport = transport();
     transport.migration.proactive = false;
     let builder = Endpoint::builder().transport(transport).client(tls);
@@ -61,7 +61,7 @@ async fn echo(connection: &Connection, seed: u64, size: usize) {
     assert!(received.unwrap() == data, "the echo differs");
 }
 
-/// Bytes that were received since the connection began, on paths that there are still.
+/// Bytes received since the connection began, on paths that still exist.
 fn received(connection: &Connection) -> u64 {
     let paths = connection.paths();
     let bytes = paths
@@ -70,7 +70,7 @@ fn received(connection: &Connection) -> u64 {
     bytes.sum()
 }
 
-/// Echoes `SIZE` bytes, and calls `disturb` now and then while that goes on: at most `times`.
+/// Echoes `SIZE` bytes, and calls `disturb` from time to time meanwhile, at most `times` times.
 async fn echo_disturbed(connection: &Connection, times: usize, mut disturb: impl FnMut(usize)) {
     let echoing = tokio::spawn({
         let connection = connection.clone();
@@ -109,7 +109,7 @@ fn a_client_with_two_addresses_holds_a_path_ready_and_so_does_its_server() {
         assert_eq!(paths[0].state, PathState::InUse);
         assert_eq!(paths[0].snapshot.local, Some(locals[0]));
         assert!(!paths[1].snapshot.latest_rtt.is_zero());
-        // The server asks in return.
+        // The server validates the path too.
         while theirs
             .paths()
             .iter()
@@ -139,7 +139,7 @@ fn moving_by_hand_in_the_middle_of_a_transfer_loses_nothing() {
         let connection = connected(&client, address).await;
         let second = ready(&connection, locals[1]).await;
         let mut events = connection.path_events();
-        // There and back, by address and by name.
+        // There and back, by address and by path ID.
         echo_disturbed(&connection, 4, |round| match round % 2 {
             0 => connection.move_to_address(locals[1]).unwrap(),
             _ => connection.move_to(PathId::FIRST).unwrap(),
@@ -235,7 +235,7 @@ fn connections_that_are_quiet_follow_too() {
             let paths = connection.paths();
             assert_eq!(paths[0].snapshot.local, Some(client.local_address()));
         }
-        // New ones begin at the new address.
+        // New connections begin at the new address.
         let connection = connected(&client, address).await;
         assert_eq!(
             connection.paths()[0].snapshot.local,
@@ -319,7 +319,7 @@ fn wrong_moves_are_errors() {
         let (ours, theirs) = (ours.unwrap(), theirs.unwrap());
         let refused = |error| Err(MoveError::Path(error));
         assert_eq!(theirs.move_to(PathId::FIRST), refused(PathError::NotClient));
-        // The server forbids it; nothing is held ready then.
+        // The server forbids migration: there is no standby path then.
         let (mut send, _recv) = theirs.open_bi().await.unwrap();
         send.finish_with("confirmed".into()).await.unwrap();
         let (_send, mut recv) = ours.accept_bi().await.unwrap();

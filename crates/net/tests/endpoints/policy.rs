@@ -1,4 +1,4 @@
-//! A policy file decides which congestion control connections get.
+//! A policy file decides the congestion controller of connections.
 
 use std::net::SocketAddr;
 

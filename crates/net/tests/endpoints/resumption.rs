@@ -4,7 +4,7 @@ use crate::support::{loopback, run, transport};
 use weir_net::tls::{ClientTls, Identity, ServerTls};
 use weir_net::{Connection, Endpoint, ServeOptions};
 
-/// A server that answers each call with whether it came as early data.
+/// A server that answers each call with whether it arrived as early data.
 fn server(identity: &Identity, early_data: bool) -> Endpoint {
     let tls = ServerTls::new(identity.clone())
         .early_data(early_data)
@@ -43,7 +43,7 @@ fn client(identity: &Identity, early_data: bool) -> Endpoint {
     builder.bind(loopback()).unwrap()
 }
 
-/// A first connection, which leaves a session behind.
+/// A first connection, which leaves a session for resumption.
 async fn acquaint(client: &Endpoint, server: &Endpoint) {
     let connection = client
         .connect(server.local_address(), "localhost")
@@ -80,7 +80,7 @@ fn early_data_are_taken_and_marked_as_such() {
         let connection = connecting.early().expect("the session allows early data");
         let (early, late) = tokio::join!(
             connection.call("now").early_data(),
-            // Not opted in: waits for the handshake.
+            // Without the option, the request waits for the handshake.
             connection.call("later"),
         );
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Who is trusted, and who is not.
+//! Accepted and rejected certificates.
 
 use crate::support::{self, loopback, run, transport};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
@@ -17,7 +17,7 @@ fn server(tls: ServerTls) -> Endpoint {
     builder.bind(loopback()).unwrap()
 }
 
-/// Connects and makes sure that both sides agree that it worked, or gives the client's error.
+/// Connects and checks that both sides agree that it worked, or returns the client's error.
 async fn connect(
     client: &Endpoint,
     server: &Endpoint,
@@ -27,7 +27,7 @@ async fn connect(
     let accepting = async { server.accept().await.unwrap().await };
     let (ours, theirs) = tokio::join!(connecting, accepting);
     let ours = ours?;
-    // A server that rejects a client's certificate says so after the client's handshake is done.
+    // A server rejects a client's certificate only after the client's handshake is complete.
     match theirs {
         Ok(theirs) => Ok((ours, theirs)),
         Err(_) => Err(ours.closed().await),

@@ -11,7 +11,7 @@ use weir_net::{
     Endpoint, EndpointBuilder, EndpointSecret, RetryPolicy, ServeOptions, Version, Versions,
 };
 
-/// A server that answers every call with 10 KB, early ones too.
+/// A server that answers every call with 10 KB, early calls too.
 fn server(
     identity: &Identity,
     address: SocketAddr,
@@ -67,14 +67,14 @@ fn a_server_that_always_retries_serves_new_and_known_clients() {
             assert_eq!(answer.len(), 10_000);
             let connection = connecting.await.unwrap();
             assert!(!connection.early_data_rejected());
-            // Its token and its ticket are for the next one.
+            // Its token and its ticket are for the next connection.
             assert_eq!(connection.call("late").await.unwrap().len(), 10_000);
             connection.close(0, b"");
         }
     });
 }
 
-/// An address behind which another server can take the place of the first one.
+/// An address where another server can replace the first one.
 async fn switch(server: watch::Receiver<SocketAddr>) -> SocketAddr {
     let front = UdpSocket::bind(loopback()).await.unwrap();
     let back = UdpSocket::bind(loopback()).await.unwrap();
@@ -92,7 +92,7 @@ async fn switch(server: watch::Receiver<SocketAddr>) -> SocketAddr {
                 }
                 received = back.recv_from(&mut down) => {
                     let (Ok((length, from)), Some(client)) = (received, client) else { continue };
-                    // The first server is dead as soon as the other one is there.
+                    // The first server is gone as soon as the other one listens.
                     if from == *server.borrow() {
                         front.send_to(&down[..length], client).await.unwrap();
                     }

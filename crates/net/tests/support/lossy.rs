@@ -1,4 +1,4 @@
-//! A UDP forwarder that loses, doubles and reorders datagrams, as its seed says, and marks them.
+//! A UDP forwarder that loses, duplicates, reorders and marks datagrams, by a seed.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use socket2::SockRef;
 use tokio::net::UdpSocket;
 
-/// Forwards datagrams between the one client that talks to it and `server`; of a hundred about
-/// `loss` are lost, and as many are doubled and held back until the next one.
+/// Forwards datagrams between one client and `server`; about `loss` of a hundred are lost, and as
+/// many are duplicated and delayed until the next one.
 pub(crate) async fn forwarder(server: SocketAddr, loss: u64) -> SocketAddr {
     marking_forwarder(server, loss, Arc::default()).await
 }
 
-/// As [`forwarder`]; while `marks` is set all that go to the server carry CE.
+/// As [`forwarder`]; while `marks` is set, all datagrams to the server carry CE.
 pub(crate) async fn marking_forwarder(
     server: SocketAddr,
     loss: u64,
@@ -68,7 +68,7 @@ impl Path {
         }
     }
 
-    /// What comes out when a datagram goes in.
+    /// Returns the datagrams to forward for a received one.
     fn pass(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
         let mut out = vec![datagram.to_vec()];
         if self.happens() {

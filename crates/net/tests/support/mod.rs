@@ -1,4 +1,4 @@
-//! What the tests share: endpoints on loopback, an echo server, and traffic that can be checked.
+//! Shared test support: endpoints on loopback, an echo server, and verifiable traffic.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
 pub(crate) mod lossy;
@@ -12,14 +12,14 @@ use bytes::Bytes;
 use weir_net::tls::{ClientTls, Fingerprint, Identity, ServerTls};
 use weir_net::{Connection, Duration, Endpoint, EndpointBuilder, TransportConfig};
 
-/// Bounds every test; reached only by one that hangs.
+/// Timeout of every test; only a hanging test reaches it.
 pub(crate) const PATIENCE: std::time::Duration = std::time::Duration::from_secs(60);
 
 pub(crate) fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-/// Runs a test on a single-threaded runtime, for a bounded time.
+/// Runs a test on a single-threaded runtime, with a timeout.
 pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -30,7 +30,7 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
         .expect("the test hangs")
 }
 
-/// The data center's transport with a handshake timeout that a test can wait for.
+/// The data center's transport with a short handshake timeout.
 pub(crate) fn transport() -> TransportConfig {
     TransportConfig {
         handshake_timeout: Duration::from_secs(20),
@@ -106,7 +106,7 @@ pub(crate) fn echo_streams(endpoint: Endpoint) {
                                 return;
                             }
                         }
-                        // The client may have gone.
+                        // The client may be gone.
                         let _ = send.finish();
                     });
                 }

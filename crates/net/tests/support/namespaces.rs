@@ -1,16 +1,15 @@
-//! Network namespaces with veth pairs between them, for tests that may do that.
+//! Network namespaces with veth pairs between them, for tests with the privilege.
 
 use std::process::{Command, Output};
 
-/// Two network namespaces, a client's and a server's, which are gone when this is dropped, also on
-/// panic.
+/// Two network namespaces, a client's and a server's, removed on drop, also on panic.
 pub(crate) struct Namespaces {
     pub(crate) client: String,
     pub(crate) server: String,
 }
 
 impl Namespaces {
-    /// `None` where this process may not; says why.
+    /// Returns `None` where this process lacks the privilege, and prints the reason.
     pub(crate) fn new(test: &str) -> Option<Self> {
         if !rustix::process::geteuid().is_root() {
             eprintln!("SKIPPED: {test}: network namespaces take root");
@@ -34,8 +33,8 @@ impl Namespaces {
         Some(namespaces)
     }
 
-    /// Joins the two by a veth pair called `name` on both sides, in the network `10.77.number.0/24`:
-    /// the server has address 2 there.
+    /// Connects the two by a veth pair called `name` on both sides, in the network
+    /// `10.77.number.0/24`; the server has address 2 there.
     pub(crate) fn join(&self, name: &str, number: u8) {
         let add = format!(
             "link add {name} type veth peer name {name} netns {}",
@@ -57,7 +56,7 @@ impl Namespaces {
         in_namespace(&self.server, command);
     }
 
-    /// Runs `work` on a thread of its own in a namespace; what it opens stays there.
+    /// Runs `work` on a thread of its own in a namespace; sockets that it opens stay there.
     pub(crate) fn enter<T: Send + 'static>(
         name: &str,
         work: impl FnOnce() -> T + Send + 'static,
@@ -76,7 +75,7 @@ impl Namespaces {
 impl Drop for Namespaces {
     fn drop(&mut self) {
         for name in [&self.client, &self.server] {
-            // One of them may never have been made.
+            // One of them may never have been created.
             ip(&["netns", "del", name]);
         }
     }

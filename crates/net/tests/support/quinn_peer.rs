@@ -1,4 +1,4 @@
-//! quinn at the other end: a server that echoes, and a client.
+//! quinn as the peer: an echo server, and a client.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use weir_net::tls::Identity;
 
 use super::{loopback, pattern};
 
-/// A quinn server that echoes.
+/// A quinn echo server.
 pub(crate) fn quinn_server(identity: &Identity) -> quinn::Endpoint {
     let provider = weir_quic::crypto::tls::provider();
     let mut tls = rustls::ServerConfig::builder_with_provider(provider)
@@ -31,7 +31,7 @@ pub(crate) fn quinn_server(identity: &Identity) -> quinn::Endpoint {
         while let Some(incoming) = accepting.accept().await {
             tokio::spawn(async move {
                 let connecting = incoming.accept().unwrap();
-                // Half-RTT: takes early data.
+                // Half-RTT: accepts early data.
                 let (connection, _) = connecting.into_0rtt().unwrap_or_else(|_| unreachable!());
                 let datagrams = connection.clone();
                 tokio::spawn(async move {
@@ -75,14 +75,14 @@ pub(crate) fn quinn_client(identity: &Identity) -> quinn::Endpoint {
     endpoint
 }
 
-/// Asks us for acknowledgments as it wants them.
+/// Requests our acknowledgments by the ACK frequency extension.
 pub(crate) fn quinn_transport() -> Arc<quinn::TransportConfig> {
     let mut transport = quinn::TransportConfig::default();
     transport.ack_frequency_config(Some(quinn::AckFrequencyConfig::default()));
     Arc::new(transport)
 }
 
-/// Sends `size` bytes and has them come back.
+/// Sends `size` bytes and receives the echo.
 pub(crate) async fn quinn_echo(connection: &quinn::Connection, seed: u64, size: usize) {
     let data = pattern(seed, size);
     let (mut send, mut recv) = connection.open_bi().await.unwrap();

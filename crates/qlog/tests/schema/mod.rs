@@ -1,10 +1,10 @@
-//! What draft-ietf-quic-qlog-main-schema and draft-ietf-quic-qlog-quic-events ask of a file, as far
-//! as our events go: each field that has to be there, each field that may be there, and the words
-//! that some of them choose from. Fields of our own begin with `weir_`.
+//! The schema of draft-ietf-quic-qlog-main-schema and draft-ietf-quic-qlog-quic-events for the
+//! events that Weir writes: each mandatory field, each optional field, and the values of
+//! enumerations. Weir's own fields begin with `weir_`.
 
 use serde_json::Value;
 
-/// A field: its name, whether it must be there, and what it may be.
+/// A field: its name, whether it is mandatory, and its kind.
 type Field = (&'static str, bool, Kind);
 
 #[derive(Clone, Copy)]
@@ -50,7 +50,7 @@ const ECN: Kind = Word(&["testing", "unknown", "failed", "capable"]);
 const ERROR: Kind = Word(&["unknown"]);
 const STREAM_TYPE: Kind = Word(&["bidirectional", "unidirectional"]);
 
-/// The events of the draft that we write.
+/// The events of the draft that Weir writes.
 const EVENTS: &[(&str, &[Field])] = &[
     (
         "quic:connection_started",
@@ -308,7 +308,7 @@ const FRAMES: &[(&str, &[Field])] = &[
     ("unknown", &[("frame_type_bytes", false, Count)]),
 ];
 
-/// The records of a file: the header and the events, each of them checked.
+/// Returns the records of a file, checked: the header and the events.
 pub(crate) fn read(file: &[u8]) -> (Value, Vec<Value>) {
     let text = std::str::from_utf8(file).unwrap();
     let records = text.strip_prefix('\u{1e}').expect("a record separator");

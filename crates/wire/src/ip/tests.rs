@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A header of version 4 with room for eight bytes of payload, its checksum right.
+/// A version 4 header with eight bytes of payload and a correct checksum.
 fn v4() -> Vec<u8> {
     let mut bytes = vec![
         0x45,
@@ -101,7 +101,7 @@ fn identifications_wrap_around() {
     assert_eq!(bytes[1], 0b1011_1011, "the code point of the service stays");
 }
 
-/// A header of version 6 does not count itself.
+/// The length field of a version 6 header does not include the header.
 #[test]
 fn the_longest_packets_keep_their_lengths() {
     for (mut bytes, length, end) in [(v4(), 65_535, 20), (v6(), 65_575, 40)] {

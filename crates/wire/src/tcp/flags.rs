@@ -2,7 +2,7 @@
 
 use std::ops::{BitOr, BitOrAssign};
 
-/// A set of control bits (RFC 9293, section 3.1), as the 14th byte of the header holds them.
+/// A set of control bits (RFC 9293, section 3.1), as in the 14th byte of the header.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Flags(u8);
 
@@ -13,7 +13,7 @@ impl Flags {
     pub const SYN: Self = Self(1 << 1);
     /// Resets the connection.
     pub const RST: Self = Self(1 << 2);
-    /// Asks the receiver to hand over what it has.
+    /// Asks the receiver to pass its data to the application.
     pub const PSH: Self = Self(1 << 3);
     /// The acknowledgment field is valid.
     pub const ACK: Self = Self(1 << 4);
@@ -23,35 +23,35 @@ impl Flags {
     pub const ECE: Self = Self(1 << 6);
     /// Congestion window reduced (RFC 3168, section 6.1).
     pub const CWR: Self = Self(1 << 7);
-    /// What a SYN says that offers ECN (RFC 3168, section 6.1.1).
+    /// The flags of a SYN that offers ECN (RFC 3168, section 6.1.1).
     pub const ECE_AND_CWR: Self = Self(1 << 6 | 1 << 7);
 
-    /// No bit.
+    /// Returns the empty set.
     pub const fn empty() -> Self {
         Self(0)
     }
 
-    /// The bits of the header's byte.
+    /// Creates the set from the header's byte.
     pub const fn from_bits(bits: u8) -> Self {
         Self(bits)
     }
 
-    /// The header's byte.
+    /// Returns the header's byte.
     pub const fn bits(self) -> u8 {
         self.0
     }
 
-    /// Whether all bits of `other` are set.
+    /// Returns whether all bits of `other` are set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
 
-    /// Whether one bit of `other` is set.
+    /// Returns whether any bit of `other` is set.
     pub const fn intersects(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 
-    /// These without the bits of `other`.
+    /// Returns these flags without the bits of `other`.
     pub const fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
     }

@@ -1,4 +1,4 @@
-//! A segment's header as bytes.
+//! The bytes of a segment's header.
 
 use std::net::IpAddr;
 
@@ -8,14 +8,14 @@ use crate::Checksum;
 /// The ports of a TCP segment or UDP datagram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Ports {
-    /// Of the sender.
+    /// The sender's port.
     pub source: u16,
-    /// Of the receiver.
+    /// The receiver's port.
     pub destination: u16,
 }
 
 pub(super) const MINIMUM: usize = 20;
-/// 15 words, which is what the data offset can say.
+/// 15 words, the maximum of the data offset.
 pub(super) const MAXIMUM: usize = 60;
 
 /// TCP's protocol number in IP.
@@ -40,7 +40,7 @@ pub struct Header {
 }
 
 impl Header {
-    /// The bytes.
+    /// Returns the bytes.
     pub fn as_bytes(&self) -> &[u8] {
         self.bytes.get(..self.length).unwrap_or_default()
     }
@@ -90,7 +90,7 @@ impl Header {
         self.append(&timestamps.echo.to_be_bytes());
     }
 
-    /// An empty list becomes padding: a SACK option without blocks means nothing.
+    /// An empty list becomes padding: a SACK option without blocks has no meaning.
     fn append_sack(&mut self, blocks: &SackBlocks) {
         let length = match blocks.iter().count() as u8 {
             0 => [kind::NOP, kind::NOP],
@@ -106,8 +106,8 @@ impl Header {
 }
 
 impl Segment {
-    /// The header's bytes, with a checksum of zero. The options lie where Linux puts them, and the
-    /// header is [`header_length`](Self::header_length) long.
+    /// Returns the header's bytes, with a checksum of zero. The options are laid out as in Linux,
+    /// and the header is [`header_length`](Self::header_length) long.
     pub fn emit(&self, ports: Ports) -> Header {
         let mut header = Header {
             bytes: [0; MAXIMUM],

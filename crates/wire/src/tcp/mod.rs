@@ -1,5 +1,5 @@
-//! What a TCP header says (RFC 9293), as plain values that fit a cache line with their addresses:
-//! what simulated hosts exchange, and what the rewrites of real frames read.
+//! The TCP header (RFC 9293) as plain values that fit a cache line with their addresses: simulated
+//! hosts exchange them, and the rewrites of real frames read them.
 
 mod flags;
 mod header;
@@ -17,7 +17,7 @@ pub use sequence::Sequence;
 
 use weir_units::ByteSize;
 
-/// A TCP header without its ports, and the length of the data that follows it.
+/// A TCP header without its ports, and the length of its payload.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Segment {
     /// The sequence number of the first byte of data, or of SYN.
@@ -25,7 +25,7 @@ pub struct Segment {
     /// The next sequence number that the sender of this segment expects, where [`Flags::ACK`] is set.
     pub acknowledgment: Sequence,
     /// The number of data bytes. More than one maximum segment size stands for a burst that the
-    /// network interface cuts up (TSO).
+    /// network interface segments (TSO).
     pub payload: u32,
     /// The window field as it is on the wire, unscaled.
     pub window: u16,
@@ -46,7 +46,7 @@ pub struct Timestamps {
     pub echo: u32,
 }
 
-/// The options beside time stamps: those of a SYN, or SACK blocks on the segments after it.
+/// The options besides time stamps: those of a SYN, or SACK blocks on the segments after it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Options {
     /// None.
@@ -58,19 +58,20 @@ pub enum Options {
     Sack(SackBlocks),
 }
 
-/// What a SYN offers.
+/// The options of a SYN.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SynOptions {
-    /// The largest segment's data that its sender accepts, in bytes (RFC 9293, section 3.7.1).
+    /// The largest segment payload that the SYN's sender accepts, in bytes (RFC 9293, section
+    /// 3.7.1).
     pub maximum_segment_size: u16,
-    /// By how many bits the windows of its sender are shifted (RFC 7323, section 2); at most 14.
+    /// The sender's window scale in bits (RFC 7323, section 2); at most 14.
     pub window_scale: Option<u8>,
-    /// Whether its sender understands SACK blocks (RFC 2018, section 2).
+    /// Whether the sender supports SACK (RFC 2018, section 2).
     pub sack_permitted: bool,
 }
 
 impl SynOptions {
-    /// What a SYN without options says (RFC 9293, section 3.7.1: segments of 536 bytes).
+    /// The meaning of a SYN without options (RFC 9293, section 3.7.1: segments of 536 bytes).
     pub const NONE: Self = Self {
         maximum_segment_size: 536,
         window_scale: None,
@@ -79,16 +80,16 @@ impl SynOptions {
 }
 
 impl Segment {
-    /// The length of the header with its options, padded to whole words, in bytes.
+    /// Returns the length of the header with its options, padded to whole words, in bytes.
     pub fn header_length(&self) -> ByteSize {
-        // NOP, NOP, kind, length, two times 32 bits (RFC 7323, appendix A); in a SYN the two NOPs
-        // may hold something else, but Linux and this length agree.
+        // NOP, NOP, kind, length, twice 32 bits (RFC 7323, appendix A); in a SYN other options may
+        // replace the two NOPs, but Linux and this length agree.
         let timestamps = if self.timestamps.is_some() { 12 } else { 0 };
         let others = match &self.options {
             Options::None => 0,
             Options::Syn(syn) => {
-                // MSS: 4 bytes; window scale: NOP and 3 bytes; SACK permitted: 2 NOPs and 2 bytes, or
-                // in the place of the time stamps' NOPs.
+                // MSS: 4 bytes; window scale: NOP and 3 bytes; SACK permitted: 2 NOPs and 2 bytes,
+                // or in place of the time stamps' NOPs.
                 let scale = if syn.window_scale.is_some() { 4 } else { 0 };
                 let sack = if syn.sack_permitted && self.timestamps.is_none() {
                     4
@@ -103,23 +104,23 @@ impl Segment {
         ByteSize::from_bytes(20 + timestamps + others)
     }
 
-    /// How far the segment reaches in sequence space: its data, and one each for SYN and FIN.
+    /// Returns the segment's length in sequence space: its data, and one each for SYN and FIN.
     pub fn sequence_length(&self) -> u32 {
         self.payload
             .wrapping_add(u32::from(self.flags.contains(Flags::SYN)))
             .wrapping_add(u32::from(self.flags.contains(Flags::FIN)))
     }
 
-    /// The segments that a network interface makes of a burst, each with at most `size` bytes of data:
-    /// what has to be said first (CWR) by the first, what ends something (FIN, PSH) by the last.
+    /// Returns the segments into which a network interface cuts a burst, each with at most `size`
+    /// bytes of data. CWR stays on the first, FIN and PSH on the last.
     ///
-    /// A size of zero cuts nothing.
+    /// A size of zero does not cut.
     pub fn cut(self, size: u32) -> impl Iterator<Item = Self> {
         let pieces = self.pieces(size);
         (0..pieces).map(move |piece| self.piece(size, piece))
     }
 
-    /// The number of segments that [`Self::cut`] gives.
+    /// Returns the number of segments that [`Self::cut`] yields.
     fn pieces(&self, size: u32) -> u32 {
         match size {
             0 => 1,
@@ -127,7 +128,7 @@ impl Segment {
         }
     }
 
-    /// One of the segments that [`Self::cut`] gives; empty behind the last one.
+    /// Returns one of the segments that [`Self::cut`] yields; empty past the last one.
     pub fn piece(self, size: u32, piece: u32) -> Self {
         let size = if size == 0 { self.payload } else { size };
         let start = size.saturating_mul(piece).min(self.payload);
@@ -147,7 +148,7 @@ impl Segment {
         }
     }
 
-    /// The sequence number after the segment's last.
+    /// Returns the sequence number after the segment's last.
     pub fn end(&self) -> Sequence {
         self.sequence + self.sequence_length()
     }

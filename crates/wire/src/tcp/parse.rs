@@ -1,4 +1,4 @@
-//! A segment out of bytes that anybody may have sent.
+//! Parser of TCP segments from untrusted bytes.
 
 #[cfg(test)]
 mod tests;
@@ -8,36 +8,36 @@ use super::{
     Flags, Options, Ports, SackBlock, SackBlocks, Segment, Sequence, SynOptions, Timestamps,
 };
 
-/// A larger shift counts as this one (RFC 7323, section 2.3).
+/// The largest window scale; larger ones count as this (RFC 7323, section 2.3).
 const MAXIMUM_WINDOW_SCALE: u8 = 14;
 
 /// Why bytes are no TCP segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// They end before the header does.
+    /// The bytes end before the header does.
     #[error("the bytes end before the TCP header does")]
     Truncated,
     /// The data offset points into the fixed part of the header.
     #[error("the TCP header says that it is {0} bytes long")]
     DataOffset(u8),
-    /// An option has a length that it cannot have.
+    /// An option has an invalid length.
     #[error("TCP option {kind} says that it is {length} bytes long")]
     OptionLength {
         /// The option's kind.
         kind: u8,
-        /// What its length byte says; 0 if there is none.
+        /// The value of its length byte; 0 if there is none.
         length: u8,
     },
 }
 
 impl Segment {
-    /// Reads a TCP header and its options; what follows is the payload. The checksum is not looked at.
+    /// Parses a TCP header and its options; the payload follows. The checksum is not verified.
     ///
-    /// Unknown options, and known ones where they do not belong (those of a SYN elsewhere, SACK on a
-    /// SYN) or of an odd length, are passed over. Of four SACK blocks the first three are taken.
+    /// Unknown options, and known ones that are misplaced (those of a SYN elsewhere, SACK on a SYN)
+    /// or of an unexpected length, are skipped. Of four SACK blocks the first three are kept.
     ///
     /// # Errors
-    /// Bytes that end too early, a header that contradicts itself.
+    /// Truncated bytes, an inconsistent header.
     pub fn parse(bytes: &[u8]) -> Result<(Ports, Self), ParseError> {
         let (fixed, _) = bytes
             .split_first_chunk::<MINIMUM>()
@@ -90,7 +90,7 @@ impl Segment {
     }
 }
 
-/// Options as they are met.
+/// The options parsed so far.
 #[derive(Default)]
 struct ParsedOptions {
     maximum_segment_size: Option<u16>,
@@ -172,7 +172,7 @@ fn block(bytes: &[u8]) -> Option<SackBlock> {
     })
 }
 
-/// Eight bytes, and no others.
+/// Parses exactly eight bytes.
 fn two_words(bytes: &[u8]) -> Option<(u32, u32)> {
     let &[a0, a1, a2, a3, b0, b1, b2, b3] = bytes else {
         return None;

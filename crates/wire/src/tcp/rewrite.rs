@@ -1,8 +1,8 @@
-//! What may be changed of a TCP header on its way, in a value of a few words and in real bytes.
+//! Rewrites of a TCP header in flight, on a [`Segment`] and on real bytes.
 //!
-//! A [`Rewrite`] collects changes; [`Rewrite::view`] says what a segment reads like with them, and
-//! [`Rewrite::apply`] makes them. The two agree, no header gets longer or shorter, and a checksum that
-//! was right stays right.
+//! A [`Rewrite`] collects changes; [`Rewrite::view`] returns a segment with them, and
+//! [`Rewrite::apply`] makes them in bytes. The two agree, the header's length does not change, and
+//! a correct checksum stays correct.
 
 #[cfg(test)]
 mod tests;
@@ -36,39 +36,40 @@ pub struct Rewrite {
     window: Option<u16>,
     acknowledgment: Option<Sequence>,
     timestamps: Option<Timestamps>,
-    /// Control bits that become set, and that are cleared.
+    /// Control bits to set, and to clear.
     set: Flags,
     cleared: Flags,
     without_sack: bool,
 }
 
 impl Rewrite {
-    /// Whether nothing changes.
+    /// Returns whether nothing changes.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Control bits that are set where they may not have been.
+    /// Returns control bits that may be newly set.
     pub const fn added_flags(&self) -> Flags {
         self.set
     }
 
-    /// The window field, unscaled.
+    /// Sets the window field, unscaled.
     pub fn set_window(&mut self, window: u16) {
         self.window = Some(window);
     }
 
-    /// The acknowledgment number.
+    /// Sets the acknowledgment number.
     pub fn set_acknowledgment(&mut self, number: Sequence) {
         self.acknowledgment = Some(number);
     }
 
-    /// The time stamps, where there are any.
+    /// Sets the time stamps, where there are any.
     pub fn set_timestamps(&mut self, timestamps: Timestamps) {
         self.timestamps = Some(timestamps);
     }
 
-    /// The control bits `now` become `wanted`. SYN stays as it is: what options mean depends on it.
+    /// Changes the control bits `now` to `wanted`. SYN stays as it is: the meaning of options
+    /// depends on it.
     pub fn set_flags(&mut self, now: Flags, wanted: Flags) {
         let (now, wanted) = (now.without(Flags::SYN), wanted.without(Flags::SYN));
         let (set, cleared) = (wanted.without(now), now.without(wanted));
@@ -76,12 +77,12 @@ impl Rewrite {
         self.cleared = self.cleared.without(set) | cleared;
     }
 
-    /// SACK blocks, and on a SYN the permission to send some, give way to padding.
+    /// Replaces SACK blocks, and on a SYN the SACK-permitted option, by padding.
     pub fn remove_sack(&mut self) {
         self.without_sack = true;
     }
 
-    /// What a segment says with these changes.
+    /// Returns a segment with these changes.
     pub fn view(&self, mut segment: Segment) -> Segment {
         segment.window = self.window.unwrap_or(segment.window);
         segment.acknowledgment = self.acknowledgment.unwrap_or(segment.acknowledgment);
@@ -97,10 +98,10 @@ impl Rewrite {
         segment
     }
 
-    /// Makes the changes in a header with its options, behind which the payload may follow. With a
-    /// `finished` checksum that is brought up to date (RFC 1624, equation 3), so that one that was wrong
-    /// stays wrong; one of which somebody else is to add up the header is left alone. What
-    /// [`Segment::parse`] refuses stays as it is.
+    /// Makes the changes in a header with its options; the payload may follow. A `finished`
+    /// checksum is updated incrementally (RFC 1624, equation 3), so that a wrong one stays wrong; a
+    /// partial one, to be completed by offload, is not touched. A header that [`Segment::parse`]
+    /// rejects stays as it is.
     pub fn apply(&self, header: &mut [u8], finished: bool) {
         if self.is_empty() || Segment::parse(header).is_err() {
             return;
@@ -138,7 +139,7 @@ impl Rewrite {
         }
     }
 
-    /// The options are known to be whole.
+    /// The options are known to be well-formed.
     fn change_options(&self, mut options: &mut [u8]) {
         while let Some(&kind) = options.first() {
             let length = match kind {

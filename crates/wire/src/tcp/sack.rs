@@ -2,7 +2,7 @@
 
 use super::Sequence;
 
-/// A run of bytes that the receiver holds beyond what it acknowledges.
+/// A range of bytes that the receiver holds beyond its acknowledgment number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlock {
     /// Its first sequence number.
@@ -11,7 +11,7 @@ pub struct SackBlock {
     pub end: Sequence,
 }
 
-/// Up to three blocks, the newest first: what fits beside time stamps.
+/// Up to three blocks, the newest first: as many as fit beside time stamps.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SackBlocks {
     blocks: [SackBlock; Self::CAPACITY],
@@ -19,15 +19,15 @@ pub struct SackBlocks {
 }
 
 impl SackBlocks {
-    /// How many fit.
+    /// Maximum number of blocks.
     pub const CAPACITY: usize = 3;
 
-    /// The blocks, the newest first.
+    /// Returns the blocks, the newest first.
     pub fn iter(&self) -> impl Iterator<Item = SackBlock> {
         self.blocks.into_iter().take(usize::from(self.count))
     }
 
-    /// Whether there is none.
+    /// Returns whether there is none.
     pub const fn is_empty(&self) -> bool {
         self.count == 0
     }

@@ -8,22 +8,22 @@ use std::ops::{Add, Sub};
 pub struct Sequence(u32);
 
 impl Sequence {
-    /// From the header's field.
+    /// Creates it from the header's field.
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// The header's field.
+    /// Returns the header's field.
     pub const fn number(self) -> u32 {
         self.0
     }
 
-    /// Whether this one comes before `other`.
+    /// Returns whether this one comes before `other`.
     pub const fn precedes(self, other: Self) -> bool {
         (self.0.wrapping_sub(other.0) as i32) < 0
     }
 
-    /// How far this one lies ahead of `other`; negative behind it.
+    /// Returns how far this one is ahead of `other`; negative if it is behind.
     pub const fn distance_from(self, other: Self) -> i32 {
         self.0.wrapping_sub(other.0) as i32
     }

@@ -1,4 +1,4 @@
-"""A learned model of thousands of runs: what a setting would give, in microseconds.
+"""A model learned from thousands of runs: it predicts the outputs of a setting in microseconds.
 
     from weir.surrogate import Surrogate, dataset, evaluate
 

@@ -1,4 +1,4 @@
-"""Datasets of sweeps as inputs and outputs to learn from."""
+"""Datasets of sweeps as inputs and outputs for models."""
 
 from __future__ import annotations
 
@@ -15,37 +15,37 @@ from weir.errors import DatasetError
 from weir.surrogate.outputs import DEFAULT, column
 from weir.sweeping import Runs
 
-#: What every row of a sweep's dataset begins with.
+#: Columns without inputs and outputs, in every dataset of a sweep.
 BOOKS = ("run", "key", "code", "seed", "error", "stopped_at_s", "cpu_s")
-#: What the columns of outputs begin with.
+#: Prefixes of output columns.
 OUTPUTS = ("groups.", "ports.", "reduction")
 
 
 @dataclass(frozen=True)
 class Data:
-    """Rows of runs that gave something, with the columns that are inputs."""
+    """Rows of successful runs, and which columns are inputs."""
 
     frame: pl.DataFrame
-    #: The numeric inputs that differ from row to row.
+    #: The numeric inputs that vary between rows.
     inputs: tuple[str, ...]
     #: The inputs that are the same in all rows.
     constants: dict[str, float]
-    #: The version of the simulator's code that made the rows.
+    #: The version of the simulator's code that produced the rows.
     code: str
 
     def __len__(self) -> int:
         return self.frame.height
 
     def x(self) -> dict[str, np.ndarray]:
-        """The inputs by column."""
+        """Returns the inputs by column."""
         return {name: self.frame[name].to_numpy().astype(float) for name in self.inputs}
 
     def y(self, output: str) -> np.ndarray:
-        """An output: one of `weir.surrogate.outputs.NAMED`, or any column."""
+        """Returns an output: one of `weir.surrogate.outputs.NAMED`, or any column."""
         return column(self.frame, output, self.constants)
 
     def take(self, rows: Sequence[int] | np.ndarray | pl.Expr) -> Data:
-        """Some of the rows, by number or by condition; inputs stay inputs."""
+        """Selects rows, by number or by condition; inputs stay inputs."""
         if isinstance(rows, pl.Expr):
             frame = self.frame.filter(rows)
         else:
@@ -53,7 +53,7 @@ class Data:
         return Data(frame, self.inputs, self.constants, self.code)
 
     def with_rows(self, more: pl.DataFrame) -> Data:
-        """These rows and more of the same inputs and version."""
+        """Adds rows with the same inputs and version."""
         frame = pl.concat([self.frame, _usable(more)], how="diagonal_relaxed")
         return Data(frame, self.inputs, self.constants, self.code)
 
@@ -61,10 +61,10 @@ class Data:
 def dataset(
     source: str | os.PathLike[str] | pl.DataFrame | Runs, *, any_version: bool = False
 ) -> Data:
-    """Reads the dataset of a sweep: `runs.parquet`, or what `weir.sweep` gave.
+    """Reads the dataset of a sweep: `runs.parquet`, or the result of `weir.sweep`.
 
-    Rows of failed runs are left out. Raises DatasetError for what is no such dataset, and for rows of
-    another version of the simulator than this one, unless `any_version` says that this is meant.
+    Rows of failed runs are left out. Raises DatasetError for data that is no such dataset, and for rows of
+    another version of the simulator, unless `any_version` is set.
     """
     name, frame = _read(source)
     absent = [book for book in ("code", "seed") if book not in frame.columns]

@@ -1,4 +1,4 @@
-"""How good a model is: trained on a part of the data, judged on the rest."""
+"""Accuracy of a model: trained on a part of the data, tested on the rest."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def evaluate(
     seed: int = 0,
     intervals: bool = False,
 ) -> pl.DataFrame:
-    """Trains on a random `fraction` of the rows and judges on all others, `splits` times. A row for each
-    split and output: r², MSE, RMSE, MAE in the output's own unit, and with `intervals` which part of the
-    values lay in theirs (`coverage`).
+    """Trains on a random `fraction` of the rows and tests on all others, `splits` times. One row per split
+    and output: r², MSE, RMSE, MAE in the output's own unit, and with `intervals` the fraction of values
+    within their interval (`coverage`).
 
-    Raises SurrogateError where the fraction leaves too few rows to learn from.
+    Raises SurrogateError where the fraction leaves too few training rows.
     """
     train = round(fraction * len(data))
     if not FEWEST <= train < len(data):
@@ -55,10 +55,9 @@ def held_out(
     seed: int = 0,
     intervals: bool = False,
 ) -> pl.DataFrame:
-    """As `evaluate`, but no row to learn from has a value of `unseen` (`{"line_rate_bps": 12.5e9}`), and all
-    rows to judge by have them all: conditions that the model never met. As many rows to learn from as
-    `fraction` of all.
-    """
+    """As `evaluate`, but no training row has any value of `unseen` (`{"line_rate_bps": 12.5e9}`), and all
+    test rows have all of them: conditions outside the training data. There are as many training rows as
+    `fraction` of all."""
     for name, value in unseen.items():
         if name not in data.inputs:
             raise SurrogateError(f"`{name}` is no input; there are {', '.join(data.inputs)}")
@@ -87,7 +86,7 @@ def learning_curve(
     outputs: Sequence[str] = DEFAULT,
     seed: int = 0,
 ) -> pl.DataFrame:
-    """`evaluate` for several models and fractions; fractions that leave too few rows are left out."""
+    """`evaluate` for several models and fractions; fractions with too few training rows are left out."""
     parts = []
     for fraction in fractions:
         if round(fraction * len(data)) < FEWEST:
@@ -101,8 +100,8 @@ def learning_curve(
 
 
 def summarize(scores: pl.DataFrame) -> pl.DataFrame:
-    """Mean and standard deviation over the splits, for each model and output, and for the mean of all
-    outputs' r² (as the paper's Table 2 has it), called `all`."""
+    """Mean and standard deviation over the splits, for each model and output, and for the mean r² of all
+    outputs (as in the paper's Table 2), called `all`."""
     keys = [key for key in ("model", "fraction", "rows") if key in scores.columns]
     mean = (
         scores.group_by([*keys, "split"], maintain_order=True)

@@ -1,8 +1,8 @@
-"""What models see of a setting.
+"""The features of a setting for models.
 
-`raw` is what the paper uses: the inputs as they are. `physical` adds what the mechanisms suggest: the
+`raw` is the paper's choice: the inputs as they are. `physical` adds features from the mechanisms: the
 bandwidth-delay products that thresholds compete with, the ratios of thresholds, and the square root of the
-queue that a window-based sender with a given round trip keeps up.
+queue that a window-based sender with a given RTT sustains.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Inputs = Mapping[str, np.ndarray]
 
 #: A full-sized packet, in bytes.
 PACKET = 1500.0
-#: Table 1's round trip of DCTCP, where a dataset does not vary it, in seconds.
+#: DCTCP's RTT in Table 1, where a dataset does not vary it, in seconds.
 DCTCP_RTT = 50e-6
 
 
@@ -25,7 +25,7 @@ def raw(inputs: Inputs) -> np.ndarray:
 
 
 def physical(inputs: Inputs) -> np.ndarray:
-    """The inputs, sizes, rates and times by their logarithms, and quantities made of them."""
+    """The inputs, with sizes, rates and times as logarithms, and derived quantities."""
     columns = [_scaled(name, inputs[name]) for name in sorted(inputs)]
     low, high = inputs.get("red_min_bytes"), inputs.get("red_max_bytes")
     mark = inputs.get("ecn_threshold_bytes")

@@ -1,5 +1,5 @@
-"""The mean of a Gaussian process at many settings: what scikit-learn computes, in blocks that stay in the
-cache, and without the matrices of the kernel's parts."""
+"""The mean of a Gaussian process for many settings: the computation of scikit-learn, in blocks that stay in
+the cache, and without the matrices of the kernel's parts."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-#: Settings at a time: their kernel with some hundreds of rows has a few megabytes.
+#: Settings per block: their kernel with some hundreds of rows has a few megabytes.
 BLOCK = 1024
 
 

@@ -1,4 +1,4 @@
-"""A surrogate: what a setting would give, with how far off that may be."""
+"""A surrogate: predictions for settings, with their uncertainty."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from weir.surrogate.models import DEFAULT as DEFAULT_MODEL
 from weir.surrogate.models import model as known_model
 from weir.surrogate.outputs import DEFAULT, bounds, is_count
 
-#: The fewest rows that anything is learned from.
+#: The minimum number of training rows.
 FEWEST = 20
-#: Parts of the training data that take turns in being left out, for the uncertainty.
+#: Cross-validation folds of the training data, for the uncertainty.
 FOLDS = 5
-#: The part of predictions whose interval has to hold the true value.
+#: The fraction of predictions whose interval has to contain the true value.
 LEVEL = 0.9
 
 Settings = pl.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
@@ -37,9 +37,9 @@ Settings = pl.DataFrame | Mapping[str, Any] | Sequence[Mapping[str, Any]]
 
 @dataclass
 class Learned:
-    """What one output's regressors are, and how uncertain they are.
+    """One output's regressors, and their uncertainty.
 
-    They learn `(value - offset) / scale`, so that all outputs are of one size for them.
+    They learn `(value - offset) / scale`, so that all outputs have the same scale.
     """
 
     regressors: list[Any]
@@ -47,19 +47,19 @@ class Learned:
     scale: float
     #: Half of the intervals' width in units of the expected error.
     quantile: float
-    #: Expects the error at a setting: intervals are wide where the model is bad.
+    #: Predicts the error at a setting: intervals are wide where the model is bad.
     error: Any
-    #: The least error that is expected.
+    #: The minimum of the expected error.
     floor: float
 
 
 class Surrogate:
     """Predicts outputs of runs from their inputs.
 
-    Uncertainty is split-conformal: each part of the training data is predicted by regressors that have not
-    seen it; the errors, divided by the error expected there, have the quantile that makes the intervals
-    hold `level` of unseen settings of the same kind (Lei et al., "Distribution-free predictive inference for
-    regression", 2018, section 5.2; by cross-validation as in Barber et al., 2021).
+    Uncertainty is split-conformal: each fold of the training data is predicted by regressors trained
+    without it. The errors, divided by the error expected there, have the quantile for which the intervals
+    contain `level` of unseen settings of the same kind (Lei et al., "Distribution-free predictive inference
+    for regression", 2018, section 5.2; by cross-validation as in Barber et al., 2021).
     """
 
     def __init__(
@@ -74,23 +74,23 @@ class Surrogate:
         code: str,
     ) -> None:
         self.model = model
-        #: The columns that a setting has.
+        #: The columns of a setting.
         self.inputs = inputs
         #: Inputs that were the same in all rows.
         self.constants = constants
-        #: Between what values each input lay.
+        #: The range of each input.
         self.ranges = ranges
         self.learned = learned
-        #: How many rows it was trained with.
+        #: The number of training rows.
         self.rows = rows
-        #: The part of unseen settings whose value lies in the interval.
+        #: The fraction of unseen settings whose value lies in the interval.
         self.level = level
         #: The version of the simulator's code.
         self.code = code
 
     @property
     def outputs(self) -> tuple[str, ...]:
-        """What it predicts."""
+        """The predicted outputs."""
         return tuple(self.learned)
 
     @classmethod
@@ -106,7 +106,7 @@ class Surrogate:
     ) -> Surrogate:
         """Learns `outputs` from the rows of a dataset.
 
-        Raises SurrogateError for too few rows, an output that is no number, and a model that there is not.
+        Raises SurrogateError for too few rows, an output that is no number, and an unknown model.
         """
         if len(data) < FEWEST:
             raise SurrogateError(f"{len(data)} rows are too few to learn from: at least {FEWEST} are needed")
@@ -130,7 +130,7 @@ class Surrogate:
         )
 
     def predict(self, settings: Settings, *, intervals: bool = False) -> pl.DataFrame:
-        """A row for each setting: its outputs, and with `intervals` between what they lie with the
+        """Returns one row per setting: its outputs, and with `intervals` the bounds that contain them with
         probability `level`, as `share_low` and `share_high`.
 
         Raises SurrogateError where an input is missing or no number.
@@ -177,7 +177,7 @@ class Surrogate:
         return inputs
 
     def is_inside(self, settings: Settings) -> np.ndarray:
-        """Whether each setting lies between the inputs that the surrogate has seen."""
+        """Returns whether each setting is within the range of the training inputs."""
         inputs = self._inputs(settings)
         checks = [
             (values >= self.ranges[name][0]) & (values <= self.ranges[name][1])
@@ -187,17 +187,17 @@ class Surrogate:
         return inside
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Writes a file that `load` reads: JSON and skops, which runs no code of the file's when it is read."""
+        """Writes a file for `load`: JSON and skops, which executes no code from the file."""
         from weir.surrogate.store import save
 
         save(self, os.fspath(path))
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Surrogate:
-        """Reads what `save` wrote.
+        """Reads a file of `save`.
 
-        Raises SurrogateError for a file of another kind or version, and for one with types in it that no
-        surrogate has.
+        Raises SurrogateError for a file of another kind or version, and for one with types that no
+        surrogate contains.
         """
         from weir.surrogate.store import load
 
@@ -214,10 +214,10 @@ def _learn(
 ) -> Learned:
     offset, scale = float(target.mean()), float(target.std()) or 1.0
     target = (target - offset) / scale
-    # Hundreds of rows: more threads would wait for each other.
+    # With hundreds of rows, more threads would only wait for each other.
     with warnings.catch_warnings(), threadpool_limits(limits=1):
-        # A kernel's parameter at its bound, a network that stops at its last iteration: the errors that
-        # the uncertainty is made of tell whether that matters.
+        # A kernel's parameter at its bound, a network that stops at its last iteration: the errors behind
+        # the uncertainty show whether that matters.
         warnings.simplefilter("ignore", ConvergenceWarning)
         regressors = [clone(prototype).fit(features, target) for prototype in prototypes]
         if not intervals:
@@ -246,8 +246,8 @@ def _error_model(seed: int) -> ExtraTreesRegressor:
 
 
 def _refitted(prototype: Any, fitted: Any, features: np.ndarray, target: np.ndarray) -> Any:
-    """Fits to other rows. A Gaussian process keeps the kernel that all rows chose: its handful of parameters
-    hardly depends on a fifth of them, and choosing is what takes the time."""
+    """Fits to other rows. A Gaussian process keeps the kernel chosen for all rows: its few parameters
+    hardly depend on a fifth of them, and choosing them takes most of the time."""
     fresh = clone(prototype)
     process = getattr(fresh, "named_steps", {}).get("gaussianprocessregressor")
     if process is not None:
@@ -273,5 +273,5 @@ def _forward(values: np.ndarray, logarithm: bool) -> np.ndarray:
 
 
 def _backward(values: np.ndarray, logarithm: bool) -> np.ndarray:
-    # No count of packets has sixty digits: where a model runs away, it stays finite.
+    # No count of packets has sixty digits: a diverging model stays finite.
     return np.expm1(np.minimum(values, 138.0)) if logarithm else values

@@ -1,4 +1,4 @@
-"""The models by their names: the paper's, and better ones."""
+"""The models by name: the paper's, and better ones."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from weir.errors import SurrogateError
 class Model:
     """How a surrogate learns one output."""
 
-    #: What it is, and where it comes from.
+    #: Description and source.
     about: str
-    #: Which features it sees: `raw` or `physical`.
+    #: Its features: `raw` or `physical`.
     features: str
     #: Whether counts are learned by their logarithm.
     logarithms: bool
-    #: Makes the regressors whose mean is the prediction, given a seed and how many inputs there are.
+    #: Creates the regressors whose mean is the prediction, from a seed and the number of inputs.
     make: Callable[[int, int], list[Any]]
 
 
@@ -85,7 +85,7 @@ def _ensemble(seed: int, width: int) -> list[Any]:
     return _gaussian(seed, width) + _network(seed, width) + _boosting(seed, width)
 
 
-#: The model that is used where nobody names one.
+#: The default model.
 DEFAULT = "gaussian"
 
 MODELS: dict[str, Model] = {
@@ -110,7 +110,7 @@ MODELS: dict[str, Model] = {
 
 
 def model(name: str) -> Model:
-    """The model of this name.
+    """Returns the model of this name.
 
     Raises SurrogateError where there is none.
     """

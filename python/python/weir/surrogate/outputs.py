@@ -1,4 +1,4 @@
-"""What can be learned: columns of the dataset, and quantities made of them."""
+"""The outputs for models: columns of the dataset, and quantities derived from them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from weir.errors import DatasetError
 #: The outputs of the paper's section 7.2.2.
 DEFAULT = ("share", "drops", "queue_mean", "queue_max")
 
-#: Bytes of Ethernet framing for each 1500-byte packet are left out: queues are of IP bytes.
+#: Bits per byte. Queues count IP bytes, without Ethernet framing.
 BITS = 8
 
 
 def port(columns: list[str]) -> str:
-    """The name of the measured port: `bottleneck`, or else the only one."""
+    """Returns the name of the measured port: `bottleneck`, or else the only one."""
     names = {name.split(".")[1] for name in columns if name.startswith("ports.")}
     if "bottleneck" in names:
         return "bottleneck"
@@ -55,7 +55,7 @@ def _delay(frame: pl.DataFrame, constants: Mapping[str, float]) -> np.ndarray:
 
 
 def _jain(frame: pl.DataFrame, _: Mapping[str, float]) -> np.ndarray:
-    """Jain's index of the mean goodputs of a flow of each group: 1 if a flow gets the same in all."""
+    """Jain's index of the mean flow goodputs of the groups: 1 if a flow gets the same in all."""
     groups = sorted({name.split(".")[1] for name in frame.columns if name.startswith("groups.")})
     each = [
         _numbers(frame, f"groups.{group}.goodput_bps") / np.maximum(_numbers(frame, f"groups.{group}.flows"), 1)
@@ -79,24 +79,24 @@ NAMED: dict[str, Callable[[pl.DataFrame, Mapping[str, float]], np.ndarray]] = {
     "jain": _jain,
 }
 
-#: Outputs that span orders of magnitude, whose logarithm is learned: counts of packets.
+#: Outputs over several orders of magnitude, learned as logarithms: counts of packets.
 COUNTS = ("drops", "marks", "retransmits", "timeouts")
 
 
 def is_count(output: str) -> bool:
-    """Whether it is a count of packets or events."""
+    """Returns whether it is a count of packets or events."""
     last = output.rsplit(".", 1)[-1]
     return last in COUNTS or ".drops." in output
 
 
 def bounds(output: str) -> tuple[float, float]:
-    """Between what the output lies by its nature."""
+    """Returns the bounds of the output's range."""
     parts = ("share", "utilization", "jain", "fairness")
     return (0.0, 1.0) if output.rsplit(".", 1)[-1] in parts else (0.0, np.inf)
 
 
 def column(frame: pl.DataFrame, output: str, constants: Mapping[str, float]) -> np.ndarray:
-    """An output's values.
+    """Returns an output's values.
 
     Raises DatasetError where there is no such output, or it is missing in some rows.
     """

@@ -1,8 +1,7 @@
 """Surrogates as files.
 
-A file is a zip archive of `surrogate.json`, which says what it is, and of one skops file for each regressor.
-skops reads a list of types that the reader names, and nothing else: a file from a stranger cannot run code,
-as a pickle could.
+A file is a zip archive of a manifest, `surrogate.json`, and one skops file per regressor. skops loads only
+types on the reader's list: an untrusted file cannot run code, as a pickle could.
 """
 
 from __future__ import annotations
@@ -18,12 +17,12 @@ from weir.errors import SurrogateError
 from weir.surrogate.model import Learned, Surrogate
 from weir.surrogate.models import MODELS
 
-#: Grows when a key changes its meaning or goes away.
+#: Increases when a key changes its meaning or is removed.
 VERSION = 1
 FORMAT = "weir surrogate"
 MANIFEST = "surrogate.json"
 
-#: What scikit-learn's regressors are made of beyond the types that skops knows to be harmless.
+#: Types in scikit-learn's regressors beyond those that skops trusts by default.
 TRUSTED = [
     "sklearn._loss.link.IdentityLink",
     "sklearn._loss.link.Interval",
@@ -98,7 +97,7 @@ def load(path: str) -> Surrogate:
     except (OSError, zipfile.BadZipFile) as error:
         raise SurrogateError(f"{path}: {error}") from error
     except Exception as error:
-        # A file from outside can be broken in any way; what the readers below raise is as varied.
+        # An untrusted file can be broken in any way; the exceptions of the readers below vary as much.
         raise SurrogateError(f"{path}: this is no surrogate: {error}") from error
 
 

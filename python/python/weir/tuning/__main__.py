@@ -28,7 +28,7 @@ queue_mean / 1MB'. Standard output has the result, or with --export what the swi
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command line, and gives its exit code."""
+    """Runs the command line, and returns its exit code."""
     options = _parser().parse_args(arguments)
     try:
         result = _tune(options)

@@ -1,6 +1,6 @@
-"""Objectives and constraints as people write them: Python expressions over outputs.
+"""Objectives and constraints as text: Python expressions over outputs.
 
-They are parsed, and evaluated node by node: nothing in them is called or looked up but what stands here.
+They are parsed, and evaluated node by node: only the names and functions in this file can be used.
 Quantities with units are numbers in base units: `queue_mean < 200KB`, `delay_p99 <= 50us`.
 """
 
@@ -17,9 +17,9 @@ import numpy as np
 from weir import _weir
 from weir.errors import ObjectiveError
 
-#: A number with a unit right behind it, and no name before it.
+#: A number followed directly by a unit, and not preceded by a name.
 QUANTITY = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?(?:[kMGT]?bps|[KMGT]i?B|B|ns|us|ms|s))\b")
-#: The longest expression: longer ones are no objective, and deep ones would end the parser.
+#: The maximum length of an expression: deeply nested ones would crash the parser.
 LONGEST = 2000
 
 BINARY: dict[type, Callable[[Any, Any], Any]] = {
@@ -60,14 +60,14 @@ class Expression:
             self._tree = ast.parse(QUANTITY.sub(_in_base_units, self.text), mode="eval").body
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             raise ObjectiveError(f"`{self.text}`: {getattr(error, 'msg', error)}") from error
-        #: The outputs and inputs that it needs.
+        #: The outputs and inputs that it uses.
         self.names = frozenset(self._check(self._tree))
 
     def __str__(self) -> str:
         return self.text
 
     def __call__(self, values: Mapping[str, Any]) -> np.ndarray:
-        """Its value for each row of `values`.
+        """Returns its value for each row of `values`.
 
         Raises ObjectiveError where a value is not a finite number.
         """
@@ -84,7 +84,7 @@ class Expression:
         return result
 
     def _check(self, node: ast.expr) -> set[str]:
-        """The names in it. Raises ObjectiveError for what expressions do not have."""
+        """Returns the names in it. Raises ObjectiveError for unsupported syntax."""
         match node:
             case ast.Constant(value=bool() | int() | float()):
                 return set()
@@ -110,7 +110,7 @@ class Expression:
         )
 
     def _path(self, node: ast.expr) -> str:
-        """A column's name: `groups.cubic.share`."""
+        """Returns a column's name: `groups.cubic.share`."""
         match node:
             case ast.Name(id=name):
                 return name

@@ -1,4 +1,4 @@
-"""What a tuning is to reach: a cost, which is made small, and what may not happen."""
+"""The goal of a tuning: a cost to minimize, and constraints."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ def _fairness(weight: float) -> str:
     return f"1 - ({cubic} + 1 - share) ** 2 / (2 * ({cubic} ** 2 + (1 - share) ** 2))"
 
 
-#: The built-in objectives: what they make small, from their argument, and its default.
+#: The built-in objectives: the minimized expression, from the argument, and the argument's default.
 BUILT_IN: dict[str, tuple[Callable[[float], str], float | None]] = {
-    # How far CUBIC's share of the goodput is from a target.
+    # Distance of CUBIC's share of the goodput from a target.
     "target-share": (_target_share, 0.5),
-    # One less Jain's index of the two shares, CUBIC's weighted.
+    # 1 minus Jain's index of the two shares, CUBIC's weighted.
     "fairness": (_fairness, 1.0),
-    # The queueing delay that 99 % of the time is not exceeded, in seconds.
+    # The 99th percentile of the queueing delay, in seconds.
     "delay": (lambda _: "delay_p99", None),
     # Dropped packets.
     "drops": (lambda _: "drops", None),
-    # The part of the time in which the link was idle.
+    # The fraction of time in which the link was idle.
     "utilization": (lambda _: "1 - utilization", None),
 }
 
 
 def expression(text: str) -> Expression:
-    """An objective: a built-in one, `target-share=0.4`, or an expression."""
+    """Parses an objective: a built-in one, `target-share=0.4`, or an expression."""
     name, equals, value = text.strip().partition("=")
     if name not in BUILT_IN or value.startswith("="):
         return Expression(text)
@@ -65,20 +65,20 @@ class Goal:
 
     @classmethod
     def of(cls, objective: str, constraints: Sequence[str] = ()) -> Goal:
-        """Reads both. Raises ObjectiveError."""
+        """Parses both. Raises ObjectiveError."""
         return cls(expression(objective), tuple(Expression(text) for text in constraints))
 
     @property
     def names(self) -> frozenset[str]:
-        """All that they need to know."""
+        """All names that they use."""
         return self.objective.names.union(*(constraint.names for constraint in self.constraints))
 
     def cost(self, values: Mapping[str, Any], rows: int) -> np.ndarray:
-        """The objective of each row."""
+        """Returns the objective of each row."""
         return np.broadcast_to(self.objective(values), (rows,))
 
     def holds(self, values: Mapping[str, Any], rows: int) -> np.ndarray:
-        """Whether each row keeps to all constraints."""
+        """Returns whether each row meets all constraints."""
         kept = np.ones(rows, dtype=bool)
         for constraint in self.constraints:
             kept &= np.broadcast_to(constraint(values), (rows,)) != 0

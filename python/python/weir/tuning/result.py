@@ -1,4 +1,4 @@
-"""What a search found."""
+"""Result of a search."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ from weir.tuning.space import ECN, RED_MAX, RED_MIN, Condition
 
 @dataclass(frozen=True)
 class Tried:
-    """A setting that was simulated."""
+    """A simulated setting."""
 
     settings: dict[str, Value]
-    #: Which default of switches it is, if it is one.
+    #: The name of the switch default, if it is one.
     default: str | None
     #: The objective, averaged over the conditions by their weights.
     cost: float
-    #: Whether it keeps to the constraints under each condition.
+    #: Whether it meets the constraints under each condition.
     kept: bool
-    #: What was simulated, for each condition.
+    #: The simulated outputs, for each condition.
     values: list[dict[str, float]]
-    #: What the surrogate had said before: the objective, and the outputs for each condition.
+    #: The surrogate's earlier prediction: the objective, and the outputs for each condition.
     expected: tuple[float, list[dict[str, float]]] | None
 
 
 @dataclass(frozen=True)
 class TuneResult:
-    """What a search found, and what it took."""
+    """The result of a search, and its cost."""
 
     objective: str
     constraints: list[str]
     conditions: list[Condition]
-    #: All settings that were simulated, in their order.
+    #: All simulated settings, in order.
     tried: list[Tried]
-    #: How many simulations were made, of all conditions and seeds.
+    #: The number of simulations, of all conditions and seeds.
     simulations: int
     #: The best verified objective after each round.
     history: list[dict[str, Any]]
@@ -51,7 +51,7 @@ class TuneResult:
 
     @cached_property
     def best(self) -> Tried:
-        """The verified setting with the least objective among those that keep to the constraints.
+        """The verified setting with the lowest objective among those that meet the constraints.
 
         Raises TuneError where none does.
         """
@@ -65,12 +65,12 @@ class TuneResult:
 
     @property
     def defaults(self) -> list[Tried]:
-        """What switches do if nobody thinks."""
+        """The defaults of switches."""
         return [tried for tried in self.tried if tried.default is not None]
 
     @cached_property
     def frame(self) -> pl.DataFrame:
-        """A row for each setting and condition: predicted and verified figures side by side."""
+        """One row per setting and condition: predicted and verified values side by side."""
         rows = []
         for number, tried in enumerate(self.tried):
             for index, condition in enumerate(self.conditions):
@@ -90,9 +90,9 @@ class TuneResult:
         return pl.DataFrame(rows, infer_schema_length=None)
 
     def pareto(self, measures: Sequence[str] = ()) -> list[Tried]:
-        """The settings that no other one beats in all measures at once, all to be small: `objective`, and
-        outputs, averaged over the conditions. By default the objective and each output in it and in the
-        constraints."""
+        """The settings that no other one beats in all measures at once; all measures are minimized:
+        `objective`, and outputs, averaged over the conditions. By default the objective and each output in
+        it and in the constraints."""
         names = list(measures) or ["objective", *sorted(self.tried[0].values[0])]
         points = np.array([[self.measure(tried, name) for name in names] for tried in self.tried])
         front = []
@@ -103,7 +103,7 @@ class TuneResult:
         return sorted(front, key=lambda tried: tried.cost)
 
     def measure(self, tried: Tried, name: str) -> float:
-        """`objective`, or an output averaged over the conditions by their weights."""
+        """Returns `objective`, or an output averaged over the conditions by their weights."""
         if name == "objective":
             return tried.cost
         if name not in tried.values[0]:
@@ -112,7 +112,7 @@ class TuneResult:
         return float(np.average([values[name] for values in tried.values], weights=weights))
 
     def profile(self, name: str = "weir", drop_probability: float = 0.05) -> Profile:
-        """The best setting as thresholds for `weir.export`.
+        """Returns the best setting as thresholds for `weir.export`.
 
         Raises ExportError where the search did not set all thresholds.
         """
@@ -128,7 +128,7 @@ class TuneResult:
         return Profile(name, mark, low, high, drop_probability, self.buffer)
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, for JSON."""
+        """Returns the result for JSON."""
         return {
             "objective": self.objective,
             "constraints": self.constraints,
@@ -142,7 +142,7 @@ class TuneResult:
         }
 
     def to_text(self) -> str:
-        """The result for a terminal."""
+        """Returns the result for a terminal."""
         lines = [f"least {self.objective}" + "".join(f", {constraint}" for constraint in self.constraints)]
         lines.append(f"{self.simulations} simulations of {len(self.tried)} settings")
         for title, tried in [("best", self.best), *((str(each.default), each) for each in self.defaults)]:

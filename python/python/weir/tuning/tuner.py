@@ -1,4 +1,4 @@
-"""The search: learn, propose, simulate, and learn again until it gets no better."""
+"""The search: learn, propose, simulate, until it no longer improves."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ from weir.tuning.space import (
     candidates,
 )
 
-#: The most simulations for each condition.
+#: The maximum number of simulations per condition.
 BUDGET = 57
-#: Settings that are tried before anything has been learned.
+#: Settings that are simulated before the first training.
 FIRST = 20
-#: Settings that are verified in a round.
+#: Settings that are verified per round.
 BATCH = 4
-#: The parameter that has the port's buffer, and its value in Table 1.
+#: The parameter with the port's buffer, and its value in Table 1.
 BUFFER = PREFIX + "buffer"
 DEFAULT_BUFFER = "1.8MB"
 #: Rounds without a better verified setting, after which the search ends.
@@ -46,7 +46,7 @@ PATIENCE = 3
 
 @dataclass
 class _Search:
-    """All settings, and what is known of them."""
+    """All settings, and the results so far."""
 
     scenario: str
     conditions: Sequence[Condition]
@@ -64,12 +64,12 @@ class _Search:
 
     def __post_init__(self) -> None:
         self.inputs = [self._inputs(condition) for condition in self.conditions]
-        #: What runs gave: setting, condition, and the row, one for each seed.
+        #: Results by setting and condition: one row per seed.
         self.rows: dict[tuple[int, int], pl.DataFrame] = {}
         self.simulations = 0
 
     def check(self) -> None:
-        """Raises TuneError where the conditions, the dataset and the objective do not fit together."""
+        """Raises TuneError where the conditions, the dataset and the objective are inconsistent."""
         for inputs, condition in zip(self.inputs, self.conditions):
             if inputs["error"].null_count() == 0:
                 raise TuneError(f"{condition.name}: no setting can be simulated: {inputs['error'][0]}")
@@ -92,7 +92,8 @@ class _Search:
         return {**condition.settings, **self.points[number]}
 
     def _inputs(self, condition: Condition) -> pl.DataFrame:
-        """The columns of all settings under a condition, and an error where they contradict each other."""
+        """Returns the columns of all settings under a condition, and an error where they contradict each
+        other."""
         points = [as_pairs({**condition.settings, **point}) for point in self.points]
         sweep = _weir.Sweep.of_points(
             self.scenario, points, [1], as_pairs(self.settings), self.early_stop
@@ -110,7 +111,7 @@ class _Search:
         ]
         if not wanted:
             return
-        # All combinations of one sweep set the same keys; conditions may differ in theirs.
+        # All combinations of one sweep set the same keys; conditions may set different ones.
         for index, condition in enumerate(self.conditions):
             mine = [number for number, of in wanted if of == index]
             if not mine:
@@ -134,7 +135,7 @@ class _Search:
         )
 
     def learn(self) -> list[Surrogate]:
-        """A surrogate for each condition: one and the same where a dataset knows all conditions."""
+        """Returns one surrogate per condition: the same one if a dataset covers all conditions."""
         outputs = self._outputs()
         if self.data is not None:
             data = self.data.with_rows(self._all_rows())
@@ -156,7 +157,7 @@ class _Search:
         return sorted(name for name in self.goal.names if name not in inputs)
 
     def predicted(self, surrogates: Sequence[Surrogate]) -> tuple[np.ndarray, np.ndarray, list[pl.DataFrame]]:
-        """The cost of each setting, whether it keeps to the constraints, and what it is made of."""
+        """Returns the cost of each setting, whether it meets the constraints, and its predicted outputs."""
         costs, kept, values = [], np.ones(len(self.points), dtype=bool), []
         for surrogate, inputs in zip(surrogates, self.inputs):
             predicted = surrogate.predict(inputs)
@@ -167,8 +168,8 @@ class _Search:
         return np.average(costs, axis=0, weights=self._weights()), kept, values
 
     def verified(self, number: int) -> tuple[float, bool, list[dict[str, float]]]:
-        """The cost of a setting by simulation, the mean over the seeds, and whether it keeps to the
-        constraints under all conditions."""
+        """Returns the simulated cost of a setting, averaged over the seeds, whether it meets the
+        constraints under all conditions, and its outputs."""
         costs, kept, values = [], True, []
         for index in range(len(self.conditions)):
             rows = self.rows[number, index]
@@ -213,16 +214,16 @@ def tune(
     early_stop: bool | None = None,
     progress: Callable[[str], object] | None = None,
 ) -> TuneResult:
-    """Looks for the setting with the least `objective`, averaged over the conditions by their weights, among
-    those that keep to the constraints under each.
+    """Searches the setting with the lowest `objective`, averaged over the conditions by their weights,
+    among those that meet the constraints under each.
 
-    A surrogate, trained on `data` and on what has been simulated, proposes; simulation decides. At most
-    `budget` simulations are made for each condition; the search ends before, when three rounds brought no
-    better verified setting. `settings` hold in all runs. What was simulated is kept in the directory `out`,
-    and used again by a search that needs the same runs.
+    A surrogate, trained on `data` and on the simulations so far, proposes settings; simulation decides. At
+    most `budget` simulations are made per condition; the search ends earlier after three rounds without a
+    better verified setting. `settings` apply to all runs. Results are kept in the directory `out`, and
+    reused by a search that needs the same runs.
 
-    Raises TuneError, ObjectiveError for an objective or constraint that makes no sense, and what `weir.sweep`
-    and `weir.surrogate` raise.
+    Raises TuneError, ObjectiveError for an invalid objective or constraint, and the exceptions of
+    `weir.sweep` and `weir.surrogate`.
     """
     cases = [each if isinstance(each, Condition) else Condition(each) for each in conditions]
     if not cases:
@@ -267,7 +268,7 @@ def _sizes(space: Mapping[str, Sequence[Value]]) -> dict[str, float]:
 
 
 def _buffer(scenario: str, settings: Settings) -> str:
-    """The buffer of the port, which drop-tail uses all of: the scenario's parameter `buffer`, or Table 1's."""
+    """Returns the port's buffer, the drop-tail limit: the scenario's parameter `buffer`, or Table 1's."""
     told = settings.get(BUFFER)
     if told is None:
         name = BUFFER.removeprefix(PREFIX)
@@ -291,10 +292,10 @@ class _Tuner:
         self.search = search
         self.batch = batch
         self.tell = tell
-        #: Settings that can be simulated under each condition.
+        #: The number of settings that can be simulated under each condition.
         self.budget = budget // len(search.seeds)
         self.order: list[int] = []
-        #: What was expected of a setting before it was simulated.
+        #: The prediction for a setting before it was simulated.
         self.expected: dict[int, tuple[float, list[dict[str, float]]]] = {}
         self.history: list[dict[str, Any]] = []
         first = 0 if search.data is not None else FIRST
@@ -330,8 +331,8 @@ class _Tuner:
         self.order += numbers
 
     def _spread(self, count: int) -> list[int]:
-        """Settings that are far from each other: each the farthest from those chosen, its knobs scaled to
-        their ranges."""
+        """Returns settings that are far from each other: each the farthest from those chosen, with inputs
+        scaled to their ranges."""
         inputs = self.search.inputs[0].drop("error")
         usable = self._usable()
         numeric = inputs.select(pl.selectors.numeric()).to_numpy().astype(float)
@@ -354,13 +355,13 @@ class _Tuner:
         return found
 
     def _usable(self) -> list[int]:
-        """Settings that no condition makes impossible."""
+        """Returns settings that are valid under every condition."""
         fine = np.logical_and.reduce([inputs["error"].is_null().to_numpy() for inputs in self.search.inputs])
         return [int(number) for number in np.flatnonzero(fine)]
 
     def _propose(self, cost: np.ndarray, kept: np.ndarray) -> list[int]:
-        """The best by the surrogate that have not been simulated; where none keeps to the constraints, the best
-        of the others, so that the search learns where the border is."""
+        """Returns the best settings by the surrogate that were not simulated yet; where none meets the
+        constraints, the best of the others, so that the search learns the boundary."""
         left = [number for number in self._usable() if number not in self.order]
         left.sort(key=lambda number: (not kept[number], cost[number]))
         return left[: min(self.batch, self.budget - len(self.order))]

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// `10.0.0.1` or `10.0.0.1%eth0`, which must leave by that interface.
+/// Parses `10.0.0.1` or `10.0.0.1%eth0`, which must leave by that interface.
 fn place(text: &str) -> BindAddress {
     let (ip, interface) = match text.split_once('%') {
         Some((ip, interface)) => (ip, Some(interface.to_owned())),
@@ -88,7 +88,7 @@ fn a_new_address_on_the_same_interface_replaces_the_old_one() {
     let renewed = usable(&["10.0.1.9%eth1", "10.0.2.1%eth2"]);
     let expected = [AddressAction::Replace(0, ip("10.0.1.9"))];
     assert_eq!(decisions.decide(&ours, &renewed), expected);
-    // What is on another interface is not for a place that has company.
+    // An address on another interface replaces one only where that is the endpoint's only address.
     let mut elsewhere = AddressTracker::default();
     elsewhere.decide(&ours, &usable(&TWO));
     let moved = usable(&["10.0.3.1%eth3", "10.0.2.1%eth2"]);
@@ -170,8 +170,8 @@ fn any_usable() -> impl Strategy<Value = Usable> {
 }
 
 proptest! {
-    /// Whatever happens to the interfaces: carrying out what is decided always leaves a socket
-    /// open, never two at one address, and after a round for each place nothing more to do.
+    /// For any interface changes: carrying out the decisions always leaves a socket open, never two
+    /// at one address, and after one round per address nothing more to do.
     #[test]
     fn decisions_settle(history in prop::collection::vec(any_usable(), 1..12)) {
         let mut decisions = AddressTracker::default();

@@ -26,7 +26,7 @@ fn sack() -> impl Strategy<Value = Options> {
 }
 
 prop_compose! {
-    /// Options where they belong: a SYN's on a SYN, SACK elsewhere.
+    /// Segments with valid options: a SYN's on a SYN, SACK elsewhere.
     fn segment()(
         numbers: (u32, u32),
         payload in 0..10_000_u32,
@@ -85,7 +85,7 @@ proptest! {
         }
     }
 
-    /// Options of every sort behind a header that is right.
+    /// Arbitrary options after a valid header.
     #[test]
     fn any_options_are_read_or_refused(
         options in prop::collection::vec(prop_oneof![0..9_u8, any::<u8>()], 40),
@@ -96,7 +96,7 @@ proptest! {
         bytes[13] = if is_syn { Flags::SYN.bits() } else { 0 };
         bytes.extend(options);
         if let Ok((ports, segment)) = Segment::parse(&bytes) {
-            // What was understood says the same when it is written anew.
+            // An accepted segment parses to the same value after it is emitted.
             prop_assert_eq!(Segment::parse(segment.emit(ports).as_bytes()), Ok((ports, segment)));
         }
     }
@@ -158,7 +158,7 @@ fn headers_that_contradict_themselves_are_refused() {
     assert_eq!(bytes(6, &[99, 5, 0, 0]), length(99, 5));
     assert_eq!(bytes(6, &[1, 1, 1, 99]), length(99, 0));
     assert_eq!(bytes(6, &[99, 4, 0, 0]), Ok(Options::None));
-    // An option of an odd length is passed over.
+    // An option of an unexpected length is skipped.
     assert_eq!(bytes(6, &[2, 3, 0, 0]), Ok(Options::None));
 }
 

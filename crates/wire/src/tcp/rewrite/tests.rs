@@ -37,7 +37,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    /// A header with options of every sort, not always whole ones, and a payload.
+    /// Segments with all kinds of options, some malformed, and a payload.
     fn any_segment()(
         mut fixed: [u8; 20],
         options in prop::collection::vec(option(), 0..6),
@@ -76,7 +76,7 @@ fn option() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// The checksum that belongs to these bytes, whatever their field holds.
+/// Returns the correct checksum of these bytes, whatever their field holds.
 fn checksum_of(bytes: &[u8]) -> u16 {
     let length = bytes.len() as u32;
     let mut sum = Checksum::of_pseudo_header(SOURCE, DESTINATION, PROTOCOL, length);
@@ -85,7 +85,7 @@ fn checksum_of(bytes: &[u8]) -> u16 {
     sum.finish()
 }
 
-/// A SYN that says nothing is as good as one without options.
+/// A SYN with default options equals one without options.
 fn plain(mut segment: Segment) -> Segment {
     if segment.options == Options::Syn(SynOptions::NONE) {
         segment.options = Options::None;
@@ -120,13 +120,13 @@ proptest! {
         }
     }
 
-    /// What is wrong by some amount stays wrong by it.
+    /// A wrong checksum stays wrong by the same amount.
     #[test]
     fn a_wrong_checksum_is_not_mended(mut bytes in any_segment(), rewrite in rewrite(), error in 1_u16..) {
         prop_assume!(Segment::parse(&bytes).is_ok());
         let wrong = checksum_of(&bytes) ^ error;
         bytes[CHECKSUM..CHECKSUM + 2].copy_from_slice(&wrong.to_be_bytes());
-        // The two zeros of ones' complement are one number.
+        // Ones' complement has two zeros.
         prop_assume!(![0, u16::MAX].contains(&checksum_of(&bytes)) || ![0, u16::MAX].contains(&wrong));
         rewrite.apply(&mut bytes, true);
         let field = u16::from_be_bytes([bytes[CHECKSUM], bytes[CHECKSUM + 1]]);
