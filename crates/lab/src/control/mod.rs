@@ -1,11 +1,11 @@
 //! The control protocol between the director and the agents in the hosts. The director sends
 //! [`HostCommand`]s, the agents [`AgentEvent`]s; each is a line of JSON on a stream socket.
 //!
-//! The sequence of a run: an agent sends [`AgentEvent::Ready`]; servers are started ([`HostCommand::Start`])
-//! and report their addresses ([`AgentEvent::Listening`]); clients are started with these addresses;
-//! [`HostCommand::Begin`] sets the epoch of the run. A client ends by itself or at its `stop`, a server at
-//! [`HostCommand::Stop`]; each sends [`AgentEvent::Finished`] once. The last event of an agent is
-//! [`AgentEvent::Stopped`].
+//! The sequence of a run: an agent sends [`AgentEvent::Ready`]; servers are started
+//! ([`HostCommand::Start`]) and report their addresses ([`AgentEvent::Listening`]); clients are started
+//! with these addresses; [`HostCommand::Begin`] sets the epoch of the run. A client ends by itself or at
+//! its `stop`, a server at [`HostCommand::Stop`]; each sends [`AgentEvent::Finished`] once. The last
+//! event of an agent is [`AgentEvent::Stopped`].
 //!
 //! Times are relative to the epoch that [`HostCommand::Begin`] sets, on `CLOCK_MONOTONIC`, which is the
 //! same clock in all network namespaces of a machine.

@@ -130,7 +130,8 @@ impl Interfaces {
         }
     }
 
-    /// Sets or clears an interface's carrier, like plugging or pulling its cable: addresses and routes stay.
+    /// Sets or clears an interface's carrier, like plugging or pulling its cable. Addresses and routes
+    /// stay.
     fn set_carrier(&mut self, interface: &str, on: bool) -> io::Result<()> {
         let index = self.nics[self.position(interface)?].index;
         self.netlink.change(link(index, |link| {
