@@ -17,7 +17,7 @@ pub struct AddressPair {
 }
 
 impl Plan {
-    /// Returns the addresses of flow number `index` of a group between two hosts.
+    /// Returns the addresses of flow number `number` of a group between two hosts.
     pub fn ends(
         &self,
         topology: &Topology,
