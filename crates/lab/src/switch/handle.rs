@@ -67,7 +67,7 @@ pub fn start(setup: SwitchSetup<'_>) -> Result<SwitchHandle, SwitchError> {
         ..
     } = setup;
     let woken = Arc::clone(&wake);
-    // The elements of switches are not `Send`: build them in the thread that runs them.
+    // The elements of switches belong to the thread that runs them, so they are built there.
     let run = move || {
         let real_time = schedule::raise_priority();
         let clock = Clock::since_now_or(epoch);

@@ -13,8 +13,7 @@
 //!
 //! The time of each event follows from the packet's arrival, not from when the thread handles it, so
 //! lateness does not accumulate over links or packets. A host's interface is read only while its link's
-//! queue is short, as by a network card. Other data wait in the host, where TCP takes them into
-//! account.
+//! queue is short, as by a network card. Other data wait in the host, where TCP accounts for them.
 //!
 //! The elements of a scenario's switches run here too: transparent congestion control, and SED's agents
 //! with their controller, which is the simulator's own with its channels ([`weir_network::ControlPlane`]).

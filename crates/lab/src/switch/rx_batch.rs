@@ -40,8 +40,8 @@ impl RxBatch {
         }
     }
 
-    /// Reads what a host has sent by its `port`, while its link has room. Frames may have been waiting since
-    /// `there_since`. Returns whether the interface still exists.
+    /// Reads what a host has sent by its `port`, while its link has room. Frames may have been waiting
+    /// since `there_since`. Returns whether the interface still exists.
     pub(super) fn read(
         &mut self,
         device: &Port,

@@ -4,9 +4,9 @@
 //! earlier by its recent lateness, and polls the clock until the event is due. Polling is limited to a
 //! part of the time, because on a machine of two cores the hosts need the rest. Beyond that part the
 //! thread rests as soon as it has nothing to do, even if a frame arrives, and then handles more at
-//! once. This also saves each frame a wake-up of the thread at its sender's cost, which is most of what
-//! a frame costs on a virtual machine. Beyond a larger part the thread rests even with work to do: the
-//! kernel stops a real-time thread that never sleeps for 50 ms in each second.
+//! once. Then a frame does not cost its sender a wake-up of this thread either, which is most of its cost
+//! on a virtual machine. Beyond a larger part the thread rests even with work to do: the kernel stops a
+//! real-time thread that never sleeps for 50 ms in each second.
 
 use std::io;
 
