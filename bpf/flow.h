@@ -314,7 +314,8 @@ static inline void find(struct flow *flow, const struct mark *mark, __u32 at)
 	flow->found_at = mark->sent_at;
 }
 
-// Records what the acknowledgment measures. Outside of a loop, because the verifier rejects it there.
+// Records the measurement of the acknowledgment. It is outside a loop, because the verifier cannot
+// follow it there.
 static inline void pass(struct flow *flow, __u64 now)
 {
 	const struct mark *mark = &flow->marks[flow->found & (MARKS - 1)];

@@ -138,7 +138,7 @@ impl FlowStats {
         self.arrivals.values().map(Vec::as_slice)
     }
 
-    /// Returns the durations of what was completed from `begin` on.
+    /// Returns the durations of completions from `begin` on.
     pub(super) fn completions(&self, begin: Time) -> impl Iterator<Item = Duration> {
         let arrivals = self.arrivals.values().flatten();
         let all = self.outcomes().chain(arrivals);

@@ -17,7 +17,7 @@ pub(super) struct Hosts {
     heard: UnboundedReceiver<(usize, HostMessage)>,
 }
 
-/// What a host's socket delivers.
+/// A message from a host's socket.
 pub(super) enum HostMessage {
     /// An event.
     Event(AgentEvent),

@@ -29,7 +29,7 @@ pub(super) struct Fidelity {
 struct LinkPace {
     rate: Rate,
     framing: ByteSize,
-    /// What it had delivered at the last update, and when that was due.
+    /// Its delivered total at the last update, and when that was due.
     seen: PacketCount,
     due: Time,
     /// The current train.
