@@ -10,11 +10,11 @@
 //! process ends, is killed or hangs, TCP continues with its own congestion control.
 //!
 //! ```no_run
-//! use weir_enforce::ebpf::{Enforcer, Options, Plane};
+//! use weir_enforce::ebpf::{DataPlane, Enforcer, Options};
 //! use weir_enforce::operation::Enforce as _;
 //!
 //! let policy = weir_scenario::load_policy("policy.toml".as_ref())?;
-//! let plane = Plane::attach(&["eth0".to_owned()], &Options::default())?;
+//! let plane = DataPlane::attach(&["eth0".to_owned()], &Options::default())?;
 //! let mut enforcer = Enforcer::new(plane, policy, &Options::default());
 //! loop {
 //!     enforcer.step()?;
