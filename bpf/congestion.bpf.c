@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
-// Congestion controls that the kernel's TCP can be given: where its calls arrive. The loader
-// creates one of the two and gives it a name.
+// The congestion controls for the kernel's TCP: their entry points. The loader creates one of the two
+// and sets its name.
 
 #include "dctcp.h"
 #include "d2tcp.h"
 
-// The kernel lends its own functions, such as Reno's growth, only to what may be had under the GPL.
+// The kernel exports its own functions, such as Reno's growth, only to GPL-compatible programs.
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 SEC("struct_ops")
@@ -56,7 +56,7 @@ __u32 BPF_PROG(undone, struct sock *sk)
 	return dctcp_undone(sk);
 }
 
-// NON_RESTRICTED: without it no namespace can have it as its default.
+// NON_RESTRICTED: required for use as a namespace's default.
 SEC(".struct_ops.link")
 struct tcp_congestion_ops dctcp = {
 	.flags = TCP_CONG_NEEDS_ECN | TCP_CONG_NON_RESTRICTED,

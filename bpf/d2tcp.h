@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
-// D2TCP (Vamanan et al., "Deadline-Aware Datacenter TCP", SIGCOMM 2012): DCTCP that goes down by
-// p/2 with p = alpha^d, where d = Tc/D compares the time that the rest of a message needs with the
-// time that is left. Without a deadline d is 1 and the flow is a DCTCP flow.
+// D2TCP (Vamanan et al., "Deadline-Aware Datacenter TCP", SIGCOMM 2012): DCTCP that reduces the window
+// by p/2 with p = alpha^d, where d = Tc/D compares the time needed for the rest of a message with the
+// time left. Without a deadline d is 1 and the flow is a DCTCP flow.
 #pragma once
 
 #include "dctcp.h"
 
-// Written by the process that has the socket. `end` counts the bytes of the stream up to the
+// Written by the process that owns the socket. `end` counts the bytes of the stream up to the
 // message's last one; `at_us` is on CLOCK_MONOTONIC.
 struct deadline {
 	__u64 end;
@@ -30,7 +30,7 @@ static __always_inline __u32 d2tcp_penalty(struct sock *sk)
 	__u64 us_left;
 
 	deadline = bpf_sk_storage_get(&deadlines, sk, 0, 0);
-	// None, or the message has arrived.
+	// No deadline, or the message is acknowledged.
 	if (!deadline || deadline->end <= acked)
 		return alpha;
 	us_left = deadline->at_us > now_us ? deadline->at_us - now_us : 0;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
-// DCTCP for the kernel's TCP (RFC 8257), the part that D2TCP has in common with it.
+// DCTCP for the kernel's TCP (RFC 8257): the part that D2TCP shares.
 //
-// The sender estimates alpha, the fraction of its packets that met a mark, once in each window of
-// data. TCP itself enters CWR on the first ECE of a round trip and asks `ssthresh` how far to go
-// down: there is no second reduction before that data is acknowledged.
+// The sender estimates alpha, the fraction of its packets that were marked, once per window of
+// data. TCP itself enters CWR on the first ECE of a round trip and calls `ssthresh` for the reduced
+// window. There is no second reduction before that data is acknowledged.
 //
-// The receiver tells the marks exactly although it delays acknowledgments (RFC 8257, section 3.2):
-// when an arriving packet differs in CE from the one before, what is pending is acknowledged at
-// once with the old state; each acknowledgment says the state of all the packets it stands for.
+// The receiver echoes the marks exactly although it delays acknowledgments (RFC 8257, section 3.2):
+// when an arriving packet differs in CE from the previous one, pending data are acknowledged at
+// once with the old state. Each acknowledgment carries the state of all the packets it covers.
 #pragma once
 
 #include "kernel.h"
@@ -22,7 +22,7 @@ struct parameters {
 
 const volatile struct parameters parameters = { ONE / 16, ONE, 2 };
 
-// What a process that has the socket can read of it.
+// Readable by the process that owns the socket.
 struct observation {
 	__u32 alpha;
 	__u32 windows;
@@ -37,16 +37,16 @@ struct {
 
 struct dctcp {
 	__u32 alpha;
-	// The window of data that alpha's next step is about.
+	// The end of the window of data for the next update of alpha.
 	__u32 window_end;
 	__u32 delivered;
 	__u32 delivered_ce;
-	// The receiver's: CE of the newest packet, and what was in order before it.
+	// Receiver: CE of the newest packet, and rcv_nxt before it.
 	__u32 ce;
 	__u32 rcv_nxt;
-	// cwnd before the newest reduction.
+	// cwnd before the latest reduction.
 	__u32 loss_cwnd;
-	// What `ssthresh` was last set to.
+	// The last value of `ssthresh`.
 	__u32 ssthresh;
 };
 
@@ -68,10 +68,10 @@ static __always_inline struct dctcp *dctcp_state(struct sock *sk)
 	return (struct dctcp *)inet_csk(sk)->icsk_ca_priv;
 }
 
-// Linux 6.18 has been seen not to run a program for a stretch of acknowledgments, when the thread
-// that holds the socket was preempted: what it then takes for the program's answer is the lower
-// half of a kernel address, from 0x81000000. TCP itself knows no threshold above its infinity, so
-// that nothing else is mistaken for it.
+// Linux 6.18 has been seen to skip the program for a series of acknowledgments after the thread that
+// holds the socket was preempted. It then uses the lower half of a kernel address, from 0x81000000,
+// as the program's result. TCP has no threshold above its infinity, so no valid value is mistaken
+// for it.
 static __always_inline void repair(struct sock *sk)
 {
 	struct tcp_sock *tp = tcp_sk(sk);
@@ -93,8 +93,8 @@ static __always_inline void begin_window(struct dctcp *state, struct tcp_sock *t
 	state->delivered_ce = tp->delivered_ce;
 }
 
-// A peer without ECN gets conventional TCP (RFC 8257, section 3.1 leaves DCTCP to ECN's
-// negotiation): Reno, without the ECT code points that DCTCP needs.
+// A peer without ECN gets conventional TCP (RFC 8257, section 3.1 requires ECN negotiation for DCTCP):
+// Reno, without the ECT code points that DCTCP needs.
 static __always_inline void dctcp_begin(struct sock *sk)
 {
 	struct dctcp *state = dctcp_state(sk);
@@ -165,7 +165,7 @@ static __always_inline void dctcp_entered(struct sock *sk, __u8 new_state)
 		dctcp_lost(sk);
 }
 
-// What the next acknowledgments echo.
+// Sets the ECN echo of the next acknowledgments.
 static __always_inline void echo(struct tcp_sock *tp, __u32 ce)
 {
 	if (ce)
@@ -204,7 +204,7 @@ static __always_inline void dctcp_event(struct sock *sk, enum tcp_ca_event event
 		dctcp_lost(sk);
 }
 
-// A loss that turned out spurious.
+// Undoes the reduction after a spurious loss.
 static __always_inline __u32 dctcp_undone(struct sock *sk)
 {
 	__u32 cwnd = tcp_sk(sk)->snd_cwnd;

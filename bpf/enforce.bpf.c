@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
-// Programs at both ways through an interface: they follow the TCP connections of whoever sends out of
-// it, report to user space, and lower the windows of what comes in to what user space allows.
+// Programs in both directions of an interface. They follow the TCP connections of the hosts behind it,
+// report to user space, and lower the windows of incoming acknowledgments to the limits of user space.
 //
-// A connection is followed from its SYN. While it is only half open it lies in a table of its own, of
-// which the oldest entries go first, so that a flood of SYNs displaces nothing else. An open one takes
-// a slot: its place among the caps, and its name in reports. Where no slot is left it passes.
+// A connection is followed from its SYN. While half-open it is in a separate LRU table, so that a
+// flood of SYNs displaces only half-open connections. An open connection takes a slot: the index of
+// its cap, and its ID in reports. Without a free slot it passes.
 //
-// A cap holds until it expires. User space writes it anew as long as it lives: without that the flows
-// are their ends' own again.
+// A cap holds until it expires. User space refreshes it as long as it lives; without that, the flows
+// are no longer limited.
 
 #include "tc.h"
 #include "flow.h"
@@ -16,13 +16,13 @@
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-// The loader sets how many fit.
+// The loader sets the sizes.
 enum { FLOWS = 65536, HALF_OPEN = 16384, RING = 1 << 22 };
 
-// The furthest in the future that a segment is to leave: fq drops what is ten seconds ahead (tc-fq(8)).
+// The latest departure time of a segment: fq drops segments more than ten seconds ahead (tc-fq(8)).
 #define LATEST_NS 1000000000ULL
 
-// The SYNs of a connection: the local end's, the remote's.
+// The SYNs of a connection, the local and the remote end's.
 enum { LOCAL = 0, REMOTE = 1 };
 struct handshake {
 	__u64 at[2];
@@ -31,23 +31,23 @@ struct handshake {
 	__u8 scale[2];
 	__u8 sack_ok[2];
 	__u8 stamps[2];
-	// How often it was seen.
+	// The number of times it was seen.
 	__u8 seen[2];
-	// ECE and CWR as they were.
+	// The ECE and CWR flags.
 	__u8 ecn[2];
 	__u8 traffic_class;
-	// Whose SYN was first.
+	// The side with the first SYN.
 	__u8 opener;
 };
 
 struct tracked {
 	struct bpf_spin_lock lock;
 	__u32 slot;
-	// Another processor may see it before all of it is there.
+	// Another CPU may find the entry before it is complete.
 	__u32 is_ready;
 	__u32 padding;
 	struct flow flow;
-	// When the next segment may leave, where a rate is given.
+	// The departure time of the next segment, with a rate.
 	__u64 leaves_at;
 };
 
@@ -56,14 +56,14 @@ struct cap {
 	__u64 floor;
 	// On CLOCK_MONOTONIC.
 	__u64 expires_at;
-	// Bytes per second, where the interface has fq; else zero.
+	// Bytes per second, if the interface has fq; else zero.
 	__u64 rate;
 };
 
 struct settings {
-	// Between two reports of one flow, in nanoseconds.
+	// The time between two reports of one flow, in nanoseconds.
 	__u64 interval;
-	// Flags of the ring buffer.
+	// The flags for submitting to the ring buffer.
 	__u64 wake;
 };
 
@@ -78,7 +78,7 @@ struct event {
 struct opened {
 	struct event event;
 	__u64 now;
-	// Between here and the remote end; zero if the handshake did not measure it.
+	// The RTT from here to the remote end; zero if the handshake did not measure it.
 	__u64 rtt;
 	struct key key;
 	__u32 interface;
@@ -110,7 +110,7 @@ struct {
 	__type(value, struct tracked);
 } flows SEC(".maps");
 
-// What a flow is as it begins: too large for the stack, and without a lock, which cannot be copied.
+// The initial value of a flow: too large for the stack, and without a lock, which cannot be copied.
 struct zeros {
 	__u8 bytes[sizeof(struct tracked)];
 };
@@ -122,7 +122,7 @@ struct {
 	__type(value, struct zeros);
 } empty SEC(".maps");
 
-// Free ones.
+// The free slots.
 struct {
 	__uint(type, BPF_MAP_TYPE_QUEUE);
 	__uint(max_entries, FLOWS);
@@ -170,12 +170,12 @@ static __always_inline void give_back(__u32 slot)
 	bpf_map_push_elem(&slots, &slot, 0);
 }
 
-// A flow is over. User space gives its slot back when it has heard of that.
+// Removes a flow that has ended. User space frees its slot on the event.
 static __always_inline void forget(const struct key *key, __u32 slot)
 {
 	struct event *event;
 
-	// Another processor, or user space, may have been faster.
+	// Another CPU, or user space, may have removed it first.
 	if (bpf_map_delete_elem(&flows, key))
 		return;
 	count(CLOSED);
@@ -204,8 +204,8 @@ static __noinline int on_syn(struct __sk_buff *skb, struct packet *packet, struc
 	read_options(skb, packet, &options);
 	known = bpf_map_lookup_elem(&handshakes, key);
 	if (!known) {
-		// The second SYN of a connection that is open is an answer that was lost; another one
-		// begins another connection between the same ports.
+		// A second SYN-ACK of an open connection is a retransmission. Another SYN begins a new
+		// connection between the same ports.
 		old = bpf_map_lookup_elem(&flows, key);
 		if (old && (packet->segment.flags & ACK))
 			return 0;
@@ -240,11 +240,11 @@ static __always_inline __u64 measured(const struct handshake *handshake, __u64 n
 	__u64 begin = handshake->at[LOCAL];
 	__u64 end = handshake->opener == LOCAL ? handshake->at[REMOTE] : now;
 
-	// Which of two SYNs is answered nobody knows.
+	// If the SYN was sent twice, it is unknown which one is answered.
 	return handshake->seen[LOCAL] == 1 && end > begin ? end - begin : 0;
 }
 
-// The same to the sender: its answer to the remote SYN.
+// The RTT from here to the sender: its answer to the remote SYN.
 static __always_inline __u64 measured_to_sender(const struct handshake *handshake, __u64 now)
 {
 	__u64 begin = handshake->at[REMOTE];
@@ -265,7 +265,7 @@ static __always_inline void describe(const struct handshake *handshake, struct t
 
 	opened->scale = both ? handshake->scale[REMOTE] : 0;
 	opened->has_sack = handshake->sack_ok[LOCAL] && handshake->sack_ok[REMOTE];
-	// RFC 3168, section 6.1.1: the offer says ECE and CWR, and its acceptance ECE alone.
+	// RFC 3168, section 6.1.1: the offer has ECE and CWR, its acceptance only ECE.
 	opened->has_ecn = offer == (ECE | CWR) && answer == ECE;
 	opened->segment_size = mss > stamps ? mss - stamps : 1;
 	opened->start = handshake->number[LOCAL] + 1;
@@ -282,8 +282,8 @@ static __always_inline void describe(const struct handshake *handshake, struct t
 	tracked->flow.sender_rtt = measured_to_sender(handshake, opened->now);
 }
 
-// A segment of what may be a connection that has just opened: it is followed from here. Whether it had a
-// handshake; it may still have been refused.
+// Starts to follow a connection that may have just opened. Returns whether it had a handshake; it may
+// still have been refused.
 static __noinline int open_flow(struct __sk_buff *skb, struct key *key)
 {
 	struct handshake *handshake;
@@ -375,7 +375,7 @@ static __always_inline int is_due(const struct flow *flow, const struct settings
 	       (flow->is_urgent && silence >= now_set->interval / 4);
 }
 
-// A segment that comes in, of a flow that is followed.
+// Handles an incoming segment of a tracked flow.
 static __noinline int answered(struct __sk_buff *skb, struct packet *packet, struct key *key,
 			       struct tracked *tracked, __u64 now)
 {
@@ -425,7 +425,7 @@ static __noinline int answered(struct __sk_buff *skb, struct packet *packet, str
 	return 0;
 }
 
-// When a segment may leave: not before its sender wants it to, nor so late that fq takes the time for nonsense.
+// Returns a segment's departure time: not before its sender's, and not later than fq accepts.
 static __always_inline __u64 departure(struct tracked *tracked, __u64 now, __u64 wanted, __u32 length,
 				       __u64 rate)
 {
@@ -439,7 +439,7 @@ static __always_inline __u64 departure(struct tracked *tracked, __u64 now, __u64
 	return at;
 }
 
-// A segment that goes out, of a flow that is followed.
+// Handles an outgoing segment of a tracked flow.
 static __noinline int sent(struct __sk_buff *skb, struct packet *packet, struct key *key,
 			   struct tracked *tracked, __u64 now)
 {
@@ -467,7 +467,7 @@ static __noinline int sent(struct __sk_buff *skb, struct packet *packet, struct 
 	return 0;
 }
 
-// `side` is who has sent the packet.
+// `side` is the sender of the packet.
 static __always_inline int follow(struct __sk_buff *skb, __u32 side)
 {
 	struct packet packet = {};

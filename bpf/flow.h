@@ -1,54 +1,53 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
-// What the kernel notes of the data that a TCP flow sends: una, nxt, what has been delivered, round
-// trips, marks and SACK. No decision is made here, and there is no kernel type in it, so that the
-// tests can run it outside of the kernel.
+// The state of a TCP flow's data in the kernel: una, nxt, delivered bytes, round trips, marks and SACK.
+// It makes no decisions and uses no kernel types, so that tests can run it outside the kernel.
 //
-// Marks stand in the stream of data like milestones: where one ends, when it was sent, and what had
-// been delivered by then. The acknowledgment that passes one measures the round trip (not if it was
-// sent twice: Karn's rule) and gives what the estimate of the delivery rate needs. There is room for
-// MARKS of them; when they get scarce they stand further apart.
+// A `mark` is a point in the sent data (not a CE mark): its end, when it was sent, and the bytes
+// delivered by then. The acknowledgment that reaches it measures the round trip (not if it was
+// retransmitted: Karn's rule) and gives the input for the delivery-rate estimate. There are at most
+// MARKS of them; when they become scarce they are spaced further apart.
 #pragma once
 
 #ifndef MARKS
 #define MARKS 128
 #endif
 
-// Of so many that have arrived a report tells.
+// The most delivery points in a report.
 #define PLACES 32
 
-// So many holes are known by their places.
+// The most holes that are tracked by their positions.
 #define HOLES 32
 
-// A time-out of the sender's: it sends the oldest data again after a silence that is longer than
-// this (Linux waits for 200 ms at least).
+// The silence before a retransmission of the oldest data counts as a time-out of the sender (Linux's
+// minimum RTO is 200 ms).
 #define SILENCE_NS 190000000ULL
 
-// Answers that one round trip stands for at most, in the smoothed one.
+// The most acknowledgments that one RTT sample stands for in the smoothed RTT.
 #define MOST_UNMEASURED 8
 
-// A segment's control bits.
+// The TCP flags.
 enum { FIN = 1, SYN = 2, RST = 4, ACK = 16, ECE = 64, CWR = 128 };
 
 struct mark {
 	__u64 sent_at;
-	// The flow's, as the mark was sent.
+	// The flow's values when the mark was sent.
 	__u64 delivered;
 	__u64 delivered_at;
 	__u64 first_sent_at;
-	// The number behind its last byte.
+	// The sequence number after its last byte.
 	__u32 end;
-	// In flight just after it was sent.
+	// Bytes in flight just after it was sent.
 	__u32 in_flight;
 	// Zero, SENT_AGAIN or HAS_PASSED.
 	__u32 sent_again;
-	// The sender lacked data then.
+	// Whether the sender was application-limited then.
 	__u32 is_limited;
 };
 
-// What a mark may be beside sent once: sent again, or reported by SACK already.
+// The states of a mark other than sent once: retransmitted, or already reported by SACK.
 enum { SENT_AGAIN = 1, HAS_PASSED = 2 };
 
-// What a segment says.
+// The fields of a segment.
 struct segment {
 	__u32 sequence;
 	__u32 acknowledgment;
@@ -56,27 +55,27 @@ struct segment {
 	__u32 length;
 	__u32 window;
 	__u32 flags;
-	// SACK: the highest number reported, the beginning of that block, and the bytes of all blocks.
+	// SACK: the highest number reported, the start of that block, and the bytes of all blocks.
 	__u32 sack_end;
 	__u32 sack_start;
 	__u32 sacked;
-	// The first block, with what has just arrived (RFC 2018, section 4); both zero if there is none.
+	// The first block, with the newest data (RFC 2018, section 4); both zero if there is none.
 	__u32 latest_start;
 	__u32 latest_end;
 };
 
-// Data that the receiver has skipped, and has not got since.
+// Data that the receiver has skipped and not yet received.
 struct hole {
 	__u32 start;
 	__u32 end;
 };
 
-// A mark that has arrived.
+// A delivery point: a mark whose data has arrived.
 struct place {
-	// When, and how much had been delivered then in all.
+	// The time, and the total of delivered bytes then.
 	__u64 at;
 	__u64 upto;
-	// The mark's.
+	// Copied from the mark.
 	__u64 sent_at;
 	__u64 delivered;
 	__u64 delivered_at;
@@ -84,13 +83,13 @@ struct place {
 	__u32 in_flight;
 	__u32 sent_again;
 	__u32 is_limited;
-	// The answer that told of it, counted from the first that the report tells of.
+	// The index of its acknowledgment among those of the report.
 	__u32 answer;
 };
 
 struct flow {
-	// Bytes: acknowledged in order, delivered at all, delivered by acknowledgments with an ECN echo,
-	// sent again.
+	// Bytes: acknowledged in order, delivered, delivered by acknowledgments with an ECN echo,
+	// retransmitted.
 	__u64 acked;
 	__u64 delivered;
 	__u64 marked;
@@ -100,43 +99,43 @@ struct flow {
 	__u64 lowered;
 	__u64 delivered_at;
 	__u64 first_sent_at;
-	// When the newest data left, and when anything was heard of the flow.
+	// When the newest data left, and when the flow was last active.
 	__u64 sent_at;
 	__u64 active_at;
 	__u64 reported_at;
 	struct mark marks[MARKS];
-	// Milestones that were passed since the last report, so many answers apart at least, and the newest.
+	// The delivery points since the last report, at least `apart` acknowledgments apart, and the newest.
 	struct place passed[PLACES];
 	struct place newest;
 	__u32 apart;
-	// Of the marks that the present answer tells of, the newest, and when that was sent; `found_at` is zero if
-	// it tells of none.
+	// The newest of the marks that the current acknowledgment covers, and when that was sent; `found_at` is
+	// zero if there is none.
 	__u32 found;
 	__u64 found_at;
 	__u32 una;
 	__u32 nxt;
 	__u32 segment_size;
-	// Bytes beyond una that the receiver holds, and where they end.
+	// Bytes beyond una that the receiver holds, and their end.
 	__u32 sacked;
 	__u32 sack_end;
 	__u32 duplicates;
-	// The first of the marks, and how many there are.
+	// The index of the first mark, and the number of marks.
 	__u32 first;
 	__u32 count;
 	__u32 passed_count;
-	// What the sender was last told: the acknowledgment, its window field.
+	// The last acknowledgment passed to the sender, and its window field.
 	__u32 told;
 	__u32 told_window;
-	// The window field as the receiver sent it.
+	// The window field sent by the receiver.
 	__u32 window;
 	__u32 in_flight_before;
-	// Acknowledgments of something new since the last report.
+	// Acknowledgments of new data since the last report.
 	__u32 answers;
-	// The right edges of two windows that the sender was told: one that it has had the time to
-	// use, and one, told at `next_at`, that it may not have; zero if there is none.
+	// The right edges of two windows announced to the sender: one that it has had the time to use, and
+	// one, announced at `next_at`, that it may not have; zero if there is none.
 	__u32 known_edge;
 	__u32 next_edge;
-	// Behind the FINs, if there were any.
+	// The sequence numbers after the FINs, if there were any.
 	__u32 fin;
 	__u32 remote_fin;
 	__u8 scale;
@@ -145,36 +144,36 @@ struct flow {
 	// FINs: 1 local seen, 2 remote seen, 4 local acknowledged, 8 remote acknowledged.
 	__u8 ends;
 	__u8 is_reset;
-	// Data was sent again, or a duplicate acknowledgment came, since the last report.
+	// Data was retransmitted, or a duplicate acknowledgment arrived, since the last report.
 	__u8 is_urgent;
 	__u8 has_stamps;
 	__u8 byte_padding;
 	__u64 next_at;
-	// Round trips: the one that the present acknowledgment measures, or zero; smoothed, to the
-	// receiver (RFC 6298); to the sender.
+	// RTTs: the sample of the current acknowledgment, or zero; smoothed, to the receiver (RFC 6298); to
+	// the sender.
 	__u64 measured;
 	__u64 smoothed;
 	__u64 sender_rtt;
-	// The sender lacked data lately: until so much has been delivered, what arrives measures the
-	// sender and not the network.
+	// The sender was application-limited recently: until this many bytes have been delivered,
+	// deliveries measure the sender and not the network.
 	__u64 limited_until;
-	// Of the answers that the next report tells of: when the first came, and which of them came so,
-	// and which with an ECN echo; the first has bit 0, and the last bit stands for all others.
+	// The acknowledgments of the next report: the time of the first, and bit sets of those that were
+	// application-limited and those with an ECN echo. Bit 0 is the first; the last bit covers all others.
 	__u64 answers_from;
 	__u64 limited_answers;
 	__u64 marked_answers;
-	// Bytes that the receiver has skipped, and when the newest data was sent that had arrived then.
+	// Bytes that the receiver has skipped, and the sending time of the newest data arrived then.
 	__u64 skipped;
 	__u64 skipped_at;
-	// When data was sent again last, and up to where; senders do so in order.
+	// When data was last retransmitted, and up to which number; senders do so in order.
 	__u64 again_at;
 	__u32 again_upto;
-	// Answers since a round trip was measured.
+	// Acknowledgments since the last RTT sample.
 	__u32 unmeasured;
-	// What is beyond this was reported for the first time.
+	// The highest number reported so far: a SACK block beyond it is reported for the first time.
 	__u32 reached;
-	// Below it, in order: an acknowledgment has room for three or four runs of data, and so tells of no more
-	// holes at a time. The first of them, and how many there are.
+	// The holes below it, in order. They are kept because an acknowledgment has room for only three or four
+	// blocks, and so reports no more holes at a time. The index of the first, and the number of holes.
 	struct hole holes[HOLES];
 	__u32 first_hole;
 	__u32 hole_count;
@@ -182,7 +181,7 @@ struct flow {
 
 enum { LOCAL_FIN = 1, REMOTE_FIN = 2, LOCAL_ENDED = 4, REMOTE_ENDED = 8 };
 
-// How far `a` lies ahead of `b`.
+// Returns how far `a` is ahead of `b`.
 static inline __s32 ahead(__u32 a, __u32 b)
 {
 	return (__s32)(a - b);
@@ -201,7 +200,7 @@ static inline int is_over(const struct flow *flow)
 	       (flow->ends & (LOCAL_ENDED | REMOTE_ENDED)) == (LOCAL_ENDED | REMOTE_ENDED);
 }
 
-// The sender's end acknowledges what the other one has sent.
+// Notes that the sender's end acknowledges the FIN of the other end.
 static inline void note_remote_end(struct flow *flow, const struct segment *segment)
 {
 	if ((flow->ends & REMOTE_FIN) && (segment->flags & ACK) &&
@@ -232,13 +231,13 @@ static inline void set_mark(struct flow *flow, __u64 now, __u32 end)
 	flow->count++;
 }
 
-// Data of numbers from `start` to `end` has been sent before: what acknowledges it may mean either
-// sending.
+// Notes that data from `start` to `end` was retransmitted: an acknowledgment of it may refer to either
+// transmission.
 static inline void note_again(struct flow *flow, __u64 now, __u32 start, __u32 end)
 {
 	flow->sent_again += end - start;
 	flow->is_urgent = 1;
-	// What was lost is sent for the third time: it was lost again.
+	// Retransmitted data is sent a third time: the retransmission was lost.
 	if (flow->sacked && flow->again_at && ahead(start, flow->again_upto) < 0 &&
 	    ahead(flow->again_upto, flow->una) > 0) {
 		flow->skipped += end - start;
@@ -253,7 +252,7 @@ static inline void note_again(struct flow *flow, __u64 now, __u32 start, __u32 e
 	for (__u32 i = 0; i < MARKS; i++) {
 		struct mark *mark = &flow->marks[i & (MARKS - 1)];
 
-		// Marks that are over have ends below una.
+		// Marks that are acknowledged have ends below una.
 		if (ahead(mark->end, start) > 0 && ahead(mark->end, end) <= 0) {
 			mark->sent_again = SENT_AGAIN;
 			mark->sent_at = now;
@@ -264,7 +263,7 @@ static inline void note_again(struct flow *flow, __u64 now, __u32 start, __u32 e
 	}
 }
 
-// The sender has sent a segment.
+// Handles a segment of the sender.
 static inline void flow_sent(struct flow *flow, __u64 now, const struct segment *segment)
 {
 	__u32 start = segment->sequence;
@@ -279,7 +278,7 @@ static inline void flow_sent(struct flow *flow, __u64 now, const struct segment 
 		flow->fin = end;
 		flow->ends |= LOCAL_FIN;
 	}
-	// What is further ahead is not of this connection (RFC 7323, section 2.3).
+	// Data further ahead does not belong to this connection (RFC 7323, section 2.3).
 	if (ahead(end, flow->nxt) > (1 << 30) || ahead(end, flow->una) <= 0)
 		return;
 	if (ahead(start, flow->nxt) < 0)
@@ -296,7 +295,7 @@ static inline void flow_sent(struct flow *flow, __u64 now, const struct segment 
 	flow->active_at = now;
 }
 
-// There are too many places: every other one goes.
+// Drops every other delivery point when there are too many.
 static inline void thin_out(struct flow *flow)
 {
 #pragma clang loop unroll(disable)
@@ -306,7 +305,7 @@ static inline void thin_out(struct flow *flow)
 	flow->apart = flow->apart * 2 + 1;
 }
 
-// A mark has arrived that was not known to have done so. One answer measures by the newest of its marks.
+// Handles a mark that has newly arrived. An acknowledgment measures by the newest of its marks.
 static inline void find(struct flow *flow, const struct mark *mark, __u32 at)
 {
 	if (mark->sent_at < flow->found_at)
@@ -315,7 +314,8 @@ static inline void find(struct flow *flow, const struct mark *mark, __u32 at)
 	flow->found_at = mark->sent_at;
 }
 
-// What the answer measures. The verifier does not see through this in a loop.
+// Records the measurement of the acknowledgment. It is outside a loop, because the verifier cannot
+// follow it there.
 static inline void pass(struct flow *flow, __u64 now)
 {
 	const struct mark *mark = &flow->marks[flow->found & (MARKS - 1)];
@@ -337,7 +337,7 @@ static inline void pass(struct flow *flow, __u64 now)
 	flow->first_sent_at = mark->sent_at;
 	if (!place->sent_again)
 		flow->measured = now - mark->sent_at;
-	// The last one is kept free for the newest.
+	// The last entry is kept free for the newest.
 	if (flow->passed_count >= PLACES - 1)
 		thin_out(flow);
 	last = flow->passed_count - 1;
@@ -362,8 +362,8 @@ static inline void find_acknowledged(struct flow *flow)
 	}
 }
 
-// Marks within the block that reaches furthest have arrived too. They stay: their ends are passed
-// once more, by an acknowledgment that measures nothing new.
+// Marks within the highest SACK block have arrived too. They stay in the list: a later acknowledgment
+// covers their ends again, but measures nothing new.
 static inline void find_reported(struct flow *flow, const struct segment *segment)
 {
 #pragma clang loop unroll(disable)
@@ -378,9 +378,9 @@ static inline void find_reported(struct flow *flow, const struct segment *segmen
 	}
 }
 
-// Whether the sender has left room in a window for so long that it must lack data: for the time that its
-// answer takes, twice, and a quarter of the other round trip, as what it may send comes in bursts. It
-// is looked at here, by each acknowledgment, as whoever hears of many at once cannot tell any more.
+// Notes whether the sender must be application-limited, because it has left room in a window for longer
+// than twice its response time and a quarter of the other RTT (data may be released in bursts). This is
+// checked here for each acknowledgment, because a batched report no longer shows it.
 static inline void note_lack(struct flow *flow, __u64 now)
 {
 	__u64 patience = flow->sender_rtt * 2 + flow->smoothed / 4;
@@ -394,7 +394,7 @@ static inline void note_lack(struct flow *flow, __u64 now)
 		flow->limited_until = flow->delivered + in_flight(flow) + 1;
 }
 
-// RFC 6298, section 2. Marks stand apart: the answers between them count as if each had measured the same.
+// RFC 6298, section 2. Marks are spaced apart: acknowledgments between them count as equal samples.
 static inline void note_round_trip(struct flow *flow)
 {
 	__u32 count = flow->unmeasured;
@@ -413,7 +413,7 @@ static inline void note_round_trip(struct flow *flow)
 	flow->unmeasured = 0;
 }
 
-// Something new has been delivered.
+// Notes an acknowledgment of new data.
 static inline void note_answer(struct flow *flow, __u64 now, __u32 has_echo)
 {
 	__u64 bit = 1ULL << (flow->answers < 63 ? flow->answers : 63);
@@ -428,7 +428,7 @@ static inline void note_answer(struct flow *flow, __u64 now, __u32 has_echo)
 	flow->unmeasured++;
 }
 
-// Nothing is known to be missing.
+// Clears the holes.
 static inline void forget_holes(struct flow *flow)
 {
 	flow->first_hole = 0;
@@ -439,7 +439,7 @@ static inline void add_hole(struct flow *flow, __u32 start, __u32 end)
 {
 	__u32 last = flow->first_hole + flow->hole_count;
 
-	// Without room the last one is taken to be larger than it is.
+	// Without room the last hole is extended.
 	if (flow->hole_count >= HOLES) {
 		flow->holes[(last - 1) & (HOLES - 1)].end = end;
 		return;
@@ -449,8 +449,8 @@ static inline void add_hole(struct flow *flow, __u32 start, __u32 end)
 	flow->hole_count++;
 }
 
-// All ones for what is below zero, else zero. The verifier follows each branch of a loop, so that there had better be
-// none, and the compiler must not see that there could be.
+// All ones for a value below zero, else zero. The verifier follows each branch of a loop, so there are
+// none, and the compiler must not introduce any.
 static inline __s32 sign(__s32 value)
 {
 	asm volatile("" : "+r"(value));
@@ -467,7 +467,7 @@ static inline __s32 smaller(__s32 one, __s32 other)
 	return other + ((one - other) & sign(one - other));
 }
 
-// Fills holes with all up to una, and with what has just arrived if that is at an end of one. The bytes that are left.
+// Fills holes up to una, and with the newest block if it is at an end of one. Returns the bytes left.
 static inline __u32 fill_holes(struct flow *flow, __u32 from, __u32 upto)
 {
 	__s32 has_block = sign(ahead(from, upto)), are_empty = -1;
@@ -495,7 +495,7 @@ static inline __u32 fill_holes(struct flow *flow, __u32 from, __u32 upto)
 	return bytes;
 }
 
-// The bytes beyond una that the receiver holds: those that it reports, and those that it has no room to report.
+// Returns the bytes beyond una that the receiver holds: reported, or without room in a report.
 static inline __u32 held(struct flow *flow, const struct segment *segment)
 {
 	__u32 lost = fill_holes(flow, segment->latest_start, segment->latest_end);
@@ -506,7 +506,7 @@ static inline __u32 held(struct flow *flow, const struct segment *segment)
 	return known - lost;
 }
 
-// The receiver reports data further ahead than before. Of what it has skipped on the way there SACK tells but
+// Handles a SACK of data further ahead than before. SACK reports what was skipped on the way there only
 // once for certain: later there may be more holes than an acknowledgment has room for.
 static inline void note_skipped(struct flow *flow, const struct segment *segment)
 {
@@ -522,7 +522,7 @@ static inline void note_skipped(struct flow *flow, const struct segment *segment
 	}
 }
 
-// The receiver has sent a segment. Whether anything was delivered by it.
+// Handles a segment of the receiver. Returns whether it delivered any data.
 static inline int flow_answered(struct flow *flow, __u64 now, const struct segment *segment)
 {
 	__u32 number = segment->acknowledgment;
@@ -562,7 +562,7 @@ static inline int flow_answered(struct flow *flow, __u64 now, const struct segme
 		flow->duplicates++;
 		flow->is_urgent = 1;
 	}
-	// Up to three or four blocks are told of: held() knows what is behind more holes.
+	// Only three or four blocks are reported: held() knows the data behind more holes.
 	if (segment->sacked && ahead(segment->sack_end, flow->nxt) <= 0) {
 		note_skipped(flow, segment);
 		flow->sacked = held(flow, segment);
@@ -593,7 +593,7 @@ static inline int flow_answered(struct flow *flow, __u64 now, const struct segme
 	return news > 0;
 }
 
-// The sender is told a window.
+// Notes the window announced to the sender.
 static inline void note_told(struct flow *flow, __u64 now, __u32 acknowledgment, __u32 window)
 {
 	flow->told = acknowledgment;
@@ -605,10 +605,10 @@ static inline void note_told(struct flow *flow, __u64 now, __u32 acknowledgment,
 	}
 }
 
-// The window field that the sender is told instead of the receiver's, if at most `allowed` bytes are
-// to be outstanding and no less than `floor`. What the receiver holds beyond a hole counts on top:
-// the window begins at the hole. An acknowledgment that repeats the one before keeps its window, or
-// it would not be taken for a repetition (RFC 5681, section 2).
+// Returns the window field to announce to the sender instead of the receiver's, so that at most
+// `allowed` bytes are outstanding and no less than `floor`. Data that the receiver holds beyond a hole
+// is added, because the window begins at the hole. A duplicate acknowledgment keeps its window, or it
+// would not count as a duplicate (RFC 5681, section 2).
 static inline __u32 told_window(struct flow *flow, __u64 now, const struct segment *segment,
 				__u64 allowed, __u64 floor)
 {
@@ -630,7 +630,7 @@ static inline __u32 told_window(struct flow *flow, __u64 now, const struct segme
 	return window;
 }
 
-// What user space hears of a flow.
+// A report of a flow to user space.
 struct report {
 	__u64 now;
 	__u64 delivered;
@@ -654,7 +654,7 @@ struct report {
 	__u64 marked_answers;
 	__u64 skipped;
 	__u64 skipped_at;
-	// The first `passed_count` are milestones that were passed.
+	// The first `passed_count` entries are delivery points.
 	struct place passed[PLACES];
 };
 

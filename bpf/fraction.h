@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
-// Fractions between 0 and 1 in fixed point, 20 bits, and what DCTCP and D2TCP compute with them.
-// It has no kernel type in it, so that the tests can run it outside of the kernel.
+// Fixed-point fractions between 0 and 1 with 20 bits, and the arithmetic of DCTCP and D2TCP. It uses
+// no kernel types, so that tests can run it outside the kernel.
 #pragma once
 
 enum { FRACTION_BITS = 20, ONE = 1 << FRACTION_BITS };
@@ -13,12 +13,12 @@ enum {
 	IMMINENCE_MAX = IMMINENCE_ONE * 2,
 };
 
-// Bounds of what is computed with, so that no product leaves 64 bits: 64 GiB, 33 s, 12 days.
+// Bounds of the operands, so that no product exceeds 64 bits: 64 GiB, 33 s, 12 days.
 #define MOST_BYTES (1ULL << 36)
 #define LONGEST_RTT_US (1ULL << 25)
 #define LONGEST_NEED_US (1ULL << 40)
 
-// alpha after a window in which `marked` of `delivered` packets met a mark:
+// alpha after a window in which `marked` of `delivered` packets were marked:
 // alpha (1 - g) + g F (RFC 8257, section 3.3).
 static inline __u32 next_alpha(__u32 alpha, __u32 g, __u32 delivered, __u32 marked)
 {
@@ -34,8 +34,8 @@ static inline __u32 next_alpha(__u32 alpha, __u32 g, __u32 delivered, __u32 mark
 	return next > ONE ? ONE : next;
 }
 
-// The window after a mark, cwnd (1 - p/2). Rounded up, as Linux does: a reduction of less than a
-// packet is none.
+// The window after a mark, cwnd (1 - p/2). Rounded up, as in Linux: a reduction of less than a packet
+// has no effect.
 static inline __u32 reduced(__u32 cwnd, __u32 penalty, __u32 min_window)
 {
 	__u32 window = cwnd - (__u32)(((__u64)cwnd * penalty) >> (FRACTION_BITS + 1));
@@ -43,8 +43,8 @@ static inline __u32 reduced(__u32 cwnd, __u32 penalty, __u32 min_window)
 	return window < min_window ? min_window : window;
 }
 
-// The square root by Newton's steps from above; 16 reach it from 1 for every fraction but 0. No
-// branches: the verifier follows each way through a loop.
+// The square root by Newton's method from above; 16 steps reach it from 1 for every fraction but 0. No
+// branches, because the verifier follows each path through a loop.
 static inline __u64 square_root(__u64 fraction)
 {
 	__u64 square = fraction << FRACTION_BITS;
@@ -56,8 +56,8 @@ static inline __u64 square_root(__u64 fraction)
 	return root;
 }
 
-// The penalty alpha^d for d from 0.5 to 2, as a product of alpha's square roots: one for each bit
-// of d.
+// The penalty alpha^d for d from 0.5 to 2, as a product of repeated square roots of alpha: one for
+// each bit of d.
 static inline __u32 power(__u32 alpha, __u32 imminence)
 {
 	__u64 factor = alpha;

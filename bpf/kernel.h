@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
-// What the programs use of the kernel's types. The loader moves each field access to where the
-// running kernel has the field (CO-RE), so only names and sizes count here, not places.
+// The kernel types that the programs use. The loader relocates each field access to the running
+// kernel's layout (CO-RE), so only names and sizes count here, not offsets.
 #pragma once
 
 #include "types.h"
@@ -67,8 +67,8 @@ struct tcp_sock {
 
 #pragma clang attribute pop
 
-// The loader copies the members by their names; `name` comes first here so that it can be written
-// into the object before it is loaded.
+// The loader copies the members by name. `name` is first here so that it can be written into the
+// object before loading.
 struct tcp_congestion_ops {
 	char name[16];
 	__u32 flags;
@@ -83,7 +83,7 @@ struct tcp_congestion_ops {
 
 extern void tcp_reno_cong_avoid(struct sock *sk, __u32 ack, __u32 acked) __ksym;
 
-// The position of `a` in the sequence space is `b` or after it.
+// Whether `a` is at or after `b` in the sequence space.
 static __always_inline _Bool not_before(__u32 a, __u32 b)
 {
 	return (__s32)(a - b) >= 0;

@@ -13,12 +13,12 @@ struct options {
 	__u8 scale;
 	__u8 sack_ok;
 	__u8 stamps;
-	// Where the SACK blocks begin, from the packet's beginning, and how many bytes they have.
+	// The offset of the SACK blocks in the packet, and their length in bytes.
 	__u8 blocks_length;
 	__u32 blocks;
 };
 
-// Reads the options of a segment. Each step is over one option, of which there are at most 40.
+// Reads the options of a segment. Each step skips one option, of which there are at most 40.
 static __always_inline void read_options(struct __sk_buff *skb, const struct packet *packet,
 					 struct options *options)
 {
@@ -67,7 +67,7 @@ static __always_inline void read_options(struct __sk_buff *skb, const struct pac
 	}
 }
 
-// Adds up the SACK blocks above the acknowledgment; what lies below it was received twice (RFC 2883).
+// Adds up the SACK blocks above the acknowledgment; blocks below it are duplicates (RFC 2883).
 static __always_inline void read_blocks(struct __sk_buff *skb, const struct options *options,
 					struct segment *segment)
 {
@@ -83,7 +83,7 @@ static __always_inline void read_blocks(struct __sk_buff *skb, const struct opti
 		end = bpf_ntohl(ends[1]);
 		if (ahead(start, segment->acknowledgment) <= 0 || ahead(end, start) <= 0)
 			continue;
-		// A duplicate may repeat what the first block says, within a later one.
+		// A duplicate may repeat the first block within a later one.
 		if (place > 0 && segment->sacked && ahead(start, segment->sack_start) >= 0 &&
 		    ahead(end, segment->sack_end) <= 0)
 			continue;

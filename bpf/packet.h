@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
-// What a packet says that passes an Ethernet interface: IPv4 with options, IPv6 with extension
-// headers, up to two VLAN tags, TCP. What is malformed, a fragment or anything else is not looked at.
+// Parses a packet at an Ethernet interface: IPv4 with options, IPv6 with extension headers, up to two
+// VLAN tags, TCP. Malformed packets, fragments and other protocols are ignored.
 #pragma once
 
 #include "tc.h"
@@ -10,7 +10,7 @@ enum { ETHERNET = 14, ETHERTYPE = 12, VLAN_TAG = 4 };
 enum { IPV4 = 0x0800, IPV6 = 0x86dd, VLAN = 0x8100, SERVICE_VLAN = 0x88a8 };
 enum { PROTOCOL_TCP = 6, HOP_BY_HOP = 0, ROUTING = 43, DESTINATION_OPTIONS = 60 };
 
-// A connection as the end behind the interface names it. IPv4 addresses are written as IPv6
+// A connection from the view of the end behind the interface. IPv4 addresses are mapped to IPv6
 // (::ffff:a.b.c.d).
 struct key {
 	__u8 local[16];
@@ -25,7 +25,7 @@ struct packet {
 	__u8 destination[16];
 	__be16 source_port;
 	__be16 destination_port;
-	// Where the TCP header begins, and how long it is.
+	// The offset of the TCP header, and its length.
 	__u32 tcp;
 	__u32 header;
 	__u32 traffic_class;
@@ -68,7 +68,7 @@ struct ipv6_header {
 	__u8 destination[16];
 };
 
-// The ethertype behind the VLAN tags, and where what it names begins; zero if there is none.
+// Returns the ethertype after the VLAN tags, and the offset of its payload; zero if there is none.
 static __always_inline __u32 behind_tags(struct __sk_buff *skb, __u32 *offset)
 {
 	__be16 type;
@@ -95,7 +95,7 @@ static __always_inline void map_address(__u8 *mapped, const __u8 *address)
 	__builtin_memcpy(mapped + 12, address, 4);
 }
 
-// Where the IP packet's TCP begins and where the packet ends; zero if that is not to be known.
+// Returns the offset of TCP in the IP packet, and the packet's end; zero if it is not complete TCP.
 static __always_inline __u32 read_ipv4(struct __sk_buff *skb, __u32 offset, struct packet *packet,
 				       __u32 *end)
 {
@@ -106,11 +106,11 @@ static __always_inline __u32 read_ipv4(struct __sk_buff *skb, __u32 offset, stru
 		return 0;
 	header = (ip.version_length & 15) * 4;
 	length = bpf_ntohs(ip.length);
-	// More fragments, or an offset.
+	// Fragments: more fragments, or an offset.
 	if (ip.version_length >> 4 != 4 || header < sizeof(ip) || ip.protocol != PROTOCOL_TCP ||
 	    (ip.fragment & bpf_htons(0x3fff)))
 		return 0;
-	// A super-packet of more than 64 KB has no length.
+	// A super-packet of more than 64 KB has length 0.
 	*end = length ? offset + length : skb->len;
 	packet->traffic_class = ip.tos;
 	map_address(packet->source, ip.source);
@@ -147,7 +147,7 @@ static __always_inline __u32 read_ipv6(struct __sk_buff *skb, __u32 offset, stru
 	return next == PROTOCOL_TCP ? offset : 0;
 }
 
-// Whether it is a TCP segment in full: what it says.
+// Parses a complete TCP segment; returns whether it is one.
 static __always_inline int read_packet(struct __sk_buff *skb, struct packet *packet)
 {
 	struct tcp_header tcp;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
-// What the programs at an interface use of the kernel: its ABI for them (linux/bpf.h).
+// The kernel's ABI (linux/bpf.h) for programs at an interface, as far as it is used.
 #pragma once
 
 #include "types.h"
@@ -19,14 +19,14 @@ enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1 << 10 };
 enum { BPF_NOEXIST = 1 };
 enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 
-// Whoever comes next decides about the packet: TCX_NEXT, and TC_ACT_UNSPEC of a classifier.
+// Leaves the decision to the next program: TCX_NEXT, and TC_ACT_UNSPEC of a classifier.
 enum { NEXT = -1 };
 
 struct bpf_spin_lock {
 	__u32 val;
 };
 
-// The beginning of the kernel's.
+// The first members of the kernel's structure.
 struct __sk_buff {
 	__u32 len;
 	__u32 pkt_type;
@@ -40,8 +40,8 @@ struct __sk_buff {
 	__u32 ingress_ifindex;
 	__u32 ifindex;
 	__u32 not_looked_at[27];
-	// When it is to leave, on CLOCK_MONOTONIC; zero: at once.
+	// The departure time on CLOCK_MONOTONIC; zero: at once.
 	__u64 tstamp;
-	// With the headers of each segment of a super-packet.
+	// The length with the headers of each segment of a super-packet.
 	__u32 wire_len;
 };

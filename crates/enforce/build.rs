@@ -1,5 +1,5 @@
-//! Compiles the kernel's programs in `/bpf`, with the feature `bpf` and where clang is there. Sets the
-//! cfg `bpf_programs` when it has done so.
+//! Compiles the kernel programs in `/bpf`, if the feature `bpf` is set and clang is installed, and then
+//! sets the cfg `bpf_programs`.
 
 use std::env;
 use std::error::Error;
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 
 const SOURCES: &str = "../../bpf";
-/// Each becomes an object of its name.
+/// The programs; each becomes an object file of its name.
 const PROGRAMS: [&str; 2] = ["congestion", "enforce"];
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -20,7 +20,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let clang = env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
     if Command::new(&clang).arg("--version").output().is_err() {
         println!("cargo::warning=no {clang} here: built without the kernel's programs");
-        // A file that is never there: look for clang again in the next build.
+        // This file never exists, so the next build looks for clang again.
         println!("cargo::rerun-if-changed=no-clang");
         return Ok(());
     }

@@ -1,8 +1,8 @@
-//! Real interfaces: [`port`]s that frames come in and go out by, and the super-packets that segmentation
-//! [`offload`] hands through them; their [`segment`]s as packets that a switch and its elements treat one by
-//! one; an element between two ports, [`inline`]; congestion controls for the kernel's TCP, by [`bpf`];
-//! congestion control for whatever TCP sends through this machine's interfaces, by [`ebpf`]; and what an
-//! operator has of the latter and of the former as a command, in [`operation`].
+//! Weir on real interfaces. [`port`]s receive and send frames, with the super-packets of segmentation
+//! [`offload`]. Their [`segment`]s are packets that a switch and its elements handle one by one.
+//! [`inline`] puts an element between two ports. [`bpf`] adds congestion controls to the kernel's TCP.
+//! [`ebpf`] controls the congestion of all TCP flows that leave by this machine's interfaces.
+//! [`operation`] is the operator's interface to the enforcers of [`ebpf`] and [`inline`].
 //!
 //! ```no_run
 //! use weir_enforce::offload::SuperFrame;
@@ -15,7 +15,7 @@
 //!     if frame.parse(length).is_err() {
 //!         continue;
 //!     }
-//!     // Every other segment of a burst is marked and sent back, one by one.
+// Marks every other segment of a burst and sends it back, one by one.
 //!     for index in (0..frame.segments()).step_by(2) {
 //!         let segment = frame.cut(index..index + 1, weir_wire::Ecn::Ce, [2, 0, 0, 0, 0, 1]);
 //!         tap.send(&segment.slices())?;

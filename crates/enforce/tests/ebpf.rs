@@ -1,4 +1,4 @@
-//! Other controllers for the kernel's own TCP, between two network namespaces. Root.
+//! The eBPF enforcer with the kernel's own TCP, between two network namespaces. Needs root.
 #![cfg(bpf_programs)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -50,7 +50,7 @@ impl Running {
         Self { stop, thread }
     }
 
-    /// Does nothing any more, as a process that hangs; the programs stay.
+    /// Stops user space, like a process that hangs; the programs stay.
     fn stop(self) -> Enforcer {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap()
@@ -100,7 +100,7 @@ fn transfer((mut from, mut to): (TcpStream, TcpStream), length: u64) {
     assert_eq!(position, length);
 }
 
-/// A flow that sends as much as it can, until it is dropped.
+/// A flow that always has data to send, until it is dropped.
 struct Endless {
     client: TcpStream,
     threads: Vec<JoinHandle<()>>,
@@ -131,7 +131,7 @@ impl Endless {
     }
 }
 
-/// The window that the client has been told, by `ss`.
+/// Returns the client's send window, from `ss`.
 fn told(pair: &Pair, port: u16) -> u64 {
     let text = pair.client.output(&format!("ss -tinH dport = {port}"));
     let field = text
@@ -140,7 +140,7 @@ fn told(pair: &Pair, port: u16) -> u64 {
     field.unwrap().parse().unwrap()
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !is_so() {
@@ -199,10 +199,10 @@ fn without_user_space_a_flow_is_its_own_again() {
         told(&pair, port) <= 40_000,
         "the limit holds as long as it is written"
     );
-    // The process hangs: what it wrote last expires.
+    // The process hangs: its last limit expires.
     let enforcer = running.stop();
     wait("the limit expires", || told(&pair, port) > 60_000);
-    // It goes on.
+    // The process continues.
     let running = Running::start(enforcer);
     wait("the window is lowered again", || {
         told(&pair, port) <= 40_000
@@ -258,7 +258,7 @@ fn connections_come_and_go_and_others_pass() {
     let running = Running::start(enforcer);
     for listener in &listeners {
         let address = listener.local_addr().unwrap();
-        // More than there are slots.
+        // There are fewer slots.
         for _ in 0..400 {
             let mut client = pair
                 .client
@@ -276,7 +276,7 @@ fn connections_come_and_go_and_others_pass() {
     let totals = status.totals;
     assert_eq!(totals.opened + totals.refused, 800, "{totals:?}");
     assert_eq!((totals.passed, totals.controlled), (400, 0), "{totals:?}");
-    // Those that pass are forgotten, unless they have ended before.
+    // Exempted connections are removed from the map, unless they have ended before.
     assert!((400..=800).contains(&totals.closed), "{totals:?}");
     assert_eq!(totals.refused, 0, "{totals:?}");
 }

@@ -1,4 +1,4 @@
-//! The arithmetic of bpf/fraction.h, outside of the kernel, beside floating point.
+//! The arithmetic of bpf/fraction.h, run outside the kernel and compared with floating point.
 #![cfg(bpf_programs)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 const ONE: f64 = (1_u32 << 20) as f64;
 
-/// What the C functions answer: `a` is alpha's next value, `w` the reduced window, `p` the penalty,
-/// `i` the imminence, each with its arguments.
+/// Returns the results of the C functions: `a` is alpha's next value, `w` the reduced window, `p` the
+/// penalty, `i` the imminence, each with its arguments.
 fn answers(questions: &[(char, [u64; 4])]) -> Vec<f64> {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("fraction");

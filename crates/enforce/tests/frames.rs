@@ -1,4 +1,4 @@
-//! bpf/enforce.bpf.c in the running kernel, frame by frame (`BPF_PROG_TEST_RUN`). Root.
+//! bpf/enforce.bpf.c in the running kernel, frame by frame (`BPF_PROG_TEST_RUN`). Needs root.
 #![cfg(bpf_programs)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
@@ -13,12 +13,12 @@ use proptest::prelude::*;
 
 use support::can_run;
 
-/// What lies before TCP: Ethernet with tags, and IP with options.
+/// The headers before TCP: Ethernet with tags, and IP with options.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     tags: usize,
     version: u8,
-    /// Options of version 4, or a header of options in version 6: 8 bytes.
+    /// IPv4 options, or an IPv6 extension header: 8 bytes.
     options: bool,
 }
 
@@ -55,7 +55,7 @@ const SHAPES: [Shape; 6] = [
     },
 ];
 
-/// A TCP header to be.
+/// The description of a TCP header.
 #[derive(Clone, Debug)]
 struct Tcp {
     /// Towards the local end.
@@ -148,7 +148,7 @@ impl Shape {
                 frame.extend(options);
             }
             _ => {
-                // Padding of four bytes in a header of hop-by-hop options.
+                // A hop-by-hop options header with four bytes of padding.
                 let options: &[u8] = if self.options {
                     &[6, 0, 1, 4, 0, 0, 0, 0]
                 } else {
@@ -191,13 +191,13 @@ impl Shape {
         sum(&source) + sum(&destination) + 6 + length as u32
     }
 
-    /// Where TCP begins in a frame.
+    /// Returns the offset of TCP in a frame.
     fn offset(self) -> usize {
         let options = if self.options { 8 } else { 0 };
         14 + 4 * self.tags + if self.version == 4 { 20 } else { 40 } + options
     }
 
-    /// The window in a frame, and whether its checksum is right.
+    /// Returns the window in a frame, and whether its checksum is valid.
     fn window(self, frame: &[u8], arriving: bool) -> (u16, bool) {
         let segment = &frame[self.offset()..];
         let window = u16::from_be_bytes([segment[14], segment[15]]);
@@ -237,7 +237,7 @@ impl Programs {
         self.0.maps().find(|map| map.name() == name).unwrap()
     }
 
-    /// What becomes of a frame.
+    /// Passes a frame through a program; returns the result.
     fn pass(&self, arriving: bool, frame: &[u8]) -> Vec<u8> {
         let name = if arriving { "arriving" } else { "leaving" };
         let program = self
@@ -263,7 +263,7 @@ impl Programs {
         self.pass(tcp.arriving, &shape.frame(tcp))
     }
 
-    /// Allows so much in every slot.
+    /// Sets this limit in every slot.
     fn allow(&self, allowed: u64, expires_at: u64) {
         let value = [allowed, 2 * 1460, expires_at, 0]
             .map(u64::to_ne_bytes)
@@ -290,7 +290,7 @@ fn windows_are_lowered_behind_whatever_headers() {
         let mut data = tcp(false, ACK, LOCAL_START + 1, REMOTE_START.wrapping_add(1));
         data.payload = 1_000;
         programs.pass_segment(shape, &data);
-        // Units of 128 bytes.
+        // In units of 128 bytes.
         let ask = |number, window, allowed, expires_at| {
             programs.allow(allowed, expires_at);
             let mut answer = tcp(true, ACK, REMOTE_START.wrapping_add(1), number);
@@ -310,7 +310,7 @@ fn windows_are_lowered_behind_whatever_headers() {
             156,
             "{shape:?}"
         );
-        // A repetition keeps its window, and no window is widened.
+        // A duplicate keeps its window, and no window is widened.
         assert_eq!(
             ask(LOCAL_START + 501, 60_000, 30_000, u64::MAX),
             156,
@@ -331,7 +331,7 @@ fn windows_are_lowered_behind_whatever_headers() {
             60_000,
             "{shape:?}: expired"
         );
-        // Of what was never sent.
+        // An acknowledgment of data never sent.
         assert_eq!(
             ask(LOCAL_START + 5_001, 60_000, 64_000, u64::MAX),
             500,
@@ -396,7 +396,7 @@ fn malformed_frames_pass_untouched() {
         let mut frame = shape.frame(&answer);
         let place = place.index(frame.len() - 14) + 14;
         if cut {
-            // The kernel tries no frame that ends within the IP header.
+            // The kernel runs no program on a frame that ends within the IP header.
             frame.truncate(place.max(60));
         } else {
             frame[place] = value;
@@ -405,7 +405,7 @@ fn malformed_frames_pass_untouched() {
         prop_assert_eq!(passed.len(), frame.len());
         let offset = shape.offset();
         for (at, (before, after)) in frame.iter().zip(&passed).enumerate() {
-            // The window and the checksum of TCP alone may differ.
+            // Only the TCP window and checksum may differ.
             let rewritten = at >= offset + 14 && at < offset + 18;
             prop_assert!(before == after || rewritten, "byte {} of {:?}", at, shape);
         }

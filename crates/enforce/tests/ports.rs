@@ -1,4 +1,4 @@
-//! Ports in a network namespace of their own. Without privileges this is skipped.
+//! Ports in their own network namespace. Skipped without privileges.
 #![allow(
     clippy::unwrap_used,
     clippy::print_stdout,
@@ -15,10 +15,10 @@ use weir_wire::{Ecn, FlowKey};
 
 const LONG: Duration = Duration::from_secs(20);
 
-/// Runs a test on a thread that is alone in a network namespace, if that is allowed.
+/// Runs a test on a thread with its own network namespace, if that is allowed.
 fn alone(test: fn()) {
     let thread = std::thread::spawn(move || {
-        // SAFETY: the call takes a number, and changes this thread only.
+        // SAFETY: the call takes a number, and changes only this thread.
         if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
             let error = std::io::Error::last_os_error();
             println!("SKIPPED: a network namespace: {error}");
@@ -32,7 +32,7 @@ fn alone(test: fn()) {
     thread.join().unwrap();
 }
 
-/// Runs `ip`, and tells whether that is there.
+/// Runs `ip`; returns whether it is installed.
 fn ip(words: &str) -> bool {
     match Command::new("ip").args(words.split(' ')).output() {
         Ok(output) => {
@@ -47,7 +47,7 @@ fn ip(words: &str) -> bool {
     }
 }
 
-/// A link that was set up drops what is sent until the kernel has noticed that it has a carrier.
+/// Waits for a link's carrier. A link that was set up drops frames until the kernel sees the carrier.
 fn wait_until_up(name: &str) {
     for _ in 0..1000 {
         let output = Command::new("ip")
@@ -62,7 +62,7 @@ fn wait_until_up(name: &str) {
     panic!("{name} has no carrier");
 }
 
-/// The next frame that is UDP to this port.
+/// Returns the next UDP frame to this port.
 fn datagram(mut receive: impl FnMut(&mut [u8]) -> Option<usize>, port: u16) -> SuperFrame {
     let mut frame = SuperFrame::with_capacity(SuperFrame::LARGEST);
     let begin = Instant::now();
@@ -89,7 +89,7 @@ fn what_cannot_be_says_why() {
             PacketSocket::bind("t1"),
             Err(PortError::NoInterface(_))
         ));
-        // It is down.
+        // The interface is down.
         assert!(tap.receive(&mut [0; 100]).unwrap().is_none());
         assert!(tap.send(&[std::io::IoSlice::new(&[0; 100])]).is_err());
         drop(tap);
@@ -117,7 +117,7 @@ fn frames_go_out_and_come_in_by_a_tap() {
         assert_eq!(frame.ecn(), Ecn::NotEct);
         assert_eq!(frame.flow().source_port, 5000);
 
-        // The same with the ends exchanged comes in, though its checksum is not finished: the sum over
+        // The frame with both ends exchanged is received, though its checksum is partial: the sum over
         // the pseudo-header is the same.
         let cut = frame.cut(0..1, Ecn::Ce, [2, 0, 0, 0, 0, 1]);
         let mut back = cut.headers().to_vec();
@@ -157,7 +157,7 @@ fn a_packet_socket_sees_the_other_end_of_a_pair() {
     });
 }
 
-/// The kernel takes them out of what comes in, and tells of them beside it.
+/// The kernel removes tags from received frames, and reports them in a control message.
 #[test]
 fn tags_of_vlans_are_in_the_frames() {
     alone(|| {
@@ -170,7 +170,7 @@ fn tags_of_vlans_are_in_the_frames() {
         let [from, to] = ["v0", "v1"].map(|name| PacketSocket::bind(name).unwrap());
         to.set_promiscuous().unwrap();
         assert!(to.is_attached() && to.take_dropped() == 0);
-        // A virtio-net header that says nothing, addresses, a tag, and UDP over IPv4 without a checksum.
+        // An empty virtio-net header, addresses, a tag, and UDP over IPv4 without a checksum.
         let mut sent = vec![0; 10];
         sent.extend([2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x81, 0, 0x60, 7, 8, 0]);
         sent.extend([

@@ -1,4 +1,4 @@
-//! DCTCP and D2TCP in the running kernel, between two network namespaces. Root.
+//! DCTCP and D2TCP in the running kernel, between two network namespaces. Needs root.
 #![cfg(bpf_programs)]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ use weir_units::Duration;
 
 use support::{Pair, SERVER, can_run};
 
-/// A name that no other run has.
+/// Returns a name that is unique to this run.
 fn name(test: &str) -> String {
     format!("{test}_{}", std::process::id())
 }
@@ -26,14 +26,14 @@ fn register(name: &str) -> RegisteredAlgorithm {
     Dctcp::register(name, &Parameters::default()).unwrap()
 }
 
-/// A client that sends as much as it can, until it is closed.
+/// A client that always has data to send, until it is closed.
 struct Flow {
     client: TcpStream,
     threads: [JoinHandle<()>; 2],
 }
 
 impl Flow {
-    /// Over `pair`, with its namespaces' congestion control or a certain one.
+    /// Starts a flow over `pair`, with its namespaces' congestion control or a given one.
     fn start(pair: &Pair, congestion: Option<&str>) -> Self {
         let congestion = congestion.map(str::to_owned);
         let selected = move || {
@@ -65,7 +65,7 @@ impl Flow {
         Self { client, threads }
     }
 
-    /// Closes the connection, when all that was written has arrived.
+    /// Closes the connection after all written data have arrived.
     fn stop(self) {
         self.client.shutdown(std::net::Shutdown::Write).unwrap();
         for thread in self.threads {
@@ -84,7 +84,7 @@ fn receive(mut socket: TcpStream) {
     while socket.read(&mut buffer).is_ok_and(|length| length > 0) {}
 }
 
-/// Waits until α has seen `windows` more windows.
+/// Waits until α covers `windows` more windows.
 fn after(observations: &Observations, socket: impl AsFd, windows: u32) -> f64 {
     let mut first = None;
     for _ in 0..20_000 {
@@ -99,7 +99,7 @@ fn after(observations: &Observations, socket: impl AsFd, windows: u32) -> f64 {
     panic!("the flow stands still");
 }
 
-/// The median of `sample` over time.
+/// Returns the median of `sample` over time.
 fn median(mut sample: impl FnMut() -> f64) -> f64 {
     let mut samples: Vec<_> = (0..201).map(|_| sample()).collect();
     samples.sort_by(f64::total_cmp);
@@ -122,7 +122,7 @@ fn alpha_is_the_fraction_of_marked_packets() {
     let flow = Flow::start(&pair, None);
     let unmarked = after(&observations, &flow.client, 200);
     assert!(unmarked < 0.01, "{unmarked}");
-    // α weighs each window alike, and small ones with marks are many.
+    // α weighs all windows alike, and small windows with marks are numerous.
     for (marked, least, most) in [(2, 0.2, 0.4), (4, 0.4, 0.6), (8, 0.99, 1.0), (0, 0.0, 0.01)] {
         pair.mark(marked, 8);
         after(&observations, &flow.client, 300);
@@ -133,7 +133,7 @@ fn alpha_is_the_fraction_of_marked_packets() {
         let echoed = f64::from(echoed) / f64::from(now.tcpi_delivered - before.tcpi_delivered);
         println!("{marked} of 8 packets marked: echoed {echoed:.4}, alpha {alpha:.3}");
         assert!((least..=most).contains(&alpha), "{marked} of 8: {alpha}");
-        // The echo is exact but for what is under way.
+        // The echo is exact, except for data in flight.
         let exact = f64::from(marked) / 8.0;
         assert!((echoed - exact).abs() < 0.02, "{marked} of 8: {echoed}");
     }
@@ -185,7 +185,7 @@ fn a_peer_without_ecn_gets_reno() {
 }
 
 fn tcp_info(socket: impl AsFd) -> libc::tcp_info {
-    // SAFETY: numbers of which zero is one.
+    // SAFETY: a structure of numbers, for which zeros are valid.
     let mut info: libc::tcp_info = unsafe { std::mem::zeroed() };
     let mut length = size_of::<libc::tcp_info>() as libc::socklen_t;
     // SAFETY: the kernel writes at most `length` bytes there.

@@ -1,7 +1,7 @@
-//! The common time of a run, and waiting for moments of it.
+//! The common clock of a run, and a timer that waits for times of the run.
 //!
-//! tokio's timers have a resolution of 1 ms, which is many round trips here; a timerfd has that of
-//! the kernel's clock.
+//! tokio's timers have a resolution of 1 ms, which is many round trips here. A timerfd has the
+//! resolution of the kernel's clock.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -28,21 +28,21 @@ impl Clock {
         Self { epoch }
     }
 
-    /// The same for who cannot wait for an epoch that is to come: a clock that starts now, and by how
-    /// much it is ahead.
+    /// Returns a clock that starts now if `epoch` is still to come, for callers that cannot wait, and
+    /// the time by which it is ahead.
     pub(crate) fn since_now_or(epoch: u64) -> (Self, Duration) {
         let now = read(ClockId::Monotonic).as_nanos();
         let lead = Duration::from_nanos(epoch.saturating_sub(now));
         (Self::since(epoch.min(now)), lead)
     }
 
-    /// The time; zero before the epoch.
+    /// Returns the time of the run; zero before the epoch.
     pub(crate) fn now(self) -> Time {
         let nanos = read(ClockId::Monotonic).as_nanos();
         Time::from_nanos(nanos.saturating_sub(self.epoch))
     }
 
-    /// The kernel's time at a moment of the run.
+    /// Converts a time of the run to the kernel's time.
     fn absolute(self, time: Time) -> Timespec {
         let nanos = self.epoch.saturating_add(time.as_nanos());
         Timespec {
@@ -52,13 +52,13 @@ impl Clock {
     }
 }
 
-/// What a clock of the kernel's shows.
+/// Reads a clock of the kernel.
 pub(crate) fn read(clock: ClockId) -> Duration {
     let time = std::time::Duration::try_from(clock_gettime(clock));
     time.unwrap_or_default().into()
 }
 
-/// Wakes a task at moments of the run.
+/// Wakes a task at given times of the run.
 #[derive(Debug)]
 pub(crate) struct RunTimer {
     clock: Clock,
@@ -72,16 +72,16 @@ impl RunTimer {
             TimerfdClockId::Monotonic,
             TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
         )?;
-        // SAFETY: the descriptor is owned by the `AsyncFd` from here on, so it stays open and the
-        // same for as long as that lives.
+        // SAFETY: from here on the `AsyncFd` owns the descriptor, so it stays open and unchanged as long
+        // as the `AsyncFd` lives.
         let timer = unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE) }?;
         Ok(Self { clock, timer })
     }
 
-    /// Waits for a moment; one that is over is not waited for.
+    /// Waits until `time`; returns at once if it has passed.
     pub(crate) async fn until(&mut self, time: Time) -> io::Result<()> {
         while self.clock.now() < time {
-            // Setting the timer puts its count to zero, so that it never has to be read.
+            // Setting the timer resets its expiration count, so the count never has to be read.
             let setting = Itimerspec {
                 it_interval: Timespec {
                     tv_sec: 0,
@@ -95,12 +95,12 @@ impl RunTimer {
         Ok(())
     }
 
-    /// The time.
+    /// Returns the time of the run.
     pub(crate) fn now(&self) -> Time {
         self.clock.now()
     }
 
-    /// Waits for a span from now on.
+    /// Waits for a duration from now.
     pub(crate) async fn sleep(&mut self, span: Duration) -> io::Result<()> {
         if span.is_zero() {
             Ok(())

@@ -1,4 +1,4 @@
-//! What keeps a live run from its results.
+//! The errors of a live run.
 
 use std::io;
 
@@ -8,10 +8,10 @@ use weir_results::OutputError;
 
 use crate::plan::PlanError;
 
-/// A live run that cannot be carried out, or broke off.
+/// A live run could not start, or was aborted.
 #[derive(Debug, Error)]
 pub enum LabError {
-    /// The scenario, or this machine.
+    /// The scenario does not fit, or this machine cannot run it.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// A congestion control that the kernel does not have.
@@ -19,12 +19,12 @@ pub enum LabError {
     Congestion {
         /// The group's name.
         group: String,
-        /// What it wants.
+        /// The congestion control it asks for.
         congestion: String,
-        /// Why it cannot be had.
+        /// Why it is not available.
         source: CongestionError,
     },
-    /// A host could not be made.
+    /// A host could not be created.
     #[error("host `{host}` cannot be made: {problem}")]
     Host {
         /// Its name.
@@ -32,18 +32,18 @@ pub enum LabError {
         /// Why.
         problem: String,
     },
-    /// A host process is gone before its time.
+    /// A host process ended early.
     #[error("the process of host `{host}` ended before its time ({how}): the run is broken off")]
     HostGone {
         /// Its name.
         host: String,
-        /// What its parent is told.
+        /// The exit status that its parent receives.
         how: String,
     },
-    /// Nobody says anything.
+    /// No host answers.
     #[error("the hosts do not answer: the run is broken off")]
     Silence,
-    /// A host says what makes no sense.
+    /// A host sent an invalid message.
     #[error("host `{host}` sent what is no message: {source}")]
     Message {
         /// Its name.
@@ -51,23 +51,23 @@ pub enum LabError {
         /// Why.
         source: crate::control::MessageError,
     },
-    /// A fault could not be brought about in a host.
+    /// A fault could not be injected in a host.
     #[error("host `{host}`: {problem}")]
     Change {
         /// Its name.
         host: String,
-        /// What and why.
+        /// The change, and why it failed.
         problem: String,
     },
     /// The switch cannot run.
     #[error(transparent)]
     Switch(#[from] crate::switch::SwitchError),
-    /// The system refuses.
+    /// A system call failed.
     #[error("{doing}: {source}")]
     System {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A file cannot be written.
@@ -76,13 +76,13 @@ pub enum LabError {
 }
 
 impl LabError {
-    /// For `map_err`.
+    /// Returns a function for `map_err`.
     pub(crate) fn system(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::System { doing, source }
     }
 }
 
-/// Why a congestion control cannot be had.
+/// Why a congestion control is not available.
 #[derive(Debug, Error)]
 pub enum CongestionError {
     /// The kernel does not know it.

@@ -1,5 +1,5 @@
-//! Messages between director and hosts: a line of JSON each, with descriptors beside it where interfaces
-//! change hands (`SCM_RIGHTS`, unix(7)).
+//! Messages between director and hosts. Each is one line of JSON, with descriptors attached where
+//! interfaces are handed over (`SCM_RIGHTS`, unix(7)).
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -12,10 +12,10 @@ use rustix::net::{
 };
 use serde::Serialize;
 
-/// The most descriptors that the kernel lets travel with one message (`SCM_MAX_FD`).
+/// The largest number of descriptors that the kernel carries with one message (`SCM_MAX_FD`).
 pub(crate) const MOST: usize = 253;
 
-/// Sends a message with these descriptors.
+/// Sends a message with the given descriptors.
 pub(crate) fn send(
     stream: &UnixStream,
     message: &impl Serialize,
@@ -33,13 +33,13 @@ pub(crate) fn send(
         let slice = [IoSlice::new(rest)];
         let sent = rustix::net::sendmsg(stream, &slice, &mut ancillary, SendFlags::NOSIGNAL)?;
         rest = rest.get(sent..).unwrap_or_default();
-        // They went with the first byte.
+        // The descriptors went with the first byte.
         ancillary.clear();
     }
     Ok(())
 }
 
-/// Receives a line and the descriptors that came with it. An empty line: the other end is closed.
+/// Receives a line and its descriptors. An empty line means that the peer has closed its end.
 pub(crate) fn receive(stream: &UnixStream) -> io::Result<(Vec<u8>, Vec<OwnedFd>)> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST))];
     let (mut line, mut descriptors) = (Vec::new(), Vec::new());

@@ -1,25 +1,26 @@
-//! An emulated network in real time: the scenario that the simulator runs in virtual time, with real
-//! endpoints in network namespaces and the same switch between them.
+//! A network emulator in real time. It runs the simulator's scenarios with real endpoints in network
+//! namespaces and the same switch between them.
 //!
-//! [`run`] does it all. What it makes is gone when it returns, and when its process dies:
+//! [`run`] is the entry point. Everything it creates is removed when it returns or its process dies:
 //!
-//! - A **director**, the process that calls [`run`], checks scenario and machine, makes a [`plan`],
-//!   starts a process per host, orders what endpoints do, brings faults about, and puts results together.
-//! - Each **host** is a process in a network namespace that has no name and lives as long as the process.
-//!   Its interfaces are TAP devices whose other ends it hands to the director; its endpoints are the
-//!   kernel's TCP and UDP, TLS over it, and DCQUIC.
-//! - The **switch**, a thread of the director, is the simulator's network between these ends, in real time.
+//! - The **director** is the process that calls [`run`]. It checks the scenario and the machine, makes a
+//!   [`plan`], starts one process per host, sends orders to the endpoints, injects faults and collects the
+//!   results.
+//! - Each **host** is a process in an unnamed network namespace that lives as long as the process. Its
+//!   interfaces are TAP devices, whose other ends it hands to the director. Its endpoints are the
+//!   kernel's TCP and UDP, TLS over TCP, and DCQUIC.
+//! - The **switch**, a thread of the director, runs the simulator's network between them in real time.
 //!
-//! | module | what it tells |
+//! | module | contents |
 //! |---|---|
-//! | [`plan`] | what a scenario becomes on this machine, before anything is made |
+//! | [`plan`] | what a scenario needs on this machine, computed before anything is created |
 //! | [`host`] | a host process: its namespace and interfaces |
-//! | [`control`] | what the director and the agents in the hosts say to each other |
+//! | [`control`] | the messages between the director and the agents in the hosts |
 //! | [`agent`] | the endpoints in a host |
-//! | `tcp_options` | what of a scenario's TCP a kernel can honour |
+//! | `tcp_options` | the TCP options of a scenario that a kernel supports |
 //! | [`switch`] | the network between the hosts |
-//! | `director` | a run from the outside |
-//! | [`runs`] | which runs there are on this machine, and what killed ones left |
+//! | `director` | a run, seen from outside the hosts |
+//! | [`runs`] | the runs on this machine, and the remains of killed ones |
 
 pub mod agent;
 mod clock;

@@ -1,8 +1,8 @@
-//! The directories of live runs: `/run/weir/lab/PID` of each director, so that others can find its hosts
-//! (`weir lab list`, `nsenter`), and what a killed director left can be told from what is in use.
+//! The directories of live runs: `/run/weir/lab/PID` of each director. Other processes find its hosts
+//! there (`weir lab list`, `nsenter`) and can distinguish the remains of a killed director from a live run.
 //!
-//! A director holds a lock on a file in its directory for as long as it lives, whatever becomes of the
-//! number of its process.
+//! A director holds a lock on a file in its directory as long as it lives, so a reused process ID
+//! does not matter.
 
 use std::fs::{self, File};
 use std::io;
@@ -13,31 +13,31 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::{Deserialize, Serialize};
 
-/// The file that a director holds locked.
+/// The lock file that a director holds.
 const LOCK: &str = "lock";
-/// The file that says what runs there.
+/// The file that describes the run.
 const ABOUT: &str = "hosts.json";
-/// What precedes the name of a directory that is being made.
+/// The prefix of a directory that is not complete yet.
 const UNFINISHED: char = '.';
 
-/// Where the directories of all runs are.
+/// The parent directory of all runs.
 #[derive(Clone, Debug)]
 pub struct RunDirectories {
     root: PathBuf,
 }
 
-/// A run's directory, which is gone when this is dropped.
+/// The directory of a run. Dropping this removes it.
 #[derive(Debug)]
 pub(crate) struct RunDirectory {
     path: PathBuf,
-    /// Locked while it is open.
+    /// Locked while open.
     _lock: File,
 }
 
-/// What a directory says of its run.
+/// The description of a run in its directory.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RunRecord {
-    /// The process of the director.
+    /// The director's process ID.
     pub director: u32,
     /// The scenario's title.
     pub title: String,
@@ -50,25 +50,25 @@ pub struct RunRecord {
 pub struct HostRecord {
     /// Its name in the scenario.
     pub name: String,
-    /// Its process: `nsenter --net --target PID` is inside.
+    /// Its process ID: `nsenter --net --target PID` enters its namespace.
     pub process: u32,
-    /// When that was started, in the kernel's ticks since boot: a number is used again, a number with
-    /// this is not.
+    /// When the process was started, in the kernel's ticks since boot. Process IDs are reused; a process
+    /// ID with a start time is unique.
     pub started: u64,
 }
 
-/// A run that somebody finds.
+/// A run found on this machine.
 #[derive(Clone, Debug)]
 pub struct FoundRun {
-    /// What it says of itself.
+    /// Its description.
     pub record: RunRecord,
-    /// Whether its director lives.
+    /// Whether its director is alive.
     pub is_alive: bool,
     path: PathBuf,
 }
 
 impl RunDirectories {
-    /// Those of this machine: below /run if that can be written to, else below `XDG_RUNTIME_DIR` or the
+    /// Returns this machine's: below /run if that is writable, else below `XDG_RUNTIME_DIR` or the
     /// directory of temporary files.
     pub fn of_this_machine() -> Self {
         let system = PathBuf::from("/run/weir/lab");
@@ -82,19 +82,19 @@ impl RunDirectories {
         }
     }
 
-    /// Those below this directory.
+    /// Returns the run directories below `root`.
     pub fn below(root: impl Into<PathBuf>) -> Self {
         Self { root: root.into() }
     }
 
-    /// Makes the directory of this process's run.
+    /// Creates the directory of this process's run.
     ///
     /// # Errors
-    /// The system's; this process has a run already.
+    /// The system's error; this process has a run already.
     pub(crate) fn create(&self) -> io::Result<RunDirectory> {
         let process = std::process::id();
         let path = self.root.join(process.to_string());
-        // Only a process that is dead had this number before.
+        // Only a dead process had this ID before.
         if path.exists()
             && let Some(left) = self.read(&path)
         {
@@ -109,10 +109,10 @@ impl RunDirectories {
         Ok(directory)
     }
 
-    /// All runs, by the numbers of their directors.
+    /// Returns all runs, ordered by the process IDs of their directors.
     ///
     /// # Errors
-    /// The system's; that there are none is none.
+    /// The system's error. A missing directory is not an error.
     pub fn list(&self) -> io::Result<Vec<FoundRun>> {
         let entries = match fs::read_dir(&self.root) {
             Ok(entries) => entries,
@@ -150,7 +150,7 @@ impl RunDirectories {
 }
 
 impl RunDirectory {
-    /// Says what runs here.
+    /// Writes the description of the run.
     pub(crate) fn describe(&self, record: &RunRecord) -> io::Result<()> {
         fs::write(self.path.join(ABOUT), serde_json::to_vec_pretty(record)?)
     }
@@ -158,13 +158,13 @@ impl RunDirectory {
 
 impl Drop for RunDirectory {
     fn drop(&mut self) {
-        // What stays is found by `weir lab clean`.
+        // `weir lab clean` finds what could not be removed.
         let _ = fs::remove_dir_all(&self.path);
     }
 }
 
 impl HostRecord {
-    /// Of a process that runs.
+    /// Returns the record of a running process.
     pub(crate) fn of(name: &str, process: u32) -> Self {
         Self {
             name: name.to_owned(),
@@ -173,18 +173,18 @@ impl HostRecord {
         }
     }
 
-    /// Whether it still runs.
+    /// Returns whether the process still runs.
     pub fn is_alive(&self) -> bool {
         started(self.process) == Some(self.started)
     }
 }
 
 impl FoundRun {
-    /// Removes what is left of a run whose director is dead: its hosts, if there are any that live, and
-    /// with them their namespaces and interfaces; its directory. Returns how many hosts there were.
+    /// Removes what is left of a run whose director is dead: its live hosts, with their namespaces and
+    /// interfaces, and its directory. Returns the number of hosts killed.
     ///
     /// # Errors
-    /// The director lives; the system's.
+    /// The director is alive; the system's error.
     pub fn clean(&self) -> io::Result<usize> {
         if self.is_alive {
             return Err(io::ErrorKind::ResourceBusy.into());
@@ -200,7 +200,7 @@ impl FoundRun {
                 kill_process(process, Signal::KILL)?;
             }
         }
-        // The namespace goes when the process has.
+        // The namespace disappears with the process.
         while left.iter().any(|host| host.is_alive()) {
             std::thread::sleep(Duration::from_millis(5));
         }
@@ -209,14 +209,14 @@ impl FoundRun {
     }
 }
 
-/// Whether somebody holds a lock on a file.
+/// Returns whether another process holds a lock on a file.
 fn is_locked(path: &Path) -> bool {
     let opened = File::open(path);
     opened.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_err())
 }
 
-/// When a process was started (field 22 of proc_pid_stat(5)); `None` if there is none, or only what its
-/// parent has not asked about.
+/// Returns the start time of a process (field 22 of proc_pid_stat(5)); `None` if there is no such
+/// process or it is a zombie.
 fn started(process: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The second field, a name in parentheses, may contain anything.
@@ -280,7 +280,7 @@ mod tests {
         fs::write(path.join(ABOUT), serde_json::to_vec(&record).unwrap()).unwrap();
         let found = runs.list().unwrap();
         assert!(!found[0].is_alive);
-        // A zombie is dead; without anybody who waits it stays one here.
+        // A zombie counts as dead. It stays one here because no parent waits for it.
         assert_eq!(found[0].clean().unwrap(), 1);
         assert!(!left.wait().unwrap().success());
         assert!(other.try_wait().unwrap().is_none());

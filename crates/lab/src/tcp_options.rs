@@ -1,5 +1,5 @@
-//! Which of a scenario's TCP options a kernel's sockets can honour, and which nobody can. What a whole
-//! network namespace is set to is the [`plan`](crate::plan)'s.
+//! The TCP options of a scenario: which a kernel socket supports, and which are unsupported. Settings of
+//! a whole network namespace belong to the [`plan`](crate::plan).
 
 use std::fmt;
 
@@ -8,13 +8,13 @@ use weir_scenario::{Pacing, Recovery, TcpOptions};
 use weir_traffic::tcp::TcpSettings;
 use weir_units::{ByteSize, Duration};
 
-/// What `TCP_MAXSEG` takes (`TCP_MIN_MSS` and `MAX_TCP_WINDOW` of the kernel).
+/// The range of `TCP_MAXSEG` (`TCP_MIN_MSS` and `MAX_TCP_WINDOW` of the kernel).
 const SEGMENTS: std::ops::RangeInclusive<u64> = 88..=32_767;
 /// Linux's `TCP_RTO_MIN`, `TCP_RTO_MAX` and `TCP_DELACK_MIN`.
 const MIN_RTO: Duration = Duration::from_millis(200);
 const MAX_RTO: Duration = Duration::from_secs(120);
 const DELAYED_ACK: Duration = Duration::from_millis(40);
-/// What `TCP_DELACK_MAX_US` takes at most.
+/// The maximum of `TCP_DELACK_MAX_US`.
 const LONGEST_DELAYED_ACK: Duration = Duration::from_millis(200);
 /// Linux's initial retransmission time-out (RFC 6298).
 const INITIAL_RTO: Duration = Duration::from_secs(1);
@@ -22,12 +22,12 @@ const INITIAL_RTO: Duration = Duration::from_secs(1);
 const SEND_BUFFER: ByteSize = ByteSize::from_mib(4);
 const RECEIVE_BUFFER: ByteSize = ByteSize::from_mib(6);
 
-/// An option that a scenario sets and the kernel does not take.
+/// An option that a scenario sets and the kernel does not support.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct UnsupportedOption {
     /// The key in `[groups.NAME.tcp]`, or the parameter of `congestion`.
     pub(crate) key: &'static str,
-    /// What the scenario says.
+    /// The value in the scenario.
     pub(crate) asked: String,
     /// What the kernel does.
     pub(crate) kernel: &'static str,
@@ -43,8 +43,8 @@ impl fmt::Display for UnsupportedOption {
     }
 }
 
-/// What a socket is set to for these options under this congestion control. The rest of them is a
-/// namespace's ([`crate::plan::HostPlan::kernel`]), or [`unsupported`].
+/// Returns the socket options for these TCP options and this congestion control. The other options
+/// belong to the namespace ([`crate::plan::HostPlan::kernel`]) or are [`unsupported`].
 pub(crate) fn socket_settings(options: &TcpOptions, congestion: &AlgorithmSpec) -> TcpSettings {
     let changed = |value: Duration, linux: Duration| (value != linux).then_some(value);
     TcpSettings {
@@ -63,7 +63,7 @@ pub(crate) fn socket_settings(options: &TcpOptions, congestion: &AlgorithmSpec) 
     }
 }
 
-/// The kernel's name of an algorithm.
+/// Returns the kernel's name of an algorithm.
 pub(crate) fn kernel_name(congestion: &AlgorithmSpec) -> &'static str {
     match congestion.name() {
         "newreno" => "reno",
@@ -71,7 +71,7 @@ pub(crate) fn kernel_name(congestion: &AlgorithmSpec) -> &'static str {
     }
 }
 
-/// What neither a socket nor a namespace can be told.
+/// Returns the options that neither a socket nor a namespace supports.
 pub(crate) fn unsupported(options: &TcpOptions) -> Vec<UnsupportedOption> {
     let mut found = Vec::new();
     let mut refuse = |refused: bool, key, asked: &dyn fmt::Display, kernel| {
@@ -217,7 +217,7 @@ mod tests {
         }
     }
 
-    /// What the namespace of the host that opens the connections is set to.
+    /// Returns the plan of the host that opens the connections.
     fn namespace(scenario: &Scenario) -> HostPlan {
         Plan::new(scenario).unwrap().hosts.remove(0)
     }
@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn nothing_is_ignored_silently() {
-        // Every key: refused, a socket's or a namespace's.
+        // Every key is refused, or is a setting of a socket or a namespace.
         let changes = [
             ("mss", "64B"),
             ("mss", "1000B"),

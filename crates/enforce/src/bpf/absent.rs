@@ -1,15 +1,15 @@
-//! In place of the loader in a build without programs.
+//! Replaces the loader in a build without programs.
 
 use std::os::fd::OwnedFd;
 
 use super::BpfError;
 use super::parameters::{Algorithm, Fixed};
 
-/// A program that is loaded: there is none.
+/// A loaded program; it cannot exist in this build.
 #[derive(Debug)]
 pub(super) enum Loaded {}
 
-/// Fails: there is nothing to load.
+/// Fails, because there are no programs to load.
 pub(super) fn check_permission() -> Result<(), BpfError> {
     Err(BpfError::NotBuilt)
 }

@@ -1,4 +1,4 @@
-//! The congestion controls, their parameters, and their registration.
+//! The congestion controls and their registration.
 
 use std::io;
 
@@ -10,7 +10,7 @@ use super::loader::{self, LoadedProgram};
 use super::parameters::{Algorithm, Parameters};
 use super::socket::{Deadlines, Observations};
 
-/// `TCP_CA_NAME_MAX` of net/tcp.h less the byte that ends it.
+/// `TCP_CA_NAME_MAX` of net/tcp.h without the terminating zero.
 const LONGEST_NAME: usize = 15;
 
 /// DCTCP (RFC 8257).
@@ -18,23 +18,23 @@ const LONGEST_NAME: usize = 15;
 pub enum Dctcp {}
 
 impl Dctcp {
-    /// Makes DCTCP available to the machine's TCP sockets as `name`.
+    /// Registers DCTCP as `name` for the machine's TCP sockets.
     ///
     /// # Errors
-    /// See [`BpfError`]: the name or a parameter is wrong, this build has no programs, the process may
-    /// not load any, or the kernel takes none.
+    /// See [`BpfError`]: the name or a parameter is invalid, this build has no programs, the process may
+    /// not load any, or the kernel does not support them.
     pub fn register(name: &str, parameters: &Parameters) -> Result<RegisteredAlgorithm, BpfError> {
         register(Algorithm::Dctcp, name, parameters)
     }
 }
 
 /// D2TCP (Vamanan et al., SIGCOMM 2012): DCTCP that backs off less when a deadline is near, and more
-/// when it is far. [`RegisteredAlgorithm::deadlines`] tells a socket its deadline.
+/// when it is far. [`RegisteredAlgorithm::deadlines`] sets the deadlines of sockets.
 #[derive(Debug)]
 pub enum D2tcp {}
 
 impl D2tcp {
-    /// Makes D2TCP available to the machine's TCP sockets as `name`.
+    /// Registers D2TCP as `name` for the machine's TCP sockets.
     ///
     /// # Errors
     /// As for [`Dctcp::register`].
@@ -65,7 +65,7 @@ fn register(
 }
 
 fn check_name(name: &str) -> Result<(), BpfError> {
-    // What `bpf_obj_name_cpy` of the kernel takes.
+    // The characters that the kernel's `bpf_obj_name_cpy` accepts.
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'.';
     if (1..=LONGEST_NAME).contains(&name.len()) && name.bytes().all(allowed) {
         return Ok(());
@@ -75,8 +75,8 @@ fn check_name(name: &str) -> Result<(), BpfError> {
     })
 }
 
-/// A congestion control that the kernel offers until this is dropped, or until the process is gone:
-/// nothing is pinned. Sockets that have it then keep it until they close.
+/// A congestion control that the kernel offers until this is dropped or the process ends; nothing is
+/// pinned. Sockets that use it then keep it until they close.
 #[derive(Debug)]
 pub struct RegisteredAlgorithm {
     name: String,
@@ -90,7 +90,7 @@ impl RegisteredAlgorithm {
         &self.name
     }
 
-    /// Access to what it has estimated for a socket.
+    /// Returns access to the estimates for a socket.
     ///
     /// # Errors
     /// [`BpfError::System`]: the process has no file descriptor left.
@@ -98,7 +98,7 @@ impl RegisteredAlgorithm {
         Observations::try_from(self.loaded.observations()?).map_err(handle_failed)
     }
 
-    /// Access to sockets' deadlines, for D2TCP; `None` for DCTCP, which knows none.
+    /// Returns access to sockets' deadlines for D2TCP; `None` for DCTCP, which has none.
     ///
     /// # Errors
     /// [`BpfError::System`]: the process has no file descriptor left.
@@ -119,11 +119,11 @@ fn handle_failed(source: io::Error) -> BpfError {
     }
 }
 
-/// Whether the kernel has a congestion control called `name`, also as a module that it loads when
-/// it is asked for (which takes `CAP_NET_ADMIN`). Where it has `dctcp`, there is no need for ours.
+/// Returns whether the kernel has a congestion control called `name`, also as a module that it loads
+/// on request (which needs `CAP_NET_ADMIN`). If it has `dctcp`, ours is not needed.
 ///
 /// # Errors
-/// [`BpfError::System`]: no socket can be made here.
+/// [`BpfError::System`]: no socket can be created here.
 pub fn kernel_offers(name: &str) -> Result<bool, BpfError> {
     let failed = |source: Errno| BpfError::System {
         doing: "asking the kernel for a congestion control",
@@ -133,7 +133,7 @@ pub fn kernel_offers(name: &str) -> Result<bool, BpfError> {
         rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None).map_err(failed)?;
     match sockopt::set_tcp_congestion(&socket, name) {
         Ok(()) => Ok(true),
-        // EPERM: there, but restricted to those with CAP_NET_ADMIN.
+        // EPERM: it exists, but needs CAP_NET_ADMIN.
         Err(Errno::PERM) => Ok(true),
         Err(Errno::NOENT) => Ok(false),
         Err(errno) => Err(failed(errno)),

@@ -1,8 +1,8 @@
-//! Why a program is not in the kernel.
+//! The errors of loading and attaching a program.
 
 use std::io;
 
-/// What keeps a program from being loaded, or from its place.
+/// A program cannot be loaded or attached.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BpfError {
@@ -22,18 +22,18 @@ pub enum BpfError {
     /// The kernel does not describe its types.
     #[error("the kernel has no /sys/kernel/btf/vmlinux: it needs CONFIG_DEBUG_INFO_BTF")]
     NoTypes,
-    /// The kernel takes no congestion controls from outside.
+    /// The kernel does not support congestion controls as BPF.
     #[error(
         "the kernel takes no TCP congestion control as BPF: it needs Linux 6.4, CONFIG_BPF_JIT"
     )]
     NoStructOps,
-    /// No name of a congestion control.
+    /// The name is not valid for a congestion control.
     #[error("`{name}` names no congestion control: 1 to 15 of A-Z a-z 0-9 _ and . do")]
     Name {
         /// The name.
         name: String,
     },
-    /// The kernel has one of this name.
+    /// The kernel already has a congestion control of this name.
     #[error("the kernel has a congestion control `{name}` already")]
     NameTaken {
         /// The name.
@@ -70,26 +70,26 @@ pub enum BpfError {
     Refused {
         /// The system's error.
         source: io::Error,
-        /// What libbpf and the kernel's verifier said, line by line.
+        /// The output of libbpf and the kernel's verifier, line by line.
         log: Vec<String>,
     },
-    /// The object is not what this loader expects, so that it is another build's.
+    /// The object file does not match this loader: it comes from another build.
     #[error("the compiled programs have no `{missing}`")]
     Object {
-        /// What it lacks.
+        /// The missing part.
         missing: &'static str,
     },
     /// A system call failed.
     #[error("{doing}: {source}")]
     System {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
         /// The system's error.
         source: io::Error,
     },
 }
 
-/// The last words say why; a verifier's whole log is long.
+/// Formats the last lines of a log, which give the reason; a verifier's whole log is long.
 fn said(log: &[String]) -> String {
     const LINES: usize = 12;
     let lines = log.iter().flat_map(|message| message.lines());

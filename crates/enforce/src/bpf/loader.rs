@@ -1,4 +1,4 @@
-//! Loads the programs by libbpf, for as long as [`LoadedProgram`] lives.
+//! Loads the programs with libbpf, for the lifetime of a [`LoadedProgram`].
 
 use std::cell::RefCell;
 use std::io;
@@ -14,17 +14,17 @@ use super::parameters::{Algorithm, RawParameters};
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/congestion.o"));
 
-/// The kernel's type of a congestion control that comes from outside.
+/// The kernel's type of a congestion control in BPF.
 const STRUCT_OPS_TYPE: &str = "bpf_struct_ops_tcp_congestion_ops";
 
-/// Capabilities (linux/capability.h) that loading takes, by their bits.
+/// The capabilities (linux/capability.h) needed for loading, with their bits.
 const CAPABILITIES: [(&str, u32); 3] =
     [("CAP_NET_ADMIN", 12), ("CAP_PERFMON", 38), ("CAP_BPF", 39)];
 
-/// A congestion control in the kernel.
+/// A congestion control loaded into the kernel.
 #[derive(Debug)]
 pub(super) struct LoadedProgram {
-    // Dropping the link unregisters the congestion control; the object's maps go after it.
+    // Dropping the link unregisters the congestion control; the object's maps are dropped after it.
     _link: Link,
     object: Object,
 }
@@ -73,7 +73,7 @@ impl LoadedProgram {
     }
 }
 
-/// The congestion control's name in `bpf/congestion.bpf.c`.
+/// Returns the congestion control's name in `bpf/congestion.bpf.c`.
 fn in_object(algorithm: Algorithm) -> &'static str {
     match algorithm {
         Algorithm::Dctcp => "dctcp",
@@ -81,7 +81,7 @@ fn in_object(algorithm: Algorithm) -> &'static str {
     }
 }
 
-/// Names the congestion control that is wanted, and leaves out the other, with its programs.
+/// Sets the name of the wanted congestion control, and leaves out the other one with its programs.
 fn choose(open: &mut OpenObject, algorithm: Algorithm, name: &str) -> Result<(), BpfError> {
     let wanted = in_object(algorithm);
     let mut named = false;
@@ -120,7 +120,7 @@ fn set_parameters(open: &mut OpenObject, fixed: RawParameters) -> Result<(), Bpf
     }
 }
 
-/// Whether there was room at the beginning of `target`.
+/// Writes `bytes` to the beginning of `target`; returns whether they fit.
 fn write(target: &mut [u8], bytes: &[u8]) -> bool {
     let Some(target) = target.get_mut(..bytes.len()) else {
         return false;
@@ -138,7 +138,7 @@ fn attach(object: &mut Object, algorithm: Algorithm) -> Result<Link, BpfError> {
     map.attach_struct_ops().map_err(refused)
 }
 
-/// Fails unless the process has the capabilities that loading takes.
+/// Fails unless the process has the capabilities needed for loading.
 pub(crate) fn check_permission() -> Result<(), BpfError> {
     const CAP_SYS_ADMIN: u32 = 21;
     let status =
@@ -153,7 +153,7 @@ pub(crate) fn check_permission() -> Result<(), BpfError> {
         .unwrap_or_default();
     let has = |bit: u32| effective & (1 << bit) != 0;
     let lacks = |&(name, bit): &(&'static str, u32)| {
-        // CAP_SYS_ADMIN stands for those that were split off from it.
+        // CAP_SYS_ADMIN includes the capabilities that were split off from it.
         let split_off = name != "CAP_NET_ADMIN" && has(CAP_SYS_ADMIN);
         (!has(bit) && !split_off).then_some(name)
     };
@@ -164,7 +164,7 @@ pub(crate) fn check_permission() -> Result<(), BpfError> {
     Err(BpfError::NotPermitted { missing })
 }
 
-/// Fails unless the kernel says that it takes congestion controls.
+/// Fails unless the kernel supports congestion controls as BPF.
 fn check_kernel() -> Result<(), BpfError> {
     if !Path::new("/sys/kernel/btf/vmlinux").exists() {
         return Err(BpfError::NoTypes);
@@ -177,11 +177,11 @@ fn check_kernel() -> Result<(), BpfError> {
 }
 
 thread_local! {
-    /// What libbpf has said on this thread since the last [`collect_log`].
+    /// libbpf's output on this thread since the last [`collect_log`].
     static LOG: RefCell<Vec<String>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Has libbpf's warnings kept for [`refused`]; libbpf writes them to standard error otherwise.
+/// Collects libbpf's warnings for [`refused`]; libbpf writes them to standard error otherwise.
 pub(crate) fn collect_log() {
     LOG.take();
     libbpf_rs::set_print(Some((PrintLevel::Warn, |_, message| {

@@ -1,22 +1,21 @@
-//! Congestion controls that the kernel's TCP gets from us: DCTCP and D2TCP, by BPF `struct_ops`.
+//! Congestion controls added to the kernel's TCP: DCTCP and D2TCP, by BPF `struct_ops`.
 //!
-//! The programs are C, in `/bpf`; they are compiled into this crate by its feature `bpf` where clang
-//! is there. Without them everything here still builds, and [`Dctcp::register`] answers what is
-//! missing.
+//! The programs are C, in `/bpf`. The crate's feature `bpf` compiles them in if clang is installed.
+//! Without them everything here still builds, and [`Dctcp::register`] reports the missing packages.
 //!
 //! ```no_run
 //! use weir_enforce::bpf::{self, Dctcp, Parameters};
 //!
 //! let registered = Dctcp::register("weir_dctcp", &Parameters::default())?;
-//! // Until it is dropped, any socket can have it: TCP_CONGESTION, or its namespace's default.
+//! // Until it is dropped, any socket can use it: TCP_CONGESTION, or its namespace's default.
 //! assert!(bpf::kernel_offers(registered.name())?);
 //! # Ok::<(), bpf::BpfError>(())
 //! ```
 //!
-//! A congestion control is the whole machine's, not a network namespace's, and its name has to be
-//! free. Both ends of a connection need it: the receiver echoes the marks exactly only with it. It
-//! needs ECN to be negotiated (`net.ipv4.tcp_ecn` 1, or 2 on the side that listens) and is Reno
-//! where it is not.
+//! A congestion control belongs to the whole machine, not to a network namespace, and its name has to
+//! be unused. Both ends of a connection need it, because only its receiver echoes the CE marks
+//! exactly. It needs ECN to be negotiated (`net.ipv4.tcp_ecn` 1, or 2 on the listener's side), and
+//! falls back to Reno without it.
 
 #[cfg(not(bpf_programs))]
 mod absent;

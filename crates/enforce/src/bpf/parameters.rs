@@ -1,31 +1,31 @@
-//! Which congestion control is loaded, and with what.
+//! The choice of a congestion control, and its parameters.
 
 use super::error::BpfError;
 
 /// 1 in the fixed point of `bpf/fraction.h`.
 const ONE: u32 = 1 << 20;
 
-/// Which of the programs' congestion controls.
+/// A congestion control of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Algorithm {
     Dctcp,
     D2tcp,
 }
 
-/// What DCTCP and D2TCP can be given; the names are those of `weir_congestion`. The rest of TCP is
-/// the kernel's: its initial window is a route's (`initcwnd`), growth and recovery are Reno's.
+/// The parameters of DCTCP and D2TCP, named as in `weir_congestion`. Everything else is the kernel's:
+/// the initial window comes from a route (`initcwnd`), growth and recovery are Reno's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// The weight of the newest window in α (RFC 8257 section 3.3), between 10⁻⁵ and 1.
     pub g: f64,
     /// α before the first window has ended, between 0 and 1.
     pub initial_alpha: f64,
-    /// No reduction goes below it, in packets: 1 to 10,000.
+    /// The smallest window after a reduction, in packets: 1 to 10,000.
     pub min_window: u32,
 }
 
 impl Default for Parameters {
-    /// Those of RFC 8257 and Linux: g = 1/16, α = 1, two packets.
+    /// Returns the values of RFC 8257 and Linux: g = 1/16, α = 1, two packets.
     fn default() -> Self {
         Self {
             g: 0.0625,
@@ -35,7 +35,7 @@ impl Default for Parameters {
     }
 }
 
-/// [`Parameters`] as `struct parameters` of `bpf/dctcp.h` has them.
+/// [`Parameters`] in the format of `struct parameters` of `bpf/dctcp.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RawParameters {
     pub(super) g: u32,

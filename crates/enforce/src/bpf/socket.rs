@@ -1,7 +1,7 @@
-//! What a program keeps for a socket, reached by the socket's file descriptor.
+//! The state that a program keeps for a socket, accessed by the socket's file descriptor.
 //!
-//! The handles are file descriptors of BPF maps: they can be sent to another process, which may use
-//! them for its own sockets. That takes `CAP_BPF`.
+//! The handles are file descriptors of BPF maps. They can be sent to another process, which can use
+//! them for its own sockets with `CAP_BPF`.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,12 +14,12 @@ use super::socket_map::{Plain, SocketMap};
 /// 1 in the fixed point of `bpf/fraction.h`.
 const ONE: f64 = (1_u32 << 20) as f64;
 
-/// What DCTCP or D2TCP has estimated for a socket.
+/// The estimates of DCTCP or D2TCP for a socket.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Observation {
-    /// α, the smoothed fraction of packets that met a mark.
+    /// α, the smoothed fraction of CE-marked packets.
     pub alpha: f64,
-    /// How many windows of data α has seen; it wraps around.
+    /// The number of windows of data that α covers; it wraps around.
     pub windows: u32,
 }
 
@@ -41,8 +41,8 @@ pub struct Observations {
 }
 
 impl Observations {
-    /// What is estimated for a TCP socket; `None` before its first window of data has ended, and for
-    /// one with another congestion control.
+    /// Returns the estimates for a TCP socket; `None` before its first window of data has ended, and for
+    /// a socket with another congestion control.
     ///
     /// # Errors
     /// Not a TCP socket of this process, or the process lacks `CAP_BPF`.
@@ -70,7 +70,7 @@ impl From<Observations> for OwnedFd {
 impl TryFrom<OwnedFd> for Observations {
     type Error = io::Error;
 
-    /// Takes what another process has sent; an error if it is something else.
+    /// Takes a descriptor that another process has sent; fails if it is not such a map.
     fn try_from(map: OwnedFd) -> io::Result<Self> {
         Ok(Self {
             map: SocketMap::new(map)?,
@@ -89,22 +89,22 @@ struct RawDeadline {
 // SAFETY: two numbers of eight bytes.
 unsafe impl Plain for RawDeadline {}
 
-/// Tells D2TCP the deadlines of messages.
+/// Sets the deadlines of messages for D2TCP.
 #[derive(Debug)]
 pub struct Deadlines {
     map: SocketMap<RawDeadline>,
 }
 
 impl Deadlines {
-    /// The message that a TCP socket sends has to be acknowledged by `time_left` from now. `end` is
-    /// the number of bytes of the stream up to and with the message's last one: what has been written
-    /// since the connection began, and the message. When they are acknowledged, the flow is without
-    /// a deadline, and so a DCTCP flow, until the next one is set.
+    /// Sets the deadline of the message that a TCP socket sends: it has to be acknowledged by `time_left`
+    /// from now. `end` is the number of bytes of the stream up to and including the message: all bytes
+    /// written since the connection began, and the message. Once they are acknowledged, the flow has no
+    /// deadline and behaves as DCTCP, until the next one is set.
     ///
     /// # Errors
     /// Not a TCP socket of this process, or the process lacks `CAP_BPF`.
     pub fn set(&self, socket: impl AsFd, end: u64, time_left: Duration) -> io::Result<()> {
-        // The clock of `tcp_mstamp`, with which the program compares.
+        // The clock of `tcp_mstamp`, which the program compares it with.
         let now = clock_gettime(ClockId::Monotonic);
         let now_us = now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1_000;
         let deadline = RawDeadline {
@@ -114,12 +114,12 @@ impl Deadlines {
         self.map.set(socket.as_fd(), &deadline)
     }
 
-    /// Takes a socket's deadline back.
+    /// Clears a socket's deadline.
     ///
     /// # Errors
     /// As for [`Deadlines::set`].
     pub fn clear(&self, socket: impl AsFd) -> io::Result<()> {
-        // A deadline for nothing: all of it has arrived.
+        // A deadline for zero bytes, which are all acknowledged.
         self.map.set(socket.as_fd(), &RawDeadline::default())
     }
 }
@@ -139,7 +139,7 @@ impl From<Deadlines> for OwnedFd {
 impl TryFrom<OwnedFd> for Deadlines {
     type Error = io::Error;
 
-    /// Takes what another process has sent; an error if it is something else.
+    /// Takes a descriptor that another process has sent; fails if it is not such a map.
     fn try_from(map: OwnedFd) -> io::Result<Self> {
         Ok(Self {
             map: SocketMap::new(map)?,

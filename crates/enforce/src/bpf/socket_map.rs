@@ -1,4 +1,4 @@
-//! Maps whose keys are sockets (`BPF_MAP_TYPE_SK_STORAGE`), by the bpf(2) system call.
+//! Maps with sockets as keys (`BPF_MAP_TYPE_SK_STORAGE`), by the bpf(2) system call.
 
 use std::io;
 use std::marker::PhantomData;
@@ -10,10 +10,10 @@ const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const BPF_MAP_TYPE_SK_STORAGE: u32 = 24;
 
-/// A map's value.
+/// The value of a map.
 ///
 /// # Safety
-/// Any bytes make one, and it has no padding.
+/// Any bytes are a valid value, and it has no padding.
 pub(super) unsafe trait Plain: Default {}
 
 /// A map from sockets to values.
@@ -23,7 +23,7 @@ pub(super) struct SocketMap<V> {
     values: PhantomData<fn(V) -> V>,
 }
 
-/// The part of `union bpf_attr` that is about an element of a map.
+/// The part of `union bpf_attr` for an element of a map.
 #[repr(C)]
 struct MapElement {
     map: u32,
@@ -33,7 +33,7 @@ struct MapElement {
     flags: u64,
 }
 
-/// The part of `union bpf_attr` that asks for a description.
+/// The part of `union bpf_attr` for a request of a description.
 #[repr(C)]
 struct InfoRequest {
     object: u32,
@@ -52,7 +52,7 @@ struct MapDescription {
 }
 
 impl<V: Plain> SocketMap<V> {
-    /// Takes a map's file descriptor, if its values are as long as `V`.
+    /// Takes a map's file descriptor, if its values have the size of `V`.
     pub(super) fn new(map: OwnedFd) -> io::Result<Self> {
         let description = describe(map.as_fd())?;
         let size = size_of::<V>();
@@ -66,12 +66,12 @@ impl<V: Plain> SocketMap<V> {
         })
     }
 
-    /// The value of a socket, if it has one.
+    /// Returns the value of a socket, if it has one.
     pub(super) fn get(&self, socket: BorrowedFd<'_>) -> io::Result<Option<V>> {
         let mut value = V::default();
         let address = std::ptr::from_mut(&mut value) as u64;
-        // SAFETY: the kernel writes a value, which `new` has found to be as long as `V`, and which
-        // any bytes make.
+        // SAFETY: the kernel writes a value, which `new` has checked to have the size of `V`, and for
+        // which any bytes are valid.
         match unsafe { self.element(BPF_MAP_LOOKUP_ELEM, socket, address) } {
             Ok(()) => Ok(Some(value)),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(None),
@@ -82,7 +82,7 @@ impl<V: Plain> SocketMap<V> {
     /// Sets the value of a socket.
     pub(super) fn set(&self, socket: BorrowedFd<'_>, value: &V) -> io::Result<()> {
         let address = std::ptr::from_ref(value) as u64;
-        // SAFETY: the kernel reads a value, which `new` has found to be as long as `V`.
+        // SAFETY: the kernel reads a value, which `new` has checked to have the size of `V`.
         unsafe { self.element(BPF_MAP_UPDATE_ELEM, socket, address) }
     }
 
@@ -103,7 +103,7 @@ impl<V: Plain> SocketMap<V> {
             flags: 0,
         };
         // SAFETY: the command takes these attributes; the key lives as long as the call, and the
-        // value is the caller's to answer for.
+        // caller guarantees the value.
         unsafe { bpf(command, &attributes) }
     }
 }
@@ -115,17 +115,17 @@ fn describe(map: BorrowedFd<'_>) -> io::Result<MapDescription> {
         length: size_of::<MapDescription>() as u32,
         description: std::ptr::from_mut(&mut description) as u64,
     };
-    // SAFETY: the command takes these attributes; the kernel writes no more than `length` bytes, of
-    // which any make a description.
+    // SAFETY: the command takes these attributes; the kernel writes at most `length` bytes, and any
+    // bytes are a valid description.
     unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &question) }?;
     Ok(description)
 }
 
 /// # Safety
-/// `attributes` are the command's, and the addresses in them are good for what it does.
+/// `attributes` are the command's, and the addresses in them are valid for it.
 unsafe fn bpf<A>(command: libc::c_int, attributes: &A) -> io::Result<()> {
     let address = std::ptr::from_ref(attributes);
-    // SAFETY: the size is that of the attributes; the rest is the caller's to answer for.
+    // SAFETY: the size is that of the attributes; the caller guarantees the rest.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, address, size_of::<A>()) };
     if result < 0 {
         return Err(io::Error::last_os_error());

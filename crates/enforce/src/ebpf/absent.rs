@@ -1,4 +1,4 @@
-//! In place of the programs in a build without them.
+//! Replaces the programs in a build without them.
 
 use weir_tcon::{Cap, ReportSchedule};
 use weir_units::Time;
@@ -8,15 +8,15 @@ use super::event::{Event, KEY};
 use crate::bpf::BpfError;
 use crate::operation::Totals;
 
-/// The programs at some interfaces: there are none.
+/// The programs at some interfaces; it cannot exist in this build.
 #[derive(Debug)]
 pub enum Plane {}
 
 impl Plane {
-    /// Says what is missing.
+    /// Fails, because this build has no programs.
     ///
     /// # Errors
-    /// [`BpfError::NotBuilt`]; before that, an interface that is not there.
+    /// [`BpfError::NotBuilt`]; an interface that does not exist is reported first.
     pub fn attach(interfaces: &[String], _: &Options) -> Result<Self, BpfError> {
         for name in interfaces {
             super::interface::Interface::find(name)?;

@@ -1,4 +1,4 @@
-//! A program at an interface, for as long as the value lives.
+//! A program attached to an interface, for the lifetime of the value.
 
 use std::fs::File;
 use std::io;
@@ -16,16 +16,16 @@ use super::interface::Interface;
 use crate::bpf::BpfError;
 use crate::bpf::loader::refused;
 
-/// Where our clsact filters are: the next process finds those of one that was killed there.
+/// The priority of our clsact filters: the next process finds those of a killed one by it.
 const PRIORITY: u32 = 0x7765;
 const HANDLE: u32 = 1;
 
-/// A program's place.
+/// An attached program.
 #[derive(Debug)]
 pub(super) enum Attachment {
     /// The kernel removes it with the link.
     Tcx { _link: Link },
-    /// It stays until somebody removes it.
+    /// It stays until it is removed.
     Clsact { _filter: Filter },
 }
 
@@ -40,7 +40,7 @@ pub(super) struct Filter {
 }
 
 impl Attachment {
-    /// Puts the program of this name at an interface; the name says which way.
+    /// Attaches the program of this name to an interface; the name gives the direction.
     pub(super) fn new(
         object: &Object,
         name: &'static str,
@@ -60,7 +60,7 @@ impl Attachment {
             Hook::Tcx => Self::tcx(&program, interface).map_err(tcx_failed),
             Hook::Automatic => match Self::tcx(&program, interface) {
                 Ok(attachment) => Ok(attachment),
-                // A kernel without tcx knows no such link.
+                // A kernel without tcx rejects such a link.
                 Err(error) if error.raw_os_error() == Some(libc::EINVAL) => filter(),
                 Err(error) => Err(tcx_failed(error)),
             },
@@ -73,7 +73,7 @@ impl Attachment {
         // SAFETY: the program is loaded, and no options are given.
         let link = unsafe { bpf_program__attach_tcx(program, number, std::ptr::null()) };
         let link = NonNull::new(link).ok_or_else(io::Error::last_os_error)?;
-        // SAFETY: a link that nobody else has.
+        // SAFETY: a link without another owner.
         let link = unsafe { Link::from_ptr(link) };
         Ok(Self::Tcx { _link: link })
     }
@@ -116,8 +116,8 @@ impl Filter {
     fn remove(&self) {
         let kind = Some(LinkNameSpaceType::Network);
         if move_into_link_name_space(self.namespace.as_fd(), kind).is_ok() {
-            // Others may use the qdisc: it stays. A filter that cannot be removed does nothing, as
-            // nobody writes limits.
+            // Other users may need the qdisc, so it stays. A filter that cannot be removed has no effect,
+            // because its limits are no longer refreshed.
             let _ = self.hook(self.program.as_fd()).detach();
         }
     }
@@ -126,7 +126,7 @@ impl Filter {
 impl Drop for Filter {
     fn drop(&mut self) {
         if self.interface.exists() {
-            // In a thread of its own, as this one may be in another namespace, and stays there.
+            // In a separate thread, because this one may be in another namespace and has to stay there.
             std::thread::scope(|scope| {
                 scope.spawn(|| self.remove());
             });

@@ -1,4 +1,4 @@
-//! The memory in which the programs look how large a window may be.
+//! The memory from which the programs read the limits of windows.
 
 use std::io;
 use std::os::fd::{AsRawFd as _, BorrowedFd};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use weir_tcon::Cap;
 use weir_units::Time;
 
-/// The words of an array map that the kernel and this process share.
+/// The words of an array map, shared by the kernel and this process.
 #[derive(Debug)]
 pub(super) struct MappedWords {
     memory: NonNull<AtomicU64>,
@@ -40,14 +40,14 @@ impl MappedWords {
     }
 
     pub(super) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping has so many words, aligned to a page, and lives as long as `self`.
+        // SAFETY: the mapping has this many words, aligned to a page, and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.words) }
     }
 }
 
 impl Drop for MappedWords {
     fn drop(&mut self) {
-        // SAFETY: the mapping that `map` has made, which nobody refers to any more.
+        // SAFETY: the mapping that `map` has made; no reference to it is left.
         unsafe { libc::munmap(self.memory.as_ptr().cast(), self.words * size_of::<u64>()) };
     }
 }
@@ -56,7 +56,7 @@ impl Drop for MappedWords {
 #[derive(Debug)]
 pub(super) struct Caps(MappedWords);
 
-/// Words of one cap: what is allowed, the floor, the expiry, the rate in bytes per second or zero.
+/// The words of one cap: the limit, the floor, the expiry, the rate in bytes per second or zero.
 const WORDS: usize = 4;
 
 impl Caps {
@@ -64,7 +64,7 @@ impl Caps {
         MappedWords::map(map, slots as usize * WORDS).map(Self)
     }
 
-    /// Has a cap hold until a time of the monotonic clock.
+    /// Sets a cap that expires at a time of the monotonic clock.
     pub(super) fn set(&self, slot: u32, cap: Cap, until: Time) {
         if let Some([allowed, floor, expires_at, rate]) = self.cap(slot) {
             let bytes_per_second = cap.rate.map_or(0, |rate| rate.bits_per_second() / 8);
@@ -75,7 +75,7 @@ impl Caps {
         }
     }
 
-    /// Has none hold any more.
+    /// Removes the cap.
     pub(super) fn clear(&self, slot: u32) {
         if let Some([_, _, expires_at, _]) = self.cap(slot) {
             expires_at.store(0, Ordering::Release);

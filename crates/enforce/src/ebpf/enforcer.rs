@@ -1,4 +1,4 @@
-//! Between the programs and what decides: their events go in, caps come out.
+//! Connects the programs to the controllers: events of the programs go in, caps come out.
 
 use rustix::time::{ClockId, clock_gettime};
 use weir_metrics::Registry;
@@ -11,7 +11,7 @@ use super::{DataPlane, Options};
 use crate::bpf::BpfError;
 use crate::operation::{Enforce, EnforcerMetrics, FlowStatus, Status, Totals};
 
-/// Gives flows their controllers, and senders their windows.
+/// Assigns controllers to flows, and enforces their windows on the senders.
 #[derive(Debug)]
 pub struct Enforcer {
     plane: DataPlane,
@@ -21,7 +21,7 @@ pub struct Enforcer {
     gone: Vec<String>,
 }
 
-/// What the programs know a flow by.
+/// A flow's identity in the programs.
 #[derive(Debug)]
 struct TrackedFlow {
     key: [u8; KEY],
@@ -29,22 +29,22 @@ struct TrackedFlow {
     interface: String,
 }
 
-/// A rule asks for what cannot be done at an interface.
+/// A rule requires an action that is not possible at an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "line {line}: `ecn = true`: at an interface nobody negotiates ECN for the ends; turn it on at both \
      (net.ipv4.tcp_ecn = 1), and leave `ecn` out"
 )]
 pub struct NoSuchFlow {
-    /// Where the rule begins in its file.
+    /// The rule's first line in its file.
     pub line: u32,
 }
 
 impl Enforcer {
-    /// Whether all that a policy asks for can be done at an interface.
+    /// Checks that all actions of a policy are possible at an interface.
     ///
     /// # Errors
-    /// The first rule for which that is not so.
+    /// The first rule that is not possible.
     pub fn check(policy: &Policy) -> Result<(), NoSuchFlow> {
         let asks = |rule: &&PolicyRule| {
             let control = rule.control.as_ref();
@@ -56,7 +56,7 @@ impl Enforcer {
         }
     }
 
-    /// Enforces a policy on the connections that open from now on.
+    /// Enforces a policy on connections that open from now on.
     pub fn new(plane: DataPlane, policy: Policy, options: &Options) -> Self {
         Self {
             plane,
@@ -121,7 +121,7 @@ impl Enforcer {
         }
     }
 
-    /// Whether an interface spaces the flow's segments.
+    /// Returns whether the flow's interface spaces its segments.
     fn is_paced(&self, flow: &TrackedFlow) -> bool {
         self.plane.paces(flow.interface_index)
     }
@@ -145,7 +145,7 @@ impl Enforcer {
     }
 }
 
-/// With programs at interfaces.
+/// Enforcement by programs at interfaces.
 impl Enforce for Enforcer {
     type Error = BpfError;
 
@@ -191,7 +191,7 @@ impl Enforce for Enforcer {
     }
 }
 
-/// The clock that the programs read too.
+/// Returns the time of the clock that the programs use.
 fn monotonic() -> Time {
     let now = std::time::Duration::try_from(clock_gettime(ClockId::Monotonic));
     Time::ZERO + Duration::from(now.unwrap_or_default())

@@ -1,4 +1,4 @@
-//! What the programs tell: the structures of `bpf/enforce.bpf.c` and `bpf/flow.h`.
+//! The events of the programs: the structures of `bpf/enforce.bpf.c` and `bpf/flow.h`.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -11,7 +11,7 @@ use weir_wire::tcp::Sequence;
 /// The length of `struct key`.
 pub(super) const KEY: usize = 36;
 
-/// Something that a program has told.
+/// An event that a program has sent.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Event {
     Opened(FlowOpened),
@@ -23,27 +23,27 @@ pub(super) enum Event {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FlowOpened {
     pub(super) slot: u32,
-    /// As the kernel's table has it.
+    /// The key in the kernel's map.
     pub(super) key: [u8; KEY],
-    /// As the sender of the data names it.
+    /// The flow key from the view of the data's sender.
     pub(super) flow: FlowKey,
     pub(super) interface: u32,
     pub(super) dscp: Dscp,
     pub(super) beginning: FlowStart,
 }
 
-/// What was seen of a flow.
+/// The progress of a flow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct FlowProgress {
     pub(super) report: ProgressReport,
-    /// Acknowledgments of what was never sent, since the flow began.
+    /// Acknowledgments of data never sent, since the flow began.
     pub(super) forged: u64,
     /// Windows that were lowered, since the flow began.
     pub(super) lowered: u64,
 }
 
 impl Event {
-    /// `None` for what is none of the three.
+    /// Reads an event; returns `None` for an unknown kind.
     pub(super) fn read(bytes: &[u8]) -> Option<Self> {
         let mut fields = FieldReader(bytes);
         let (kind, slot) = (fields.number()?, fields.number()?);
@@ -153,7 +153,7 @@ fn flow_of(key: &[u8; KEY]) -> Option<FlowKey> {
     })
 }
 
-/// The fields of a structure, one after the other.
+/// Reads the fields of a structure in order.
 struct FieldReader<'b>(&'b [u8]);
 
 impl FieldReader<'_> {

@@ -12,17 +12,17 @@ use crate::bpf::BpfError;
 /// `ARPHRD_ETHER` of linux/if_arp.h.
 const ETHERNET: u16 = 1;
 
-/// An interface, by its name and its number.
+/// An interface, by its name and its index.
 #[derive(Clone, Debug)]
 pub(super) struct Interface {
     pub(super) name: String,
     pub(super) index: u32,
-    /// Knows the namespace, whichever thread asks.
+    /// Tied to the namespace, whichever thread uses it.
     socket: Arc<OwnedFd>,
 }
 
 impl Interface {
-    /// Finds one that carries Ethernet frames.
+    /// Finds an interface that carries Ethernet frames.
     pub(super) fn find(name: &str) -> Result<Self, BpfError> {
         let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(|errno| {
             BpfError::System {
@@ -50,23 +50,23 @@ impl Interface {
         }
     }
 
-    /// Whether it is there, and the same one.
+    /// Returns whether it exists and is still the same interface.
     pub(super) fn exists(&self) -> bool {
         name_to_index(&*self.socket, &self.name) == Ok(self.index)
     }
 }
 
-/// Loopback says that it is no Ethernet, although its frames have such headers: it is left out, as both
-/// ends of its flows are here.
+/// Returns the hardware type of an interface. Loopback is not Ethernet, although its frames have such
+/// headers: it is excluded, because both ends of its flows are on this machine.
 fn hardware_type(socket: &OwnedFd, name: &str) -> io::Result<u16> {
-    // SAFETY: a structure of numbers and arrays, of which zeros make one.
+    // SAFETY: a structure of numbers and arrays, for which zeros are valid.
     let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
     let places = request.ifr_name.iter_mut();
     for (place, byte) in places.take(libc::IFNAMSIZ - 1).zip(name.bytes()) {
         *place = byte as libc::c_char;
     }
     let descriptor = socket.as_raw_fd();
-    // SAFETY: the request reads a name, which ends with a zero, and writes within the structure.
+    // SAFETY: the request reads a zero-terminated name, and writes within the structure.
     if unsafe { libc::ioctl(descriptor, libc::SIOCGIFHWADDR, &mut request) } < 0 {
         return Err(io::Error::last_os_error());
     }
@@ -75,7 +75,7 @@ fn hardware_type(socket: &OwnedFd, name: &str) -> io::Result<u16> {
     Ok(address.sa_family)
 }
 
-/// As /proc lists them, which is of this thread's namespace.
+/// Returns the names in /proc, which are those of this thread's namespace.
 fn names() -> Vec<String> {
     let list = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let lines = list.lines().filter_map(|line| line.split_once(':'));

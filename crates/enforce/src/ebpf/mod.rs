@@ -1,20 +1,20 @@
-//! Congestion control for the TCP flows that leave by this machine's interfaces, whoever sends them:
-//! processes here, or guests behind a bridge.
+//! Congestion control for all TCP flows that leave by this machine's interfaces, from local processes or
+//! from guests behind a bridge.
 //!
-//! Programs in the kernel (`/bpf/enforce.bpf.c`) follow each connection from its SYN, report what they
-//! see at a bounded rate, and lower the receive windows of the acknowledgments that come in. An
-//! [`Enforcer`] hands what they tell to [`weir_tcon::ObservedFlows`], which decides by a policy, and writes
-//! the windows into memory that it shares with the programs.
+//! Programs in the kernel (`/bpf/enforce.bpf.c`) follow each connection from its SYN, send reports at a
+//! bounded rate, and lower the receive windows of incoming acknowledgments. An [`Enforcer`] passes the
+//! reports to [`weir_tcon::ObservedFlows`], which applies a policy, and writes the windows into memory
+//! that it shares with the programs.
 //!
-//! Nothing is pinned, and a window that has not been written anew for [`weir_tcon::HOLD`] holds no longer:
-//! when the process ends, is killed or hangs, TCP goes on by its own congestion control.
+//! Nothing is pinned, and a window that is not refreshed expires after [`weir_tcon::HOLD`]: when the
+//! process ends, is killed or hangs, TCP continues with its own congestion control.
 //!
 //! ```no_run
-//! use weir_enforce::ebpf::{Enforcer, Options, Plane};
+//! use weir_enforce::ebpf::{DataPlane, Enforcer, Options};
 //! use weir_enforce::operation::Enforce as _;
 //!
 //! let policy = weir_scenario::load_policy("policy.toml".as_ref())?;
-//! let plane = Plane::attach(&["eth0".to_owned()], &Options::default())?;
+//! let plane = DataPlane::attach(&["eth0".to_owned()], &Options::default())?;
 //! let mut enforcer = Enforcer::new(plane, policy, &Options::default());
 //! loop {
 //!     enforcer.step()?;
@@ -52,7 +52,7 @@ pub use enforcer::{Enforcer, NoSuchFlow};
 #[cfg(bpf_programs)]
 pub use plane::DataPlane;
 
-/// Which of the kernel's hooks the programs are put at.
+/// The kernel hook that the programs attach to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Hook {
     /// tcx where the kernel has it (Linux 6.6), else clsact.
@@ -60,26 +60,26 @@ pub enum Hook {
     Automatic,
     /// tcx: the kernel removes the programs with the process, however it ends.
     Tcx,
-    /// clsact: the programs of a process that is killed stay until the next one takes their place, and
-    /// do nothing.
+    /// clsact: the programs of a killed process stay until the next one replaces them, but have no
+    /// effect.
     Clsact,
 }
 
-/// What can be chosen.
+/// The options of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// How many connections may be controlled at a time; others pass.
+    /// The number of connections that can be controlled at a time; others pass.
     pub flows: u32,
-    /// How many connections may be opening at a time; about the oldest go first.
+    /// The number of half-open connections; beyond it, approximately the oldest are dropped.
     pub half_open: u32,
-    /// How many reports of flows the kernel makes in a second.
+    /// The number of flow reports that the kernel makes per second.
     pub reports_per_second: u32,
-    /// Where the programs are put.
+    /// The hook.
     pub hook: Hook,
 }
 
 impl Default for Options {
-    /// 65,536 flows, 16,384 half-open connections and 20,000 reports.
+    /// Returns 65,536 flows, 16,384 half-open connections and 20,000 reports.
     fn default() -> Self {
         Self {
             flows: 65_536,

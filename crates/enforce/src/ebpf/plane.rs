@@ -1,4 +1,4 @@
-//! The programs in the kernel, and the maps through which they are spoken to.
+//! The programs in the kernel, and the maps that they share with this process.
 
 use std::fmt;
 use std::os::fd::AsFd as _;
@@ -26,16 +26,16 @@ const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforce.o"));
 /// The offset of `active_at` in a value of the map `flows`: see `struct tracked` and `struct flow`.
 const ACTIVE_AT: usize = 16 + 10 * 8;
 
-/// How long a reader waits for the first report.
+/// The time that a reader waits for the first report.
 const PATIENCE: Duration = Duration::from_millis(50);
 
 /// `BPF_RB_NO_WAKEUP` of linux/bpf.h.
 const NO_WAKEUP: u64 = 1;
 
-/// The programs at some interfaces of this thread's network namespace. Dropping it removes them.
+/// The programs at some interfaces of this thread's network namespace. Dropping this removes them.
 #[derive(Debug)]
 pub struct DataPlane {
-    // The attachments go first, then what the programs use.
+    // The attachments are dropped first, then the resources of the programs.
     attachments: Vec<(Interface, [Attachment; 2])>,
     ring: Ring,
     events: Arc<Mutex<Vec<Event>>>,
@@ -45,7 +45,7 @@ pub struct DataPlane {
     slots: MapHandle,
     counters: MapHandle,
     schedule: ReportSchedule,
-    /// Interfaces that hold back what is to leave later.
+    /// Interfaces that hold segments back until their departure time.
     pacing: Vec<u32>,
     netlink: Option<Client>,
     _object: Object,
@@ -60,11 +60,11 @@ impl fmt::Debug for Ring {
 }
 
 impl DataPlane {
-    /// Loads the programs and puts them at each of the interfaces, both ways.
+    /// Loads the programs and attaches them to each of the interfaces, in both directions.
     ///
     /// # Errors
     /// See [`BpfError`]: an interface does not exist or carries no Ethernet frames, the process may not
-    /// load programs, the kernel takes none.
+    /// load programs, the kernel does not support them.
     pub fn attach(interfaces: &[String], options: &Options) -> Result<Self, BpfError> {
         let interfaces = interfaces.iter().map(|name| Interface::find(name));
         let interfaces: Vec<_> = interfaces.collect::<Result<_, _>>()?;
@@ -91,7 +91,7 @@ impl DataPlane {
             counters: map(&object, "counters")?,
             schedule: ReportSchedule::new(0, options.reports_per_second),
             pacing: Vec::new(),
-            // Without it nobody is known to hold anything back, and windows have to do.
+            // Without it no interface counts as pacing, and only windows are used.
             netlink: Client::open().ok(),
             _object: object,
         };
@@ -113,14 +113,14 @@ impl DataPlane {
         ])
     }
 
-    /// The name of an interface with programs.
+    /// Returns the name of an interface with programs.
     pub(super) fn interface(&self, index: u32) -> Option<&str> {
         let mut all = self.attachments.iter();
         let (interface, _) = all.find(|(interface, _)| interface.index == index)?;
         Some(&interface.name)
     }
 
-    /// Whether this interface holds segments back until the time that their program has given them.
+    /// Returns whether this interface holds segments back until the departure time set by the program.
     pub(super) fn paces(&self, interface: u32) -> bool {
         self.pacing.contains(&interface)
     }
@@ -137,31 +137,31 @@ impl DataPlane {
             .collect();
     }
 
-    /// Takes interfaces out that have disappeared, and looks how the others send; gives the names of those that
-    /// are gone.
+    /// Removes interfaces that have disappeared, and checks which of the others pace; returns the names
+    /// of the removed ones.
     pub(super) fn take_gone(&mut self) -> Vec<String> {
         self.look_for_pacing();
         let gone = (self.attachments).extract_if(.., |(interface, _)| !interface.exists());
         gone.map(|(interface, _)| interface.name).collect()
     }
 
-    /// The interfaces with programs.
+    /// Returns the interfaces with programs.
     pub(super) fn interfaces(&self) -> Vec<String> {
         let all = self.attachments.iter();
         all.map(|(interface, _)| interface.name.clone()).collect()
     }
 
-    /// Waits a while for what the programs tell; adds it to `heard`.
+    /// Waits for events of the programs for a limited time; appends them to `heard`.
     pub(super) fn listen(&self, heard: &mut Vec<Event>) -> Result<(), BpfError> {
         match self.schedule.sleep {
             Some(sleep) => std::thread::sleep(sleep.into()),
             None => match self.ring.0.poll(PATIENCE.into()) {
-                // A signal has its own handler.
+                // Signals have their own handler.
                 Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
                 result => result.map_err(refused)?,
             },
         }
-        // What came without a call does not end the waiting, and those after it call nobody.
+        // Events submitted without a wake-up do not end the poll, and neither do later ones.
         self.ring.0.consume().map_err(refused)?;
         let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
         heard.append(&mut events);
@@ -181,36 +181,36 @@ impl DataPlane {
         }
     }
 
-    /// Has a cap hold until a time of the monotonic clock.
+    /// Sets a cap that expires at a time of the monotonic clock.
     pub(super) fn set_cap(&self, slot: u32, cap: Cap, until: Time) {
         self.caps.set(slot, cap, until);
     }
 
-    /// The flow of a slot is over, and the programs have forgotten it: the slot is free.
+    /// Frees the slot of a flow that has ended and that the programs have removed.
     pub(super) fn free(&self, slot: u32) -> Result<(), BpfError> {
         self.caps.clear(slot);
         push(&self.slots, slot).map_err(refused)
     }
 
-    /// Has the programs forget a flow.
+    /// Removes a flow from the programs' map.
     pub(super) fn forget(&self, slot: u32, key: &[u8; KEY]) -> Result<(), BpfError> {
         self.caps.clear(slot);
         match self.flows.delete(key) {
             Ok(()) => self.free(slot),
-            // They have done so themselves, and tell of it.
+            // The programs have removed it themselves, and report that.
             Err(error) if error.kind() == libbpf_rs::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(refused(error)),
         }
     }
 
-    /// When a flow was last heard of; `None` where the programs have forgotten it.
+    /// Returns when a flow was last active; `None` if the programs have removed it.
     pub(super) fn active_at(&self, key: &[u8; KEY]) -> Option<Time> {
         let value = self.flows.lookup(key, MapFlags::ANY).ok()??;
         let nanos = u64::from_ne_bytes(*value.get(ACTIVE_AT..)?.first_chunk()?);
         Some(Time::ZERO + Duration::from_nanos(nanos))
     }
 
-    /// These totals with what the programs have counted.
+    /// Returns these totals with the programs' counters added.
     pub(super) fn counted(&self, totals: Totals) -> Totals {
         let count = |counter: u32| {
             let values = (self.counters).lookup_percpu(&counter.to_ne_bytes(), MapFlags::ANY);
@@ -236,7 +236,7 @@ impl DataPlane {
     }
 }
 
-/// Whether everything that leaves by an interface passes an fq (tc-fq(8)): alone, or one for each of its queues.
+/// Returns whether all egress traffic of an interface passes fq (tc-fq(8)): one, or one per queue.
 fn holds_back(disciplines: &[(u32, String)], interface: u32) -> bool {
     let own = disciplines.iter().filter(|(index, _)| *index == interface);
     let kinds: Vec<_> = own.map(|(_, kind)| kind.as_str()).collect();

@@ -1,4 +1,4 @@
-//! The programs, run by the kernel on packets that nobody sends (`BPF_PROG_TEST_RUN`).
+//! The programs, run by the kernel on test packets (`BPF_PROG_TEST_RUN`).
 
 use std::os::fd::AsFd as _;
 
@@ -16,14 +16,14 @@ use crate::bpf::loader::check_permission;
 
 const LOCAL: [u8; 4] = [10, 0, 0, 1];
 const REMOTE: [u8; 4] = [10, 0, 0, 2];
-/// The size of `struct __sk_buff` (linux/bpf.h), and where in it `tstamp` and `wire_len` are.
+/// The size of `struct __sk_buff` (linux/bpf.h), and the offsets of `tstamp` and `wire_len`.
 const CONTEXT: usize = 192;
 const TSTAMP: std::ops::Range<usize> = 152..160;
 const WIRE_LENGTH: std::ops::Range<usize> = 160..164;
 const FLOWS: u32 = 8;
-/// Data of a segment.
+/// The payload of a segment.
 const PAYLOAD: usize = 1000;
-/// With its headers.
+/// Its length with headers.
 const LENGTH: u32 = 1000 + 14 + 20 + 20;
 
 #[derive(Clone, Copy, PartialEq)]
@@ -84,7 +84,7 @@ impl World {
         Self { object, caps }
     }
 
-    /// Has a program see a frame which is to leave at `wanted`; when it is to leave then.
+    /// Runs a program on a frame with departure time `wanted`; returns the new departure time.
     fn run(&mut self, program: &str, frame: &[u8], wanted: u64) -> u64 {
         let mut before = [0; CONTEXT];
         before[TSTAMP].copy_from_slice(&wanted.to_ne_bytes());
@@ -122,7 +122,7 @@ impl World {
         );
     }
 
-    /// The segment with this number leaves.
+    /// Sends the segment with this number.
     fn send(&mut self, number: u32, wanted: u64) -> u64 {
         let sequence = 100 + number * PAYLOAD as u32;
         let segment = frame(LOCAL, REMOTE, Kind::Data, (sequence, Some(500)));
@@ -130,7 +130,7 @@ impl World {
         self.run("leaving", &segment, wanted)
     }
 
-    /// All slots may send as fast as this, for a minute.
+    /// Allows this rate in all slots, for a minute.
     fn allow(&self, rate: Option<Rate>) {
         let limit = WindowLimit {
             allowed: ByteSize::from_mib(1),
@@ -143,7 +143,7 @@ impl World {
     }
 }
 
-/// On the clock of the programs, and of fq.
+/// Returns the time of the clock that the programs and fq use.
 fn now() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
@@ -157,27 +157,27 @@ fn segments_leave_at_the_rate_that_is_given() {
     }
     let mut world = World::new();
     world.connect();
-    // Nobody spaces segments where no rate is given; what the sender wants stays.
+    // Without a rate, segments are not spaced, and the sender's departure time is kept.
     world.allow(None);
     let later = now() + 500_000_000;
     assert_eq!((world.send(0, 0), world.send(1, later)), (0, later));
-    // A thousand segments per second: slow beside what a run takes.
+    // A thousand segments per second: slow compared with the time of a run.
     world.allow(Some(Rate::from_bits_per_second(
         u64::from(LENGTH) * 8 * 1000,
     )));
     let begun = now();
-    // The first leaves at once, as it would have.
+    // The first segment leaves at once.
     assert_eq!(world.send(2, 0), 0);
     let times = [3, 4, 5].map(|number| world.send(number, 0));
     assert!(times[0] > begun && times[0] <= now() + 1_000_000);
     assert_eq!(times.map(|time| time - times[0]), [0, 1_000_000, 2_000_000]);
-    // What its sender wants later leaves later, and what follows it too.
+    // A segment with a later departure time keeps it, and delays the segments after it.
     let later = now() + 100_000_000;
     assert_eq!(
         (world.send(6, later), world.send(7, 0)),
         (later, later + 1_000_000)
     );
-    // Never further ahead than fq takes.
+    // Never further ahead than fq accepts.
     let far = world.send(8, now() + 60_000_000_000);
     assert!(far <= now() + 1_000_000_000 && far > later);
 }

@@ -1,4 +1,4 @@
-//! SED's agent between two interfaces: a queue in front of each, which it watches.
+//! SED's agent between two interfaces, with a queue in front of each, which it monitors.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -14,16 +14,16 @@ use super::agent_metrics::{AgentCounts, AgentMetrics};
 use super::{AttachError, Inline, InterfacePair};
 use crate::segment::Segment;
 
-/// How often interfaces are looked after, and figures brought up to date.
+/// The interval at which interfaces are checked and metrics updated.
 const ROUND: Duration = Duration::from_millis(250);
 
-/// What is in front of an interface: the queue of what leaves by it, and how fast that is emptied.
+/// The egress queue in front of an interface, and its drain rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TxQueue {
-    /// The rate, Ethernet's framing counted. One below that of the interface's own link has the queue here,
-    /// where it is seen.
+    /// The rate, Ethernet's framing counted. If it is below the rate of the interface's own link, the queue
+    /// builds up here, where the agent sees it.
     pub rate: Rate,
-    /// How much may wait: what has no room is dropped.
+    /// The size of the queue: packets beyond it are dropped.
     pub buffer: ByteSize,
 }
 
@@ -38,8 +38,8 @@ impl TxQueue {
 
 /// A cable between two interfaces with queues, and SED's agent before them.
 ///
-/// What comes in at one leaves by the other through a queue of a given rate. Whoever has a channel to a
-/// controller carries reports and orders between the two in [`Self::step`].
+/// A frame received at one interface leaves by the other through a queue with a given rate. The owner of
+/// the channel to a controller exchanges reports and orders with the agent in [`Self::step`].
 #[derive(Debug)]
 pub struct AgentBridge {
     cable: Inline,
@@ -49,14 +49,14 @@ pub struct AgentBridge {
     looked: Time,
 }
 
-/// Ends the sleep of an [`AgentBridge`] from another thread.
+/// Wakes a sleeping [`AgentBridge`] from another thread.
 #[derive(Clone, Debug)]
 pub struct Waker(Arc<OwnedFd>);
 
 impl Waker {
-    /// There is something for [`AgentBridge::step`] to exchange.
+    /// Has [`AgentBridge::step`] call `exchange`.
     pub fn wake(&self) {
-        // What cannot be added to a count so high wakes all the same.
+        // A write that overflows the counter fails, but the counter wakes the sleeper anyway.
         let _ = rustix::io::write(&*self.0, &1_u64.to_ne_bytes());
     }
 
@@ -66,13 +66,13 @@ impl Waker {
 }
 
 impl AgentBridge {
-    /// Joins two interfaces of the calling thread's network namespace, which take all frames from then on,
-    /// whomever they are for. What leaves by each waits in the queue of its `outlets`. `seed` keeps those who
-    /// choose the flows from choosing their places in the agent's table.
+    /// Joins two interfaces of the calling thread's network namespace, and sets them promiscuous. Frames
+    /// that leave by each wait in the queue of its `outlets`. `seed` keeps senders from choosing the slots
+    /// of their flows in the agent's table.
     ///
     /// # Errors
-    /// [`AttachError`]: an interface that is not there, carries no Ethernet frames, is the other one or in use;
-    /// no permission.
+    /// [`AttachError`]: an interface that does not exist, carries no Ethernet frames, is the other one or
+    /// in use; no permission.
     pub fn attach(
         interfaces: [&str; 2],
         outlets: [TxQueue; 2],
@@ -92,21 +92,21 @@ impl AgentBridge {
         })
     }
 
-    /// What ends its sleep.
+    /// Returns a handle that wakes it.
     pub fn waker(&self) -> Waker {
         self.wake.clone()
     }
 
-    /// Shows what it does in a registry too.
+    /// Registers its metrics in a registry.
     pub fn set_registry(&mut self, registry: &Registry) {
         self.metrics = Some(AgentMetrics::register(registry, &self.ends.names));
     }
 
-    /// Passes frames on for a span. `exchange` is called whenever something has happened: it takes what the
-    /// agent reports, hands it what it is ordered, and tells whether that was anything.
+    /// Forwards frames for a duration. `exchange` is called after each event: it takes the agent's reports,
+    /// passes orders to the agent, and returns whether there were any.
     ///
     /// # Errors
-    /// What the system says of waiting.
+    /// The system's error while waiting.
     pub fn step(
         &mut self,
         span: Duration,
@@ -119,7 +119,7 @@ impl AgentBridge {
             }
             let now = self.cable.now();
             if let Some(agent) = self.cable.switch.element_mut() {
-                // What it is ordered is due at once, which the next turn sees.
+                // Orders are due at once; the next turn carries them out.
                 exchange(now, agent);
             }
             if now >= until {
@@ -150,12 +150,12 @@ impl AgentBridge {
         }
     }
 
-    /// The names of interfaces that have disappeared since the last call.
+    /// Returns the names of interfaces that have disappeared since the last call.
     pub fn take_gone(&mut self) -> Vec<String> {
         std::mem::take(&mut self.ends.gone)
     }
 
-    /// Whether both interfaces are there.
+    /// Returns whether both interfaces exist.
     pub fn is_whole(&self) -> bool {
         self.ends.are_there
     }

@@ -1,4 +1,4 @@
-//! What SED's agent between two interfaces shows to Prometheus.
+//! The Prometheus metrics of SED's agent between two interfaces.
 
 use std::sync::atomic::AtomicU64;
 
@@ -11,7 +11,7 @@ use weir_sed::AgentCounters;
 
 use super::InlineCounters;
 
-/// What the agent and its cable have counted.
+/// The counters of the agent and its cable.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AgentCounts {
     pub(super) agent: AgentCounters,
@@ -76,7 +76,7 @@ static COUNTERS: [Row<AgentCounts>; 11] = [
     ),
 ];
 
-/// An interface's name, as Prometheus gets it.
+/// The label with an interface's name.
 type Label = Vec<(&'static str, String)>;
 
 /// The metrics of an agent.
@@ -88,7 +88,7 @@ pub(super) struct AgentMetrics {
 }
 
 impl AgentMetrics {
-    /// Registers them, for two interfaces.
+    /// Registers the metrics for two interfaces.
     pub(super) fn register(registry: &Registry, interfaces: &[String; 2]) -> Self {
         let metrics = registry.shared(|registry| {
             let registry = registry.sub_registry_with_prefix("weir_sed_agent");
@@ -110,8 +110,8 @@ impl AgentMetrics {
         metrics
     }
 
-    /// Brings them up to date: what was counted, and of each interface's queue what waits and what became
-    /// of the rest.
+    /// Updates the metrics from the counters, and for each interface from its queue length and the
+    /// counters of its egress port.
     pub(super) fn set<'a>(
         &self,
         counted: &AgentCounts,

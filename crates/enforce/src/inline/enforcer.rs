@@ -14,30 +14,30 @@ use super::{AttachError, Inline, InterfacePair};
 use crate::operation::{Enforce, EnforcerMetrics, FlowStatus, InlineCounts, Status, Totals};
 use crate::segment::Segment;
 
-/// For how long frames pass before somebody else has a turn.
+/// The time for which a step forwards frames.
 const STEP: Duration = Duration::from_millis(50);
 
-/// How often, in steps, figures are brought up to date, and interfaces looked after.
+/// The number of steps between updates of metrics and checks of interfaces.
 const STEPS_PER_ROUND: u64 = 5;
 
-/// A cable between two interfaces that controls the TCP flows which a policy names.
+/// A cable between two interfaces that controls the TCP flows selected by a policy.
 #[derive(Debug)]
 pub struct Enforcer {
     cable: Inline,
     ends: InterfacePair,
-    /// Nobody writes to it.
+    /// An event descriptor that is never written to.
     never: OwnedFd,
     metrics: Option<EnforcerMetrics>,
     steps: u64,
 }
 
 impl Enforcer {
-    /// Joins two interfaces of the calling thread's network namespace, which take all frames from then on,
-    /// whomever they are for. `seed` decides whatever the algorithms randomize.
+    /// Joins two interfaces of the calling thread's network namespace, and sets them promiscuous. `seed` is
+    /// the seed of the algorithms' random choices.
     ///
     /// # Errors
-    /// [`AttachError`]: an interface that is not there, carries no Ethernet frames, is the other one or in use; no
-    /// permission.
+    /// [`AttachError`]: an interface that does not exist, carries no Ethernet frames, is the other one or
+    /// in use; no permission.
     pub fn attach(
         interfaces: [&str; 2],
         policy: Policy,
@@ -111,7 +111,7 @@ impl Enforcer {
     }
 }
 
-/// As a cable between two interfaces.
+/// Enforcement as a cable between two interfaces.
 impl Enforce for Enforcer {
     type Error = io::Error;
 

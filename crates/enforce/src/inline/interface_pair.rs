@@ -1,4 +1,4 @@
-//! The two interfaces that a cable joins.
+//! The two interfaces joined by a cable.
 
 use std::io;
 
@@ -7,13 +7,13 @@ use weir_fabric::PortIndex;
 use super::SIDES;
 use crate::port::{PacketSocket, Port, PortError};
 
-/// Why there can be no cable.
+/// Two interfaces cannot be joined.
 #[derive(Debug, thiserror::Error)]
 pub enum AttachError {
-    /// Both ends are the same.
+    /// Both interfaces are the same.
     #[error("`{0}` is at both ends: a cable joins two interfaces")]
     SameInterface(String),
-    /// Somebody else passes the frames on already.
+    /// The interface already belongs to a bridge, bond or virtual router.
     #[error(
         "`{name}` is a port of `{master}`, which passes its frames on too: `ip link set {name} nomaster` \
          frees it"
@@ -21,30 +21,30 @@ pub enum AttachError {
     InUse {
         /// The interface.
         name: String,
-        /// The bridge, bond or virtual router that has it.
+        /// The bridge, bond or virtual router that it belongs to.
         master: String,
     },
-    /// An interface is not there, or may not be used.
+    /// An interface does not exist, or may not be used.
     #[error(transparent)]
     Port(#[from] PortError),
-    /// Something else.
+    /// Another system error.
     #[error("making an event descriptor: {0}")]
     System(#[from] io::Error),
 }
 
-/// Two interfaces by name, whose ports take all frames, whomever they are for.
+/// Two interfaces by name, with ports in promiscuous mode.
 #[derive(Debug)]
 pub(super) struct InterfacePair {
     pub(super) names: [String; 2],
-    /// The names of those that have disappeared since somebody took them.
+    /// The names of interfaces that have disappeared since this was last taken.
     pub(super) gone: Vec<String>,
     pub(super) are_there: bool,
-    /// Frames that were lost before they were read.
+    /// Frames lost before they were read.
     pub(super) overrun: u64,
 }
 
 impl InterfacePair {
-    /// Opens both, in the calling thread's network namespace.
+    /// Opens both interfaces, in the calling thread's network namespace.
     pub(super) fn join(interfaces: [&str; 2]) -> Result<(Self, [Port; 2]), AttachError> {
         let [one, other] = interfaces.map(bind);
         let ports = [one?, other?];
@@ -70,7 +70,7 @@ impl InterfacePair {
         found.map_or(String::new(), |(_, name)| name.clone())
     }
 
-    /// Sees what has disappeared, and what was lost unread.
+    /// Checks for interfaces that have disappeared, and for frames lost before they were read.
     pub(super) fn look_at(&mut self, ports: &[Port; 2]) {
         let gone = |(name, port): (&String, &Port)| (!port.is_attached()).then(|| name.clone());
         self.overrun += ports.iter().map(Port::take_dropped).sum::<u64>();
@@ -79,7 +79,7 @@ impl InterfacePair {
     }
 }
 
-/// A socket at an interface that nobody else passes frames on from.
+/// Opens a socket at an interface that belongs to no bridge, bond or virtual router.
 fn bind(name: &str) -> Result<PacketSocket, AttachError> {
     let socket = PacketSocket::bind(name)?;
     match master(name, socket.interface()) {
@@ -91,8 +91,8 @@ fn bind(name: &str) -> Result<PacketSocket, AttachError> {
     }
 }
 
-/// The bridge, bond or virtual router that an interface is a port of, as far as /sys tells, which may be of
-/// another network namespace.
+/// Returns the bridge, bond or virtual router of an interface, as far as /sys shows it. /sys may belong
+/// to another network namespace.
 fn master(name: &str, index: u32) -> Option<String> {
     let folder = std::path::Path::new("/sys/class/net").join(name);
     let shown = std::fs::read_to_string(folder.join("ifindex")).ok()?;

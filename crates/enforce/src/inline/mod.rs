@@ -1,14 +1,14 @@
 //! In line: an element, such as transparent congestion control, between two interfaces of a router or of
-//! the host of virtual machines, as a cable between them.
+//! a host of virtual machines, like a cable.
 //!
-//! What comes in at one port leaves by the other, with the Ethernet addresses that it has. IP packets pass
-//! the element segment by segment, as in a switch ([`segment`](crate::segment)), and leave as
-//! super-packets again where it left neighbours alike; whatever else comes passes as it is. When the
-//! runner ends, so does the cable, and what the element holds is lost with it: whoever wants frames to pass
-//! without it has another path for them.
+//! A frame received at one port leaves by the other with its Ethernet addresses. IP packets pass the
+//! element segment by segment, as in a switch ([`segment`](crate::segment)). Neighbouring segments that
+//! are changed alike leave as super-packets again. Other frames pass unchanged. When the runner ends,
+//! the cable ends too, and packets held by the element are lost. Frames that have to pass without it
+//! need another path.
 //!
 //! An [`Enforcer`] is such a cable between two interfaces by name, with transparent congestion control by
-//! a policy; an [`AgentBridge`] one with queues and SED's agent, which watches them.
+//! a policy. An [`AgentBridge`] has queues, and SED's agent to monitor them.
 //!
 //! ```no_run
 //! use weir_enforce::inline::Inline;
@@ -20,7 +20,7 @@
 //! let ports = [PacketSocket::bind("lan")?.into(), PacketSocket::bind("wan")?.into()];
 //! let mut cable = Inline::new(ports, element);
 //! let stop = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK)?;
-//! // Somebody else writes to `stop` when it is to end.
+// Another thread writes to `stop` to end it.
 //! cable.run(&stop)?;
 //! println!("{} frames", cable.counters().frames);
 //! # Ok(())
@@ -53,27 +53,27 @@ pub use enforcer::Enforcer;
 pub use interface_pair::AttachError;
 use interface_pair::InterfacePair;
 
-/// How many frames are taken from one port before the other one has its turn.
+/// The number of frames taken from one port before the other one's turn.
 const FRAMES: usize = 32;
-/// The longest sleep while nothing is due.
+/// The longest sleep without an event.
 const IDLE: Duration = Duration::from_secs(1);
-/// What comes in by one leaves by the other.
+/// The two ports: frames received at one leave by the other.
 const SIDES: [PortIndex; 2] = [PortIndex::new(0), PortIndex::new(1)];
 
-/// What has passed.
+/// Counters of forwarded frames.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct InlineCounters {
-    /// Frames that came in, super-packets counted once.
+    /// Frames received, super-packets counted once.
     pub frames: u64,
-    /// Of these, what is no IP packet, or none that makes sense: passed as it came.
+    /// Of these, frames without a valid IP packet: passed unchanged.
     pub untouched: u64,
-    /// Segments that the element has seen.
+    /// Segments passed to the element.
     pub segments: u64,
     /// Frames that could not be read.
     pub unreadable: u64,
-    /// Frames that the other side had no room for.
+    /// Frames for which the other side had no room.
     pub full: u64,
-    /// Frames that are longer than the other side takes.
+    /// Frames longer than the other side's MTU.
     pub too_long: u64,
     /// Frames for a side that is down or gone.
     pub down: u64,
@@ -85,16 +85,16 @@ pub struct Inline {
     ports: [Port; 2],
     switch: Switch<Segment>,
     pool: FramePools,
-    /// What is about to leave by each port.
+    /// The segments about to leave by each port.
     leaving: [Option<SegmentRun>; 2],
     begun: Instant,
     counters: InlineCounters,
 }
 
 impl Inline {
-    /// This element between these two ports.
+    /// Creates a cable with an element between two ports.
     pub fn new(ports: [Port; 2], element: impl Element<Segment>) -> Self {
-        // Only the element holds packets: nothing else takes time, or has an end.
+        // Only the element holds packets: the links are infinitely fast, the queues unlimited.
         let pipe = |seed| {
             let link = Link::new(Rate::MAX, Duration::ZERO);
             EgressPort::new(Queue::new([], seed), link, Faults::none())
@@ -102,7 +102,7 @@ impl Inline {
         Self::with_pipes(ports, [pipe(0), pipe(1)], element)
     }
 
-    /// The same with a queue and a link in front of each port.
+    /// Creates a cable with an egress port in front of each port.
     fn with_pipes(
         ports: [Port; 2],
         pipes: [EgressPort<Segment>; 2],
@@ -123,26 +123,26 @@ impl Inline {
         }
     }
 
-    /// What has passed so far.
+    /// Returns the counters.
     pub fn counters(&self) -> InlineCounters {
         self.counters
     }
 
-    /// The element, if it is one of this type.
+    /// Returns the element, if it has this type.
     pub fn element<E: Element<Segment>>(&self) -> Option<&E> {
         self.switch.element()
     }
 
-    /// Passes frames on until `stop` can be read.
+    /// Forwards frames until `stop` is readable.
     ///
     /// # Errors
-    /// What the system says of waiting. A port that is down is waited for; see [`InlineCounters::down`].
+    /// The system's error while waiting. A port that is down is no error; see [`InlineCounters::down`].
     pub fn run(&mut self, stop: impl AsFd) -> io::Result<()> {
         while !self.run_for(&stop, Duration::MAX)? {}
         Ok(())
     }
 
-    /// The same for a span at most; tells whether `stop` can be read. Call it again to go on.
+    /// Forwards frames for at most `span`; returns whether `stop` is readable. Call it again to continue.
     ///
     /// # Errors
     /// See [`Self::run`].
@@ -156,8 +156,7 @@ impl Inline {
         }
     }
 
-    /// Waits until something happens, or until then, and does what is to be done; tells whether `stop`
-    /// can be read.
+    /// Waits for an event, at most until `until`, and handles it; returns whether `stop` is readable.
     fn turn(&mut self, stop: BorrowedFd<'_>, until: Time) -> io::Result<bool> {
         let (stopped, ready) = self.wait(stop, until)?;
         for side in [0, 1] {
@@ -173,14 +172,14 @@ impl Inline {
         Time::ZERO + Duration::from(self.begun.elapsed())
     }
 
-    /// When the element wants to do something, or a packet reaches the end of its link.
+    /// Returns the next timeout of the element or of a packet on a link.
     fn timeout(&self) -> Option<Time> {
         let leaves = |side| self.switch.timeout(side);
         let leaving = SIDES.into_iter().filter_map(leaves);
         leaving.chain(self.switch.timeout_of_elements()).min()
     }
 
-    /// Waits until something is due or comes in; tells whether `stop` is ready and which ports are.
+    /// Waits for an event or a frame; returns whether `stop` is ready, and which ports are.
     fn wait(&self, stop: BorrowedFd<'_>, until: Time) -> io::Result<(bool, [bool; 2])> {
         let now = self.now();
         let due = self.timeout().unwrap_or(Time::MAX).min(until);
@@ -203,7 +202,7 @@ impl Inline {
         Ok((stop, [one, other]))
     }
 
-    /// Takes what has come in at one side.
+    /// Reads frames from one side.
     fn take_in(&mut self, side: usize) {
         for _ in 0..FRAMES {
             let Some(port) = self.ports.get(side) else {
@@ -213,7 +212,7 @@ impl Inline {
             let length = match port.receive(frame.buffer_mut()) {
                 Ok(Some(length)) => length,
                 Ok(None) => break,
-                // It is down, and says so once.
+                // The interface is down; the error is returned once.
                 Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => break,
                 Err(_) => {
                     self.counters.unreadable += 1;
@@ -230,7 +229,7 @@ impl Inline {
         self.flush();
     }
 
-    /// The segments of the frame that has been read meet the element, one by one.
+    /// Passes the segments of the frame just read to the element, one by one.
     fn pass_segments(&mut self, side: usize) {
         let (ingress, now) = (SIDES[side & 1], self.now());
         let to = u32::from(side == 0);
@@ -243,7 +242,7 @@ impl Inline {
         }
     }
 
-    /// What is nothing that the element knows of leaves as it came, behind what came before.
+    /// Forwards a frame that the element does not handle unchanged, after the earlier ones.
     fn pass_untouched(&mut self, side: usize, length: usize) {
         self.counters.untouched += 1;
         self.flush();
@@ -258,7 +257,7 @@ impl Inline {
         }
     }
 
-    /// The element does what is due, and what has come through its link leaves.
+    /// Runs the element's timeout if due, and sends packets that have passed their links.
     fn handle_timeout(&mut self) {
         let now = self.now();
         if self.timeout().is_some_and(|time| time <= now) {
@@ -274,7 +273,7 @@ impl Inline {
         }
     }
 
-    /// Collects what the element has let go.
+    /// Collects the packets that the element has released.
     fn collect(&mut self, now: Time) {
         for side in [0, 1] {
             while let Some(segment) = self.switch.poll_delivered(now, SIDES[side]) {

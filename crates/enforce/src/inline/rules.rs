@@ -1,11 +1,11 @@
-//! A policy as what TCon's element asks of flows between two interfaces.
+//! A policy as the rules of TCon's element between two interfaces.
 
 use weir_policy::{Dscp, Policy, PolicyFlow, PolicyRule, first_match};
 use weir_tcon::{FlowInfo, FlowPolicy, PolicyLookup};
 
 use super::SIDES;
 
-/// The rules of a policy, each with what it makes of a flow, and the names of the two interfaces.
+/// The rules of a policy, each with its flow policy, and the names of the two interfaces.
 #[derive(Debug)]
 pub(super) struct PolicyRules {
     rules: Vec<(PolicyRule, Option<FlowPolicy>)>,
@@ -25,7 +25,7 @@ impl PolicyRules {
         }
     }
 
-    /// The interface that a flow's data leaves by: what comes in by the one leaves by the other.
+    /// Returns the interface that a flow's data leave by.
     fn interface(&self, flow: &FlowInfo) -> Option<&str> {
         let [one, other] = &self.interfaces;
         let is = |port, side| port == Some(SIDES[side]);

@@ -1,4 +1,4 @@
-//! Between socket pairs that stand for interfaces: no privileges needed.
+//! The cable between socket pairs in place of interfaces: no privileges needed.
 
 use std::os::fd::OwnedFd;
 
@@ -12,7 +12,7 @@ use crate::offload::tests::{Described, finished, joined, parsed, verified};
 use crate::offload::{SuperFrame, VnetHeader};
 use crate::port::Tap;
 
-/// Halves every window, and holds each segment that says PSH until 1 ms has passed.
+/// Halves every window, and holds each segment with PSH for 1 ms.
 #[derive(Debug, Default)]
 struct Meddler {
     held: Vec<(Time, PortIndex, Segment)>,
@@ -59,7 +59,7 @@ fn pair() -> (Tap, Tap) {
     (one.into(), other.into())
 }
 
-/// The cable, the two ends that it joins, and what stops it.
+/// Returns the cable, the two ends that it joins, and the descriptor that stops it.
 fn cable() -> (Inline, [Tap; 2], OwnedFd) {
     let (left, left_end) = pair();
     let (right, right_end) = pair();
@@ -98,7 +98,7 @@ fn super_packets_pass_segment_by_segment_and_leave_together() {
     assert_eq!((cable.switch.inside().packets, received(&left)), (1, None));
     let first = parsed(&received(&right).unwrap()).unwrap();
     assert_eq!((first.segments(), first.tcp(0).unwrap().window), (4, 500));
-    // The address that the frame was for.
+    // The frame's original destination address.
     assert_eq!(first.destination(), [2, 0, 0, 0, 0, 2]);
     while cable.switch.inside().packets > 0 {
         cable.run_for(&stop, Duration::from_millis(1)).unwrap();

@@ -1,4 +1,4 @@
-//! Segments cut out of a super-packet.
+//! Cuts segments out of a super-packet.
 
 use std::io::IoSlice;
 use std::net::IpAddr;
@@ -19,16 +19,16 @@ const FLAGS: usize = 13;
 /// The offset in the UDP header.
 const UDP_LENGTH: usize = 4;
 
-/// What is changed of segments on their way.
+/// The header changes of segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct HeaderChanges {
-    /// Their ECN codepoint.
+    /// The new ECN codepoint.
     pub ecn: Ecn,
-    /// Their header of TCP, where they have one.
+    /// The changes of the TCP header, if there is one.
     pub tcp: Rewrite,
 }
 
-/// Only the ECN codepoint.
+/// Changes only the ECN codepoint.
 impl From<Ecn> for HeaderChanges {
     fn from(ecn: Ecn) -> Self {
         Self {
@@ -38,8 +38,8 @@ impl From<Ecn> for HeaderChanges {
     }
 }
 
-/// A frame made of consecutive segments of a super-packet: headers of its own, and the payload where it
-/// was.
+/// A frame made of consecutive segments of a super-packet: its own headers, and a reference to the
+/// payload.
 #[derive(Clone, Debug)]
 pub struct CutFrame<'a> {
     headers: [u8; LONGEST],
@@ -48,13 +48,13 @@ pub struct CutFrame<'a> {
 }
 
 impl SuperFrame {
-    /// The frame of the segments in `range`, sent to `to`, with these changes: again a super-packet if
-    /// there are several. What is beyond the last segment is left out.
+    /// Returns a frame of the segments in `range`, addressed to `to`, with these changes. It is a
+    /// super-packet again if there are several. Indices beyond the last segment are ignored.
     ///
-    /// It has what a network card would give it that cuts the whole (Linux: `tcp_gso_segment`): its own
-    /// sequence number or length, FIN and PSH only with the last segment, CWR only with the first, an
-    /// IPv4 identification that counts. A checksum that was left to be finished still is; one that was
-    /// there is brought up to date. CWR that is added is only the first segment's.
+    /// The headers are those of a network card that segments the whole (Linux: `tcp_gso_segment`): an
+    /// own sequence number or length, FIN and PSH only with the last segment, CWR only with the first, a
+    /// counting IPv4 identification. A partial checksum stays partial; a complete one is updated. An
+    /// added CWR is set only in the first segment.
     pub fn cut(
         &self,
         range: Range<u16>,
@@ -101,8 +101,8 @@ impl SuperFrame {
         cut
     }
 
-    /// The segment at `index` as a network card puts it on the wire: alone, with these changes, to the
-    /// address that it is for, and with its checksum finished.
+    /// Returns the segment at `index` as a network card puts it on the wire: alone, with these changes, to
+    /// its original destination, and with a complete checksum.
     pub fn on_wire(&self, index: u16, changes: impl Into<HeaderChanges>) -> CutFrame<'_> {
         let mut cut = self.cut(index..index.saturating_add(1), changes, self.destination());
         let (layout, length) = (&self.layout, cut.length);
@@ -115,7 +115,7 @@ impl SuperFrame {
             sum.add(header);
             sum.add(cut.payload);
             let sum = match (sum.finish(), layout.flow.protocol) {
-                // Zero would mean that there is none (RFC 768).
+                // Zero means no checksum (RFC 768).
                 (0, FlowKey::UDP) => u16::MAX,
                 (sum, _) => sum,
             };
@@ -127,7 +127,7 @@ impl SuperFrame {
         cut
     }
 
-    /// Rewrites headers that begin with Ethernet's; tells the control bits of TCP.
+    /// Rewrites headers, from Ethernet's on; returns the TCP flags.
     fn rewrite(&self, headers: &mut [u8], to: MacAddress, part: &SegmentRange) -> Flags {
         let layout = &self.layout;
         if let Some(place) = headers.first_chunk_mut() {
@@ -143,7 +143,7 @@ impl SuperFrame {
         };
         let length = transport.len() + part.payload;
         let is_tcp = layout.flow.protocol == FlowKey::TCP;
-        // A frame of one segment keeps what it has.
+        // A frame of one segment keeps its values.
         if layout.vnet.gso.is_some() {
             if is_tcp {
                 part.rewrite_tcp(transport)
@@ -164,20 +164,20 @@ impl SuperFrame {
     }
 }
 
-/// Which part of a super-packet is cut out.
+/// A range of segments to cut out.
 struct SegmentRange {
     first: bool,
     last: bool,
     changes: HeaderChanges,
-    /// Of its first segment.
+    /// The index of its first segment.
     number: u16,
-    /// Where its payload begins in the whole payload, and how long it is.
+    /// The offset of its payload in the whole payload, and its length.
     offset: usize,
     payload: usize,
 }
 
 impl SegmentRange {
-    /// Rewrites sequence number and control bits.
+    /// Rewrites the sequence number and the flags.
     fn rewrite_tcp(&self, header: &mut [u8]) {
         if let Some(place) = header.get_mut(SEQUENCE..).and_then(<[u8]>::first_chunk_mut) {
             // An offset within a packet of 64 KB.
@@ -210,23 +210,23 @@ fn pseudo_header(flow: &FlowKey, length: usize) -> u16 {
 }
 
 impl CutFrame<'_> {
-    /// The frame with its virtio-net header, in two pieces, as a port sends it.
+    /// Returns the frame with its virtio-net header, in two pieces, as a port sends it.
     pub fn slices(&self) -> [IoSlice<'_>; 2] {
         [IoSlice::new(self.headers()), IoSlice::new(self.payload)]
     }
 
-    /// The headers: virtio-net's, Ethernet's and so on.
+    /// Returns the headers, from virtio-net's on.
     pub fn headers(&self) -> &[u8] {
         self.headers.get(..self.length).unwrap_or_default()
     }
 
-    /// The headers from Ethernet's on.
+    /// Returns the headers, from Ethernet's on.
     pub fn ethernet(&self) -> &[u8] {
         let from = VnetHeader::LENGTH;
         self.headers.get(from..self.length).unwrap_or_default()
     }
 
-    /// The payload behind the headers.
+    /// Returns the payload.
     pub fn payload(&self) -> &[u8] {
         self.payload
     }

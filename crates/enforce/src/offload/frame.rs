@@ -1,4 +1,4 @@
-//! A frame as a port hands it over, and where what is in it.
+//! A frame read from a port, and the layout of its headers.
 
 use thiserror::Error;
 use weir_units::ByteSize;
@@ -9,7 +9,7 @@ use super::vnet::{Gso, GsoKind, VnetError, VnetHeader};
 
 /// An Ethernet address.
 pub type MacAddress = [u8; 6];
-/// Addresses, as many VLAN tags as are read, EtherType.
+/// The length of addresses, VLAN tags and EtherType.
 pub(super) const ETHERNET: usize = ADDRESSES + TAGS * VlanTag::LENGTH + 2;
 /// A provider's VLAN tag and a customer's.
 const TAGS: usize = 2;
@@ -18,45 +18,45 @@ const IPV6: u16 = 0x86DD;
 const UDP_HEADER: usize = 8;
 /// The fixed part of a TCP header.
 const TCP_HEADER: usize = 20;
-/// Where the checksum's field is in the header.
+/// The offset of the checksum in the header.
 const TCP_CHECKSUM: u16 = 16;
 const UDP_CHECKSUM: u16 = 6;
 
-/// A frame with its virtio-net header: one segment, or many as one super-packet.
+/// A frame with its virtio-net header: one segment, or a super-packet of many.
 ///
-/// Its buffer is used again for frame after frame: fill [`Self::buffer_mut`], then [`parse`](Self::parse).
+/// The buffer is reused for each frame: fill [`Self::buffer_mut`], then call [`parse`](Self::parse).
 #[derive(Clone, Debug)]
 pub struct SuperFrame {
     buffer: Box<[u8]>,
-    /// How much of the buffer the frame fills.
+    /// The length of the frame in the buffer.
     length: usize,
     pub(super) layout: Layout,
 }
 
-/// Where what is in a frame; offsets are from its Ethernet header.
+/// The layout of a frame; offsets are from its Ethernet header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Layout {
     pub(super) vnet: VnetHeader,
-    /// Of the first segment.
+    /// The ECN codepoint of the first segment.
     pub(super) ecn: Ecn,
     pub(super) dscp: u8,
     pub(super) flow: FlowKey,
-    /// Where the header of IP begins.
+    /// The offset of the IP header.
     pub(super) network: usize,
-    /// Where the header of TCP or UDP begins; where the payload does, for other protocols.
+    /// The offset of the TCP or UDP header; of the payload for other protocols.
     pub(super) transport: usize,
-    /// Where the payload begins.
+    /// The offset of the payload.
     pub(super) payload: usize,
-    /// Where the IP packet ends.
+    /// The end of the IP packet.
     pub(super) end: usize,
-    /// The payload of each segment but the last.
+    /// The payload length of each segment but the last.
     pub(super) segment: usize,
     pub(super) segments: u16,
-    /// The header of TCP, if it is a sound one, with all payload: read once for all segments.
+    /// The TCP header, if it is valid, with the whole payload: parsed once for all segments.
     pub(super) tcp: Option<tcp::Segment>,
 }
 
-/// Why a frame is no IP packet that can be forwarded.
+/// The frame is not an IP packet that can be forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum FrameError {
     /// The bytes end before the headers do, or the frame is larger than the buffer.
@@ -65,13 +65,13 @@ pub enum FrameError {
     /// Neither IPv4 nor IPv6: ARP, for instance.
     #[error("EtherType {0:#06x} is not IP")]
     NotIp(u16),
-    /// The header of IP is none.
+    /// The IP header is invalid.
     #[error(transparent)]
     Ip(#[from] ip::ParseError),
-    /// The header that says what is left to do cannot be.
+    /// The virtio-net header is invalid.
     #[error(transparent)]
     Vnet(#[from] VnetError),
-    /// What the virtio-net header says does not fit the frame.
+    /// The virtio-net header does not match the frame.
     #[error("what is left to be done to the frame does not fit its protocol")]
     Contradiction,
 }
@@ -95,11 +95,11 @@ const NOTHING: Layout = Layout {
 };
 
 impl SuperFrame {
-    /// The capacity that holds whatever a port hands over: the largest IP packet, its Ethernet header with
-    /// VLAN tags, and its virtio-net header.
+    /// The capacity that holds any frame of a port: the largest IP packet, its Ethernet header with VLAN
+    /// tags, and its virtio-net header.
     pub const LARGEST: usize = VnetHeader::LENGTH + ETHERNET + 65_535;
 
-    /// An empty frame with a buffer of this many bytes.
+    /// Creates an empty frame with a buffer of this many bytes.
     pub fn with_capacity(capacity: usize) -> Self {
         Self {
             buffer: vec![0; capacity].into_boxed_slice(),
@@ -108,18 +108,18 @@ impl SuperFrame {
         }
     }
 
-    /// The buffer, for a port to fill from its beginning: virtio-net header, then Ethernet header. The
-    /// frame is empty until it is [parsed](Self::parse) again.
+    /// Returns the buffer, for a port to fill from its beginning: virtio-net header, then Ethernet header.
+    /// The frame is empty until it is [parsed](Self::parse) again.
     pub fn buffer_mut(&mut self) -> &mut [u8] {
         self.length = 0;
         self.layout = NOTHING;
         &mut self.buffer
     }
 
-    /// Looks at the first `length` bytes of the buffer. After an error the frame is empty.
+    /// Parses the first `length` bytes of the buffer. After an error the frame is empty.
     ///
     /// # Errors
-    /// What is no IP packet, or contradicts itself.
+    /// The bytes are not a valid IP packet, or contradict the virtio-net header.
     pub fn parse(&mut self, length: usize) -> Result<(), FrameError> {
         (self.length, self.layout) = (0, NOTHING);
         let bytes = self.buffer.get(..length).ok_or(FrameError::Truncated)?;
@@ -128,7 +128,7 @@ impl SuperFrame {
         Ok(())
     }
 
-    /// Becomes a copy of `other`, if its buffer is large enough for it, and tells whether it is.
+    /// Copies `other`, if the buffer is large enough; returns whether it is.
     pub fn copy_from(&mut self, other: &Self) -> bool {
         match self.buffer.get_mut(..other.length) {
             Some(place) => place.copy_from_slice(other.bytes()),
@@ -138,22 +138,22 @@ impl SuperFrame {
         true
     }
 
-    /// The frame with its virtio-net header, as it came.
+    /// Returns the frame with its virtio-net header, as received.
     pub fn bytes(&self) -> &[u8] {
         self.buffer.get(..self.length).unwrap_or_default()
     }
 
-    /// The frame without its virtio-net header.
+    /// Returns the frame without its virtio-net header.
     pub(super) fn ethernet(&self) -> &[u8] {
         self.bytes().get(VnetHeader::LENGTH..).unwrap_or_default()
     }
 
-    /// How many segments a network card would make of it; none while the frame is empty.
+    /// Returns the number of segments that a network card would make of it; 0 if the frame is empty.
     pub fn segments(&self) -> u16 {
         self.layout.segments
     }
 
-    /// The length of the IP packet of the segment at `index`; nothing where there is no such segment.
+    /// Returns the IP length of the segment at `index`; zero if there is no such segment.
     pub fn segment_length(&self, index: u16) -> ByteSize {
         if index >= self.layout.segments {
             return ByteSize::ZERO;
@@ -163,12 +163,12 @@ impl SuperFrame {
         ByteSize::from_bytes((headers + payload) as u64)
     }
 
-    /// The Ethernet address that it is for; zeros while it is empty.
+    /// Returns the destination Ethernet address; zeros if the frame is empty.
     pub fn destination(&self) -> MacAddress {
         self.ethernet().first_chunk().copied().unwrap_or_default()
     }
 
-    /// The TCP header of the segment at `index`, if it has a sound one; fragments have none.
+    /// Returns the TCP header of the segment at `index`, if it has a valid one; fragments have none.
     pub fn tcp(&self, index: u16) -> Option<tcp::Segment> {
         let layout = &self.layout;
         if index >= layout.segments {
@@ -177,17 +177,17 @@ impl SuperFrame {
         Some((layout.tcp?).piece(layout.segment as u32, u32::from(index)))
     }
 
-    /// The ECN codepoint of all its segments.
+    /// Returns the ECN codepoint of all its segments.
     pub fn ecn(&self) -> Ecn {
         self.layout.ecn
     }
 
-    /// The differentiated services code point of all its segments.
+    /// Returns the differentiated services code point of all its segments.
     pub fn dscp(&self) -> u8 {
         self.layout.dscp
     }
 
-    /// The flow of all its segments; ports are zero for other protocols than TCP and UDP, and for
+    /// Returns the flow of all its segments; ports are zero for protocols other than TCP and UDP, and for
     /// fragments.
     pub fn flow(&self) -> &FlowKey {
         &self.layout.flow
@@ -244,7 +244,7 @@ impl Layout {
         }
     }
 
-    /// The same as a super-packet.
+    /// Returns the layout as a super-packet.
     fn segmented(self, gso: Gso, whole: usize, v4: bool) -> Result<Self, FrameError> {
         let fits = match gso.kind {
             GsoKind::TcpV4 => v4 && self.flow.protocol == FlowKey::TCP,
@@ -262,7 +262,7 @@ impl Layout {
         }
     }
 
-    /// An unfinished checksum has to be the one of TCP or UDP.
+    /// Checks that a partial checksum is that of TCP or UDP.
     fn checked_checksum(&self, protocol: Option<Protocol>) -> Result<(), FrameError> {
         let Some(checksum) = self.vnet.checksum else {
             return Ok(());
@@ -277,7 +277,7 @@ impl Layout {
         }
     }
 
-    /// The payload of the segments from `first` to before `last`.
+    /// Returns the payload range of the segments from `first` to before `last`.
     pub(super) fn payload_of(&self, first: u16, last: u16) -> std::ops::Range<usize> {
         let at = |index: u16| (self.payload + usize::from(index) * self.segment).min(self.end);
         if last >= self.segments {
@@ -288,7 +288,7 @@ impl Layout {
     }
 }
 
-/// Where the IP packet begins in an Ethernet frame.
+/// Returns the offset of the IP packet in an Ethernet frame.
 fn network_in(frame: &[u8]) -> Result<usize, FrameError> {
     let mut at = ADDRESSES;
     for tags in 0.. {
@@ -303,13 +303,13 @@ fn network_in(frame: &[u8]) -> Result<usize, FrameError> {
     Ok(at + 2)
 }
 
-/// What is behind the header of IP, where it is TCP or UDP.
+/// The transport header of TCP or UDP.
 #[derive(Clone, Copy, Debug)]
 struct Protocol {
     ports: tcp::Ports,
     /// The length of the header.
     header: usize,
-    /// Where its checksum is.
+    /// The offset of its checksum.
     checksum: u16,
 }
 

@@ -1,10 +1,10 @@
-//! Super-packets: many segments that travel as one frame (TSO, USO), as the virtio-net header before the
-//! frame describes them.
+//! Super-packets: many segments in one frame (TSO, USO), described by the virtio-net header before the
+//! frame.
 //!
-//! A kernel whose interface promises to segment hands over up to 64 KB of a flow at once, with one
-//! header and unfinished checksums. A [`SuperFrame`] is such a frame, or an ordinary one, which is a
-//! super-packet of one segment. Whoever forwards it looks at its segments one by one, as if a network
-//! card had cut them, and [`cut`](SuperFrame::cut)s out the ranges that may still travel together.
+//! A kernel whose interface offers segmentation hands over up to 64 KB of a flow at once, with one
+//! header and partial checksums. A [`SuperFrame`] is such a frame, or an ordinary one, which is a
+//! super-packet of one segment. A forwarder reads its segments one by one, as if a network card had
+//! cut them, and [`cut`](SuperFrame::cut)s out the ranges that can still be sent together.
 
 mod cut;
 mod frame;

@@ -1,4 +1,4 @@
-//! Super-packets against a reference that looks at every byte, and against etherparse.
+//! Super-packets compared with a byte-by-byte reference, and with etherparse.
 
 use etherparse::{NetSlice, PacketBuilder, SlicedPacket, TransportSlice};
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use super::*;
 
 const MAC: MacAddress = [2, 0, 0, 0, 0, 9];
 
-/// A super-packet, in words.
+/// The description of a super-packet.
 #[derive(Clone, Debug)]
 pub(crate) struct Described {
     pub(crate) v4: bool,
@@ -48,7 +48,7 @@ pub(crate) fn described() -> impl Strategy<Value = Described> {
 }
 
 impl Described {
-    /// The frame as a kernel would hand it over: with its virtio-net header, and only the
+    /// Returns the frame as a kernel hands it over: with its virtio-net header, and only the
     /// pseudo-header in the checksum.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let builder = PacketBuilder::ethernet2([2, 0, 0, 0, 0, 1], [2, 0, 0, 0, 0, 2]);
@@ -114,7 +114,7 @@ impl Described {
         if self.udp { 8 } else { 20 + 4 * self.options }
     }
 
-    /// The payloads that a network card would send.
+    /// Returns the payloads that a network card would send.
     fn payloads(&self) -> Vec<&[u8]> {
         let size = if self.gso {
             usize::from(self.size)
@@ -139,7 +139,7 @@ pub(crate) fn joined(cut: &CutFrame<'_>) -> Vec<u8> {
     [cut.headers(), cut.payload()].concat()
 }
 
-/// Finishes the checksum, as the receiver's network card would.
+/// Completes the checksum, as the receiver's network card would.
 pub(crate) fn finished(mut frame: Vec<u8>) -> Vec<u8> {
     let vnet = VnetHeader::parse(&frame).unwrap();
     let ethernet = &mut frame[VnetHeader::LENGTH..];
@@ -147,7 +147,7 @@ pub(crate) fn finished(mut frame: Vec<u8>) -> Vec<u8> {
         let mut sum = Checksum::default();
         sum.add(&ethernet[usize::from(start)..]);
         let at = usize::from(start + field);
-        // Zero would say that a datagram has no checksum.
+        // Zero would mean that a datagram has no checksum.
         let sum = match sum.finish() {
             0 => 0xFFFF,
             sum => sum,
@@ -157,7 +157,7 @@ pub(crate) fn finished(mut frame: Vec<u8>) -> Vec<u8> {
     frame
 }
 
-/// What etherparse finds in a frame, after it has verified its checksums.
+/// The fields that etherparse finds in a frame after verifying its checksums.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Seen {
     pub(crate) destination: MacAddress,
@@ -201,7 +201,7 @@ pub(crate) fn verified(frame: &[u8]) -> Seen {
                 (Ok(from), Ok(to)) => header.calc_checksum_ipv4_raw(from, to, tcp.payload()),
                 _ => header.calc_checksum_ipv6_raw(v6(&source), v6(&destination), tcp.payload()),
             };
-            // Both zeros of one's complement are right; receivers cannot tell them apart.
+            // Both zeros of one's complement are valid; receivers cannot distinguish them.
             assert_eq!(sum.unwrap() % 0xFFFF, header.checksum % 0xFFFF);
             (header.sequence_number, tcp.slice()[13], tcp.payload())
         }
@@ -226,7 +226,7 @@ pub(crate) fn verified(frame: &[u8]) -> Seen {
     }
 }
 
-/// What network cards send, by definition.
+/// Returns what network cards send, by definition.
 fn reference(described: &Described, ecn: Ecn) -> Vec<Seen> {
     let payloads = described.payloads();
     let mut offset = 0;
@@ -279,7 +279,7 @@ proptest! {
         }
     }
 
-    /// Cutting a part and then cutting that is cutting once.
+    /// Cutting a range and then a part of it equals cutting once.
     #[test]
     fn parts_are_super_packets_again(described in described(), cuts: (prop::sample::Index, prop::sample::Index)) {
         let frame = parsed(&described.bytes()).unwrap();
@@ -382,7 +382,7 @@ fn a_copy_is_the_frame_if_it_fits() {
     assert!(!SuperFrame::with_capacity(bytes.len() - 1).copy_from(&frame));
 }
 
-/// A tag that is put into a frame is in all that is cut out of it, and nothing else has changed.
+/// A tag inserted into a frame is in all frames cut out of it, and nothing else changes.
 #[test]
 fn tags_travel_with_segments() {
     let described = Described {
@@ -408,7 +408,7 @@ fn tags_travel_with_segments() {
         assert_eq!((frame.segments(), frame.flow()), (3, plain.flow()));
         assert_eq!(frame.segment_length(2), plain.segment_length(2));
         assert_eq!(frame.tcp(1), plain.tcp(1));
-        // On the wire, with finished checksums.
+        // On the wire, with complete checksums.
         let mut cut = joined(&frame.on_wire(1, Ecn::Ce));
         while cut[22..24] == VlanTag::PROVIDER.to_be_bytes()
             || cut[22..24] == VlanTag::CUSTOMER.to_be_bytes()
@@ -417,7 +417,7 @@ fn tags_travel_with_segments() {
             cut.drain(22..26);
         }
         assert_eq!(cut, joined(&plain.on_wire(1, Ecn::Ce)));
-        // As a super-packet: what is left to be done is where it was in the frame.
+        // As a super-packet: the offsets of the partial checksum follow the tag.
         let cut = joined(&frame.cut(0..2, Ecn::NotEct, frame.destination()));
         let again = parsed(&cut).unwrap();
         assert_eq!(

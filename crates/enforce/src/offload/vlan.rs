@@ -5,10 +5,10 @@ use super::vnet::VnetHeader;
 /// The two Ethernet addresses.
 pub(super) const ADDRESSES: usize = 12;
 
-/// What stands between a frame's Ethernet addresses and its EtherType.
+/// A tag between a frame's Ethernet addresses and its EtherType.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlanTag {
-    /// The tag protocol identifier: that of a customer or of a provider.
+    /// The tag protocol identifier of a customer or a provider.
     pub kind: u16,
     /// Priority and VLAN identifier.
     pub control: u16,
@@ -17,13 +17,13 @@ pub struct VlanTag {
 impl VlanTag {
     /// The identifier of a customer's tag.
     pub const CUSTOMER: u16 = 0x8100;
-    /// That of a provider's (IEEE 802.1ad).
+    /// The identifier of a provider's tag (IEEE 802.1ad).
     pub const PROVIDER: u16 = 0x88A8;
     /// The length of a tag, in bytes.
     pub const LENGTH: usize = 4;
 
-    /// Puts the tag into the frame that fills the first `length` bytes of `buffer`, virtio-net header first,
-    /// and tells its new length; `None` if there is no room for it, or no frame.
+    /// Inserts the tag into the frame in the first `length` bytes of `buffer`, virtio-net header first.
+    /// Returns the new length; `None` if there is no room, or no frame.
     pub fn insert(&self, buffer: &mut [u8], length: usize) -> Option<usize> {
         let place = VnetHeader::LENGTH + ADDRESSES;
         let longer = length + Self::LENGTH;

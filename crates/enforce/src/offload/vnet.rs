@@ -1,14 +1,14 @@
-//! The header that TAP devices and packet sockets put before a frame.
+//! The virtio-net header that TAP devices and packet sockets put before a frame.
 
 use thiserror::Error;
 
-/// What is left to be done to a frame: the header of virtio-net (VIRTIO 1.2, section 5.1.6) as Linux
+/// The offload work left for a frame: the header of virtio-net (VIRTIO 1.2, section 5.1.6) as Linux
 /// exchanges it with TAP devices and packet sockets, in the machine's byte order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct VnetHeader {
-    /// Where the checksum has to be finished, if it has to be.
+    /// The partial checksum, if there is one.
     pub checksum: Option<PartialChecksum>,
-    /// How the frame is to be cut up, if it is a super-packet.
+    /// How to segment the frame, if it is a super-packet.
     pub gso: Option<Gso>,
     /// The length of all headers together, in bytes: a hint.
     pub headers: u16,
@@ -17,24 +17,24 @@ pub struct VnetHeader {
 /// A checksum that holds only the pseudo-header's sum so far.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialChecksum {
-    /// From where on it covers the frame: an offset from the Ethernet header.
+    /// The start of the covered data: an offset from the Ethernet header.
     pub start: u16,
-    /// Where its field is: an offset from `start`.
+    /// The checksum field: an offset from `start`.
     pub field: u16,
 }
 
-/// How a super-packet is to be cut up.
+/// How to segment a super-packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Gso {
-    /// Into what.
+    /// The kind of segments.
     pub kind: GsoKind,
     /// The payload of each segment but the last, in bytes; not zero.
     pub size: u16,
-    /// Whether the first segment has CWR, which the others must not have.
+    /// Whether the first segment has CWR; the others must not have it.
     pub cwr: bool,
 }
 
-/// Into what a super-packet is cut up.
+/// The kind of segments of a super-packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GsoKind {
     /// TCP segments over IPv4.
@@ -45,19 +45,19 @@ pub enum GsoKind {
     Udp,
 }
 
-/// A header that describes no frame that this crate asked for.
+/// The header is invalid, or describes an offload that this crate does not request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum VnetError {
     /// The bytes end before the header does.
     #[error("the bytes end before the virtio-net header does")]
     Truncated,
-    /// An offload that was not asked for.
+    /// An offload that was not requested.
     #[error("segmentation of type {0} is not known")]
     Kind(u8),
     /// Segments without payload.
     #[error("the super-packet has segments of 0 bytes")]
     NoSize,
-    /// A super-packet has to have a checksum that is finished for each segment.
+    /// A super-packet without a partial checksum to complete for each segment.
     #[error("the super-packet has a checksum that cannot be finished for its segments")]
     NoChecksum,
 }
@@ -75,7 +75,7 @@ impl VnetHeader {
     /// Reads the header before a frame.
     ///
     /// # Errors
-    /// Too few bytes, and offloads that [`Tap`](crate::port::Tap) does not ask for.
+    /// Too few bytes, or an offload that [`Tap`](crate::port::Tap) does not request.
     pub fn parse(bytes: &[u8]) -> Result<Self, VnetError> {
         let &[flags, kind, h0, h1, g0, g1, s0, s1, o0, o1] = bytes
             .first_chunk::<{ Self::LENGTH }>()
@@ -106,8 +106,8 @@ impl VnetHeader {
         })
     }
 
-    /// Where offsets in the header at the beginning of `bytes` point into the frame behind it, they point
-    /// `by` bytes further.
+    /// Adds `by` bytes to the offsets in the header at the beginning of `bytes`, as far as they point into
+    /// the frame after it.
     pub(super) fn shift(bytes: &mut [u8], by: u16) {
         let Some([flags, _, h0, h1, _, _, s0, s1, ..]) =
             bytes.first_chunk_mut::<{ Self::LENGTH }>()
@@ -123,7 +123,7 @@ impl VnetHeader {
         }
     }
 
-    /// The header's bytes.
+    /// Returns the header's bytes.
     pub fn emit(&self) -> [u8; Self::LENGTH] {
         let (start, field) = self
             .checksum
@@ -161,7 +161,7 @@ mod tests {
     proptest! {
         #[test]
         fn what_is_read_is_written_alike(mut bytes: [u8; VnetHeader::LENGTH]) {
-            // Flags that say nothing here, and types that exist.
+            // Flags without effect here, and existing types.
             bytes[0] &= NEEDS_CHECKSUM;
             bytes[1] &= 0x87;
             if let Ok(header) = VnetHeader::parse(&bytes) {

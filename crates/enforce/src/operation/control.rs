@@ -1,5 +1,5 @@
-//! Talking to an enforcer that runs: a Unix socket with one line of JSON for the question, and one for the
-//! answer.
+//! The control socket of a running enforcer: a Unix socket with one line of JSON per request and per
+//! response.
 
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
@@ -12,56 +12,56 @@ use serde::{Deserialize, Serialize};
 
 use super::Status;
 
-/// Where it is unless something else is said.
+/// The default path of the socket.
 pub const DEFAULT_PATH: &str = "/run/weir/enforce.sock";
 
-/// How long either side waits for the other.
+/// The time limit of either side for the other.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// A question is shorter than this.
+/// The limit on the length of a request.
 const LONGEST_QUESTION: u64 = 4096;
 
-/// What can be asked.
+/// A request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlRequest {
-    /// What is being done.
+    /// Returns the status.
     Status,
-    /// Read the policy's file again.
+    /// Reloads the policy file.
     Reload,
 }
 
-/// What is answered.
+/// A response.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ControlResponse {
-    /// To a question about the status.
+    /// The status.
     Status(Box<Status>),
-    /// The policy of this file is in force; it has so many rules.
+    /// The policy of this file is in force.
     Reloaded {
         /// The file.
         file: PathBuf,
         /// How many rules it has.
         rules: usize,
     },
-    /// What was asked for is not done, and why.
+    /// The request was refused.
     Refused {
         /// The reason.
         reason: String,
     },
 }
 
-/// Why there is no answer.
+/// The control socket failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ControlError {
-    /// Nobody listens.
+    /// No enforcer listens.
     #[error("no enforcer answers at {}: {source}; `weir enforce` starts one", path.display())]
     Unreachable {
         /// The socket.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// Somebody listens already.
+    /// Another enforcer listens already.
     #[error(
         "another enforcer listens at {}: stop it, or give this one another socket by --control",
         path.display()
@@ -70,7 +70,7 @@ pub enum ControlError {
         /// The socket.
         path: PathBuf,
     },
-    /// This user may not make the socket.
+    /// This user may not create the socket.
     #[error(
         "may not listen at {}: run as root, or let the socket be somewhere else by --control",
         path.display()
@@ -79,15 +79,15 @@ pub enum ControlError {
         /// The socket.
         path: PathBuf,
     },
-    /// The socket cannot be made.
+    /// The socket cannot be created.
     #[error("cannot listen at {}: {source}", path.display())]
     Listen {
         /// The socket.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The answer makes no sense.
+    /// The response is invalid.
     #[error("the enforcer at {} answers what this version does not understand", path.display())]
     Foreign {
         /// The socket.
@@ -95,7 +95,7 @@ pub enum ControlError {
     },
 }
 
-/// Asks the enforcer at a socket.
+/// Sends a request to the enforcer at a socket, and returns the response.
 ///
 /// # Errors
 /// [`ControlError`], which names the socket.
@@ -120,23 +120,23 @@ pub fn ask(path: &Path, question: ControlRequest) -> Result<ControlResponse, Con
     serde_json::from_str(&answer).map_err(foreign)
 }
 
-/// A question that waits for its answer.
+/// A request that waits for its response.
 #[derive(Debug)]
 pub struct PendingRequest {
-    /// The question.
+    /// The request.
     pub question: ControlRequest,
     reply: Sender<ControlResponse>,
 }
 
 impl PendingRequest {
-    /// Answers it.
+    /// Sends the response.
     pub fn answer(self, answer: ControlResponse) {
-        // Whoever has asked may be gone.
+        // The client may be gone.
         let _ = self.reply.send(answer);
     }
 }
 
-/// A socket at which questions come in; it is removed with this value.
+/// A listening control socket. Dropping it removes the socket.
 #[derive(Debug)]
 pub struct Control {
     path: PathBuf,
@@ -144,7 +144,7 @@ pub struct Control {
 }
 
 impl Control {
-    /// Listens at a path, for this user alone. A socket at which nobody listens any more is replaced.
+    /// Listens at a path, for this user alone. A stale socket is replaced.
     ///
     /// # Errors
     /// [`ControlError`], which names the socket.
@@ -182,7 +182,7 @@ impl Control {
         })
     }
 
-    /// The next question, if there is one now.
+    /// Returns the next pending request, if there is one.
     pub fn next(&self) -> Option<PendingRequest> {
         self.questions.try_recv().ok()
     }
@@ -190,14 +190,14 @@ impl Control {
 
 impl Drop for Control {
     fn drop(&mut self) {
-        // Somebody else may have removed it.
+        // Another process may have removed it.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
 fn serve(listener: &UnixListener, questions: &Sender<PendingRequest>) {
     for stream in listener.incoming().flatten() {
-        // One that asks badly, or hangs up, has no answer.
+        // A client with an invalid request, or one that closes early, gets no response.
         let _ = converse(stream, questions);
     }
 }

@@ -1,4 +1,4 @@
-//! What is shown to Prometheus.
+//! The Prometheus metrics of an enforcer.
 
 use weir_metrics::{Registry, Row, Table};
 
@@ -131,7 +131,7 @@ fn in_line(totals: &Totals) -> InlineCounts {
 }
 
 impl EnforcerMetrics {
-    /// Registers those that an enforcer with such totals has.
+    /// Registers the metrics that an enforcer with such totals has.
     pub fn register(registry: &Registry, totals: &Totals) -> Self {
         fn rows(part: bool, rows: &'static [Row<Totals>]) -> &'static [Row<Totals>] {
             if part { rows } else { &[] }
@@ -145,7 +145,7 @@ impl EnforcerMetrics {
         registry.shared(|registry| Self(Table::register(registry, rows)))
     }
 
-    /// Brings them up to date.
+    /// Updates the metrics.
     pub(crate) fn set(&self, totals: &Totals) {
         self.0.set(totals);
     }

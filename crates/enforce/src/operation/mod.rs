@@ -1,5 +1,5 @@
-//! What an operator has of an enforcer that runs, whichever [data plane](Enforce) it has: its [`Status`], its
-//! metrics, and the socket by which both are asked for and a policy is loaded again ([`control`]).
+//! The operator's interface to a running enforcer with any [data plane](Enforce): its [`Status`], its
+//! metrics, and the socket that returns both and reloads the policy ([`control`]).
 
 pub mod control;
 mod metrics;
@@ -13,27 +13,27 @@ pub use status::{FlowStatus, InlineCounts, KernelCounts, Status, Totals};
 
 /// A data plane that enforces a policy on the connections that open while it runs.
 pub trait Enforce {
-    /// Why it cannot go on.
+    /// The error that stops it.
     type Error: std::error::Error;
 
-    /// Shows what it does in a registry too.
+    /// Registers its metrics in a registry.
     fn set_registry(&mut self, registry: &Registry);
 
-    /// Has another policy decide about connections that open from now on; flows keep what they have.
+    /// Sets the policy for connections that open from now on; existing flows keep theirs.
     fn set_policy(&mut self, policy: Policy);
 
-    /// Does what is to be done, and waits for more; for a tenth of a second or so.
+    /// Handles pending events, and waits for more; about a tenth of a second.
     ///
     /// # Errors
-    /// The kernel refuses something that it has granted before.
+    /// The kernel refuses an operation that it has allowed before.
     fn step(&mut self) -> Result<(), Self::Error>;
 
-    /// The names of interfaces that have disappeared since the last call.
+    /// Returns the names of interfaces that have disappeared since the last call.
     fn take_gone(&mut self) -> Vec<String>;
 
-    /// Whether too few interfaces are left to do anything.
+    /// Returns whether too few interfaces are left to continue.
     fn is_over(&self) -> bool;
 
-    /// What is being done.
+    /// Returns the status.
     fn status(&self) -> Status;
 }

@@ -1,4 +1,4 @@
-//! What is being done, for people and programs to read.
+//! The status of an enforcer, for people and programs to read.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -6,136 +6,136 @@ use serde::{Deserialize, Serialize};
 use weir_tcon::FlowReport;
 use weir_units::Rate;
 
-/// All there is to know of an enforcer.
+/// The status of an enforcer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
-    /// The interfaces that it is at.
+    /// Its interfaces.
     pub interfaces: Vec<String>,
-    /// How many flows are controlled, and what was counted.
+    /// The totals over all flows.
     pub totals: Totals,
-    /// Each flow that is controlled, the one with the most bytes first.
+    /// The controlled flows, the one with the most bytes first.
     pub flows: Vec<FlowStatus>,
 }
 
-/// Counts since the beginning.
+/// Counters since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Totals {
-    /// Flows that are controlled now.
+    /// Flows under control now.
     pub controlled: u64,
-    /// Flows that were left alone as the policy says.
+    /// Flows exempted by the policy.
     pub passed: u64,
-    /// Flows, or in line connections, that were forgotten after a long silence.
+    /// Flows (in line: connections) removed after a long silence.
     pub idle: u64,
-    /// Connections whose handshake was seen; in line, those whose first SYN was.
+    /// Connections whose handshake was seen; in line, those whose first SYN was seen.
     pub opened: u64,
     /// Connections whose end was seen.
     pub closed: u64,
-    /// Connections for which there was no room: they pass.
+    /// Connections without a free slot: they pass.
     pub refused: u64,
-    /// Packets of connections that are not followed.
+    /// Packets of connections that are not tracked.
     pub unknown_packets: u64,
     /// Windows that were lowered.
     pub lowered: u64,
-    /// Bytes of controlled flows that have arrived.
+    /// Delivered bytes of controlled flows.
     pub delivered: u64,
-    /// Bytes of them whose acknowledgments told of marks.
+    /// Delivered bytes of controlled flows whose acknowledgments carried an ECN echo.
     pub marked: u64,
-    /// Bytes of controlled flows that their senders have sent again.
+    /// Retransmitted bytes of controlled flows, sent by their senders.
     pub sent_again: u64,
-    /// What the programs in the kernel have counted, where there are such.
+    /// The counters of the programs in the kernel, if there are any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kernel: Option<KernelCounts>,
-    /// What was counted in line, where the enforcer is a cable.
+    /// The counters of an enforcer in line, if it is one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_line: Option<InlineCounts>,
 }
 
-/// What the programs in the kernel have counted.
+/// The counters of the programs in the kernel.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelCounts {
-    /// Reports that were begun.
+    /// Reports begun.
     pub reports: u64,
-    /// Reports for which there was no room: their news come with the next ones.
+    /// Reports lost for lack of room: the next ones carry their contents.
     pub lost_reports: u64,
 }
 
-/// What was counted between two interfaces.
+/// The counters of an enforcer between two interfaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InlineCounts {
-    /// Frames that came in, super-packets counted once.
+    /// Frames received, super-packets counted once.
     pub frames: u64,
-    /// Of these, those that are no IP packets that make sense: passed as they came.
+    /// Of these, frames without a valid IP packet: passed unchanged.
     pub untouched: u64,
-    /// Segments of the others.
+    /// Segments of the other frames.
     pub segments: u64,
-    /// Frames that were lost before they were read: too many came at a time.
+    /// Frames lost before they were read: too many arrived at a time.
     pub overrun: u64,
     /// Frames that could not be read.
     pub unreadable: u64,
-    /// Frames that the other interface had no room for.
+    /// Frames for which the other interface had no room.
     pub full: u64,
-    /// Frames that are longer than the other interface takes.
+    /// Frames longer than the other interface's MTU.
     pub too_long: u64,
     /// Frames for an interface that was down.
     pub down: u64,
-    /// Segments that were lost and sent again from here, without their senders' notice.
+    /// Lost segments retransmitted from here, without their senders' knowledge.
     pub masked: u64,
-    /// Bytes of these.
+    /// Their bytes.
     pub masked_bytes: u64,
-    /// Time-outs.
+    /// Retransmission time-outs.
     pub timeouts: u64,
-    /// Acknowledgments that were kept from their senders.
+    /// Acknowledgments withheld from their senders.
     pub withheld: u64,
-    /// Acknowledgments with an ECN echo, which was kept from their senders.
+    /// Acknowledgments whose ECN echo was removed.
     pub echoes: u64,
-    /// Segments of which no copy was kept: there was no room, or they overlapped others.
+    /// Segments without a kept copy: there was no room, or they overlapped others.
     pub unkept: u64,
-    /// Acknowledgments of what was never sent.
+    /// Acknowledgments of data never sent.
     pub forged: u64,
-    /// Half-open connections that made room for others.
+    /// Half-open connections displaced by others.
     pub displaced: u64,
-    /// Packets that are kept now.
+    /// Packets kept now.
     pub kept_packets: u64,
     /// Their bytes.
     pub kept_bytes: u64,
-    /// The most packets that have been kept at a time.
+    /// The largest number of packets kept at a time.
     pub most_kept_packets: u64,
     /// Their bytes.
     pub most_kept_bytes: u64,
 }
 
-/// A flow that is controlled.
+/// A controlled flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowStatus {
-    /// Who sends the data: address and port.
+    /// The sender: address and port.
     pub from: String,
-    /// Who receives it.
+    /// The receiver.
     pub to: String,
-    /// The interface that it leaves by.
+    /// The interface that its data leave by.
     pub interface: String,
     /// The algorithm.
     pub congestion: String,
-    /// The line of the rule in the policy's file as the flow opened.
+    /// The line of its rule in the policy file when the flow opened.
     pub rule: u32,
     /// The smoothed round-trip time, in microseconds.
     pub rtt_us: f64,
     /// The controller's window, in bytes.
     pub window: u64,
-    /// What the sender is told at most, in bytes.
+    /// The largest window announced to the sender, in bytes.
     pub enforced: u64,
-    /// The rate that the controller would have, in bits per second.
+    /// The controller's pacing rate, in bits per second.
     pub pacing_rate: Option<u64>,
-    /// On the way to the receiver, in bytes.
+    /// Bytes in flight.
     pub in_flight: u64,
-    /// Bytes that have arrived.
+    /// Delivered bytes.
     pub delivered: u64,
-    /// Bytes of them whose acknowledgments told of marks.
+    /// Delivered bytes whose acknowledgments carried an ECN echo.
     pub marked: u64,
-    /// Bytes that the sender has sent again.
+    /// Bytes retransmitted by the sender.
     pub sent_again: u64,
-    /// Bytes that were lost and sent again from here, without the sender's notice; only in line.
+    /// Lost bytes retransmitted from here, without the sender's knowledge; only in line.
     pub masked: u64,
-    /// Bytes that are kept until they are acknowledged; only in line.
+    /// Bytes kept until they are acknowledged; only in line.
     pub kept: u64,
     /// Windows that were lowered.
     pub lowered: u64,
@@ -158,7 +158,7 @@ impl Status {
 }
 
 impl FlowStatus {
-    /// A flow that leaves by this interface.
+    /// Returns the status of a flow that leaves by this interface.
     pub(crate) fn of(report: &FlowReport, interface: String) -> Self {
         let end = |address: IpAddr, port| SocketAddr::new(address, port).to_string();
         let (flow, counters) = (report.flow, report.counters);

@@ -1,8 +1,8 @@
-//! Names of interfaces, as system calls take them.
+//! Interface names in the format of system calls.
 
 use super::PortError;
 
-/// The bytes of a name that Linux takes, with zeros behind it.
+/// Returns the bytes of a name that Linux accepts, padded with zeros.
 pub(super) fn name_bytes(name: &str) -> Result<[libc::c_char; libc::IFNAMSIZ], PortError> {
     let forbidden = |byte: u8| b"/:%".contains(&byte) || byte.is_ascii_whitespace() || byte == 0;
     let mut bytes = [0; libc::IFNAMSIZ];
@@ -28,7 +28,7 @@ mod tests {
         for name in ["eth0", "a", "fifteen-bytes-15"[..15].as_ref(), "h1.nic0"] {
             assert!(name_bytes(name).is_ok(), "{name}");
         }
-        // `%d` would have the kernel choose a number.
+        // `%d` would make the kernel choose a number.
         for name in [
             "",
             ".",

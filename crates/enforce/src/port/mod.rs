@@ -1,9 +1,9 @@
-//! Ports: where frames of a network namespace come out of the kernel and go in again.
+//! Ports, which read frames from the kernel in a network namespace and write frames to it.
 //!
-//! Both kinds carry a virtio-net header before each frame, so that TCP hands over super-packets and
-//! takes them back (see [`offload`](crate::offload)). A [`Tap`] is an interface of its own; a
-//! [`PacketSocket`] sits at one that is there, such as the outer end of a veth pair. What each is
-//! worth, `make bench-lab` measures.
+//! Both kinds carry a virtio-net header before each frame, so that TCP sends and receives
+//! super-packets (see [`offload`](crate::offload)). A [`Tap`] creates its own interface; a
+//! [`PacketSocket`] uses an existing one, such as the outer end of a veth pair. `make bench-lab`
+//! measures both.
 
 mod error;
 mod interface;
@@ -29,10 +29,10 @@ pub enum Port {
 }
 
 impl Port {
-    /// Takes the next frame that the kernel has sent: see [`Tap::receive`].
+    /// Reads the next frame: see [`Tap::receive`].
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         match self {
             Self::Tap(tap) => tap.receive(buffer),
@@ -40,7 +40,8 @@ impl Port {
         }
     }
 
-    /// Whether the interface is still there: see [`PacketSocket::is_attached`]. That of a [`Tap`] is.
+    /// Returns whether the interface still exists: see [`PacketSocket::is_attached`]. That of a [`Tap`]
+    /// always does.
     pub fn is_attached(&self) -> bool {
         match self {
             Self::Tap(_) => true,
@@ -48,8 +49,8 @@ impl Port {
         }
     }
 
-    /// How many frames were lost since the last call, because they were not read in time; a [`Tap`] does
-    /// not tell.
+    /// Returns the number of frames lost since the last call because they were not read in time; always 0
+    /// for a [`Tap`], which cannot know.
     pub fn take_dropped(&self) -> u64 {
         match self {
             Self::Tap(_) => 0,
@@ -57,10 +58,10 @@ impl Port {
         }
     }
 
-    /// Hands the kernel a frame: see [`Tap::send`].
+    /// Writes a frame: see [`Tap::send`].
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn send(&self, frame: &[IoSlice<'_>]) -> io::Result<bool> {
         match self {
             Self::Tap(tap) => tap.send(frame),
@@ -90,7 +91,7 @@ impl From<PacketSocket> for Port {
     }
 }
 
-/// Writes one frame; false if there is no room for it.
+/// Writes one frame; returns `false` if there is no room for it.
 fn write(port: BorrowedFd<'_>, frame: &[IoSlice<'_>]) -> io::Result<bool> {
     loop {
         match rustix::io::writev(port, frame) {

@@ -9,22 +9,22 @@ use crate::offload::VlanTag;
 
 const CAPABILITY: &str = "cap_net_raw";
 
-/// A socket at an Ethernet interface (packet(7)): it takes all frames that come in there, and sends
+/// A socket at an Ethernet interface (packet(7)). It receives all frames that arrive there, and sends
 /// frames out of it. At the outer end of a veth pair these are the frames of the namespace at its inner
 /// end.
 ///
-/// The interface's own stack sees what comes in too; have it without addresses. VLAN tags that the interface
-/// has taken out of frames are in them again.
+/// The interface's own stack receives the frames too; do not give it addresses. VLAN tags that the
+/// interface has removed from frames are restored.
 #[derive(Debug)]
 pub struct PacketSocket {
     socket: OwnedFd,
-    /// The interface's number.
+    /// The interface's index.
     index: libc::c_int,
 }
 
 impl PacketSocket {
-    /// A socket at the interface `name` of the calling thread's network namespace. Its buffers are 8 MB
-    /// where the system allows that.
+    /// Opens a socket at the interface `name` of the calling thread's network namespace. Its buffers are
+    /// 8 MB if the system allows that.
     ///
     /// # Errors
     /// No such interface, one without Ethernet frames, no permission, a kernel before 2.6.27.
@@ -41,7 +41,7 @@ impl PacketSocket {
         socket
             .set(libc::SOL_PACKET, libc::PACKET_VNET_HDR, 1)
             .map_err(|_| PortError::NoOffload("packet sockets"))?;
-        // What the socket itself sends need not come back to it.
+        // The socket must not receive its own frames.
         socket
             .set(libc::SOL_PACKET, libc::PACKET_IGNORE_OUTGOING, 1)
             .map_err(failed("leaving out outgoing frames"))?;
@@ -61,16 +61,15 @@ impl PacketSocket {
         }
     }
 
-    /// The interface's number in its network namespace.
+    /// Returns the interface's index in its network namespace.
     pub fn interface(&self) -> u32 {
         self.index.unsigned_abs()
     }
 
-    /// Has the interface take frames for all addresses, and not for its own alone, as long as this value
-    /// lives.
+    /// Makes the interface promiscuous as long as this value lives.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub fn set_promiscuous(&self) -> Result<(), PortError> {
         let membership = libc::packet_mreq {
             mr_ifindex: self.index,
@@ -82,21 +81,21 @@ impl PacketSocket {
             .map_err(|error| PortError::of("setting promiscuous mode", CAPABILITY, error))
     }
 
-    /// Whether the interface is still there.
+    /// Returns whether the interface still exists.
     pub fn is_attached(&self) -> bool {
         self.bound()
             .is_ok_and(|bound| bound.sll_ifindex == self.index)
     }
 
-    /// How many frames were lost since the last call, because they were not read in time.
+    /// Returns the number of frames lost since the last call because they were not read in time.
     pub fn take_dropped(&self) -> u64 {
         let mut counts = libc::tpacket_stats {
             tp_packets: 0,
             tp_drops: 0,
         };
         let mut length = size_of::<libc::tpacket_stats>() as libc::socklen_t;
-        // SAFETY: the kernel writes no more than the length says, into a structure that lives until the
-        // call returns.
+        // SAFETY: the kernel writes at most the given length, into a structure that lives until the call
+        // returns.
         let result = unsafe {
             libc::getsockopt(
                 self.socket.as_raw_fd(),
@@ -112,10 +111,10 @@ impl PacketSocket {
         }
     }
 
-    /// Takes the next frame that has come in: see [`Tap::receive`](super::Tap::receive).
+    /// Reads the next frame: see [`Tap::receive`](super::Tap::receive).
     ///
     /// # Errors
-    /// What the system says: the interface is down, for instance.
+    /// The system's error: the interface is down, for instance.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         let (length, tag) = loop {
             match self.read(buffer) {
@@ -136,14 +135,14 @@ impl PacketSocket {
         }
     }
 
-    /// Reads a frame, and the VLAN tag that is not in it any more.
+    /// Reads a frame, and the VLAN tag that was removed from it.
     fn read(&self, buffer: &mut [u8]) -> io::Result<(usize, Option<VlanTag>)> {
         let mut data = libc::iovec {
             iov_base: buffer.as_mut_ptr().cast(),
             iov_len: buffer.len(),
         };
         let mut control = [0_u64; CONTROL];
-        // SAFETY: a structure of numbers and pointers, of which zeros make one.
+        // SAFETY: a structure of numbers and pointers, for which zeros are valid.
         let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
         message.msg_iov = &mut data;
         message.msg_iovlen = 1;
@@ -156,28 +155,28 @@ impl PacketSocket {
         Ok((length, tag_in(&message)))
     }
 
-    /// Sends a frame: see [`Tap::send`](super::Tap::send).
+    /// Writes a frame: see [`Tap::send`](super::Tap::send).
     ///
     /// # Errors
-    /// What the system says: the interface is down, the header fits no frame.
+    /// The system's error: the interface is down, or the header does not fit the frame.
     pub fn send(&self, frame: &[IoSlice<'_>]) -> io::Result<bool> {
         write(self.socket.as_fd(), frame)
     }
 
     fn open(index: libc::c_int) -> io::Result<Self> {
         let kind = libc::SOCK_RAW | libc::SOCK_NONBLOCK | libc::SOCK_CLOEXEC;
-        // Protocol 0: nothing comes in before the socket is bound.
+        // Protocol 0: no frame arrives before the socket is bound.
         // SAFETY: the call takes numbers only.
         let socket = unsafe { libc::socket(libc::AF_PACKET, kind, 0) };
         if socket < 0 {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the descriptor is open, and nobody else's.
+        // SAFETY: the descriptor is open, and has no other owner.
         let socket = unsafe { OwnedFd::from_raw_fd(socket) };
         Ok(Self { socket, index })
     }
 
-    /// Sets an option, whose value is the structure of numbers that the kernel expects.
+    /// Sets an option to a structure of numbers, as the kernel expects it.
     fn set<T: Copy>(&self, level: libc::c_int, option: libc::c_int, value: T) -> io::Result<()> {
         // SAFETY: the value is as long as its length says, and lives until the call returns.
         let result = unsafe {
@@ -195,7 +194,7 @@ impl PacketSocket {
         }
     }
 
-    /// Large enough for a burst of super-packets; whoever may not exceed the system's limit has that.
+    /// Enlarges the buffers for a burst of super-packets, without privileges only to the system's limit.
     fn enlarge_buffers(&self) {
         const SIZE: libc::c_int = 8 << 20;
         for (forced, allowed) in [
@@ -203,7 +202,7 @@ impl PacketSocket {
             (libc::SO_SNDBUFFORCE, libc::SO_SNDBUF),
         ] {
             if self.set(libc::SOL_SOCKET, forced, SIZE).is_err() {
-                // It cannot fail: a size above the limit counts as the limit.
+                // It cannot fail: a size above the limit is set to the limit.
                 let _ = self.set(libc::SOL_SOCKET, allowed, SIZE);
             }
         }
@@ -230,11 +229,11 @@ impl PacketSocket {
         }
     }
 
-    /// What it is bound to: no interface any more where that has disappeared.
+    /// Returns the address that it is bound to, without an interface if that has disappeared.
     fn bound(&self) -> io::Result<libc::sockaddr_ll> {
         let mut address = NO_ADDRESS;
         let mut length = size_of::<libc::sockaddr_ll>() as libc::socklen_t;
-        // SAFETY: the kernel writes no more than the length says, into an address that lives until the call
+        // SAFETY: the kernel writes at most the given length, into an address that lives until the call
         // returns.
         let result = unsafe {
             libc::getsockname(
@@ -250,7 +249,7 @@ impl PacketSocket {
     }
 }
 
-/// The address of nothing.
+/// An empty address.
 const NO_ADDRESS: libc::sockaddr_ll = libc::sockaddr_ll {
     sll_family: 0,
     sll_protocol: 0,
@@ -261,17 +260,17 @@ const NO_ADDRESS: libc::sockaddr_ll = libc::sockaddr_ll {
     sll_addr: [0; 8],
 };
 
-/// Words of a control message with a `tpacket_auxdata`, and some more.
+/// The words of a control message with a `tpacket_auxdata`, with a margin.
 const CONTROL: usize = 16;
 
-/// The tag of a frame that the kernel tells of beside it (packet(7), PACKET_AUXDATA).
+/// Returns the VLAN tag of a frame from the control message (packet(7), PACKET_AUXDATA).
 fn tag_in(message: &libc::msghdr) -> Option<VlanTag> {
     // SAFETY: the kernel has filled the message; its control buffer is alive, and aligned for a header.
     let header = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;
     if header.cmsg_level != libc::SOL_PACKET || header.cmsg_type != libc::PACKET_AUXDATA {
         return None;
     }
-    // SAFETY: this kind of message has a `tpacket_auxdata` behind its header, of numbers, at any alignment.
+    // SAFETY: this kind of message has a `tpacket_auxdata` of numbers after its header, at any alignment.
     let data: libc::tpacket_auxdata =
         unsafe { std::ptr::read_unaligned(libc::CMSG_DATA(header).cast()) };
     if data.tp_status & libc::TP_STATUS_VLAN_VALID == 0 {

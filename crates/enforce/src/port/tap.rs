@@ -12,28 +12,29 @@ use super::{PortError, write};
 
 const DEVICE: &str = "/dev/net/tun";
 const CAPABILITY: &str = "cap_net_admin";
-/// What the kernel may leave to us for TCP: checksums and segmentation of super-packets, also of those
-/// with CWR.
+/// The work that the kernel may leave to us for TCP: checksums and segmentation of super-packets, also
+/// of those with CWR.
 const TCP_OFFLOADS: libc::c_uint =
     libc::TUN_F_CSUM | libc::TUN_F_TSO4 | libc::TUN_F_TSO6 | libc::TUN_F_TSO_ECN;
 /// The same for UDP; since Linux 6.2.
 const UDP_OFFLOADS: libc::c_uint = libc::TUN_F_USO4 | libc::TUN_F_USO6;
 
-/// An Ethernet interface whose other end is this value: what the kernel sends by it comes out here, and
-/// what is sent here the kernel receives. It is gone when the last copy of its file descriptor is.
+/// An Ethernet interface whose other end is this value: it receives what the kernel sends by the
+/// interface, and the kernel receives what it sends. The interface is removed with the last copy of the
+/// file descriptor.
 ///
-/// The descriptor may travel to another process (SCM_RIGHTS) and out of the network namespace; the
-/// interface stays where it was made.
+/// The descriptor can be sent to another process (SCM_RIGHTS) and out of the network namespace; the
+/// interface stays in its namespace.
 #[derive(Debug)]
 pub struct Tap {
     device: OwnedFd,
 }
 
 impl Tap {
-    /// Makes the interface `name` in the calling thread's network namespace, down and without address.
+    /// Creates the interface `name` in the calling thread's network namespace, down and without address.
     ///
     /// # Errors
-    /// No `/dev/net/tun`, no permission, a name that is taken or cannot be.
+    /// No `/dev/net/tun`, no permission, a name that is in use or invalid.
     pub fn create(name: &str) -> Result<Self, PortError> {
         let name_bytes = name_bytes(name)?;
         let device = OpenOptions::new()
@@ -58,21 +59,21 @@ impl Tap {
         Ok(tap)
     }
 
-    /// Takes the next frame that the kernel has sent, its virtio-net header first, and tells their
-    /// length together; `None` if there is none now. What does not fit `buffer` is cut off: let it be
+    /// Reads the next frame that the kernel has sent, virtio-net header first. Returns the length of
+    /// both; `None` if there is no frame now. Bytes beyond `buffer` are cut off: use a buffer of
     /// [`SuperFrame::LARGEST`](crate::offload::SuperFrame::LARGEST).
     ///
     /// # Errors
-    /// What the system says: the interface is gone, for instance.
+    /// The system's error: the interface is gone, for instance.
     pub fn receive(&self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         read(self.device.as_fd(), buffer)
     }
 
-    /// Hands the kernel a frame, its virtio-net header first, in pieces; false if it has no room for
-    /// it now.
+    /// Writes a frame to the kernel, virtio-net header first, in pieces; returns `false` if it has no
+    /// room for the frame now.
     ///
     /// # Errors
-    /// What the system says: the interface is down, the header fits no frame.
+    /// The system's error: the interface is down, or the header does not fit the frame.
     pub fn send(&self, frame: &[IoSlice<'_>]) -> io::Result<bool> {
         write(self.device.as_fd(), frame)
     }
@@ -96,7 +97,7 @@ impl Tap {
         succeeded(result)
     }
 
-    /// Tells the kernel what it may leave undone: all that it knows of.
+    /// Requests all offloads that the kernel supports.
     fn offload(&self) -> Result<(), PortError> {
         let set = |offloads: libc::c_uint| {
             // SAFETY: TUNSETOFFLOAD takes a number and touches no memory of ours.
@@ -115,7 +116,7 @@ impl Tap {
     }
 }
 
-/// Reads one frame; `None` while there is none.
+/// Reads one frame; returns `None` if there is none.
 fn read(port: BorrowedFd<'_>, buffer: &mut [u8]) -> io::Result<Option<usize>> {
     loop {
         match rustix::io::read(port, &mut *buffer) {

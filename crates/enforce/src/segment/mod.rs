@@ -1,9 +1,9 @@
-//! Real segments as packets of the fabric, from the buffer that they are read into to the frames that they
-//! leave in.
+//! Real segments as packets of the fabric, from the receive buffer to the frames that they leave in.
 //!
-//! A [`FramePools`] reads frames; each of a frame's segments is a [`Segment`] of its own, which queues and elements
-//! mark, rewrite, keep and clone without touching a byte: they share the frame, and note what is to change.
-//! A [`SegmentRun`] collects consecutive segments with the same changes, and cuts the frame that they leave in.
+//! A [`FramePools`] reads frames. Each segment of a frame is a [`Segment`], which queues and elements can
+//! mark, rewrite, keep and clone without copying: segments share the frame, and store their changes. A
+//! [`SegmentRun`] collects consecutive segments with the same changes, and cuts the frame that they
+//! leave in.
 
 mod pool;
 mod run;
@@ -22,21 +22,21 @@ use crate::offload::{CutFrame, HeaderChanges, SuperFrame};
 pub use pool::FramePools;
 pub use run::SegmentRun;
 
-/// A frame on its way, and what is known of when it came.
+/// A received frame, and its time of arrival.
 #[derive(Debug)]
 pub struct ReceivedFrame {
     /// The frame.
     pub frame: SuperFrame,
-    /// For how long it may have waited to be read.
+    /// The longest time that it can have waited to be read.
     pub unread: Duration,
-    /// How many frames the pool had kept before.
+    /// The number of frames that the pool has kept before.
     pub number: u64,
 }
 
-/// One segment of a frame: what a network card would have put on the wire as a packet of its own.
+/// One segment of a frame: the packet that a network card would have put on the wire.
 ///
-/// A segment that is to be damaged is dropped instead, as the receiver's checksum would have it: the
-/// checksums of super-packets are not there yet.
+/// A segment to be damaged is dropped instead, because the receiver's checksum would drop it. The
+/// checksums of super-packets are not computed yet.
 #[derive(Clone, Debug)]
 pub struct Segment {
     from: Arc<ReceivedFrame>,
@@ -47,7 +47,7 @@ pub struct Segment {
 }
 
 impl Segment {
-    /// The segment at `index` of a frame, for a destination of the switch that it is going to meet.
+    /// Creates the segment at `index` of a frame, for a destination of the switch.
     pub fn new(from: Arc<ReceivedFrame>, index: u16, destination: u32) -> Self {
         Self {
             changes: from.frame.ecn().into(),
@@ -59,7 +59,7 @@ impl Segment {
         }
     }
 
-    /// As a network card puts it on the wire: see [`SuperFrame::on_wire`].
+    /// Returns the frame that a network card puts on the wire: see [`SuperFrame::on_wire`].
     pub fn on_wire(&self) -> CutFrame<'_> {
         self.from.frame.on_wire(self.index, self.changes)
     }
@@ -95,7 +95,7 @@ impl Packet for Segment {
     }
 
     fn burst(&self) -> Option<Burst> {
-        // What has been changed in one piece need not have been in another.
+        // Pieces of a burst may have been changed differently.
         if !self.changes.tcp.is_empty() {
             return None;
         }

@@ -1,4 +1,4 @@
-//! Buffers for frames, used again and again.
+//! Pools of reusable frame buffers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use weir_units::Duration;
 use super::ReceivedFrame;
 use crate::offload::SuperFrame;
 
-/// A frame no longer than this is copied to a buffer of this size, so that small frames that wait for
-/// long do not each occupy the room of the largest: one of MTU 9000 with its headers.
+/// A frame up to this length (MTU 9000 with headers) is copied to a buffer of this size, so that small
+/// frames that wait for long do not each occupy a buffer of the largest size.
 const SMALL: usize = 9216;
-/// How many buffers in use are passed over before a new one is made.
+/// The number of buffers in use that are skipped before a new one is allocated.
 const ATTEMPTS: usize = 4;
 
-/// Two kinds of buffers for frames. Whoever holds a frame has an `Arc` of it; the pool has another one, and takes
-/// the buffer back when its own is the last.
+/// Two pools of frame buffers. Each user of a frame holds an `Arc` of it. The pool holds another one, and
+/// reuses the buffer when its own is the last.
 #[derive(Debug)]
 pub struct FramePools {
-    /// What is being read into.
+    /// The buffer for the next frame.
     reading: SuperFrame,
     small: VecDeque<Arc<ReceivedFrame>>,
     large: VecDeque<Arc<ReceivedFrame>>,
-    /// How many frames it has kept.
+    /// The number of frames kept.
     kept: u64,
 }
 
@@ -33,7 +33,7 @@ impl Default for FramePools {
 }
 
 impl FramePools {
-    /// A pool without buffers, but the one to read into.
+    /// Creates a pool with no buffer but the one to read into.
     pub fn new() -> Self {
         Self {
             reading: SuperFrame::with_capacity(SuperFrame::LARGEST),
@@ -43,12 +43,12 @@ impl FramePools {
         }
     }
 
-    /// The frame to read into; what was in it may be lost.
+    /// Returns the frame to read into; its previous contents may be lost.
     pub fn reading(&mut self) -> &mut SuperFrame {
         &mut self.reading
     }
 
-    /// Keeps what has been read, for whoever holds the result.
+    /// Keeps the frame just read, as long as the result is held.
     pub fn keep(&mut self, unread: Duration) -> Arc<ReceivedFrame> {
         let number = self.kept;
         self.kept += 1;
@@ -68,8 +68,8 @@ impl FramePools {
     }
 }
 
-/// A buffer that nobody uses, filled by `fill`. Frames leave about in the order in which they came, so
-/// the longest unused is in front.
+/// Returns an unused buffer filled by `fill`. Frames leave approximately in the order of their arrival,
+/// so the buffer that is unused longest is in front.
 fn take(
     pool: &mut VecDeque<Arc<ReceivedFrame>>,
     capacity: usize,

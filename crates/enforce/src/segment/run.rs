@@ -1,4 +1,4 @@
-//! Segments that leave together.
+//! Runs of segments that leave in one frame.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use weir_wire::tcp::Flags;
 use super::{ReceivedFrame, Segment};
 use crate::offload::{CutFrame, HeaderChanges, MacAddress};
 
-/// Consecutive segments of one frame that have been changed alike: they leave as one frame again.
+/// Consecutive segments of one frame with the same changes: they leave in one frame again.
 #[derive(Debug)]
 pub struct SegmentRun {
     from: Arc<ReceivedFrame>,
@@ -18,11 +18,11 @@ pub struct SegmentRun {
     changes: HeaderChanges,
 }
 
-/// What not every segment of a super-packet can say.
+/// The flags that only one segment of a super-packet may have.
 const ALONE: Flags = Flags::from_bits(Flags::CWR.bits() | Flags::FIN.bits() | Flags::PSH.bits());
 
 impl SegmentRun {
-    /// A run of one segment.
+    /// Creates a run of one segment.
     pub fn new(segment: &Segment) -> Self {
         Self {
             from: Arc::clone(&segment.from),
@@ -32,8 +32,9 @@ impl SegmentRun {
         }
     }
 
-    /// Adds a segment, if it can travel with the others, and tells whether it does. Those that say CWR,
-    /// FIN or PSH by a change cannot: a network card that cuts a super-packet leaves these to one of them.
+    /// Adds a segment, if it can leave in the same frame; returns whether it can. A segment with CWR, FIN
+    /// or PSH set by a change cannot: a network card that segments a super-packet sets these in one
+    /// segment only.
     pub fn extend(&mut self, segment: &Segment) -> bool {
         let follows = self.end == segment.index
             && self.changes == segment.changes
@@ -45,23 +46,23 @@ impl SegmentRun {
         follows
     }
 
-    /// How many segments there are.
+    /// Returns the number of segments.
     pub fn segments(&self) -> u16 {
         self.end - self.first
     }
 
-    /// For how long they may have waited to be read.
+    /// Returns the longest time that they can have waited to be read.
     pub fn unread(&self) -> Duration {
         self.from.unread
     }
 
-    /// The frame that they leave in, for this Ethernet address.
+    /// Returns the frame of the segments, to this Ethernet address.
     pub fn frame_to(&self, to: MacAddress) -> CutFrame<'_> {
         let range = self.first..self.end;
         self.from.frame.cut(range, self.changes, to)
     }
 
-    /// The frame that they leave in, for the address that it came with.
+    /// Returns the frame of the segments, to its original destination address.
     pub fn frame(&self) -> CutFrame<'_> {
         self.frame_to(self.from.frame.destination())
     }

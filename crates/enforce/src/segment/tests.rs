@@ -7,7 +7,7 @@ use super::*;
 use crate::offload::VnetHeader;
 use crate::offload::tests::{Described, described, finished, joined, parsed, verified};
 
-/// What elements do to a segment.
+/// The changes that elements make to a segment.
 #[derive(Clone, Debug)]
 enum Act {
     Window(u16),
@@ -51,7 +51,7 @@ fn arrived(described: &Described) -> Arc<ReceivedFrame> {
     })
 }
 
-/// The TCP header that etherparse finds in a frame whose checksum it has verified.
+/// Returns the TCP header that etherparse finds in a frame after verifying its checksum.
 fn header_of(frame: &[u8]) -> Option<tcp::Segment> {
     verified(frame);
     let packet = SlicedPacket::from_ethernet(&frame[VnetHeader::LENGTH..]).unwrap();
@@ -65,7 +65,7 @@ proptest! {
     // Each case is up to 20,000 packets.
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// What elements see is what leaves, with right checksums, as long as before.
+    /// Segments leave as elements see them, with valid checksums and the same length.
     #[test]
     fn segments_leave_as_elements_see_them(described in described(), acts in acts()) {
         let from = arrived(&described);
@@ -83,7 +83,7 @@ proptest! {
         }
     }
 
-    /// Whatever becomes of which segment, runs carry all of them, in their order.
+    /// Runs carry all segments in order, whatever is changed in each.
     #[test]
     fn runs_carry_what_was_put_into_them(
         described in described(),
@@ -121,7 +121,7 @@ proptest! {
         }
     }
 
-    /// What has been damaged on its way is rewritten without harm, or not at all.
+    /// A damaged frame is rewritten without harm, or not at all.
     #[test]
     fn damaged_frames_never_grow(described in described(), place: prop::sample::Index, byte: u8, acts in acts()) {
         let mut bytes = described.bytes();
@@ -146,7 +146,7 @@ proptest! {
     }
 }
 
-/// A super-packet with so many bytes of data, a hundred for each segment.
+/// Returns a super-packet with this many bytes of data, a hundred for each segment.
 fn hundreds(bytes: usize) -> Described {
     Described {
         v4: true,

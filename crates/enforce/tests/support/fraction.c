@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
-// Answers what bpf/fraction.h computes, one line for each line of standard input.
+// Prints the results of bpf/fraction.h, one line for each line of standard input.
 
 #include <inttypes.h>
 #include <stdio.h>

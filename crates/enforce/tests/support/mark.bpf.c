@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
-// Marks the first `marked` of each `period` ECN-capable packets that come in, for the tests.
+// Marks the first `marked` of each `period` ECN-capable packets that arrive, for the tests.
 
 #include "../../../../bpf/kernel.h"
 

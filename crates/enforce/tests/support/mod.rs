@@ -1,4 +1,4 @@
-//! Two hosts that a link joins which marks packets, for the tests of what the kernel does with them.
+//! Two hosts joined by a link that marks packets, to test the kernel's reaction.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::os::fd::AsFd as _;
@@ -15,7 +15,7 @@ use rustix::thread::{Pid, UnshareFlags, gettid, unshare_unsafe};
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// A thread in a network namespace of its own, which is gone with the thread.
+/// A thread in its own network namespace, which is removed with the thread.
 pub(crate) struct Host {
     jobs: Sender<Job>,
     thread: Pid,
@@ -39,7 +39,7 @@ impl Host {
         }
     }
 
-    /// Does something in the namespace. Sockets that are opened there stay there.
+    /// Runs a job in the namespace. Sockets opened there stay there.
     pub(crate) fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let (done, result) = channel();
         let job = Box::new(move || done.send(work()).unwrap());
@@ -53,7 +53,7 @@ impl Host {
         self.run(move || std::fs::write(format!("/proc/sys/net/ipv4/{name}"), value).unwrap());
     }
 
-    /// What a program prints here.
+    /// Returns the output of a program run here.
     pub(crate) fn output(&self, command: &str) -> String {
         let command = command.to_owned();
         self.run(move || {
@@ -72,12 +72,12 @@ const CLIENT: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 1, 1));
 /// The address of [`Pair::server`].
 pub(crate) const SERVER: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 77, 1, 2));
 
-/// A client and a server, joined by a veth pair; the server marks packets as they come in.
+/// A client and a server, joined by a veth pair; the server marks packets on arrival.
 pub(crate) struct Pair {
     pub(crate) client: Host,
     pub(crate) server: Host,
     markings: MapHandle,
-    // The filter holds the program; its maps are held here.
+    // The filter holds the program; this holds its maps.
     _object: Object,
 }
 
@@ -90,11 +90,11 @@ impl Pair {
         ));
         for (host, address) in [(&client, CLIENT), (&server, SERVER)] {
             host.output(&format!("ip address add {address}/24 dev one"));
-            // One packet for one segment: a mark is for each of them.
+            // One packet per segment, so that marks are per segment.
             host.output("ip link set one up gso_max_segs 1");
             host.set("tcp_ecn", "1");
         }
-        // The queue is here, so that the window is what holds the flow back.
+        // The queue is here, so that the flow is limited by its window.
         client.output("tc qdisc add dev one root handle 1: htb default 1");
         client.output("tc class add dev one parent 1: classid 1:1 htb rate 300mbit");
         let (object, markings) = server.run(attach_marker);
@@ -114,7 +114,7 @@ impl Pair {
     }
 }
 
-/// Compiles and loads mark.bpf.c, for what comes in by the interface `one` of this namespace.
+/// Compiles and loads mark.bpf.c, for packets that arrive at the interface `one` of this namespace.
 fn attach_marker() -> (Object, MapHandle) {
     let directory = tempfile::tempdir().unwrap();
     let compiled = directory.path().join("mark.o");
@@ -146,7 +146,7 @@ fn attach_marker() -> (Object, MapHandle) {
     (object, markings)
 }
 
-/// Whether the tests can be run here; says why not.
+/// Returns whether the tests can run here; prints the reason if not.
 pub(crate) fn can_run(test: &str) -> bool {
     if !rustix::process::geteuid().is_root() {
         eprintln!("SKIPPED: {test}: loading BPF programs takes root");

@@ -1,4 +1,4 @@
-//! One TCP connection that always has something to send.
+//! One TCP connection that always has data to send.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,17 +13,17 @@ use crate::network::{ADDRESSES, Settings};
 use crate::{Failure, network};
 
 const PORT: u16 = 7000;
-/// Before anything is measured: slow start is over.
+/// The time before the measurement, for slow start to end.
 const WARM_UP: Wait = Wait::from_millis(1000);
 
-/// What came of it.
+/// The result.
 pub(crate) struct Bulk {
     pub(crate) goodput: Rate,
-    /// Per second, by the port before the receiver.
+    /// Per second, at the port before the receiver.
     pub(crate) segments: f64,
     /// Per second, from both hosts, over the whole time.
     pub(crate) frames: f64,
-    /// The part of the time that the switch's thread was running.
+    /// The part of the time in which the switch's thread was running.
     pub(crate) switch_share: f64,
     pub(crate) report: SwitchReport,
 }
@@ -44,8 +44,8 @@ pub(crate) fn measure(settings: Settings, span: Wait) -> Result<Bulk, Failure> {
     })
 }
 
-/// What the second host gets of a connection of the first one's, and for how many seconds it was looked at.
-/// `begin` is called when that begins.
+/// Returns the goodput of a connection from the first host to the second, and the measured time in
+/// seconds. Calls `begin` when the measurement begins.
 pub(crate) fn transfer(
     [sender, receiver]: &[Namespace; 2],
     span: Wait,
@@ -63,7 +63,7 @@ pub(crate) fn transfer(
                     break;
                 }
             }
-            // The reader ends with it.
+            // This ends the reader too.
             let _ = to.shutdown(std::net::Shutdown::Both);
         });
         scope.spawn(|| {

@@ -1,4 +1,4 @@
-//! The delay of datagrams one way: both ends read the same clock.
+//! The one-way delay of datagrams: both ends read the same clock.
 
 use std::net::UdpSocket;
 use std::time::Duration as Wait;
@@ -12,7 +12,7 @@ use crate::{Failure, network};
 
 const PORT: u16 = 7001;
 
-/// What came of it.
+/// The result.
 pub(crate) struct Delays {
     pub(crate) p50: Duration,
     pub(crate) p99: Duration,
@@ -32,7 +32,7 @@ pub(crate) fn measure(settings: Settings, count: usize) -> Result<Delays, Failur
                 std::thread::sleep(Wait::from_millis(2));
                 let mut data = [0; 200];
                 data[..8].copy_from_slice(&now().to_ne_bytes());
-                // What is lost is missing at the other end.
+                // The receiver counts lost datagrams as missing.
                 let _ = from.send(&data);
             }
         });

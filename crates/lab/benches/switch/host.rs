@@ -1,4 +1,4 @@
-//! A thread in a network namespace of its own.
+//! A thread in its own network namespace.
 
 use std::io;
 use std::process::Command;
@@ -6,13 +6,13 @@ use std::sync::mpsc::{Sender, channel};
 
 use crate::Failure;
 
-/// Whoever is to live in a namespace. What runs here makes its sockets and interfaces there; they stay
-/// there wherever they are used.
+/// A network namespace. Sockets and interfaces created by its jobs stay in it, wherever they are
+/// used.
 pub(crate) struct Namespace {
     jobs: Sender<Box<dyn FnOnce() + Send>>,
 }
 
-/// Why there can be no namespaces and interfaces here.
+/// Checks that namespaces and interfaces can be created; returns the reason if not.
 pub(crate) fn possible() -> Result<(), String> {
     Namespace::new()
         .and_then(|namespace| namespace.run(|| weir_enforce::port::Tap::create("bench0"))?)
@@ -28,7 +28,7 @@ impl Namespace {
         let (jobs, orders) = channel::<Box<dyn FnOnce() + Send>>();
         let (answer, made) = channel();
         std::thread::spawn(move || {
-            // SAFETY: the call takes a number, and changes this thread only.
+            // SAFETY: the call takes a number, and changes only this thread.
             let result = match unsafe { libc::unshare(libc::CLONE_NEWNET) } {
                 0 => Ok(()),
                 _ => Err(io::Error::last_os_error()),
@@ -43,14 +43,14 @@ impl Namespace {
         Ok(Self { jobs })
     }
 
-    /// Runs something in the namespace.
+    /// Runs a job in the namespace.
     pub(crate) fn run<T: Send + 'static, E: Into<Failure> + Send + 'static>(
         &self,
         job: impl FnOnce() -> Result<T, E> + Send + 'static,
     ) -> Result<Result<T, Failure>, Failure> {
         let (answer, result) = channel();
         let job = move || {
-            // Whoever asked waits for it.
+            // The caller waits for it.
             let _ = answer.send(job().map_err(Into::into));
         };
         self.jobs
@@ -59,7 +59,7 @@ impl Namespace {
         Ok(result.recv()?)
     }
 
-    /// Runs `ip` with these words.
+    /// Runs `ip` with these arguments.
     pub(crate) fn ip(&self, words: &str) -> Result<(), Failure> {
         let words = words.to_owned();
         self.run(move || {

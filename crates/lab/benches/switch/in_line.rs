@@ -13,17 +13,17 @@ use crate::Failure;
 use crate::bulk::transfer;
 use crate::network::{Ends, Kind, Settings};
 
-/// What came of it.
+/// The result.
 struct InLine {
     goodput: Rate,
     counters: InlineCounters,
     tcon: weir_tcon::Counters,
     kept: weir_fabric::PacketCount,
-    /// For how long the flow ran, in seconds.
+    /// The duration of the flow, in seconds.
     seconds: f64,
 }
 
-/// How much passes through it.
+/// Measures the throughput.
 pub(crate) fn measure() -> Result<(), Failure> {
     println!("\nOne kernel-TCP flow through TCon in line, no rate limit");
     for (name, kind) in [

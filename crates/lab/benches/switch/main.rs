@@ -1,8 +1,8 @@
-//! What the switch carries and how exact it is: two hosts in namespaces of their own, a switch between
-//! them, plain sockets at the ends.
+//! Benchmarks the throughput and precision of the switch between two hosts in their own namespaces, with
+//! plain sockets at the ends.
 //!
-//! `make bench-lab` runs it, as root. Each row says what it wants, so that a machine that cannot do it
-//! shows. `cargo bench -p weir-lab --bench switch in-line` runs one of its parts: `carried`, `in-line`, `sed`,
+//! Run `make bench-lab` as root. Each row prints its target, so that a machine that misses it is
+//! visible. `cargo bench -p weir-lab --bench switch in-line` runs one part: `carried`, `in-line`, `sed`,
 //! `paced` or `delayed`.
 
 #![allow(
@@ -27,7 +27,7 @@ use network::{Kind, Network, Settings};
 
 type Failure = Box<dyn Error + Send + Sync>;
 
-/// A part of the benchmark: its name, and what measures and prints it.
+/// A part of the benchmark: its name, and the function that measures and prints it.
 type Part = (&'static str, fn() -> Result<(), Failure>);
 
 fn main() -> Result<(), Failure> {
@@ -45,7 +45,7 @@ fn main() -> Result<(), Failure> {
         ("paced", paced),
         ("delayed", delayed),
     ];
-    // Cargo says `--bench` itself.
+    // Cargo adds `--bench`.
     let wanted: Vec<String> = std::env::args()
         .skip(1)
         .filter(|word| !word.starts_with('-'))
@@ -63,7 +63,7 @@ fn main() -> Result<(), Failure> {
     Ok(())
 }
 
-/// How much passes without limits.
+/// Measures the throughput without a rate limit.
 fn carried() -> Result<(), Failure> {
     println!("\nOne kernel-TCP flow, no rate limit");
     for (name, kind, cut) in [
@@ -95,7 +95,7 @@ fn carried() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Whether a rate holds.
+/// Measures whether a rate is kept.
 fn paced() -> Result<(), Failure> {
     println!("\nOne kernel-TCP flow, 1 Gbit/s");
     for (name, segments) in [
@@ -111,7 +111,7 @@ fn paced() -> Result<(), Failure> {
         };
         print(name, &measure(settings, Wait::from_secs(4))?);
     }
-    // 1448 bytes of 1538 on the wire.
+    // 1448 payload bytes of 1538 on the wire.
     println!("wanted: within 1 % of 0.941 Gbit/s");
     Ok(())
 }
@@ -150,7 +150,7 @@ fn print(name: &str, bulk: &Bulk) {
     }
 }
 
-/// Whether a delay holds.
+/// Measures whether a delay is kept.
 fn delayed() -> Result<(), Failure> {
     println!("\nOne-way delay of single datagrams, 200 bytes, one each 2 ms");
     let mut without = None;
@@ -175,7 +175,7 @@ fn delayed() -> Result<(), Failure> {
     Ok(())
 }
 
-/// Two hosts and what they need; the network is there while this lives.
+/// Returns two hosts and the network between them, which exists while this lives.
 fn network(settings: Settings) -> Result<Network, Failure> {
     Network::new(settings)
 }

@@ -11,24 +11,24 @@ use weir_units::{Duration, Rate};
 use crate::Failure;
 use crate::host::Namespace;
 
-/// By what frames come to the switch.
+/// The kind of port by which frames reach the switch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Tap,
     PacketSocket,
 }
 
-/// What the network is like.
+/// The settings of the network.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Settings {
     pub(crate) kind: Kind,
-    /// Of all links.
+    /// The rate of all links.
     pub(crate) rate: Rate,
-    /// From one host to the other.
+    /// The delay from one host to the other.
     pub(crate) delay: Duration,
-    /// At most so many in a super-packet.
+    /// The most segments of a super-packet.
     pub(crate) segments: Option<u32>,
-    /// Whether the kernel cuts super-packets up before it hands them over.
+    /// Whether the kernel segments super-packets before it hands them over.
     pub(crate) cut: bool,
     /// Whether SED's agent is in the switch.
     pub(crate) sed: bool,
@@ -47,11 +47,11 @@ impl Default for Settings {
     }
 }
 
-/// Two hosts, of which the first one sends.
+/// Two hosts, the first of which sends, and the switch.
 pub(crate) struct Network {
     pub(crate) hosts: [Namespace; 2],
     switch: SwitchHandle,
-    /// Where the outer ends of veth pairs are.
+    /// The namespace of the outer ends of veth pairs.
     _middle: Namespace,
 }
 
@@ -74,14 +74,14 @@ to = "b"
 workload = "bulk"
 "#;
 
-/// Its threshold is never reached.
+/// The threshold is never reached.
 const SED: &str = "\n[sed]\nrtt = \"100us\"\nthreshold = \"100MB\"\n";
 
-/// Two hosts, and where their frames come out.
+/// Two hosts, and the ports of their frames.
 pub(crate) struct Ends {
     pub(crate) hosts: [Namespace; 2],
     pub(crate) devices: [Port; 2],
-    /// Where the outer ends of veth pairs are.
+    /// The namespace of the outer ends of veth pairs.
     pub(crate) middle: Namespace,
 }
 
@@ -105,7 +105,7 @@ impl Ends {
     }
 }
 
-/// The Ethernet address of a host.
+/// Returns the Ethernet address of a host.
 fn mac(number: u8) -> [u8; 6] {
     [2, 0, 0, 0, 0, number]
 }
@@ -117,7 +117,7 @@ impl Network {
         let topology = &mut scenario.topology;
         for port in &mut topology.ports {
             port.rate = settings.rate;
-            // Two links lead from one host to the other.
+            // The path from one host to the other has two links.
             port.delay = Duration::from_nanos(settings.delay.as_nanos() / 2);
         }
         let own: Vec<PortIndex> = topology
@@ -155,7 +155,7 @@ impl Network {
         })
     }
 
-    /// What follows is measured.
+    /// Begins the measurement.
     pub(crate) fn begin(&self) -> Result<(), Failure> {
         Ok(self.switch.begin()?)
     }
@@ -170,7 +170,7 @@ fn tap(host: &Namespace) -> Result<Port, Failure> {
 }
 
 fn veth(host: &Namespace, middle: &Namespace, number: u8) -> Result<Port, Failure> {
-    // Made inside, and its outer end moved to the thread that runs in the middle.
+    // The pair is created inside; its outer end is moved to the namespace of the middle thread.
     let middle_id =
         middle.run(|| Ok::<_, Failure>(rustix::thread::gettid().as_raw_nonzero()))??;
     let outer = format!("port{number}");
@@ -198,7 +198,7 @@ fn configure(host: &Namespace, number: u8, settings: &Settings) -> Result<(), Fa
     ))
 }
 
-/// What `ethtool -K NAME tso off` does: TCP still makes super-packets, and the kernel cuts them up last.
+/// Does `ethtool -K NAME tso off`: TCP still makes super-packets, and the kernel segments them last.
 fn switch_off_tso(name: &str) -> std::io::Result<()> {
     const SIOCETHTOOL: libc::c_ulong = 0x8946;
     const ETHTOOL_STSO: u32 = 0x1f;

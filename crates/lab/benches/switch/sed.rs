@@ -1,4 +1,4 @@
-//! What SED's agent costs in the switch while nothing is congested.
+//! The cost of SED's agent in the switch without congestion.
 
 use std::time::Duration as Wait;
 
@@ -8,11 +8,11 @@ use crate::Failure;
 use crate::bulk::measure as bulk;
 use crate::network::Settings;
 
-/// How often with it and without, one after the other, so that others on the machine disturb both alike.
+/// The number of runs with and without it, alternating, so that other load affects both alike.
 const ROUNDS: usize = 7;
 const SPAN: Wait = Wait::from_secs(3);
 
-/// The same flow with the agent and without it.
+/// Runs the same flow with and without the agent.
 pub(crate) fn measure() -> Result<(), Failure> {
     println!("\nOne kernel-TCP flow with SED's agent in the switch, no rate limit and no queue");
     let mut rates = [Vec::new(), Vec::new()];

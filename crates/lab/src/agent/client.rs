@@ -1,5 +1,4 @@
-//! What the clients of flows do: one function for each workload, with the meaning that it has in the
-//! simulator.
+//! The clients of flows: one function per workload, with the same meaning as in the simulator.
 
 use std::sync::Arc;
 
@@ -23,7 +22,7 @@ use super::transports;
 use crate::clock::{Clock, RunTimer};
 use crate::control::{AgentEvent, FlowFailure, FlowOrder, LiveTransport};
 
-/// A client at work.
+/// A running client.
 struct Client<'a, T> {
     transport: &'a T,
     order: &'a FlowOrder,
@@ -33,7 +32,7 @@ struct Client<'a, T> {
     alarm: RunTimer,
 }
 
-/// Does what the order says, from its start on.
+/// Carries out a client's order from its start time on.
 pub(super) async fn run(
     order: &FlowOrder,
     context: &FlowContext,
@@ -162,7 +161,7 @@ impl<T: Transport> Client<'_, T> {
             let arrival = PartialTransfer::new(self.order, self.context, self.meter);
             arrive(&dialer, arrival, self.clock, number, size)
         };
-        // A round does not wait for the one before.
+        // A round does not wait for the previous one.
         let mut running = FuturesUnordered::new();
         running.push(begin(0));
         let mut starts = (1..).zip(&self.order.later_starts).peekable();
@@ -178,7 +177,7 @@ impl<T: Transport> Client<'_, T> {
         Ok(())
     }
 
-    /// The hosts that an incast's receiver asks.
+    /// Runs an incast sender: answers the receiver's requests.
     async fn respond(&mut self, response: ByteSize, spread: Duration) -> Result<(), FlowFailure> {
         let mut random = Random::new(self.order.seed);
         let mut link = self.dialer()?.dial(self.meter).await?;
@@ -218,7 +217,7 @@ impl<T: Transport> Client<'_, T> {
     async fn epochs(&mut self, sizes: (ByteSize, ByteSize), count: u32) -> Result<(), FlowFailure> {
         let mut client = RequestClient::new(self.dialer()?, self.meter, self.clock, sizes)?;
         let mut epochs = self.context.signals.epoch.clone();
-        // The handshake belongs to no epoch. Where it fails the first request tries again.
+        // The handshake is not part of an epoch. If it fails, the first request tries again.
         if let Err(failure) = client.connect().await {
             tracing::debug!(%failure, "no connection before the first epoch");
         }
@@ -247,8 +246,8 @@ impl<T: Transport> Client<'_, T> {
         Ok(())
     }
 
-    /// Transfers that begin at random times. The arrivals of several pairs of hosts together are a
-    /// Poisson process again, so that each pair draws its own.
+    /// Starts transfers at random times. The superposed arrivals of several pairs of hosts are a Poisson
+    /// process again, so each pair draws its own.
     async fn arrivals(
         &mut self,
         mean_interval: Duration,
@@ -274,7 +273,7 @@ impl<T: Transport> Client<'_, T> {
     }
 }
 
-/// One of the transfers of a `poisson` flow, which fails for itself.
+/// Runs one transfer of a `poisson` flow. Its failure does not affect the others.
 async fn arrive<C: weir_traffic::transport::Client>(
     dialer: &Dialer<C>,
     arrival: PartialTransfer,

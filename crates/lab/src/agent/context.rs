@@ -1,4 +1,4 @@
-//! What all flows of a host share.
+//! The state that all flows of a host share.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -11,11 +11,11 @@ use super::tls::TlsConfigs;
 use crate::clock::Clock;
 use crate::control::AgentEvent;
 
-/// Where events go.
+/// Sends events to the director.
 #[derive(Clone, Debug)]
 pub(super) struct EventSender(mpsc::UnboundedSender<AgentEvent>);
 
-/// What a flow sees of its host and of the run. Clones see the same.
+/// A flow's view of its host and of the run. Clones share the same state.
 #[derive(Clone, Debug)]
 pub(super) struct FlowContext {
     pub(super) events: EventSender,
@@ -25,22 +25,22 @@ pub(super) struct FlowContext {
     shared: Arc<HostState>,
 }
 
-/// What the director says to all flows.
+/// The director's signals to all flows.
 #[derive(Clone, Debug)]
 pub(super) struct RunSignals {
     /// The run's time, once it has begun.
     pub(super) clock: watch::Receiver<Option<Clock>>,
-    /// The epoch that is on, with an epochs workload.
+    /// The current epoch, with an epochs workload.
     pub(super) epoch: watch::Receiver<Option<u64>>,
-    /// Whether all is over.
+    /// Whether the run is over.
     pub(super) stop: watch::Receiver<bool>,
 }
 
 #[derive(Debug, Default)]
 struct HostState {
-    /// Which address took the place of which.
+    /// The current address of each replaced address.
     addresses: Mutex<HashMap<IpAddr, IpAddr>>,
-    /// Where the flows of an incast group wait for each other.
+    /// The barriers of incast groups.
     rounds: Mutex<HashMap<String, Arc<Barrier>>>,
 }
 
@@ -50,7 +50,7 @@ impl EventSender {
         (Self(sender), receiver)
     }
 
-    /// Tells the director. Where the director is gone there is nobody to tell.
+    /// Sends an event to the director. Events after the director has gone are dropped.
     pub(super) fn tell(&self, event: AgentEvent) {
         if self.0.send(event).is_err() {
             tracing::debug!("an event comes too late");
@@ -69,13 +69,13 @@ impl FlowContext {
         }
     }
 
-    /// The run's clock; waits until it has begun.
+    /// Returns the run's clock; waits until the run has begun.
     pub(super) async fn clock(&self) -> Clock {
         let mut clock = self.signals.clock.clone();
         let begun = clock.wait_for(Option::is_some).await;
         match begun.map(|clock| *clock) {
             Ok(Some(clock)) => clock,
-            // The agent is gone, and this task with it.
+            // The agent is gone, and this task ends with it.
             _ => std::future::pending().await,
         }
     }
@@ -83,11 +83,11 @@ impl FlowContext {
     /// Waits until the director ends the run.
     pub(super) async fn stopped(&self) {
         let mut stop = self.signals.stop.clone();
-        // Where the agent is gone the run has ended too.
+        // If the agent is gone, the run has ended too.
         let _ = stop.wait_for(|stop| *stop).await;
     }
 
-    /// Another address takes the place of one.
+    /// Replaces an address by another.
     pub(super) fn replace_address(&self, was: IpAddr, is: IpAddr) {
         let mut addresses = self.lock_addresses();
         for current in addresses.values_mut().filter(|current| **current == was) {
@@ -96,7 +96,7 @@ impl FlowContext {
         addresses.insert(was, is);
     }
 
-    /// What an address is now.
+    /// Returns the current address for `address`.
     pub(super) fn current_address(&self, address: IpAddr) -> IpAddr {
         self.lock_addresses()
             .get(&address)
@@ -104,7 +104,7 @@ impl FlowContext {
             .unwrap_or(address)
     }
 
-    /// Where so many flows of this group wait for each other.
+    /// Returns the barrier at which `flows` flows of this group wait for each other.
     pub(super) fn round_of(&self, group: &str, flows: u32) -> Arc<Barrier> {
         let rounds = self.shared.rounds.lock();
         let mut rounds = rounds.unwrap_or_else(PoisonError::into_inner);

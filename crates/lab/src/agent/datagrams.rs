@@ -12,15 +12,15 @@ use super::transports::unusable;
 use crate::clock::RunTimer;
 use crate::control::{FlowFailure, FlowOrder};
 
-/// How far datagrams may be apart that leave together.
+/// Datagrams due within this time leave together.
 const QUANTUM: Duration = Duration::from_micros(100);
 /// UDP's header and those of IPv4 and IPv6.
 const HEADERS_V4: ByteSize = ByteSize::from_bytes(28);
 const HEADERS_V6: ByteSize = ByteSize::from_bytes(48);
 
-/// Sends until the task is ended. Datagrams that are due within [`QUANTUM`] leave together, by one
-/// system call: a wake-up for each would leave no time for anything else. The host's link spreads them
-/// again, as that of a real host would.
+/// Sends until the task is cancelled. Datagrams due within [`QUANTUM`] leave with one system call,
+/// because a wake-up per datagram would use all CPU time. The host's link spaces them again, as that
+/// of a real host would.
 pub(super) async fn send(
     ecn: UdpEcn,
     order: &FlowOrder,
@@ -65,13 +65,13 @@ pub(super) async fn send(
     }
 }
 
-/// A server's sockets, one for each address of its order.
+/// Binds a server's sockets, one for each address of its order.
 pub(super) fn bind(order: &FlowOrder) -> Result<Vec<Udp>, FlowFailure> {
     let sockets = order.local.iter().map(|local| Udp::bind(*local));
     sockets.collect::<Result<_, _>>().map_err(unusable)
 }
 
-/// Counts what arrives until the task is ended.
+/// Counts received datagrams until the task is cancelled.
 pub(super) async fn receive(sockets: &[Udp], meter: &FlowMeter) -> Result<(), FlowFailure> {
     let receiving = sockets.iter().map(|socket| async move {
         let mut count = |arrived: Arrived| {

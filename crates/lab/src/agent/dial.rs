@@ -1,4 +1,4 @@
-//! The client's side of connections: from which address to which.
+//! The client's side of connection set-up: the choice of local and peer address.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ pub(super) struct Dialer<C> {
     local: Vec<SocketAddr>,
     peer: Vec<SocketAddr>,
     patience: Option<Duration>,
-    /// How often it has gone on to the next addresses.
+    /// How often it has switched to the next addresses.
     turns: usize,
 }
 
@@ -52,18 +52,18 @@ impl<C: Client> Dialer<C> {
         })
     }
 
-    /// Goes on to the next addresses; `false` where all have been tried and the first ones are next.
+    /// Switches to the next addresses. Returns `false` if all have been tried and the first are next.
     pub(super) fn turn(&mut self) -> bool {
         self.turns = (self.turns + 1) % self.local.len().max(self.peer.len());
         self.turns != 0
     }
 
-    /// How long a client waits for the answer to a request before it makes it again.
+    /// Returns how long a client waits for a response before it repeats the request.
     pub(super) fn patience(&self) -> Option<Duration> {
         self.patience
     }
 
-    /// Whether a request that failed so may be made again on another connection.
+    /// Returns whether a request with this failure may be repeated on another connection.
     pub(super) fn may_repeat(&self, failure: &FlowFailure) -> bool {
         self.patience.is_some() && !matches!(failure, FlowFailure::Order { .. })
     }
@@ -82,14 +82,14 @@ impl<C: Client> Dialer<C> {
         FlowConnection::new(connection, meter)
     }
 
-    /// The address to begin from, as it is now.
+    /// Returns the local address to connect from, after address changes.
     fn local(&self) -> SocketAddr {
         let mut local = self.local[self.turns % self.local.len()];
         local.set_ip(self.context.current_address(local.ip()));
         local
     }
 
-    /// Has the director told what happens to a connection's paths, until it is over.
+    /// Reports a connection's path events to the director until the connection ends.
     fn report_paths(&self, mut paths: PathEvents, meter: Arc<FlowMeter>) {
         let (events, clock, flow) = (self.context.events.clone(), self.clock, self.flow);
         tokio::spawn(async move {

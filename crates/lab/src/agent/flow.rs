@@ -9,7 +9,7 @@ use super::{client, server};
 use crate::clock::RunTimer;
 use crate::control::{AgentEvent, FlowFailure, FlowOrder, Role};
 
-/// Carries out an order until it is done, its time is over or the run is, and reports.
+/// Carries out an order until it is done, its time is over or the run ends, and reports the outcome.
 pub(super) async fn carry_out(order: FlowOrder, context: FlowContext, meter: Arc<FlowMeter>) {
     meter.note(|outcome| {
         outcome.flow = order.flow;
@@ -21,7 +21,7 @@ pub(super) async fn carry_out(order: FlowOrder, context: FlowContext, meter: Arc
         result = is_over(&order, &context) => settle(&meter, result),
         result = work(&order, &context, &meter) => settle(&meter, result),
     }
-    // Connections were closed with the futures, and have handed in their counters.
+    // The connections were closed with the futures, and have delivered their counters.
     context
         .events
         .tell(AgentEvent::Finished(Box::new(meter.outcome())));
@@ -38,7 +38,7 @@ async fn work(
     }
 }
 
-/// Waits for the end of a client's time.
+/// Waits until a client's stop time.
 async fn is_over(order: &FlowOrder, context: &FlowContext) -> Result<(), FlowFailure> {
     let stop = order.stop.filter(|_| order.role == Role::Client);
     let Some(stop) = stop else {

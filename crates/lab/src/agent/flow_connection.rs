@@ -1,7 +1,7 @@
-//! A connection between the two ends of a flow, whatever carries it: one-way data, or requests and
-//! responses.
+//! A connection between the two ends of a flow over any transport. It carries one-way data, or requests
+//! and responses.
 //!
-//! What is sent is zeros; what is received is counted and forgotten.
+//! It sends zeros. It counts received bytes and discards them.
 
 use std::io;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use super::meter::{FlowMeter, ProbeGuard};
 use super::payload::BLOCK;
 use crate::control::FlowFailure;
 
-/// A connection. Dropping it before [`FlowConnection::close`] cuts it off, with what has not been sent yet.
+/// A connection. Dropping it before [`FlowConnection::close`] aborts it, with unsent data.
 #[derive(Debug)]
 pub(super) struct FlowConnection<C: Connection> {
     connection: C,
     meter: Arc<FlowMeter>,
     closed: bool,
-    /// After the connection: the counters are read last.
+    /// Dropped after the connection, so that its counters are read last.
     _watch: ProbeGuard,
 }
 
 impl<C: Connection> FlowConnection<C> {
-    /// Begins to count what the connection does.
+    /// Wraps a connection and starts to count its traffic.
     pub(super) fn new(connection: C, meter: &Arc<FlowMeter>) -> Result<Self, FlowFailure> {
         let probe = connection.probe().map_err(|error| FlowFailure::Order {
             problem: format!("no descriptor is left: {error}"),
@@ -38,12 +38,12 @@ impl<C: Connection> FlowConnection<C> {
         })
     }
 
-    /// Begins one-way data, as the side that sends them.
+    /// Opens one-way data as the sender.
     pub(super) async fn open_one_way(&mut self) -> Result<(), FlowFailure> {
         lost(SENDING, self.connection.open(StreamKind::OneWay).await)
     }
 
-    /// One-way data: `head`, then so many bytes. They leave at once.
+    /// Sends one-way data: `head`, then `count` bytes, and flushes.
     pub(super) async fn send(&mut self, head: &[u8], count: u64) -> Result<(), FlowFailure> {
         let head = Bytes::copy_from_slice(head);
         lost(SENDING, send_all(&mut self.connection, head).await)?;
@@ -51,7 +51,7 @@ impl<C: Connection> FlowConnection<C> {
         lost(SENDING, self.connection.flush().await)
     }
 
-    /// After one-way data: waits until the peer has taken all of it.
+    /// Finishes one-way data: waits until the peer has received all of it.
     pub(super) async fn finish(mut self) -> Result<(), FlowFailure> {
         lost(SENDING, self.connection.finish().await)?;
         self.closed = lost(SENDING, self.connection.closed_by_peer().await)?;
@@ -63,7 +63,7 @@ impl<C: Connection> FlowConnection<C> {
         })
     }
 
-    /// Begins one-way data, as the side that receives them.
+    /// Accepts one-way data as the receiver.
     pub(super) async fn accept_one_way(&mut self) -> Result<(), FlowFailure> {
         let accepted = self.connection.accept(StreamKind::OneWay).await;
         if lost(RECEIVING, accepted)? {
@@ -73,7 +73,7 @@ impl<C: Connection> FlowConnection<C> {
         }
     }
 
-    /// The head of one-way data.
+    /// Receives the head of one-way data.
     pub(super) async fn receive_head<const LENGTH: usize>(
         &mut self,
     ) -> Result<[u8; LENGTH], FlowFailure> {
@@ -86,7 +86,7 @@ impl<C: Connection> FlowConnection<C> {
         Ok(head)
     }
 
-    /// One-way data up to their end: how many bytes.
+    /// Receives one-way data up to the end; returns the number of bytes.
     pub(super) async fn receive_all(&mut self) -> Result<u64, FlowFailure> {
         let mut total = 0;
         loop {
@@ -97,7 +97,7 @@ impl<C: Connection> FlowConnection<C> {
         }
     }
 
-    /// Sends a request and waits for all of the response.
+    /// Sends a request and waits for the complete response.
     pub(super) async fn ask(&mut self, request: u64, response: u64) -> Result<(), FlowFailure> {
         lost(ASKING, self.connection.open(StreamKind::TwoWay).await)?;
         self.send_message(request).await?;
@@ -108,7 +108,7 @@ impl<C: Connection> FlowConnection<C> {
         }
     }
 
-    /// Waits for all of a request; `false` where the peer has closed the connection instead.
+    /// Receives a complete request; returns `false` if the peer has closed the connection instead.
     pub(super) async fn hear(&mut self, request: u64) -> Result<bool, FlowFailure> {
         let accepted = self.connection.accept(StreamKind::TwoWay).await;
         let heard = lost(ANSWERING, accepted)? && self.receive_message(request).await?;
@@ -116,28 +116,28 @@ impl<C: Connection> FlowConnection<C> {
         Ok(heard)
     }
 
-    /// Answers the request that was heard last.
+    /// Answers the request that was received last.
     pub(super) async fn respond(&mut self, response: u64) -> Result<(), FlowFailure> {
         self.send_message(response).await
     }
 
-    /// Ends the connection in peace: the peer hears that this was all.
+    /// Closes the connection gracefully: the peer receives the end of data.
     pub(super) async fn close(mut self) {
-        // A connection that the peer has cut off already is closed all the same.
+        // Closing also succeeds if the peer has aborted the connection already.
         self.closed = self.connection.close().await.is_ok();
     }
 
-    /// Ends the connection as its client, after the last response has arrived.
+    /// Closes the connection as its client, after the last response has arrived.
     pub(super) async fn depart(mut self) {
         self.closed = self.connection.depart().await.is_ok();
     }
 
-    /// The other side of [`FlowConnection::depart`], after the last response has been handed over.
+    /// The server's side of [`FlowConnection::depart`], after the last response has been handed over.
     pub(super) async fn release(mut self) {
         self.closed = self.connection.release().await.is_ok();
     }
 
-    /// The next bytes, counted: how many, 0 at the stream's end.
+    /// Receives and counts up to `most` bytes. Returns their number, 0 at the stream's end.
     async fn receive(&mut self, most: usize) -> Result<u64, FlowFailure> {
         let received = self.connection.receive(most, &mut |_| {}).await;
         let count = lost(RECEIVING, received)? as u64;
@@ -145,7 +145,7 @@ impl<C: Connection> FlowConnection<C> {
         Ok(count)
     }
 
-    /// A message of this size; `false` where the stream ends before it begins.
+    /// Receives a message of `size` bytes; returns `false` if the stream ends before it begins.
     async fn receive_message(&mut self, size: u64) -> Result<bool, FlowFailure> {
         let mut left = size;
         while left > 0 {
@@ -195,7 +195,7 @@ const RECEIVING: &str = "receiving";
 pub(super) const ASKING: &str = "waiting for an answer";
 const ANSWERING: &str = "answering";
 
-/// As much of so many bytes as goes at once.
+/// Returns a block of at most `count` bytes.
 fn block(count: u64) -> Bytes {
     let most = BLOCK
         .len()

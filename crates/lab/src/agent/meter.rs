@@ -1,7 +1,7 @@
-//! What a flow achieves, counted while it goes on.
+//! The counters of a running flow.
 //!
-//! A meter has the flow's own counts and, of each of its connections, a [`Probe`] that asks the
-//! transport. What a connection counted is kept when it closes.
+//! A meter holds the flow's own counters and, for each of its connections, a [`Probe`] that reads the
+//! transport's. A connection's counters are kept when it closes.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,25 +12,25 @@ use weir_units::{ByteSize, Duration, Time};
 
 use crate::control::{Completion, FlowFailure, FlowOutcome, FlowSample};
 
-/// The counts of one end of a flow, or of one of its arrivals.
+/// The counters of one end of a flow, or of one of its arrivals.
 #[derive(Debug, Default)]
 pub(super) struct FlowMeter {
     delivered: AtomicU64,
-    /// Where what is counted here is counted too.
+    /// The meter of the whole flow, which counts the same events.
     whole: Option<Arc<FlowMeter>>,
     flow_table: Mutex<RareCounts>,
 }
 
-/// What is counted seldom.
+/// Counters that change rarely.
 #[derive(Debug, Default)]
 struct RareCounts {
     outcome: FlowOutcome,
-    /// Of connections that are closed, together.
+    /// The sum over closed connections.
     closed: PathSample,
     open: Vec<Probe>,
 }
 
-/// A connection that is watched until this is dropped.
+/// Watches a connection until this is dropped.
 #[derive(Debug)]
 pub(super) struct ProbeGuard {
     meter: Arc<FlowMeter>,
@@ -38,7 +38,7 @@ pub(super) struct ProbeGuard {
 }
 
 impl FlowMeter {
-    /// The meter of a part of the flow.
+    /// Returns a meter for a part of the flow.
     pub(super) fn part_of(whole: &Arc<Self>) -> Arc<Self> {
         Arc::new(Self {
             whole: Some(whole.clone()),
@@ -46,21 +46,21 @@ impl FlowMeter {
         })
     }
 
-    /// Bytes have arrived at the application.
+    /// Counts bytes delivered to the application.
     pub(super) fn count_delivered(&self, bytes: u64) {
         self.each(|meter| {
             meter.delivered.fetch_add(bytes, Ordering::Relaxed);
         });
     }
 
-    /// Datagrams were sent, or have arrived: so many of them with a CE mark.
+    /// Counts datagrams sent or received, `marked` of them with a CE mark.
     pub(super) fn count_datagrams(&self, count: u64, marked: u64) {
         let mut flow_table = self.flow_table();
         flow_table.outcome.datagrams += count;
         flow_table.closed.counters.marks += marked;
     }
 
-    /// What was asked for has arrived.
+    /// Records the completion of a transfer, request or round.
     pub(super) fn complete(&self, at: Time, took: Duration) {
         self.flow_table()
             .outcome
@@ -68,19 +68,19 @@ impl FlowMeter {
             .push(Completion { at, took });
     }
 
-    /// Changes what will be reported of this part of the flow.
+    /// Changes the outcome of this part of the flow.
     pub(super) fn note(&self, change: impl FnOnce(&mut FlowOutcome)) {
         change(&mut self.flow_table().outcome);
     }
 
-    /// Why the flow ends before its time; the first reason counts.
+    /// Sets why the flow ended early; the first reason is kept.
     pub(super) fn fail(&self, failure: FlowFailure) {
         self.note(|outcome| {
             outcome.failure.get_or_insert(failure);
         });
     }
 
-    /// Watches a connection that is open.
+    /// Watches an open connection.
     pub(super) fn watch(self: &Arc<Self>, probe: Probe) -> ProbeGuard {
         self.each(|meter| {
             let mut flow_table = meter.flow_table();
@@ -93,7 +93,7 @@ impl FlowMeter {
         }
     }
 
-    /// How things stand.
+    /// Returns the current counters.
     pub(super) fn sample(&self, flow: u64) -> FlowSample {
         let flow_table = self.flow_table();
         let path = flow_table.sum();
@@ -104,7 +104,7 @@ impl FlowMeter {
         }
     }
 
-    /// What is to be reported at the end.
+    /// Returns the outcome for the final report.
     pub(super) fn outcome(&self) -> FlowOutcome {
         let mut flow_table = self.flow_table();
         let path = flow_table.sum();
@@ -117,7 +117,7 @@ impl FlowMeter {
         }
     }
 
-    /// What transports counted, with what arrived at the application.
+    /// Returns the transports' counters with the bytes delivered to the application.
     fn counted(&self, counters: FlowCounters) -> FlowCounters {
         FlowCounters {
             delivered: ByteSize::from_bytes(self.delivered.load(Ordering::Relaxed)),
@@ -125,7 +125,7 @@ impl FlowMeter {
         }
     }
 
-    /// This meter, and the one that it is a part of.
+    /// Applies `act` to this meter and to that of the whole flow.
     fn each(&self, mut act: impl FnMut(&Self)) {
         act(self);
         if let Some(whole) = &self.whole {
@@ -139,7 +139,7 @@ impl FlowMeter {
         add(&mut flow_table.closed, last);
     }
 
-    /// Nothing that holds the lock can panic.
+    /// Locks the counters. No holder of the lock can panic.
     fn flow_table(&self) -> MutexGuard<'_, RareCounts> {
         self.flow_table
             .lock()
@@ -148,7 +148,7 @@ impl FlowMeter {
 }
 
 impl RareCounts {
-    /// All connections together; the window is the mean of those that are open.
+    /// Returns the sum over all connections; the window is the mean of the open ones.
     fn sum(&self) -> PathSample {
         let mut sum = self.closed;
         let (mut windows, mut count) = (0, 0);
@@ -162,7 +162,7 @@ impl RareCounts {
     }
 }
 
-/// Adds what a connection counted to `sum`, and takes what it knows that is as old or younger.
+/// Adds a connection's counters to `sum`; takes its smoothed RTT, and the lesser minimum RTT.
 fn add(sum: &mut PathSample, sample: &PathSample) {
     sum.counters += sample.counters;
     sum.smoothed_rtt = sample.smoothed_rtt.or(sum.smoothed_rtt);

@@ -1,22 +1,22 @@
-//! The real endpoints of a host: an agent takes [`HostCommand`]s, carries flows over kernel TCP, TLS, UDP,
-//! DCQUIC and DCUDP, and reports [`AgentEvent`]s.
+//! The agent of a host: its real endpoints. It takes [`HostCommand`]s, runs flows over kernel TCP, TLS,
+//! UDP, DCQUIC and DCUDP, and reports [`AgentEvent`]s.
 //!
-//! [`run`] needs a tokio runtime with I/O and time; one thread is enough. It knows nothing of
-//! namespaces: what happens to the host itself ([`HostCommand::Host`]) is done by who runs it.
+//! [`run`] needs a tokio runtime with I/O and time; one thread is enough. The agent does not depend on
+//! namespaces: its caller carries out changes to the host itself ([`HostCommand::Host`]).
 //!
-//! | file | what it tells |
+//! | file | contents |
 //! |---|---|
-//! | `context`, `flow`, `arrival` | what flows of a host share; a flow from its order to its outcome; a part of it |
-//! | `client`, `request_client`, `server` | what workloads do at either end, over any transport |
-//! | `dial`, `link` | how connections come about; a connection |
-//! | `transports`, `tls` | which transport an order asks for |
-//! | `datagrams`, `ticks` | UDP; constant rates |
-//! | `preface`, `payload` | what a transfer says of itself, and what follows |
-//! | `meter` | what is counted |
+//! | `context`, `flow`, `partial_transfer` | shared state; one end of a flow; a part of a flow |
+//! | `client`, `request_client`, `server` | the workloads at either end, over any transport |
+//! | `dial`, `flow_connection` | opening connections; a connection |
+//! | `transports`, `tls` | the transport that an order asks for |
+//! | `datagrams`, `packet_schedule` | UDP; constant rates |
+//! | `transfer_header`, `payload` | the header of a transfer, and the data after it |
+//! | `meter` | the counters |
 //!
-//! What differs from the simulator: a request of an incast's receiver is a message of 8 bytes, which
-//! the simulator does without; datagrams that are less than 100 µs apart leave in batches, which the
-//! host's link spreads again; the first 24 bytes of a transfer say which one it is, and none is
+//! Differences from the simulator: an incast's receiver sends a request message of 8 bytes, which
+//! the simulator omits. Datagrams less than 100 µs apart leave in batches, and the host's link spaces
+//! them again. The first 24 bytes of a transfer are a header that identifies it, so no transfer is
 //! smaller.
 
 mod client;
@@ -52,31 +52,31 @@ use crate::control::{self, AgentEvent, HostChange, HostCommand, HostSample, Mess
 use context::{EventSender, FlowContext, RunSignals};
 use meter::FlowMeter;
 
-/// Why an agent ends before it is told to.
+/// Why an agent ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    /// The director has gone without saying that all is over.
+    /// The director closed the control socket without [`HostCommand::Stop`].
     #[error("the director is gone")]
     DirectorGone,
     /// The control socket broke.
     #[error("the control socket: {0}")]
     Control(#[from] io::Error),
-    /// The director says something else.
+    /// The director sent an invalid message.
     #[error(transparent)]
     Message(#[from] MessageError),
     /// No certificate can be made for this host's servers.
     #[error("no certificate for this host's servers: {0}")]
     Certificate(#[from] TlsError),
-    /// A flow's task ended otherwise than by itself.
+    /// A flow's task panicked or was cancelled.
     #[error("a flow broke down: {0}")]
     Flow(#[from] JoinError),
 }
 
-/// Runs the endpoints of a host until [`HostCommand::Stop`]: orders come in as lines, events go out as lines
-/// ([`control::encode`]), and `change` does to the host what [`HostCommand::Host`] says.
+/// Runs the endpoints of a host until [`HostCommand::Stop`]. Reads orders and writes events as lines
+/// ([`control::encode`]); `change` applies each [`HostCommand::Host`] to the host.
 ///
 /// # Errors
-/// [`AgentError`]. All flows are cut off then.
+/// [`AgentError`]. All flows are aborted then.
 pub async fn run(
     orders: impl AsyncRead + Unpin,
     events: impl AsyncWrite + Unpin,
@@ -89,7 +89,7 @@ pub async fn run(
     Ok(())
 }
 
-/// Writes events up to the last one.
+/// Writes events, up to and including the last one.
 async fn report(
     mut told: mpsc::UnboundedReceiver<AgentEvent>,
     mut events: impl AsyncWrite + Unpin,
@@ -115,7 +115,7 @@ struct Agent {
     stop: watch::Sender<bool>,
     flows: JoinSet<u64>,
     meters: BTreeMap<u64, Arc<FlowMeter>>,
-    /// When samples are sent unasked.
+    /// Sends periodic samples.
     ticker: Option<tokio::time::Interval>,
 }
 
@@ -155,7 +155,7 @@ impl Agent {
         let mut line = Vec::new();
         loop {
             tokio::select! {
-                // Cut short it goes on where it was: what has been read stays in the line.
+                // Cancel-safe: the bytes read so far stay in the line.
                 read = orders.read_until(b'\n', &mut line) => {
                     if read? == 0 || line.last() != Some(&b'\n') {
                         return Err(AgentError::DirectorGone);
@@ -210,7 +210,7 @@ impl Agent {
         }
     }
 
-    /// A flow is over.
+    /// Removes the meter of a flow that has ended.
     fn forget(&mut self, flow: u64) {
         self.meters.remove(&flow);
     }
@@ -225,7 +225,7 @@ impl Agent {
         }));
     }
 
-    /// All flows end and report.
+    /// Stops all flows and waits for their reports.
     async fn end(mut self) -> Result<(), AgentError> {
         self.stop.send_replace(true);
         while let Some(ended) = self.flows.join_next().await {
@@ -245,7 +245,7 @@ fn ticker(interval: Duration) -> tokio::time::Interval {
     ticker
 }
 
-/// The next time for a sample.
+/// Waits for the next sample time.
 async fn tick(ticker: &mut Option<tokio::time::Interval>) {
     match ticker {
         Some(ticker) => {

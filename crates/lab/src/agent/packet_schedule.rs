@@ -1,4 +1,4 @@
-//! When the packets of a constant rate are due.
+//! The due times of packets at a constant rate.
 
 use std::io;
 
@@ -8,7 +8,7 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::clock::RunTimer;
 
-/// The times of packets, as the simulator draws them.
+/// The due times of packets, drawn as in the simulator.
 #[derive(Debug)]
 pub(super) struct PacketSchedule {
     interval: Duration,
@@ -18,7 +18,7 @@ pub(super) struct PacketSchedule {
 }
 
 impl PacketSchedule {
-    /// Packets of this IP length at this rate, the first at `start`.
+    /// Creates a schedule of packets of this IP length at this rate, the first at `start`.
     pub(super) fn new(
         start: Time,
         rate: Rate,
@@ -27,7 +27,7 @@ impl PacketSchedule {
         seed: u64,
     ) -> Self {
         Self {
-            // A rate beyond a packet per nanosecond would never let time pass.
+            // At more than a packet per nanosecond the time would never advance.
             interval: rate.time_for(packet).max(Duration::from_nanos(1)),
             arrivals,
             random: Random::new(seed),
@@ -35,8 +35,8 @@ impl PacketSchedule {
         }
     }
 
-    /// Waits until packets are due, up to `quantum` longer where they follow each other faster than
-    /// that; how many there are.
+    /// Waits until packets are due, up to `quantum` longer if they follow each other faster than that.
+    /// Returns their number.
     pub(super) async fn wait(
         &mut self,
         alarm: &mut RunTimer,
@@ -51,7 +51,7 @@ impl PacketSchedule {
         Ok(self.due(alarm.now()))
     }
 
-    /// How many packets are due by now and were not yet.
+    /// Returns the number of packets that have become due since the last call.
     fn due(&mut self, now: Time) -> u64 {
         let mut count = 0;
         while self.next <= now {

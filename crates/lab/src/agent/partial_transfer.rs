@@ -1,4 +1,4 @@
-//! A part of a flow that is reported by itself, and what a host says that cannot do what it was told.
+//! A part of a flow with its own report, and the failure of an order that a host cannot carry out.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,14 +7,14 @@ use super::context::{EventSender, FlowContext};
 use super::meter::FlowMeter;
 use crate::control::{AgentEvent, FlowFailure, FlowOrder};
 
-/// What this host cannot do.
+/// Returns the failure for an order that this host cannot carry out.
 pub(super) fn impossible(problem: impl fmt::Display) -> FlowFailure {
     FlowFailure::Order {
         problem: problem.to_string(),
     }
 }
 
-/// A part of a flow that is reported when it is over, however it ends.
+/// A part of a flow. Dropping it reports its outcome.
 #[derive(Debug)]
 pub(super) struct PartialTransfer {
     pub(super) meter: Arc<FlowMeter>,
@@ -38,7 +38,7 @@ impl PartialTransfer {
 impl Drop for PartialTransfer {
     fn drop(&mut self) {
         let outcome = self.meter.outcome();
-        // One that has not said which it is, is none.
+        // Without an arrival number it never started.
         if outcome.arrival.is_some() {
             self.events.tell(AgentEvent::Finished(Box::new(outcome)));
         }

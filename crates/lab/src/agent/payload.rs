@@ -1,4 +1,4 @@
 //! The payload of flows.
 
-/// What is sent, again and again, and how much is read at a time.
+/// The block that is sent repeatedly, and the size of one read.
 pub(super) static BLOCK: [u8; 64 * 1024] = [0; 64 * 1024];

@@ -1,5 +1,5 @@
-//! A client that makes one request after the other, and goes on from its next address where the
-//! order says so and nobody answers.
+//! A client that makes one request after another. If the order asks for it, the client switches to its
+//! next address when no answer arrives.
 
 use std::sync::Arc;
 use std::time::Duration as StdDuration;
@@ -15,10 +15,10 @@ use super::partial_transfer::impossible;
 use crate::clock::Clock;
 use crate::control::FlowFailure;
 
-/// How long a client rests when no address of all led to its server.
+/// The pause of a client after it has tried all addresses without success.
 const REST: StdDuration = StdDuration::from_millis(10);
 
-/// Asks over one connection at a time.
+/// Sends requests over one connection at a time.
 pub(super) struct RequestClient<C: Client> {
     dialer: Dialer<C>,
     meter: Arc<FlowMeter>,
@@ -28,20 +28,20 @@ pub(super) struct RequestClient<C: Client> {
     link: Option<FlowConnection<C::Connection>>,
 }
 
-/// What became of a request.
+/// The outcome of a request.
 #[derive(Debug)]
 pub(super) struct RequestOutcome {
-    /// When it was asked first.
+    /// When it was sent first.
     pub(super) asked: Time,
-    /// How long it took from then on.
+    /// The time from then to its end.
     pub(super) took: Duration,
-    /// On how many connections.
+    /// The number of connections on which it was sent.
     pub(super) attempts: u64,
     pub(super) result: Result<(), FlowFailure>,
 }
 
 impl<C: Client> RequestClient<C> {
-    /// With the sizes of requests and responses.
+    /// Creates a client with the sizes of requests and responses.
     pub(super) fn new(
         dialer: Dialer<C>,
         meter: &Arc<FlowMeter>,
@@ -62,7 +62,7 @@ impl<C: Client> RequestClient<C> {
         })
     }
 
-    /// Opens the connection, if there is none.
+    /// Returns the connection, and opens it if there is none.
     pub(super) async fn connect(
         &mut self,
     ) -> Result<&mut FlowConnection<C::Connection>, FlowFailure> {
@@ -72,7 +72,7 @@ impl<C: Client> RequestClient<C> {
         }
     }
 
-    /// Makes a request. The handshake of a connection that it needs belongs to its time.
+    /// Makes a request. The time of a handshake that it needs is included.
     pub(super) async fn ask(&mut self) -> RequestOutcome {
         let asked = self.clock.now();
         let mut attempts = 1;
@@ -80,8 +80,7 @@ impl<C: Client> RequestClient<C> {
             match self.try_once().await {
                 Ok(()) => break Ok(()),
                 Err(failure) => {
-                    // The connection is cut off: an answer that is still to come would be taken for
-                    // that of the next request.
+                    // Abort the connection: a late response would be taken for that of the next request.
                     self.link = None;
                     if !self.dialer.may_repeat(&failure) {
                         break Err(failure);
@@ -127,14 +126,14 @@ impl<C: Client> RequestClient<C> {
         }
     }
 
-    /// Ends a connection that was for one request.
+    /// Ends a connection that served one request.
     pub(super) async fn depart(&mut self) {
         if let Some(link) = self.link.take() {
             link.depart().await;
         }
     }
 
-    /// Ends the connection: this was all.
+    /// Closes the connection after the last request.
     pub(super) async fn close(&mut self) {
         if let Some(link) = self.link.take() {
             link.close().await;

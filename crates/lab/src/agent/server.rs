@@ -1,4 +1,4 @@
-//! What the servers of flows do: they take connections until the run is over.
+//! The servers of flows, which accept connections until the run is over.
 
 use std::sync::Arc;
 
@@ -19,10 +19,10 @@ use super::transports::{self, broken, unusable};
 use crate::clock::RunTimer;
 use crate::control::{AgentEvent, FlowFailure, FlowOrder, LiveTransport};
 
-/// The size of the requests of an incast's receiver, which the simulator does without.
+/// The size of the requests of an incast's receiver, which the simulator omits.
 pub(super) const INCAST_REQUEST: u64 = 8;
 
-/// Does what the order says until the task is ended.
+/// Carries out a server's order until the task is cancelled.
 pub(super) async fn run(
     order: &FlowOrder,
     context: &FlowContext,
@@ -77,11 +77,11 @@ async fn take_connections<T: Transport>(
             }
             Some(end) = served.next() => match end {
                 Ok(()) => {}
-                // The others of the group would wait for it for ever.
+                // The other flows of the group would wait for it forever.
                 Err(failure) if matches!(order.workload, Workload::Incast { .. }) => {
                     return Err(failure);
                 }
-                // The client knows better what became of its connection.
+                // The client reports the failure in more detail.
                 Err(failure) => tracing::debug!(%failure, "a client is gone"),
             },
         }
@@ -146,7 +146,7 @@ async fn serve<I: Incoming>(
     }
 }
 
-/// Lets a client in.
+/// Accepts a client's connection.
 async fn establish<I: Incoming>(
     incoming: I,
     meter: &Arc<FlowMeter>,
@@ -199,8 +199,8 @@ async fn answer<C: Connection>(
     Ok(())
 }
 
-/// The receiver of an incast asks all of its senders at once, each by its own flow; the flows wait
-/// for each other before each round and after it.
+/// Runs an incast's receiver, which requests from all of its senders at once, each by its own flow.
+/// The flows wait for each other before and after each round.
 async fn ask_in_rounds<C: Connection>(
     mut link: FlowConnection<C>,
     order: &FlowOrder,
@@ -215,7 +215,7 @@ async fn ask_in_rounds<C: Connection>(
         others.wait().await;
         let asked = clock.now();
         link.ask(INCAST_REQUEST, response.bytes()).await?;
-        // The last one to be answered completes the round.
+        // The last response completes the round.
         if others.wait().await.is_leader() {
             let now = clock.now();
             meter.complete(now, now.since(asked));

@@ -1,5 +1,5 @@
-//! TLS over TCP: one configuration for all of a host's flows that are alike, so that sessions are
-//! resumed between two hosts whichever flow began them.
+//! TLS over TCP. All flows of a host with equal options share one configuration, so that any flow
+//! between two hosts can resume their sessions.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,20 +14,20 @@ use weir_units::ByteSize;
 
 /// The application protocol (RFC 7301).
 pub(super) const PROTOCOL: &[u8] = b"weir-lab";
-/// How many sessions a client keeps, each of one server.
+/// The number of sessions that a client keeps, one per server.
 const SESSIONS: usize = 1024;
-/// Each ticket resumes one session; a server gives two, so that a connection may begin before the
-/// one before it has ended.
+/// The number of tickets that a server issues. Each resumes one session; with two, a connection can
+/// begin before the previous one has ended.
 const TICKETS: usize = 2;
 
-/// The configurations so far.
+/// The configurations created so far.
 #[derive(Debug, Default)]
 pub(super) struct TlsConfigs {
     clients: Mutex<HashMap<(Fingerprint, Key), Arc<ClientConfig>>>,
     servers: Mutex<HashMap<Key, Arc<ServerConfig>>>,
 }
 
-/// What a scenario may change.
+/// The options that a scenario can change.
 type Key = (ByteSize, bool);
 
 fn key(options: &TlsOptions) -> Key {
@@ -35,7 +35,7 @@ fn key(options: &TlsOptions) -> Key {
 }
 
 impl TlsConfigs {
-    /// The client's side of connections to the server with this certificate.
+    /// Returns the client configuration for the server with this certificate.
     pub(super) fn client(
         &self,
         pin: Fingerprint,
@@ -56,7 +56,7 @@ impl TlsConfigs {
         Ok(config)
     }
 
-    /// The server's side of connections.
+    /// Returns the server configuration.
     pub(super) fn server(
         &self,
         identity: &Identity,
@@ -76,7 +76,7 @@ impl TlsConfigs {
     }
 }
 
-/// What rustls counts to a record besides the data: its header.
+/// Returns rustls's fragment size, which includes the record header.
 fn fragment(options: &TlsOptions) -> usize {
     const HEADER: usize = 5;
     options.record.as_usize() + HEADER

@@ -1,24 +1,24 @@
-//! What a transfer begins with: which one it is, how large, and since when it has been under way. All
-//! processes of a run share one clock, so that the receiver can tell how long it took.
+//! The header of a transfer: its number, size and start time. All processes of a run share one clock,
+//! so the receiver can compute the transfer's duration.
 
 use weir_units::{ByteSize, Time};
 
-/// The length of a preface. It is part of the transfer, so that none is smaller.
+/// The length of a header. It is part of the transfer, so no transfer is smaller.
 pub(super) const LENGTH: usize = 24;
 
 /// The first bytes of a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TransferHeader {
-    /// With random arrivals its number, from 0; otherwise 0.
+    /// The number of a random arrival, from 0; otherwise 0.
     pub(super) number: u64,
-    /// Everything, this included.
+    /// The size of the transfer, header included.
     pub(super) size: ByteSize,
-    /// When it began.
+    /// The start time.
     pub(super) started: Time,
 }
 
 impl TransferHeader {
-    /// The size that a transfer of this size has.
+    /// Returns the actual size of a transfer of the size asked for.
     pub(super) fn size(asked: ByteSize) -> ByteSize {
         asked.max(ByteSize::from_bytes(LENGTH as u64))
     }
@@ -46,7 +46,7 @@ impl TransferHeader {
         }
     }
 
-    /// What follows the preface.
+    /// Returns the number of bytes after the header.
     pub(super) fn rest(self) -> u64 {
         self.size.bytes().saturating_sub(LENGTH as u64)
     }

@@ -1,5 +1,4 @@
-//! What carries a flow, as its order says: each of [`weir_traffic`]'s transports with the settings of a
-//! scenario.
+//! The transports of flows: each of [`weir_traffic`]'s transports with the settings of a scenario.
 
 use weir_congestion::AlgorithmSpec;
 use weir_net::dcudp::DcudpConfig;
@@ -19,16 +18,16 @@ use super::partial_transfer::impossible;
 use super::tls::PROTOCOL;
 use crate::control::{FlowFailure, FlowOrder, Role};
 
-/// The name that clients of DCQUIC ask for; the pin decides.
+/// The server name that DCQUIC clients ask for. The pin authenticates the server.
 const SERVER_NAME: &str = "weir-lab";
-/// How long connecting over TCP and shaking hands may take each where the order says nothing.
+/// The limit for a TCP connect, and for a handshake, if the order sets none.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// As many DCUDP connections as the addresses and ports of a scenario's clients allow.
+/// The limit on DCUDP connections: the addresses and ports of a scenario's clients allow no more.
 const MOST_CONNECTIONS: usize = 100_000;
-/// As many of DCUDP's receive windows fit into a socket's buffer.
+/// The number of DCUDP receive windows that fit into a socket's buffer.
 const WINDOWS: u64 = 8;
 
-/// Kernel TCP.
+/// Returns kernel TCP for an order.
 pub(super) fn tcp(order: &FlowOrder, settings: &TcpSettings) -> Tcp {
     Tcp {
         settings: settings.clone(),
@@ -36,7 +35,7 @@ pub(super) fn tcp(order: &FlowOrder, settings: &TcpSettings) -> Tcp {
     }
 }
 
-/// TLS over kernel TCP.
+/// Returns TLS over kernel TCP for an order.
 pub(super) fn tls(
     order: &FlowOrder,
     context: &FlowContext,
@@ -60,7 +59,7 @@ pub(super) fn tls(
     Ok(tls)
 }
 
-/// DCQUIC.
+/// Returns DCQUIC for an order.
 pub(super) fn quic(
     order: &FlowOrder,
     context: &FlowContext,
@@ -93,7 +92,7 @@ fn quic_client(
         .resumption(false)
         .build()
         .map_err(impossible)?;
-    // Also with one address, which may change.
+    // Also with a single address, because it may change.
     Ok(builder.client(tls).watch_interfaces(true))
 }
 
@@ -109,8 +108,8 @@ fn quic_server(
     Ok(builder.server(tls).retry(RetryPolicy::Never))
 }
 
-/// DCUDP. Packets that are less than the quantum apart leave in batches, which the host's link spreads
-/// again.
+/// Returns DCUDP for an order. Packets less than the quantum apart leave in batches, and the host's link
+/// spaces them again.
 pub(super) fn dcudp(
     order: &FlowOrder,
     options: &DcudpOptions,
@@ -126,7 +125,7 @@ pub(super) fn dcudp(
     config.transport = transport;
     config.transport.pacing_quantum = quantum;
     config.transport.seed = order.seed;
-    // The connections of a flow meet at one socket: simulated hosts lose nothing there either.
+    // All connections of a flow share one socket. Simulated hosts do not drop packets there either.
     config.buffers.receive = ByteSize::from_bytes(window * WINDOWS);
     config.max_connections = MOST_CONNECTIONS;
     Ok(Dcudp { config })
@@ -140,12 +139,12 @@ fn pin(order: &FlowOrder) -> Result<Fingerprint, FlowFailure> {
     pin.parse().map_err(impossible)
 }
 
-/// What this host cannot do for a client or a listener.
+/// Converts an error at the set-up of a client or a listener.
 pub(super) fn unusable(error: Error) -> FlowFailure {
     impossible(error)
 }
 
-/// Why a connection did not come about.
+/// Converts an error at connection set-up.
 pub(super) fn broken(error: Error) -> FlowFailure {
     match error {
         Error::Refused { peer } => FlowFailure::Refused { peer },

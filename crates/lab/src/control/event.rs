@@ -1,4 +1,4 @@
-//! What an agent tells the director.
+//! The events that an agent sends to the director.
 
 use std::net::SocketAddr;
 
@@ -8,36 +8,35 @@ use weir_units::{ByteSize, Duration, Time};
 
 use super::{HostChange, Role};
 
-/// What an agent tells the director.
+/// An event that an agent sends to the director.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum AgentEvent {
-    /// The agent takes orders.
+    /// The agent is ready for orders.
     Ready {
-        /// The fingerprint of the certificate that this host's servers show.
+        /// The certificate fingerprint of this host's servers.
         fingerprint: String,
     },
-    /// A server takes connections.
+    /// A server accepts connections.
     Listening {
         /// Its flow.
         flow: u64,
-        /// Where, in the order of [`FlowOrder::local`](super::FlowOrder::local).
+        /// Its addresses, in the order of [`FlowOrder::local`](super::FlowOrder::local).
         addresses: Vec<SocketAddr>,
     },
-    /// How flows stand.
+    /// The counters of the host's flows.
     Sample(HostSample),
-    /// A request of an epoch has been answered, or given up.
+    /// A request of an epoch was answered or has failed.
     EpochDone {
         /// The client's flow.
         flow: u64,
         /// The epoch.
         number: u64,
-        /// When the client asked first.
+        /// When the client sent it first.
         asked: Time,
-        /// How long the answer took from then on, with all repetitions; `None` where the request
-        /// failed for good.
+        /// The time from then to the response, repetitions included; `None` if the request failed for good.
         took: Option<Duration>,
-        /// On how many connections the request was made.
+        /// The number of connections on which it was sent.
         attempts: u64,
     },
     /// Something happened to a path of a DCQUIC client's connection.
@@ -46,134 +45,134 @@ pub enum AgentEvent {
         flow: u64,
         /// When.
         at: Time,
-        /// Whether data go over another path now.
+        /// Whether data use another path now.
         moved: bool,
-        /// What, in words.
+        /// A description of the event.
         news: String,
     },
-    /// A flow's part in this host is over; of a `poisson` flow's, one of its arrivals, or all.
+    /// A flow's end at this host has finished; for a `poisson` flow, one arrival or the whole flow.
     Finished(Box<FlowOutcome>),
-    /// What [`HostCommand::Host`](super::HostCommand::Host) asked for is done.
+    /// A [`HostCommand::Host`](super::HostCommand::Host) was carried out or failed.
     Changed {
-        /// What.
+        /// The change.
         change: HostChange,
-        /// Why it is not done, where it is not.
+        /// The error, if it failed.
         error: Option<String>,
     },
-    /// All is over; nothing more is said.
+    /// The agent has stopped; no event follows.
     Stopped {
         /// The CPU time of the process since it began.
         cpu: Duration,
     },
 }
 
-/// How the flows of a host stand at one moment.
+/// The counters of a host's flows at one time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSample {
-    /// The moment.
+    /// The time.
     pub at: Time,
     /// The CPU time of the process since it began.
     pub cpu: Duration,
-    /// The flows that are open.
+    /// The open flows.
     pub flows: Vec<FlowSample>,
 }
 
-/// How a flow stands at one end.
+/// The counters of a flow at one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FlowSample {
     /// The flow.
     pub flow: u64,
-    /// What it has counted since its start.
+    /// The counters since its start.
     #[serde(flatten)]
     pub counters: FlowCounters,
-    /// The congestion window, where there is one.
+    /// The congestion window, if there is one.
     pub window: Option<ByteSize>,
 }
 
-/// What became of a flow at one end. The flow as a whole is the sum of both ends' counters; only the
-/// end that waits for data completes anything.
+/// The outcome of a flow at one end. The whole flow is the sum of both ends' counters; only the
+/// end that waits for data records completions.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct FlowOutcome {
     /// The flow.
     pub flow: u64,
-    /// With `poisson`, which of its arrivals; `None` for the flow as a whole, whose counters are those
-    /// of all its arrivals, and whose completions are told with these.
+    /// With `poisson`, the number of the arrival; `None` for the whole flow, whose counters include all
+    /// arrivals, and whose completions are reported with the arrivals.
     pub arrival: Option<u64>,
-    /// Which end; `None` where nothing was started.
+    /// The end; `None` if nothing was started.
     pub role: Option<Role>,
     /// When it started.
     pub started: Option<Time>,
-    /// When all that it had to carry had arrived, as this end knows.
+    /// When all of its data had arrived, as far as this end can know.
     pub ended: Option<Time>,
-    /// What it had to carry, where that has an end.
+    /// The size of its data, if finite.
     pub size: Option<ByteSize>,
-    /// What it has counted.
+    /// The counters.
     #[serde(flatten)]
     pub counters: FlowCounters,
     /// Transfers, requests or rounds that were completed.
     pub completions: Vec<Completion>,
-    /// Requests that were given up because their connection failed. One that was under way when the
-    /// flow was stopped is none of them.
+    /// Requests that failed because their connection failed. A request in progress when the flow was
+    /// stopped is not counted.
     pub requests_failed: u64,
     /// Requests that were repeated on another connection.
     pub requests_repeated: u64,
-    /// Connections that were opened or taken.
+    /// Connections opened or accepted.
     pub connections: u64,
     /// How often a DCQUIC connection moved to another path.
     pub moves: u64,
     /// Datagrams sent (client) or received (server) over UDP.
     pub datagrams: u64,
-    /// The smoothed round-trip time at the end, where there was a sample.
+    /// The smoothed round-trip time at the end, if there was a sample.
     pub smoothed_rtt: Option<Duration>,
-    /// The shortest round-trip time, where there was a sample.
+    /// The minimum round-trip time, if there was a sample.
     pub min_rtt: Option<Duration>,
-    /// The congestion control that was in use, by its own name.
+    /// The name of the congestion control in use.
     pub congestion: Option<String>,
-    /// Why the flow ended before its time.
+    /// Why the flow ended early.
     pub failure: Option<FlowFailure>,
 }
 
-/// Something that was asked for has arrived in full.
+/// The completion of a transfer, request or round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Completion {
     /// When.
     pub at: Time,
-    /// How long after it was asked for, or after the flow's start.
+    /// The time since the request, or since the flow's start.
     pub took: Duration,
 }
 
-/// Why a flow ended before its time.
+/// Why a flow ended early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "failure", rename_all = "kebab-case")]
 pub enum FlowFailure {
-    /// Nobody listens there.
+    /// The peer refuses connections.
     #[error("{peer} refuses connections")]
     Refused {
-        /// Where.
+        /// The peer's address.
         peer: SocketAddr,
     },
-    /// Nobody answers there.
+    /// The peer does not answer.
     #[error("{peer} does not answer")]
     NoAnswer {
-        /// Where.
+        /// The peer's address.
         peer: SocketAddr,
     },
     /// The connection broke.
     #[error("the connection was lost while {doing}: {cause}")]
     Lost {
-        /// During what.
+        /// The operation in progress.
         doing: String,
         /// Why.
         cause: String,
     },
-    /// The peer says something that it should not.
+    /// The peer violates the lab's protocol.
     #[error("the peer breaks the protocol of the lab: {problem}")]
     Protocol {
-        /// What.
+        /// The violation.
         problem: String,
     },
-    /// This host cannot do what the order says.
+    /// This host cannot carry out the order.
     #[error("the order cannot be carried out: {problem}")]
     Order {
         /// Why.

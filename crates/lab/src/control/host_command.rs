@@ -1,4 +1,4 @@
-//! What the director tells an agent.
+//! The commands that the director sends to an agent.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -10,33 +10,33 @@ use weir_units::{Duration, Rate, Time};
 
 use crate::tcp_options::socket_settings;
 
-/// What the director tells an agent.
+/// A command that the director sends to an agent.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "order", rename_all = "kebab-case")]
 pub enum HostCommand {
-    /// Begins a flow's part in this host.
+    /// Starts this host's end of a flow.
     Start(Box<FlowOrder>),
-    /// Sets the epoch: clients start at their times from here on.
+    /// Sets the epoch of the run: clients start at their times relative to it.
     Begin {
         /// The epoch in nanoseconds of `CLOCK_MONOTONIC`; it may be in the future.
         epoch: u64,
-        /// How often [`AgentEvent::Sample`](super::AgentEvent::Sample) is sent; without, only when asked for.
+        /// The interval of [`AgentEvent::Sample`](super::AgentEvent::Sample); without it, only on request.
         interval: Option<Duration>,
     },
-    /// Asks for one [`AgentEvent::Sample`](super::AgentEvent::Sample).
+    /// Requests one [`AgentEvent::Sample`](super::AgentEvent::Sample).
     Sample,
-    /// Every client of an epochs workload makes one request.
+    /// Every client of an epochs workload sends one request.
     Epoch {
         /// Its number, from 0.
         number: u64,
     },
-    /// Something is to happen to the host itself; whoever runs the agent does it.
+    /// Changes the host itself; the agent's caller carries it out.
     Host(HostChange),
-    /// All flows end and report.
+    /// Stops all flows, which report their outcomes.
     Stop,
 }
 
-/// What happens to a host.
+/// A change to a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "kebab-case")]
 pub enum HostChange {
@@ -50,14 +50,14 @@ pub enum HostChange {
         /// Its name.
         interface: String,
     },
-    /// An interface gets another address. Connections that begin later begin there; those that
-    /// there are are not told.
+    /// An interface gets another address. New connections use it; existing connections are not
+    /// notified.
     Address {
         /// Its name.
         interface: String,
-        /// The address that it loses.
+        /// The address that is removed.
         was: IpAddr,
-        /// The address that it gets.
+        /// The address that is added.
         is: IpAddr,
     },
 }
@@ -65,39 +65,39 @@ pub enum HostChange {
 /// One end of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FlowOrder {
-    /// The flow's number, the same at both ends and in all events.
+    /// The flow's ID, the same at both ends and in all events.
     pub flow: u64,
     /// The name of its group.
     pub group: String,
-    /// Which end.
+    /// The end to start.
     pub role: Role,
-    /// What carries the data.
+    /// The transport.
     pub transport: LiveTransport,
-    /// The data, which flow from the client to the server; with requests the client asks, with
-    /// `incast` the server.
+    /// The workload. Data flow from the client to the server. With requests the client sends the
+    /// requests, with `incast` the server.
     pub workload: Workload,
-    /// Addresses of this host, the preferred one first. A client's port is 0 for any. A server listens
-    /// at all of them; 0 there is any port too, and [`AgentEvent::Listening`](super::AgentEvent::Listening) says which.
+    /// Addresses of this host, the preferred one first. A client's port 0 is any port. A server listens
+    /// at all of them; port 0 is any port there too, reported by [`AgentEvent::Listening`](super::AgentEvent::Listening).
     pub local: Vec<SocketAddr>,
     /// Addresses of the server, the preferred one first; empty for a server.
     pub peer: Vec<SocketAddr>,
-    /// How many flows of an `incast` group end at this host (the receiver waits for all of them),
-    /// or over how many pairs the arrivals of a `poisson` group are spread; 1 otherwise.
+    /// The number of flows of an `incast` group that end at this host (the receiver waits for all), or
+    /// the number of pairs that share the arrivals of a `poisson` group; 1 otherwise.
     pub companions: u32,
     /// When a client starts.
     pub start: Time,
-    /// When a client starts the second and later ones of transfers in rounds.
+    /// When a client starts the second and later transfers in rounds.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub later_starts: Vec<Time>,
-    /// When a client stops, whatever it has left to send; without, at [`HostCommand::Stop`].
+    /// When a client stops, even with data left to send; without it, at [`HostCommand::Stop`].
     pub stop: Option<Time>,
-    /// After so long without an answer a client opens a connection from its next address to the
+    /// After this time without a response a client opens a connection from its next address to the
     /// server's next one, and repeats the request (TCP and TLS).
     pub failover: Option<Duration>,
-    /// The server's certificate as [`AgentEvent::Ready`](super::AgentEvent::Ready) of its host told it; clients of TLS and QUIC
-    /// believe no other.
+    /// The fingerprint of the server's certificate, from [`AgentEvent::Ready`](super::AgentEvent::Ready) of its host; clients
+    /// of TLS and QUIC accept no other.
     pub pin: Option<String>,
-    /// Where the flow's random choices begin.
+    /// The seed of the flow's random choices.
     pub seed: u64,
 }
 
@@ -107,11 +107,11 @@ pub struct FlowOrder {
 pub enum Role {
     /// Opens connections: a host of the group's `from`.
     Client,
-    /// Takes them: a host of the group's `to`.
+    /// Accepts connections: a host of the group's `to`.
     Server,
 }
 
-/// What carries a flow's data.
+/// The transport of a flow.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "transport", rename_all = "kebab-case")]
 pub enum LiveTransport {
@@ -131,23 +131,23 @@ pub enum LiveTransport {
     },
     /// DCQUIC.
     Quic {
-        /// How connections are set up.
+        /// The connection options.
         options: QuicOptions,
-        /// Their congestion control.
+        /// The congestion control.
         congestion: AlgorithmSpec,
     },
     /// DCUDP.
     Dcudp {
-        /// How connections are set up.
+        /// The connection options.
         options: DcudpOptions,
-        /// Their congestion control.
+        /// The congestion control.
         congestion: AlgorithmSpec,
     },
 }
 
 impl LiveTransport {
-    /// What carries a group's data in real time. Which of its TCP options the kernel does not take,
-    /// `tcp_options` tells.
+    /// Returns the real-time transport of a group. `tcp_options` lists the TCP options that the kernel
+    /// does not support.
     pub fn of(transport: &Transport) -> Self {
         match transport {
             Transport::Tcp {
@@ -182,8 +182,8 @@ impl LiveTransport {
 }
 
 impl LiveTransport {
-    /// The same on a host whose link has this rate: DCUDP sends at it, where the scenario says no
-    /// other.
+    /// Returns the transport for a host whose link has this rate. DCUDP sends at it, unless the scenario
+    /// sets another.
     pub(crate) fn on_link(&self, rate: Rate) -> Self {
         let mut transport = self.clone();
         if let Self::Dcudp { options, .. } = &mut transport {

@@ -1,4 +1,4 @@
-//! Every message comes back as it was, and nothing that is none is taken for one.
+//! Every message survives a round trip, and invalid lines are rejected.
 
 use std::net::{IpAddr, SocketAddr};
 

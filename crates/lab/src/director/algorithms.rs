@@ -1,5 +1,5 @@
-//! Congestion control of the kernel's TCP: under which name each group's is known, and what is registered
-//! for those that the kernel lacks.
+//! Congestion control of the kernel's TCP: the kernel's name for each group's algorithm, and registration
+//! of those that the kernel lacks.
 
 use std::collections::BTreeMap;
 
@@ -11,21 +11,21 @@ use crate::error::{CongestionError, LabError};
 use crate::plan::INITIAL_WINDOW;
 use crate::tcp_options::kernel_name;
 
-/// The kernel's names for the groups' congestion controls. What was registered for them is there as long
-/// as this is.
+/// The kernel's names for the groups' congestion controls. Algorithms registered for them stay registered
+/// until this is dropped.
 #[derive(Debug, Default)]
 pub(super) struct KernelAlgorithms {
     names: BTreeMap<String, String>,
     registered: Vec<(AlgorithmSpec, RegisteredAlgorithm)>,
-    /// What the kernel's differ in from what the scenario says.
+    /// Differences between the kernel's algorithms and the scenario.
     pub(super) notes: Vec<String>,
 }
 
 impl KernelAlgorithms {
-    /// Those of all groups whose transport is the kernel's.
+    /// Finds or registers the algorithms of all groups with kernel TCP.
     ///
     /// # Errors
-    /// The kernel has none, and none can be registered.
+    /// The kernel lacks an algorithm, and it cannot be registered.
     pub(super) fn for_groups(scenario: &Scenario) -> Result<Self, LabError> {
         let mut algorithms = Self::default();
         for group in &scenario.groups {
@@ -43,7 +43,7 @@ impl KernelAlgorithms {
         Ok(algorithms)
     }
 
-    /// What the kernel calls a group's.
+    /// Returns the kernel's name of a group's algorithm.
     pub(super) fn of(&self, group: &Group) -> Option<&str> {
         self.names.get(&group.name).map(String::as_str)
     }
@@ -69,7 +69,7 @@ impl KernelAlgorithms {
         Ok(name)
     }
 
-    /// Registers a congestion control under a name that is this run's alone: it is the whole machine's.
+    /// Registers a congestion control. Names are machine-wide, so it gets one that is unique to this run.
     fn register(&self, congestion: &AlgorithmSpec) -> Result<RegisteredAlgorithm, CongestionError> {
         let number = self.registered.len();
         let name = format!(
@@ -85,10 +85,10 @@ impl KernelAlgorithms {
         }
     }
 
-    /// Parameters that the kernel does not take are no secret.
+    /// Notes the parameters that the kernel does not support.
     fn note(&mut self, group: &Group, congestion: &AlgorithmSpec) {
         let others = congestion.values().map(|(name, _)| name);
-        // The initial window is a matter of routes ([`crate::plan::HostPlan::initial_window`]).
+        // The initial window is set by routes ([`crate::plan::HostPlan::initial_window`]).
         let others = others.filter(|name| *name != INITIAL_WINDOW);
         let others: Vec<_> = others
             .filter(|name| !is_registered(congestion, name))
@@ -104,7 +104,7 @@ impl KernelAlgorithms {
     }
 }
 
-/// The congestion control, if it is the kernel's.
+/// Returns the congestion control of a transport over kernel TCP.
 fn of_kernel(transport: &Transport) -> Option<&AlgorithmSpec> {
     match transport {
         Transport::Tcp { congestion, .. } | Transport::Tls { congestion, .. } => Some(congestion),
@@ -112,7 +112,7 @@ fn of_kernel(transport: &Transport) -> Option<&AlgorithmSpec> {
     }
 }
 
-/// Whether what we register takes this parameter.
+/// Returns whether a registered algorithm supports this parameter.
 fn is_registered(congestion: &AlgorithmSpec, parameter: &str) -> bool {
     matches!(congestion.name(), "dctcp" | "d2tcp")
         && matches!(parameter, "g" | "initial_alpha" | "min_window")

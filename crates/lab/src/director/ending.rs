@@ -1,4 +1,4 @@
-//! The end of a run: the last questions to hosts and switch, and the results.
+//! The end of a run: the last samples of hosts and switch, and the results.
 
 use std::time::Duration as StdDuration;
 
@@ -16,11 +16,11 @@ use crate::LabError;
 use crate::control::{AgentEvent, HostCommand};
 use crate::switch::SwitchReport;
 
-/// How long hosts may take to answer.
+/// The time limit for the hosts' answers.
 const PATIENCE: StdDuration = StdDuration::from_secs(20);
 
 impl Session<'_> {
-    /// Ends the run: everything is asked a last time, then stopped, and becomes results.
+    /// Ends the run: takes the last samples, stops switch and hosts, and records the results.
     pub(super) async fn end(
         mut self,
         interrupted: bool,
@@ -28,12 +28,12 @@ impl Session<'_> {
     ) -> Result<RunSummary, LabError> {
         let end = self.last_answers(recorder).await?;
         self.flow_table.close();
-        // First, so that what is measured ends here; hosts close their connections in silence.
+        // The switch stops first, so that measurement ends here; hosts then close connections unobserved.
         let report = self.stop_switch()?;
         self.record_packets(recorder)?;
         let cpu = self.stop_hosts().await?;
         let begin = match self.warm_up {
-            // It was interrupted before the warm-up was over: nothing is left out.
+            // Interrupted during the warm-up: the whole run counts.
             Some(_) => Time::ZERO,
             None => self.begin,
         };
@@ -42,7 +42,7 @@ impl Session<'_> {
         Ok(self.summary(span, interrupted, report, cpu))
     }
 
-    /// Has all hosts say how their flows stand; gives the moment of that.
+    /// Takes a last sample of all hosts; returns its time.
     async fn last_answers(&mut self, recorder: &mut dyn Recorder) -> Result<Time, LabError> {
         self.ask(SamplePurpose::End).await?;
         loop {
@@ -54,7 +54,7 @@ impl Session<'_> {
         }
     }
 
-    /// Has all flows end; gives the hosts' CPU times.
+    /// Stops all flows; returns the hosts' CPU times.
     async fn stop_hosts(&mut self) -> Result<Vec<Duration>, LabError> {
         self.hosts.tell_all(&HostCommand::Stop).await?;
         let mut cpu: Vec<Option<Duration>> = vec![None; self.hosts.count()];
@@ -66,7 +66,7 @@ impl Session<'_> {
                 Ok(Some((host, HostMessage::Event(AgentEvent::Stopped { cpu: used })))) => {
                     cpu[host] = Some(used);
                 }
-                // A host may end once it has said that.
+                // A host may exit once it has sent `Stopped`.
                 Ok(Some((host, HostMessage::Closed))) if cpu[host].is_none() => {
                     return Err(self.resources.processes.gone(host));
                 }

@@ -1,39 +1,39 @@
-//! Requests in step: an epoch is one request of each client, and the next begins when all are answered.
+//! Epochs: one request of each client; the next epoch begins when all are answered.
 
 use std::collections::BTreeSet;
 
 use weir_units::{Duration, Time};
 
-/// Where the epochs are.
+/// The progress of the epochs.
 #[derive(Debug)]
 pub(super) struct Epochs {
-    /// How many there are.
+    /// The number of epochs.
     count: u64,
     /// The clients' flows.
     flows: BTreeSet<u64>,
-    /// The epoch that goes on, or is the next one.
+    /// The current or next epoch.
     number: u64,
-    /// Whose answer is due.
+    /// The flows whose response is outstanding.
     due: BTreeSet<u64>,
-    /// All requests so far.
+    /// All finished requests.
     pub(super) requests: Vec<Request>,
 }
 
-/// A request of an epoch, answered or given up.
+/// A request of an epoch, answered or failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Request {
     pub(super) flow: u64,
     pub(super) epoch: u64,
-    /// When it was made.
+    /// When it was sent.
     pub(super) start: Time,
-    /// How long it took from then on; `None` where it was given up.
+    /// The time to the response; `None` if it failed.
     pub(super) took: Option<Duration>,
-    /// On how many connections it was made.
+    /// The number of connections on which it was sent.
     pub(super) attempts: u64,
 }
 
 impl Epochs {
-    /// So many epochs of these flows.
+    /// Creates `count` epochs of the given flows.
     pub(super) fn new(count: u64, flows: impl IntoIterator<Item = u64>) -> Self {
         Self {
             count,
@@ -44,13 +44,13 @@ impl Epochs {
         }
     }
 
-    /// The next epoch begins: its number.
+    /// Begins the next epoch; returns its number.
     pub(super) fn begin(&mut self) -> u64 {
         self.due.clone_from(&self.flows);
         self.number
     }
 
-    /// A client has its answer, or gives it up. Whether the epoch is over with that.
+    /// Records that a client's request was answered or failed. Returns whether the epoch is over now.
     pub(super) fn answered(&mut self, request: Request) -> bool {
         if request.epoch != self.number || !self.due.remove(&request.flow) {
             return false;
@@ -61,7 +61,7 @@ impl Epochs {
         is_over
     }
 
-    /// Whether all epochs are over.
+    /// Returns whether all epochs are over.
     pub(super) fn are_over(&self) -> bool {
         self.number >= self.count
     }

@@ -1,20 +1,20 @@
-//! What happens to the network while the run goes on, by time and by epoch.
+//! The scheduled faults of a run, by time and by epoch.
 
 use weir_fabric::PortChange;
 use weir_network::faults;
 use weir_scenario::{PortIndex, Scenario};
 use weir_units::Time;
 
-/// Something that happens to a port.
+/// An event at a port.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum PortEvent {
     /// Its link changes.
     Change(PortChange),
-    /// The host that it belongs to gets another address there.
+    /// Its host gets another address at this port.
     Address,
 }
 
-/// All that is to happen, the next last.
+/// The pending events, the next one last.
 #[derive(Debug)]
 pub(super) struct EventSchedule {
     by_time: Vec<(Time, PortIndex, PortEvent)>,
@@ -22,7 +22,7 @@ pub(super) struct EventSchedule {
 }
 
 impl EventSchedule {
-    /// A scenario's faults.
+    /// Schedules a scenario's faults.
     pub(super) fn new(scenario: &Scenario) -> Self {
         Self {
             by_time: merged(faults::changes(scenario), faults::address_changes(scenario)),
@@ -33,18 +33,18 @@ impl EventSchedule {
         }
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event.
     pub(super) fn timeout(&self) -> Option<Time> {
         self.by_time.last().map(|(time, ..)| *time)
     }
 
-    /// The next thing that is to have happened by `now`.
+    /// Takes the next event that is due by `now`.
     pub(super) fn due(&mut self, now: Time) -> Option<(PortIndex, PortEvent)> {
         let next = self.by_time.pop_if(|(time, ..)| *time <= now)?;
         Some((next.1, next.2))
     }
 
-    /// The next thing that is to have happened when this epoch begins.
+    /// Takes the next event that is due at the start of this epoch.
     pub(super) fn due_in_epoch(&mut self, epoch: u64) -> Option<(PortIndex, PortEvent)> {
         let next = self
             .by_epoch
@@ -53,7 +53,7 @@ impl EventSchedule {
     }
 }
 
-/// Both by the clock that they share, the latest first.
+/// Merges both lists, the latest event first.
 fn merged<T: Ord + Copy>(
     changes: Vec<(T, PortIndex, PortChange)>,
     addresses: Vec<(T, PortIndex)>,
@@ -63,7 +63,7 @@ fn merged<T: Ord + Copy>(
     let addresses = addresses.into_iter();
     let addresses = addresses.map(|(at, port)| (at, port, PortEvent::Address));
     let mut all: Vec<_> = changes.chain(addresses).collect();
-    // Stable: what happens at once happens in the file's order.
+    // The sort is stable: simultaneous events keep the file's order.
     all.sort_by_key(|(at, ..)| *at);
     all.reverse();
     all

@@ -1,4 +1,4 @@
-//! The books on flows: what each has achieved, from what the hosts at its ends say.
+//! The flow table: the statistics of each flow, from the reports of the hosts at its ends.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,18 @@ use crate::control::{Completion, FlowOutcome, HostSample, Role};
 pub(super) struct FlowTable {
     /// All flows.
     pub(super) accounts: Vec<FlowStats>,
-    /// From when on what ends say of themselves comes after the run's end.
+    /// Set at the end of the run: later reports change no counter.
     closed: bool,
 }
 
-/// What is known of a flow.
+/// The statistics of a flow.
 #[derive(Debug)]
 pub(super) struct FlowStats {
     pub(super) flow: LiveFlow,
     ends: [FlowEnd; 2],
-    /// What the flow had achieved at the end of the warm-up.
+    /// The counters at the end of the warm-up.
     pub(super) before: FlowCounters,
-    /// Of flows that arrive at random: those that are over.
+    /// With random arrivals, the finished ones.
     arrivals: BTreeMap<u64, Vec<FlowOutcome>>,
 }
 
@@ -36,7 +36,7 @@ struct FlowEnd {
 }
 
 impl FlowTable {
-    /// Nothing has happened to these.
+    /// Creates the table of these flows, with zero counters.
     pub(super) fn new(flows: Vec<LiveFlow>) -> Self {
         let account = |flow| FlowStats {
             flow,
@@ -50,13 +50,13 @@ impl FlowTable {
         }
     }
 
-    /// Those of the group at this position.
+    /// Returns the flows of the group at this index.
     pub(super) fn of_group(&self, group: usize) -> impl Iterator<Item = &FlowStats> {
         let accounts = self.accounts.iter();
         accounts.filter(move |account| account.flow.group == group)
     }
 
-    /// A host says how its flows stand.
+    /// Takes a host's sample of its flows.
     pub(super) fn take_sample(&mut self, host: usize, sample: &HostSample) {
         for of in &sample.flows {
             if let Some(account) = account(&mut self.accounts, of.flow) {
@@ -67,7 +67,7 @@ impl FlowTable {
         }
     }
 
-    /// A host says what became of a flow.
+    /// Takes a host's outcome of a flow.
     pub(super) fn take_outcome(&mut self, host: usize, outcome: FlowOutcome) {
         let closed = self.closed;
         let Some(account) = account(&mut self.accounts, outcome.flow) else {
@@ -75,7 +75,7 @@ impl FlowTable {
         };
         let role = outcome.role.unwrap_or_else(|| account.role_of(host));
         if let Some(arrival) = outcome.arrival {
-            // Its counters are among the flow's.
+            // The flow's counters include those of its arrivals.
             account.arrivals.entry(arrival).or_default().push(outcome);
             return;
         }
@@ -87,14 +87,14 @@ impl FlowTable {
         end.outcome = Some(outcome);
     }
 
-    /// The warm-up is over.
+    /// Marks the end of the warm-up.
     pub(super) fn mark(&mut self) {
         for account in &mut self.accounts {
             account.before = account.achieved();
         }
     }
 
-    /// The run is over: what ends say from now on changes no counter.
+    /// Marks the end of the run: later reports change no counter.
     pub(super) fn close(&mut self) {
         self.closed = true;
     }
@@ -109,7 +109,7 @@ impl FlowStats {
         &mut self.ends[side(role)]
     }
 
-    /// Which end a host is.
+    /// Returns the role of a host.
     fn role_of(&self, host: usize) -> Role {
         if self.flow.from.index() == host {
             Role::Client
@@ -118,27 +118,27 @@ impl FlowStats {
         }
     }
 
-    /// What the flow has achieved so far.
+    /// Returns the flow's counters so far.
     pub(super) fn achieved(&self) -> FlowCounters {
         self.ends[0].achieved + self.ends[1].achieved
     }
 
-    /// The congestion window of the end that opened it.
+    /// Returns the congestion window of the client.
     pub(super) fn window(&self) -> Option<ByteSize> {
         self.ends[side(Role::Client)].window
     }
 
-    /// What both ends said last.
+    /// Returns the outcomes that both ends reported.
     pub(super) fn outcomes(&self) -> impl Iterator<Item = &FlowOutcome> {
         self.ends.iter().filter_map(|end| end.outcome.as_ref())
     }
 
-    /// The flows that arrived at random and are over, each with what its ends said.
+    /// Returns the finished random arrivals, each with the outcomes of its ends.
     pub(super) fn arrivals(&self) -> impl Iterator<Item = &[FlowOutcome]> {
         self.arrivals.values().map(Vec::as_slice)
     }
 
-    /// How long what was completed from `begin` on took.
+    /// Returns the durations of completions from `begin` on.
     pub(super) fn completions(&self, begin: Time) -> impl Iterator<Item = Duration> {
         let arrivals = self.arrivals.values().flatten();
         let all = self.outcomes().chain(arrivals);

@@ -1,4 +1,4 @@
-//! The flows of a scenario, as orders to the hosts at their ends.
+//! The flows of a scenario, and the orders for the hosts at their ends.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -10,29 +10,29 @@ use weir_units::{Rate, Time};
 use crate::control::{FlowOrder, LiveTransport, Role};
 use crate::plan::{AddressPair, Plan};
 
-/// A flow between two hosts. Its position among all flows is its number in orders and events.
+/// A flow between two hosts. Its index among all flows is its ID in orders and events.
 #[derive(Clone, Debug)]
 pub(super) struct LiveFlow {
-    /// The position of its group.
+    /// The index of its group.
     pub(super) group: usize,
     /// Its number within the group.
     pub(super) index: u64,
-    /// Who opens it.
+    /// The host that opens it.
     pub(super) from: HostIndex,
-    /// Who takes it.
+    /// The host that accepts it.
     pub(super) to: HostIndex,
     /// When it starts.
     pub(super) start: Time,
-    /// When the transfers start that follow the first, in rounds.
+    /// When the second and later transfers start, in rounds.
     later_starts: Vec<Time>,
     ends: AddressPair,
-    /// The rates of the links that both ends leave by.
+    /// The rates of both ends' egress links.
     rates: (Rate, Rate),
     companions: u32,
     seed: u64,
 }
 
-/// All flows of a scenario: their starts are those of the simulation with the same seed.
+/// Returns all flows of a scenario. They start at the same times as in the simulation with the same seed.
 pub(super) fn flows(scenario: &Scenario, plan: &Plan) -> Vec<LiveFlow> {
     let routes = scenario.topology.routes();
     let seeds = Seeds::new(scenario.seed);
@@ -51,7 +51,7 @@ pub(super) fn flows(scenario: &Scenario, plan: &Plan) -> Vec<LiveFlow> {
             } else {
                 random.span_up_to(group.start_within)
             };
-            // Numbers below are the groups' own.
+            // Lower stream numbers belong to the groups.
             let drawer = scenario.groups.len() + flows.len();
             let seed = seeds.of(RngStream::Workload, drawer);
             flows.push(LiveFlow {
@@ -71,7 +71,7 @@ pub(super) fn flows(scenario: &Scenario, plan: &Plan) -> Vec<LiveFlow> {
     flows
 }
 
-/// When the second and later rounds of a group's transfers start on one of its flows.
+/// Returns when the second and later rounds of a group's transfers start on one of its flows.
 fn later_starts(group: &Group, seed: u64) -> Vec<Time> {
     let Workload::Transfer {
         rounds,
@@ -89,12 +89,12 @@ fn later_starts(group: &Group, seed: u64) -> Vec<Time> {
         .collect()
 }
 
-/// How many flows a flow has to do with, itself included ([`FlowOrder::companions`]).
+/// The number of related flows, this one included ([`FlowOrder::companions`]).
 enum ConcurrentFlows {
     Nobody,
-    /// As many as end at the same host.
+    /// The flows that end at the same host.
     AtHost(BTreeMap<HostIndex, u32>),
-    /// As many as there are.
+    /// All flows of the group.
     All(u32),
 }
 
@@ -125,7 +125,7 @@ impl ConcurrentFlows {
 }
 
 impl LiveFlow {
-    /// The host at this end.
+    /// Returns the host at this end.
     pub(super) fn host(&self, role: Role) -> HostIndex {
         match role {
             Role::Client => self.from,
@@ -133,7 +133,7 @@ impl LiveFlow {
         }
     }
 
-    /// What the host that takes the flow has to do.
+    /// Returns the order for the host that accepts the flow.
     pub(super) fn server(
         &self,
         number: usize,
@@ -158,7 +158,7 @@ impl LiveFlow {
         }
     }
 
-    /// What the host that opens the flow has to do, to the other one that listens at `peer`.
+    /// Returns the order for the host that opens the flow, to the server that listens at `peer`.
     pub(super) fn client(
         &self,
         number: usize,
@@ -178,7 +178,7 @@ impl LiveFlow {
     }
 }
 
-/// The rate of a host's first link.
+/// Returns the rate of a host's first link.
 fn rate_of(scenario: &Scenario, host: HostIndex) -> Rate {
     let topology = &scenario.topology;
     let first = topology.ports_of(Node::Host(host)).next();

@@ -1,4 +1,4 @@
-//! Talking to the hosts: orders go to one or to all, events come from any.
+//! Communication with the hosts: commands go to one host or to all, events come from any.
 
 use std::os::unix::net::UnixStream as StdStream;
 
@@ -17,18 +17,18 @@ pub(super) struct Hosts {
     heard: UnboundedReceiver<(usize, HostMessage)>,
 }
 
-/// What a host's socket gives.
+/// A message from a host's socket.
 pub(super) enum HostMessage {
-    /// A message.
+    /// An event.
     Event(AgentEvent),
-    /// Something that is none.
+    /// An invalid message.
     Nonsense(MessageError),
-    /// Nothing any more.
+    /// The end of the stream.
     Closed,
 }
 
 impl Hosts {
-    /// Listens to hosts of these names by these sockets. Must be called within a tokio runtime.
+    /// Reads events from these sockets of hosts with these names. Must be called within a tokio runtime.
     pub(super) fn new(names: Vec<String>, controls: Vec<StdStream>) -> Result<Self, LabError> {
         let (said, heard) = unbounded_channel();
         let mut orders = Vec::with_capacity(controls.len());
@@ -48,17 +48,17 @@ impl Hosts {
         })
     }
 
-    /// How many there are.
+    /// Returns the number of hosts.
     pub(super) fn count(&self) -> usize {
         self.orders.len()
     }
 
-    /// A host's name.
+    /// Returns a host's name.
     pub(super) fn name(&self, host: usize) -> String {
         self.names.get(host).cloned().unwrap_or_default()
     }
 
-    /// Tells one host. That one is gone shows where its events are heard.
+    /// Sends a command to one host. A closed socket is reported by [`next`](Self::next).
     pub(super) async fn tell(&mut self, host: usize, order: &HostCommand) -> Result<(), LabError> {
         let line = encode(order).map_err(|source| LabError::Message {
             host: self.name(host),
@@ -68,7 +68,7 @@ impl Hosts {
         Ok(())
     }
 
-    /// Tells all hosts.
+    /// Sends a command to all hosts.
     pub(super) async fn tell_all(&mut self, order: &HostCommand) -> Result<(), LabError> {
         let line = encode(order).map_err(|source| LabError::Message {
             host: "all hosts".to_owned(),
@@ -86,7 +86,7 @@ impl Hosts {
         }
     }
 
-    /// The next thing that any of them says.
+    /// Receives the next message of any host.
     pub(super) async fn next(&mut self) -> Option<(usize, HostMessage)> {
         self.heard.recv().await
     }
@@ -105,7 +105,7 @@ async fn listen(host: usize, read: OwnedReadHalf, said: UnboundedSender<(usize, 
             },
         };
         let is_over = !matches!(heard, HostMessage::Event(_));
-        // Where nobody listens any more there is nothing to say.
+        // The receiver is gone, so nothing more can be delivered.
         if said.send((host, heard)).is_err() || is_over {
             return;
         }

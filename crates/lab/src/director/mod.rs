@@ -1,15 +1,15 @@
-//! A live run from the outside: makes the hosts and the network between them, gives orders, brings faults
-//! about, observes, and puts the results together in the simulator's terms.
+//! The director of a live run. It creates the hosts and the network between them, sends orders, injects
+//! faults, takes samples, and produces results in the simulator's terms.
 //!
-//! | file | what it tells |
+//! | file | contents |
 //! |---|---|
-//! | `processes`, `hosts` | host processes, and talking to them |
+//! | `processes`, `hosts` | the host processes, and communication with them |
 //! | `flows` | a scenario's flows as orders |
-//! | `algorithms` | what the kernel's TCP calls the groups' congestion control |
-//! | `preparation`, `resources` | from a plan to hosts that wait for their orders; what a run holds on to |
-//! | `session`, `ending` | a run from its beginning to its end, and its results |
-//! | `script`, `epochs`, `rounds` | what happens, by time and by epoch; questions to all hosts |
-//! | `books`, `summary` | what flows achieved, and what results report of it |
+//! | `algorithms` | the kernel's names for the groups' congestion control |
+//! | `preparation`, `resources` | from a plan to hosts that wait for orders; resources held until the end |
+//! | `session`, `ending` | a run from start to end, and its results |
+//! | `event_schedule`, `epochs`, `sample_rounds` | events by time and by epoch; samples of all hosts |
+//! | `flow_table`, `summary` | the flows' statistics, and their summary in the results |
 
 mod algorithms;
 mod ending;
@@ -36,10 +36,10 @@ use crate::plan::{MachineLimits, Plan};
 use crate::runs::RunDirectories;
 use preparation::Preparation;
 
-/// Whether a scenario can be run live on this machine. Nothing is made.
+/// Checks whether a scenario can be run live on this machine. Creates nothing.
 ///
 /// # Errors
-/// What is in the way.
+/// Why it cannot.
 pub fn check(scenario: &Scenario) -> Result<Plan, LabError> {
     let machine = MachineLimits::this().map_err(LabError::system("looking at this machine"))?;
     machine.check_rights()?;
@@ -50,13 +50,13 @@ pub fn check(scenario: &Scenario) -> Result<Plan, LabError> {
     Ok(plan)
 }
 
-/// Runs a scenario live, and removes all that it made for that, whatever comes. `watch` is told the
-/// run's time several times a second, and says whether to go on.
+/// Runs a scenario live. Everything created for it is removed, also after an error. `watch` receives the
+/// run's time several times a second, and returns whether to continue.
 ///
-/// Hosts die with the thread that calls this: it should be the program's first.
+/// Hosts die with the thread that calls this: call it from the program's main thread.
 ///
 /// # Errors
-/// See [`LabError`]. What was recorded by then has been recorded.
+/// See [`LabError`]. Everything recorded before the error stays recorded.
 pub fn run(
     scenario: &Scenario,
     runs: &RunDirectories,

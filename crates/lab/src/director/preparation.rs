@@ -1,4 +1,4 @@
-//! From a plan to hosts that have their orders and wait for the run to begin.
+//! The preparation of a run: from a plan to hosts that have their orders and wait for the start.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -23,14 +23,14 @@ use crate::runs::{RunDirectories, RunRecord};
 use crate::switch::{self, AddressOwners, HostSocket, SwitchSetup};
 use crate::tcp_options::unsupported;
 
-/// How long hosts may take to say what was asked, beside the time that many of them take.
+/// The time limit for the hosts' answers, plus what many hosts add to it.
 const PATIENCE: StdDuration = StdDuration::from_secs(20);
-/// What lies between the last order and the beginning: hosts read their orders in it.
+/// The time between the last order and the start, in which hosts read their orders.
 const LEAD: StdDuration = StdDuration::from_millis(100);
-/// And for each flow.
+/// The additional time per flow.
 const LEAD_PER_FLOW: StdDuration = StdDuration::from_micros(100);
 
-/// Hosts that are there, with nothing between them yet. Whatever is dropped is undone.
+/// The created hosts, with no network between them yet. Dropping this removes them.
 pub(super) struct Preparation<'s> {
     scenario: &'s Scenario,
     plan: &'s Plan,
@@ -41,7 +41,7 @@ pub(super) struct Preparation<'s> {
 }
 
 impl<'s> Preparation<'s> {
-    /// Makes all hosts.
+    /// Creates all hosts.
     pub(super) fn new(
         scenario: &'s Scenario,
         plan: &'s Plan,
@@ -75,8 +75,8 @@ impl<'s> Preparation<'s> {
         })
     }
 
-    /// Starts everything: the run begins a little later. The packets of measured ports are copied if
-    /// somebody wants them.
+    /// Starts everything; the run begins shortly after. Packets at measured ports are captured if
+    /// `wants_packets` is set.
     pub(super) async fn begin(self, wants_packets: bool) -> Result<Session<'s>, LabError> {
         let Self {
             scenario,
@@ -139,14 +139,14 @@ impl<'s> Preparation<'s> {
     }
 }
 
-/// Talking to hosts before the run.
+/// The exchange with hosts before the run.
 struct HostDialogue<'r> {
     hosts: Hosts,
     resources: &'r mut Resources,
 }
 
 impl HostDialogue<'_> {
-    /// Waits until all hosts take orders; gives their servers' fingerprints.
+    /// Waits until all hosts are ready; returns their servers' fingerprints.
     async fn ready(&mut self) -> Result<Vec<String>, LabError> {
         let mut pins: Vec<Option<String>> = vec![None; self.hosts.count()];
         while pins.iter().any(Option::is_none) {
@@ -157,7 +157,7 @@ impl HostDialogue<'_> {
         Ok(pins.into_iter().flatten().collect())
     }
 
-    /// Waits until all servers listen; says where, by flow.
+    /// Waits until all servers listen; returns their addresses, by flow.
     async fn listening(
         &mut self,
         flows: usize,
@@ -194,7 +194,7 @@ impl HostDialogue<'_> {
     }
 }
 
-/// What carries each group's data, by the group's position.
+/// Returns each group's transport, by the group's index.
 fn transports(scenario: &Scenario, algorithms: &KernelAlgorithms) -> Vec<LiveTransport> {
     let groups = scenario.groups.iter();
     groups
@@ -208,7 +208,7 @@ fn transports(scenario: &Scenario, algorithms: &KernelAlgorithms) -> Vec<LiveTra
         .collect()
 }
 
-/// What a kernel's TCP does otherwise than a group says.
+/// Returns the options of the groups that the kernel's TCP does not support.
 fn options_refused(scenario: &Scenario) -> impl Iterator<Item = String> {
     scenario.groups.iter().filter_map(|group| {
         let options = match &group.transport {
@@ -223,7 +223,7 @@ fn options_refused(scenario: &Scenario) -> impl Iterator<Item = String> {
     })
 }
 
-/// Settings that this kernel does not have, once for all hosts.
+/// Returns the settings that this kernel does not have, once for all hosts.
 fn settings_refused(built: &[PreparedHost]) -> Option<String> {
     let mut refused: Vec<&str> = built
         .iter()
@@ -235,7 +235,7 @@ fn settings_refused(built: &[PreparedHost]) -> Option<String> {
     (!refused.is_empty()).then(|| format!("this kernel has no {}", refused.join(", ")))
 }
 
-/// The interfaces that the switch joins.
+/// Returns the interfaces that the switch connects.
 fn sockets(topology: &Topology, plan: &Plan, built: Vec<PreparedHost>) -> Vec<HostSocket> {
     let hosts = plan.hosts.iter().zip(built);
     let ends = hosts.flat_map(|(host, built)| host.nics.iter().zip(built.taps));
@@ -249,7 +249,7 @@ fn sockets(topology: &Topology, plan: &Plan, built: Vec<PreparedHost>) -> Vec<Ho
     .collect()
 }
 
-/// The hosts by all addresses that they will ever have.
+/// Returns the hosts by all addresses that they ever have.
 fn owners(scenario: &Scenario, plan: &Plan) -> AddressOwners {
     let hosts = scenario.topology.host_indices().zip(&plan.hosts);
     hosts
@@ -260,8 +260,8 @@ fn owners(scenario: &Scenario, plan: &Plan) -> AddressOwners {
         .collect()
 }
 
-/// What a controller may know of flows before they begin: where their servers listen, how much they carry
-/// and by when.
+/// Returns the advance knowledge of a controller about flows: their servers' addresses, sizes and
+/// deadlines.
 fn demands(
     scenario: &Scenario,
     flows: &[LiveFlow],
@@ -294,7 +294,7 @@ fn demands(
     rules
 }
 
-/// Which port has which address at the start.
+/// Returns the address of each port at the start.
 fn addresses(topology: &Topology, plan: &Plan) -> Vec<(std::net::IpAddr, PortIndex)> {
     let nics = plan.hosts.iter().flat_map(|host: &HostPlan| &host.nics);
     nics.filter_map(|nic| Some((nic.address(), port(topology, nic.port)?)))

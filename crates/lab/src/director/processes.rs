@@ -1,4 +1,4 @@
-//! The host processes: started all at once, and killed when this lets go of them.
+//! The host processes. They start in parallel and are killed when [`Processes`] is dropped.
 
 use std::io::{self, ErrorKind};
 use std::os::fd::OwnedFd;
@@ -15,7 +15,7 @@ use crate::host::HostAnswer;
 use crate::plan::{HostPlan, Plan};
 use crate::runs::HostRecord;
 
-/// What `weir` takes to be a host ([`crate::host::run`]).
+/// The subcommand of `weir` that runs a host ([`crate::host::run`]).
 pub const HOST_COMMAND: &str = "lab-host";
 
 /// All hosts of a run. They die with the thread that started them.
@@ -31,16 +31,16 @@ struct HostProcess {
     control: UnixStream,
 }
 
-/// What a host process has made.
+/// The interfaces and refused settings of a host.
 pub(super) struct PreparedHost {
-    /// The other ends of its interfaces, in their order.
+    /// The other ends of its interfaces, in order.
     pub(super) taps: Vec<Tap>,
     /// Settings that the kernel does not have.
     pub(super) refused: Vec<String>,
 }
 
 impl Processes {
-    /// Starts a process for each host, and gives it its plan.
+    /// Starts a process for each host, and sends it its plan.
     pub(super) fn start(plan: &Plan) -> Result<Self, LabError> {
         raise_limit().map_err(LabError::system("allowing for open files"))?;
         let mut processes = Self { hosts: Vec::new() };
@@ -54,7 +54,7 @@ impl Processes {
         Ok(processes)
     }
 
-    /// What to say of them to others.
+    /// Returns the hosts' records for the run directory.
     pub(super) fn records(&self) -> Vec<HostRecord> {
         let hosts = self.hosts.iter();
         hosts
@@ -62,19 +62,19 @@ impl Processes {
             .collect()
     }
 
-    /// Waits until all have made their namespaces.
+    /// Waits until all hosts have created their namespaces.
     pub(super) fn built(&mut self) -> Result<Vec<PreparedHost>, LabError> {
         self.hosts.iter_mut().map(HostProcess::built).collect()
     }
 
-    /// The sockets by which orders go, in the order of the hosts.
+    /// Returns the control sockets, in the order of the hosts.
     pub(super) fn controls(&self) -> Result<Vec<UnixStream>, LabError> {
         let controls = self.hosts.iter().map(|host| host.control.try_clone());
         let controls: Result<_, _> = controls.collect();
         controls.map_err(LabError::system("copying a descriptor"))
     }
 
-    /// What became of a host whose socket is closed.
+    /// Returns the error for a host whose socket is closed.
     pub(super) fn gone(&mut self, host: usize) -> LabError {
         match self.hosts.get_mut(host) {
             Some(process) => process.gone(),
@@ -94,7 +94,7 @@ impl HostProcess {
             .arg(HOST_COMMAND)
             .stdin(Stdio::from(OwnedFd::from(theirs)))
             .stdout(Stdio::null())
-            // Ctrl-C is the director's: it has hosts report first.
+            // Ctrl-C goes to the director only, which then has the hosts report.
             .process_group(0)
             .spawn()
             .map_err(LabError::system("starting a host process"))?;
@@ -128,7 +128,7 @@ impl HostProcess {
         }
     }
 
-    /// What to say of an error of the control socket.
+    /// Returns the error for a failure of the control socket.
     fn broken(&mut self, doing: &'static str, error: io::Error) -> LabError {
         match error.kind() {
             ErrorKind::BrokenPipe | ErrorKind::ConnectionReset => self.gone(),
@@ -151,7 +151,7 @@ impl HostProcess {
 impl Drop for Processes {
     fn drop(&mut self) {
         for host in &mut self.hosts {
-            // One that has ended by itself cannot be killed, and need not be.
+            // A process that has already ended needs no kill.
             let _ = host.child.kill();
         }
         for host in &mut self.hosts {
@@ -160,7 +160,7 @@ impl Drop for Processes {
     }
 }
 
-/// Lets this process and its hosts have as many files open as they may.
+/// Raises the limit of open files of this process and its hosts to the maximum.
 fn raise_limit() -> io::Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     let limit = Rlimit {

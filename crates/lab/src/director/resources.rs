@@ -1,15 +1,15 @@
-//! What a run holds on to until its end.
+//! The resources that a run holds until its end.
 
 use super::algorithms::KernelAlgorithms;
 use super::processes::Processes;
 use crate::runs::RunDirectory;
 
-/// What a run holds on to until its end.
+/// The resources that a run holds until its end.
 pub(super) struct Resources {
     pub(super) processes: Processes,
     /// Registered with the kernel as long as hosts may use them.
     pub(super) algorithms: KernelAlgorithms,
-    /// Removed with it.
+    /// Dropping it removes the directory.
     #[expect(dead_code, reason = "held for its drop")]
     pub(super) directory: RunDirectory,
 }

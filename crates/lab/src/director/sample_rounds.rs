@@ -1,10 +1,10 @@
-//! Asking all hosts at once how their flows stand. Rounds may overlap: each host answers in order.
+//! Sample rounds: samples requested from all hosts at once. Rounds can overlap; each host answers in order.
 
 use std::collections::VecDeque;
 
 use weir_units::Time;
 
-/// Rounds of questions that are not answered by all hosts yet, the oldest first.
+/// The incomplete rounds, the oldest first.
 #[derive(Debug)]
 pub(super) struct SampleRounds {
     hosts: usize,
@@ -15,11 +15,11 @@ pub(super) struct SampleRounds {
 struct SampleRound {
     purpose: SamplePurpose,
     answered: Vec<bool>,
-    /// When the last of those answered that have.
+    /// The latest time of the answers so far.
     at: Time,
 }
 
-/// Why it was asked.
+/// The purpose of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SamplePurpose {
     /// For the samples of groups.
@@ -31,7 +31,7 @@ pub(super) enum SamplePurpose {
 }
 
 impl SampleRounds {
-    /// With so many hosts.
+    /// Creates an empty list for this number of hosts.
     pub(super) fn new(hosts: usize) -> Self {
         Self {
             hosts,
@@ -39,7 +39,7 @@ impl SampleRounds {
         }
     }
 
-    /// All hosts have been asked.
+    /// Opens a round after all hosts have been asked.
     pub(super) fn ask(&mut self, purpose: SamplePurpose) {
         self.open.push_back(SampleRound {
             purpose,
@@ -48,20 +48,20 @@ impl SampleRounds {
         });
     }
 
-    /// Whether an answer for samples is due: then another question would only add to the load.
+    /// Returns whether a periodic round is open. Another one would only add load.
     pub(super) fn is_sampling(&self) -> bool {
         self.open
             .iter()
             .any(|round| round.purpose == SamplePurpose::Sample)
     }
 
-    /// A host has answered, of this moment. The round that is complete with that, and its moment.
+    /// Records a host's answer of time `at`. Returns the round that is complete with it, and its time.
     pub(super) fn answered(&mut self, host: usize, at: Time) -> Option<(SamplePurpose, Time)> {
         let waits = |round: &&mut SampleRound| round.answered.get(host) == Some(&false);
         let round = self.open.iter_mut().find(waits)?;
         round.answered[host] = true;
         round.at = round.at.max(at);
-        // A host that answers a later question has answered the earlier ones.
+        // A host that answers a later round has answered the earlier ones.
         let first = self.open.front()?;
         if !first.answered.iter().all(|answered| *answered) {
             return None;

@@ -1,4 +1,4 @@
-//! A run, from its beginning to its end.
+//! A run, from start to end.
 
 use weir_counters::FlowCounters;
 use weir_fabric::PortChange;
@@ -20,20 +20,20 @@ use crate::control::{AgentEvent, HostChange, HostCommand};
 use crate::plan::Plan;
 use crate::switch::{CaptureReceiver, SwitchError, SwitchHandle, SwitchReport};
 
-/// How often somebody who watches is told the time at least.
+/// The longest interval between calls of `watch`.
 const GLANCE: Duration = Duration::from_millis(100);
-/// More samples than one in this time would be a load of their own.
+/// The shortest sample interval: more frequent samples would be a noticeable load.
 const LEAST_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A run that goes on. Whatever is dropped is undone: the switch stops, hosts die.
+/// A running run. Dropping it stops the switch and kills the hosts.
 pub(super) struct Session<'s> {
     pub(super) scenario: &'s Scenario,
     plan: &'s Plan,
     clock: Clock,
     pub(super) hosts: Hosts,
-    /// Until it is stopped.
+    /// `None` once stopped.
     switch: Option<SwitchHandle>,
-    /// The packets of measured ports, if they are wanted.
+    /// The packets captured at measured ports, if wanted.
     copies: Option<CaptureReceiver>,
     pub(super) resources: Resources,
     pub(super) flow_table: FlowTable,
@@ -43,19 +43,19 @@ pub(super) struct Session<'s> {
     sampling: Sampling,
     /// When the warm-up ends; `None` once it has.
     pub(super) warm_up: Option<Time>,
-    /// From when on things count; the answers of hosts at the end of the warm-up.
+    /// When the measurement begins: the time of the samples at the end of the warm-up.
     pub(super) begin: Time,
-    /// Which of its addresses each port has, by its position.
+    /// The index of each port's current address, by port.
     addresses: Vec<usize>,
     pub(super) notes: Vec<String>,
 }
 
-/// When samples are taken, and what the last ones were.
+/// The sample times and the last samples.
 struct Sampling {
     random: Random,
     interval: Duration,
     next: Time,
-    /// Of each group: when, and what had been achieved.
+    /// The last sample of each group: its time and counters.
     groups: Vec<(Time, FlowCounters)>,
 }
 
@@ -72,7 +72,7 @@ impl Sampling {
         sampling
     }
 
-    /// Draws the next moment; those that are over by `now` are left out.
+    /// Draws the next sample time after `now`.
     fn schedule(&mut self, now: Time) {
         while self.next <= now {
             self.next += self.random.exponential(self.interval);
@@ -81,7 +81,7 @@ impl Sampling {
 }
 
 impl<'s> Session<'s> {
-    /// A run of these flows by these hosts, which begins when the clock does.
+    /// Creates a run of these flows on these hosts. It begins at the clock's epoch.
     pub(super) fn new(
         (scenario, plan, flows): (&'s Scenario, &'s Plan, Vec<LiveFlow>),
         (hosts, (switch, copies), resources): (
@@ -118,7 +118,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// Goes on to the end, or until nobody wants it to.
+    /// Runs until the end, or until `watch` returns `false`.
     pub(super) async fn carry_out(
         mut self,
         recorder: &mut dyn Recorder,
@@ -142,12 +142,12 @@ impl<'s> Session<'s> {
         self.end(!goes_on, recorder).await
     }
 
-    /// Whether nothing is left to happen before the time is over.
+    /// Returns whether the run is complete before its time is over.
     fn is_complete(&self) -> bool {
         self.epochs.as_ref().is_some_and(Epochs::are_over)
     }
 
-    /// When something is to be done next.
+    /// Returns the time of the next action.
     fn timeout(&self, end: Time) -> Time {
         let times = [self.script.timeout(), self.warm_up];
         let known = times.into_iter().flatten();
@@ -197,7 +197,7 @@ impl<'s> Session<'s> {
         }
     }
 
-    /// A link that is down is so for the host whose port it is, as when a cable is pulled.
+    /// Sets the carrier of the host's interface at a port, like pulling or plugging its cable.
     async fn set_carrier(&mut self, port: PortIndex, on: bool) -> Result<(), LabError> {
         let Some((host, nic)) = self.plan.nic(&self.scenario.topology, port) else {
             return Ok(());
@@ -235,7 +235,7 @@ impl<'s> Session<'s> {
             .await
     }
 
-    /// The next epoch begins, if there is one, and with it what is to happen then.
+    /// Begins the next epoch, if there is one, with the events due in it.
     async fn begin_epoch(&mut self) -> Result<(), LabError> {
         let Some(epochs) = &mut self.epochs else {
             return Ok(());
@@ -250,7 +250,7 @@ impl<'s> Session<'s> {
         self.hosts.tell_all(&HostCommand::Epoch { number }).await
     }
 
-    /// What a host said. The moment of the last answers, when all have given them.
+    /// Handles a host's message. Returns the time of the last samples once all hosts have answered.
     pub(super) async fn on_heard(
         &mut self,
         heard: Option<(usize, HostMessage)>,
@@ -317,7 +317,7 @@ impl<'s> Session<'s> {
         Ok(None)
     }
 
-    /// All hosts have answered a question.
+    /// Handles a complete round.
     fn on_round(
         &mut self,
         complete: Option<(SamplePurpose, Time)>,
@@ -343,7 +343,7 @@ impl<'s> Session<'s> {
         Ok(self.switch.take().ok_or(SwitchError::Gone)?.stop()?)
     }
 
-    /// The packets that have been copied so far.
+    /// Records the packets captured so far.
     pub(super) fn record_packets(&self, recorder: &mut dyn Recorder) -> Result<(), LabError> {
         for batch in self.copies.iter().flat_map(CaptureReceiver::take) {
             for (port, frame) in batch.frames() {
@@ -394,7 +394,7 @@ impl<'s> Session<'s> {
     }
 }
 
-/// What goes in step, if anything does.
+/// Returns the epochs of the scenario, if it has any.
 fn epochs(scenario: &Scenario, flows: &[LiveFlow]) -> Option<Epochs> {
     let workloads = scenario.groups.iter().map(|group| &group.workload);
     let count = workloads.clone().find_map(Workload::epochs)?;

@@ -1,4 +1,4 @@
-//! From the books to what results report, in the simulator's terms.
+//! The summary of the flow table for the results, in the simulator's terms.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::epochs::{Epochs, Request};
 use super::flow_table::{FlowStats, FlowTable};
 use crate::control::{FlowOutcome, Role};
 
-/// The part of a run that counts.
+/// The measured part of a run.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MeasuredSpan {
     /// The end of the warm-up.
@@ -29,7 +29,7 @@ impl MeasuredSpan {
     }
 }
 
-/// What all groups achieved.
+/// Summarizes all groups.
 pub(super) fn groups(
     scenario: &Scenario,
     flow_table: &FlowTable,
@@ -87,7 +87,7 @@ fn summary(flow_table: &FlowTable, group: usize, span: MeasuredSpan) -> GroupSum
     }
 }
 
-/// How all transfers with deadlines went, if there are any.
+/// Summarizes all transfers with deadlines, if there are any.
 pub(super) fn deadlines(
     scenario: &Scenario,
     flow_table: &FlowTable,
@@ -105,7 +105,7 @@ pub(super) fn deadlines(
     deadline_summary(scenario, span.begin, due.flatten().collect(), span.end)
 }
 
-/// A group's transfers that are over, or were due by `now`.
+/// Returns a group's transfers that are finished or were due by `now`.
 fn due_transfers(
     flow_table: &FlowTable,
     group: usize,
@@ -113,7 +113,7 @@ fn due_transfers(
     now: Time,
 ) -> Vec<DueTransfer> {
     let transfer = |account: &FlowStats, outcomes: Vec<&FlowOutcome>| {
-        // The client knows when it began, and the server when everything was there.
+        // The client knows the start of a transfer, and the server its end.
         let of = |role| outcomes.iter().find(|outcome| outcome.role == Some(role));
         let (client, server) = (of(Role::Client), of(Role::Server));
         let known = client.into_iter().chain(server);
@@ -139,12 +139,12 @@ fn due_transfers(
     transfers.filter(is_due).collect()
 }
 
-/// Whether a flow has no end of its own.
+/// Returns whether a flow has no end of its own.
 fn is_endless(account: &FlowStats) -> bool {
     account.arrivals().next().is_none() && account.outcomes().all(|outcome| outcome.size.is_none())
 }
 
-/// How a group's requests in step went.
+/// Summarizes a group's epochs.
 fn in_step(
     flow_table: &FlowTable,
     group: usize,
@@ -173,7 +173,7 @@ fn in_step(
     }
 }
 
-/// A row for each flow, those included that arrived at random.
+/// Returns a record for each flow, random arrivals included.
 pub(super) fn flow_records<'r>(
     scenario: &'r Scenario,
     account: &'r FlowStats,
@@ -200,7 +200,7 @@ fn record<'r>(
     let client = of(Role::Client);
     let start = client.and_then(|client| client.started);
     let start = start.unwrap_or(account.flow.start);
-    // The end that completes something waits for data: it knows when all had arrived.
+    // The end with completions waits for data: it knows when all had arrived.
     let waiting = |outcome: &&&FlowOutcome| !outcome.completions.is_empty();
     let end = outcomes
         .iter()
@@ -234,7 +234,7 @@ fn record<'r>(
     }
 }
 
-/// What one should know of flows that did not end as they should.
+/// Returns notes about flows that ended early.
 pub(super) fn failures(scenario: &Scenario, flow_table: &FlowTable) -> Vec<String> {
     let mut notes = Vec::new();
     for (position, group) in scenario.groups.iter().enumerate() {

@@ -1,7 +1,7 @@
 //! The interfaces of a host: TAP devices whose other ends the director holds.
 //!
-//! Each interface has a routing table of its own, which packets from its address take, so that a socket
-//! bound to an address sends by its interface; what is bound to none takes the first.
+//! Each interface has its own routing table for packets from its address. A socket bound to an address
+//! therefore sends by its interface; an unbound socket uses the first.
 
 use std::io;
 use std::net::IpAddr;
@@ -26,14 +26,14 @@ use crate::plan::{HostInterface, HostPlan, Neighbour};
 
 /// Every namespace's first interface.
 const LOOPBACK: u32 = 1;
-/// The routing table of the first interface; the others' follow.
+/// The routing table of the first interface; those of the others follow.
 const FIRST_TABLE: u32 = 100;
-/// The table of ways to certain addresses, which is asked first.
+/// The table of routes to particular addresses, with the highest priority.
 const PEERS_TABLE: u32 = 50;
 /// The main table (`RT_TABLE_MAIN`).
 const MAIN_TABLE: u32 = 254;
 
-/// The interfaces as they are.
+/// The interfaces of this host.
 pub(super) struct Interfaces {
     netlink: Client,
     nics: Vec<ConfiguredInterface>,
@@ -46,7 +46,7 @@ struct ConfiguredInterface {
 }
 
 impl Interfaces {
-    /// Makes and configures all interfaces of a host. Gives their other ends in the same order.
+    /// Creates and configures all interfaces of a host. Returns their other ends in the same order.
     pub(super) fn new(plan: &HostPlan) -> Result<(Self, Vec<Tap>), HostError> {
         let opened = Client::open().map_err(HostError::system("opening a netlink socket"))?;
         let mut interfaces = Self {
@@ -76,7 +76,7 @@ impl Interfaces {
 
     fn configure(&mut self, nic: &HostInterface, neighbours: &[Neighbour]) -> io::Result<()> {
         let index = index_of(&nic.name)?;
-        // A link's address cannot change while it is up.
+        // A link's address cannot be changed while the link is up.
         self.netlink.change(link(index, |link| {
             link.attributes = vec![
                 LinkAttribute::Address(nic.mac.to_vec()),
@@ -106,7 +106,7 @@ impl Interfaces {
         Ok(())
     }
 
-    /// Packets to an address leave by the link with this index, wherever they come from.
+    /// Returns a route to an address by the link with this index, whatever the source address.
     fn route_to(&self, index: u32, address: IpAddr) -> RouteMessage {
         let mut message = self.route(index, address, PEERS_TABLE, 0);
         message.header.destination_prefix_length = bits(address);
@@ -115,7 +115,7 @@ impl Interfaces {
         message
     }
 
-    /// Has something happen to an interface.
+    /// Applies a change to an interface.
     pub(super) fn change(&mut self, change: &HostChange) -> io::Result<()> {
         match change {
             HostChange::InterfaceDown { interface } => self.set_carrier(interface, false),
@@ -130,8 +130,8 @@ impl Interfaces {
         }
     }
 
-    /// An interface loses its carrier, as if somebody pulled the cable, or has it again: addresses and
-    /// routes stay.
+    /// Sets or clears an interface's carrier, like plugging or pulling its cable. Addresses and routes
+    /// stay.
     fn set_carrier(&mut self, interface: &str, on: bool) -> io::Result<()> {
         let index = self.nics[self.position(interface)?].index;
         self.netlink.change(link(index, |link| {
@@ -144,7 +144,7 @@ impl Interfaces {
         position.ok_or_else(|| io::ErrorKind::NotFound.into())
     }
 
-    /// Gives an interface an address, and packets from there its routing table.
+    /// Adds an address to an interface, and a rule that sends packets from it to the interface's table.
     fn add_address(&mut self, nic: usize, address: IpAddr) -> io::Result<()> {
         let (index, table) = (self.nics[nic].index, FIRST_TABLE + nic as u32);
         let added = message(index, address);
@@ -153,7 +153,7 @@ impl Interfaces {
         self.netlink.set(Message::NewRoute(own))?;
         self.netlink.set(Message::NewRule(rule(address, table)))
     }
-    /// Everything is on the link with this index, in this table.
+    /// Returns a default route by the link with this index, in this table.
     fn route(&self, index: u32, address: IpAddr, table: u32, priority: u32) -> RouteMessage {
         let mut message = RouteMessage::default();
         message.header.address_family = family(address);
@@ -166,7 +166,7 @@ impl Interfaces {
         message.attributes = vec![
             RouteAttribute::Table(table),
             RouteAttribute::Oif(index),
-            // IPv6 takes zero for a default of its own.
+            // IPv6 replaces zero by its own default.
             RouteAttribute::Priority(priority + 1),
         ];
         if !self.metrics.is_empty() {
@@ -177,7 +177,7 @@ impl Interfaces {
     }
 }
 
-/// What routes say about the connections that use them.
+/// Returns the route metrics that apply to connections.
 fn metrics(plan: &HostPlan) -> Vec<RouteMetric> {
     let window = plan.initial_window.map(RouteMetric::InitCwnd);
     let quick = plan.quick_acks.then_some(RouteMetric::QuickAck(1));
@@ -207,7 +207,7 @@ fn bits(address: IpAddr) -> u8 {
     }
 }
 
-/// A change to the link with this index.
+/// Returns a change to the link with this index.
 fn link(index: u32, change: impl FnOnce(&mut LinkMessage)) -> Message {
     let mut message = LinkMessage::default();
     message.header.index = index;
@@ -216,7 +216,7 @@ fn link(index: u32, change: impl FnOnce(&mut LinkMessage)) -> Message {
     Message::SetLink(message)
 }
 
-/// An address alone: no other one is on the link.
+/// Returns an address without a prefix: no other address is on the link.
 fn message(index: u32, address: IpAddr) -> AddressMessage {
     let mut message = AddressMessage::default();
     message.header.family = family(address);
@@ -230,7 +230,7 @@ fn message(index: u32, address: IpAddr) -> AddressMessage {
     message
 }
 
-/// Packets from an address take this table.
+/// Returns a rule that looks up packets from an address in this table.
 fn rule(address: IpAddr, table: u32) -> RuleMessage {
     let mut message = RuleMessage::default();
     message.header.family = family(address);
@@ -244,7 +244,7 @@ fn rule(address: IpAddr, table: u32) -> RuleMessage {
     message
 }
 
-/// All packets of the address's family ask the table of ways to certain addresses first.
+/// Returns a rule that looks up all packets of the address's family in the peers' table first.
 fn to_peers(address: IpAddr) -> RuleMessage {
     let mut message = RuleMessage::default();
     message.header.family = family(address);
@@ -256,7 +256,7 @@ fn to_peers(address: IpAddr) -> RuleMessage {
     message
 }
 
-/// An entry that is never asked for and never forgotten.
+/// Returns a permanent neighbour entry, which needs no resolution.
 fn permanent(index: u32, neighbour: &Neighbour) -> NeighbourMessage {
     let mut message = NeighbourMessage::default();
     message.header.family = family(neighbour.address);

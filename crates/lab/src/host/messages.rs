@@ -1,15 +1,15 @@
-//! What a host process answers when it has its plan; after that it speaks as [`crate::control`] has it.
+//! The answer of a host process to its plan. All later messages are those of [`crate::control`].
 
 use serde::{Deserialize, Serialize};
 
-/// What a host answers to its plan.
+/// A host's answer to its plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum HostAnswer {
-    /// The namespace is as planned; the interfaces' other ends come with this.
+    /// The namespace is ready; the message carries the descriptors of the interfaces' other ends.
     Built {
         /// Settings that this kernel does not have.
         refused: Vec<String>,
     },
-    /// It cannot be: why.
+    /// The namespace could not be created; the reason.
     Failed(String),
 }

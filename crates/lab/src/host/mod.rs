@@ -1,8 +1,8 @@
-//! A host of the lab: a process of its own in a network namespace of its own, which has no name and
-//! lives exactly as long as the process. It dies with its director, whatever that dies of.
+//! A host of the lab: a process in its own, unnamed network namespace, which lives exactly as long as
+//! the process. The process dies with its director in all cases.
 //!
-//! The director starts it as `weir lab-host` with a socket for standard input. By that come its plan,
-//! which it answers with its interfaces' other ends, and then the orders for its endpoints
+//! The director starts it as `weir lab-host` with a socket as standard input. The host reads its plan
+//! from the socket, answers with its interfaces' other ends, and then reads the orders for its endpoints
 //! ([`crate::control`]).
 
 mod interfaces;
@@ -22,44 +22,44 @@ use crate::handover;
 use crate::plan::HostPlan;
 use interfaces::Interfaces;
 
-/// Why a host process cannot work.
+/// Why a host process cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum HostError {
-    /// It was not started by a director.
+    /// The process was not started by a director.
     #[error("this command is a part of `weir run --live`, and is of no use by itself")]
     NoDirector,
-    /// The system refuses.
+    /// A system call failed.
     #[error("{doing}: {source}")]
     System {
-        /// What was being done.
+        /// The operation that failed.
         doing: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A message makes no sense.
+    /// The director sent an invalid message.
     #[error("the director sent what is no message: {0}")]
     Message(#[from] serde_json::Error),
-    /// No TAP device.
+    /// A TAP device could not be created.
     #[error(transparent)]
     Port(#[from] weir_enforce::port::PortError),
-    /// The endpoints' part ended badly.
+    /// The agent ended with an error.
     #[error(transparent)]
     Agent(#[from] crate::agent::AgentError),
 }
 
 impl HostError {
-    /// For `map_err`.
+    /// Returns a function for `map_err`.
     fn system(doing: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let doing = doing.into();
         move |source| Self::System { doing, source }
     }
 }
 
-/// Works as a host until the director closes its socket. To be called before the process has any
-/// thread: the namespace is that of this one and of those that it starts.
+/// Runs as a host until the director closes its socket. Call it before the process starts a thread:
+/// the namespace applies to the calling thread and to those that it starts.
 ///
 /// # Errors
-/// The process was not started by a director; the director cannot be understood.
+/// The process was not started by a director; the director sent an invalid message.
 pub fn run() -> Result<(), HostError> {
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|errno| HostError::system("tying the process to its director")(errno.into()))?;
@@ -80,7 +80,7 @@ pub fn run() -> Result<(), HostError> {
     }
 }
 
-/// Makes the namespace, and hands its interfaces' other ends over.
+/// Creates the namespace, and sends its interfaces' other ends to the director.
 fn build(plan: &HostPlan, control: &UnixStream) -> Result<Interfaces, HostError> {
     namespace::leave()?;
     let refused = namespace::set(&plan.kernel)?;
@@ -92,7 +92,7 @@ fn build(plan: &HostPlan, control: &UnixStream) -> Result<Interfaces, HostError>
     Ok(interfaces)
 }
 
-/// Does what the director orders.
+/// Runs the agent.
 fn endpoints(control: UnixStream, mut interfaces: Interfaces) -> Result<(), HostError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -112,7 +112,7 @@ fn endpoints(control: UnixStream, mut interfaces: Interfaces) -> Result<(), Host
     })
 }
 
-/// The socket that the director left for this process.
+/// Returns the socket that the director passed as standard input.
 fn inherited() -> Result<UnixStream, HostError> {
     let stdin = io::stdin().as_fd().try_clone_to_owned();
     let stdin = stdin.map_err(HostError::system("opening standard input"))?;

@@ -1,4 +1,4 @@
-//! A network namespace without a name.
+//! An unnamed network namespace.
 
 use std::io::ErrorKind;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::thread::UnshareFlags;
 use super::HostError;
 use crate::plan::KernelSetting;
 
-/// Puts this process into a network namespace of its own.
+/// Moves this process into a new network namespace.
 pub(super) fn leave() -> Result<(), HostError> {
     // SAFETY: this process has one thread, and no descriptor table, memory or stack is unshared.
     let left = unsafe { rustix::thread::unshare_unsafe(UnshareFlags::NEWNET) };
@@ -21,7 +21,7 @@ pub(super) fn leave() -> Result<(), HostError> {
     })
 }
 
-/// Writes the settings; gives those that this kernel does not have.
+/// Writes the settings; returns those that this kernel does not have.
 pub(super) fn set(settings: &[KernelSetting]) -> Result<Vec<String>, HostError> {
     let mut refused = Vec::new();
     for setting in settings {

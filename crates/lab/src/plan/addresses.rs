@@ -1,4 +1,4 @@
-//! Who gets which address of the lab's own network.
+//! The allocation of addresses from the lab's network.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -6,14 +6,14 @@ use weir_scenario::Network;
 
 use super::PlanError;
 
-/// Whether an address is one of a network's.
+/// Returns whether an address belongs to a network.
 pub(super) fn contains(network: Network, address: IpAddr) -> bool {
     let alike = number(address) ^ number(network.address);
     width(address) == width(network.address)
         && alike.checked_shr(host_bits(network)).unwrap_or(0) == 0
 }
 
-/// Hands out addresses, one after the other.
+/// Allocates addresses in ascending order.
 #[derive(Clone, Debug)]
 pub(super) struct Addresses {
     network: Network,
@@ -21,15 +21,15 @@ pub(super) struct Addresses {
 }
 
 impl Addresses {
-    /// None is taken.
+    /// Creates an allocator with no address taken.
     pub(super) fn new(network: Network) -> Self {
         Self { network, taken: 0 }
     }
 
-    /// The next `count` addresses.
+    /// Takes the next `count` addresses.
     ///
     /// # Errors
-    /// There are not as many: neither the first nor the last of a network is one's own.
+    /// Too few addresses are left. The first and the last address of a network are not usable.
     pub(super) fn take(&mut self, count: usize) -> Result<Vec<IpAddr>, PlanError> {
         let (first, count) = (self.taken + 1, count as u64);
         self.taken += count;
@@ -45,11 +45,11 @@ impl Addresses {
     }
 }
 
-/// The network's address with this number.
+/// Returns the network's address number `host`.
 fn numbered(network: Network, host: u64) -> IpAddr {
     let number = number(network.address) | u128::from(host);
     match network.address {
-        // No more than the lower 32 bits are set.
+        // Only the lower 32 bits are set.
         IpAddr::V4(_) => IpAddr::V4(Ipv4Addr::from_bits(number as u32)),
         IpAddr::V6(_) => IpAddr::V6(Ipv6Addr::from_bits(number)),
     }

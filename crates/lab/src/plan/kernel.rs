@@ -1,4 +1,4 @@
-//! What the kernel of a host is set to: what a namespace has one value of.
+//! The kernel settings of a host: values that a namespace has only once.
 
 use serde::{Deserialize, Serialize};
 use weir_congestion::{AlgorithmSpec, Value};
@@ -10,31 +10,31 @@ use super::PlanError;
 /// A value below /proc/sys/net.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelSetting {
-    /// Where, from /proc/sys/net on.
+    /// The path below /proc/sys/net.
     pub path: String,
-    /// What is written there.
+    /// The value to write.
     pub value: String,
 }
 
-/// How much time a super-packet may take on a link before it looks like a burst to a queue. At 1 Gbps it
-/// is 4 segments, below 243 Mbps one: Jain's index of 7 DCTCP flows into one port falls from 0.98 to 0.20
-/// if the kernel hands over 64 KB at once.
+/// The longest transmission time of a super-packet that does not look like a burst to a queue. At 1 Gbps
+/// it is 4 segments, below 243 Mbps one. If the kernel hands over 64 KB at once, Jain's index of 7 DCTCP
+/// flows into one port falls from 0.98 to 0.20.
 const BURST: Duration = Duration::from_micros(50);
 /// A segment with its Ethernet header.
 const SEGMENT: ByteSize = ByteSize::from_bytes(1514);
-/// The parameter of congestion controls that is a route's in the kernel.
+/// The congestion-control parameter that the kernel takes from a route.
 pub(crate) const INITIAL_WINDOW: &str = "initial_window";
-/// What fits into 64 KB.
+/// The number of segments in 64 KB.
 const MOST_SEGMENTS: u64 = 64;
 
-/// How many segments of a super-packet a link takes without looking like bursts.
+/// Returns the largest number of segments of a super-packet that does not look like a burst on a link.
 pub(super) fn faithful_segments(rate: Rate) -> u32 {
     let segments = rate.size_in(BURST).bytes() / SEGMENT.bytes();
     u32::try_from(segments.clamp(1, MOST_SEGMENTS)).unwrap_or(1)
 }
 
 impl KernelSetting {
-    /// This value at this place.
+    /// Creates a setting of `value` at `path`.
     pub fn new(path: impl Into<String>, value: impl ToString) -> Self {
         Self {
             path: path.into(),
@@ -43,7 +43,7 @@ impl KernelSetting {
     }
 }
 
-/// What the kernel of `host` is set to.
+/// Returns the kernel settings of `host`.
 pub(super) fn settings(
     scenario: &Scenario,
     host: HostIndex,
@@ -54,13 +54,13 @@ pub(super) fn settings(
     Ok(settings)
 }
 
-/// With how many packets the TCP connections of `host` begin, if its groups say so.
+/// Returns the initial window of the TCP connections of `host` in packets, if its groups set one.
 pub(super) fn initial_window(
     scenario: &Scenario,
     host: HostIndex,
 ) -> Result<Option<u32>, PlanError> {
     let wishes = KernelRequirements::new(scenario, host);
-    // A group that says nothing has the kernel's.
+    // A group that sets none accepts the kernel's.
     wishes
         .unanimous("congestion.initial_window", |(group, ..)| {
             let mut values = congestion(&group.transport)?.values();
@@ -73,8 +73,8 @@ pub(super) fn initial_window(
         .map(Option::flatten)
 }
 
-/// Whether the TCP connections of `host` acknowledge every segment at once, as groups say that have flows
-/// to or from it.
+/// Returns whether the TCP connections of `host` acknowledge every segment at once, as set by the groups
+/// with flows to or from it.
 pub(super) fn quick_acks(scenario: &Scenario, host: HostIndex) -> Result<bool, PlanError> {
     let wishes = KernelRequirements::new(scenario, host);
     let quick = wishes.unanimous("tcp.ack_every", |(_, options, _)| {
@@ -83,7 +83,7 @@ pub(super) fn quick_acks(scenario: &Scenario, host: HostIndex) -> Result<bool, P
     Ok(quick.unwrap_or(false))
 }
 
-/// Interfaces say nothing of their own accord, and take what comes to their addresses.
+/// Interfaces send nothing on their own, and accept packets to their addresses.
 fn links(family: AddressFamily) -> Vec<KernelSetting> {
     let mut settings = Vec::new();
     let has_v6 = family == AddressFamily::Ipv6;
@@ -96,7 +96,7 @@ fn links(family: AddressFamily) -> Vec<KernelSetting> {
             |key: &str, value: u8| KernelSetting::new(format!("ipv6/conf/{scope}/{key}"), value);
         settings.push(v6("disable_ipv6", u8::from(!has_v6)));
         if has_v6 {
-            // No duplicate-address detection, no link-local addresses, nobody asks for routers.
+            // No duplicate-address detection, no link-local addresses, no router solicitations.
             settings.extend([
                 v6("accept_dad", 0),
                 v6("addr_gen_mode", 1),
@@ -109,10 +109,10 @@ fn links(family: AddressFamily) -> Vec<KernelSetting> {
     settings
 }
 
-/// What the groups want that have flows at a host.
+/// The requirements of all groups with flows at a host.
 struct KernelRequirements<'s> {
     host: &'s str,
-    /// With whether the host opens the group's connections.
+    /// The TCP groups; the flag is set if the host opens the group's connections.
     tcp: Vec<(&'s Group, &'s TcpOptions, bool)>,
 }
 
@@ -131,7 +131,7 @@ impl<'s> KernelRequirements<'s> {
 
     fn tcp(&self) -> Result<Vec<KernelSetting>, PlanError> {
         let mut settings = vec![
-            // What one connection learned of a path is none of the next one's business.
+            // A connection must not reuse the path metrics of an earlier one.
             KernelSetting::new("ipv4/tcp_no_metrics_save", 1),
             KernelSetting::new("ipv4/tcp_ecn", self.ecn()?),
         ];
@@ -152,7 +152,7 @@ impl<'s> KernelRequirements<'s> {
         Ok(settings)
     }
 
-    /// 1 asks for ECN and takes it, 2 takes it when asked. DCTCP's sockets ask by themselves.
+    /// 1 requests and accepts ECN, 2 only accepts it. DCTCP's sockets request it themselves.
     fn ecn(&self) -> Result<u8, PlanError> {
         let asks = self.unanimous("tcp.ecn", |(_, options, opens)| match options.ecn {
             TcpEcn::Dctcp => None,
@@ -161,7 +161,7 @@ impl<'s> KernelRequirements<'s> {
         Ok(if asks == Some(true) { 1 } else { 2 })
     }
 
-    /// The one value that all groups want that have a wish.
+    /// Returns the common value of all groups that set one.
     fn unanimous<T: PartialEq>(
         &self,
         key: &'static str,
@@ -184,7 +184,7 @@ impl<'s> KernelRequirements<'s> {
     }
 }
 
-/// TCP's options, if it is TCP.
+/// Returns the TCP options of TCP and TLS.
 fn options(transport: &Transport) -> Option<&TcpOptions> {
     match transport {
         Transport::Tcp { options, .. } | Transport::Tls { options, .. } => Some(options),
@@ -192,7 +192,7 @@ fn options(transport: &Transport) -> Option<&TcpOptions> {
     }
 }
 
-/// TCP's congestion control, if it is TCP.
+/// Returns the congestion control of TCP and TLS.
 fn congestion(transport: &Transport) -> Option<&AlgorithmSpec> {
     match transport {
         Transport::Tcp { congestion, .. } | Transport::Tls { congestion, .. } => Some(congestion),

@@ -1,4 +1,4 @@
-//! What this machine has, and whether a plan fits.
+//! The resources of this machine, and the check that a plan fits.
 
 use std::io;
 use std::net::IpAddr;
@@ -12,33 +12,33 @@ use weir_units::ByteSize;
 use super::addresses::contains;
 use super::{Plan, PlanError};
 
-/// What the lab takes of a machine.
+/// The resources of a machine that the lab uses.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MachineLimits {
-    /// Whether this process is root's.
+    /// Whether this process runs as root.
     pub is_root: bool,
-    /// Whether there is /dev/net/tun.
+    /// Whether /dev/net/tun exists.
     pub has_tun: bool,
     /// The addresses of its interfaces, as this process sees them.
     pub addresses: Vec<IpAddr>,
-    /// The memory that is free.
+    /// The available memory.
     pub memory: ByteSize,
-    /// How many files a process may have open.
+    /// The limit of open files per process.
     pub files: u64,
 }
 
-/// What a host process, the kernel's tables of its namespace and its interfaces take.
+/// The memory of a host process, its interfaces and the kernel's tables of its namespace.
 const PER_HOST: u64 = 16 << 20;
-/// What a flow takes at both ends, its socket buffers in use.
+/// The memory of a flow at both ends, with full socket buffers.
 const PER_FLOW: u64 = 512 << 10;
-/// What the director has open beside its hosts' control sockets and interfaces.
+/// The open files of the director besides its hosts' control sockets and interfaces.
 const FILES: u64 = 64;
 
 impl MachineLimits {
-    /// This one.
+    /// Reads those of this machine.
     ///
     /// # Errors
-    /// The kernel's, where it does not tell.
+    /// The kernel's error.
     pub fn this() -> io::Result<Self> {
         Ok(Self {
             is_root: geteuid().is_root(),
@@ -49,7 +49,7 @@ impl MachineLimits {
         })
     }
 
-    /// Whether the lab can be built at all.
+    /// Checks that this process can create a lab at all.
     ///
     /// # Errors
     /// What is missing.
@@ -61,10 +61,10 @@ impl MachineLimits {
         }
     }
 
-    /// Whether the lab's network is nobody's here.
+    /// Checks that no address of this machine lies in the lab's network.
     ///
     /// # Errors
-    /// An address that is in it.
+    /// An address that lies in it.
     pub fn check_network(&self, network: Network) -> Result<(), PlanError> {
         let mut addresses = self.addresses.iter();
         match addresses.find(|address| contains(network, **address)) {
@@ -76,10 +76,10 @@ impl MachineLimits {
         }
     }
 
-    /// Whether there is room for a plan with so many flows at once.
+    /// Checks that the machine has the resources for a plan with `flows` concurrent flows.
     ///
     /// # Errors
-    /// What there is too little of.
+    /// The resource that is too small.
     pub fn check_room(&self, plan: &Plan, flows: u64) -> Result<(), PlanError> {
         let hosts = plan.hosts.len() as u64;
         let nics: usize = plan.hosts.iter().map(|host| host.nics.len()).sum();
@@ -97,13 +97,13 @@ impl MachineLimits {
         let memory =
             (hosts.saturating_mul(PER_HOST)).saturating_add(flows.saturating_mul(PER_FLOW));
         enough("bytes of memory", memory, self.memory.bytes())?;
-        // The hosts' interfaces and control sockets meet in the director.
+        // The director holds the interfaces and control sockets of all hosts.
         enough("open files", FILES + 2 * hosts + nics as u64, self.files)?;
         enough("open files of one host", FILES + 2 * flows, self.files)
     }
 }
 
-/// `MemAvailable` of /proc/meminfo.
+/// Returns `MemAvailable` of /proc/meminfo.
 fn free_memory(text: &str) -> ByteSize {
     let mut lines = text.lines();
     let line = lines.find_map(|line| line.strip_prefix("MemAvailable:"));

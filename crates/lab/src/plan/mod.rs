@@ -1,6 +1,6 @@
-//! What a scenario becomes on this machine: one namespace per host, its interfaces, their addresses and
-//! links, what its kernel is set to. A plan is made, and checked against the [`MachineLimits`], before
-//! anything is created.
+//! The plan of a scenario on this machine: one namespace per host with its interfaces, addresses, links
+//! and kernel settings. A plan is made, and checked against the [`MachineLimits`], before anything is
+//! created.
 
 mod addresses;
 mod error;
@@ -31,18 +31,18 @@ pub struct Plan {
     pub hosts: Vec<HostPlan>,
 }
 
-/// What a host process has to make of its namespace.
+/// The plan of one host's namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostPlan {
     /// The host's name in the scenario.
     pub name: String,
     /// Its interfaces, in the order of its ports.
     pub nics: Vec<HostInterface>,
-    /// Who it talks to.
+    /// The addresses that it exchanges packets with.
     pub neighbours: Vec<Neighbour>,
-    /// What its kernel is set to, in the order in which it is written.
+    /// Its kernel settings, in the order in which they are written.
     pub kernel: Vec<KernelSetting>,
-    /// With how many packets its TCP connections begin; `None` for the kernel's 10.
+    /// The initial window of its TCP connections in packets; `None` for the kernel's 10.
     pub initial_window: Option<u32>,
     /// Whether its TCP acknowledges every segment at once.
     pub quick_acks: bool,
@@ -51,37 +51,37 @@ pub struct HostPlan {
 /// An interface: the end of a link.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostInterface {
-    /// The position of its port among the topology's.
+    /// The index of its port in the topology.
     pub port: usize,
-    /// What the namespace calls it.
+    /// Its name in the namespace.
     pub name: String,
     /// Its Ethernet address.
     pub mac: [u8; 6],
-    /// Its addresses: the first from the start, each other one from a change of address on.
+    /// Its addresses: the first one is used from the start, each other one from a change of address on.
     pub addresses: Vec<IpAddr>,
-    /// The longest IP packet, in bytes.
+    /// The MTU in bytes.
     pub mtu: u32,
     /// The most segments of a super-packet that the kernel hands over at once.
     pub gso_segments: u32,
 }
 
-/// Where packets to an address go on the link: nothing has to be asked for.
+/// A static neighbour entry, so that address resolution is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Neighbour {
     /// Its address.
     pub address: IpAddr,
     /// Its Ethernet address.
     pub mac: [u8; 6],
-    /// The interface by which packets go there whatever address they come from, by its position. Hosts
-    /// that open connections choose interfaces by their own addresses and have none of these; a host
-    /// that takes them answers on the link that the other one chose.
+    /// The index of the interface for packets to it, whatever their source address. Hosts that open
+    /// connections choose interfaces by their own addresses and have no such entry. A host that accepts
+    /// connections answers on the link that the opener chose.
     pub by: Option<usize>,
 }
 
-/// Whether all parts of a scenario can be live.
+/// Checks that all parts of a scenario can run live.
 fn check_parts(scenario: &Scenario) -> Result<(), PlanError> {
     for group in &scenario.groups {
-        // The controller knows flows by the ports of their servers, and random sizes by nothing.
+        // The controller identifies flows by their servers' ports. Random sizes cannot be identified.
         let is_random = matches!(group.workload, Workload::Poisson { .. });
         if scenario.sed.is_some() && group.deadline.is_some() && is_random {
             let key = format!("groups.{}.deadline", group.name);
@@ -92,11 +92,11 @@ fn check_parts(scenario: &Scenario) -> Result<(), PlanError> {
 }
 
 impl Plan {
-    /// What this scenario becomes.
+    /// Makes the plan of a scenario.
     ///
     /// # Errors
-    /// The scenario asks for what a kernel cannot do for several groups on one host, or the live switch
-    /// at all, or the network has too few addresses.
+    /// The groups of a host need different values of a kernel setting, the live switch does not support the
+    /// scenario, or the network has too few addresses.
     pub fn new(scenario: &Scenario) -> Result<Self, PlanError> {
         check_parts(scenario)?;
         let topology = &scenario.topology;
@@ -129,12 +129,12 @@ impl Plan {
         Ok(plan)
     }
 
-    /// The host at `index`.
+    /// Returns the host at `index`.
     pub fn host(&self, index: HostIndex) -> &HostPlan {
         &self.hosts[index.index()]
     }
 
-    /// The interface at a port of the topology, with its host.
+    /// Returns the interface at a port of the topology, with its host.
     pub fn nic(&self, topology: &Topology, port: PortIndex) -> Option<(HostIndex, &HostInterface)> {
         let host = topology.port(port).from.host()?;
         let mut nics = self.host(host).nics.iter();
@@ -142,7 +142,7 @@ impl Plan {
         Some((host, nic))
     }
 
-    /// Tells hosts where those are that they exchange packets with.
+    /// Gives hosts the neighbour entries of their peers.
     fn introduce(&mut self, scenario: &Scenario) {
         let topology = &scenario.topology;
         let routes = topology.routes();
@@ -184,20 +184,20 @@ impl Plan {
 }
 
 impl HostInterface {
-    /// Its address at the start.
+    /// Returns its address at the start.
     pub fn address(&self) -> IpAddr {
         self.addresses[0]
     }
 }
 
-/// How often a port gets another address.
+/// Returns the number of address changes of a port.
 fn changes_of_address(scenario: &Scenario, port: PortIndex) -> usize {
     let faults = scenario.faults.iter();
     let changes = faults.filter(|fault| fault.kind == FaultKind::Address);
     changes.filter(|fault| fault.ports.contains(&port)).count()
 }
 
-/// An address that is administered locally (IEEE 802, second bit of the first byte): no maker's.
+/// Returns a locally administered address (IEEE 802, second bit of the first byte).
 fn mac(host: HostIndex, nic: usize) -> [u8; 6] {
     let [.., high, middle, low] = host.index().to_be_bytes();
     let [.., nic] = nic.to_be_bytes();

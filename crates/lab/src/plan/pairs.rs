@@ -1,4 +1,4 @@
-//! By which of their interfaces two hosts reach each other.
+//! The addresses and interfaces by which two hosts reach each other.
 
 use std::net::IpAddr;
 
@@ -6,18 +6,18 @@ use weir_scenario::{Group, HostIndex, Node, PortIndex, Routes, Topology};
 
 use super::Plan;
 
-/// The addresses of a flow's two hosts, the preferred first. Those at equal positions belong together as
-/// long as both hosts have more: packets that leave by the one interface arrive at the other.
+/// The addresses of a flow's two hosts, the preferred first. Addresses at equal indices are paired while
+/// both hosts have more: packets that leave by one interface arrive at the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AddressPair {
-    /// Of the host that opens the flow.
+    /// The addresses of the host that opens the flow.
     pub from: Vec<IpAddr>,
-    /// Of the other.
+    /// The addresses of the other host.
     pub to: Vec<IpAddr>,
 }
 
 impl Plan {
-    /// The ends of a group's flow with this number between two hosts.
+    /// Returns the addresses of flow number `number` of a group between two hosts.
     pub fn ends(
         &self,
         topology: &Topology,
@@ -47,7 +47,7 @@ impl Plan {
     }
 }
 
-/// The port of `to` at whose link packets arrive that leave by `port`.
+/// Returns the port of `to` whose link receives packets that leave by `port`.
 pub(super) fn arrival(
     topology: &Topology,
     routes: &Routes,
@@ -55,7 +55,7 @@ pub(super) fn arrival(
     to: HostIndex,
 ) -> Option<PortIndex> {
     let mut port = port;
-    // No way meets a switch twice.
+    // No path passes a switch twice.
     for _ in 0..=topology.switches.len() {
         port = match topology.port(port).to {
             Node::Host(host) => return (host == to).then_some(port.reverse()),

@@ -26,7 +26,7 @@ const DUMBBELL: &str = r#"
     workload = "bulk"
 "#;
 
-/// Two switches, each reaching both hosts.
+/// Two switches, each connected to both hosts.
 const TWO_WAYS: &str = r#"
     title = "Two ways"
     source = "a test"
@@ -127,11 +127,11 @@ fn each_way_has_interfaces_of_its_own_at_both_ends() {
     let of = |host: usize, nic: usize| plan.hosts[host].nics[nic].address();
     assert_eq!(ends(0).from, [of(0, 0), of(0, 1)]);
     assert_eq!(ends(0).to, [of(1, 0), of(1, 1)]);
-    // The next flow takes the other way.
+    // The next flow takes the other path.
     assert_eq!(ends(1).from, [of(0, 1), of(0, 0)]);
     assert_eq!(ends(1).to, [of(1, 1), of(1, 0)]);
     assert_eq!(plan.hosts[0].nics[0].gso_segments, 1);
-    // The host that takes the flow answers on the link that the other one chose.
+    // The host that accepts the flow answers on the link that the opener chose.
     let by = |host: usize| plan.hosts[host].neighbours.iter().map(|entry| entry.by);
     assert!(by(0).all(|by| by.is_none()));
     assert!(by(1).eq([Some(0), Some(1)]));

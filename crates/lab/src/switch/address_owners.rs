@@ -1,4 +1,4 @@
-//! Whose the addresses are, for rules about hosts.
+//! The owners of addresses, for rules about hosts.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use weir_network::AddressOwner;
 use weir_scenario::HostIndex;
 
-/// The hosts by all addresses that they will ever have.
+/// The hosts by all addresses that they ever have.
 #[derive(Clone, Debug, Default)]
 pub struct AddressOwners(Arc<FxHashMap<IpAddr, HostIndex>>);
 

@@ -1,7 +1,7 @@
-//! Copies of the packets that pass measured ports, for whoever writes them down.
+//! Captures the packets that pass measured ports, for a writer in another thread.
 //!
-//! The switch's thread copies what is wanted of each packet and hands copies on in batches; it never
-//! waits for who takes them. What would be more than [`WAITING`] batches is counted instead.
+//! The switch's thread copies the first bytes of each packet and sends the copies in batches. It never
+//! waits for the receiver: packets beyond [`WAITING`] batches are dropped and counted.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -10,24 +10,24 @@ use weir_enforce::segment::Segment;
 use weir_results::capture::CapturedFrame;
 use weir_units::{ByteSize, Duration, Time};
 
-/// A batch is handed on when it has so many bytes, or its first packet is so old.
+/// A batch is sent when it has this many bytes, or when its first packet is this old.
 const BATCH: usize = 256 << 10;
 const OLDEST: Duration = Duration::from_millis(50);
-/// How many batches may wait to be taken: 64 MB.
+/// The number of batches that can wait for the receiver: 64 MB.
 const WAITING: usize = 256;
 
 /// The switch's end.
 #[derive(Debug)]
 pub struct CaptureSender {
-    /// How much of each frame is kept.
+    /// The number of bytes kept of each frame.
     snap: usize,
     batch: CaptureBatch,
     out: SyncSender<CaptureBatch>,
-    /// Packets that nobody got.
+    /// Packets that were not captured.
     lost: u64,
 }
 
-/// The other end.
+/// The receiver's end.
 #[derive(Debug)]
 pub struct CaptureReceiver(Receiver<CaptureBatch>);
 
@@ -41,15 +41,15 @@ pub struct CaptureBatch {
 #[derive(Debug)]
 struct CapturedCopy {
     time: Time,
-    /// The position of its port among the measured ones.
+    /// The index of its port among the measured ones.
     port: usize,
-    /// Where it ends in the batch's bytes.
+    /// The offset of its end in the batch's bytes.
     end: usize,
-    /// The whole frame's length.
+    /// The length of the whole frame.
     length: u32,
 }
 
-/// Both ends. Of each frame the first `snap` bytes are kept.
+/// Returns both ends. The first `snap` bytes of each frame are kept.
 pub fn copies(snap: ByteSize) -> (CaptureSender, CaptureReceiver) {
     let (out, taken) = sync_channel(WAITING);
     let copier = CaptureSender {
@@ -62,8 +62,8 @@ pub fn copies(snap: ByteSize) -> (CaptureSender, CaptureReceiver) {
 }
 
 impl CaptureSender {
-    /// A packet has passed the measured port at this position: it is copied as a network card would have
-    /// put it on the wire.
+    /// Copies a packet that has passed the measured port at this index, as a network card would have put
+    /// it on the wire.
     pub(super) fn copy(&mut self, time: Time, port: usize, packet: &Segment) {
         let frame = packet.on_wire();
         self.batch.add(time, port, self.snap, &frame);
@@ -72,7 +72,7 @@ impl CaptureSender {
         }
     }
 
-    /// Hands on what has waited for long by `now`.
+    /// Sends the batch if its first packet is old by `now`.
     pub(super) fn hand_on_old(&mut self, now: Time) {
         let first = self.batch.copies.first();
         if first.is_some_and(|first| now.since(first.time) >= OLDEST) {
@@ -88,7 +88,7 @@ impl CaptureSender {
         }
     }
 
-    /// Hands on the rest; tells how many packets nobody got.
+    /// Sends the rest; returns the number of packets that were not captured.
     pub(super) fn finish(mut self) -> u64 {
         self.hand_on();
         self.lost
@@ -96,7 +96,7 @@ impl CaptureSender {
 }
 
 impl CaptureReceiver {
-    /// What has been copied since this was last asked.
+    /// Takes the batches captured since the last call.
     pub fn take(&self) -> impl Iterator<Item = CaptureBatch> {
         self.0.try_iter()
     }
@@ -118,7 +118,7 @@ impl CaptureBatch {
         });
     }
 
-    /// The frames, each with the position of its port among the measured ones.
+    /// Returns the frames, each with the index of its port among the measured ones.
     pub fn frames(&self) -> impl Iterator<Item = (usize, CapturedFrame<'_>)> {
         let begins = std::iter::once(0).chain(self.copies.iter().map(|copy| copy.end));
         self.copies.iter().zip(begins).map(|(copy, begin)| {

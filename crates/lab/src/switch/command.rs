@@ -1,4 +1,4 @@
-//! What passes between the switch's user and its thread.
+//! The commands to the switch's thread, and its answers.
 
 use std::net::IpAddr;
 use std::sync::mpsc::Sender;
@@ -13,20 +13,20 @@ use weir_units::{ByteSize, Time};
 /// An interface of a host.
 #[derive(Debug)]
 pub struct HostSocket {
-    /// The host's port that it stands for.
+    /// The host's port that it belongs to.
     pub port: PortIndex,
-    /// Where its frames come out and go in.
+    /// The device that its frames are read from and written to.
     pub device: Port,
-    /// Its Ethernet address, which frames for it get.
+    /// Its Ethernet address, the destination of frames for it.
     pub mac: MacAddress,
 }
 
-/// A measured port at one moment. Counters have run since the start.
+/// The state of a measured port at one time. Counters run from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortReading {
-    /// Which port.
+    /// The port.
     pub port: PortIndex,
-    /// The moment.
+    /// The time.
     pub time: Time,
     /// The queue's length in IP bytes.
     pub queue: ByteSize,
@@ -40,7 +40,7 @@ pub struct PortReading {
     pub drops: Drops,
 }
 
-/// What the switch is told.
+/// A command to the switch's thread.
 #[derive(Debug)]
 pub(super) enum SwitchCommand {
     Apply(PortIndex, PortChange),

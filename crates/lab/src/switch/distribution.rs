@@ -1,12 +1,12 @@
-//! How often which span was measured.
+//! A histogram of durations.
 
 use weir_units::Duration;
 
-/// Bits of a span that its bin keeps below the leading one: a bin is within 1.6 % of what is in it.
+/// The bits of a duration that its bin keeps below the leading one: a bin is at most 1.6 % wide.
 const PRECISION: u32 = 5;
 const BINS: usize = (65 - PRECISION as usize) << PRECISION;
 
-/// Spans by size: percentiles to two percent, the maximum exactly.
+/// A histogram of durations: percentiles to two percent, the maximum exactly.
 #[derive(Clone, Debug)]
 pub(super) struct Distribution {
     bins: Box<[u64; BINS]>,
@@ -23,7 +23,7 @@ impl Distribution {
         }
     }
 
-    /// Counts one span.
+    /// Counts one duration.
     #[inline]
     pub(super) fn record(&mut self, span: Duration) {
         if let Some(bin) = self.bins.get_mut(bin_of(span.as_nanos())) {
@@ -33,7 +33,7 @@ impl Distribution {
         self.maximum = self.maximum.max(span);
     }
 
-    /// The span that this fraction of the measured ones did not exceed; zero while there are none.
+    /// Returns the duration that this fraction of the samples does not exceed; zero without samples.
     pub(super) fn percentile(&self, fraction: f64) -> Duration {
         let wanted = ((self.count as f64 * fraction).ceil() as u64).clamp(1, self.count.max(1));
         let mut passed = 0;
@@ -51,7 +51,7 @@ fn bin_of(nanos: u64) -> usize {
     ((shift as usize) << PRECISION) + (nanos >> shift) as usize
 }
 
-/// The largest span of a bin, in nanoseconds.
+/// Returns the largest duration of a bin, in nanoseconds.
 fn largest_in(bin: usize) -> u64 {
     let shift = (bin >> PRECISION).saturating_sub(1);
     let leading = (bin - (shift << PRECISION)) as u128;

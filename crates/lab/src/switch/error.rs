@@ -1,30 +1,30 @@
-//! What keeps the switch from working.
+//! The errors of the switch.
 
 use std::io;
 
 use thiserror::Error;
 
-/// Why there is no switch, or no longer.
+/// The switch could not start, or has stopped.
 #[derive(Debug, Error)]
 pub enum SwitchError {
     /// The scenario's network cannot be built.
     #[error(transparent)]
     Network(#[from] weir_network::NetworkError),
-    /// The system refused something.
+    /// A system call failed.
     #[error("{action}: {source}")]
     System {
-        /// What was tried.
+        /// The operation that failed.
         action: &'static str,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// The switch's thread ended before it was told to.
+    /// The switch's thread ended early.
     #[error("the switch has stopped by itself")]
     Gone,
 }
 
 impl SwitchError {
-    /// The error of a system call.
+    /// Returns the error of a system call.
     pub(super) fn at<E: Into<io::Error>>(action: &'static str) -> impl FnOnce(E) -> Self {
         move |source| Self::System {
             action,

@@ -1,4 +1,4 @@
-//! How faithful the emulation is: how late packets were, and whether busy links kept their rates.
+//! The fidelity of the emulation: how late packets were, and whether busy links kept their rates.
 
 use weir_fabric::PacketCount;
 use weir_results::{AchievedRate, Emulation};
@@ -8,58 +8,59 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 use super::distribution::Distribution;
 use super::losses::Losses;
 
-/// By how much the rate of a busy link may be off, as a fraction.
+/// The allowed error of a busy link's rate, as a fraction.
 const RATE_ERROR: f64 = 0.01;
-/// A link is called busy when it has sent for this long without a pause.
+/// A link is busy when it has sent for this long without a gap.
 const BUSY: Duration = Duration::from_millis(20);
 
-/// The account of one switch.
+/// The fidelity statistics of one switch.
 #[derive(Debug)]
 pub(super) struct Fidelity {
     lateness: Distribution,
     error: Distribution,
-    /// What 99 % of the errors may not exceed.
+    /// The limit on the 99th percentile of the delay error.
     latest: Duration,
     /// For each port of the topology.
     paces: Vec<LinkPace>,
 }
 
-/// How fast a link has sent while it was busy.
+/// The rate of a link while it was busy.
 #[derive(Clone, Debug)]
 struct LinkPace {
     rate: Rate,
     framing: ByteSize,
-    /// What it had delivered when it was last looked at, and when that was due.
+    /// Its delivered total at the last update, and when that was due.
     seen: PacketCount,
     due: Time,
-    /// What is going on.
+    /// The current train.
     stretch: Option<PacketTrain>,
-    /// All that were long enough.
+    /// The sum of all trains that were long enough.
     busy: BusyPeriod,
 }
 
 /// Packets that followed each other without a gap.
 #[derive(Clone, Copy, Debug)]
 struct PacketTrain {
-    /// When the first one was handed on.
+    /// When the first packet was handed over.
     begin: Time,
-    /// When the last one was.
+    /// When the last packet was handed over.
     end: Time,
-    /// Bytes on the wire, without those of the first.
+    /// The bytes on the wire, without those of the first packet.
     size: ByteSize,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct BusyPeriod {
     size: ByteSize,
-    /// As the link's rate has it.
+    /// The time that they take at the link's rate.
     asked: Duration,
-    /// As it was.
+    /// The time that they took.
     took: Duration,
 }
 
 impl Fidelity {
-    /// Results are not to be believed from a 99th percentile of the delay error above `latest` on.
+    /// Creates empty statistics. Results with a 99th percentile of the delay error above `latest` are not
+    /// faithful.
     pub(super) fn new(topology: &Topology, latest: Duration) -> Self {
         let pace = |port: &weir_scenario::Port| LinkPace {
             rate: port.rate,
@@ -77,7 +78,7 @@ impl Fidelity {
         }
     }
 
-    /// Forgets everything so far: the end of a warm-up.
+    /// Resets the statistics at the end of the warm-up.
     pub(super) fn begin(&mut self) {
         (self.lateness, self.error) = (Distribution::new(), Distribution::new());
         for pace in &mut self.paces {
@@ -85,8 +86,8 @@ impl Fidelity {
         }
     }
 
-    /// A host gets `count` packets `now`, of which the first and the last were due at these times, after
-    /// they may have waited `unread` to be read. Those between were due at equal intervals.
+    /// Records that a host received `count` packets at `now`. The first and the last were due at these
+    /// times, those between at equal intervals; they may have waited `unread` before they were read.
     #[inline]
     pub(super) fn handed_over(
         &mut self,
@@ -105,7 +106,7 @@ impl Fidelity {
         }
     }
 
-    /// A port's link has delivered a packet that was `due`; all that it has delivered is `delivered`.
+    /// Records that a port's link delivered a packet that was `due`; `delivered` is the link's total.
     #[inline]
     pub(super) fn link_delivered(
         &mut self,
@@ -122,7 +123,7 @@ impl Fidelity {
         }
     }
 
-    /// The link's rate changes.
+    /// Sets the link's rate.
     pub(super) fn set_rate(&mut self, port: PortIndex, rate: Rate) {
         if let Some(pace) = self.paces.get_mut(port.index()) {
             pace.close();
@@ -130,7 +131,7 @@ impl Fidelity {
         }
     }
 
-    /// The account, with the reasons not to believe in it.
+    /// Returns the statistics, with the reasons why the emulation is not faithful.
     pub(super) fn emulation(
         &mut self,
         topology: &Topology,
@@ -181,7 +182,7 @@ impl LinkPace {
     fn advance(&mut self, due: Time, now: Time, delivered: PacketCount) {
         let new = delivered - self.seen;
         let size = new.size + self.framing * new.packets;
-        // Transmissions without a gap end as far apart as the later ones take, to a nanosecond.
+        // Back-to-back transmissions end as far apart as the later ones take, to a nanosecond.
         let gap = due.checked_since(self.due).unwrap_or(Duration::ZERO);
         let follows = gap <= self.rate.time_for(size) + Duration::from_nanos(1);
         (self.seen, self.due) = (delivered, due);
@@ -201,7 +202,7 @@ impl LinkPace {
         }
     }
 
-    /// What is going on is over.
+    /// Ends the current train.
     fn close(&mut self) {
         let Some(stretch) = self.stretch.take() else {
             return;
@@ -252,8 +253,8 @@ mod tests {
         loaded.scenario.topology
     }
 
-    /// Packets of 1000 bytes, which take 8 us, come out of port 0 one after the other; the time that
-    /// they really come at is stretched by so many thousandths.
+    /// Delivers packets of 1000 bytes (8 us each) from port 0 back to back. The actual times are
+    /// stretched by `stretched` thousandths.
     fn after(count: u64, stretched: u64) -> Emulation {
         let topology = topology();
         let mut fidelity = Fidelity::new(&topology, Duration::from_micros(250));

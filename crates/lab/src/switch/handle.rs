@@ -1,4 +1,4 @@
-//! The switch as its user sees it.
+//! The handle to a running switch.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -18,38 +18,38 @@ use super::thread::{SwitchReport, SwitchThread};
 use super::{SwitchError, schedule};
 use crate::clock::Clock;
 
-/// What the switch is made of.
+/// The parameters of a switch.
 #[derive(Debug)]
 pub struct SwitchSetup<'a> {
-    /// The network, what is in the paths of its switches, what is measured, and how exact it has to be.
+    /// The scenario: the network, the elements of its switches, the measured ports, the required fidelity.
     pub scenario: &'a Scenario,
-    /// The run's time zero, in nanoseconds of `CLOCK_MONOTONIC`; it may be to come.
+    /// The run's epoch, in nanoseconds of `CLOCK_MONOTONIC`; it may be in the future.
     pub epoch: u64,
     /// The interfaces of the hosts.
     pub sockets: Vec<HostSocket>,
-    /// The addresses of the hosts, each with the host's port that packets for it come in by.
+    /// The addresses of the hosts, each with the host's port that receives packets for it.
     pub addresses: Vec<(IpAddr, PortIndex)>,
-    /// Whose all addresses are.
+    /// The owners of all addresses.
     pub owners: AddressOwners,
-    /// What the controller of SED knows of flows, where there is one.
+    /// The advance knowledge of SED's controller about flows, if there is a controller.
     pub demands: Vec<DemandRule>,
-    /// Who copies the packets that pass the measured ports, if they are wanted.
+    /// Captures the packets that pass the measured ports, if wanted.
     pub copier: Option<CaptureSender>,
 }
 
-/// A switch that runs. Dropped, it stops, and closes the hosts' interfaces.
+/// A running switch. Dropping it stops the switch and closes the hosts' interfaces.
 #[derive(Debug)]
 pub struct SwitchHandle {
     commands: Sender<SwitchCommand>,
     wake: Arc<OwnedFd>,
-    /// Until it is stopped.
+    /// `None` once stopped.
     thread: Option<JoinHandle<Result<SwitchReport, SwitchError>>>,
 }
 
-/// Starts a switch in a thread of its own, with real-time priority where that is allowed.
+/// Starts a switch in its own thread, with real-time priority where allowed.
 ///
 /// # Errors
-/// A network that cannot be built; no thread.
+/// The network cannot be built; the thread cannot be started.
 pub fn start(setup: SwitchSetup<'_>) -> Result<SwitchHandle, SwitchError> {
     let (commands, orders) = channel();
     let (answer, started) = channel();
@@ -67,14 +67,14 @@ pub fn start(setup: SwitchSetup<'_>) -> Result<SwitchHandle, SwitchError> {
         ..
     } = setup;
     let woken = Arc::clone(&wake);
-    // The elements of switches, which nobody else may touch, are built where they run.
+    // The elements of switches belong to the thread that runs them, so they are built there.
     let run = move || {
         let real_time = schedule::raise_priority();
         let clock = Clock::since_now_or(epoch);
         let middle = (owners, demands);
         match SwitchThread::new(&scenario, clock, middle, sockets, &addresses) {
             Ok(runner) => {
-                // Whoever does not wait for the answer has dropped the handle.
+                // If the caller does not wait for the answer, it has dropped the handle.
                 let _ = answer.send(Ok(()));
                 runner.with_copier(copier).run(&orders, &woken, real_time)
             }
@@ -102,7 +102,7 @@ fn answer_of<T>(receiver: &Receiver<T>) -> Result<T, SwitchError> {
 }
 
 impl SwitchHandle {
-    /// Changes a port's link from now on.
+    /// Changes a port's link.
     ///
     /// # Errors
     /// The switch has stopped.
@@ -110,7 +110,7 @@ impl SwitchHandle {
         self.tell(SwitchCommand::Apply(port, change))
     }
 
-    /// Packets for `address` come in by this port of a host from now on.
+    /// Routes packets for `address` to this port of a host.
     ///
     /// # Errors
     /// The switch has stopped.
@@ -118,7 +118,7 @@ impl SwitchHandle {
         self.tell(SwitchCommand::Assign(address, port))
     }
 
-    /// Nobody has `address` from now on: packets for it are dropped as they come from their host.
+    /// Removes `address`: packets for it are dropped as they arrive from their host.
     ///
     /// # Errors
     /// The switch has stopped.
@@ -126,7 +126,7 @@ impl SwitchHandle {
         self.tell(SwitchCommand::Withdraw(address))
     }
 
-    /// The warm-up is over: what is measured begins anew.
+    /// Resets all measurements at the end of the warm-up.
     ///
     /// # Errors
     /// The switch has stopped.
@@ -134,7 +134,7 @@ impl SwitchHandle {
         self.tell(SwitchCommand::Begin)
     }
 
-    /// The measured ports as they are. It blocks until the switch's thread has answered, which takes
+    /// Reads the measured ports. Blocks until the switch's thread has answered, which takes
     /// microseconds.
     ///
     /// # Errors
@@ -148,21 +148,21 @@ impl SwitchHandle {
     /// Stops the switch.
     ///
     /// # Errors
-    /// It has stopped before, and why.
+    /// The switch has stopped earlier; the error that stopped it.
     pub fn stop(mut self) -> Result<SwitchReport, SwitchError> {
         self.join().unwrap_or(Err(SwitchError::Gone))
     }
 
     fn tell(&self, command: SwitchCommand) -> Result<(), SwitchError> {
         let told = self.commands.send(command);
-        // A counter that cannot take more wakes too.
+        // A write that overflows the counter fails, but the thread is awake then anyway.
         let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
         told.map_err(|_| SwitchError::Gone)
     }
 
     fn join(&mut self) -> Option<Result<SwitchReport, SwitchError>> {
         let thread = self.thread.take()?;
-        // Where it is gone already, its result says why.
+        // If the thread has ended already, its result has the reason.
         let _ = self.tell(SwitchCommand::Stop);
         Some(thread.join().unwrap_or(Err(SwitchError::Gone)))
     }

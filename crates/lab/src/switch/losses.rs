@@ -1,18 +1,18 @@
-//! Frames that a host's kernel did not take, by their cause.
+//! Counters of frames that a host's kernel did not accept, by cause.
 
 use std::io;
 
-/// Frames that the host's kernel did not take.
+/// Counters of frames that a host's kernel did not accept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Losses {
-    /// Because it had no room.
+    /// The kernel had no room.
     pub(super) full: u64,
-    /// Because the interface is down or gone.
+    /// The interface is down or gone.
     pub(super) down: u64,
 }
 
 impl Losses {
-    /// No room comes as an error too, where the kernel could not allocate memory.
+    /// Counts a frame lost by `error`. If the kernel cannot allocate memory, it had no room.
     pub(super) fn count(&mut self, error: &io::Error) {
         match error.raw_os_error() {
             Some(libc::ENOMEM) => self.full += 1,

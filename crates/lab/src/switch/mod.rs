@@ -1,38 +1,36 @@
 //! The switch: a scenario's network in real time, between the interfaces of its hosts.
 //!
-//! The network is the one that the simulator drives ([`weir_network::Network`]): hosts' links, queues, switches, faults.
-//! Here its packets are segments of real frames and its time is the machine's:
+//! The network is the one that the simulator runs ([`weir_network::Network`]): hosts' links, queues,
+//! switches, faults. Here its packets are segments of real frames and its time is the machine's:
 //!
-//! host's interface → `intake`: read, look at each segment → `weir_network::Network` → `outlet`: segments
-//! that are due together travel together → host's interface
+//! host's interface → `rx_batch`: read, parse each segment → `weir_network::Network` → `tx_port`: merge
+//! segments that are due together → host's interface
 //!
-//! A super-packet is never treated as one packet: its segments enter the host's link one by one, are
-//! paced at its rate, and each is queued, marked, dropped and counted by itself. Consecutive segments
-//! that come out of the last link at the same moment of the thread are handed over as one frame again,
-//! if nothing has been done to one and not to the other ([`weir_enforce::segment`]).
+//! A super-packet is never handled as one packet. Its segments enter the host's link one by one, paced
+//! at the link's rate, and each is queued, marked, dropped and counted by itself. Consecutive segments
+//! that leave the last link in the same wake-up of the thread are merged into one frame again, if their
+//! headers were changed alike ([`weir_enforce::segment`]).
 //!
-//! What a packet does is computed from the time at which it came, not from when the thread got around to
-//! it, so that lateness does not add up from link to link or from packet to packet. A host's interface
-//! is read only while its link's queue is short, as a network card takes packets: what cannot be sent
-//! soon waits in the host, where TCP knows of it.
+//! The time of each event follows from the packet's arrival, not from when the thread handles it, so
+//! lateness does not accumulate over links or packets. A host's interface is read only while its link's
+//! queue is short, as by a network card. Other data wait in the host, where TCP accounts for them.
 //!
-//! What a scenario puts into the path of a switch is there too: transparent congestion control, and the
-//! agents of SED with their controller, which is the simulator's own with its channels
-//! ([`weir_network::ControlPlane`]).
+//! The elements of a scenario's switches run here too: transparent congestion control, and SED's agents
+//! with their controller, which is the simulator's own with its channels ([`weir_network::ControlPlane`]).
 //!
-//! One thread does all: it sleeps until something is due or comes in, the last microseconds before that
-//! awake (`waiter`), and keeps account of how late it was (`fidelity`).
+//! One thread runs everything. It sleeps until an event is due or a frame arrives, polls during the last
+//! microseconds (`wake_up_latency`), and measures its lateness (`fidelity`).
 //!
-//! | file | what it does |
+//! | file | contents |
 //! |---|---|
-//! | `handle` | the switch as its user sees it: starts it, tells it what to do, takes its report |
-//! | `command` | what it is told, and what it answers |
-//! | `runner` | the thread's loop |
-//! | `intake`, `outlet` | from and to the hosts' interfaces |
-//! | `waiter`, `schedule` | sleeping and waking in time |
-//! | `copies` | packets for a capture |
-//! | `owners` | whose the addresses are |
-//! | `fidelity`, `distribution` | how good it was |
+//! | `handle` | starts and controls the switch, and returns its report |
+//! | `command` | the commands and their answers |
+//! | `thread` | the thread's loop |
+//! | `rx_batch`, `tx_port`, `losses` | frames from and to the hosts' interfaces |
+//! | `wake_up_latency`, `schedule` | sleeping and waking in time |
+//! | `capture` | packets for a capture |
+//! | `address_owners` | the hosts' addresses |
+//! | `fidelity`, `distribution` | the fidelity of the emulation |
 
 mod address_owners;
 mod capture;

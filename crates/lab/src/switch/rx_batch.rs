@@ -1,4 +1,4 @@
-//! Frames on their way from a host into the network.
+//! Reads frames from a host's interface into the network.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -11,21 +11,21 @@ use weir_units::Time;
 
 use crate::clock::Clock;
 
-/// How many frames are taken from one interface before the others, and what is due, have their turn; and
-/// how many segments.
+/// The limits on frames and segments read from one interface before other interfaces and due events have
+/// their turn.
 const FRAMES: usize = 32;
 const SEGMENTS: u32 = 64;
 
-/// What frames are read into, and where they are to go.
+/// Reads frames, and routes them to their destinations.
 #[derive(Debug)]
 pub(super) struct RxBatch {
     clock: Clock,
     pool: FramePools,
-    /// Which destination of the network an address is.
+    /// The network's destination of each address.
     pub(super) destinations: FxHashMap<IpAddr, u32>,
-    /// Frames that were read.
+    /// Frames read.
     pub(super) read: u64,
-    /// Of these, what is not IP or for nobody: neighbour discovery, for instance.
+    /// Of these, frames that are not IP or have no destination here: neighbour discovery, for instance.
     pub(super) ignored: u64,
 }
 
@@ -40,8 +40,8 @@ impl RxBatch {
         }
     }
 
-    /// Takes what a host has sent by its `port`, while its link has room; what is there may have been
-    /// `there_since`. Tells whether the interface still exists.
+    /// Reads what a host has sent by its `port`, while its link has room. Frames may have been waiting
+    /// since `there_since`. Returns whether the interface still exists.
     pub(super) fn read(
         &mut self,
         device: &Port,
@@ -59,7 +59,7 @@ impl RxBatch {
             let length = match device.receive(frame.buffer_mut()) {
                 Ok(Some(length)) => length,
                 Ok(None) => return true,
-                // It may come back.
+                // The interface is down; it may come up again.
                 Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => return true,
                 Err(_) => return false,
             };

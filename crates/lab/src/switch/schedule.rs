@@ -1,14 +1,14 @@
-//! What the switch's thread asks of the kernel's scheduler.
+//! Real-time scheduling of the switch's thread.
 
 use std::num::NonZeroU64;
 
 use rustix::thread::set_current_timer_slack;
 
-/// Above everything that runs at ordinary priority, below the kernel's own threads (50).
+/// Above all threads of ordinary priority, below the kernel's own threads (50).
 const PRIORITY: libc::c_int = 10;
 
-/// Gives the calling thread real-time priority (sched(7), SCHED_FIFO), and tells whether that was
-/// allowed. Otherwise its timers at least are as exact as the kernel has them.
+/// Gives the calling thread real-time priority (sched(7), SCHED_FIFO); returns whether that was
+/// allowed. If not, sets the smallest timer slack instead.
 pub(super) fn raise_priority() -> bool {
     let parameters = libc::sched_param {
         sched_priority: PRIORITY,
@@ -19,7 +19,7 @@ pub(super) fn raise_priority() -> bool {
     if result == 0 {
         return true;
     }
-    // Without it timers are 50 us late, as everybody's are.
+    // With the default timer slack, timers are 50 us late.
     let _ = set_current_timer_slack(NonZeroU64::new(1));
     false
 }

@@ -1,5 +1,5 @@
-//! The switch between socket pairs that stand for TAP interfaces: no privileges needed. What happens
-//! follows from when a frame came, so that nothing here depends on how fast the machine is.
+//! The switch between socket pairs in place of TAP interfaces: no privileges needed. All events follow
+//! from the arrival times of frames, so nothing here depends on the speed of the machine.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -15,10 +15,10 @@ use weir_wire::{Ecn, FlowKey};
 
 use super::*;
 
-/// Whatever takes longer does not come.
+/// The time after which a frame counts as lost.
 const LONG: Wait = Wait::from_secs(20);
 
-/// A network whose hosts are the test.
+/// A network whose hosts are driven by the test.
 struct Lab {
     scenario: Scenario,
     topology: Topology,
@@ -27,7 +27,7 @@ struct Lab {
     copies: CaptureReceiver,
 }
 
-/// How much of each packet is copied.
+/// The bytes captured of each packet.
 const SNAP: ByteSize = ByteSize::from_bytes(100);
 
 fn address(port: PortIndex) -> IpAddr {
@@ -108,7 +108,7 @@ impl Lab {
         assert!(sent.unwrap());
     }
 
-    /// The next frame that a host gets.
+    /// Returns the next frame that a host receives.
     fn receive(&self, at: &str) -> SuperFrame {
         let begin = Instant::now();
         let mut frame = SuperFrame::with_capacity(SuperFrame::LARGEST);
@@ -122,7 +122,7 @@ impl Lab {
         panic!("nothing came to {at}");
     }
 
-    /// All segments that a host gets, one by one, until there are so many.
+    /// Returns `count` segments that a host receives, one by one.
     fn segments(&self, at: &str, count: usize) -> Vec<(Ecn, Vec<u8>)> {
         let mut segments = Vec::new();
         while segments.len() < count {
@@ -207,7 +207,7 @@ fn frames_get_to_their_host_with_its_address_on_them() {
     let ethernet = &frame.bytes()[VnetHeader::LENGTH..];
     assert_eq!(ethernet[..6], [2, 0, 0, 0, 0, b.index() as u8]);
     assert!(ethernet.ends_with(b"hello"));
-    // And over the other version of IP.
+    // Also over IPv6.
     lab.send("a->switch", address_v6(b), b"again", 100);
     assert!(lab.receive("b->switch").bytes().ends_with(b"again"));
     let report = lab.switch.stop().unwrap();
@@ -253,7 +253,7 @@ fn each_segment_meets_the_queue_by_itself() {
         &["s->b"],
     );
     lab.send("a->s", address(lab.port("b->s")), &bytes(20_000), 1000);
-    // One is being sent, and eleven of 1028 bytes wait: the first of these found none waiting.
+    // One is being sent, and eleven of 1028 bytes wait: the first of these found an empty queue.
     let segments = lab.segments("b->s", 12);
     let marked: Vec<bool> = segments.iter().map(|(ecn, _)| *ecn == Ecn::Ce).collect();
     assert_eq!(marked[..2], [false, false]);
@@ -295,7 +295,7 @@ fn faults_hold_from_when_they_are_ordered() {
     let lab = Lab::new(PAIR, &["switch->b"]);
     let (link, b) = (lab.port("switch->b"), address(lab.port("b->switch")));
     lab.switch.apply(link, PortChange::Down(true)).unwrap();
-    // Orders are obeyed in order: once this is answered, the link is down.
+    // Commands are handled in order: once this is answered, the link is down.
     assert_eq!(lab.switch.sample().unwrap()[0].drops.down, 0);
     lab.send("a->switch", b, b"lost", 100);
     let begin = Instant::now();
@@ -308,7 +308,7 @@ fn faults_hold_from_when_they_are_ordered() {
     lab.send("a->switch", b, b"found", 100);
     assert!(lab.receive("b->switch").bytes().ends_with(b"found"));
     let report = lab.switch.stop().unwrap();
-    // Since the measurement began.
+    // Counters restart with the measurement.
     let port = &report.ports[0].1;
     assert_eq!((port.packets, port.drops.down), (1, 0));
 }
@@ -349,7 +349,7 @@ fn addresses_come_and_go() {
     lab.switch.withdraw(address(b)).unwrap();
     lab.switch.sample().unwrap();
     lab.send("a->switch", address(b), b"nobody", 100);
-    // The frames before have been read when this one is.
+    // Frames sent earlier have been read when this is answered.
     lab.switch.assign(IpAddr::from([10, 0, 0, 77]), b).unwrap();
     lab.switch.sample().unwrap();
     lab.send("a->switch", IpAddr::from([10, 0, 0, 77]), b"new", 100);

@@ -1,4 +1,4 @@
-//! The switch's thread: what is due goes out, what has come in goes on, and then it waits.
+//! The switch's thread: delivers due packets, reads new frames, and waits.
 
 use std::net::IpAddr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -26,52 +26,52 @@ use super::tx_port::{TxPort, TxTarget};
 use super::wake_up_latency::WakeUpLatency;
 use crate::clock::{self, Clock};
 
-/// How many packets may come out before they are handed over.
+/// The number of packets that may be pending before they are handed over.
 const BATCH: usize = 64;
-/// With so many interfaces of hosts nothing is allocated to wait for them.
+/// Up to this many hosts' interfaces, waiting allocates nothing.
 const DOORS: usize = 32;
 /// The longest sleep.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// What a switch has done.
+/// The report of a stopped switch.
 #[derive(Clone, Debug)]
 pub struct SwitchReport {
     /// The measured ports by name, since the end of the warm-up.
     pub ports: Vec<(String, PortSummary)>,
-    /// What switches with transparent congestion control did, by name, since the start.
+    /// The counters of switches with transparent congestion control, by name, since the start.
     pub tcon: Vec<(String, TconSummary)>,
-    /// How faithful it was.
+    /// The fidelity of the emulation.
     pub emulation: Emulation,
     /// Whether its thread had real-time priority.
     pub real_time: bool,
     /// Frames that hosts sent, super-packets counted once.
     pub frames: u64,
-    /// Of these, those that were not IP or for nobody here.
+    /// Of these, frames that were not IP or had no destination here.
     pub ignored: u64,
     /// Frames for hosts whose interface was down or gone.
     pub undeliverable: u64,
-    /// Packets that were to be copied and were not, because nobody took copies for long.
+    /// Packets that were not captured because the receiver was too slow.
     pub uncopied: u64,
 }
 
-/// Everything that the thread has.
+/// The state of the thread.
 #[derive(Debug)]
 pub(super) struct SwitchThread {
     clock: Clock,
-    /// By how much the clock is ahead of the run's.
+    /// The time by which the clock is ahead of the run's.
     lead: Duration,
     topology: Topology,
     network: Network<Segment>,
-    /// The controller of SED and its channels, and when it has something to do next.
+    /// SED's controller with its channels, and the time of its next event.
     sed: Option<ControlPlane>,
     controlled_at: Time,
-    /// Until when the network has been driven.
+    /// The time up to which the network has run.
     reached: Time,
     interfaces: Vec<SwitchInterface>,
-    /// For each port of the topology that leads to a host, the position of the host's door.
+    /// For each port of the topology that leads to a host, the index of the host's interface.
     door_at: Vec<Option<usize>>,
     intake: RxBatch,
-    /// How many packets are about to be handed over, and at which doors.
+    /// The number of packets to be handed over, and the interfaces that have some.
     leaving: usize,
     open: Vec<usize>,
     meters: Vec<PortMeter>,
@@ -85,7 +85,7 @@ pub(super) struct SwitchThread {
 #[derive(Debug)]
 struct WakeReason {
     by_orders: bool,
-    /// The doors that have frames, and since when these may have been there.
+    /// The interfaces that have frames, and the earliest time at which these may have arrived.
     interfaces: SmallVec<[usize; DOORS]>,
     there_since: Time,
 }
@@ -162,14 +162,14 @@ impl SwitchThread {
         Ok(runner)
     }
 
-    /// Has the packets that pass measured ports copied, if there is somebody who does it.
+    /// Captures the packets that pass measured ports, if there is a sender.
     pub(super) fn with_copier(mut self, copier: Option<CaptureSender>) -> Self {
         self.network.set_tapped(copier.is_some());
         self.copier = copier;
         self
     }
 
-    /// Works until it is told to stop.
+    /// Runs until it receives [`SwitchCommand::Stop`].
     pub(super) fn run(
         mut self,
         orders: &Receiver<SwitchCommand>,
@@ -189,7 +189,7 @@ impl SwitchThread {
         }
     }
 
-    /// Everything that is due by now comes out of its links.
+    /// Delivers all packets that are due by now.
     fn deliver_due(&mut self) {
         let now = self.clock.now();
         loop {
@@ -203,12 +203,12 @@ impl SwitchThread {
             }
             self.reached = due;
             let packet = self.network.deliver(due, port);
-            // What has reached a host has met no agent.
+            // A packet that has reached a host has passed no agent since the last event.
             if self.sed.is_some() && packet.is_none() {
                 self.collect_reports();
             }
             if port >= self.topology.ports.len() {
-                // The elements of a switch had something to do.
+                // A timeout of a switch's element.
                 continue;
             }
             let delivered = self.network.delivered(port);
@@ -226,7 +226,7 @@ impl SwitchThread {
         }
     }
 
-    /// The controller of SED does what is due.
+    /// Runs the due events of SED's controller.
     fn control(&mut self) {
         self.reached = self.reached.max(self.controlled_at);
         if let Some(sed) = &mut self.sed {
@@ -236,7 +236,7 @@ impl SwitchThread {
         }
     }
 
-    /// Sends the controller of SED what agents have to say, if there is one.
+    /// Passes the agents' reports to SED's controller, if there is one.
     fn collect_reports(&mut self) {
         if let Some(sed) = &mut self.sed
             && sed.collect(self.reached, &mut self.network)
@@ -245,7 +245,7 @@ impl SwitchThread {
         }
     }
 
-    /// A packet has come out of the link of `port`, which leads to a host.
+    /// Queues a packet that has left the link of `port`, which leads to a host.
     fn hand_over(&mut self, due: Time, port: usize, packet: &Segment) {
         let position = self.door_at.get(port).copied().flatten();
         let Some((position, interface)) =
@@ -263,7 +263,7 @@ impl SwitchThread {
         self.leaving += 1;
     }
 
-    /// Hands over everything that has come out.
+    /// Hands over all queued packets.
     fn flush(&mut self) {
         for position in self.open.drain(..) {
             if let Some(interface) = self.interfaces.get_mut(position) {
@@ -279,7 +279,7 @@ impl SwitchThread {
         }
     }
 
-    /// Waits for what is due next, for frames of hosts whose links have room, and for orders.
+    /// Waits for the next event, for frames of hosts whose links have room, and for commands.
     fn wait(&self, wake: &OwnedFd, waiter: &mut WakeUpLatency) -> Result<WakeReason, SwitchError> {
         let now = self.clock.now();
         let due = self.network.next_delivery().0.min(self.controlled_at);
@@ -328,7 +328,7 @@ impl SwitchThread {
     }
 
     fn is_told_to_stop(&mut self, orders: &Receiver<SwitchCommand>, wake: &OwnedFd) -> bool {
-        // Before the orders are taken: what comes after them wakes the thread once more.
+        // Before the commands are taken: a later command wakes the thread again.
         let _ = rustix::io::read(wake, &mut [0; 8]);
         loop {
             match orders.try_recv() {
@@ -340,7 +340,7 @@ impl SwitchThread {
     }
 
     fn obey(&mut self, command: SwitchCommand) {
-        // Nothing may happen in the network before what has been due.
+        // The network must not change before its due events have run.
         self.deliver_due();
         let now = self.clock.now().max(self.reached);
         match command {
@@ -351,7 +351,7 @@ impl SwitchThread {
             }
             SwitchCommand::Begin => self.begin(now),
             SwitchCommand::Sample(answer) => {
-                // Whoever does not wait for it does not want it.
+                // If the caller does not wait for the answer, it has dropped the receiver.
                 let _ = answer.send(self.sample(now));
             }
             SwitchCommand::Stop => {}

@@ -1,4 +1,4 @@
-//! Frames on their way back to a host: segments that are due together travel together.
+//! Writes frames to a host's interface; merges segments that are due together.
 
 use weir_enforce::offload::MacAddress;
 use weir_enforce::port::Port;
@@ -9,7 +9,7 @@ use super::fidelity::Fidelity;
 use super::losses::Losses;
 use crate::clock::Clock;
 
-/// What waits to be handed to a host's interface: consecutive segments of one frame.
+/// The egress side of a host's interface, with pending consecutive segments of one frame.
 #[derive(Debug, Default)]
 pub(super) struct TxPort {
     pending: Option<PendingSegment>,
@@ -19,11 +19,11 @@ pub(super) struct TxPort {
 #[derive(Debug)]
 struct PendingSegment {
     run: SegmentRun,
-    /// When the first and the last came out of the last link.
+    /// When the first and the last left the last link.
     due: (Time, Time),
 }
 
-/// Where an outlet leads.
+/// The interface that a [`TxPort`] writes to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TxTarget<'a> {
     pub(super) port: &'a Port,
@@ -32,8 +32,8 @@ pub(super) struct TxTarget<'a> {
 }
 
 impl TxPort {
-    /// Adds a segment that was `due`; what cannot travel with it goes first. Tells whether it is the
-    /// first that waits.
+    /// Adds a segment that was `due`. Flushes pending segments that it cannot be merged with. Returns
+    /// whether it is the only pending segment.
     pub(super) fn push(
         &mut self,
         due: Time,
@@ -56,7 +56,7 @@ impl TxPort {
         is_first
     }
 
-    /// Hands over what waits.
+    /// Writes the pending segments.
     pub(super) fn flush(&mut self, exit: TxTarget<'_>, fidelity: &mut Fidelity) {
         let Some(PendingSegment { run, due }) = self.pending.take() else {
             return;

@@ -1,12 +1,12 @@
-//! Waiting for the next moment or the next frame: asleep, and the last microseconds awake.
+//! Waits for the next event or frame: asleep at first, polling in the last microseconds.
 //!
-//! A sleeping thread wakes late, by microseconds or tens of them as the machine has it. So it wakes
-//! earlier by what it has lately been late, and looks at the clock until the moment comes. It does so
-//! while it is awake for a part of the time only: on a machine of two cores the hosts need what is
-//! left. Beyond that part it rests as soon as there is nothing to do, whatever comes, and does more at
-//! once: so each frame does not cost its sender a wake-up either, which is most of what a frame costs on
-//! a virtual machine. And beyond a larger part it rests even if there is something to do: a real-time
-//! thread that never sleeps is stopped by the kernel for 50 ms in each second.
+//! A sleeping thread wakes late, by microseconds or tens of them, depending on the machine. So it wakes
+//! earlier by its recent lateness, and polls the clock until the event is due. Polling is limited to a
+//! part of the time, because on a machine of two cores the hosts need the rest. Beyond that part the
+//! thread rests as soon as it has nothing to do, even if a frame arrives, and then handles more at
+//! once. Then a frame does not cost its sender a wake-up of this thread either, which is most of its cost
+//! on a virtual machine. Beyond a larger part the thread rests even with work to do: the kernel stops a
+//! real-time thread that never sleeps for 50 ms in each second.
 
 use std::io;
 
@@ -16,37 +16,37 @@ use weir_units::{Duration, Time};
 
 use crate::clock::Clock;
 
-/// Longer lateness is the exception that is not prepared for.
+/// Longer lateness is an exception that is not compensated.
 const LONGEST_WATCH: Duration = Duration::from_micros(70);
-/// What sleep would not pay for.
+/// A shorter sleep is not worth a system call.
 const SHORTEST_SLEEP: Duration = Duration::from_micros(3);
-/// Of a hundred nanoseconds so many may be spent awake while there is nothing to do, and at all.
+/// The percentages of time that may be spent awake: while idle, and in total.
 const WATCHING: u64 = 50;
 const WORKING: u64 = 90;
-/// How much of it may be saved up.
+/// The largest saved-up credit of either.
 const LARGEST_CREDIT: Duration = Duration::from_millis(2);
 /// The sleep of a thread that has been awake for too long.
 const REST: Duration = Duration::from_micros(50);
-/// How long after a frame the next one is waited for awake.
+/// After a frame, the thread polls for the next one for this long.
 const SOON: Duration = Duration::from_micros(15);
 /// A call that took longer has slept.
 const AT_ONCE: Duration = Duration::from_micros(2);
 
-/// Knows how late the thread wakes.
+/// The thread's estimate of its wake-up lateness, and its credit for time awake.
 #[derive(Debug)]
 pub(super) struct WakeUpLatency {
     clock: Clock,
-    /// How late sleep ends: most of the time not later.
+    /// The lateness that most sleeps do not exceed.
     lateness: Duration,
-    /// For how long the thread may still be awake: with nothing to do, and at all.
+    /// The time that the thread may still be awake: while idle, and in total.
     watching: Duration,
     working: Duration,
-    /// When these were last settled, and for how long of the time since then it slept.
+    /// When these were last updated, and the time asleep since then.
     settled: Time,
     slept: Duration,
-    /// When the interfaces were last looked at.
+    /// When the interfaces were last polled.
     looked: Time,
-    /// Until when another frame is likely.
+    /// The end of the time in which another frame is likely.
     lively: Time,
 }
 
@@ -65,15 +65,15 @@ impl WakeUpLatency {
         }
     }
 
-    /// Waits until `until`, or until one of `sources` is ready. Tells since when what they have may
-    /// have been there.
+    /// Waits until `until`, or until one of `sources` is ready. Returns the earliest time at which their
+    /// data may have arrived.
     pub(super) fn wait(&mut self, until: Time, sources: &mut [PollFd<'_>]) -> io::Result<Time> {
         let mut before = self.clock.now();
         loop {
             let left = until.since(before);
             self.settle(before);
             let sleep = if self.has_to_rest(sources)? {
-                // Nothing wakes it from this.
+                // Nothing ends this sleep early.
                 ready_within(&mut [], REST)?;
                 Duration::ZERO
             } else if before < self.lively {
@@ -110,7 +110,7 @@ impl WakeUpLatency {
         Ok(self.watching.is_zero() && !ready_within(sources, Duration::ZERO)?)
     }
 
-    /// What may be spent grows with time, and shrinks with the time awake.
+    /// Updates the credits, which grow with time and shrink with the time awake.
     fn settle(&mut self, now: Time) {
         let passed = now.since(self.settled);
         let spent = passed - self.slept;
@@ -121,7 +121,7 @@ impl WakeUpLatency {
         (self.settled, self.slept) = (now, Duration::ZERO);
     }
 
-    /// It rises quickly and falls slowly, so that it covers most of what happens.
+    /// Updates the lateness: quickly up, slowly down, so that it covers most sleeps.
     fn learn(&mut self, late: Duration) {
         let (now, late) = (self.lateness.as_nanos(), late.as_nanos());
         let next = if late > now {
@@ -133,10 +133,10 @@ impl WakeUpLatency {
     }
 }
 
-/// Whether one of `sources` is ready before this span is over.
+/// Returns whether one of `sources` is ready within `span`.
 fn ready_within(sources: &mut [PollFd<'_>], span: Duration) -> io::Result<bool> {
     const NANOS: u64 = 1_000_000_000;
-    // What is endless for us the kernel may call invalid.
+    // The kernel may reject a very long timeout.
     let nanos = span.as_nanos().min(3600 * NANOS);
     let timeout = Timespec {
         tv_sec: (nanos / NANOS) as i64,
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     fn waiter() -> WakeUpLatency {
-        // Zero until far in the future: nothing here depends on the clock.
+        // The clock is zero until far in the future, so nothing here depends on it.
         let mut waiter = WakeUpLatency::new(Clock::since(u64::MAX));
         waiter.settled = Time::ZERO;
         waiter
@@ -173,7 +173,7 @@ mod tests {
                 waiter.slept = Duration::from_nanos(asleep);
                 waiter.settle(Time::from_nanos(now));
                 prop_assert!(waiter.watching <= LARGEST_CREDIT && waiter.working <= LARGEST_CREDIT);
-                // What was saved up at the beginning is spent, or there is a right to be awake.
+                // Either the time awake is within the credit, or the thread has to rest.
                 let allowed = now * WORKING / 100 + LARGEST_CREDIT.as_nanos();
                 prop_assert!(awake <= allowed || waiter.working.is_zero());
             }

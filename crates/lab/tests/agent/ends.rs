@@ -1,4 +1,4 @@
-//! Workloads in which flows keep step: incast and epochs; and what an agent says in between.
+//! Workloads with synchronized flows: incast and epochs; and an agent's samples during a run.
 
 use weir_lab::control::{AgentEvent, FlowOrder, HostCommand, LiveTransport, Role};
 use weir_scenario::Workload;
@@ -129,7 +129,7 @@ fn samples_tell_how_flows_stand() {
         client.begin().await;
         server.begin().await;
         let mut last = ByteSize::ZERO;
-        // The flow may not have begun when the first samples are taken.
+        // The flow may not have begun at the first samples.
         while last < ByteSize::from_mib(1) {
             let sample = server.sample().await;
             assert_eq!(sample.flows.len(), 1);

@@ -1,4 +1,4 @@
-//! What goes wrong, and how it is told.
+//! Failures, and how they are reported.
 
 use std::net::TcpListener;
 
@@ -22,7 +22,7 @@ fn requests(count: u32) -> Workload {
     }
 }
 
-/// What becomes of a client whose server is not there.
+/// Returns the outcome of a client without a server.
 async fn alone(order: FlowOrder) -> FlowOutcome {
     let mut host = Host::start().await;
     host.order(&HostCommand::Start(Box::new(order))).await;
@@ -32,7 +32,7 @@ async fn alone(order: FlowOrder) -> FlowOutcome {
     outcome
 }
 
-/// An address where nobody listens.
+/// Returns an address without a listener.
 fn nobody() -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
@@ -81,7 +81,7 @@ fn an_order_that_cannot_be_carried_out() {
             let outcome = alone(order.clone()).await;
             let refused = matches!(outcome.failure, Some(FlowFailure::Order { .. }));
             assert!(refused, "{order:?}: {:?}", outcome.failure);
-            // A client finds out when it starts.
+            // A client finds out at its start.
             let is_client = order.role == Role::Client;
             assert_eq!(outcome.started.is_some(), is_client, "{order:?}");
         });
@@ -121,7 +121,7 @@ fn a_peer_that_dies() {
         client.order(&HostCommand::Start(Box::new(order))).await;
         client.begin().await;
         server.begin().await;
-        // It is in the middle of it when its server is killed.
+        // The transfer is in progress when the server is killed.
         while client.sample().await.flows[0].counters.delivered.is_zero() {}
         server.task.abort();
         let outcome = client.finished().await;
@@ -134,7 +134,7 @@ fn a_peer_that_dies() {
 #[test]
 fn requests_go_on_from_the_next_address() {
     run(async {
-        // It takes connections and never answers.
+        // This listener accepts connections and never answers.
         let dark = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut server = Host::start().await;
         let workload = requests(3);

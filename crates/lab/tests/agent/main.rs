@@ -1,4 +1,4 @@
-//! Agents on loopback, without namespaces: every workload over every transport, and what goes wrong.
+//! Agents on loopback, without namespaces: every workload over every transport, and failures.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ends;

@@ -1,4 +1,4 @@
-//! A director in miniature, and two hosts on loopback.
+//! A minimal director, and two hosts on loopback.
 
 use std::net::SocketAddr;
 
@@ -20,7 +20,7 @@ use weir_scenario::{
 use weir_traffic::tcp::TcpSettings;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-/// The number of the flow in tests with one.
+/// The flow ID in tests with one flow.
 pub(crate) const FLOW: u64 = 7;
 
 /// An agent and the director's end of its control socket.
@@ -62,7 +62,7 @@ impl Host {
         self.orders.write_all(line).await.unwrap();
     }
 
-    /// The next event; `None` where there will be no more.
+    /// Returns the next event; `None` at the end.
     pub(crate) async fn next(&mut self) -> Option<AgentEvent> {
         let mut line = Vec::new();
         match self.events.read_until(b'\n', &mut line).await.unwrap() {
@@ -71,7 +71,7 @@ impl Host {
         }
     }
 
-    /// Skips events up to one that is looked for.
+    /// Skips events until `wanted` returns a value.
     pub(crate) async fn find<T>(&mut self, mut wanted: impl FnMut(AgentEvent) -> Option<T>) -> T {
         loop {
             let event = self.next().await.expect("the agent is gone");
@@ -81,7 +81,7 @@ impl Host {
         }
     }
 
-    /// Asks how flows stand.
+    /// Requests a sample.
     pub(crate) async fn sample(&mut self) -> HostSample {
         self.order(&HostCommand::Sample).await;
         self.find(|event| match event {
@@ -91,7 +91,7 @@ impl Host {
         .await
     }
 
-    /// Waits for a flow as a whole.
+    /// Waits for the outcome of a whole flow.
     pub(crate) async fn finished(&mut self) -> FlowOutcome {
         self.find(|event| match event {
             AgentEvent::Finished(outcome) if outcome.arrival.is_none() => Some(*outcome),
@@ -119,7 +119,7 @@ impl Host {
         self.order(&HostCommand::Begin { epoch, interval }).await;
     }
 
-    /// Ends the run, and checks that the agent ends well: what it said until then.
+    /// Ends the run, and checks that the agent ends without error; returns its last events.
     pub(crate) async fn stop(mut self) -> Vec<AgentEvent> {
         self.order(&HostCommand::Stop).await;
         let mut events = Vec::new();
@@ -132,7 +132,7 @@ impl Host {
     }
 }
 
-/// The outcomes among events.
+/// Returns the outcomes among events.
 pub(crate) fn finished(events: Vec<AgentEvent>) -> Vec<FlowOutcome> {
     let outcomes = events.into_iter().filter_map(|event| match event {
         AgentEvent::Finished(outcome) => Some(*outcome),
@@ -141,7 +141,7 @@ pub(crate) fn finished(events: Vec<AgentEvent>) -> Vec<FlowOutcome> {
     outcomes.collect()
 }
 
-/// The outcome of the one flow, and those of its arrivals.
+/// Returns the outcome of the only flow, and those of its arrivals.
 pub(crate) fn outcomes(outcomes: Vec<FlowOutcome>) -> (FlowOutcome, Vec<FlowOutcome>) {
     let (mut whole, parts): (Vec<_>, Vec<_>) = outcomes
         .into_iter()
@@ -150,7 +150,7 @@ pub(crate) fn outcomes(outcomes: Vec<FlowOutcome>) -> (FlowOutcome, Vec<FlowOutc
     (whole.remove(0), parts)
 }
 
-/// One end of a flow that begins at once and has no end.
+/// Returns an order for one end of a flow that begins at once and has no end.
 pub(crate) fn order(role: Role, transport: &LiveTransport, workload: &Workload) -> FlowOrder {
     FlowOrder {
         flow: FLOW,
@@ -170,7 +170,7 @@ pub(crate) fn order(role: Role, transport: &LiveTransport, workload: &Workload) 
     }
 }
 
-/// What carries streams.
+/// Returns the transports with streams.
 pub(crate) fn streams() -> [LiveTransport; 4] {
     let tls = LiveTransport::Tls {
         tcp: TcpSettings::default(),
@@ -233,7 +233,7 @@ pub(crate) fn udp() -> LiveTransport {
     LiveTransport::Udp { ecn: UdpEcn::Ect0 }
 }
 
-/// Runs a test on a runtime like that of a host.
+/// Runs a test on a runtime like a host's.
 pub(crate) fn run(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

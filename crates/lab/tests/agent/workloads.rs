@@ -6,28 +6,28 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::support::{Host, finished, order, outcomes, run, streams, tcp, udp};
 
-/// What a flow achieved at both ends.
+/// The outcomes of a flow at both ends.
 struct Run {
     client: FlowOutcome,
     server: FlowOutcome,
-    /// What the client and the server say of arrivals.
+    /// The outcomes of arrivals at the client and the server.
     arrivals: [Vec<FlowOutcome>; 2],
-    /// A moment after the client had ended.
+    /// A time shortly after the client's end.
     over: Time,
 }
 
-/// When a test has seen enough of a flow.
+/// When a test ends a flow.
 #[derive(Clone, Copy)]
 enum Until {
     /// The client ends by itself.
     Done,
-    /// So much has arrived at the server.
+    /// This much has arrived at the server.
     Delivered(ByteSize),
     /// One of its arrivals is complete.
     Arrival,
 }
 
-/// Runs a flow for as long as it takes, however slow the machine is.
+/// Runs a flow until the condition holds, however slow the machine is.
 async fn flow(transport: &LiveTransport, workload: &Workload, until: Until) -> Run {
     let (mut client, mut server) = (Host::start().await, Host::start().await);
     let listening = server
@@ -39,7 +39,7 @@ async fn flow(transport: &LiveTransport, workload: &Workload, until: Until) -> R
         ..order(Role::Client, transport, workload)
     };
     client.order(&HostCommand::Start(Box::new(order))).await;
-    // The server's epoch is the earlier one: by its clock more packets are due, never fewer.
+    // The server's epoch is the earlier one: on its clock more packets are due, never fewer.
     for host in [&mut server, &mut client] {
         host.begin().await;
     }
@@ -120,7 +120,7 @@ fn constant_rates() {
         arrivals: Arrivals::Regular,
     };
     let enough = Until::Delivered(ByteSize::from_bytes(50_000));
-    // A packet each 100 µs, the first at once, and never more than were due.
+    // A packet every 100 µs, the first at once, and never more than were due.
     let due = |run: &Run| 1 + run.over.as_nanos() / 100_000;
     each(&workload, enough, |transport, run| {
         let most = ByteSize::from_bytes(due(&run) * 960);
