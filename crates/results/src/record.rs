@@ -44,7 +44,7 @@ pub struct EpochRecord<'a> {
     pub epoch: u64,
     /// The start of the epoch.
     pub start: Time,
-    /// The time from the epoch's start to the last byte of the response; `None` for an abandoned
+    /// The duration of the request, until the last byte of the response; `None` for an abandoned
     /// request.
     pub completion: Option<Duration>,
     /// The number of connections used: one, unless an application time-out made it open another.
