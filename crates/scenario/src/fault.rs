@@ -55,11 +55,11 @@ pub enum FaultPeriod {
     },
     /// By the epochs of the workload [`epochs`](crate::Workload::Epochs), counted from 0.
     Epochs {
-        /// The epoch at whose beginning the fault begins.
+        /// The first epoch with the fault.
         #[serde(rename = "at_epoch")]
         at: u32,
-        /// The epoch at whose beginning the fault ends, or the number of epochs for the end of the
-        /// last one; if absent, the end of the run.
+        /// The first epoch after the fault, or the number of epochs for the end of the last one; if
+        /// absent, the end of the run.
         #[serde(rename = "until_epoch", skip_serializing_if = "Option::is_none")]
         until: Option<u32>,
     },
@@ -134,8 +134,7 @@ struct Begin {
 /// The start of a fault, by epochs.
 #[derive(Keys)]
 struct BeginEpoch {
-    /// The epoch at whose beginning the fault begins, counted from 0; instead of `at`, with a
-    /// workload `epochs`.
+    /// The first epoch with the fault, counted from 0; instead of `at`, with a workload `epochs`.
     #[key(accepts = Accepts::Count(0, MOST_EPOCHS as u64), absent = "`at` says")]
     at_epoch: Option<u32>,
 }
@@ -150,7 +149,7 @@ struct FaultPeriodKeys {
     until: Option<Time>,
     #[key(flatten)]
     begin_epoch: BeginEpoch,
-    /// The epoch at whose beginning the fault ends; with `at_epoch`.
+    /// The first epoch after the fault; with `at_epoch`.
     #[key(accepts = Accepts::Count(1, MOST_EPOCHS as u64), absent = "until the end")]
     until_epoch: Option<u32>,
 }
