@@ -1,4 +1,4 @@
-//! Writes every file of an experiment with made-up numbers, to look at them:
+//! Example that writes every output file of an experiment with made-up numbers:
 //! `cargo run -p weir-results --example made_up -- DIRECTORY`.
 
 use std::error::Error;
@@ -88,7 +88,7 @@ fn levels(ecn: u64) -> Vec<Threshold> {
     levels.into()
 }
 
-/// DCTCP's part of the line when the queue is marked at this length.
+/// Returns DCTCP's share of the link when the queue marks at this length.
 fn share(threshold: u64) -> f64 {
     0.8 - threshold as f64 / 2e6
 }

@@ -1,4 +1,4 @@
-//! A table whose columns are known only when it is filled: one row for each of many runs.
+//! A table whose columns are not known in advance, with one row for each run of a set.
 
 use std::borrow::Cow;
 use std::convert::Infallible;
@@ -10,22 +10,23 @@ use indexmap::IndexMap;
 use crate::table::{Cell, Column, Table};
 use crate::{Frame, OutputError, StagedFile};
 
-/// What stands in a cell of a [`Dataset`].
+/// The value of a cell of a [`Dataset`].
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// A count: bytes, bits per second, packets. A column with a [`Self::Number`] in it has numbers only.
+    /// A count: bytes, bits per second, packets. A column that also has a [`Self::Number`] stores
+    /// numbers only.
     Count(u64),
-    /// A number: seconds, parts of a whole.
+    /// A number: seconds, or a ratio.
     Number(f64),
-    /// True or false, which is written as a count of one or zero.
+    /// True or false, written as a count of one or zero.
     Flag(bool),
-    /// Text. A column with text in it has texts only.
+    /// Text. A column that contains text stores text only.
     Text(String),
 }
 
-/// Rows of cells under names, in the order in which the names came up first; what a row says nothing
-/// about is empty in it.
+/// Rows of named cells. The columns are in the order in which their names first appeared. A cell
+/// that a row does not set is empty.
 ///
 /// ```
 /// use weir_results::{Dataset, Value};
@@ -44,7 +45,7 @@ pub struct Dataset {
     rows: usize,
 }
 
-/// What all cells of a column are written as.
+/// The type that all cells of a column are written as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Count,
@@ -53,7 +54,7 @@ enum Kind {
 }
 
 impl Dataset {
-    /// Adds a row; of two cells under one name the later one holds.
+    /// Adds a row. If two cells have one name, the later one wins.
     pub fn push<N: Into<String>>(&mut self, cells: impl IntoIterator<Item = (N, Value)>) {
         for (name, value) in cells {
             let column = self.columns.entry(name.into()).or_default();
@@ -66,16 +67,16 @@ impl Dataset {
         }
     }
 
-    /// How many rows there are.
+    /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Writes a Parquet file, which takes the place of what is at the path when it is whole. Equal rows
-    /// give equal bytes.
+    /// Writes a Parquet file. It replaces the file at the path once it is complete. Equal rows give
+    /// equal bytes.
     ///
     /// # Errors
-    /// The file cannot be made, written or renamed.
+    /// The file cannot be created, written or renamed.
     pub fn write(&self, path: impl Into<PathBuf>) -> Result<PathBuf, OutputError> {
         let staged = StagedFile::create(path)?;
         let writer = BufWriter::new(staged.handle()?);
@@ -84,7 +85,7 @@ impl Dataset {
         staged.persist()
     }
 
-    /// The rows as columns in memory.
+    /// Returns the rows as columns in memory.
     pub fn frame(&self) -> Frame {
         let kinds = self.kinds();
         let names = self.columns.keys().zip(&kinds);
@@ -102,7 +103,7 @@ impl Dataset {
         self.columns.values().map(|cells| Kind::of(cells)).collect()
     }
 
-    /// Hands the cells of each row to `push`.
+    /// Passes the cells of each row to `push`.
     fn each_row<E>(
         &self,
         kinds: &[Kind],
@@ -154,7 +155,7 @@ impl Kind {
     }
 }
 
-/// A value as a column of texts has it.
+/// Formats a value for a text column.
 fn text(value: &Option<Value>) -> String {
     match value {
         None => String::new(),

@@ -1,25 +1,25 @@
-//! What goes wrong with files.
+//! The error of writing output files.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// A file or directory could not be made or written.
+/// A file or directory could not be created or written.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
-    /// The file or directory cannot be made.
+    /// The file or directory cannot be created.
     #[error("cannot create {}: {source}", path.display())]
     Create {
-        /// Which one.
+        /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file cannot be written.
     #[error("cannot write {}: {source}", path.display())]
     Write {
-        /// Which one, by its final name.
+        /// Its final path.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
 }

@@ -1,5 +1,4 @@
-//! Tables in memory, for programs that go on with them: the columns of the Parquet files under the same
-//! names, without the files.
+//! Tables in memory: the columns of the Parquet files under the same names, without the files.
 
 use std::borrow::Cow;
 
@@ -15,42 +14,42 @@ pub struct Frame {
 /// A column: its name and a cell for each row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FrameColumn {
-    /// What it is called; the unit is in the name.
+    /// Its name, which includes the unit.
     pub name: Cow<'static, str>,
-    /// What is in it.
+    /// Its cells.
     pub cells: Cells,
 }
 
-/// Cells of one kind; `None` where a row says nothing.
+/// Cells of one type; `None` where a row has no value.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Cells {
-    /// Texts.
+    /// Text.
     Text(Vec<Option<String>>),
-    /// Numbers: seconds, parts of a whole.
+    /// Numbers: seconds, or ratios.
     Number(Vec<Option<f64>>),
-    /// Counts: bytes, bits per second, packets. Larger ones stay at the largest.
+    /// Counts: bytes, bits per second, packets. Larger values saturate.
     Count(Vec<Option<i64>>),
 }
 
 impl Frame {
-    /// The columns, in the order of the files.
+    /// Returns the columns, in the order of the files.
     pub fn columns(&self) -> &[FrameColumn] {
         &self.columns
     }
 
-    /// The columns, to be taken apart.
+    /// Returns the columns by value.
     pub fn into_columns(self) -> Vec<FrameColumn> {
         self.columns
     }
 
-    /// A frame of no rows, with the columns of these.
+    /// Returns a frame without rows, with the columns of this row type.
     fn like<R: Row>() -> Self {
         let blank = R::BLANK;
         let columns = blank.cells();
         Self::with(columns.map(|(name, cell)| (Cow::Borrowed(name), cell)))
     }
 
-    /// A frame of no rows, with columns for cells of these kinds.
+    /// Returns a frame without rows, with columns for cells of these types.
     pub(crate) fn with<'c>(columns: impl Iterator<Item = (Cow<'static, str>, Cell<'c>)>) -> Self {
         let columns = columns.map(|(name, cell)| FrameColumn {
             name,
@@ -69,8 +68,8 @@ impl Frame {
         self.push_cells(row.cells().map(|(_, cell)| cell));
     }
 
-    /// Adds a row. A cell of another kind than its column's is left empty: there is none, because names
-    /// and kinds of a table's cells are the same for every row.
+    /// Adds a row. A cell whose type differs from its column's is left empty. This does not happen:
+    /// every row of a table has the same names and types.
     pub(crate) fn push_cells<'c>(&mut self, cells: impl Iterator<Item = Cell<'c>>) {
         for (column, cell) in self.columns.iter_mut().zip(cells) {
             match (&mut column.cells, cell) {
@@ -125,7 +124,7 @@ impl Default for RunFrames {
     }
 }
 
-/// Takes everything but packets.
+/// Records everything except packets.
 impl Recorder for RunFrames {
     fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
         match observation {

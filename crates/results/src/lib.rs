@@ -1,18 +1,18 @@
-//! What comes out of an experiment, as plain records and as files that the field's tools open.
+//! The results of an experiment, as plain records and as files in standard formats.
 //!
-//! Whoever runs an experiment fills the records; this crate knows nothing of what ran:
+//! The simulator or the live run fills the records; this crate does not depend on either:
 //!
 //! - [`Summary`]: the numbers of an experiment and its variants, for `summary.json`
 //!   ([`to_json`](Summary::to_json)) and a terminal ([`to_text`](Summary::to_text));
-//! - [`FlowRecord`], [`EpochRecord`], [`PortSample`], [`GroupSample`]: rows of Parquet tables, written while a run goes
-//!   on ([`RunFiles`]);
-//! - [`RunFrames`], [`Frame`]: the same tables in memory, for programs that go on with them;
-//! - [`Observation`], [`Recorder`]: what a run observes, and whatever takes it while the run goes on;
+//! - [`FlowRecord`], [`EpochRecord`], [`PortSample`], [`GroupSample`]: rows of Parquet tables,
+//!   written during the run ([`RunFiles`]);
+//! - [`RunFrames`], [`Frame`]: the same tables in memory, for programs that process them;
+//! - [`Observation`], [`Recorder`]: an event or sample of a run, and the interface that receives it;
 //! - [`Report`]: the summary with plots, as one HTML page;
 //! - [`Comparison`]: two experiments side by side, read back from their directories;
 //! - [`capture`]: packets as pcapng.
 //!
-//! [`Output`] puts all files of an experiment into a directory together, or none of them:
+//! [`Output`] writes all files of an experiment to a directory, or none of them:
 //!
 //! ```
 //! use weir_counters::FlowCounters;

@@ -1,26 +1,26 @@
-//! The numbers of a summary in rows and columns, for text and HTML.
+//! The tables of a summary, for text and HTML.
 
 use crate::quantity::{count, percent, rate, size, time};
 use crate::{
     CompletionTimes, EpochSummary, GroupSummary, HostSummary, PortSummary, RunSummary, Summary,
 };
 
-/// What the run with the scenario's own values is called beside its variants.
+/// The label of the run with the scenario's own values, shown next to the variants.
 pub(crate) const OWN: &str = "as in the file";
 
-/// Cells by row, under a header.
+/// A table: a header and rows of cells.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Grid {
     pub(crate) header: Vec<&'static str>,
     pub(crate) rows: Vec<Vec<String>>,
-    /// How many columns, from the left, hold names; numbers follow.
+    /// The number of leading columns that hold names; numbers follow.
     pub(crate) names: usize,
 }
 
-/// A column of numbers: its title, and what stands there for one of `T`.
+/// A column of numbers: its title, and the format of its cell for one `T`.
 type Column<T> = (&'static str, fn(&T) -> String);
 
-/// What the groups achieved.
+/// Returns the table of the groups' results.
 pub(crate) fn groups(summary: &Summary) -> Grid {
     let all = || summary.runs().flat_map(|(_, run)| run.groups.values());
     let mut columns: Vec<Column<GroupSummary>> = vec![
@@ -69,8 +69,8 @@ fn completion(group: &GroupSummary, of: fn(&CompletionTimes) -> weir_units::Dura
     times.map_or_else(String::new, |times| time(of(times)))
 }
 
-/// What went through the ports. Reasons for drops that never occurred are left out, if no queue gives
-/// them.
+/// Returns the table of the ports' results. Reasons for drops that no queue decides are omitted if
+/// they never occurred.
 pub(crate) fn ports(summary: &Summary) -> Grid {
     let mut columns: Vec<Column<PortSummary>> = vec![
         ("packets", |port| count(port.packets)),
@@ -97,13 +97,13 @@ pub(crate) fn ports(summary: &Summary) -> Grid {
     grid(summary, "port", &columns, |run| &run.ports)
 }
 
-/// The CPU time of the hosts, where they are real.
+/// Returns the CPU time of the hosts, if they are real.
 pub(crate) fn hosts(summary: &Summary) -> Grid {
     let columns: [Column<HostSummary>; 1] = [("CPU time", |host| time(host.cpu))];
     grid(summary, "host", &columns, |run| &run.hosts)
 }
 
-/// A row for each of the runs' things; a column says which run it is, if there are several.
+/// Returns one row for each item of each run; with several runs, a column has the run's name.
 fn grid<T>(
     summary: &Summary,
     kind: &'static str,

@@ -1,11 +1,10 @@
-//! Quantities for readers: three digits and a unit.
+//! Formats quantities with three digits and a unit.
 
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::Ratio;
 
-/// A unit with its larger and smaller relatives, the smallest first: how many of the base it is, and
-/// its name.
+/// Units of one quantity, the smallest first: each with its size in the base unit and its name.
 pub(crate) type Scale = [(f64, &'static str)];
 
 /// Bits per second.
@@ -25,27 +24,27 @@ pub(crate) const SIZES: &Scale = &[
     (1e12, "TB"),
     (1e15, "PB"),
 ];
-/// Numbers of epochs.
+/// Epoch numbers.
 pub(crate) const EPOCHS: &Scale = &[(1.0, "epoch")];
-/// Parts of one.
+/// Ratios.
 pub(crate) const PARTS: &Scale = &[(0.01, "%")];
 /// Seconds.
 pub(crate) const TIMES: &Scale = &[(1e-9, "ns"), (1e-6, "µs"), (1e-3, "ms"), (1.0, "s")];
 
-/// The largest unit that a value fills; the smallest for less.
+/// Returns the largest unit in which the value is at least 1, or else the smallest unit.
 pub(crate) fn unit_for(value: f64, scale: &Scale) -> (f64, &'static str) {
-    // What rounds to 1000 fills the next unit.
+    // A value that rounds to 1000 takes the next unit.
     let fills = |&&(unit, _): &&(f64, &str)| value.abs() >= unit * 0.9995;
     let filled = scale.iter().rev().find(fills);
     filled.or(scale.first()).copied().unwrap_or((1.0, ""))
 }
 
-/// A value in the largest unit that it fills.
+/// Formats a value in the largest suitable unit.
 pub(crate) fn in_scale(value: f64, scale: &Scale) -> String {
     let (unit, name) = unit_for(value, scale);
     let value = value / unit;
     let digits = match value.abs() {
-        // Whole ones cannot be divided.
+        // Whole units have no decimals.
         _ if unit == 1.0 && scale.first().is_some_and(|first| first.0 == 1.0) => 0,
         value if value < 9.995 => 2,
         value if value < 99.95 => 1,
@@ -73,7 +72,7 @@ pub(crate) fn percent(ratio: Ratio) -> String {
     format!("{:.1} %", ratio.value() * 100.0)
 }
 
-/// A whole number in groups of three digits.
+/// Formats an integer in groups of three digits.
 pub(crate) fn count(count: u64) -> String {
     let digits = count.to_string();
     let mut out = String::new();

@@ -1,21 +1,21 @@
-//! Numbers without a unit.
+//! Dimensionless numbers.
 
 use serde::de::{self, Deserializer};
 use serde::{Deserialize, Serialize};
 use weir_units::Rate;
 
-/// A finite number without a unit: a share, a utilization, an index. JSON has no words for the
-/// others.
+/// A finite number without a unit: a share, a utilization, an index. JSON cannot express non-finite
+/// numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, PartialOrd, Serialize)]
 pub struct Ratio(f64);
 
 impl Ratio {
-    /// Nothing of it.
+    /// Zero.
     pub const ZERO: Self = Self(0.0);
-    /// All of it.
+    /// One.
     pub const ONE: Self = Self(1.0);
 
-    /// A finite number; `None` for any other.
+    /// Returns the ratio for a finite number; `None` for any other.
     pub const fn new(value: f64) -> Option<Self> {
         if value.is_finite() {
             Some(Self(value))
@@ -24,7 +24,7 @@ impl Ratio {
         }
     }
 
-    /// How much of `whole` the `part` is; zero where there is no whole.
+    /// Returns `part` divided by `whole`; zero if `whole` is zero.
     pub fn of(part: u64, whole: u64) -> Self {
         if whole == 0 {
             return Self::ZERO;
@@ -32,13 +32,13 @@ impl Ratio {
         Self(part as f64 / whole as f64)
     }
 
-    /// The number.
+    /// Returns the number.
     pub const fn value(self) -> f64 {
         self.0
     }
 
-    /// Jain's fairness index (Jain, Chiu and Hawe 1984, equation 1): 1 where all rates are equal,
-    /// `1/n` where one of `n` has everything. `None` without rates, or if nobody has anything.
+    /// Computes Jain's fairness index (Jain, Chiu and Hawe 1984, equation 1): 1 if all rates are
+    /// equal, `1/n` if one of `n` flows has all. `None` without rates, or if all are zero.
     pub fn fairness(rates: impl IntoIterator<Item = Rate>) -> Option<Self> {
         let (mut count, mut sum, mut squares) = (0_u64, 0.0, 0.0);
         for rate in rates {
@@ -47,7 +47,7 @@ impl Ratio {
             sum += rate;
             squares += rate * rate;
         }
-        // Without rates or with zeros only this is 0/0, which is refused.
+        // Without rates, or with zeros only, this is 0/0, which `new` rejects.
         Self::new(sum * sum / (count as f64 * squares))
     }
 }

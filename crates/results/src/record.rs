@@ -1,11 +1,11 @@
-//! What is written row by row while a run goes on.
+//! The records that a run writes row by row.
 
 use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::Drops;
 
-/// One flow, as it was at the end of the run: a row of `flows.parquet`.
+/// The state of one flow at the end of the run: a row of `flows.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowRecord<'a> {
     /// Its group's name.
@@ -16,24 +16,24 @@ pub struct FlowRecord<'a> {
     pub source: &'a str,
     /// The receiving host's name.
     pub destination: &'a str,
-    /// When it started.
+    /// The time it started.
     pub start: Time,
-    /// When all that it had to carry had arrived; `None` for a flow without end, or cut off by the end
-    /// of the run.
+    /// The time at which all of its data had arrived; `None` for an endless flow, or one cut off by
+    /// the end of the run.
     pub end: Option<Time>,
-    /// What it had to carry; `None` for a flow without end.
+    /// The size of its data; `None` for an endless flow.
     pub size: Option<ByteSize>,
-    /// What it counted over the whole run, with the warm-up, both ends together.
+    /// Its counters over the whole run, warm-up included, both ends together.
     pub counters: FlowCounters,
-    /// What arrived per time after the warm-up, or of a flow that ended, from start to end.
+    /// Its delivered bytes per time after the warm-up; for a flow that ended, from start to end.
     pub goodput: Rate,
-    /// The smoothed round-trip time at the end, if there was a sample.
+    /// The smoothed round-trip time at the end, if any was sampled.
     pub smoothed_rtt: Option<Duration>,
-    /// The shortest round-trip time, if there was a sample.
+    /// The minimum round-trip time, if any was sampled.
     pub min_rtt: Option<Duration>,
 }
 
-/// One request of a flow whose requests are in step: a row of `epochs.parquet`.
+/// One request of a flow with synchronized requests: a row of `epochs.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct EpochRecord<'a> {
     /// Its group's name.
@@ -42,21 +42,20 @@ pub struct EpochRecord<'a> {
     pub index: u64,
     /// The epoch's number, from 0.
     pub epoch: u64,
-    /// When the epoch began.
+    /// The start of the epoch.
     pub start: Time,
-    /// How long the request took, until the last byte of the response; `None` for one that was given
-    /// up.
+    /// The duration of the request, until the last byte of the response; `None` for an abandoned
+    /// request.
     pub completion: Option<Duration>,
-    /// How many connections it was made on: one, unless a time-out of the application's made it open
-    /// another.
+    /// The number of connections used: one, unless an application time-out made it open another.
     pub attempts: u64,
 }
 
-/// A port at one moment: a row of `samples.parquet`. Counters have run since the start of the run and
-/// go on through the warm-up, so that any two rows tell what happened between them.
+/// A port's sample at one time: a row of `samples.parquet`. The counters start at zero at the start
+/// of the run and include the warm-up, so the difference of two rows is the activity between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortSample<'a> {
-    /// The moment.
+    /// The time of the sample.
     pub time: Time,
     /// The port's name.
     pub port: &'a str,
@@ -64,27 +63,26 @@ pub struct PortSample<'a> {
     pub queue: ByteSize,
     /// The queue's length in packets.
     pub queue_packets: u64,
-    /// IP bytes that have left.
+    /// IP bytes sent.
     pub sent: ByteSize,
-    /// Packets that the queue has marked.
+    /// Packets marked by the queue.
     pub marks: u64,
-    /// Packets that have been dropped.
+    /// Packets dropped.
     pub drops: Drops,
 }
 
-/// A group of flows at one moment: a row of `samples.parquet`.
+/// A group's sample at one time: a row of `samples.parquet`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GroupSample<'a> {
-    /// The moment.
+    /// The time of the sample.
     pub time: Time,
     /// The group's name.
     pub group: &'a str,
-    /// What its flows have counted together since the start of the run; the end of the warm-up changes
-    /// nothing.
+    /// The sum of its flows' counters since the start of the run, warm-up included.
     pub counters: FlowCounters,
-    /// What arrived since the group's previous sample, per time.
+    /// The delivered bytes per time since the group's previous sample.
     pub goodput: Rate,
-    /// The flows' congestion windows, averaged over those that are open; `None` if none is, or if
-    /// they have no window.
+    /// The mean congestion window of the open flows; `None` if no flow is open, or if they have no
+    /// window.
     pub window: Option<ByteSize>,
 }

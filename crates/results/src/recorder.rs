@@ -1,49 +1,49 @@
-//! Where a run puts what it observes while it goes on.
+//! The interface through which a run records its observations.
 
 use crate::capture::{CapturedFrame, CapturedPacket};
 use crate::error::OutputError;
 use crate::record::{EpochRecord, FlowRecord, GroupSample, PortSample};
 
-/// What a run observes.
+/// An event or a sample of a run.
 #[derive(Clone, Copy, Debug)]
 pub enum Observation<'a> {
-    /// A flow has ended, or the run has.
+    /// A flow has ended, or the run has ended.
     Flow(FlowRecord<'a>),
-    /// A request of an epoch was answered, or given up.
+    /// A request of an epoch was answered or abandoned.
     Epoch(EpochRecord<'a>),
     /// A port was sampled.
     Port(PortSample<'a>),
-    /// A group of flows was sampled; a group's samples come in the order of their times.
+    /// A group of flows was sampled. A group's samples are in order of time.
     Group(GroupSample<'a>),
-    /// A simulated packet has left the port with this position among the measured ones, and arrived at
-    /// the other end of its link.
+    /// A simulated packet has left the measured port with this index, and arrived at the other end
+    /// of the link.
     Packet(usize, &'a CapturedPacket),
-    /// The same of a real packet, in a live run.
+    /// The same for a real packet, in a live run.
     Frame(usize, &'a CapturedFrame<'a>),
 }
 
-/// Takes what a simulation or a live run observes.
+/// Receives the observations of a simulation or a live run.
 pub trait Recorder {
-    /// Takes an observation; what is not wanted is dropped.
+    /// Records an observation. Unwanted kinds are ignored.
     ///
     /// # Errors
     /// It cannot be recorded. The run ends.
     fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError>;
 
-    /// Whether the packets of the measured ports are wanted. Without, none are observed.
+    /// Returns whether the packets of the measured ports are wanted. If not, none are observed.
     fn wants_packets(&self) -> bool {
         false
     }
 }
 
-/// Takes nothing.
+/// Ignores everything.
 impl Recorder for () {
     fn record(&mut self, _: Observation<'_>) -> Result<(), OutputError> {
         Ok(())
     }
 }
 
-/// Takes what the recorder takes, if there is one.
+/// Forwards to the recorder, if there is one.
 impl<R: Recorder> Recorder for Option<R> {
     fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
         self.as_mut().map_or(Ok(()), |it| it.record(observation))
@@ -54,7 +54,7 @@ impl<R: Recorder> Recorder for Option<R> {
     }
 }
 
-/// Each takes what it wants.
+/// Forwards to both recorders.
 impl<A: Recorder, B: Recorder> Recorder for (A, B) {
     fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
         self.0.record(observation)?;

@@ -1,4 +1,4 @@
-//! How quantities are written: as numbers in the unit that the field's name ends in.
+//! Serialization of quantities: numbers in the unit that the field's name ends in.
 
 /// Seconds, to the nanosecond.
 pub(crate) mod seconds {

@@ -1,4 +1,4 @@
-//! A file that is not there until it is whole.
+//! Files that appear under their final name only when complete.
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Write};
@@ -9,15 +9,15 @@ use tempfile::{Builder, NamedTempFile, TempPath};
 
 use crate::error::OutputError;
 
-/// A file under a temporary name in the directory of its final one. Dropped, it disappears.
+/// A file under a temporary name in its final directory. Dropping it removes it.
 #[derive(Debug)]
 pub struct StagedFile {
     file: NamedTempFile,
     path: PathBuf,
 }
 
-/// A file that is whole and on the disk, under its temporary name, and open no longer: an experiment
-/// may have more runs than a process may have open files. Dropped, it disappears.
+/// A complete file on disk, under its temporary name and closed: an experiment may have more runs
+/// than a process may have open files. Dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct CompleteFile {
     file: TempPath,
@@ -25,12 +25,12 @@ pub(crate) struct CompleteFile {
 }
 
 impl StagedFile {
-    /// Opens a file that is to have this path. A link at the path stays, and what it points to is
-    /// replaced.
+    /// Opens a file that will get this path. If the path is a symbolic link, the link stays and its
+    /// target is replaced.
     ///
     /// # Errors
-    /// The directory does not exist or cannot be written to, or something other than a regular file is
-    /// at the path: a directory, a device.
+    /// The directory does not exist or is not writable, or the path is not a regular file but a
+    /// directory or a device.
     pub fn create(path: impl Into<PathBuf>) -> Result<Self, OutputError> {
         let path = path.into();
         match Self::open(&path) {
@@ -51,30 +51,30 @@ impl StagedFile {
         let file = Builder::new()
             .prefix(&prefix)
             .suffix(".tmp")
-            // As any new file has them: the umask takes away from these.
+            // The same mode as any new file: the umask applies to it.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(directory)?;
         Ok(Self { file, path })
     }
 
-    /// The path that the file is to have.
+    /// Returns the final path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Another handle to write by.
+    /// Returns another handle for writing.
     pub(crate) fn handle(&self) -> Result<File, OutputError> {
         let handle = self.file.as_file().try_clone();
         handle.map_err(OutputError::writing(&self.path))
     }
 
-    /// Writes all that the file is to hold.
+    /// Writes the whole contents of the file.
     pub(crate) fn write_whole(&mut self, bytes: &[u8]) -> Result<(), OutputError> {
         let written = self.write_all(bytes).and_then(|()| self.flush());
         written.map_err(OutputError::writing(&self.path))
     }
 
-    /// Waits until the contents are on the disk, and closes the file.
+    /// Waits until the contents are on disk, and closes the file.
     pub(crate) fn close(self) -> Result<CompleteFile, OutputError> {
         let synced = self.file.as_file().sync_all();
         synced.map_err(OutputError::writing(&self.path))?;
@@ -84,17 +84,17 @@ impl StagedFile {
         })
     }
 
-    /// Puts the file in its place, over what was there, and returns its path.
+    /// Renames the file to its final path, replacing an existing file, and returns the path.
     ///
     /// # Errors
-    /// The contents do not reach the disk, or the file cannot be renamed.
+    /// The contents cannot be written to disk, or the file cannot be renamed.
     pub fn persist(self) -> Result<PathBuf, OutputError> {
         self.close()?.persist()
     }
 }
 
 impl CompleteFile {
-    /// Puts the file in its place, over what was there, and returns its path.
+    /// Renames the file to its final path, replacing an existing file, and returns the path.
     pub(crate) fn persist(self) -> Result<PathBuf, OutputError> {
         let Self { file, path } = self;
         match file.persist(&path) {
@@ -104,7 +104,7 @@ impl CompleteFile {
     }
 }
 
-/// What a path stands for, if a file may take its place.
+/// Resolves a path, if a regular file may replace what is there.
 fn target(path: &Path) -> io::Result<PathBuf> {
     let path = match fs::symlink_metadata(path) {
         Ok(found) if found.is_symlink() => fs::canonicalize(path)?,

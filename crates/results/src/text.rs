@@ -9,8 +9,8 @@ use crate::quantity::{percent, time};
 use crate::{RunSummary, Summary};
 
 impl Summary {
-    /// The summary as a person reads it in a terminal: what ran, a table of the groups, one of the
-    /// ports.
+    /// Returns the summary as text for a terminal: the run's settings, a table of the groups and
+    /// one of the ports.
     pub fn to_text(&self) -> String {
         let mut out = String::new();
         let _ = writeln!(out, "{}", self.title);
@@ -41,7 +41,7 @@ impl Summary {
     }
 }
 
-/// What is to be said of a run beside its tables.
+/// Writes the notes on a run that its tables do not contain.
 fn remarks(out: &mut String, name: Option<&str>, run: &RunSummary) {
     let of = name.map_or_else(String::new, |name| format!("{name}: "));
     if let Some(reduction) = run.reduction {
@@ -68,13 +68,13 @@ fn remarks(out: &mut String, name: Option<&str>, run: &RunSummary) {
     }
 }
 
-/// Text without what could steer a terminal: files have their say in it.
+/// Removes terminal control characters, which could come from a file.
 pub(crate) fn safe(mut text: String) -> String {
     text.retain(|character| character == '\n' || !character.is_control());
     text
 }
 
-/// What ran, in a line.
+/// Returns the facts of the run in one line.
 fn facts(run: &RunSummary) -> String {
     let mut out = format!("{} {}", time(run.simulated), run.world.name());
     if !run.warm_up.is_zero() {
@@ -84,7 +84,7 @@ fn facts(run: &RunSummary) -> String {
     out
 }
 
-/// A line under the header and one under the table.
+/// A rule under the header and one under the table.
 const STYLE: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('─').junction('─'))
     .bottom_border(LineStyle::none().fill('─').junction('─'));

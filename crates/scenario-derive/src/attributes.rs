@@ -1,4 +1,4 @@
-//! The attributes of types, variants and fields.
+//! Parses the attributes of types, variants and fields.
 
 use proc_macro2::TokenStream;
 use quote::{ToTokens as _, quote};
@@ -38,7 +38,7 @@ impl TableAttributes {
         Ok(found)
     }
 
-    /// The type of the context: any, where no key needs one.
+    /// Returns the type of the context: generic if no key needs one.
     pub(crate) fn context(&self) -> TokenStream {
         match &self.context {
             Some(context) => context.to_token_stream(),
@@ -46,7 +46,7 @@ impl TableAttributes {
         }
     }
 
-    /// The check of what was read.
+    /// Returns the check of the values read.
     pub(crate) fn check(&self) -> Option<TokenStream> {
         let check = self.check.as_ref()?;
         Some(quote!(#check?;))
@@ -100,7 +100,7 @@ impl KeyAttributes {
     }
 }
 
-/// Hands each part of the attributes called `called` to `take`, with its name.
+/// Passes each part of the attributes called `called` to `take`, with its name.
 fn each(
     attributes: &[Attribute],
     called: &str,
@@ -117,7 +117,7 @@ fn each(
     Ok(())
 }
 
-/// The lines of the documentation as one.
+/// Joins the lines of the documentation.
 pub(crate) fn documentation(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|attribute| {
         let Meta::NameValue(meta) = &attribute.meta else {
@@ -137,7 +137,7 @@ pub(crate) fn documentation(attributes: &[Attribute]) -> String {
     lines.join(" ")
 }
 
-/// A variant's name in kebab case, as serde has it.
+/// Converts a variant's name to kebab case, like serde.
 pub(crate) fn kebab_case(name: &str) -> String {
     let mut word = String::new();
     for (index, letter) in name.char_indices() {

@@ -1,4 +1,4 @@
-//! A field as a key: what describes it, and what reads it.
+//! Generates the description and the reader of a key from a field.
 
 use proc_macro2::{Ident, TokenStream};
 use quote::quote;
@@ -17,8 +17,8 @@ pub(crate) struct TableFields<'f> {
 }
 
 impl<'f> TableFields<'f> {
-    /// `first` are the keys before those of the fields. Of a table that only `declares` its keys no field is
-    /// read.
+    /// `first` are the keys before those of the fields. The fields of a table that only `declares`
+    /// its keys are not read.
     pub(crate) fn of(
         fields: &'f Fields,
         first: Option<TokenStream>,
@@ -50,7 +50,7 @@ impl<'f> TableFields<'f> {
     }
 }
 
-/// The keys of a field, as slices.
+/// Returns the keys of a field, as slices.
 fn keys(field: &Field, name: &Ident, attributes: &KeyAttributes) -> Result<Vec<TokenStream>> {
     let of = &field.ty;
     if attributes.is.is_some() {
@@ -101,7 +101,7 @@ fn keys(field: &Field, name: &Ident, attributes: &KeyAttributes) -> Result<Vec<T
     Ok([Some(key), then].into_iter().flatten().collect())
 }
 
-/// What reads a field.
+/// Returns the expression that reads a field.
 fn read(field: &Field, name: &Ident, attributes: &KeyAttributes) -> Result<TokenStream> {
     let of = &field.ty;
     if let Some(value) = &attributes.is {
@@ -146,7 +146,7 @@ fn key_name(name: &Ident, attributes: &KeyAttributes) -> String {
     named.unwrap_or_else(|| name.to_string())
 }
 
-/// A default as the schema has it.
+/// Returns a default for the schema.
 fn literal(default: &ExprLit) -> Result<TokenStream> {
     match &default.lit {
         Lit::Str(text) => Ok(quote!(crate::schema::Literal::Text(#text))),
@@ -159,7 +159,7 @@ fn literal(default: &ExprLit) -> Result<TokenStream> {
     }
 }
 
-/// The type in an `Option`.
+/// Returns the type in an `Option`.
 fn option_of(of: &Type) -> Option<&Type> {
     let Type::Path(path) = of else { return None };
     let last = path.path.segments.last()?;

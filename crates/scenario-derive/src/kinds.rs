@@ -1,4 +1,4 @@
-//! `#[derive(Keys)]` of an enum: a table for each kind.
+//! Generates `#[derive(Keys)]` of an enum: a table for each kind.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -49,11 +49,11 @@ pub(crate) fn generate(input: &DeriveInput, data: &DataEnum) -> Result<TokenStre
     let (context, check) = (attributes.context(), attributes.check());
     Ok(quote! {
         impl #name {
-            /// The table, by its kinds.
+            /// The sections of the table, by kind.
             pub(crate) const SECTIONS: [&'static crate::schema::Section; #count] = [#(#sections),*];
 
-            /// Reads the keys of a table that was opened as one of the sections. All mistakes are reported
-            /// together.
+            /// Reads the keys of a table that was opened as one of the sections. All mistakes are
+            /// reported together.
             pub(crate) fn read_keys(
                 fields: &crate::schema::Fields<'_>,
                 #[allow(unused_variables, reason = "not every table has keys that need it")]

@@ -1,9 +1,10 @@
-//! Declares the keys of a scenario's tables once: on the types that hold their values.
+//! Derive macros that declare the keys of a scenario's tables on the types that hold their values.
 //!
-//! The derives are for `weir-scenario` alone, whose `schema` and `document` they refer to. A type with
-//! [`Keys`] is a table. It gets the table's `SECTION`, which the reader checks a file against and the
-//! reference in `docs/scenario.md` is made of; `read`, which reads the table; and `KEYS` and `read_keys`, the
-//! same where the table is a part of another one. Its `Serialize` writes the same fields.
+//! The derives are for `weir-scenario` alone, and refer to its modules `schema` and `document`. A
+//! type with [`Keys`] is a table. It gets three items: `SECTION`, which the reader checks a file
+//! against and from which the reference in `docs/scenario.md` is generated; `read`, which reads the
+//! table; and `KEYS` and `read_keys`, the same for a table that is a part of another one. Its
+//! `Serialize` writes the same fields.
 //!
 //! ```ignore
 //! #[derive(Keys, Serialize)]
@@ -29,35 +30,36 @@
 //!
 //! | of the type | meaning |
 //! |---|---|
-//! | `title` | how the table is written |
-//! | `doc` | what it describes |
-//! | `context` | the type of what readers of single keys are given beside the table |
-//! | `with` | the type of a part whose keys stand in front, and which is read by itself |
-//! | `check` | an expression of `table`, what was read: whether its values go together |
-//! | `declares` | there are keys alone, which are read elsewhere |
+//! | `title` | the table's heading |
+//! | `doc` | the table's description |
+//! | `context` | the type of the extra argument of the keys' readers |
+//! | `with` | the type of a part whose keys come first, and which is read separately |
+//! | `check` | an expression of `table`, the value read: whether its values are consistent |
+//! | `declares` | the type has keys only, which are read elsewhere |
 //!
 //! | of a field | meaning |
 //! |---|---|
 //! | its documentation | the key's meaning |
-//! | `accepts` | what the key takes, where the field's type does not say |
-//! | `default` | the value of a key that is absent, as it would be written |
-//! | `absent` | what its absence means, in words: of an `Option`, or with `or` |
-//! | `or` | the value of a key that is absent, where it is not written in a file |
-//! | `read` | what reads the key's value `at` its place, where its type does not say |
-//! | `by` | what reads the key from the whole table |
+//! | `accepts` | the accepted values, if the field's type does not define them |
+//! | `default` | the value of an absent key, as written in a file |
+//! | `absent` | the meaning of an absent key, as text: for an `Option`, or with `or` |
+//! | `or` | the value of an absent key, if a file cannot express it |
+//! | `read` | the reader of the key's value `at` its position, if its type does not define it |
+//! | `by` | the reader of the key from the whole table |
 //! | `keys` | the type that declares the keys which `by` reads, instead of one with the field's name |
 //! | `flatten` | the field's type is a part of the table, with keys of its own |
-//! | `is` | the value of a field that is no key |
-//! | `name` | the key's name, where it is not the field's |
-//! | `then` | the type of a part whose keys stand behind it, and which another field's `by` reads |
-//! | `first` | it stands before the keys of other fields |
+//! | `is` | the value of a field that is not a key |
+//! | `name` | the key's name, if it is not the field's |
+//! | `then` | the type of a part whose keys follow, and which another field's `by` reads |
+//! | `first` | the key comes before the keys of other fields |
 //!
-//! `or`, `read`, `by`, `is` and `check` are expressions; the last four give a `Result`. They may use the table's
-//! `fields`, the `context`, and the fields above, each as the `Result` of reading it.
+//! `or`, `read`, `by`, `is` and `check` are expressions; the last four return a `Result`. They may
+//! use the table's `fields`, the `context`, and the fields above, each as the `Result` of reading
+//! it.
 //!
-//! A key without `default` and `absent` has to be written. An enum with [`Keys`] is a table with a `kind`:
-//! each variant is one, in kebab case, with its fields as keys; the variant's documentation says what it
-//! describes. A struct without `title` and `doc` is a part of another table.
+//! A key without `default` and `absent` is required. An enum with [`Keys`] is a table with a
+//! `kind`: each variant is one, in kebab case, with its fields as keys. The variant's documentation
+//! is the description. A struct without `title` and `doc` is a part of another table.
 
 mod attributes;
 mod key;
@@ -80,7 +82,7 @@ pub fn derive_keys(input: TokenStream) -> TokenStream {
     generated.unwrap_or_else(Error::into_compile_error).into()
 }
 
-/// A value that is one of several words: the variants' names in kebab case.
+/// Derives a value that is one of several words: the variants' names in kebab case.
 #[proc_macro_derive(Word)]
 pub fn derive_word(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);

@@ -1,4 +1,4 @@
-//! `#[derive(Keys)]` of a struct: one table.
+//! Generates `#[derive(Keys)]` of a struct: one table.
 
 use proc_macro2::TokenStream;
 use quote::quote;
@@ -13,7 +13,7 @@ pub(crate) fn generate(input: &DeriveInput, data: &DataStruct) -> Result<TokenSt
     let TableFields { names, reads, keys } =
         TableFields::of(&data.fields, with, attributes.declares)?;
     let (context, check) = (attributes.context(), attributes.check());
-    // A type with a lifetime keeps values of the file.
+    // A type with a lifetime borrows values of the file.
     let lifetime = input.generics.lifetimes().next();
     let lifetime = lifetime.map(|parameter| &parameter.lifetime);
     let generics = lifetime.map(|lifetime| quote!(<#lifetime>));

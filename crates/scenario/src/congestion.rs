@@ -1,4 +1,4 @@
-//! The key `congestion`: an algorithm of the registry and its parameters.
+//! The key `congestion`: the name of a registered algorithm and its parameters.
 
 use serde::Deserialize;
 use weir_congestion::AlgorithmSpec;
@@ -10,7 +10,7 @@ use crate::schema::Accepts;
 pub(crate) const ACCEPTS: Accepts =
     Accepts::Other("a name such as \"dctcp\", or a table such as { name = \"dctcp\", g = 0.0625 }");
 
-/// Reads an algorithm. Each wrong parameter is reported where it stands.
+/// Reads an algorithm. Each wrong parameter is reported at its own position.
 pub(crate) fn read(at: &Cursor<'_>) -> Result<AlgorithmSpec, Reported> {
     let Some(table) = at.node.as_table() else {
         at.text(&ACCEPTS.to_string())?;
@@ -50,7 +50,8 @@ fn parse(at: &Cursor<'_>, value: toml::Value) -> Result<AlgorithmSpec, Reported>
     })
 }
 
-/// A value as serde takes it. What no parameter is becomes a list, which the registry refuses.
+/// Converts a value for serde. A value of a type that no parameter has becomes a list, which the
+/// registry rejects.
 fn value(value: &Value) -> toml::Value {
     match value {
         Value::Text(text) => toml::Value::String(text.clone()),

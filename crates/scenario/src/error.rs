@@ -1,4 +1,4 @@
-//! What can be wrong with a scenario: where, which key, and what would be accepted.
+//! The errors of a scenario: position, key, and what would be accepted.
 
 use std::fmt;
 use std::io;
@@ -15,10 +15,10 @@ pub enum ScenarioError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file was read and has mistakes: all that were found, from top to bottom.
+    /// The file has mistakes: all that were found, in file order.
     #[error("{}", lines(problems))]
     Invalid {
         /// The mistakes; at least one.
@@ -27,8 +27,8 @@ pub enum ScenarioError {
 }
 
 impl ScenarioError {
-    /// Whether a key is there that means nothing, or a setting's path leads nowhere: no value could
-    /// mend that.
+    /// Returns whether a mistake is an unknown key or a setting's path that does not exist. Other
+    /// values cannot fix these.
     pub fn is_about_keys(&self) -> bool {
         let Self::Invalid { problems } = self else {
             return false;
@@ -51,15 +51,15 @@ fn lines(problems: &[Problem]) -> String {
 /// One mistake.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Problem {
-    /// The file, as it was named to the loader.
+    /// The file, as named by the caller.
     pub file: Arc<str>,
-    /// Where in it.
+    /// The position in the file.
     pub place: Place,
-    /// The variant in which the mistake shows, if not in the file's own values.
+    /// The variant that has the mistake, if the file's own values do not.
     pub variant: Option<String>,
     /// The key, from the top of the file: `groups.dctcp.flows`. Empty for a syntax error.
     pub key: String,
-    /// What is wrong with it.
+    /// The mistake.
     pub kind: ProblemKind,
 }
 
@@ -79,137 +79,137 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Where a value was written.
+/// The position of a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Place {
-    /// On this line of the file, counted from 1.
+    /// A line of the file, counted from 1.
     Line(u32),
-    /// In a setting from outside the file: `path=value`.
+    /// A setting from outside the file: `path=value`.
     Setting(Arc<str>),
 }
 
-/// What is wrong.
+/// The kind of a mistake.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ProblemKind {
     /// Not TOML.
     #[error("{message}")]
     Syntax {
-        /// What the parser says.
+        /// The parser's message.
         message: String,
     },
-    /// A key that means nothing there.
+    /// An unknown key.
     #[error("there is no such key{}; accepted: {accepted}", suggestion(nearest))]
     UnknownKey {
-        /// The keys that exist there.
+        /// The keys that the table accepts.
         accepted: String,
-        /// The one that may have been meant.
+        /// The most similar accepted key, if one is close.
         nearest: Option<String>,
     },
-    /// A key that must be there is not.
+    /// A required key is missing.
     #[error("missing; it takes {accepts}")]
     Missing {
-        /// What it takes.
+        /// The values that it accepts.
         accepts: String,
     },
-    /// A value of another kind.
+    /// A value of the wrong type.
     #[error("expected {expected}, found {found}")]
     WrongKind {
-        /// What would be accepted.
+        /// The accepted values.
         expected: String,
-        /// What is there.
+        /// The value found.
         found: String,
     },
-    /// Text that is no quantity.
+    /// Text that is not a valid quantity.
     #[error(transparent)]
     Quantity(#[from] ParseError),
     /// A value outside its range.
     #[error("{found} is outside what makes sense: expected {expected}")]
     OutOfRange {
-        /// What would be accepted.
+        /// The accepted values.
         expected: String,
-        /// What is there.
+        /// The value found.
         found: String,
     },
-    /// A word that is none of the accepted ones.
+    /// A word that is not one of the accepted ones.
     #[error("`{found}` is none of {accepted}{}", suggestion(nearest))]
     UnknownWord {
-        /// What is there.
+        /// The word found.
         found: String,
-        /// What would be accepted.
+        /// The accepted words.
         accepted: String,
-        /// The one that may have been meant.
+        /// The most similar accepted word, if one is close.
         nearest: Option<String>,
     },
-    /// A name that cannot be one.
+    /// An invalid name.
     #[error("`{found}` is no name: use letters, digits, `-` and `_`, beginning with a letter")]
     BadName {
-        /// What is there.
+        /// The name found.
         found: String,
     },
-    /// Something is called by a name that nothing has.
+    /// A reference to a name that does not exist.
     #[error(
         "there is no {what} `{name}`{}; there is {existing}",
         suggestion(nearest)
     )]
     UnknownName {
-        /// What was looked for: a host, a queue …
+        /// The kind of thing: a host, a queue …
         what: &'static str,
         /// The name.
         name: String,
-        /// What exists.
+        /// The existing names.
         existing: String,
-        /// The one that may have been meant.
+        /// The most similar existing name, if one is close.
         nearest: Option<String>,
     },
-    /// Two things have one name.
+    /// Two things have the same name.
     #[error("`{name}` is the name of another {what}")]
     DuplicateName {
-        /// What the other one is.
+        /// The kind of the other thing.
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// A congestion control that does not exist, or a parameter that it does not have.
+    /// An unknown congestion control, or an unknown parameter of it.
     #[error("{message}")]
     Congestion {
-        /// What the registry of algorithms says.
+        /// The message of the registry of algorithms.
         message: String,
     },
-    /// A condition of a policy's rule that makes no sense.
+    /// An invalid condition of a policy's rule.
     #[error("{message}")]
     Condition {
-        /// What is wrong with it, and what would be right.
+        /// The mistake and the remedy.
         message: String,
     },
-    /// Values that do not go together.
+    /// Values that conflict.
     #[error("{conflict}; {remedy}")]
     Conflict {
-        /// What does not fit.
+        /// The conflict.
         conflict: String,
-        /// What would.
+        /// The remedy.
         remedy: String,
     },
-    /// More than can be simulated.
+    /// More than the simulator supports.
     #[error("{count} {what} are too many: at most {limit}, because {reason}")]
     TooMany {
-        /// Of what.
+        /// The kind of thing.
         what: &'static str,
-        /// How many there would be.
+        /// Their number.
         count: u64,
-        /// How many are accepted.
+        /// The accepted maximum.
         limit: u64,
-        /// Why not more.
+        /// The reason for the limit.
         reason: &'static str,
     },
-    /// No path leads from a sender to its receiver, or back.
+    /// There is no path from a sender to its receiver, or back.
     #[error("no route leads from host `{from}` to host `{to}`; connect them by [[links]]")]
     Unreachable {
-        /// The host that packets leave.
+        /// The host that sends.
         from: String,
-        /// The host that they do not reach.
+        /// The host that the packets do not reach.
         to: String,
     },
-    /// A parameter that nothing uses.
+    /// An unused parameter.
     #[error(
         "nothing in the file uses `${name}`: remove the parameter, or write \"${name}\" where its value belongs"
     )]
@@ -217,7 +217,7 @@ pub enum ProblemKind {
         /// Its name.
         name: String,
     },
-    /// A path that leads nowhere.
+    /// A setting's path that does not exist.
     #[error(
         "the file has no `{missing}`{}; there is {existing}",
         suggestion(nearest)
@@ -225,9 +225,9 @@ pub enum ProblemKind {
     NoSuchPath {
         /// The first part of the path that does not exist.
         missing: String,
-        /// What exists at that point.
+        /// The existing keys at that point.
         existing: String,
-        /// The one that may have been meant.
+        /// The most similar existing key, if one is close.
         nearest: Option<String>,
     },
 }
@@ -239,7 +239,7 @@ fn suggestion(nearest: &Option<String>) -> String {
     }
 }
 
-/// `names` in one line, shortened where there are too many to read.
+/// Joins `names` in one line, truncated if there are too many.
 pub(crate) fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
     const SHOWN: usize = 24;
     let names: Vec<_> = names.collect();
@@ -250,7 +250,8 @@ pub(crate) fn list<'n>(names: impl Iterator<Item = &'n str>) -> String {
     }
 }
 
-/// The name among `names` that differs least from `wrong`, if it is close enough to be a slip.
+/// Returns the name among `names` with the smallest edit distance to `wrong`, if it is close enough
+/// to be a typo.
 pub(crate) fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> Option<String> {
     let tolerance = 1 + wrong.chars().count() / 4;
     names
@@ -260,7 +261,7 @@ pub(crate) fn nearest<'n>(wrong: &str, names: impl Iterator<Item = &'n str>) -> 
         .map(|(_, name)| name.to_owned())
 }
 
-/// How many characters have to be inserted, removed or replaced to make `b` of `a` (Levenshtein).
+/// Returns the Levenshtein distance: the characters to insert, remove or replace to turn `a` into `b`.
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

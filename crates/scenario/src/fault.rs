@@ -1,4 +1,4 @@
-//! Faults: what goes wrong on links, and when.
+//! Link faults: their kinds and their times.
 
 use std::collections::HashMap;
 
@@ -14,28 +14,27 @@ use crate::topology::{Node, PORTS, read_ports};
 use crate::workload::MOST_EPOCHS;
 use crate::{Group, PortIndex, Topology};
 
-/// What names ports of hosts.
+/// The accepted names of host ports.
 const HOST_PORTS: Accepts = Accepts::Other(
     "the name of a host's port, a pattern such as \"web*->leaf1\", or a list of them",
 );
 
-/// Something that goes wrong for a while.
+/// A temporary fault.
 #[derive(Clone, Debug, PartialEq, Keys)]
 #[keys(context = FaultTargets<'_>, check = table.check_ports(fields, context.topology))]
 pub struct Fault {
-    /// The ports whose packets meet the fault, after they have been sent; name both ports of a link
-    /// for both directions.
+    /// The ports whose sent packets the fault affects; name both ports of a link for both directions.
     #[key(accepts = PORTS, read = read_ports(at, context.topology))]
     pub ports: Vec<PortIndex>,
-    /// When.
+    /// When the fault begins and ends.
     #[key(keys = FaultPeriodKeys, by = FaultPeriod::read(fields, context.duration))]
     pub when: FaultPeriod,
-    /// What.
+    /// The kind of fault.
     #[key(is = FaultKind::read_keys(fields, ()))]
     pub kind: FaultKind,
 }
 
-/// What faults happen to.
+/// The parts of a scenario that faults refer to.
 #[derive(Clone, Copy)]
 pub(crate) struct FaultTargets<'t> {
     pub(crate) topology: &'t Topology,
@@ -46,26 +45,27 @@ pub(crate) struct FaultTargets<'t> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum FaultPeriod {
-    /// By time.
+    /// By simulated time.
     Time {
-        /// From then on.
+        /// The start of the fault.
         at: Time,
-        /// Until then; without, until the end.
+        /// The end of the fault; if absent, the end of the run.
         #[serde(skip_serializing_if = "Option::is_none")]
         until: Option<Time>,
     },
     /// By the epochs of the workload [`epochs`](crate::Workload::Epochs), counted from 0.
     Epochs {
-        /// From the beginning of this one on.
+        /// The first epoch with the fault.
         #[serde(rename = "at_epoch")]
         at: u32,
-        /// Until the beginning of this one, or the end of the last; without, until the end.
+        /// The first epoch after the fault, or the number of epochs for the end of the last one; if
+        /// absent, the end of the run.
         #[serde(rename = "until_epoch", skip_serializing_if = "Option::is_none")]
         until: Option<u32>,
     },
 }
 
-/// What goes wrong. Faults of one kind on one port never overlap.
+/// The kind of a fault. Faults of one kind on one port never overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[keys(title = "[[faults]]", with = Fault)]
@@ -74,92 +74,92 @@ pub enum FaultKind {
     Down,
     /// Packets are lost at random.
     Loss {
-        /// How probably.
+        /// The probability for each packet.
         #[serde(serialize_with = "serialize_probability")]
         probability: Probability,
     },
-    /// Packets arrive twice at random.
+    /// Packets are duplicated at random.
     Duplicate {
-        /// How probably.
+        /// The probability for each packet.
         #[serde(serialize_with = "serialize_probability")]
         probability: Probability,
     },
-    /// Packets are damaged at random, and dropped by the receiver.
+    /// Packets are corrupted at random, and dropped by the receiver.
     Corrupt {
-        /// How probably.
+        /// The probability for each packet.
         #[serde(serialize_with = "serialize_probability")]
         probability: Probability,
     },
-    /// Packets fall behind those sent after them, at random.
+    /// Packets are delayed at random, so that later packets overtake them.
     Reorder {
-        /// How probably.
+        /// The probability for each packet.
         #[serde(serialize_with = "serialize_probability")]
         probability: Probability,
-        /// How long they are held back.
+        /// The delay of such a packet.
         #[key(accepts = Accepts::POSITIVE_SPAN)]
         delay: Duration,
     },
-    /// The link is longer.
+    /// The link's delay increases.
     Delay {
         /// The additional delay, one way.
         #[key(accepts = Accepts::POSITIVE_SPAN)]
         delay: Duration,
     },
-    /// Packets are delayed by random spans, in order.
+    /// Each packet has a random additional delay; packets stay in order.
     Jitter {
-        /// The longest such span; they are uniform from zero.
+        /// The maximum of the additional delay, which is uniform from zero.
         #[key(accepts = Accepts::POSITIVE_SPAN)]
         jitter: Duration,
     },
-    /// The link sends at another rate.
+    /// The link's rate changes.
     Rate {
-        /// The rate.
+        /// The new rate.
         rate: Rate,
     },
-    /// A host gets another address on a link, once: a lease or a machine has moved. Packets to the
-    /// old address reach nobody. TCP's connections over that link are dead from then on, and their
-    /// ends find out by their time-outs; DCQUIC's go on from the new address.
+    /// A host's address on a link changes once: a lease or a machine has moved. Packets to the old
+    /// address are lost. TCP connections over that link fail, which both ends detect by their
+    /// time-outs; DCQUIC connections continue from the new address.
     #[keys(with = AddressKeys)]
     Address,
 }
 
-/// When a fault begins, by time.
+/// The start of a fault, by time.
 #[derive(Keys)]
 struct Begin {
-    /// From when.
+    /// The start of the fault.
     #[key(accepts = Accepts::SPAN, absent = "`at_epoch` says")]
     at: Option<Time>,
 }
 
-/// When a fault begins, by epochs.
+/// The start of a fault, by epochs.
 #[derive(Keys)]
 struct BeginEpoch {
-    /// From the beginning of which epoch, counted from 0; instead of `at`, beside a workload `epochs`.
+    /// The first epoch with the fault, counted from 0; instead of `at`, with a workload `epochs`.
     #[key(accepts = Accepts::Count(0, MOST_EPOCHS as u64), absent = "`at` says")]
     at_epoch: Option<u32>,
 }
 
-/// When a fault begins and ends: by time or by epochs.
+/// The start and end of a fault: by time or by epochs.
 #[derive(Keys)]
 struct FaultPeriodKeys {
     #[key(flatten)]
     begin: Begin,
-    /// Until when.
+    /// The end of the fault.
     #[key(accepts = Accepts::POSITIVE_SPAN, absent = "until the end")]
     until: Option<Time>,
     #[key(flatten)]
     begin_epoch: BeginEpoch,
-    /// Until the beginning of which epoch; with `at_epoch`.
+    /// The first epoch after the fault; with `at_epoch`.
     #[key(accepts = Accepts::Count(1, MOST_EPOCHS as u64), absent = "until the end")]
     until_epoch: Option<u32>,
 }
 
-/// The keys of a change of address, which is over at once and is read as any fault.
+/// The keys of an address change, which has no end and is read like any other fault.
 #[allow(dead_code, reason = "it declares keys alone")]
 #[derive(Keys)]
 #[keys(declares)]
 struct AddressKeys {
-    /// The hosts' ports whose address changes.
+    /// The host ports whose address changes.
     #[key(accepts = HOST_PORTS)]
     ports: Vec<PortIndex>,
     #[key(flatten)]
@@ -189,14 +189,14 @@ impl Fault {
         }
     }
 
-    /// Whether a later fault of the same kind begins before this one is over, as far as one can know:
-    /// when an epoch begins nobody does.
+    /// Returns whether a later fault of the same kind may begin before this one ends. The start
+    /// time of an epoch is not known in advance.
     fn may_overlap(&self, later: &Self) -> bool {
         let (begin, end) = self.when.bounds();
         let (next, _) = later.when.bounds();
         let same_clock = std::mem::discriminant(&self.when) == std::mem::discriminant(&later.when);
         match self.kind {
-            // A change is over at once.
+            // An address change is instantaneous.
             FaultKind::Address => same_clock && begin == next,
             _ => !same_clock || next < end,
         }
@@ -256,7 +256,7 @@ impl FaultPeriod {
         }
     }
 
-    /// Beginning and end, of those that are by time or of those by epochs.
+    /// Returns start and end, as times or as epochs.
     fn bounds(self) -> (u64, u64) {
         match self {
             Self::Time { at, until } => (
@@ -268,7 +268,7 @@ impl FaultPeriod {
     }
 }
 
-/// Reports faults by epochs that there are not.
+/// Reports faults that refer to epochs that do not exist.
 pub(crate) fn check_epochs(
     items: &[Cursor<'_>],
     faults: &[Fault],
@@ -298,7 +298,7 @@ pub(crate) fn check_epochs(
     Ok(())
 }
 
-/// Reports faults of one kind that meet on a port: which one holds nobody could tell.
+/// Reports faults of one kind that overlap on a port: it would be undefined which one applies.
 pub(crate) fn check_overlaps(
     items: &[Cursor<'_>],
     faults: &[Fault],
@@ -320,7 +320,7 @@ pub(crate) fn check_overlaps(
             }
         }
     }
-    // A hash table has no order of its own.
+    // A hash table has no defined order.
     overlaps.sort_unstable();
     let Some((second, first, port)) = overlaps.first() else {
         return Ok(());

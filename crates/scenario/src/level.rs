@@ -1,4 +1,4 @@
-//! Lengths of queues, in bytes or in packets.
+//! Queue lengths, in bytes or in packets.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,32 +6,32 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use weir_units::{ByteSize, ParseError};
 
-/// A length of a queue, in bytes or in packets.
+/// A queue length, in bytes or in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Level {
     /// IP bytes.
     Bytes(ByteSize),
-    /// Packets of whatever size.
+    /// Packets of any size.
     Packets(u64),
 }
 
-/// How much a queue holds.
+/// The capacity of a queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Buffer {
-    /// This much.
+    /// A limited capacity.
     Limited(Level),
-    /// Whatever comes.
+    /// No limit.
     Unlimited,
 }
 
-/// How "no limit" is written.
+/// The text for "no limit".
 pub(crate) const UNLIMITED: &str = "unlimited";
 
 const LENGTH: &str = "a queue's length";
 const UNITS: &str = "B, KB, MB, GB, KiB, MiB, GiB, or packets";
 
 impl Level {
-    /// Whether this is nothing.
+    /// Returns whether the length is zero.
     pub const fn is_zero(self) -> bool {
         match self {
             Self::Bytes(size) => size.is_zero(),
@@ -62,7 +62,7 @@ impl FromStr for Level {
     }
 }
 
-/// A size's units are not all that a length takes.
+/// Adds packets to the units that a parse error lists.
 fn mention_packets(error: ParseError) -> ParseError {
     let (expected, accepted) = (LENGTH, UNITS);
     match error {

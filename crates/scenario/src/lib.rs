@@ -1,10 +1,10 @@
-//! Scenario files: what people write about an experiment, as checked types.
+//! Parser of scenario files: descriptions of an experiment, as checked types.
 //!
-//! A [`Scenario`] is everything that decides an experiment's outcome: the network, its queues, the
-//! flows and what they carry, faults, measurements. [`Scenario::load`] reads it from a TOML file,
-//! with [`Setting`]s in place of some of its values, and with the file's [`Variant`]s.
-//! `docs/scenario.md` describes the file; [`key_reference`] is its list of keys, from the same
-//! descriptions that the loader reads by.
+//! A [`Scenario`] contains everything that determines an experiment's outcome: the network, its
+//! queues, the flows and their data, faults, measurements. [`Scenario::load`] reads it from a TOML
+//! file, with [`Setting`]s that override values, and with the file's [`Variant`]s.
+//! `docs/scenario.md` describes the file. [`key_reference`] returns its list of keys, from the
+//! descriptions that the loader uses.
 //!
 //! ```
 //! use weir_scenario::{Scenario, Transport};
@@ -42,8 +42,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! A [policy](weir_policy::Policy) names TCP flows on real interfaces and their algorithms: [`load_policy`] reads it in
-//! the same manner.
+//! A [policy](weir_policy::Policy) assigns algorithms to TCP flows on real interfaces;
+//! [`load_policy`] reads it in the same way.
 
 mod congestion;
 mod document;

@@ -1,4 +1,4 @@
-//! What a group's goodput is of a link, in the bytes that ns-2 and many papers count: those of IP packets.
+//! A group's goodput as a share of a link, in IP packet bytes, which ns-2 and many papers count.
 
 use weir_units::{ByteSize, Duration};
 
@@ -10,18 +10,18 @@ const TIMESTAMPS: ByteSize = ByteSize::from_bytes(12);
 /// The header of a DCUDP data packet.
 const DCUDP_HEADER: ByteSize = ByteSize::from_bytes(16);
 
-/// A full packet's parts.
+/// The sizes of a full packet.
 #[derive(Clone, Copy, Debug)]
 struct FullPacket {
     payload: ByteSize,
-    /// The IP packet around it.
+    /// The size of the IP packet.
     ip: ByteSize,
 }
 
 impl Scenario {
-    /// The bytes that `delivered` ones of a group's take in full IP packets, and those that its links'
-    /// slowest one carries within `span`. Nothing for transports whose headers vary (DCQUIC, TLS, UDP),
-    /// and where there is no link.
+    /// Returns the bytes of full IP packets that `delivered` bytes of a group take, and the bytes
+    /// of such packets that the slowest of its links carries within `span`. `None` for transports
+    /// with variable headers (DCQUIC, TLS, UDP), and if there is no link.
     pub fn link_share(
         &self,
         group: &Group,
@@ -84,7 +84,7 @@ mod tests {
 
     #[test]
     fn full_packets_fill_a_link() {
-        // 1 Gbit/s carries 81,274 packets of 1500 bytes and 38 of framing.
+        // 1 Gbit/s carries 81,274 packets of 1500 bytes plus 38 of framing.
         let packets = 1e9 / 8.0 / 1538.0;
         for (transport, payload) in [
             ("", 1448.0),

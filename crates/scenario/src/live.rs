@@ -1,4 +1,4 @@
-//! `[live]`: what only an emulated network needs to know.
+//! `[live]`: options of an emulated network only.
 
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -11,37 +11,37 @@ use weir_units::Duration;
 use crate::document::Reported;
 use crate::schema::{Accepts, Fields, LONGEST};
 
-/// What only a live run of the scenario needs to know; a simulation does not look at it.
+/// Options of a live run of the scenario; a simulation ignores them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Keys)]
 #[keys(
     title = "[live]",
     doc = "What only `weir run --live` needs to know: see docs/lab.md. A simulation does not look at it."
 )]
 pub struct LiveOptions {
-    /// Which version of IP the hosts use.
+    /// The IP version of the hosts.
     #[key(default = "ipv4")]
     pub address_family: AddressFamily,
-    /// Where the hosts' addresses are taken from; it must not be in use on the machine itself.
+    /// The network from which hosts get their addresses; it must not be in use on the machine itself.
     #[key(
         accepts = Accepts::Other("a private network such as \"10.77.0.0/16\" or \"fd77:6562:7765::/48\""),
         absent = "`\"10.77.0.0/16\"`, or `\"fd77:6562:7765::/48\"` for IPv6",
         by = read_network(fields)
     )]
     pub network: Network,
-    /// How many segments a host's stack may hand to its link at once.
+    /// The maximum number of segments that a host's stack may pass to its link at once.
     #[key(
         accepts = Accepts::Count(1, 65_535),
         absent = "as many as keep the scenario's rates faithful"
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gso_segments: Option<u32>,
-    /// With a larger error of the delays of 1 % of the packets a run is not faithful; more may do
-    /// where what is compared takes longer.
+    /// If the error of the links' delays exceeds this for 1 % of the packets, the run is not
+    /// faithful. A larger value may do where the compared times are longer.
     #[key(accepts = Accepts::Duration(Duration::from_micros(1), LONGEST), default = "250us")]
     pub delay_error: Duration,
 }
 
-/// Which version of IP hosts use.
+/// The IP version of the hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum AddressFamily {
@@ -51,16 +51,16 @@ pub enum AddressFamily {
     Ipv6,
 }
 
-/// A network's addresses: those that begin with its prefix.
+/// An IP network: all addresses with its prefix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Network {
-    /// Its first address.
+    /// The first address.
     pub address: IpAddr,
-    /// How many bits all of its addresses have in common.
+    /// The prefix length in bits.
     pub prefix: u8,
 }
 
-/// Text that is no network.
+/// The text is not a network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it takes an address, a slash and a number of bits, after which the address is zero")]
 pub struct NetworkParseError;

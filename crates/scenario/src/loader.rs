@@ -1,4 +1,4 @@
-//! Scenario files as they were written, and values in place of theirs.
+//! Loads scenario files, and overrides their values with settings.
 
 use std::fmt;
 use std::path::Path;
@@ -10,19 +10,19 @@ use crate::error::Place;
 use crate::read::read_scenario;
 use crate::{Scenario, ScenarioError};
 
-/// The largest file that is read, in MiB. A scenario of 20,000 hosts written one by one has 3 MB.
+/// The maximum file size in MiB. A scenario of 20,000 hosts listed one by one has 3 MB.
 const LARGEST_FILE: u64 = 64;
 
-/// A value that replaces the one in the file: `parameters.line_rate=5Gbps`.
+/// A value that overrides the one in the file: `parameters.line_rate=5Gbps`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Setting {
     /// The path to the key: `groups.dctcp.flows`, `links.0.rate`.
     pub path: String,
-    /// The value, in TOML; what is not TOML is taken as text.
+    /// The value, in TOML; a value that is not valid TOML is taken as text.
     pub value: String,
 }
 
-/// A text that is no setting.
+/// The text is not a setting.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{text}` is no path=value; write for example `parameters.line_rate=5Gbps`")]
 pub struct SettingError {
@@ -52,8 +52,8 @@ impl fmt::Display for Setting {
     }
 }
 
-/// A scenario file as it was written, before it is checked: what settings change. Whoever runs the
-/// same file under many values reads it once, and asks for one scenario after the other.
+/// A scenario file before it is checked; settings apply to it. To run one file with many values, a
+/// caller reads it once and derives a scenario for each.
 #[derive(Clone, Debug)]
 pub struct Document {
     pub(crate) file: Arc<str>,
@@ -64,16 +64,16 @@ impl Document {
     /// Reads a file.
     ///
     /// # Errors
-    /// The file cannot be read, is not TOML, or has parameters that nothing uses.
+    /// The file cannot be read, is not TOML, or has unused parameters.
     pub fn load(path: &Path) -> Result<Self, ScenarioError> {
         let text = read_text(path, LARGEST_FILE, "scenario")?;
         Self::parse(&path.display().to_string(), &text)
     }
 
-    /// Reads text; errors call it `name`.
+    /// Reads text; errors contain `name`.
     ///
     /// # Errors
-    /// The text is not TOML, or has parameters that nothing uses.
+    /// The text is not TOML, or has unused parameters.
     pub fn parse(name: &str, text: &str) -> Result<Self, ScenarioError> {
         let file: Arc<str> = Arc::from(name);
         let problems = Problems::new(&file, None);
@@ -85,10 +85,10 @@ impl Document {
         Ok(Self { file, root })
     }
 
-    /// The same under `settings`; of two for one path the later one holds.
+    /// Returns a copy with `settings` applied; the later of two for one path wins.
     ///
     /// # Errors
-    /// A path leads nowhere.
+    /// A path does not exist.
     pub fn with(&self, settings: &[Setting]) -> Result<Self, ScenarioError> {
         let mut document = self.clone();
         let problems = Problems::new(&self.file, None);
@@ -103,7 +103,7 @@ impl Document {
         problems.finish(Ok(document))
     }
 
-    /// The scenario, checked, without the file's variants.
+    /// Returns the checked scenario, without the file's variants.
     ///
     /// # Errors
     /// All mistakes that were found.
@@ -111,7 +111,7 @@ impl Document {
         self.read(None)
     }
 
-    /// What the file's `[parameters]` are, under their names.
+    /// Returns the file's `[parameters]` by name.
     pub fn parameters(&self) -> Vec<(String, String)> {
         let root = self.root.as_table();
         let parameters = root.and_then(|root| root.get("parameters")?.as_table());

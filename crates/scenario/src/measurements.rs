@@ -1,4 +1,4 @@
-//! What is watched.
+//! `[measurements]`: the measured ports and groups.
 
 use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration};
@@ -8,11 +8,11 @@ use crate::schema::{Accepts, Fields, LONGEST};
 use crate::topology::{BOTTLENECK, Node, PORTS, read_ports};
 use crate::{Group, PortIndex, Topology};
 
-/// What is watched while the simulation runs.
+/// The measurements of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Keys)]
 #[keys(title = "[measurements]", doc = "What is watched.", context = Watched<'_>)]
 pub struct Measurements {
-    // By a Poisson process they meet no rhythm (Vargas et al., section 5.4).
+    // A Poisson process avoids aliasing with periodic behaviour (Vargas et al., section 5.4).
     /// The mean time between two samples of queues and goodput, taken by a Poisson process.
     #[key(accepts = Accepts::Duration(Duration::from_micros(1), LONGEST), default = "10ms")]
     pub sample_interval: Duration,
@@ -24,13 +24,13 @@ pub struct Measurements {
         read = read_ports(at, context.topology)
     )]
     pub ports: Vec<PortIndex>,
-    /// How much of each packet a capture (`--pcap`) keeps.
+    /// The number of bytes that a capture (`--pcap`) keeps of each packet.
     #[key(
         accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_535)),
         default = "128B"
     )]
     pub snap_length: ByteSize,
-    /// Which group's time is compared with which.
+    /// The groups whose completion times are compared.
     #[key(
         accepts = Accepts::Other("a table with `of` and `against`"),
         absent = "not reported",
@@ -39,16 +39,16 @@ pub struct Measurements {
     pub reduction: Option<Reduction>,
 }
 
-/// What measurements refer to.
+/// The parts of a scenario that measurements refer to.
 #[derive(Clone, Copy)]
 pub(crate) struct Watched<'s> {
     pub(crate) topology: &'s Topology,
-    /// Nothing where groups have mistakes of their own: then what refers to them is not looked at.
+    /// `None` if the groups have mistakes; references to them are not checked then.
     pub(crate) groups: Option<&'s [Group]>,
 }
 
-/// By how much one group's requests or transfers take less time than another's, all together. Groups are
-/// positions in [`Scenario::groups`].
+/// The reduction of one group's total completion time against another's. Groups are indices into
+/// [`Scenario::groups`].
 ///
 /// [`Scenario::groups`]: crate::Scenario::groups
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Keys)]
@@ -61,10 +61,10 @@ pub(crate) struct Watched<'s> {
     check = table.check(fields)
 )]
 pub struct Reduction {
-    /// The group that is to be faster.
+    /// The group that should be faster.
     #[key(accepts = Accepts::Other("the name of a group"), read = read_group(at, context))]
     pub of: usize,
-    /// The group that it is compared with.
+    /// The group to compare with.
     #[key(accepts = Accepts::Other("the name of a group"), read = read_group(at, context))]
     pub against: usize,
 }
@@ -89,7 +89,7 @@ impl Reduction {
     }
 }
 
-/// The position of the group that is named.
+/// Returns the index of the named group.
 fn read_group(at: &Cursor<'_>, groups: &[Group]) -> Result<usize, Reported> {
     let name = at.text("the name of a group")?;
     let Some(position) = groups.iter().position(|group| group.name == name) else {

@@ -1,4 +1,4 @@
-//! Reading a whole file: the order in which its parts depend on each other.
+//! Reads a whole scenario file, in the order in which its parts depend on each other.
 
 use weir_scenario_derive::Keys;
 use weir_units::Duration;
@@ -12,7 +12,7 @@ use crate::schema::{Accepts, Fields};
 use crate::topology::{self, Builder, Queues, check_name};
 use crate::{Fault, Group, LiveOptions, Measurements, Queue, Scenario, SedOptions};
 
-/// The top of a file.
+/// The keys at the top of a file.
 #[derive(Keys)]
 #[keys(
     title = "the top of the file",
@@ -23,7 +23,7 @@ use crate::{Fault, Group, LiveOptions, Measurements, Queue, Scenario, SedOptions
 )]
 #[allow(dead_code, reason = "it declares keys alone")]
 pub(crate) struct File {
-    /// Values that are written once and used elsewhere as `"$name"`.
+    /// Values that are defined once and used elsewhere as `"$name"`.
     #[key(
         accepts = Accepts::Other("a table of values under names of your choice"),
         absent = "none"
@@ -44,28 +44,28 @@ pub(crate) struct File {
     /// The network's links, in the general form.
     #[key(accepts = Accepts::Other("tables `[[links]]`"), absent = "another form")]
     links: (),
-    /// Ways other than the shortest ones, in the general form.
+    /// Routes other than the shortest paths, in the general form.
     #[key(accepts = Accepts::Other("tables `[[routes]]`"), absent = "shortest paths")]
     routes: (),
-    /// Queues, to be named where they stand; `"unlimited"` is a queue that never drops.
+    /// Named queues; `"unlimited"` is a queue that never drops.
     #[key(accepts = Accepts::Other("tables `[queues.NAME]`"), absent = "none")]
     queues: (),
     /// The flows.
     #[key(accepts = Accepts::Other("tables `[groups.NAME]`"))]
     groups: (),
-    /// What goes wrong; faults of one kind on one port must not overlap.
+    /// Faults of links; faults of one kind on one port must not overlap.
     #[key(accepts = Accepts::Other("tables `[[faults]]`"), absent = "none")]
     faults: (),
-    /// What is watched.
+    /// The measured ports and groups.
     #[key(accepts = Accepts::TABLE, absent = "its defaults")]
     measurements: (),
-    /// A controller that gives flows their windows.
+    /// A controller that assigns windows to flows.
     #[key(accepts = Accepts::TABLE, absent = "none")]
     sed: (),
-    /// What only `weir run --live` needs to know.
+    /// Options of `weir run --live` only.
     #[key(accepts = Accepts::TABLE, absent = "its defaults")]
     live: (),
-    /// The same experiment under other values: by name `"path.to.key" = value`, or in the grid
+    /// The same experiment with other values: by name `"path.to.key" = value`, or in the grid
     /// `"path.to.key" = [values]`, of which every combination is a variant.
     #[key(
         accepts = Accepts::Other("tables `[variants.NAME]` and `[variants.grid]`"),
@@ -74,24 +74,24 @@ pub(crate) struct File {
     variants: (),
 }
 
-/// What the experiment is, and how long it takes.
+/// The title, source, seed and times of an experiment.
 #[derive(Keys)]
 #[keys(check = table.check(fields))]
 struct Heading {
-    /// What the experiment is, in one line.
+    /// The title of the experiment, in one line.
     #[key(accepts = Accepts::Text)]
     title: String,
-    /// Where it comes from: paper and section, or another reference.
+    /// The reference for the experiment: paper and section, or another source.
     #[key(accepts = Accepts::Text)]
     source: String,
-    /// Every random choice follows from it.
+    /// The seed of the random number generator.
     #[key(accepts = Accepts::Count(0, i64::MAX as u64), default = 1)]
     seed: u64,
-    /// How much time is simulated at most: with the workload `epochs` the run ends when the last one is
+    /// The maximum simulated time; with the workload `epochs` the run ends when the last epoch is
     /// complete.
     #[key(accepts = Accepts::POSITIVE_SPAN)]
     duration: Duration,
-    /// How much of it, from the start, no average and no count includes.
+    /// The time at the start that all averages and counts exclude.
     #[key(accepts = Accepts::SPAN, default = "0s")]
     warm_up: Duration,
 }
@@ -110,7 +110,7 @@ impl Heading {
     }
 }
 
-/// Reads a file's tree.
+/// Reads the tree of a file.
 pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scenario, Reported> {
     substitute(&mut root, problems)?;
     let file = Fields::open(Cursor::top(&root, problems), File::SECTION)?;
@@ -144,7 +144,7 @@ pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scena
     })
 }
 
-/// Every queue, so that one with a mistake is reported even where another one is used.
+/// Reads every queue, so that mistakes are reported in unused queues too.
 fn read_queues(file: &Fields<'_>) -> Result<Queues, Reported> {
     let Some(at) = file.at("queues") else {
         return Ok(Queues::new());

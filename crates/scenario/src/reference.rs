@@ -1,4 +1,4 @@
-//! The reference of all keys, as `docs/scenario.md`, `docs/policy.md` and `docs/deadlines.md` have it.
+//! Generates the key reference of `docs/scenario.md`, `docs/policy.md` and `docs/deadlines.md`.
 
 use std::fmt::Write as _;
 use std::iter;
@@ -14,7 +14,7 @@ use crate::{
     Group, LiveOptions, Measurements, Reduction, SedOptions, Workload, policy_file, topology,
 };
 
-/// All tables, in the order in which people meet them.
+/// Returns all tables, in the order of the reference.
 pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
     (iter::once(File::SECTION).chain(topology::SECTIONS))
         .chain([
@@ -38,17 +38,18 @@ pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
         ])
 }
 
-/// Every table of a scenario with its keys, what they take, their defaults and meanings, as Markdown.
+/// Returns every table of a scenario with its keys, accepted values, defaults and meanings, as
+/// Markdown.
 pub fn key_reference() -> String {
     page(sections())
 }
 
-/// The same of a policy.
+/// Returns the same for a policy.
 pub fn policy_key_reference() -> String {
     page(policy_file::POLICY_SECTIONS.into_iter())
 }
 
-/// The same of a file of deadlines.
+/// Returns the same for a deadline file.
 pub fn deadline_key_reference() -> String {
     page(policy_file::DEADLINE_SECTIONS.into_iter())
 }

@@ -1,41 +1,41 @@
-//! An experiment, checked and expanded.
+//! A checked and expanded experiment.
 
 use weir_units::Duration;
 
 use crate::{Fault, Group, LiveOptions, Measurements, SedOptions, Topology};
 
-/// An experiment: everything that decides its outcome, checked. Short forms are expanded, defaults
-/// filled in, names resolved.
+/// An experiment: everything that determines its outcome, checked. Short forms are expanded,
+/// defaults filled in, names resolved.
 ///
 /// It serializes as a scenario file in the general form, which loads as an equal scenario.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scenario {
-    /// What it is, in one line.
+    /// The title, in one line.
     pub title: String,
-    /// Where it comes from: paper and section, or another reference.
+    /// The reference for the experiment: paper and section, or another source.
     pub source: String,
-    /// Every random choice follows from it.
+    /// The seed of the random number generator.
     pub seed: u64,
-    /// How much time is simulated; less, where the workload `epochs` is complete before.
+    /// The simulated time; less if the workload `epochs` completes earlier.
     pub duration: Duration,
-    /// How much of it, from the start, no average counts.
+    /// The time at the start that all averages exclude.
     pub warm_up: Duration,
     /// The network.
     pub topology: Topology,
-    /// The flows, in the file's order.
+    /// The groups of flows, in file order.
     pub groups: Vec<Group>,
-    /// What goes wrong, in the file's order.
+    /// The faults, in file order.
     pub faults: Vec<Fault>,
-    /// What is watched.
+    /// The measured ports and groups.
     pub measurements: Measurements,
-    /// The controller that gives flows their windows, if there is one.
+    /// The controller that assigns windows to flows, if there is one.
     pub sed: Option<SedOptions>,
-    /// What only a live run needs to know.
+    /// Options of live runs.
     pub live: LiveOptions,
 }
 
 impl Scenario {
-    /// The group called `name`.
+    /// Returns the group called `name`.
     pub fn group(&self, name: &str) -> Option<&Group> {
         self.groups.iter().find(|group| group.name == name)
     }

@@ -1,4 +1,4 @@
-//! `[sed]`: a controller that gives flows the windows that they need to meet their deadlines.
+//! `[sed]`: a controller that assigns to flows the windows that they need to meet their deadlines.
 
 use serde::Serialize;
 use weir_scenario_derive::{Keys, Word};
@@ -8,7 +8,7 @@ use crate::Level;
 use crate::document::Reported;
 use crate::schema::{Accepts, Fields};
 
-/// SED and RSED: agents in all switches, and one controller.
+/// Options of SED and RSED: agents in all switches, and one controller.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
 #[keys(
     title = "[sed]",
@@ -18,59 +18,59 @@ use crate::schema::{Accepts, Fields};
     check = table.check(fields)
 )]
 pub struct SedOptions {
-    /// K: from this length on a port's queue is congested; packets are counted at 1500 B.
+    /// K: at this length a port's queue becomes congested; packets count as 1500 B.
     #[key(default = "30 packets", by = read_threshold(fields))]
     pub threshold: Level,
-    /// Below this length a port's queue is no longer congested; the paper has K here too.
+    /// Below this length a port's queue is no longer congested; the paper uses K here too.
     #[key(absent = "half of `threshold`")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Level>,
     /// The round-trip time of the empty network.
     #[key(accepts = Accepts::POSITIVE_SPAN, first)]
     pub rtt: Duration,
-    /// What RTT_avg is in equation 3: `rtt`, or `rtt` + K/C.
+    /// RTT_avg in equation 3: `rtt`, or `rtt` + K/C.
     #[key(default = "base")]
     pub total_rtt: SedReading,
-    /// What RTT_avg is in equation 4.
+    /// RTT_avg in equation 4.
     #[key(default = "loaded")]
     pub flow_rtt: SedReading,
-    /// How windows are chosen: by the paper's Algorithm 2, or by admission and turns.
+    /// The window allocation: the paper's Algorithm 2, or admission and turns.
     #[key(default = "paper")]
     pub allocation: SedAllocation,
-    /// The least window of a flow without deadline, in segments.
+    /// The minimum window of a flow without deadline, in segments.
     #[key(accepts = Accepts::Count(0, 1000), default = 1)]
     pub base: u32,
-    /// Whether flows that are late share what is left, or are stopped.
+    /// Whether late flows share the remaining capacity, or are stopped.
     #[key(default = "spare")]
     pub late: SedLate,
-    /// RSED: whether a dropped packet is reported, and its sender made to send it again.
+    /// RSED: whether the switch reports a dropped packet, so that its sender retransmits it.
     #[key(default = false)]
     pub retransmit: bool,
-    /// For how long windows hold that the controller is silent about.
+    /// The time for which a window stays valid without a message from the controller.
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "2s")]
     pub lease: Duration,
-    /// How often the controller hears how far flows are while a queue is congested.
+    /// The interval of the agents' progress reports to the controller while a queue is congested.
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "1ms")]
     pub counters_interval: Duration,
-    /// How long a message takes between a switch and the controller, beside its length.
+    /// The latency of a message between a switch and the controller, without its transmission time.
     #[key(accepts = Accepts::SPAN, default = "100us")]
     pub latency: Duration,
-    /// The rate of the channel between a switch and the controller, each way.
+    /// The rate of the channel between a switch and the controller, in each direction.
     #[key(default = "1Gbps")]
     pub rate: Rate,
 }
 
-/// Which round-trip time is meant.
+/// Which round-trip time RTT_avg is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum SedReading {
-    /// That of the empty network.
+    /// The round-trip time of the empty network.
     Base,
-    /// That of a network whose queue is at the threshold.
+    /// The round-trip time with the queue at the threshold.
     Loaded,
 }
 
-/// How windows are chosen.
+/// The algorithm that allocates windows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum SedAllocation {
@@ -80,11 +80,11 @@ pub enum SedAllocation {
     Planned,
 }
 
-/// What becomes of flows that are late.
+/// The policy for late flows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum SedLate {
-    /// They share what is left.
+    /// They share the remaining capacity.
     Spare,
     /// They are stopped.
     Stop,

@@ -1,17 +1,17 @@
-//! The scenarios that ship, by their names.
+//! The shipped scenarios, by name.
 
 use std::path::Path;
 
 use crate::{Document, ScenarioError};
 
-/// Names, each with the text of its file.
+/// Declares a list of names, each with the text of its file.
 macro_rules! shipped {
     ($($name:literal)*) => {
         &[$(($name, include_str!(concat!("../../../scenarios/", $name, ".toml")))),*]
     };
 }
 
-/// Name and text of each.
+/// The name and the text of each scenario.
 pub static SHIPPED: &[(&str, &str)] = shipped! {
     "buffer-sharing"
     "buffer-sharing-1g"
@@ -39,10 +39,10 @@ pub static SHIPPED: &[(&str, &str)] = shipped! {
 };
 
 impl Document {
-    /// Reads the file or, if there is none, the scenario that ships under this name.
+    /// Reads the file or, if it does not exist, the shipped scenario with this name.
     ///
     /// # Errors
-    /// As [`Document::load`].
+    /// See [`Document::load`].
     pub fn load_or_shipped(path: &Path) -> Result<Self, ScenarioError> {
         let is_there = path.exists() && !path.is_dir();
         match text(path).filter(|_| !is_there) {
@@ -52,8 +52,8 @@ impl Document {
     }
 }
 
-/// What to tell of an error of [`Document::load_or_shipped`]: where somebody may have meant a name, which
-/// there are.
+/// Formats an error of [`Document::load_or_shipped`]. If the path may be meant as a name, the
+/// message lists the shipped scenarios.
 pub fn told(path: &Path, error: &ScenarioError) -> String {
     let is_name = path.components().count() == 1 && !path.exists();
     match error {

@@ -1,4 +1,4 @@
-//! `[variants]`: the same scenario under other values, by name or as a grid.
+//! `[variants]`: the same scenario with other values, by name or as a grid.
 
 use std::collections::{HashMap, HashSet};
 use std::path::Path;
@@ -13,25 +13,25 @@ use crate::{Scenario, ScenarioError};
 pub struct LoadedScenario {
     /// The file's own values.
     pub scenario: Scenario,
-    /// What the file's `[parameters]` are, under their names: for people to read.
+    /// The file's `[parameters]` by name, for display.
     pub parameters: Vec<(String, String)>,
-    /// The variants, in the file's order; a grid's points follow, the last key changing fastest.
+    /// The variants, in file order; a grid's points follow, the last key changing fastest.
     pub variants: Vec<Variant>,
 }
 
-/// A scenario under other values.
+/// A scenario with some values changed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Variant {
     /// Its name.
     pub name: String,
-    /// What differs from the file.
+    /// The values that differ from the file.
     pub settings: Vec<Setting>,
     /// The whole scenario.
     pub scenario: Scenario,
 }
 
 impl Scenario {
-    /// Reads a scenario file, with `settings` in place of its own values.
+    /// Reads a scenario file, with `settings` that override its values.
     ///
     /// # Errors
     /// The file cannot be read, or it has mistakes: the error lists those that were found.
@@ -40,10 +40,10 @@ impl Scenario {
         document.with(settings)?.expand()
     }
 
-    /// Reads a scenario from text; errors call it `name`.
+    /// Reads a scenario from text; errors contain `name`.
     ///
     /// # Errors
-    /// As [`Scenario::load`].
+    /// See [`Scenario::load`].
     pub fn parse(
         name: &str,
         text: &str,
@@ -55,11 +55,11 @@ impl Scenario {
 }
 
 impl Document {
-    /// The scenario and its variants, checked.
+    /// Returns the checked scenario and its variants.
     ///
     /// # Errors
-    /// The mistakes that were found; where the file's own values have none, those of the first
-    /// variant that has some.
+    /// The mistakes that were found. If the file's own values have none, those of the first variant
+    /// that has some.
     pub fn expand(&self) -> Result<LoadedScenario, ScenarioError> {
         let scenario = self.scenario()?;
         let mut variants = Vec::new();
@@ -81,7 +81,7 @@ impl Document {
         })
     }
 
-    /// What `read` makes of `[variants]`; nothing where there are none.
+    /// Returns the result of `read` for `[variants]`; the default if there are none.
     fn read_variants<T: Default>(
         &self,
         read: impl FnOnce(&Cursor<'_>) -> Result<T, Reported>,
@@ -95,7 +95,7 @@ impl Document {
         problems.finish(read)
     }
 
-    /// The variants before they are checked.
+    /// Returns the variants before they are checked.
     fn changed(&self, at: &Cursor<'_>) -> Result<Vec<Changed>, Reported> {
         let mut changed = Vec::new();
         let mut grid = None;
@@ -121,7 +121,7 @@ impl Document {
         }
     }
 
-    /// The variant `name`, whose mistakes are told as those of `at`.
+    /// Returns the variant `name`; its mistakes are reported at `at`.
     fn change(&self, at: &Cursor<'_>, name: &str, changes: &Changes) -> Result<Changed, Reported> {
         let mut changed = self.clone();
         let mut settings = Vec::new();
@@ -137,7 +137,7 @@ impl Document {
     }
 }
 
-/// The most ports that the variants of one file may have together.
+/// The maximum number of ports of all variants of one file together.
 const MOST_PORTS: u64 = 2_000_000;
 
 fn check_ports(at: &Cursor<'_>, count: u64) -> Result<(), Reported> {
@@ -156,16 +156,16 @@ fn check_ports(at: &Cursor<'_>, count: u64) -> Result<(), Reported> {
 /// The table whose values are lists: every combination is a variant.
 const GRID: &str = "grid";
 
-/// The most variants of one file.
+/// The maximum number of variants of one file.
 const MOST: u64 = 10_000;
 
-/// A variant of a file: name, what differs, and the file with it in place.
+/// A variant of a file: its name, the changed settings, and the document with them applied.
 type Changed = (String, Vec<Setting>, Document);
 
-/// Values by path, in the order in which they were written.
+/// Values by path, in file order.
 type Changes = Vec<(String, Node)>;
 
-/// Every combination of a grid's values, the last key changing fastest.
+/// Returns every combination of a grid's values, the last key changing fastest.
 fn points(at: &Cursor<'_>, grid: &Table) -> Result<Vec<(String, Changes)>, Reported> {
     let mut axes = Vec::new();
     let mut count = 1_u64;
@@ -206,7 +206,7 @@ fn points(at: &Cursor<'_>, grid: &Table) -> Result<Vec<(String, Changes)>, Repor
     Ok(points)
 }
 
-/// What an axis is called in names: the last part of its path, unless two axes share it.
+/// Returns the label of each axis: the last part of its path, unless two axes share it.
 fn labels(paths: Vec<&str>) -> Vec<&str> {
     let last = |path: &'_ str| path.rsplit('.').next().map_or(0, str::len);
     let mut shared: HashMap<&str, usize> = HashMap::new();
@@ -224,7 +224,7 @@ fn labels(paths: Vec<&str>) -> Vec<&str> {
     paths.iter().map(|path| &path[label(path)..]).collect()
 }
 
-/// The values in nested tables, by their paths.
+/// Flattens nested tables to values by path.
 fn flatten(table: &Table) -> Changes {
     let mut changes = Vec::new();
     for entry in &table.entries {

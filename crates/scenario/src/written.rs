@@ -1,5 +1,5 @@
-//! A scenario as a file in the general form: what `weir check` prints and results embed. Here is what a
-//! file says differently: names where a scenario has positions.
+//! Writes a scenario as a file in the general form, which `weir check` prints and results embed.
+//! This module has the parts that a file expresses differently: names instead of indices.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! `docs/scenario.md`, `docs/policy.md` and `docs/deadlines.md` list every key, as the loader knows it.
+//! `docs/scenario.md`, `docs/policy.md` and `docs/deadlines.md` list every key of the schema.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Whatever is written is read back, or refused with a line; nothing panics.
+//! Every written scenario is read back, or rejected with a line; nothing panics.
 
 use std::path::Path;
 use std::sync::LazyLock;
@@ -11,7 +11,7 @@ fn one_of(texts: &'static [&'static str]) -> BoxedStrategy<String> {
     prop::sample::select(texts).prop_map(str::to_owned).boxed()
 }
 
-/// `key = value` lines, each there or not.
+/// `key = value` lines, each present or not.
 fn some_of(keys: Vec<(&'static str, BoxedStrategy<String>)>) -> BoxedStrategy<String> {
     let line = |(key, value): (&'static str, BoxedStrategy<String>)| {
         prop::option::of(value.prop_map(move |value| format!("{key} = {value}\n")))
@@ -319,7 +319,7 @@ prop_compose! {
     }
 }
 
-/// The shipped files, to be damaged.
+/// The shipped files, for damaging.
 static SHIPPED: LazyLock<Vec<String>> = LazyLock::new(|| {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let mut paths: Vec<_> = std::fs::read_dir(folder)
@@ -336,17 +336,17 @@ static SHIPPED: LazyLock<Vec<String>> = LazyLock::new(|| {
 /// A change of a text.
 #[derive(Clone, Debug)]
 enum Damage {
-    /// A line is left out.
+    /// Removes a line.
     Drop(prop::sample::Index),
-    /// A line stands twice.
+    /// Repeats a line.
     Repeat(prop::sample::Index),
-    /// Two lines change places.
+    /// Swaps two lines.
     Swap(prop::sample::Index, prop::sample::Index),
-    /// A word becomes another word of the file.
+    /// Replaces a word with another word of the file.
     Replace(prop::sample::Index, prop::sample::Index),
-    /// A word becomes something else.
+    /// Replaces a word with other text.
     Insert(prop::sample::Index, String),
-    /// A character is left out.
+    /// Removes a character.
     Cut(prop::sample::Index),
 }
 
@@ -428,11 +428,11 @@ fn apply(text: &str, damage: &Damage) -> String {
     lines.join("\n")
 }
 
-/// Whatever was read has its mistakes on lines of the text, or at a setting.
+/// Checks that all mistakes are on lines of the text, or in a setting.
 fn check(text: &str, settings: &[Setting]) -> Result<(), TestCaseError> {
     match Scenario::parse("test.toml", text, settings) {
         Ok(loaded) => {
-            // What is accepted can be written out and means the same.
+            // An accepted scenario can be written out and read back unchanged.
             let written = toml::to_string(&loaded.scenario)
                 .map_err(|error| TestCaseError::fail(format!("{error}")))?;
             let again = Scenario::parse("written.toml", &written, &[]);
@@ -446,7 +446,7 @@ fn check(text: &str, settings: &[Setting]) -> Result<(), TestCaseError> {
             for problem in problems {
                 let message = problem.to_string();
                 match problem.place {
-                    // A file may end before it should.
+                    // A truncated file may have its mistake after the last line.
                     Place::Line(line) => {
                         prop_assert!(
                             (1..=lines + 1).contains(&line),

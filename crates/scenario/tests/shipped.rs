@@ -1,4 +1,4 @@
-//! The scenarios that ship load, say what the papers say, and survive being written out.
+//! The shipped scenarios load, match the papers' parameters, and survive a round trip.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! A connection over one stream of bytes in each direction: TCP, TLS over it, DCUDP.
+//! Connections over one byte stream in each direction: TCP, TLS over TCP, DCUDP.
 
 use std::future::{Future, ready};
 use std::io;
@@ -10,55 +10,55 @@ use crate::error::Error;
 use crate::probe::Probe;
 use crate::transport::{Connection, Ends, StreamKind};
 
-/// What carries the bytes, with what one transport does in another way than the others.
+/// The underlying stream of such a connection, with the operations that differ between transports.
 pub trait Carrier: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static {
-    /// Its addresses.
+    /// Returns both addresses.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the operating system.
     fn ends(&self) -> io::Result<Ends>;
 
-    /// As [`Connection::congestion`].
+    /// See [`Connection::congestion`].
     fn congestion(&self) -> Option<String>;
 
-    /// As [`Connection::probe`].
+    /// See [`Connection::probe`].
     ///
     /// # Errors
-    /// When no descriptor is left for it.
+    /// No file descriptor is available for it.
     fn probe(&self) -> io::Result<Probe>;
 
-    /// As [`Connection::abort`].
+    /// See [`Connection::abort`].
     fn abort(&self);
 
-    /// As [`Connection::delivered`]: nothing is known where the transport does not tell.
+    /// See [`Connection::delivered`]. Returns at once if the transport cannot tell.
     fn delivered(&mut self) -> impl Future<Output = io::Result<()>> + Send {
         ready(Ok(()))
     }
 
-    /// Whether the server took early data.
+    /// Returns whether the server accepted early data.
     fn early_data_accepted(&self) -> bool {
         false
     }
 
-    /// Waits for a session ticket, where tickets are kept.
+    /// Waits for a session ticket, if tickets are stored.
     fn ticket(&mut self) -> impl Future<Output = Result<(), Error>> + Send {
         ready(Ok(()))
     }
 
-    /// Ends this side after the peer has ended its own, where dropping would not.
+    /// Ends this side after the peer has ended its own, if dropping would not.
     fn end_after_peer(&mut self) {}
 }
 
-/// A connection whose messages follow one another.
+/// A connection whose messages follow one another on one stream.
 #[derive(Debug)]
 pub struct ByteStream<C> {
     carrier: C,
-    /// Read into; grows with what is read at once.
+    /// The receive buffer; it grows to the largest read.
     buffer: Vec<u8>,
 }
 
 impl<C> ByteStream<C> {
-    /// A connection over `carrier`.
+    /// Returns a connection over `carrier`.
     pub fn new(carrier: C) -> Self {
         Self {
             carrier,
@@ -68,7 +68,7 @@ impl<C> ByteStream<C> {
 }
 
 impl<C: Carrier> ByteStream<C> {
-    /// Whether the peer's data end here; waits for that.
+    /// Waits for more data; returns whether the peer's stream ends here instead.
     async fn read_end(&mut self) -> io::Result<bool> {
         Ok(self.carrier.read(&mut [0]).await? == 0)
     }

@@ -1,4 +1,4 @@
-//! DCQUIC, by `weir-net`. Each message has a stream of its own.
+//! The adapter of DCQUIC, by `weir-net`. Each message has its own stream.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,19 +18,19 @@ use crate::transport::{
     Client, Connection, Ends, Incoming, Listener, Start, StreamKind, Transport,
 };
 
-/// The code with which connections are closed that are done.
+/// The error code that closes a completed connection.
 const DONE: u64 = 0;
 
 /// DCQUIC.
 #[derive(Clone, Debug)]
 pub struct Dcquic {
-    /// Settings, with a client's TLS or a server's.
+    /// The settings, with the TLS configuration of a client or a server.
     pub endpoint: EndpointBuilder,
-    /// The name that clients ask for.
+    /// The server name that clients request.
     pub server_name: String,
-    /// Where clients keep their tickets, as the endpoint's TLS has it.
+    /// The clients' tickets; the same store as in the endpoint's TLS configuration.
     pub tickets: Option<Arc<Tickets>>,
-    /// Whether servers answer early data, before the handshake has ended.
+    /// Whether servers answer early data before the handshake is complete.
     pub early_data: bool,
 }
 
@@ -82,7 +82,7 @@ pub struct DcquicClient {
 impl Client for DcquicClient {
     type Connection = DcquicConnection;
 
-    /// The endpoint chooses among its own addresses.
+    /// Ignores `local`: the endpoint chooses among its own addresses.
     async fn connect(
         &self,
         _local: Option<SocketAddr>,
@@ -113,7 +113,7 @@ impl Client for DcquicClient {
 }
 
 fn refused(error: ConnectionError, peer: SocketAddr) -> Error {
-    /// What rustls sends for a certificate that its verifier refuses (RFC 8446, section 6).
+    /// The alert that rustls sends when its verifier rejects a certificate (RFC 8446, section 6).
     const ACCESS_DENIED: u8 = 49;
     match error {
         ConnectionError::HandshakeTimeout { .. } => Error::NoAnswer { peer },
@@ -133,7 +133,7 @@ pub struct DcquicListener {
 }
 
 impl DcquicListener {
-    /// The socket buffers that the kernel has granted.
+    /// Returns the sizes of the socket buffers that the kernel granted.
     #[must_use]
     pub fn socket_buffers(&self) -> SocketBuffers {
         self.endpoint.socket_buffers()
@@ -187,12 +187,12 @@ impl Incoming for DcquicIncoming {
     }
 }
 
-/// A connection with the stream that is in use.
+/// A connection and its current stream.
 #[derive(Debug)]
 pub struct DcquicConnection {
     connection: weir_net::Connection,
     local: SocketAddr,
-    /// While what is sent is early data.
+    /// Present while early data is sent.
     connecting: Option<Connecting>,
     tickets: Option<Arc<Tickets>>,
     outgoing: Option<SendStream>,
@@ -298,7 +298,7 @@ impl Connection for DcquicConnection {
         }))
     }
 
-    /// A stream that is left before its end would ask the peer to stop.
+    /// Reads the end of the stream: a stream dropped before its end would send STOP_SENDING.
     async fn message_ended(&mut self) -> io::Result<()> {
         let Some(mut stream) = self.incoming.take() else {
             return Ok(());
@@ -352,7 +352,7 @@ impl Connection for DcquicConnection {
     }
 }
 
-/// A connection that has lost its paths has still counted.
+/// The counters remain valid after a connection has lost its paths.
 fn sample(connection: &weir_net::Connection) -> PathSample {
     let stats = connection.stats();
     let path = stats.paths.first();

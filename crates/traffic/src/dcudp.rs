@@ -1,4 +1,5 @@
-//! DCUDP, by `weir-net`: a stream of bytes in each direction, not encrypted unless both ends have a key.
+//! The adapter of DCUDP, by `weir-net`: a byte stream in each direction, encrypted only with a
+//! shared key.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -51,7 +52,7 @@ fn unbound(error: EndpointError) -> Error {
     }
 }
 
-/// Sockets that begin connections, one for each address of the host.
+/// Client sockets, one for each address of the host.
 #[derive(Debug)]
 pub struct DcudpClients {
     config: DcudpConfig,
@@ -59,7 +60,7 @@ pub struct DcudpClients {
 }
 
 impl DcudpClients {
-    /// Without a local address the socket is bound to the one that leads to `peer`.
+    /// Returns a socket; without a local address it is bound to the one that routes to `peer`.
     fn socket(
         &self,
         local: Option<SocketAddr>,
@@ -126,7 +127,7 @@ impl Listener for DcudpListeners {
     }
 }
 
-/// A client that has shaken hands.
+/// A client that has completed the handshake.
 #[derive(Debug)]
 pub struct DcudpIncoming(DcudpStream);
 
@@ -150,7 +151,7 @@ impl Carrier for DcudpStream {
         Some(self.stats().algorithm.to_owned())
     }
 
-    /// It sends at a rate, without a window.
+    /// DCUDP sends at a rate, without a window.
     fn probe(&self) -> io::Result<Probe> {
         let watch = self.watch();
         Ok(Probe::new(move || {
@@ -176,7 +177,7 @@ impl Carrier for DcudpStream {
         DcudpStream::abort(self, 0);
     }
 
-    /// The peer has everything when both have finished.
+    /// Everything has been delivered once both sides have finished.
     async fn delivered(&mut self) -> io::Result<()> {
         Ok(self.closed().await?)
     }

@@ -1,59 +1,59 @@
-//! Why there is no connection, whatever would have carried it.
+//! The error of creating a connection, for all transports.
 
 use std::net::SocketAddr;
 
 use weir_units::Duration;
 
-/// Why a client or listener could not be made, or a connection did not come about.
+/// The reason why a client, listener or connection could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A setting cannot be honoured here.
+    /// A setting is not supported here.
     #[error("{0}")]
     Setting(String),
     /// The address is in use already.
     #[error("{0} is in use already")]
     AddressInUse(SocketAddr),
-    /// Nobody listens there.
+    /// The server refuses connections on this port.
     #[error("{peer} refuses the connection")]
     Refused {
         /// The server's address.
         peer: SocketAddr,
     },
-    /// Nobody answers.
+    /// The server does not answer.
     #[error("no answer from {peer}")]
     NoAnswer {
         /// The server's address.
         peer: SocketAddr,
     },
-    /// The server shows another certificate than the one that is trusted.
+    /// The server's certificate is not the trusted one.
     #[error("the server at {peer} shows another certificate")]
     WrongCertificate {
         /// The server's address.
         peer: SocketAddr,
     },
-    /// The server did not take the data that the client sent before the handshake ended.
+    /// The server rejected the data that the client sent before the handshake was complete.
     #[error("the server refused early data")]
     EarlyDataRefused,
-    /// No session ticket came within the time that was allowed.
+    /// No session ticket arrived within the time limit.
     #[error("no session ticket came within {} ms", .0.as_millis())]
     NoTicket(Duration),
-    /// Something failed.
+    /// An operation failed.
     #[error("{doing}: {source}")]
     Failed {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// What the system or the library said.
+        /// The error of the operating system or the library.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
 }
 
 impl Error {
-    /// A setting that cannot be honoured.
+    /// Returns the error of an unsupported setting.
     pub fn setting(problem: impl ToString) -> Self {
         Self::Setting(problem.to_string())
     }
 
-    /// Returns a function that tells what was being done, for `map_err`.
+    /// Returns a function that adds the operation to an error, for `map_err`.
     pub fn failed<E>(doing: &'static str) -> impl FnOnce(E) -> Self
     where
         E: Into<Box<dyn std::error::Error + Send + Sync>>,

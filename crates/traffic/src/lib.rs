@@ -1,17 +1,17 @@
-//! Bytes over kernel TCP, TLS, DCQUIC, DCUDP and UDP, and the workloads that move them.
+//! Transport adapters for kernel TCP, TLS, DCQUIC, DCUDP and UDP, and the workloads that use them.
 //!
-//! | module | what it tells |
+//! | module | contents |
 //! |---|---|
-//! | [`transport`] | what every transport offers: listen, connect, open and accept a stream, counters |
-//! | [`tcp`], [`tls`], [`dcquic`], [`dcudp`] | an adapter each |
-//! | [`byte_stream`] | what those have in common that carry one stream of bytes in each direction |
+//! | [`transport`] | the common interface: listen, connect, open and accept a stream, counters |
+//! | [`tcp`], [`tls`], [`dcquic`], [`dcudp`] | the adapters |
+//! | [`byte_stream`] | the common part of transports with one byte stream in each direction |
 //! | [`udp`] | datagrams, without connections |
-//! | [`probe`] | what a transport knows about a connection while it is in use |
+//! | [`probe`] | a transport's measurements of an open connection |
 //! | [`calls`] | requests and replies, measured: `weir bench rpc`, `make bench` |
 //! | [`processor`] | the processor time of this process |
-//! | [`throughput`] | bulk transfers between two machines, in the manner of iperf3 |
+//! | [`throughput`] | bulk transfers between two machines, like iperf3 |
 //!
-//! Nothing here prints.
+//! This crate prints nothing.
 
 pub mod byte_stream;
 pub mod calls;

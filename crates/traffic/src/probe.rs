@@ -1,4 +1,4 @@
-//! What a transport knows about a connection while it is in use.
+//! A transport's measurements of a connection.
 
 use std::fmt;
 use std::sync::Arc;
@@ -7,56 +7,57 @@ use serde::{Deserialize, Serialize};
 use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate};
 
-/// An end's view of a connection at one moment. Counts are since the connection began.
+/// One end's state of a connection at one time. Counters start when the connection begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PathSample {
-    /// What the transport counted; what was delivered is the application's to count.
+    /// The transport's counters; delivered bytes are counted by the application.
     pub counters: FlowCounters,
-    /// Packets of this end's that arrived CE-marked, where the transport knows.
+    /// Packets sent by this end that arrived CE-marked, if the transport reports it.
     pub ce_marked: Option<u64>,
-    /// The smoothed round-trip time, where there was a sample.
+    /// The smoothed round-trip time, if any was sampled.
     pub smoothed_rtt: Option<Duration>,
-    /// Its mean deviation, where the transport tells.
+    /// Its mean deviation, if the transport reports it.
     pub rtt_variation: Option<Duration>,
-    /// The shortest round-trip time, where there was a sample.
+    /// The minimum round-trip time, if any was sampled.
     pub min_rtt: Option<Duration>,
-    /// The congestion window, where the transport has one.
+    /// The congestion window, if the transport has one.
     pub cwnd: Option<ByteSize>,
-    /// The largest packet as the transport counts it: TCP the IP packet, the others the UDP payload.
+    /// The maximum packet size as the transport counts it: for TCP the IP packet, for others the
+    /// UDP payload.
     pub mtu: ByteSize,
-    /// How a transport sends that has a rate instead of a window.
+    /// The pacing of a transport that has a rate instead of a window.
     pub pacing: Option<Pacing>,
 }
 
-/// How a DCUDP sender sends.
+/// The pacing of a DCUDP sender.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pacing {
-    /// The rate at which packets leave, in UDP payload.
+    /// The sending rate, in UDP payload.
     pub rate: Rate,
     /// Whether it is in Congestion Mode.
     pub is_congested: bool,
-    /// How often it has changed its mode.
+    /// The number of its mode changes.
     pub switches: u64,
 }
 
-/// Asks a transport about a connection. Clones ask about the same one; it may be asked after the
+/// Queries the transport about a connection. Clones query the same one. It remains valid after the
 /// connection is gone.
 #[derive(Clone)]
 pub struct Probe(Arc<dyn Fn() -> Option<PathSample> + Send + Sync>);
 
 impl Probe {
-    /// A probe that calls `sample`, which gives `None` where the transport does not tell.
+    /// Returns a probe that calls `sample`, which returns `None` if the transport has no data.
     pub fn new(sample: impl Fn() -> Option<PathSample> + Send + Sync + 'static) -> Self {
         Self(Arc::new(sample))
     }
 
-    /// The view now.
+    /// Returns the current state.
     #[must_use]
     pub fn sample(&self) -> Option<PathSample> {
         (self.0)()
     }
 
-    /// Whether both ask about the same connection.
+    /// Returns whether both query the same connection.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.0, &other.0)

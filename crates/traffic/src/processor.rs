@@ -1,4 +1,4 @@
-//! Processor time of this process, all its threads together.
+//! Processor time of this process, over all its threads.
 
 use std::mem::MaybeUninit;
 
@@ -6,7 +6,7 @@ use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use weir_units::Duration;
 
-/// Processor time that this process has used, in user and kernel mode, to the nanosecond.
+/// Returns the processor time of this process, user and kernel mode together, in nanoseconds.
 #[must_use]
 pub fn processor_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
@@ -14,17 +14,17 @@ pub fn processor_time() -> Duration {
     Duration::from_secs(part(time.tv_sec)) + Duration::from_nanos(part(time.tv_nsec))
 }
 
-/// Processor time, by where it was spent, to the kernel's accounting.
+/// Processor time in user and kernel mode, at the resolution of the kernel's accounting.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessorTime {
-    /// In the program.
+    /// User mode.
     pub user: Duration,
-    /// In the kernel on the program's behalf.
+    /// Kernel mode, on the program's behalf.
     pub system: Duration,
 }
 
 impl ProcessorTime {
-    /// What this process has used so far.
+    /// Returns the processor time that this process has used so far.
     #[must_use]
     pub fn now() -> Self {
         let mut usage = MaybeUninit::<libc::rusage>::zeroed();
@@ -40,7 +40,7 @@ impl ProcessorTime {
         }
     }
 
-    /// What was used after `earlier`.
+    /// Returns the time used since `earlier`.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         Self {
@@ -49,7 +49,7 @@ impl ProcessorTime {
         }
     }
 
-    /// Both together.
+    /// Returns the sum.
     #[must_use]
     pub fn total(self) -> Duration {
         self.user + self.system

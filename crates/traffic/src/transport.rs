@@ -1,13 +1,13 @@
-//! What every transport offers: listen, connect, open and accept streams, and tell what was counted.
+//! The common interface of transports: listen, connect, open and accept streams, and counters.
 //!
-//! A [`Transport`] is a value with settings. It makes [`Client`]s and [`Listener`]s; both give
-//! [`Connection`]s. A connection carries one stream at a time: [`open`](Connection::open) and
-//! [`accept`](Connection::accept) choose it, and what is sent and received from then on is on it. Over
-//! TCP, TLS and DCUDP all messages follow one another on the connection's only stream, so that both
-//! ends have to know their lengths; DCQUIC has a stream for each.
+//! A [`Transport`] is a value with settings. It creates [`Client`]s and [`Listener`]s, and both
+//! return [`Connection`]s. A connection has one current stream, which [`open`](Connection::open)
+//! and [`accept`](Connection::accept) select; data is sent and received on it. Over TCP, TLS and
+//! DCUDP all messages follow one another on the connection's only stream, so both ends must know
+//! their lengths. DCQUIC has a stream for each message.
 //!
-//! The futures are `Send`, and nothing here allocates for each message: loops that are generic over a
-//! transport cost what loops written for it would.
+//! The futures are `Send`, and no operation allocates for each message: loops that are generic over
+//! a transport cost as much as loops written for it.
 
 use std::future::Future;
 use std::io;
@@ -19,57 +19,58 @@ use weir_net::PathEvents;
 use crate::error::Error;
 use crate::probe::Probe;
 
-/// How a connection begins.
+/// The handshake of a new connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Start {
     /// With a full handshake.
     Full,
-    /// With a ticket of an earlier connection of the same client. What is sent before
+    /// With a ticket of an earlier connection of the same client. Data that is sent before
     /// [`Connection::early_data_accepted`] is early data.
     Resumed,
 }
 
-/// Which way the data of a stream go.
+/// The directions of a stream's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamKind {
-    /// From the side that opens it to the other.
+    /// From the opening side to the other.
     OneWay,
-    /// Both ways.
+    /// In both directions.
     TwoWay,
 }
 
-/// Something that carries bytes, with its settings.
+/// A transport with its settings.
 pub trait Transport: Send + Sync {
-    /// Its client.
+    /// Its client type.
     type Client: Client;
-    /// Its server.
+    /// Its listener type.
     type Listener: Listener;
 
-    /// Makes a client at these addresses of this host; without any, it sends from where its way leads.
-    /// Called within a tokio runtime.
+    /// Creates a client at these addresses of this host; if empty, the address follows from the
+    /// route. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When an address cannot be bound, or a setting cannot be honoured.
+    /// An address cannot be bound, or a setting is not supported.
     fn client(&self, local: &[SocketAddr]) -> Result<Self::Client, Error>;
 
-    /// Listens at these addresses; port 0 lets the system choose. Called within a tokio runtime.
+    /// Listens on these addresses; port 0 lets the system choose. Must be called within a tokio
+    /// runtime.
     ///
     /// # Errors
-    /// [`Error::AddressInUse`], or when a setting cannot be honoured.
+    /// [`Error::AddressInUse`], or a setting is not supported.
     fn listen(&self, local: &[SocketAddr]) -> Result<Self::Listener, Error>;
 }
 
 /// The client's side of a transport.
 pub trait Client: Send + Sync + 'static {
-    /// What it opens.
+    /// Its connection type.
     type Connection: Connection;
 
-    /// Opens a connection to `peer`. It resolves as soon as the client may send application data that
-    /// only the authenticated server can read. A transport that binds a socket for each connection
-    /// takes `local` for it.
+    /// Opens a connection to `peer`. It resolves as soon as the client may send application data
+    /// that only the authenticated server can read. A transport that binds a socket for each
+    /// connection binds it to `local`.
     ///
     /// # Errors
-    /// [`Error::Refused`], [`Error::NoAnswer`], [`Error::WrongCertificate`], or what else went wrong.
+    /// [`Error::Refused`], [`Error::NoAnswer`], [`Error::WrongCertificate`], or another error.
     fn connect(
         &self,
         local: Option<SocketAddr>,
@@ -80,65 +81,65 @@ pub trait Client: Send + Sync + 'static {
 
 /// The server's side of a transport.
 pub trait Listener: Send + Sync + 'static {
-    /// A client that wants to come in.
+    /// The type of an incoming connection.
     type Incoming: Incoming;
 
-    /// Where it listens.
+    /// Returns the listening addresses.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the operating system.
     fn addresses(&self) -> io::Result<Vec<SocketAddr>>;
 
     /// Waits for the next client.
     ///
     /// # Errors
-    /// What ends the listener.
+    /// The error that ends the listener.
     fn accept(&self) -> impl Future<Output = Result<Self::Incoming, Error>> + Send;
 }
 
-/// A client that a listener has heard of.
+/// An incoming connection before its handshake.
 pub trait Incoming: Send + 'static {
-    /// What becomes of it.
+    /// Its connection type.
     type Connection: Connection;
 
-    /// Shakes hands.
+    /// Completes the handshake.
     ///
     /// # Errors
-    /// What went wrong with this client.
+    /// The error of this connection.
     fn establish(self) -> impl Future<Output = Result<Self::Connection, Error>> + Send;
 }
 
 /// Both addresses of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ends {
-    /// This end's.
+    /// The local address.
     pub local: SocketAddr,
-    /// The peer's.
+    /// The peer's address.
     pub remote: SocketAddr,
 }
 
-/// An open connection. Dropping it closes it as its transport does; [`Connection::abort`] cuts it off.
+/// An open connection. Dropping it closes it as its transport does; [`Connection::abort`] resets it.
 pub trait Connection: Send + 'static {
-    /// Its addresses.
+    /// Returns both addresses.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the operating system.
     fn ends(&self) -> io::Result<Ends>;
 
-    /// The name of the congestion control that it uses, where it tells.
+    /// Returns the name of its congestion control, if the transport reports it.
     fn congestion(&self) -> Option<String> {
         None
     }
 
-    /// What tells about the connection, also after it is gone.
+    /// Returns a probe of the connection, which remains valid after the connection is gone.
     ///
     /// # Errors
-    /// When no descriptor is left for it.
+    /// No file descriptor is available for it.
     fn probe(&self) -> io::Result<Probe> {
         Ok(Probe::new(|| None))
     }
 
-    /// What happens to its paths, where the transport may have several.
+    /// Returns the events of its paths, if the transport supports several.
     fn path_events(&self) -> Option<PathEvents> {
         None
     }
@@ -146,115 +147,117 @@ pub trait Connection: Send + 'static {
     /// Opens the next stream.
     ///
     /// # Errors
-    /// Why the connection is over.
+    /// The reason why the connection ended.
     fn open(&mut self, kind: StreamKind) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Waits for the peer's next stream; `false` where the peer has closed the connection instead. Over
-    /// a transport with one stream there is always a next one, whose first read may find its end.
+    /// Waits for the peer's next stream; `false` if the peer has closed the connection instead.
+    /// Over a transport with one stream there is always a next one, and its first read may return
+    /// the end.
     ///
     /// # Errors
-    /// Why the connection is over.
+    /// The reason why the connection ended.
     fn accept(&mut self, kind: StreamKind) -> impl Future<Output = io::Result<bool>> + Send;
 
-    /// Sends the first bytes of `data`, and says how many it took.
+    /// Sends the first bytes of `data`, and returns how many were accepted.
     ///
     /// # Errors
-    /// Why the connection is over.
+    /// The reason why the connection ended.
     fn send(&mut self, data: Bytes) -> impl Future<Output = io::Result<usize>> + Send;
 
-    /// Hands over what [`Connection::send`] took and may still hold back.
+    /// Flushes the data that [`Connection::send`] accepted and may have buffered.
     ///
     /// # Errors
-    /// Why the connection is over.
+    /// The reason why the connection ended.
     fn flush(&mut self) -> impl Future<Output = io::Result<()>> + Send {
         async { Ok(()) }
     }
 
-    /// Sends the last bytes of a message. It ends a stream that is the message's own.
+    /// Sends the last bytes of a message, and ends the stream if it belongs to the message alone.
     ///
     /// # Errors
-    /// Why the connection is over.
+    /// The reason why the connection ended.
     fn end_message(&mut self, last: Bytes) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Waits for the next bytes, `most` of them at most, and hands them to `take`, in pieces as the
-    /// transport has them, without a further copy. It says how many there were, 0 at the stream's end.
+    /// Waits for the next bytes, at most `most`, and passes them to `take`, in the transport's
+    /// chunks, without a further copy. Returns their number, 0 at the end of the stream.
     ///
     /// # Errors
-    /// Why the connection is over.
+    /// The reason why the connection ended.
     fn receive(
         &mut self,
         most: usize,
         take: &mut (impl FnMut(&[u8]) + Send),
     ) -> impl Future<Output = io::Result<usize>> + Send;
 
-    /// After all bytes of a message have been received: reads the end of a stream that is its own.
+    /// Must be called after all bytes of a message: reads the end of a stream that belongs to the
+    /// message alone.
     ///
     /// # Errors
-    /// When more follows.
+    /// More data follows.
     fn message_ended(&mut self) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// Ends what this side sends; the peer reads to the end.
+    /// Ends this side's direction; the peer reads to the end.
     ///
     /// # Errors
-    /// Why the connection is over.
+    /// The reason why the connection ended.
     fn finish(&mut self) -> impl Future<Output = io::Result<()>> + Send;
 
-    /// After [`Connection::finish`]: waits until the peer has everything, as far as the transport
-    /// tells.
+    /// After [`Connection::finish`]: waits until everything has been delivered to the peer, if the
+    /// transport can tell.
     ///
     /// # Errors
-    /// Why the connection ended before.
+    /// The reason why the connection ended earlier.
     fn delivered(&mut self) -> impl Future<Output = io::Result<()>> + Send {
         async { Ok(()) }
     }
 
-    /// After [`Connection::finish`]: waits until the peer has closed the connection in peace; `false`
-    /// where it sends something instead.
+    /// After [`Connection::finish`]: waits until the peer has closed the connection gracefully;
+    /// `false` if it sends data instead.
     ///
     /// # Errors
-    /// Why the connection ended otherwise.
+    /// The reason why the connection ended otherwise.
     fn closed_by_peer(&mut self) -> impl Future<Output = io::Result<bool>> + Send;
 
-    /// Whether the server took the data that were sent before the handshake's end. Waits for that.
+    /// Waits for the handshake; returns whether the server accepted the early data.
     ///
     /// # Errors
-    /// Why the handshake failed.
+    /// The reason why the handshake failed.
     fn early_data_accepted(&mut self) -> impl Future<Output = Result<bool, Error>> + Send {
         async { Ok(false) }
     }
 
-    /// Ends the connection in peace: the peer hears that this was all. A client that keeps tickets has
-    /// one when this returns.
+    /// Closes the connection gracefully: the peer receives the end of the data. A client that keeps
+    /// tickets has received one when this returns.
     ///
     /// # Errors
-    /// [`Error::NoTicket`], or why the connection ended before.
+    /// [`Error::NoTicket`], or the reason why the connection ended earlier.
     fn close(&mut self) -> impl Future<Output = Result<(), Error>> + Send;
 
-    /// Ends the connection as its client after the last response. Over TCP the server closes first, so
-    /// that the port that is not free for a while (TIME-WAIT) is not one of the client's.
+    /// Ends the connection on the client after the last response. Over TCP the server closes first,
+    /// so that the port in TIME-WAIT is not one of the client's.
     ///
     /// # Errors
-    /// Why the connection ended before.
+    /// The reason why the connection ended earlier.
     fn depart(&mut self) -> impl Future<Output = io::Result<()>> + Send {
         async { self.close().await.map_err(io::Error::other) }
     }
 
-    /// The server's side of [`Connection::depart`], after the last response has been handed over.
+    /// The server's side of [`Connection::depart`], after the last response has been sent.
     ///
     /// # Errors
-    /// Why the connection ended before.
+    /// The reason why the connection ended earlier.
     fn release(&mut self) -> impl Future<Output = io::Result<()>> + Send {
         async { self.closed_by_peer().await.map(drop) }
     }
 
-    /// Cuts the connection off, with what has not been sent yet.
+    /// Resets the connection and discards unsent data.
     fn abort(&self);
 }
 
 /// Sends all of `data`.
 ///
 /// # Errors
-/// Why the connection is over.
+/// The reason why the connection ended.
 pub async fn send_all(connection: &mut impl Connection, mut data: Bytes) -> io::Result<()> {
     while !data.is_empty() {
         let sent = connection.send(data.clone()).await?;
@@ -266,11 +269,11 @@ pub async fn send_all(connection: &mut impl Connection, mut data: Bytes) -> io::
     Ok(())
 }
 
-/// Receives exactly as many bytes as `buffer` has; `false` where the stream ends before the first.
+/// Receives exactly as many bytes as `buffer` has; `false` if the stream ends before the first.
 ///
 /// # Errors
-/// [`io::ErrorKind::UnexpectedEof`] where it ends later, [`io::ErrorKind::InvalidData`] where a transport
-/// hands over more at once than was asked for, or why the connection is over.
+/// [`io::ErrorKind::UnexpectedEof`] if it ends later, [`io::ErrorKind::InvalidData`] if a transport
+/// returns more at once than requested, or the reason why the connection ended.
 pub async fn receive_exactly(
     connection: &mut impl Connection,
     buffer: &mut [u8],

@@ -1,4 +1,4 @@
-//! Plain datagrams, without congestion control, in batches: GSO to send, GRO to receive.
+//! Plain UDP datagrams without congestion control, in batches: GSO to send, GRO to receive.
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -13,39 +13,39 @@ use crate::error::Error;
 
 pub use quinn_udp::EcnCodepoint;
 
-/// What one system call sends at most: the largest UDP payload.
+/// The maximum that one system call sends: the largest UDP payload.
 const MOST: usize = 65_507;
-/// What arrives waits here while the process does other things.
+/// The receive buffer, for datagrams that arrive while the process is busy.
 const RECEIVE_BUFFER: usize = 8 << 20;
-/// How many messages one system call receives, and how long each is at most.
+/// The number of messages that one system call receives, and the maximum size of each.
 const BATCH: usize = 8;
 const BUFFER: usize = 64 * 1024;
-/// What datagrams carry.
+/// The payload of datagrams.
 static ZEROS: [u8; MOST] = [0; MOST];
 
-/// A socket at an address.
+/// A bound UDP socket.
 #[derive(Debug)]
 pub struct Udp {
     socket: UdpSocket,
     state: UdpSocketState,
 }
 
-/// Datagrams that have arrived.
+/// A batch of received datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Arrived {
-    /// How many.
+    /// The number of datagrams.
     pub datagrams: u64,
-    /// How many of them had a CE mark.
+    /// The number of datagrams with a CE mark.
     pub marked: u64,
     /// Their payload.
     pub payload: ByteSize,
 }
 
 impl Udp {
-    /// Binds a socket. Called within a tokio runtime.
+    /// Binds a socket. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// [`Error::Setting`] when the address cannot be bound.
+    /// [`Error::Setting`] if the address cannot be bound.
     pub fn bind(local: SocketAddr) -> Result<Self, Error> {
         Self::try_bind(local)
             .map_err(|error| Error::setting(format!("{local} cannot be bound: {error}")))
@@ -55,7 +55,7 @@ impl Udp {
         let domain = Domain::for_address(local);
         let socket = Socket::new(domain, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
         socket.bind(&local.into())?;
-        // What is not granted without privileges is done without.
+        // Without privileges the kernel may grant less.
         socket.set_recv_buffer_size(RECEIVE_BUFFER)?;
         let forced =
             rustix::net::sockopt::set_socket_recv_buffer_size_force(&socket, RECEIVE_BUFFER);
@@ -67,10 +67,10 @@ impl Udp {
         Ok(Self { socket, state })
     }
 
-    /// Where it is bound.
+    /// Returns the local address.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the operating system.
     pub fn address(&self) -> io::Result<SocketAddr> {
         SockRef::from(&self.socket)
             .local_addr()?
@@ -78,11 +78,12 @@ impl Udp {
             .ok_or_else(|| io::ErrorKind::Unsupported.into())
     }
 
-    /// Sends as many of `count` datagrams with `payload` bytes of zeros each as one system call takes,
-    /// and says how many that were. Where there is no way to `peer` now they are lost, as on the way.
+    /// Sends as many of `count` datagrams with `payload` bytes of zeros each as one system call
+    /// accepts, and returns their number. If there is currently no route to `peer`, they are lost,
+    /// as on a path.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the operating system.
     pub async fn send(
         &self,
         peer: SocketAddr,
@@ -111,10 +112,10 @@ impl Udp {
         }
     }
 
-    /// Tells `arrived` of all that comes until the task is ended.
+    /// Calls `arrived` for all received datagrams until the task is cancelled.
     ///
     /// # Errors
-    /// What the system says.
+    /// The error of the operating system.
     pub async fn receive(&self, arrived: &mut (impl FnMut(Arrived) + Send)) -> io::Result<()> {
         let mut bytes = vec![0; BATCH * BUFFER];
         let mut metas = [RecvMeta::default(); BATCH];
@@ -131,7 +132,7 @@ impl Udp {
                     .iter()
                     .take(count)
                     .for_each(|meta| arrived(Arrived::of(meta))),
-                // What an ICMP message says of a datagram of ours.
+                // An ICMP error for one of our datagrams.
                 Err(error) if is_loss(&error) => {}
                 Err(error) => return Err(error),
             }

@@ -1,4 +1,4 @@
-//! The presets of this crate keep the promises of `weir_traffic::calls::driver`.
+//! The presets of this crate pass the conformance test of `weir_traffic::calls::driver`.
 
 use weir_traffic::calls::driver::{Driver, ServerOptions};
 use weir_traffic::calls::identity::new_identity;

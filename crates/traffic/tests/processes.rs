@@ -1,4 +1,4 @@
-//! A whole run with worker processes: this program starts itself as a worker when told to.
+//! A whole run with worker processes: this program starts itself as a worker.
 
 #![allow(
     clippy::unwrap_used,

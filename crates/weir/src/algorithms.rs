@@ -10,7 +10,7 @@ use weir_congestion::{Algorithm, Parameter, Value, algorithms};
 use crate::failure::Failure;
 use crate::output;
 
-/// What the command line says.
+/// The arguments of `weir algorithms`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 An algorithm is chosen by its name, its parameters follow after commas:
@@ -107,7 +107,7 @@ impl ParameterDescription {
     }
 }
 
-/// Numbers and switches as such, quantities as text with their unit.
+/// Converts a value: numbers and booleans as such, quantities as text with their unit.
 fn json(value: &Value) -> serde_json::Value {
     match value {
         Value::Float(value) => (*value).into(),

@@ -1,18 +1,18 @@
-//! Values on command lines.
+//! Parsers of argument values.
 
 use weir_units::{ByteSize, Duration, ParseError};
 
-/// A duration; a bare number is seconds, as iperf3 has it.
+/// Parses a duration; a bare number is seconds, as in iperf3.
 pub(crate) fn seconds(text: &str) -> Result<Duration, ParseError> {
     with_unit(text, "s").parse()
 }
 
-/// A size; a bare number is bytes.
+/// Parses a size; a bare number is bytes.
 pub(crate) fn size(text: &str) -> Result<ByteSize, ParseError> {
     with_unit(text, "B").parse()
 }
 
-/// A duration above zero.
+/// Parses a duration above zero.
 pub(crate) fn limit(text: &str) -> Result<Duration, String> {
     match seconds(text) {
         Ok(Duration::ZERO) => Err("it must be above zero".to_owned()),

@@ -10,9 +10,9 @@ use crate::failure::Failure;
 /// Comparisons of transports.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Bench {
-    /// Measure requests and responses: connecting, resuming, and on open connections
+    /// Measure requests and responses: connection set-up, resumption, and open connections
     Rpc(Box<rpc::Rpc>),
-    /// One side of a measurement; started by the others
+    /// One process of a measurement; started by the other commands
     #[command(hide = true)]
     Worker(worker::Worker),
 }

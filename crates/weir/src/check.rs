@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::output;
 use crate::scenarios::{self, Chosen};
 
-/// What the command line says.
+/// The arguments of `weir check`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -25,7 +25,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     chosen: Chosen,
 
-    /// Print JSON, mistakes too
+    /// Print JSON, mistakes included
     #[arg(long)]
     json: bool,
 }
@@ -69,8 +69,8 @@ impl Check {
             let settings: Vec<_> = variant.settings.iter().map(Setting::to_string).collect();
             let _ = writeln!(out, "# variant {}: {}", variant.name, settings.join(", "));
         }
-        // Names of files and variants may have anything in them, which must not steer a terminal or
-        // end a comment.
+        // Names of files and variants may contain any characters; they must not control a terminal
+        // or end a comment.
         out = out.lines().map(|line| format!("{line}\n")).collect();
         out.retain(|character| character == '\n' || !character.is_control());
         out.push('\n');
@@ -87,7 +87,7 @@ fn count(number: u64, what: &str) -> String {
 
 #[derive(Serialize)]
 struct Expanded<'l> {
-    /// The file's own values.
+    /// The scenario with the file's own values.
     scenario: &'l Scenario,
     variants: Vec<NamedVariant<'l>>,
 }
@@ -121,9 +121,9 @@ struct Mistakes<'p> {
 #[derive(Serialize)]
 struct Mistake<'p> {
     file: &'p str,
-    /// Counted from 1; of a mistake in the file.
+    /// The line in the file, counted from 1.
     line: Option<u32>,
-    /// Of a mistake on the command line.
+    /// The setting on the command line.
     setting: Option<&'p str>,
     variant: Option<&'p str>,
     key: &'p str,

@@ -9,7 +9,7 @@ use weir_results::{Comparison, StagedFile};
 use crate::failure::Failure;
 use crate::output;
 
-/// What the command line says.
+/// The arguments of `weir compare`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -21,11 +21,11 @@ Examples:
 The directories are those of `weir run --out`; any two will do that have a group or a measured port in
 common. What else differs between them, settings or scenario, is said above the table.")]
 pub(crate) struct Compare {
-    /// One experiment's directory: A
+    /// Directory of the first experiment: A
     #[arg(value_name = "DIR")]
     first: PathBuf,
 
-    /// The other one's: B
+    /// Directory of the second experiment: B
     #[arg(value_name = "DIR")]
     second: PathBuf,
 
@@ -33,7 +33,7 @@ pub(crate) struct Compare {
     #[arg(long)]
     json: bool,
 
-    /// Write a page with both in the same plots
+    /// Write an HTML page with both in the same plots
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
 }

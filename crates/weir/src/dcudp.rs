@@ -11,10 +11,10 @@ use crate::arguments::{limit, size};
 use crate::failure::Failure;
 use crate::output;
 
-/// What the command line says.
+/// The subcommands of `weir dcudp`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Dcudp {
-    /// Work out how large a switch's marking threshold th_max may be
+    /// Compute the largest marking threshold th_max of a switch
     Threshold(ThresholdArguments),
 }
 
@@ -26,7 +26,7 @@ impl Dcudp {
     }
 }
 
-/// What the command line says.
+/// The arguments of `weir dcudp threshold`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -38,15 +38,15 @@ Examples:
 The inequality (DCUDP, section IV-A.1), in packets:
   th_max + N (RTT + th_max Delay) / Interval - (RTT + th_max Delay) / Delay <= buffer")]
 pub(crate) struct ThresholdArguments {
-    /// Rate of the narrow link
+    /// Rate of the bottleneck link
     #[arg(long, value_name = "RATE")]
     capacity: Rate,
 
-    /// Buffer of the switch before it
+    /// Buffer of the switch in front of it
     #[arg(long, value_name = "SIZE", value_parser = size)]
     buffer: ByteSize,
 
-    /// How many send at the same time
+    /// Number of concurrent senders
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     senders: u32,
 
@@ -54,7 +54,7 @@ pub(crate) struct ThresholdArguments {
     #[arg(long, value_name = "TIME", value_parser = limit)]
     rtt: Duration,
 
-    /// At which each sends in UDP Mode
+    /// Rate of each sender in UDP Mode
     #[arg(long, value_name = "RATE")]
     sending_rate: Rate,
 
@@ -67,7 +67,7 @@ pub(crate) struct ThresholdArguments {
     json: bool,
 }
 
-/// Both readings of *Delay*: the one to go by first.
+/// Both interpretations of *Delay*; the recommended one is first.
 const READINGS: [(DelayReading, &str); 2] = [
     (DelayReading::Service, "service time"),
     (DelayReading::Propagation, "propagation"),
@@ -77,11 +77,11 @@ const READINGS: [(DelayReading, &str); 2] = [
 struct Answer {
     reading: &'static str,
     delay_ns: u64,
-    /// None where no threshold will do; the buffer where any will.
+    /// `None` if no threshold works; the buffer if any works.
     th_max_packets: Option<u64>,
     th_max_bytes: Option<u64>,
     limited: bool,
-    /// The queue at its largest, with that threshold.
+    /// The maximum queue length with that threshold.
     queue_packets: Option<f64>,
     buffer_packets: f64,
 }

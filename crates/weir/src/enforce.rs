@@ -1,5 +1,5 @@
-//! `weir enforce`: congestion control for the TCP flows that leave by this machine's interfaces, or that pass
-//! between two of them.
+//! `weir enforce`: controls the congestion of TCP flows that leave by this machine's interfaces, or
+//! that are bridged between two of them.
 
 mod running;
 mod status;
@@ -16,7 +16,7 @@ use weir_units::ByteSize;
 
 use crate::failure::Failure;
 
-/// What the command line says.
+/// The arguments of `weir enforce`.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -43,58 +43,58 @@ pub(crate) struct Enforce {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// An interface that data leaves by; may be given several times
+    /// Egress interface of the data (repeatable)
     #[arg(long, short, value_name = "NAME", required_unless_present = "inline")]
     interface: Vec<String>,
 
-    /// Two interfaces that are joined as by a cable, on which losses are repaired too
+    /// Two interfaces that are bridged, with loss recovery
     #[arg(long, value_names = ["NAME", "NAME"], num_args = 2, conflicts_with = "interface")]
     inline: Option<Vec<String>>,
 
-    /// Which flows are controlled, and how
+    /// Policy file: which flows are controlled, and how
     #[arg(long, short, value_name = "FILE", required = true)]
     policy: Option<PathBuf>,
 
-    /// Where `weir enforce status` and `weir policy reload` find it
+    /// Control socket, for `weir enforce status` and `weir policy reload`
     #[arg(long, value_name = "SOCKET", default_value = DEFAULT_PATH)]
     control: PathBuf,
 
-    /// Show metrics by HTTP at /metrics, for Prometheus; a port alone is on 127.0.0.1
+    /// Serve Prometheus metrics by HTTP at /metrics; a port alone is on 127.0.0.1
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = weir_metrics::parse_address)]
     metrics: Option<SocketAddr>,
 
-    /// How many connections are controlled at a time; others pass. With --inline, followed
+    /// Maximum number of controlled connections; others pass. With --inline, of tracked connections
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().flows,
           value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     flows: u32,
 
-    /// How much of all flows' data may be kept until it is acknowledged; what has no room passes unkept
+    /// Maximum of all flows' unacknowledged data that is buffered; further data passes without a copy
     #[arg(long, value_name = "SIZE", default_value_t = Limits::default().memory, conflicts_with = "interface")]
     memory: ByteSize,
 
-    /// How many reports of flows the kernel makes in a second
+    /// Maximum number of flow reports from the kernel per second
     #[arg(long, value_name = "COUNT", default_value_t = Options::default().reports_per_second,
           value_parser = clap::value_parser!(u32).range(100..=1_000_000), conflicts_with = "inline")]
     reports: u32,
 
-    /// Where the programs are put
+    /// Kernel hook of the BPF programs
     #[arg(long, value_enum, default_value_t = HookName::Auto, conflicts_with = "inline")]
     hook: HookName,
 }
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show the flows that are controlled
+    /// Show the controlled flows
     Status(status::Status),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum HookName {
-    /// tcx where the kernel has it, else clsact
+    /// tcx if the kernel supports it, else clsact
     Auto,
-    /// Linux 6.6: the programs go with the process
+    /// Linux 6.6: the programs are removed with the process
     Tcx,
-    /// Older kernels: after a kill the programs stay, and do nothing
+    /// Older kernels: after a kill the programs stay, and have no effect
     Clsact,
 }
 

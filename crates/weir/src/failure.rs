@@ -1,37 +1,37 @@
-//! How a command can end other than well.
+//! The failures of a command, with their exit codes.
 
 use std::io;
 use std::process::ExitCode;
 
-/// Why a command did not do what it was asked to.
+/// The reason why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// The command line makes no sense.
+    /// The command line is invalid.
     #[error("{0}")]
     Usage(String),
-    /// It was tried and did not work.
+    /// The command failed.
     #[error("{0}")]
     Failed(String),
-    /// The user ended it before its end; what there was has been dealt with.
+    /// The user interrupted the command; partial results have been handled.
     #[error("{message}")]
     Interrupted {
-        /// What became of what there was.
+        /// The message about partial results.
         message: String,
-        /// The exit code that shells know for the signal.
+        /// The exit code that shells use for the signal.
         code: u8,
     },
-    /// Nobody reads the output any more: nothing to complain about.
+    /// The reader of the output is gone: exit without a message.
     #[error("the reader of the output is gone")]
     OutputClosed,
 }
 
 impl Failure {
-    /// A value that an option does not take: which option, what is wrong, what would be right.
+    /// Reports an invalid value of an option: the option, the problem, and what would be valid.
     pub(crate) fn option(name: &str, problem: impl std::fmt::Display) -> Self {
         Self::Usage(format!("--{name}: {problem}"))
     }
 
-    /// For `map_err` on errors that say all there is to say.
+    /// For `map_err` on errors with complete messages.
     pub(crate) fn of(error: impl std::fmt::Display) -> Self {
         Self::Failed(error.to_string())
     }
@@ -44,7 +44,7 @@ impl Failure {
         }
     }
 
-    /// Tells the user, and the exit code.
+    /// Prints the message and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         match self {
             Self::Usage(message) => {

@@ -1,8 +1,8 @@
-//! Ctrl-C.
+//! Handlers of SIGINT, SIGTERM and SIGHUP.
 //!
-//! Most commands end at once, and what they started ends with them: worker processes die with their
-//! parent, sockets close with theirs, nothing has to be saved ([`end_on_signals`]). A simulation stops and
-//! writes what there is ([`Stop`]).
+//! Most commands end at once, and so do their child processes and sockets: worker processes die
+//! with their parent, and there is nothing to save ([`end_on_signals`]). A simulation stops and
+//! writes its partial results ([`Stop`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -13,14 +13,14 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::failure::Failure;
 
-/// What a shell reports for a program that a signal ended: 128 and the signal's number.
+/// The exit code that a shell reports for SIGINT: 128 and the signal's number.
 const INTERRUPTED: u8 = 128 + 2;
 const TERMINATED: u8 = 128 + 15;
 
-/// From now on SIGINT and SIGTERM end the program with the exit codes that shells know.
+/// From now on SIGINT and SIGTERM end the program with the exit codes that shells use.
 ///
 /// # Errors
-/// Where the system gives no thread or no signals.
+/// The system cannot start a thread or register signals.
 pub(crate) fn end_on_signals() -> Result<(), Failure> {
     let mut signals = Signals::new()?;
     watch(move || {
@@ -30,20 +30,20 @@ pub(crate) fn end_on_signals() -> Result<(), Failure> {
     })
 }
 
-/// Whether those who work are to stop.
+/// A flag that asks the workers to stop.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Stop(Arc<AtomicU8>);
 
 impl Stop {
-    /// Work goes on.
+    /// Continue.
     const NO: u8 = 0;
-    /// Some of the work has failed: the rest is in vain.
+    /// Some of the work has failed, so the rest is useless.
     const FAILED: u8 = 1;
 
-    /// From now on the first SIGINT or SIGTERM says stop, and the second ends the program.
+    /// From now on the first SIGINT or SIGTERM sets the flag, and the second ends the program.
     ///
     /// # Errors
-    /// As [`end_on_signals`].
+    /// See [`end_on_signals`].
     pub(crate) fn on_signals() -> Result<Self, Failure> {
         let mut signals = Signals::new()?;
         let stop = Self::default();
@@ -55,12 +55,12 @@ impl Stop {
         Ok(stop)
     }
 
-    /// Whether to go on no longer.
+    /// Returns whether to stop.
     pub(crate) fn is_said(&self) -> bool {
         self.0.load(Ordering::Relaxed) != Self::NO
     }
 
-    /// The exit code if a signal said so.
+    /// Returns the exit code if a signal set the flag.
     pub(crate) fn by_signal(&self) -> Option<u8> {
         match self.0.load(Ordering::Relaxed) {
             Self::NO | Self::FAILED => None,
@@ -68,26 +68,26 @@ impl Stop {
         }
     }
 
-    /// Some of the work has failed.
+    /// Sets the flag because some of the work has failed.
     pub(crate) fn fail(&self) {
         self.say(Self::FAILED);
     }
 
-    /// The first reason holds.
+    /// Sets the reason; the first one wins.
     fn say(&self, reason: u8) {
         let _ = (self.0).compare_exchange(Self::NO, reason, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
 
-/// Whether somebody has sent SIGHUP since the last time one asked.
+/// A flag that SIGHUP sets.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Hangup(Arc<AtomicU8>);
 
 impl Hangup {
-    /// From now on SIGHUP does not end the program.
+    /// From now on SIGHUP sets the flag and does not end the program.
     ///
     /// # Errors
-    /// As [`end_on_signals`].
+    /// See [`end_on_signals`].
     pub(crate) fn on_signals() -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_io()
@@ -106,7 +106,7 @@ impl Hangup {
         Ok(hangup)
     }
 
-    /// Whether there was one.
+    /// Returns whether SIGHUP arrived since the last call, and clears the flag.
     pub(crate) fn take(&self) -> bool {
         self.0.swap(0, Ordering::Relaxed) != 0
     }
@@ -136,7 +136,7 @@ impl Signals {
         })
     }
 
-    /// Waits for one, and gives its exit code.
+    /// Waits for a signal and returns its exit code.
     fn next(&mut self) -> u8 {
         let Self {
             runtime,

@@ -1,4 +1,4 @@
-//! `weir lab`: live runs on this machine, and what killed ones left.
+//! `weir lab`: lists live runs on this machine, and removes the remains of killed ones.
 
 mod clean;
 mod host;
@@ -10,12 +10,12 @@ use crate::failure::Failure;
 
 pub(crate) use host::LabHost;
 
-/// What the command line says.
+/// The subcommands of `weir lab`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Lab {
-    /// List the live runs on this machine, with their hosts' processes
+    /// List the live runs on this machine, with their host processes
     List(list::List),
-    /// Remove what live runs left whose process was killed
+    /// Remove the remains of live runs whose process was killed
     Clean(clean::Clean),
 }
 

@@ -11,10 +11,10 @@ use weir_scenario::{Document, ScenarioError, shipped};
 use crate::failure::Failure;
 use crate::output;
 
-/// Where scenarios are if nobody says otherwise.
+/// The default folder of scenarios.
 const HERE: &str = "scenarios";
 
-/// What the command line says.
+/// The arguments of `weir list`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +22,7 @@ Examples:
   weir list my/experiments   those in another folder
   weir run incast            run one that ships")]
 pub(crate) struct List {
-    /// The folder to look in, instead of ./scenarios
+    /// Folder to search, instead of ./scenarios
     folder: Option<PathBuf>,
 
     /// Print JSON
@@ -30,16 +30,16 @@ pub(crate) struct List {
     json: bool,
 }
 
-/// A scenario at hand.
+/// An available scenario.
 #[derive(Serialize)]
 struct Entry {
-    /// What `weir run` takes.
+    /// The name or path for `weir run`.
     name: String,
     title: String,
     source: String,
-    /// Whether it is in the program, and not a file.
+    /// Whether it ships with the program, and is not a file.
     shipped: bool,
-    /// What is wrong with it.
+    /// Its mistakes, if it has any.
     mistakes: Option<String>,
 }
 
@@ -53,7 +53,7 @@ impl List {
                 return Err(Failure::Failed(format!("{}: {error}", folder.display())));
             }
         };
-        // In weir's own folder nobody needs to see everything twice.
+        // In weir's own folder, do not list shipped scenarios twice.
         let is_there = |name: &str| {
             files
                 .iter()
@@ -74,7 +74,7 @@ impl List {
     }
 }
 
-/// The scenario files in a folder, in the order of their names.
+/// Returns the scenario files in a folder, sorted by name.
 fn files(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(folder)? {
@@ -139,7 +139,7 @@ fn text(entries: &[Entry]) -> String {
         }
     }
     out.push_str("`weir run NAME` simulates one; `weir check NAME` prints it in full.\n");
-    // What files say must not steer a terminal.
+    // Text from files must not control a terminal.
     out.retain(|character| character == '\n' || !character.is_control());
     out
 }

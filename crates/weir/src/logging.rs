@@ -1,10 +1,10 @@
-//! Logs, to standard error.
+//! Logging to standard error.
 
 use std::io::stderr;
 
 use tracing_subscriber::EnvFilter;
 
-/// Logs warnings, and more where the user asks for it.
+/// Logs warnings, and more if the user requests it.
 pub(crate) fn start(verbose: u8) {
     let filter = match verbose {
         0 => "warn",

@@ -1,9 +1,9 @@
-//! The `weir` command: it parses, calls the libraries and prints.
+//! The `weir` command: parses arguments, calls the libraries and prints results.
 //!
-//! One file per command: `bench/rpc.rs` is `weir bench rpc`, `perf/client.rs` is
-//! `weir perf client`, and so on. Standard output carries results alone; progress, warnings and
-//! errors go to standard error. Exit codes: 0, 1 for a failure, 2 for a command line that makes no
-//! sense, 130 after Ctrl-C.
+//! There is one file per command: `bench/rpc.rs` is `weir bench rpc`, `perf/client.rs` is `weir
+//! perf client`, and so on. Standard output contains results only; progress, warnings and errors go
+//! to standard error. Exit codes: 0, 1 for a failure, 2 for an invalid command line, 130 after
+//! Ctrl-C.
 
 mod algorithms;
 mod arguments;
@@ -33,8 +33,8 @@ use clap::{Parser, Subcommand};
 
 use crate::failure::Failure;
 
-/// A software-defined transport for data centers: simulate what shares a switch, and measure DCQUIC
-/// against what you have.
+/// A software-defined transport for data centers: simulate flows that share a switch, and compare
+/// DCQUIC with existing transports.
 #[derive(Debug, Parser)]
 #[command(
     name = "weir",
@@ -60,7 +60,7 @@ struct Cli {
     #[command(subcommand)]
     command: Command,
 
-    /// Log what happens to standard error; twice for more, three times for everything
+    /// Log to standard error; twice for more, three times for everything
     #[arg(short, long, global = true, action = clap::ArgAction::Count, display_order = 900)]
     verbose: u8,
 }
@@ -69,23 +69,23 @@ struct Cli {
 enum Command {
     /// Simulate a scenario and its variants, or run them live
     Run(run::Run),
-    /// Check a scenario file, and print what it expands to
+    /// Check a scenario file, and print its expanded form
     Check(check::Check),
-    /// Lay two experiments side by side: a simulation and a live run, or any two
+    /// Compare two experiments: a simulation and a live run, or any two
     Compare(compare::Compare),
-    /// Simulate a scenario under thousands of settings, on all cores, resumable
+    /// Simulate a scenario with thousands of settings, on all cores, resumable
     Sweep(sweep::Sweep),
-    /// Look for the thresholds that suit given traffic, with the Python package
+    /// Search for the thresholds that suit given traffic, with the Python package
     Tune(tune::Tune),
-    /// List the scenarios at hand, with their sources
+    /// List the available scenarios, with their sources
     List(list::List),
-    /// Compare transports by the latency that a user sees
+    /// Compare transports by application-level latency
     #[command(subcommand)]
     Bench(bench::Bench),
-    /// Measure the throughput between two machines, in the manner of iperf3
+    /// Measure the throughput between two machines, like iperf3
     #[command(subcommand)]
     Perf(perf::Perf),
-    /// See the live runs on this machine, and clean up after killed ones
+    /// List the live runs on this machine, and remove the remains of killed ones
     #[command(subcommand)]
     Lab(lab::Lab),
     /// A host of a live run
@@ -93,7 +93,7 @@ enum Command {
     LabHost(lab::LabHost),
     /// List the congestion control algorithms and their parameters
     Algorithms(algorithms::Algorithms),
-    /// Give the TCP flows of this machine's interfaces another congestion control
+    /// Control the congestion of the TCP flows of this machine's interfaces
     Enforce(enforce::Enforce),
     /// Check which TCP flows a policy file controls, and how
     #[command(subcommand)]
@@ -101,7 +101,7 @@ enum Command {
     /// Plan a network for DCUDP
     #[command(subcommand)]
     Dcudp(dcudp::Dcudp),
-    /// Have TCP flows meet their deadlines: the controller, and what it knows
+    /// Meet the deadlines of TCP flows: the controller, the agents, and their status
     #[command(subcommand)]
     Sed(sed::Sed),
 }

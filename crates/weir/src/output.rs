@@ -1,4 +1,4 @@
-//! Standard output: results, and nothing else.
+//! Standard output, for results only.
 
 use std::io::Write;
 
@@ -6,10 +6,10 @@ use serde::Serialize;
 
 use crate::failure::Failure;
 
-/// Writes text at once, so that a reader sees each line as it comes.
+/// Writes text and flushes, so that a reader sees each line at once.
 ///
 /// # Errors
-/// [`Failure::OutputClosed`] where nobody reads any more.
+/// [`Failure::OutputClosed`] if the reader is gone.
 pub(crate) fn print(text: &str) -> Result<(), Failure> {
     let mut stdout = std::io::stdout().lock();
     stdout
@@ -21,16 +21,16 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
 /// Writes a value as JSON over several lines.
 ///
 /// # Errors
-/// As [`print()`].
+/// See [`print()`].
 pub(crate) fn print_json(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string_pretty(value).map_err(Failure::of)?;
     print(&format!("{text}\n"))
 }
 
-/// Writes a value as JSON on one line, for readers of streams.
+/// Writes a value as JSON on one line, for stream readers.
 ///
 /// # Errors
-/// As [`print()`].
+/// See [`print()`].
 pub(crate) fn print_json_line(value: &impl Serialize) -> Result<(), Failure> {
     let text = serde_json::to_string(value).map_err(Failure::of)?;
     print(&format!("{text}\n"))

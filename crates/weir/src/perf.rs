@@ -37,14 +37,14 @@ impl Perf {
     }
 }
 
-/// The key in a file that an option names.
+/// Reads the key from a file.
 fn shared_key(path: &Path) -> Result<Arc<PreSharedKey>, Failure> {
     let key = read_key(path);
     let key = key.map_err(|error| Failure::option("key-file", error))?;
     Ok(Arc::new(key))
 }
 
-/// The policy in a file that an option names.
+/// Reads the policy from a file.
 fn policy(file: &Path) -> Result<Policy, Failure> {
     load_policy(file).map_err(Failure::of)
 }

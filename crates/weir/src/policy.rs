@@ -1,4 +1,4 @@
-//! `weir policy`: which flows `weir enforce` would control, and how.
+//! `weir policy`: checks and explains policy files of `weir enforce`.
 
 mod check;
 mod explain;
@@ -12,21 +12,21 @@ use weir_scenario::load_policy;
 
 use crate::failure::Failure;
 
-/// What the command line says.
+/// The subcommands of `weir policy`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Policy {
-    /// Look for mistakes in a policy file, and print its rules
+    /// Check a policy file for mistakes, and print its rules
     Check(check::Check),
-    /// Say which rule of a policy holds for a flow, and why
+    /// Show which rule of a policy applies to a flow, and why
     Explain(explain::Explain),
-    /// Have a running `weir enforce` read its policy file again
+    /// Make a running `weir enforce` reload its policy file
     Reload(reload::Reload),
 }
 
-/// The file.
+/// The policy file argument.
 #[derive(Debug, Args)]
 struct File {
-    /// The policy file; docs/policy.md describes it
+    /// Policy file; docs/policy.md describes its format
     file: PathBuf,
 }
 
@@ -50,7 +50,7 @@ impl File {
     }
 }
 
-/// What a rule does, in a few words.
+/// Describes the action of a rule.
 fn action(rule: &PolicyRule) -> String {
     let Some(control) = &rule.control else {
         return "pass".to_owned();

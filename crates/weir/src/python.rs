@@ -1,4 +1,4 @@
-//! The Python package, for what it has and the program has not.
+//! Locates the Python package, for features that the program itself does not have.
 
 use std::env;
 use std::path::PathBuf;
@@ -6,16 +6,16 @@ use std::process::{Command, Stdio};
 
 use crate::failure::Failure;
 
-/// Which Python to use, if not one of [`NAMES`].
+/// The environment variable that selects a Python, instead of [`NAMES`].
 const VARIABLE: &str = "WEIR_PYTHON";
-/// What Python is called, and where `make python` puts the package.
+/// The usual names of Python, and the path where `make python` installs the package.
 const NAMES: [&str; 3] = ["python3", "python", "python/.venv/bin/python"];
 
-/// A Python that has this module of the package, without which `what` cannot be.
+/// Returns a Python that has this module of the package. `what` is the feature that requires it.
 ///
 /// # Errors
 ///
-/// Where there is none: how to get one.
+/// No Python has the module; the error describes how to install it.
 pub(crate) fn with(module: &str, what: &str) -> Result<PathBuf, Failure> {
     let chosen = env::var_os(VARIABLE).map(PathBuf::from);
     let candidates = match &chosen {

@@ -21,7 +21,7 @@ use live::LiveWorker;
 use progress::Progress;
 use work::{Outcomes, Worker};
 
-/// What the command line says.
+/// The arguments of `weir run`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -39,11 +39,11 @@ pub(crate) struct Run {
     #[command(flatten)]
     chosen: Chosen,
 
-    /// The seed of all randomness, instead of the scenario's
+    /// Seed of the random number generator, instead of the scenario's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 
-    /// Write summary.json, report.html and tables of flows and samples into this directory
+    /// Write summary.json, report.html and tables of flows and samples to this directory
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 
@@ -51,16 +51,16 @@ pub(crate) struct Run {
     #[arg(long)]
     json: bool,
 
-    /// Put real endpoints through the scenario's network in real time, instead of simulating it: kernel
-    /// TCP and DCQUIC in network namespaces; takes root
+    /// Run real endpoints over the scenario's network in real time, instead of simulating it:
+    /// kernel TCP and DCQUIC in network namespaces; requires root
     #[arg(long)]
     live: bool,
 
-    /// Write the packets of the measured ports, of the file's own run, as pcapng
+    /// Write the packets of the measured ports as pcapng, for the file's own run
     #[arg(long, value_name = "FILE")]
     pcap: Option<PathBuf>,
 
-    /// Leave the scenario's variants out
+    /// Omit the scenario's variants
     #[arg(long)]
     no_variants: bool,
 }
@@ -72,7 +72,7 @@ impl Run {
             own,
             variants,
         } = self.experiment()?;
-        // A file that cannot be written is better known before anything is simulated.
+        // Report an unwritable file before the simulation starts.
         let create = |directory: &PathBuf| Output::create(directory).map_err(Failure::of);
         let output = self.out.as_ref().map(create).transpose()?;
         let open = |path: &PathBuf| Capture::create(path, &own.scenario).map_err(Failure::of);
@@ -163,9 +163,9 @@ impl Run {
     }
 }
 
-/// Where results are.
+/// Prints where the results are.
 fn tell_files(directory: &Path, paths: &[PathBuf]) {
-    // Summary and report are among them.
+    // The paths include the summary and the report.
     let tables = paths.len().saturating_sub(2);
     eprintln!(
         "written to {}: summary.json, report.html and {tables} tables",
@@ -173,7 +173,7 @@ fn tell_files(directory: &Path, paths: &[PathBuf]) {
     );
 }
 
-/// What an interrupted experiment has to say.
+/// Returns the message of an interrupted experiment.
 fn interruption(summary: &Summary, left_out: usize) -> String {
     let total = summary.variants.len() + left_out;
     match left_out {

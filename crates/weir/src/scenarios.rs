@@ -1,4 +1,4 @@
-//! Scenarios: from files, and those that ship in the program.
+//! Loads scenarios from files, and shipped ones by name.
 
 use std::path::PathBuf;
 
@@ -8,33 +8,33 @@ use weir_sim::Simulation;
 
 use crate::failure::Failure;
 
-/// Which scenario, and what is to be different.
+/// The scenario and its settings.
 #[derive(Debug, Args)]
 pub(crate) struct Chosen {
-    /// A scenario file, or the name of one that ships (`weir list`)
+    /// Scenario file, or the name of a shipped one (`weir list`)
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Another value for a key, by its path: `parameters.line_rate=5Gbps`; may be repeated
+    /// New value of a key, by its path: `parameters.line_rate=5Gbps` (repeatable)
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<Setting>,
 }
 
 impl Chosen {
-    /// Adds a setting after those of the command line.
+    /// Returns the settings of the command line, followed by `more`.
     pub(crate) fn settings(&self, more: Option<Setting>) -> Vec<Setting> {
         self.set.iter().cloned().chain(more).collect()
     }
 
-    /// What to call it.
+    /// Returns the scenario's name.
     pub(crate) fn name(&self) -> String {
         self.file.display().to_string()
     }
 
-    /// The file or, if there is none, the scenario that ships under this name.
+    /// Loads the file or, if it does not exist, the shipped scenario with this name.
     ///
     /// # Errors
-    /// There is neither; it cannot be read; it has mistakes.
+    /// Neither exists; it cannot be read; it has mistakes.
     pub(crate) fn load(&self, settings: &[Setting]) -> Result<LoadedScenario, ScenarioError> {
         self.document()?.with(settings)?.expand()
     }
@@ -43,16 +43,16 @@ impl Chosen {
         Document::load_or_shipped(&self.file)
     }
 
-    /// What to tell of an error.
+    /// Converts an error to a failure.
     pub(crate) fn failure(&self, error: &ScenarioError) -> Failure {
         Failure::Failed(shipped::told(&self.file, error))
     }
 }
 
-/// Sees whether the simulator takes the scenario and its variants.
+/// Checks that the simulator accepts the scenario and its variants.
 ///
 /// # Errors
-/// What it says.
+/// The simulator's error.
 pub(crate) fn try_out(loaded: &LoadedScenario) -> Result<(), Failure> {
     try_all(loaded, |scenario| {
         Simulation::new(scenario.clone())
@@ -61,10 +61,10 @@ pub(crate) fn try_out(loaded: &LoadedScenario) -> Result<(), Failure> {
     })
 }
 
-/// Sees whether this machine can emulate the networks of the scenario and its variants. Nothing is made.
+/// Checks that this machine can emulate the networks of the scenario and its variants. Creates nothing.
 ///
 /// # Errors
-/// What is in the way.
+/// The reason why it cannot.
 pub(crate) fn try_out_live(loaded: &LoadedScenario) -> Result<(), Failure> {
     try_all(loaded, |scenario| {
         weir_lab::check(scenario)

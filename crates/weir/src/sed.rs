@@ -15,16 +15,17 @@ use weir_control::{Credentials, DEFAULT_PORT};
 
 use crate::failure::Failure;
 
-/// Deadlines for TCP that nobody changes.
+/// Deadlines for unmodified TCP endpoints.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Sed {
-    /// Decide which flow may have how much on its way, for the agents of all switches
+    /// Assign a window to each flow, for the agents of all switches
     Controller(controller::Controller),
-    /// Watch the queues of a switch between two interfaces, and lower windows as a controller says
+    /// Monitor the queues of a switch between two interfaces, and lower windows as the controller
+    /// orders
     Agent(agent::Agent),
-    /// Show what a controller knows and has ordered
+    /// Show a controller's flows and its orders
     Status(status::Status),
-    /// Make certificates for a controller and all who talk to it
+    /// Create certificates for a controller and its peers
     Certificates(certificates::Certificates),
 }
 
@@ -40,10 +41,10 @@ impl Sed {
     }
 }
 
-/// Where certificates are.
+/// The location of the certificates.
 #[derive(Debug, Args)]
 struct CertificateArguments {
-    /// Directory with authority.pem, and NAME.pem and NAME.key for this end
+    /// Directory with authority.pem, and NAME.pem and NAME.key of this end
     #[arg(long, value_name = "DIR", default_value = "/etc/weir/sed")]
     certificates: PathBuf,
 }
@@ -59,10 +60,10 @@ fn credentials(directory: &Path, name: &str) -> Result<Credentials, Failure> {
     credentials.map_err(|error| Failure::option("certificates", error))
 }
 
-/// A controller's address; a host alone has the usual port.
+/// Returns a controller's address; a host without port gets the default port.
 fn controller_address(text: &str) -> String {
     let has_port = match text.rsplit_once(':') {
-        // An IPv6 address has colons of its own, and brackets before its port.
+        // An IPv6 address contains colons, and has brackets before its port.
         Some((host, _)) => !host.contains(':') || host.ends_with(']'),
         None => false,
     };

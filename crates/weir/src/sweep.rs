@@ -18,12 +18,12 @@ use crate::interrupt::Stop;
 use crate::output;
 use crate::python;
 
-/// The Python package's module that draws.
+/// The Python package's plotting module.
 const PICTURES: &str = "weir.pictures";
-/// So many errors of runs are told; the dataset has all.
+/// The maximum number of run errors that are printed; the dataset has all.
 const TOLD_ERRORS: usize = 5;
 
-/// What the command line says.
+/// The arguments of `weir sweep`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -37,47 +37,47 @@ Examples:
 Each run's row goes into DIR/runs.jsonl when the run is over; DIR/runs.parquet is made of all rows at the
 end. Rows of other settings or of another version of weir are never mixed in.")]
 pub(crate) struct Sweep {
-    /// The sweep's file
+    /// Sweep file
     #[arg(value_name = "FILE")]
     file: PathBuf,
 
-    /// Where the rows and the dataset go
+    /// Directory for the rows and the dataset
     #[arg(long, value_name = "DIR", required_unless_present = "dry_run")]
     out: Option<PathBuf>,
 
-    /// Another value for a key of the scenario, in all runs; may be repeated
+    /// New value of a key of the scenario, in all runs (repeatable)
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<Setting>,
 
-    /// Go on with the rows that are in the directory
+    /// Continue with the rows in the directory
     #[arg(long)]
     resume: bool,
 
-    /// Carry out about this many runs, spread evenly over the sweep
+    /// Run about this many points, spread evenly over the sweep
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..), conflicts_with = "shard")]
     some: Option<u64>,
 
-    /// Carry out one part of several: every OF-th run, beginning with the INDEX-th, from zero
+    /// Run one part of several: every OF-th run, beginning with the INDEX-th, from zero
     #[arg(long, value_name = "INDEX/OF", value_parser = shard)]
     shard: Option<Shard>,
 
-    /// Let runs end when they are steady, by the rule of docs/sweeps.md, whatever the file says
+    /// End runs that are steady, by the rule of docs/sweeps.md; overrides the file
     #[arg(long, conflicts_with = "full_length")]
     early_stop: bool,
 
-    /// Let no run end early, whatever the file says
+    /// End no run early; overrides the file
     #[arg(long)]
     full_length: bool,
 
-    /// So many runs at a time, instead of one for each core
+    /// Number of concurrent runs, instead of one for each core
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     jobs: Option<u16>,
 
-    /// Write an HTML page with pictures of all rows that are there at the end (needs the Python package)
+    /// Write an HTML page with plots of all rows at the end (needs the Python package)
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// Say what there is to do, and do nothing
+    /// Print the plan without running it
     #[arg(long)]
     dry_run: bool,
 }
@@ -102,7 +102,7 @@ impl Sweep {
         let Some(directory) = self.out.as_ref().filter(|_| !self.dry_run) else {
             return self.tell_plan(&sweep, &planned);
         };
-        // Hours of simulation are not to end with a page that cannot be drawn.
+        // Check for the plotting package before hours of simulation.
         let python = match self.report {
             Some(_) => Some(python::with(PICTURES, "weir sweep --report")?),
             None => None,
@@ -168,7 +168,7 @@ impl Sweep {
         ))
     }
 
-    /// Carries out what has no row yet.
+    /// Executes the runs that have no row yet.
     fn carry_out(
         &self,
         sweep: &Plan,
@@ -184,7 +184,7 @@ impl Sweep {
         rows.map_err(Failure::of)
     }
 
-    /// Makes the dataset of all rows of the directory, those of other parts included.
+    /// Creates the dataset from all rows in the directory, including those of other parts.
     fn finish(&self, sweep: &Plan, directory: &Path, own: &Rows) -> Result<(), Failure> {
         let written = sweep.write_dataset(directory).map_err(Failure::of)?;
         let cpu = own.cpu().as_secs_f64();
@@ -207,7 +207,7 @@ impl Sweep {
     }
 }
 
-/// Has the Python package draw the page.
+/// Runs the Python package to create the page.
 fn draw(python: &Path, directory: &Path, report: &Path) -> Result<(), Failure> {
     let status = Command::new(python)
         .args(["-m", PICTURES])
@@ -215,7 +215,7 @@ fn draw(python: &Path, directory: &Path, report: &Path) -> Result<(), Failure> {
         .status()
         .map_err(|error| Failure::Failed(format!("{}: {error}", python.display())))?;
     if !status.success() {
-        // The program has printed the reason.
+        // The Python program has printed the reason.
         return Err(Failure::Failed(format!("no page: {}", report.display())));
     }
     Ok(())
@@ -234,7 +234,7 @@ fn tell_beginning(planned: &[PlannedRun], rows: &Rows, stale: StaleRows) {
     }
 }
 
-/// How far the sweep is: nothing where standard error is no terminal.
+/// The progress of the sweep; hidden if standard error is not a terminal.
 struct Bar<'s> {
     bar: ProgressBar,
     stop: &'s Stop,

@@ -1,4 +1,4 @@
-//! `weir tune`: starts the Python package, which has the surrogate and the tuner.
+//! `weir tune`: starts the Python package, which contains the surrogate model and the tuner.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -9,14 +9,14 @@ use clap::Args;
 use crate::failure::Failure;
 use crate::python;
 
-/// The module that has the command line.
+/// The module with the command line.
 const MODULE: &str = "weir.tuning";
 
-/// What the command line says.
+/// The arguments of `weir tune`.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Tune {
-    /// What the Python package takes: `weir tune --help` lists it
+    /// Arguments of the Python package: `weir tune --help` lists them
     #[arg(
         value_name = "ARGUMENTS",
         trailing_var_arg = true,
@@ -28,7 +28,7 @@ pub(crate) struct Tune {
 impl Tune {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         let python = python::with(MODULE, "weir tune")?;
-        // The tuner takes this process's place: its output, its exit code and Ctrl-C are its own.
+        // The tuner replaces this process, so it handles output, exit code and Ctrl-C itself.
         let error = Command::new(&python)
             .args(["-m", MODULE])
             .args(&self.arguments)

@@ -68,7 +68,7 @@ fn a_file_that_cannot_be_written_and_a_server_that_is_none_are_named() {
     run(&nobody).failed(1, &[&unused, "weir bench rpc --server"]);
 }
 
-/// Starts a server and reads what it prints for clients: their arguments.
+/// Starts a server and returns the client arguments that it prints.
 fn server() -> (Child, Vec<String>) {
     for port in (20_000..20_100).step_by(2) {
         let address = format!("127.0.0.1:{port}");
@@ -117,7 +117,7 @@ fn a_client_elsewhere_measures_with_what_the_server_prints() {
     child.wait().unwrap();
 }
 
-/// The processes whose parent this is.
+/// Returns the child processes of a parent.
 fn children(parent: u32) -> Vec<i32> {
     let path = format!("/proc/{parent}/task/{parent}/children");
     let text = fs::read_to_string(path).unwrap_or_default();
@@ -127,7 +127,7 @@ fn children(parent: u32) -> Vec<i32> {
 }
 
 fn is_running(pid: i32) -> bool {
-    // A zombie waits for whoever reaps it and runs no more.
+    // A zombie no longer runs; it waits to be reaped.
     fs::read_to_string(format!("/proc/{pid}/stat")).is_ok_and(|stat| {
         !stat
             .rsplit(") ")

@@ -1,4 +1,4 @@
-//! Crates depend on lower floors only, as the table in CONTRIBUTING.md has them.
+//! Crates depend on lower layers only, as in the table in CONTRIBUTING.md.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
@@ -11,7 +11,7 @@ fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// What cargo prints; it compiles nothing and asks no registry.
+/// Returns cargo's output; it compiles nothing and queries no registry.
 fn cargo(arguments: &[&str]) -> String {
     let output = Command::new(env!("CARGO"))
         .args(["--offline", "--locked"])
@@ -27,7 +27,7 @@ fn cargo(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The crates in the order of the table, from the lowest floor up, on each from left to right.
+/// Returns the crates in the order of the table: from the lowest layer up, each from left to right.
 fn floors() -> Vec<String> {
     let text = std::fs::read_to_string(root().join("CONTRIBUTING.md")).unwrap();
     let (_, table) = text.split_once("## Floors").unwrap();
@@ -44,7 +44,7 @@ fn floors() -> Vec<String> {
     .collect()
 }
 
-/// A package's name in the table.
+/// Returns a package's name in the table.
 fn short(package: &str) -> &str {
     package.strip_prefix("weir-").unwrap_or(package)
 }

@@ -1,4 +1,4 @@
-//! `weir run --live` and `weir lab`, where this process may make network namespaces.
+//! `weir run --live` and `weir lab`, where this process may create network namespaces.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
 
@@ -14,7 +14,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::{run, said, weir};
 
-/// A sender and a receiver with a switch at either end of 100 Mbps.
+/// A sender and a receiver with a switch at each end of a 100 Mbps link.
 const DUMBBELL: &str = r#"
     title = "A dumbbell, live"
     source = "a test"
@@ -33,7 +33,7 @@ const DUMBBELL: &str = r#"
     workload = "bulk"
 "#;
 
-/// Whether there can be live runs here; says why not.
+/// Returns whether live runs are possible here; prints the reason if not.
 fn possible(test: &str) -> bool {
     let reason = match (
         rustix::process::geteuid().is_root(),
@@ -53,7 +53,7 @@ fn scenario(directory: &Path, text: &str) -> PathBuf {
     path
 }
 
-/// The host processes of a run, once all have been made.
+/// Returns the host processes of a run, once all have been started.
 fn hosts(director: u32) -> Vec<i32> {
     let path = format!("/run/weir/lab/{director}/hosts.json");
     for _ in 0..1000 {
@@ -69,7 +69,7 @@ fn hosts(director: u32) -> Vec<i32> {
     panic!("{path} never came");
 }
 
-/// Waits until none of these processes is left.
+/// Waits until all of these processes have ended.
 fn all_gone(processes: &[i32]) {
     let is_there = |process: &i32| Path::new(&format!("/proc/{process}")).exists();
     for _ in 0..500 {
@@ -127,7 +127,7 @@ fn a_bulk_flow_has_about_the_rate_of_its_link() {
     }
 }
 
-/// DCUDP over a link of 100 Mbps that marks above what a host sends at once.
+/// DCUDP over a link of 100 Mbps that marks above the burst size of a host.
 const DCUDP: &str = r#"
     title = "DCUDP, live and simulated"
     source = "a test"
@@ -163,7 +163,7 @@ fn dcudp_has_a_good_part_of_the_goodput_simulated() {
     let simulated = goodput(&run(&["run", "--json", path]).json());
     let live = run(&["run", "--live", "--json", path]).json();
     let ratio = goodput(&live) / simulated;
-    // Hosts that a busy machine wakes late look like a queue to the rate control.
+    // Hosts that a busy machine wakes late look like queueing to the rate control.
     let least = if live["emulation"]["faithful"] == true {
         0.5
     } else {
@@ -209,7 +209,7 @@ fn transfers_arrive_at_random_and_each_is_counted() {
     for name in ["tcp", "quic"] {
         let group = &summary["groups"][name];
         let count = |key: &str| group[key].as_u64().unwrap();
-        // A hundred are expected; a busy machine may not get to complete them.
+        // A hundred are expected; a busy machine may not complete them.
         let (flows, completed) = (count("flows"), count("completed"));
         assert!((1..170).contains(&flows), "{summary:#}");
         assert!((1..=flows).contains(&completed), "{summary:#}");
@@ -242,7 +242,7 @@ fn wireshark_reads_the_packets_of_a_live_run() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    // An MTU that no offload of the kernel's exceeds on the wire.
+    // A snap length that keeps whole packets, even with offloads.
     let whole = "[measurements]\nports = \"*\"\nsnap_length = \"65535B\"\n";
     let path = scenario(directory.path(), &[DUMBBELL, whole].concat());
     let packets = directory.path().join("packets.pcapng");
@@ -254,8 +254,8 @@ fn wireshark_reads_the_packets_of_a_live_run() {
     }
 }
 
-/// How many TCP segments with data a capture holds, none of whose packets has a wrong checksum; `None`
-/// without tshark.
+/// Returns the number of TCP segments with data in a capture in which all checksums are correct;
+/// `None` without tshark.
 fn frames_with_right_checksums(packets: &Path) -> Option<usize> {
     let checks = ["ip", "tcp"].map(|protocol| format!("{protocol}.check_checksum:TRUE"));
     let tshark = |filter: &str| {
@@ -263,7 +263,7 @@ fn frames_with_right_checksums(packets: &Path) -> Option<usize> {
             .arg("-r")
             .arg(packets)
             .args(["-o", &checks[0], "-o", &checks[1], "-Y", filter])
-            // Each packet is there once for each link on its way, which is no stream.
+            // Each packet appears once for each link on its path, which is not a valid stream.
             .args(["-o", "tcp.desegment_tcp_streams:FALSE"])
             .output()
     };
@@ -279,7 +279,7 @@ fn frames_with_right_checksums(packets: &Path) -> Option<usize> {
     Some(good.stdout.split(|byte| *byte == b'\n').count())
 }
 
-/// Files over a lossy path, whose losses a gateway mends. TLS verifies every byte.
+/// Files over a lossy path, with a gateway that recovers the losses. TLS verifies every byte.
 const GATEWAY: &str = r#"
     title = "TCon, live"
     source = "a test"
@@ -347,14 +347,14 @@ fn a_gateway_mends_losses_of_kernel_tcp_and_no_byte_is_wrong() {
         assert_eq!(summary["groups"]["files"]["completed"], 8, "{summary:#}");
         let tcon = &summary["tcon"]["gateway"];
         let count = |key: &str| tcon[key].as_u64().unwrap();
-        // Both ways of each connection are data's, and one way has a rule.
+        // Both directions of each connection carry data, and one direction has a rule.
         assert_eq!(count("flows"), 8, "{summary:#}");
         assert!(
             count("masked_losses") > 0 && count("lowered_windows") > 0,
             "{summary:#}"
         );
         assert_eq!(count("unkept"), 0, "{summary:#}");
-        // A last acknowledgment may come after both FINs have ended its flow.
+        // A last ACK may arrive after both FINs have ended its flow.
         assert!(count("unknown") <= 8, "{summary:#}");
         if congestion == "dctcp" {
             assert!(count("echoes") > 0, "{summary:#}");
@@ -484,7 +484,7 @@ fn a_host_that_dies_ends_the_run() {
     }
     let directory = tempfile::tempdir().unwrap();
     let path = scenario(directory.path(), DUMBBELL);
-    // While it is being made, and later.
+    // During set-up, and later.
     for patience in [0, 700] {
         let child = start(&path, &["--set", "duration=600s"]);
         let processes = hosts(child.id());

@@ -63,7 +63,7 @@ fn has_the_shape_of_iperf3(json: &Value, reverse: bool, transport: &str) {
     ] {
         assert!(json.pointer(pointer).is_some(), "{pointer} in {json}");
     }
-    // Only a sender knows about its path.
+    // Only a sender has measurements of its path.
     let is_dcudp = transport == "dcudp";
     let window = if is_dcudp { "pacing_rate" } else { "snd_cwnd" };
     for pointer in ["retransmits", window, "rtt"] {
@@ -132,7 +132,7 @@ fn a_policy_decides_by_which_algorithm_dcquic_sends() {
     let file = folder.path().join("policy.toml");
     let write = |text: &str| std::fs::write(&file, text).unwrap();
     let path = file.to_str().unwrap();
-    // Of the server: what it sends is about 127.0.0.1, and none of the first rule's business.
+    // The server's policy: its data goes to 127.0.0.1, so the first rule does not match.
     write(
         "[[rules]]\nto = \"192.0.2.0/24\"\ncongestion = \"swift\"\n\
          [[rules]]\nto = \"127.0.0.0/8\"\ncongestion = \"newreno\"\n",
@@ -149,7 +149,7 @@ fn a_policy_decides_by_which_algorithm_dcquic_sends() {
         congestion(&["--reverse", "--congestion", "cubic"]),
         "newreno"
     );
-    // Of the client, which the server's does not touch.
+    // The client's policy, which the server's does not affect.
     write("[[rules]]\nfrom_port = \"1-65535\"\ncongestion = { name = \"bbr\" }\n");
     assert_eq!(congestion(&["--policy", path]), "bbr");
     write("[[rules]]\npass = true\n");
@@ -250,12 +250,12 @@ fn a_server_that_says_nothing_or_garbage_is_given_up() {
         .failed(1, &["longer than 200ms", "--timeout"]);
 
     let talking = std::thread::spawn(move || {
-        // One connection is in the backlog from before.
+        // An earlier connection is in the backlog.
         let mut stream = silent.incoming().nth(1).unwrap().unwrap();
         stream
             .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n")
             .unwrap();
-        // Until the client has given up.
+        // Wait until the client has given up.
         let _ = stream.read_to_end(&mut Vec::new());
     });
     run(&client).failed(1, &["do not speak the same version"]);
@@ -309,7 +309,7 @@ fn ctrl_c_ends_a_client_and_its_server_serves_on() {
             .output()
             .unwrap();
         let again = said(again);
-        // Until the server has noticed.
+        // Wait until the server has noticed.
         if !again.stderr.contains("another test is running") {
             again.ok();
             break;
@@ -334,7 +334,7 @@ fn a_reader_that_leaves_ends_the_client_quietly() {
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
 }
 
-/// A file with a key of this digit, over and over.
+/// Creates a file with a key that repeats this digit.
 fn key_file(digit: char) -> tempfile::NamedTempFile {
     let mut file = tempfile::NamedTempFile::new().unwrap();
     writeln!(file, "{}", digit.to_string().repeat(64)).unwrap();
@@ -361,7 +361,7 @@ fn dcudp_tells_its_mode_and_keeps_its_rate() {
     assert_eq!(end["sum_sent"]["ce_marked"], 0);
     assert_eq!(end["congestion"], "dcudp");
     assert_eq!(json["intervals"][0]["streams"][0]["mode"], "udp");
-    // Half a second of it, what is in the buffers at the end included.
+    // Half a second of data, including the buffers at the end.
     let bytes = end["sum_received"]["bytes"].as_u64().unwrap();
     assert!((1_000_000..40_000_000).contains(&bytes), "{bytes}");
 }

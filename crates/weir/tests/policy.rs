@@ -1,4 +1,4 @@
-//! `weir policy`: mistakes with file, line and key, and which rule holds for a flow.
+//! `weir policy`: mistakes with file, line and key, and the rule that applies to a flow.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
 
@@ -16,7 +16,7 @@ interface = "eth*"
 congestion = { name = "dctcp", g = 0.125 }
 "#;
 
-/// A file with this text.
+/// Creates a file with this text.
 fn file(text: &str) -> tempfile::NamedTempFile {
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), text).unwrap();

@@ -58,7 +58,7 @@ sample_interval = "100us"
 "parameters.ecn_threshold" = ["5 packets", "50 packets"]
 "#;
 
-/// A folder with a scenario in it.
+/// A folder that contains a scenario.
 struct Place {
     folder: TempDir,
 }
@@ -84,7 +84,7 @@ impl Place {
         said(self.command(arguments).output().unwrap())
     }
 
-    /// What is in a folder, but for scenarios.
+    /// Returns the names in a folder, except scenarios.
     fn names(&self, folder: &str) -> Vec<String> {
         let entries = fs::read_dir(self.path(folder)).unwrap();
         let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
@@ -98,7 +98,7 @@ fn read_json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
 }
 
-/// Without what may differ between two runs.
+/// Removes the fields that may differ between two runs.
 fn without_cpu(mut summary: Value) -> Value {
     let own = summary.as_object_mut().unwrap();
     own.remove("cpu_s").unwrap();
@@ -177,7 +177,7 @@ fn the_same_scenario_gives_the_same_bytes() {
         without_cpu(read_json(&place.path(folder).join("summary.json")))
     };
     let one = write("one", &[]);
-    // On one core, the order of runs is another one.
+    // On one core, the order of runs differs.
     let alone = place
         .command(&["run", "small.toml", "--out", "two"])
         .env("RAYON_NUM_THREADS", "1")
@@ -316,7 +316,7 @@ fn scenarios_at_hand_are_listed_and_run_by_name() {
     let short = ["--set", "duration=2ms", "--set", "warm_up=0s", "--json"];
     let shipped = place.run(&[&["run", "dctcp-queue", "--no-variants"], &short[..]].concat());
     assert!(shipped.json()["title"].as_str().unwrap().contains("DCTCP"));
-    // A file goes before a name.
+    // A file takes precedence over a name.
     fs::copy(place.path("scenarios/small.toml"), place.path("incast")).unwrap();
     let file = place
         .run(&["run", "incast", "--no-variants", "--json"])
@@ -328,7 +328,7 @@ fn scenarios_at_hand_are_listed_and_run_by_name() {
 fn a_directory_that_takes_no_files_is_known_before_the_run() {
     let place = Place::new(SMALL);
     fs::write(place.path("file"), "").unwrap();
-    // An hour of simulation would be noticed.
+    // An hour of simulation would take noticeably long.
     let long = ["run", "small.toml", "--set", "duration=1h"];
     let run = |more: &[&str]| place.run(&[&long, more].concat());
     run(&["--out", "file"]).failed(1, &["cannot create", "file"]);
@@ -341,7 +341,7 @@ fn a_directory_that_takes_no_files_is_known_before_the_run() {
 #[test]
 fn a_full_disk_leaves_nothing_that_looks_whole() {
     let place = Place::new(SMALL);
-    // Every file may have 64 blocks of 512 bytes; what goes beyond that fails.
+    // Limits every file to 64 blocks of 512 bytes; longer writes fail.
     let script = "ulimit -f 64; trap '' XFSZ; exec \"$0\" \"$@\"";
     let mut command = Command::new("sh");
     command.args(["-c", script, env!("CARGO_BIN_EXE_weir")]);
@@ -379,7 +379,7 @@ fn ctrl_c_writes_what_there_is() {
             .stderr(Stdio::piped())
             .spawn()
             .unwrap();
-        // Some packets have been captured: the run is on its way, and the signals are watched.
+        // If some packets have been captured, the run is in progress and the signals are handled.
         let is_on_its_way = || {
             let files = place.names(".");
             let of = |name: &&String| name.starts_with(".packets");

@@ -84,7 +84,7 @@ fn rows(folder: &Path) -> Vec<Row> {
         .collect()
 }
 
-/// The cells of a column, as text.
+/// Returns the cells of a column, as text.
 fn column(rows: &[Row], name: &str) -> Vec<String> {
     let cell = |row: &Row| {
         let found = row.get_column_iter().find(|(column, _)| *column == name);
@@ -134,7 +134,7 @@ fn a_sweep_goes_on_where_it_was_cut_off_and_mixes_nothing() {
     let whole = fs::read(path.join("out/runs.parquet")).unwrap();
     let journal = path.join("out/runs.jsonl");
 
-    // Killed in the middle of the sixth row.
+    // As if killed in the middle of the sixth row.
     let text = fs::read_to_string(&journal).unwrap();
     let lines: Vec<&str> = text.lines().collect();
     let cut = format!("{}\n{}", lines[..5].join("\n"), &lines[5][..40]);
@@ -153,7 +153,7 @@ fn a_sweep_goes_on_where_it_was_cut_off_and_mixes_nothing() {
         without_cpu(&fs::read(path.join("out/runs.parquet")).unwrap())
     );
 
-    // Another length is another scenario.
+    // Another duration is another scenario.
     let other = sweep(
         path,
         &["--out", "out", "--resume", "--set", "duration=10ms"],
@@ -173,7 +173,7 @@ fn a_sweep_goes_on_where_it_was_cut_off_and_mixes_nothing() {
     );
 }
 
-/// A dataset's rows without what differs from one time to the next.
+/// Returns a dataset's rows without the columns that differ between two runs.
 fn without_cpu(bytes: &[u8]) -> Vec<String> {
     let reader = SerializedFileReader::new(bytes::Bytes::copy_from_slice(bytes)).unwrap();
     let rows = reader.get_row_iter(None).unwrap().map(Result::unwrap);
@@ -277,7 +277,7 @@ fn a_steady_run_ends_early() {
 fn a_page_is_drawn_of_what_is_there_and_asked_for_before_hours_go_by() {
     let folder = folder(SWEEP);
     let python = folder.path().join("python");
-    // As a Python with the package: it can be asked, and then it draws.
+    // A fake Python with the package: it answers the module check, and then draws.
     let script =
         "#!/bin/sh\nif [ \"$1\" = -c ]; then exit 0; fi\necho \"$2 of $(basename $3)\" > \"$4\"\n";
     fs::write(&python, script).unwrap();

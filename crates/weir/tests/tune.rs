@@ -1,4 +1,4 @@
-//! `weir tune`: the Python package takes over, or its absence is told.
+//! `weir tune`: the Python package takes over, or its absence is reported.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
 
@@ -21,7 +21,7 @@ fn a_missing_package_is_told_with_how_to_get_it() {
 fn the_package_gets_the_arguments_as_they_are() {
     let directory = tempfile::tempdir().unwrap();
     let python = directory.path().join("python");
-    // As a Python with the package: it can be asked, and then it is told to do the work.
+    // A fake Python with the package: it answers the module check, and then runs.
     fs::write(
         &python,
         "#!/bin/sh\nif [ \"$1\" = -c ]; then exit 0; fi\necho \"$@\"\nexit 3\n",

@@ -1,4 +1,4 @@
-//! Help, and answers to command lines that make no sense.
+//! Help texts, and errors for invalid command lines.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
 

@@ -1,4 +1,5 @@
-//! Watching `weir perf`: metrics by HTTP, qlog files, key logs, as processes with an environment.
+//! Observability of `weir perf`: metrics by HTTP, qlog files, key logs, as processes with an
+//! environment.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
 
@@ -32,7 +33,7 @@ fn scrape(address: SocketAddr) -> String {
     body.to_owned()
 }
 
-/// The sum of a metric's values over the labels that contain `label`.
+/// Returns the sum of a metric's values over the labels that contain `label`.
 fn value(metrics: &str, name: &str, label: &str) -> f64 {
     let lines = metrics.lines().filter_map(|line| {
         let (series, value) = line.rsplit_once(' ')?;

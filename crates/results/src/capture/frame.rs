@@ -1,4 +1,4 @@
-//! A packet as an Ethernet frame.
+//! Encodes a packet as an Ethernet frame.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -12,10 +12,10 @@ use weir_wire::{Checksum, Ecn};
 
 use super::{CapturedPacket, Content};
 
-/// Fills `frame` with the frame's first `snap` bytes, and returns how long the whole frame is.
+/// Writes the frame's first `snap` bytes to `frame` and returns the length of the whole frame.
 ///
 /// # Errors
-/// Addresses of two families, and packets that are longer than IP can say.
+/// The addresses are of different families, or the packet exceeds IP's length field.
 pub(super) fn write(packet: &CapturedPacket, snap: usize, frame: &mut Vec<u8>) -> io::Result<u32> {
     let (header, payload) = lengths(&packet.content);
     let carried = header.saturating_add(payload);
@@ -41,7 +41,7 @@ pub(super) fn write(packet: &CapturedPacket, snap: usize, frame: &mut Vec<u8>) -
     u32::try_from(whole).map_err(|_| too_long())
 }
 
-/// The lengths of the header of TCP or UDP and of what follows it.
+/// Returns the lengths of the transport header and of the payload.
 fn lengths(content: &Content) -> (usize, usize) {
     match content {
         Content::Tcp(segment) => (
@@ -61,7 +61,7 @@ fn ethernet(frame: &mut Vec<u8>, (source, destination): (IpAddr, IpAddr), ether_
     frame.extend_from_slice(&header.to_bytes());
 }
 
-/// A locally administered address for each host, from the end of its IP address.
+/// Returns a locally administered MAC address for a host, from the last bytes of its IP address.
 fn hardware_address(address: IpAddr) -> [u8; 6] {
     let [a, b, c, d] = match address {
         IpAddr::V4(address) => address.octets(),
@@ -136,7 +136,7 @@ fn udp(frame: &mut Vec<u8>, packet: &CapturedPacket, length: usize) -> io::Resul
     let (source, destination) = (source.ip(), destination.ip());
     let mut sum = Checksum::of_pseudo_header(source, destination, protocol, length.into());
     sum.add(&header.to_bytes());
-    // Zero would mean that there is none (RFC 768).
+    // Zero would mean "no checksum" (RFC 768).
     header.checksum = match sum.finish() {
         0 => u16::MAX,
         sum => sum,

@@ -1,4 +1,4 @@
-//! Packets as a pcapng file, for Wireshark and tshark.
+//! Packet captures as pcapng files, for Wireshark and tshark.
 
 mod frame;
 #[cfg(test)]
@@ -22,15 +22,15 @@ use weir_wire::tcp::Segment;
 use crate::error::OutputError;
 use crate::staged::StagedFile;
 
-/// A packet as it passed an interface. Its payload is zeros.
+/// A packet at the time it passed an interface. Its payload is zeros.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapturedPacket {
-    /// When it passed; shown as time since 1970.
+    /// The time it passed, shown as time since 1970.
     pub time: Time,
-    /// Whence, with the port.
+    /// The source address and port.
     pub source: SocketAddr,
-    /// Whereto, with the port; an address of the same family. Wireshark takes what goes to a known port
-    /// for that port's protocol, and zeros for a malformed packet of it.
+    /// The destination address and port, of the same family as the source. Wireshark dissects by
+    /// well-known ports, and reports a payload of zeros as malformed.
     pub destination: SocketAddr,
     /// The ECN codepoint.
     pub ecn: Ecn,
@@ -38,36 +38,36 @@ pub struct CapturedPacket {
     pub hops: u8,
     /// The identification field of IPv4.
     pub identification: u16,
-    /// What it carries.
+    /// The transport header and the payload's length.
     pub content: Content,
 }
 
-/// A real frame as it passed an interface.
+/// A real frame at the time it passed an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CapturedFrame<'a> {
-    /// When it passed; shown as time since 1970.
+    /// The time it passed, shown as time since 1970.
     pub time: Time,
-    /// Its bytes from the Ethernet header on, or the first of them.
+    /// The frame's bytes from the Ethernet header on; it may be truncated.
     pub bytes: &'a [u8],
-    /// How long all of it was, in bytes.
+    /// The length of the whole frame, in bytes.
     pub length: u32,
 }
 
-/// What a packet carries.
+/// The transport content of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A TCP segment.
     Tcp(Segment),
-    /// A UDP datagram with so much data.
+    /// A UDP datagram with a payload of this size.
     Udp(ByteSize),
 }
 
-/// Whether a packet came in by an interface or went out.
+/// The direction of a packet at an interface.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// It arrived.
+    /// Received.
     Inbound,
-    /// It was sent.
+    /// Sent.
     Outbound,
 }
 
@@ -75,18 +75,18 @@ pub enum Direction {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interface(u32);
 
-/// A pcapng file in the making, with times in nanoseconds. It appears under its name when it is
-/// [finished](Self::finish); dropped before, it leaves nothing behind.
+/// A pcapng file that is being written, with times in nanoseconds. It gets its final name when it
+/// is [finished](Self::finish). If it is dropped earlier, nothing is left.
 pub struct PacketCapture {
     writer: Writer<BufWriter<StagedFile>>,
     path: PathBuf,
 }
 
 impl PacketCapture {
-    /// Opens a file. Of every frame the first `snap` bytes are kept, headers included; zero keeps all.
+    /// Opens a file. It keeps the first `snap` bytes of every frame, headers included; zero keeps all.
     ///
     /// # Errors
-    /// The file cannot be made or written.
+    /// The file cannot be created or written.
     pub fn create(path: impl Into<PathBuf>, snap: ByteSize) -> Result<Self, OutputError> {
         let path = path.into();
         let file = BufWriter::new(StagedFile::create(&path)?);
@@ -94,7 +94,7 @@ impl PacketCapture {
         Ok(Self { writer, path })
     }
 
-    /// Adds an interface by name: a port, or a host.
+    /// Adds a named interface: a port, or a host.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -106,8 +106,8 @@ impl PacketCapture {
     /// Adds a packet.
     ///
     /// # Errors
-    /// The file cannot be written; the interface is another file's; the addresses are of two families;
-    /// the packet is longer than IP can say.
+    /// The file cannot be written; the interface belongs to another file; the addresses are of
+    /// different families; the packet exceeds IP's length field.
     pub fn record(
         &mut self,
         interface: Interface,
@@ -118,10 +118,10 @@ impl PacketCapture {
         written.map_err(OutputError::writing(&self.path))
     }
 
-    /// Adds a frame. What it has beyond the length that is kept of each is left out.
+    /// Adds a frame, truncated to the snap length.
     ///
     /// # Errors
-    /// The file cannot be written; the interface is another file's.
+    /// The file cannot be written; the interface belongs to another file.
     pub fn record_frame(
         &mut self,
         interface: Interface,
@@ -132,7 +132,7 @@ impl PacketCapture {
         written.map_err(OutputError::writing(&self.path))
     }
 
-    /// Puts the file in its place and returns its path.
+    /// Moves the file to its final name and returns its path.
     ///
     /// # Errors
     /// The file cannot be written or renamed.
@@ -143,12 +143,12 @@ impl PacketCapture {
     }
 }
 
-/// The format, over any writer.
+/// The pcapng format, over any writer.
 struct Writer<W: Write> {
     pcapng: PcapNgWriter<W>,
     interfaces: u32,
     snap: usize,
-    /// The frame that is being written, kept for its memory.
+    /// The frame that is being written; reused to save allocations.
     frame: Vec<u8>,
 }
 
@@ -232,7 +232,7 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// The reason of an operating system where there is one.
+/// Returns the operating system's error if there is one.
 fn into_io(error: PcapError) -> io::Error {
     match error {
         PcapError::IoError(error) => error,

@@ -10,7 +10,7 @@ use super::*;
 
 const ALL: ByteSize = ByteSize::ZERO;
 
-/// Between ports that no protocol of Wireshark's claims.
+/// The ports belong to no protocol that Wireshark dissects.
 fn packet(content: Content) -> CapturedPacket {
     CapturedPacket {
         time: Time::from_nanos(1_000_000_123),
@@ -44,7 +44,7 @@ fn written(snap: ByteSize, contents: &[Content]) -> io::Result<Vec<u8>> {
     Ok(writer.pcapng.into_inner())
 }
 
-/// The frames of a file, and how long they were.
+/// Returns the frames of a file and their original lengths.
 fn frames(file: &[u8]) -> Vec<(Vec<u8>, u32)> {
     let mut reader = PcapNgReader::new(file).unwrap();
     let mut frames = Vec::new();
@@ -177,7 +177,7 @@ fn conversation(path: &Path, snap: ByteSize) {
     capture.finish().unwrap();
 }
 
-/// What tshark prints, with all checksums checked; `None` where it is not installed.
+/// Returns tshark's output, with all checksums verified; `None` if tshark is not installed.
 fn tshark(path: &Path, arguments: &[&str]) -> Option<String> {
     let mut command = Command::new("tshark");
     for protocol in ["ip", "tcp", "udp"] {
@@ -212,7 +212,7 @@ fn wireshark_finds_nothing_wrong() {
         };
         assert_eq!(found, "");
     }
-    // Status 1: checked and found right.
+    // Status 1: checked and correct.
     let good = "tcp.checksum.status == 1 || udp.checksum.status == 1";
     assert_eq!(tshark(&whole, &["-Y", good]).unwrap().lines().count(), 22);
     assert_eq!(tshark(&cut, &[]).unwrap().lines().count(), 22);

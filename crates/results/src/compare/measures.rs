@@ -1,11 +1,11 @@
-//! Which numbers are compared, by their keys in `summary.json`, and how readers see them.
+//! The measures that a comparison contains, by their keys in `summary.json`, and their display format.
 
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::quantity::{count, percent, rate, size, time};
 use crate::{GroupSummary, PortSummary, Ratio};
 
-/// A group's.
+/// Returns the measures of a group.
 pub(super) fn of_groups(group: &GroupSummary) -> Vec<(&'static str, f64)> {
     let mut measures = vec![
         ("goodput_bps", group.goodput.bits_per_second() as f64),
@@ -41,7 +41,7 @@ pub(super) fn of_groups(group: &GroupSummary) -> Vec<(&'static str, f64)> {
     measures
 }
 
-/// A port's.
+/// Returns the measures of a port.
 pub(super) fn of_ports(port: &PortSummary) -> Vec<(&'static str, f64)> {
     vec![
         ("packets", port.packets as f64),
@@ -55,7 +55,7 @@ pub(super) fn of_ports(port: &PortSummary) -> Vec<(&'static str, f64)> {
     ]
 }
 
-/// A value of the measure with this key, for readers.
+/// Formats a value of the measure with this key.
 pub(super) fn shown(key: &str, value: f64) -> String {
     if key.ends_with("_bps") {
         return rate(Rate::from_bits_per_second(value as u64));

@@ -1,8 +1,8 @@
-//! Two experiments side by side: a simulation and a live run of the same scenario, or any two.
+//! A comparison of two experiments: a simulation and a live run of the same scenario, or any two.
 //!
-//! [`Comparison::read`] takes two directories that [`Output`](crate::Output) has written, and gives
-//! numbers ([`Comparison::to_json`]), a text ([`Comparison::to_text`]) and a page with both drawn into
-//! the same plots ([`Comparison::to_html`]).
+//! [`Comparison::read`] reads two directories that [`Output`](crate::Output) has written. The
+//! result is available as JSON ([`Comparison::to_json`]), as text ([`Comparison::to_text`]) and as
+//! an HTML page that draws both in the same plots ([`Comparison::to_html`]).
 
 mod measures;
 mod page;
@@ -21,7 +21,7 @@ use read::Side;
 
 use crate::{Ratio, RunKind, RunSummary, Summary};
 
-/// What the run with the file's own values is called in [`Comparison::runs`].
+/// The name in [`Comparison::runs`] of the run with the file's own values.
 const OWN: &str = "";
 
 /// Two experiments, called A and B.
@@ -31,45 +31,45 @@ pub struct Comparison {
     pub first: ExperimentId,
     /// B.
     pub second: ExperimentId,
-    /// In which respects the two are not of the same scenario, in words.
+    /// How the two scenarios differ, as text.
     pub notes: Vec<String>,
-    /// The runs that both have, by name; the one with the file's own values has none.
+    /// The runs that both have, by name; the run with the file's own values has an empty name.
     pub runs: IndexMap<String, RunComparison>,
     #[serde(skip)]
     sides: [Side; 2],
 }
 
-/// Which experiment it is.
+/// Identifies an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ExperimentId {
-    /// The directory, as it was named.
+    /// The directory, as given by the caller.
     pub directory: String,
     /// The scenario's title.
     pub title: String,
-    /// Where it took place.
+    /// Simulated or live.
     pub world: RunKind,
 }
 
 /// A run in both experiments.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct RunComparison {
-    /// What the groups achieved: by group, by key of `summary.json`.
+    /// The groups' results: by group, by key of `summary.json`.
     pub groups: IndexMap<String, IndexMap<&'static str, ValuePair>>,
-    /// What went through the ports: by port, by key of `summary.json`.
+    /// The ports' results: by port, by key of `summary.json`.
     pub ports: IndexMap<String, IndexMap<&'static str, ValuePair>>,
     /// `reduction` of both, if they have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reduction: Option<ValuePair>,
 }
 
-/// A number of A and the same of B.
+/// A value of A and the same value of B.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ValuePair {
-    /// A's.
+    /// A's value.
     pub first: f64,
-    /// B's.
+    /// B's value.
     pub second: f64,
-    /// By which part of A's B's is larger; `None` where A's is zero.
+    /// The difference from A to B, relative to A; `None` where A is zero.
     pub difference: Option<Ratio>,
 }
 
@@ -87,7 +87,7 @@ impl Comparison {
     /// Reads two directories.
     ///
     /// # Errors
-    /// One of them is no output of an experiment, or they have neither a group nor a port in common.
+    /// One of them is not an experiment's output, or the two have no group and no port in common.
     pub fn read(first: &Path, second: &Path) -> Result<Self, CompareError> {
         let sides = [Side::read(first)?, Side::read(second)?];
         let [one, other] = &sides;
@@ -117,7 +117,7 @@ impl Comparison {
     /// The numbers as JSON over several lines.
     ///
     /// # Errors
-    /// None that a comparison can cause; those of the serializer.
+    /// Only the serializer's; a comparison itself causes none.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
@@ -136,7 +136,8 @@ impl RunComparison {
     }
 }
 
-/// The measures of what both have by the same name. A measure that only one has is left out.
+/// Returns the measures of the entries that both have by the same name. Omits a measure that only
+/// one has.
 fn both<T>(
     one: &IndexMap<String, T>,
     other: &IndexMap<String, T>,
@@ -155,7 +156,7 @@ fn both<T>(
     pairs.collect()
 }
 
-/// What differs apart from the results.
+/// Describes how the two differ apart from the results.
 fn notes(one: &Summary, other: &Summary) -> Vec<String> {
     let mut notes = Vec::new();
     if (&one.title, &one.source) != (&other.title, &other.source) {

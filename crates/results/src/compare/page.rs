@@ -7,7 +7,7 @@ use crate::overview;
 use crate::report::{Escaped, Overlay, Size, foot, head, overlay, table};
 
 impl Comparison {
-    /// The page; it needs nothing else, neither network nor script.
+    /// Returns the page; it is self-contained and needs no network.
     pub fn to_html(&self) -> String {
         let mut out = String::new();
         head(&mut out, &self.first.title);

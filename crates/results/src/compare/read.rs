@@ -1,4 +1,4 @@
-//! Reading what an experiment has written.
+//! Reads the output directory of an experiment.
 
 use std::fs::{self, File};
 use std::io;
@@ -29,7 +29,7 @@ pub enum CompareError {
     NoOutput {
         /// The file that is missing.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// A summary that cannot be read.
@@ -37,7 +37,7 @@ pub enum CompareError {
     Summary {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         source: SummaryError,
     },
     /// A table that cannot be read.
@@ -45,28 +45,28 @@ pub enum CompareError {
     Table {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error.
         message: String,
     },
-    /// Two scenarios that share nothing.
+    /// Two scenarios without a common group or port.
     #[error(
         "these are not the same scenario: \"{first}\" and \"{second}\" have neither a group nor a \
          measured port in common"
     )]
     NothingInCommon {
-        /// One title.
+        /// A's title.
         first: String,
-        /// The other.
+        /// B's title.
         second: String,
     },
 }
 
-/// An experiment that has been written.
+/// One of the two experiments, as read from its directory.
 #[derive(Debug)]
 pub(super) struct Side {
     directory: PathBuf,
     pub(super) summary: Summary,
-    /// By the run's name.
+    /// The traces by the run's name.
     traces: IndexMap<String, Traces>,
 }
 
@@ -100,7 +100,7 @@ impl Side {
         }
     }
 
-    /// The run of this name.
+    /// Returns the run with this name.
     pub(super) fn run(&self, name: &str) -> Option<&RunSummary> {
         match name {
             OWN => Some(&self.summary.run),
@@ -108,7 +108,7 @@ impl Side {
         }
     }
 
-    /// What is drawn of a run under this label.
+    /// Returns the data of a run to plot under this label.
     pub(super) fn overlay<'s>(&'s self, name: &str, label: &'static str) -> Option<Overlay<'s>> {
         Some(Overlay {
             label,
@@ -158,7 +158,7 @@ fn read_traces(directory: &Path, suffix: &str, span: Duration) -> Result<Traces,
     Ok(traces)
 }
 
-/// Reads a table, if there is one.
+/// Reads a table, if it exists.
 fn for_each_row(path: &Path, mut take: impl FnMut(Cells<'_>)) -> Result<(), CompareError> {
     let unreadable = |message: String| CompareError::Table {
         path: path.to_owned(),
@@ -179,8 +179,8 @@ fn for_each_row(path: &Path, mut take: impl FnMut(Cells<'_>)) -> Result<(), Comp
     read(file).map_err(|error| unreadable(error.to_string()))
 }
 
-/// A row's cells by their columns' names. What is not there, or of another kind, is empty: other
-/// programs may have written the table.
+/// A row's cells by column name. A missing cell, or one of another type, is empty: other programs
+/// may have written the table.
 struct Cells<'r>(&'r Row);
 
 impl<'r> Cells<'r> {
@@ -221,7 +221,7 @@ impl<'r> Cells<'r> {
     }
 }
 
-/// Seconds; nothing for what is none.
+/// Converts seconds; invalid values become zero.
 fn duration(seconds: f64) -> Duration {
     Duration::from_nanos((seconds * 1e9).round() as u64)
 }

@@ -12,7 +12,7 @@ use crate::{
 
 const SPAN: Duration = Duration::from_secs(10);
 
-/// An output whose numbers grow with `factor`.
+/// Writes an output whose numbers scale with `factor`.
 fn written(directory: &Path, title: &str, group: &str, factor: u64, change: fn(&mut RunSummary)) {
     let output = Output::create(directory).unwrap();
     let mut files = output.run(SPAN).unwrap();
@@ -138,7 +138,7 @@ fn differences_are_parts_of_the_first() {
 #[test]
 fn both_are_drawn_into_the_same_plots() {
     let page = compared(["t", "t"], ["g", "g"], |_| {}).unwrap().to_html();
-    // Goodput, the queue, and the epochs.
+    // Goodput, queue and epochs.
     assert_eq!(page.matches("<svg").count(), 3);
     assert_eq!(page.matches("<polyline").count(), 6);
     assert_eq!(page.matches("class=\"line s0 second\"").count(), 3);

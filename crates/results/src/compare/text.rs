@@ -7,7 +7,7 @@ use crate::overview::{Grid, OWN};
 use crate::text::{safe, table};
 
 impl Comparison {
-    /// The comparison as a person reads it in a terminal.
+    /// Returns the comparison as text for a terminal.
     pub fn to_text(&self) -> String {
         let mut out = format!("{}\n", self.first.title);
         for (label, about) in [("A", &self.first), ("B", &self.second)] {
@@ -22,7 +22,8 @@ impl Comparison {
         safe(out)
     }
 
-    /// A table of the groups and one of the ports. Measures that are zero on both sides are left out.
+    /// Returns a table of the groups and one of the ports. Measures that are zero on both sides are
+    /// omitted.
     pub(super) fn grids(&self) -> Vec<Grid> {
         let kinds = ["group", "port"].map(|kind| self.grid(kind));
         kinds

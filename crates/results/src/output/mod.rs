@@ -1,4 +1,4 @@
-//! The files of an experiment in a directory.
+//! The output directory of an experiment.
 
 mod run;
 #[cfg(test)]
@@ -16,14 +16,14 @@ use crate::Summary;
 use crate::error::OutputError;
 use crate::staged::{CompleteFile, StagedFile};
 
-/// The files of an experiment on their way into a directory: `summary.json`, `report.html` and, for
-/// each run, `flows.parquet`, `samples.parquet` and, where there are epochs, `epochs.parquet`
-/// (`flows.NAME.parquet` and so on of the variant NAME).
+/// The files of an experiment before they are committed to a directory: `summary.json`,
+/// `report.html` and, for each run, `flows.parquet`, `samples.parquet` and, if there are epochs,
+/// `epochs.parquet` (`flows.NAME.parquet` and so on for the variant NAME).
 ///
-/// Everything is written under temporary names beside the final ones. [`commit`](Self::commit) puts
-/// all files in their places when all are whole and on the disk; an older `summary.json` goes first and
-/// the new one comes last, so that a summary never stands beside files of another experiment. Whatever
-/// is dropped before that leaves nothing behind, and what was in the directory stays as it was.
+/// All files are written under temporary names in the same directory. [`commit`](Self::commit)
+/// renames them once all are complete and on disk. It removes an older `summary.json` first and
+/// renames the new one last, so that a summary never appears beside files of another experiment. If
+/// the output is dropped earlier, the directory keeps its former contents.
 #[derive(Debug)]
 pub struct Output {
     directory: PathBuf,
@@ -32,10 +32,10 @@ pub struct Output {
 }
 
 impl Output {
-    /// Makes the directory if it is not there, and sees whether files can be written to it.
+    /// Creates the directory if needed, and checks that files can be written to it.
     ///
     /// # Errors
-    /// The directory cannot be made or written to, or one of the files' names is taken by a directory.
+    /// The directory cannot be created or written to, or a directory has the name of one of the files.
     pub fn create(directory: impl Into<PathBuf>) -> Result<Self, OutputError> {
         let directory = directory.into();
         fs::create_dir_all(&directory).map_err(OutputError::creating(&directory))?;
@@ -46,25 +46,25 @@ impl Output {
         })
     }
 
-    /// Opens the files of the run with the scenario's own values, which is to simulate `span`.
+    /// Opens the files of the run with the scenario's own values; `span` is its simulated time.
     ///
     /// # Errors
-    /// As [`create`](Self::create).
+    /// See [`create`](Self::create).
     pub fn run(&self, span: Duration) -> Result<RunFiles, OutputError> {
         RunFiles::create(&self.directory, "", span)
     }
 
-    /// Opens the files of a variant, which is to simulate `span`. Characters of its name that do not belong into a file's name are
-    /// written as `%` and two hexadecimal digits for each byte.
+    /// Opens the files of a variant; `span` is its simulated time. Characters of its name that are
+    /// not valid in a file name are written as `%` and two hexadecimal digits for each byte.
     ///
     /// # Errors
-    /// As [`create`](Self::create).
+    /// See [`create`](Self::create).
     pub fn variant(&self, name: &str, span: Duration) -> Result<RunFiles, OutputError> {
         RunFiles::create(&self.directory, &format!(".{}", file_name(name)), span)
     }
 
-    /// Writes the summary and the text of the report, and puts these and the runs' files in their
-    /// places. Returns their paths.
+    /// Writes the summary and the text of the report, and renames all files to their final names.
+    /// Returns their paths.
     ///
     /// # Errors
     /// A file cannot be written or renamed.
@@ -85,7 +85,7 @@ impl Output {
         remove(&self.directory.join("summary.json"))?;
         let paths: Result<Vec<PathBuf>, OutputError> =
             files.into_iter().map(CompleteFile::persist).collect();
-        // The names have to survive a power failure too.
+        // The renames must survive a power failure too.
         File::open(&self.directory)
             .and_then(|directory| directory.sync_all())
             .map_err(OutputError::writing(&self.directory))?;
@@ -100,7 +100,7 @@ fn remove(path: &Path) -> Result<(), OutputError> {
     }
 }
 
-/// A name that every file system takes, and that tells all names apart.
+/// Returns a name that is valid on every file system and unique for each input.
 pub(crate) fn file_name(name: &str) -> String {
     let mut out = String::new();
     for byte in name.bytes() {

@@ -10,18 +10,18 @@ use crate::staged::{CompleteFile, StagedFile};
 use crate::table::{Row, Sample, Table};
 use crate::{EpochRecord, FlowRecord, Observation, Recorder, Traces};
 
-/// The tables of one run while it goes on: rows wait in memory until there are some thousands. Each
-/// run has its own, so that several can go on at a time.
+/// The tables of one run in progress. Rows are buffered until there are some thousands. Each run
+/// has its own files, so that several can run at once.
 pub struct RunFiles {
     flows: TableFile,
     samples: TableFile,
-    /// Few scenarios have epochs: the file is made with its first row.
+    /// Few scenarios have epochs: the file is created with its first row.
     epochs: Option<TableFile>,
     epochs_path: PathBuf,
     traces: Traces,
 }
 
-/// The tables of a run, whole, under their temporary names.
+/// The complete tables of a run, under their temporary names.
 #[derive(Debug)]
 pub struct FinishedRun {
     files: Vec<CompleteFile>,
@@ -44,7 +44,7 @@ impl RunFiles {
         })
     }
 
-    /// Writes what is left in memory.
+    /// Writes the buffered rows.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -60,7 +60,7 @@ impl RunFiles {
     }
 }
 
-/// Takes everything but packets.
+/// Records everything except packets.
 impl Recorder for RunFiles {
     fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
         match observation {
@@ -87,7 +87,7 @@ impl Recorder for RunFiles {
 }
 
 impl FinishedRun {
-    /// What a report plots of the samples.
+    /// Returns the data that a report plots.
     pub fn traces(&self) -> &Traces {
         &self.traces
     }

@@ -46,7 +46,7 @@ fn summary() -> Summary {
     Summary::new("title", "source", RunSummary::default())
 }
 
-/// A run with so many rows in each table.
+/// A run with this many rows in each table.
 fn filled(mut run: RunFiles, rows: u64) -> Result<FinishedRun, OutputError> {
     for index in 0..rows {
         run.record(Observation::Flow(flow(index)))?;
@@ -157,7 +157,7 @@ fn what_cannot_be_written_is_said_before_the_run() {
     assert!(error.contains("summary.json: is a directory"), "{error}");
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 2);
 
-    // Not even root can make files there.
+    // Not even root can create files there.
     let error = Output::create("/proc/self").unwrap_err();
     assert!(matches!(error, OutputError::Create { .. }), "{error}");
 }
@@ -178,11 +178,11 @@ fn devices_stay_and_links_stay_links() {
     assert!(link.is_symlink());
 }
 
-/// A file system with little room, unmounted when dropped.
+/// A small file system, unmounted when dropped.
 struct SmallDisk(TempDir);
 
 impl SmallDisk {
-    /// `None`, with the reason printed, where nothing can be mounted.
+    /// Returns `None`, and prints the reason, where nothing can be mounted.
     fn mount() -> Option<Self> {
         let directory = TempDir::new().unwrap();
         let arguments = ["-t", "tmpfs", "-o", "size=256k", "tmpfs"];

@@ -1,19 +1,20 @@
-//! Where the ticks of an axis lie, and what they say.
+//! The ticks of an axis: positions and labels.
 
 use crate::quantity::{Scale, unit_for};
 
-/// The values of an axis, from zero, in one unit.
+/// A value axis that starts at zero, in one unit.
 #[derive(Clone, Debug)]
 pub(crate) struct Axis {
-    /// The value at its end, in the base unit.
+    /// The value at the end, in the base unit.
     pub(crate) end: f64,
     step: f64,
-    /// The unit that all ticks are in: how many of the base it is, and its name.
+    /// The unit of all ticks: its size in the base unit, and its name.
     pub(crate) unit: (f64, &'static str),
 }
 
 impl Axis {
-    /// An axis that reaches `max` and has about `ticks` ticks. With `whole` it ends at the tick after.
+    /// Returns an axis that reaches `max` and has about `ticks` ticks. With `whole` it ends at the
+    /// next tick.
     pub(crate) fn new(max: f64, ticks: u32, whole: bool, scale: &Scale) -> Self {
         let max = if max > 0.0 { max } else { 1.0 };
         let step = round_up(max / f64::from(ticks.max(1)));
@@ -29,17 +30,17 @@ impl Axis {
         }
     }
 
-    /// The ticks' values in the base unit, and in the axis's unit as text.
+    /// Returns the ticks' values in the base unit, and their labels in the axis's unit.
     pub(crate) fn ticks(&self) -> impl Iterator<Item = (f64, String)> {
         let (unit, _) = self.unit;
-        // As many decimals as the step has: 0.25 needs two.
+        // Use as many decimals as the step has: 0.25 needs two.
         let step = self.step / unit;
         let digits = (0..6).find(|&digits| {
             let shifted = step * 10_f64.powi(digits);
             (shifted - shifted.round()).abs() < 1e-6
         });
         let digits = digits.unwrap_or(6) as usize;
-        // A tick that rounding put past the end is one at the end.
+        // A tick that rounding moved past the end counts as one at the end.
         let count = (self.end / self.step * (1.0 + 1e-9)).floor() as u32;
         (0..=count).map(move |index| {
             let value = f64::from(index) * self.step;
@@ -48,7 +49,7 @@ impl Axis {
     }
 }
 
-/// The next 1, 2, 2.5 or 5 times a power of ten.
+/// Rounds up to the next 1, 2, 2.5 or 5 times a power of ten.
 fn round_up(value: f64) -> f64 {
     let power = 10_f64.powf(value.log10().floor());
     let steps = [1.0, 2.0, 2.5, 5.0];

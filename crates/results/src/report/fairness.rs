@@ -1,16 +1,16 @@
-//! Jain's index over time: how evenly groups share while flows come and go.
+//! Jain's index over time: how evenly groups share while flows start and end.
 
 use weir_units::Time;
 
 use crate::trace::{GroupTrace, ThroughputInterval};
 use crate::{RunSummary, Traces};
 
-/// A group's goodput, and how many flows had it.
+/// A group's goodput over time, and its number of flows.
 struct Member {
     flows: f64,
     stretches: Vec<ThroughputInterval>,
-    /// From its first stretch with goodput to its last one: before it had not begun, and then it was over.
-    /// One without goodput in between is starved.
+    /// The first and the last interval with goodput. The group is inactive before and after.
+    /// Without goodput in between it is starved.
     active: (usize, usize),
 }
 
@@ -27,7 +27,7 @@ impl Member {
         })
     }
 
-    /// How many flows there are in this stretch, and what each has on average, in bits per second.
+    /// Returns the number of flows in this interval and their mean goodput, in bits per second.
     fn flows_at(&self, index: usize) -> Option<(f64, f64)> {
         let stretch = self.stretches.get(index)?;
         let (first, last) = self.active;
@@ -41,9 +41,9 @@ impl Member {
     }
 }
 
-/// The index (Jain, Chiu and Hawe 1984, equation 1) of all groups' flows in each stretch in which two groups
-/// or more were there, as seconds and a part of one. Each flow counts with its group's mean: how evenly a
-/// group shares within itself, `fairness` in summary.json tells.
+/// Returns the index (Jain, Chiu and Hawe 1984, equation 1) of all groups' flows in each interval
+/// with two or more active groups, as points of seconds and index. Each flow counts with its
+/// group's mean; `fairness` in summary.json has the index within a group.
 pub(super) fn line(run: &RunSummary, traces: &Traces, per_step: usize) -> Vec<(f64, f64)> {
     let members: Vec<Member> = (traces.groups.iter())
         .filter_map(|(name, trace)| {
@@ -71,7 +71,7 @@ pub(super) fn line(run: &RunSummary, traces: &Traces, per_step: usize) -> Vec<(f
     points.collect()
 }
 
-/// Of so many flows with so much each; `None` if nobody has anything.
+/// Computes the index of groups, each with a number of flows and their mean; `None` if all are zero.
 fn jain(rates: impl Iterator<Item = (f64, f64)>) -> Option<f64> {
     let (mut count, mut sum, mut squares) = (0.0, 0.0, 0.0);
     for (flows, rate) in rates {
@@ -90,7 +90,7 @@ mod tests {
     use super::*;
     use crate::{GroupSample, GroupSummary};
 
-    /// One flow with 30 Mbps for 10 s, and two that have 5 Mbps each from 4 s to 6 s.
+    /// One flow with 30 Mbps for 10 s, and two with 5 Mbps each from 4 s to 6 s.
     #[test]
     fn a_group_counts_from_its_first_goodput_to_its_last() {
         let mut traces = Traces::new(Duration::from_secs(10));

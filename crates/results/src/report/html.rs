@@ -1,9 +1,8 @@
-//! Text in HTML.
+//! Escapes text for HTML.
 
 use std::fmt;
 
-/// Text from outside, with the characters that mean something in HTML and in quoted attributes written
-/// as what they are.
+/// External text, with the special characters of HTML and of quoted attributes escaped.
 pub(crate) struct Escaped<'a>(pub(crate) &'a str);
 
 impl fmt::Display for Escaped<'_> {
@@ -15,7 +14,7 @@ impl fmt::Display for Escaped<'_> {
                 '>' => out.write_str("&gt;")?,
                 '"' => out.write_str("&quot;")?,
                 '\'' => out.write_str("&#39;")?,
-                // No character of HTML.
+                // Not a valid character in HTML.
                 '\0' => out.write_str("\u{FFFD}")?,
                 other => write!(out, "{other}")?,
             }

@@ -1,4 +1,4 @@
-//! The deadlines that were missed, beside those that any schedule must miss.
+//! The chart of missed deadlines, with the minimum that any schedule must miss.
 
 use std::fmt::Write as _;
 
@@ -8,23 +8,24 @@ use crate::overview::OWN;
 use crate::quantity::percent;
 use crate::ratio::Ratio;
 
-/// A bar.
+/// A bar of the chart.
 #[derive(Debug)]
 struct Bar {
     name: String,
     transfers: u64,
     missed: u64,
-    /// How many at least had to be, where that is known.
+    /// The minimum number of misses, where it is known.
     fewest: Option<u64>,
 }
 
-/// The picture in pixels: a row, where bars begin, and where they end if everything was missed.
+/// The picture in pixels: width, row height, left end of the bars, and their right end if all were
+/// missed.
 const WIDTH: u32 = 1000;
 const ROW: u32 = 22;
 const LEFT: u32 = 260;
 const RIGHT: u32 = 760;
 
-/// A bar for each run, and for each of its ports where there are several, if there are deadlines.
+/// Draws a bar for each run, and for each port if there are several, if there are deadlines.
 pub(super) fn draw(out: &mut String, summary: &Summary) {
     let bars = bars(summary);
     if bars.is_empty() {
@@ -151,7 +152,7 @@ mod tests {
             page.contains("&lt;a&gt;") && page.contains("20 of 20, 0 at least"),
             "{page}"
         );
-        // Half of the way, and a tenth of it.
+        // Half of the full length, and a tenth of it.
         assert!(
             page.contains("width=\"250.0\"") && page.contains("x1=\"310.0\""),
             "{page}"

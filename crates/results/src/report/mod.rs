@@ -1,4 +1,4 @@
-//! The report of an experiment: one HTML page that needs nothing else, neither network nor script.
+//! The report of an experiment: one self-contained HTML page that needs no network.
 
 mod axis;
 mod fairness;
@@ -22,18 +22,19 @@ pub(crate) use html::Escaped;
 pub(crate) use plot::Size;
 pub(crate) use plots::{Overlay, overlay};
 
-/// What a page tells.
+/// The contents of a page.
 #[derive(Clone, Debug)]
 pub struct Report<'a> {
-    /// What the experiment gave.
+    /// The results of the experiment.
     pub summary: &'a Summary,
-    /// The scenario's settings, key and value, in the order in which they are to be listed.
+    /// The scenario's settings, key and value, in display order.
     pub parameters: &'a [(String, String)],
-    /// What to plot of each run, in the order of [`Summary::runs`]; a run without has no plots.
+    /// The data to plot of each run, in the order of [`Summary::runs`]. A run without an entry has
+    /// no plots.
     pub runs: Vec<RunPlots<'a>>,
 }
 
-/// What to plot of a run.
+/// The data to plot of a run.
 #[derive(Clone, Debug)]
 pub struct RunPlots<'a> {
     /// Its samples.
@@ -42,17 +43,17 @@ pub struct RunPlots<'a> {
     pub thresholds: IndexMap<String, Vec<Threshold>>,
 }
 
-/// A length of a queue at which something happens.
+/// A queue length at which the queue's behaviour changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Threshold {
-    /// What: `ECN`, `RED min`, `buffer`.
+    /// Its name: `ECN`, `RED min`, `buffer`.
     pub name: String,
-    /// The length.
+    /// The queue length.
     pub queue: ByteSize,
 }
 
 impl Report<'_> {
-    /// The page.
+    /// Returns the page.
     pub fn to_html(&self) -> String {
         let mut out = String::new();
         let summary = self.summary;
@@ -81,7 +82,7 @@ impl Report<'_> {
         out
     }
 
-    /// Small plots of every run, on the same axes.
+    /// Writes small plots of every run, on the same axes.
     fn variants(&self, out: &mut String) {
         if self.summary.variants.is_empty() || self.runs.len() < 2 {
             return;
@@ -98,7 +99,7 @@ impl Report<'_> {
     }
 }
 
-/// The end of a page, which says where more is.
+/// Writes the end of a page, with a footer text.
 pub(crate) fn foot(out: &mut String, text: &str) {
     let _ = write!(
         out,
@@ -107,7 +108,7 @@ pub(crate) fn foot(out: &mut String, text: &str) {
     );
 }
 
-/// The beginning of a page.
+/// Writes the beginning of a page.
 pub(crate) fn head(out: &mut String, title: &str) {
     let _ = write!(
         out,
@@ -171,7 +172,7 @@ fn settings(out: &mut String, run: &RunSummary) {
     let _ = writeln!(out, "<p class=\"settings\">{}</p>", Escaped(&settings));
 }
 
-/// A table.
+/// Writes a table.
 pub(crate) fn table(out: &mut String, grid: &Grid) {
     if grid.rows.is_empty() {
         return;

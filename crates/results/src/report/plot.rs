@@ -6,25 +6,25 @@ use super::axis::Axis;
 use super::html::Escaped;
 use crate::quantity::{EPOCHS, Scale, TIMES, in_scale};
 
-/// Something over time: seconds and values in the base unit of the plot's scale.
+/// A line of a plot: seconds and values in the base unit of the plot's scale.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Series {
     pub(crate) name: String,
-    /// Which of the page's colours.
+    /// An index into the page's colours.
     pub(crate) colour: usize,
     pub(crate) line: Vec<(f64, f64)>,
-    /// Least and largest values around the line.
+    /// Minimum and maximum around the line.
     pub(crate) band: Vec<(f64, f64, f64)>,
-    /// Whether it is of the second of two experiments.
+    /// Whether it belongs to the second of two experiments.
     pub(crate) is_second: bool,
 }
 
-/// What goes from left to right.
+/// The quantity of the horizontal axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum XAxis {
     /// Seconds.
     Time,
-    /// Numbers of epochs.
+    /// Epoch numbers.
     Epochs,
 }
 
@@ -37,35 +37,35 @@ impl XAxis {
     }
 }
 
-/// A value that a plot shows as a horizontal line.
+/// A value shown as a horizontal line.
 #[derive(Clone, Debug)]
 pub(crate) struct Level {
     pub(crate) name: String,
     pub(crate) value: f64,
 }
 
-/// What to plot.
+/// A plot: its lines and axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Plot {
-    /// What it shows, for readers who do not see it.
+    /// Its title, for screen readers.
     pub(crate) title: String,
     pub(crate) across: XAxis,
     pub(crate) scale: &'static Scale,
     pub(crate) series: Vec<Series>,
     pub(crate) levels: Vec<Level>,
-    /// Where the axis to the right ends, in seconds or epochs.
+    /// The end of the horizontal axis, in seconds or epochs.
     pub(crate) end: f64,
-    /// Until when nothing is counted, in seconds.
+    /// The end of the warm-up, in seconds.
     pub(crate) warm_up: f64,
-    /// What the value axis must reach, so that several plots can be compared.
+    /// The minimum extent of the value axis, so that several plots are comparable.
     pub(crate) reach: f64,
     pub(crate) size: Size,
 }
 
-/// How large, and with how much beside it.
+/// The size of a plot, and the amount of labels beside it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Size {
-    /// Alone over the page's width.
+    /// Alone, over the page's width.
     Wide,
     /// One of several in a row.
     Small,
@@ -105,12 +105,12 @@ impl Size {
     }
 }
 
-/// What the names on the right need.
+/// The space for the labels on the right.
 const LABEL_WIDTH: f64 = 122.0;
 const LABEL_HEIGHT: f64 = 13.0;
 const LABEL_CHARACTERS: usize = 18;
 
-/// A name on the right.
+/// A label on the right.
 struct Label {
     y: f64,
     class: String,
@@ -118,7 +118,7 @@ struct Label {
 }
 
 impl Plot {
-    /// The largest value of the series.
+    /// Returns the largest value of the series.
     pub(crate) fn largest(&self) -> f64 {
         let lines = self.series.iter().flat_map(|series| &series.line);
         let bands = self.series.iter().flat_map(|series| &series.band);
@@ -126,17 +126,17 @@ impl Plot {
         values.fold(0.0, f64::max)
     }
 
-    /// Whether a level is drawn: those far above all values would press these to the ground.
+    /// Returns whether a level is drawn. A level far above all values would flatten the lines.
     pub(crate) fn shows(&self, level: &Level) -> bool {
         level.value <= 2.5 * self.reach.max(self.largest())
     }
 
-    /// Whether the lines are told apart by a legend: there are too many to name each at its end.
+    /// Returns whether the plot needs a legend: there are too many lines to label each at its end.
     pub(crate) fn has_legend(&self) -> bool {
         self.series.len() > 8
     }
 
-    /// The picture.
+    /// Returns the plot as SVG.
     pub(crate) fn svg(&self) -> String {
         let levels: Vec<&Level> = self
             .levels
@@ -197,7 +197,7 @@ impl Drawing {
         bottom - (bottom - top) * (value / self.value.end).clamp(0.0, 1.0)
     }
 
-    /// The element, with what a script needs to read values off.
+    /// Writes the opening element, with the data that the script needs to show values.
     fn open(&self, out: &mut String, title: &str) {
         let Area {
             width,
@@ -323,7 +323,7 @@ impl Drawing {
         }
     }
 
-    /// At the end of the line.
+    /// Returns the label at the end of the line.
     fn line_label(&self, series: &Series) -> Option<Label> {
         let (_, value) = series.line.last()?;
         Some(Label {
@@ -333,13 +333,13 @@ impl Drawing {
         })
     }
 
-    /// Names on the right, from the top down, none over another.
+    /// Writes the labels on the right, from the top down, without overlap.
     fn labels(&self, out: &mut String, mut labels: Vec<Label>) {
         let Area { right, bottom, .. } = self.area;
         labels.sort_by(|one, other| one.y.total_cmp(&other.y));
         let mut free = f64::MIN;
         for (index, label) in labels.iter().enumerate() {
-            // Those below this one need their room too.
+            // Leave space for the labels below this one.
             let below = (labels.len() - 1 - index) as f64 * LABEL_HEIGHT;
             let y = label.y.min(bottom - below).max(free);
             free = y + LABEL_HEIGHT;
@@ -360,7 +360,7 @@ impl Drawing {
     }
 }
 
-/// As much of a text as fits beside a plot.
+/// Truncates a text to the space beside a plot.
 fn shortened(text: &str) -> String {
     if text.chars().count() <= LABEL_CHARACTERS {
         return text.to_owned();

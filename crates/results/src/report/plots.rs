@@ -1,4 +1,4 @@
-//! Which plots a run has.
+//! The plots of a run.
 
 use std::fmt::Write as _;
 
@@ -13,10 +13,10 @@ use crate::quantity::{PARTS, RATES, SIZES, TIMES, in_scale};
 use crate::trace::{COLUMNS, EpochTrace, GroupTrace, PortTrace};
 use crate::{RunSummary, Traces};
 
-/// The colours of the page's style sheet.
+/// The number of colours in the page's style sheet.
 const COLOURS: usize = 8;
 
-/// How far the value axes go at least.
+/// The minimum extents of the value axes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct AxisExtent {
     goodput: f64,
@@ -25,7 +25,7 @@ pub(super) struct AxisExtent {
 }
 
 impl AxisExtent {
-    /// As far as all of these runs need.
+    /// Returns the extents that fit all of these runs.
     pub(super) fn of(runs: &[RunPlots<'_>]) -> Self {
         let run = RunSummary::default();
         let mut reach = Self::default();
@@ -44,7 +44,7 @@ impl AxisExtent {
     }
 }
 
-/// The goodput of the groups and how evenly they share, the queue of each port, and the epochs.
+/// Writes the plots of goodput, fairness between groups, the queue of each port, and epochs.
 pub(super) fn of_run(
     out: &mut String,
     run: &RunSummary,
@@ -78,16 +78,17 @@ pub(super) fn of_run(
     }
 }
 
-/// One of two experiments that are drawn into the same plots.
+/// One of two experiments that share the same plots.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overlay<'a> {
-    /// What it is called there.
+    /// Its label.
     pub(crate) label: &'static str,
     pub(crate) run: &'a RunSummary,
     pub(crate) traces: &'a Traces,
 }
 
-/// The plots of two runs, each with the lines of both: of what both have, or one of them.
+/// Writes the plots of two runs, each with the lines of both. A plot that only one run has shows
+/// that run.
 pub(crate) fn overlay(out: &mut String, sides: &[Overlay<'_>; 2], size: Size) {
     let plots = sides.map(|side| RunPlots {
         traces: side.traces,
@@ -118,7 +119,7 @@ pub(crate) fn overlay(out: &mut String, sides: &[Overlay<'_>; 2], size: Size) {
     }
 }
 
-/// A plot of one of two experiments. Shades of two would hide each other.
+/// Labels a plot as one of two experiments. Bands are removed because two would hide each other.
 fn labelled(mut plot: Plot, label: &str, is_second: bool) -> Plot {
     for series in &mut plot.series {
         series.name = format!("{} ({label})", series.name);
@@ -140,7 +141,7 @@ fn merged(one: Option<Plot>, other: Option<Plot>) -> Option<Plot> {
     }
 }
 
-/// How long each epoch took the groups.
+/// Returns the plot of the groups' epoch completion times.
 fn epochs(run: &RunSummary, traces: &Traces, size: Size, reach: f64) -> Option<Plot> {
     let end = traces.epochs.values().map(EpochTrace::end).max()?;
     let series = traces.epochs.iter().enumerate();
@@ -167,7 +168,7 @@ fn epochs(run: &RunSummary, traces: &Traces, size: Size, reach: f64) -> Option<P
         scale: TIMES,
         series: series.collect(),
         end: end as f64,
-        // It is in seconds, and which epochs lay in it the samples do not say.
+        // The warm-up is in seconds; the samples do not record which epochs it covers.
         warm_up: 0.0,
         reach,
         ..base(run, traces, size)
@@ -190,7 +191,7 @@ fn legend(out: &mut String, plot: &Plot) {
     out.push_str("</ul>\n");
 }
 
-/// A plot, and what cannot be seen in it.
+/// Writes a plot, and a caption for the levels that it cannot show.
 fn figure(out: &mut String, plot: &Plot) {
     let _ = write!(out, "<figure>{}", plot.svg());
     let hidden = plot.levels.iter().filter(|level| !plot.shows(level));
@@ -211,7 +212,7 @@ fn figure(out: &mut String, plot: &Plot) {
     out.push_str("</figure>\n");
 }
 
-/// How many columns of a trace become one of a plot.
+/// Returns the number of trace columns per plot column.
 const fn per_step(size: Size) -> usize {
     match size {
         Size::Wide => 1,
@@ -220,7 +221,7 @@ const fn per_step(size: Size) -> usize {
 }
 
 fn base(run: &RunSummary, traces: &Traces, size: Size) -> Plot {
-    // An interrupted run ends before its samples' time does, and one with epochs may.
+    // An interrupted run ends before its planned time, and one with epochs may.
     let is_cut = run.simulated < traces.span && !run.simulated.is_zero();
     let end = if is_cut { run.simulated } else { traces.span };
     Plot {
@@ -253,7 +254,7 @@ fn goodput(run: &RunSummary, plots: &RunPlots<'_>, size: Size, reach: f64) -> Pl
     }
 }
 
-/// Of two groups or more.
+/// Returns the fairness plot of two or more groups.
 fn fairness(run: &RunSummary, traces: &Traces, size: Size) -> Option<Plot> {
     let line = fairness::line(run, traces, per_step(size));
     if line.is_empty() {
@@ -273,7 +274,7 @@ fn fairness(run: &RunSummary, traces: &Traces, size: Size) -> Option<Plot> {
     })
 }
 
-/// Level over each stretch.
+/// Returns a line that is constant over each interval.
 fn goodput_line(trace: &GroupTrace, per_step: usize) -> Vec<(f64, f64)> {
     let seconds = |time: weir_units::Time| time.since(weir_units::Time::ZERO).as_secs_f64();
     let stretches = trace.goodput(per_step);

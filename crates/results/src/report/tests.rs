@@ -19,7 +19,7 @@ fn summary(name: &str) -> Summary {
     Summary::new(name, name, run)
 }
 
-/// 100 Mbps, and a queue that is 30 KB long but for one moment.
+/// 100 Mbps, and a queue that is 30 KB long except at one sample.
 fn traces(name: &str) -> Traces {
     let mut traces = Traces::new(SPAN);
     for number in 1..=1000_u64 {

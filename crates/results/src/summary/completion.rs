@@ -1,39 +1,39 @@
-//! How long transfers took.
+//! Completion times of transfers.
 
 use serde::{Deserialize, Serialize};
 use weir_units::Duration;
 
 use crate::serialized::seconds;
 
-/// Times from a transfer's start until its last byte arrived. A percentile is the shortest time that
-/// at least that part of the transfers did not exceed (nearest rank).
+/// Times from a transfer's start until its last byte arrived. A percentile is the shortest time
+/// that at least that fraction of the transfers did not exceed (nearest rank).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompletionTimes {
-    /// All of them together.
+    /// The sum.
     #[serde(rename = "total_s", with = "seconds", default)]
     pub total: Duration,
-    /// The average.
+    /// The mean.
     #[serde(rename = "mean_s", with = "seconds")]
     pub mean: Duration,
     /// The median.
     #[serde(rename = "p50_s", with = "seconds")]
     pub p50: Duration,
-    /// 95 %.
+    /// The 95th percentile.
     #[serde(rename = "p95_s", with = "seconds")]
     pub p95: Duration,
-    /// 99 %.
+    /// The 99th percentile.
     #[serde(rename = "p99_s", with = "seconds")]
     pub p99: Duration,
-    /// 99.9 %.
+    /// The 99.9th percentile.
     #[serde(rename = "p999_s", with = "seconds")]
     pub p999: Duration,
-    /// The longest.
+    /// The maximum.
     #[serde(rename = "max_s", with = "seconds")]
     pub max: Duration,
 }
 
 impl CompletionTimes {
-    /// Of these times, which are sorted on the way; `None` if there are none.
+    /// Computes the statistics of these times and sorts them; `None` if there are none.
     pub fn of(times: &mut [Duration]) -> Option<Self> {
         times.sort_unstable();
         let max = *times.last()?;

@@ -1,4 +1,4 @@
-//! How transfers with deadlines went.
+//! Results of transfers with deadlines.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -6,39 +6,39 @@ use weir_units::{Duration, Rate};
 
 use crate::serialized::{bps, seconds};
 
-/// How all groups' transfers with deadlines went that began after the warm-up and were due before the
-/// end.
+/// The results of all groups' transfers with deadlines that began after the warm-up and were due
+/// before the end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadlineSummary {
-    /// How many there were.
+    /// The number of transfers.
     pub transfers: u64,
-    /// How many were not complete in time.
+    /// The number of transfers that missed their deadline.
     pub missed: u64,
-    /// How many of them at least had to be late, whatever is done: the sum of what is told of each port.
-    /// Nothing where no measured port is on the way of any.
+    /// The minimum number that any schedule must miss: the sum over the ports. `None` if no
+    /// measured port is on the path of any transfer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fewest_missed: Option<u64>,
-    /// How long at least one of them was under way.
+    /// The time during which at least one of them was active.
     #[serde(rename = "busy_s", with = "seconds")]
     pub busy: Duration,
-    /// What they carried in that time, per time.
+    /// Their bytes in that time, per time.
     #[serde(rename = "goodput_bps", with = "bps")]
     pub goodput: Rate,
-    /// Of those whose bottleneck is each measured port, by its name, where there are several: the slowest on
-    /// their way.
+    /// The transfers by bottleneck, by the measured port's name, if there are several. The
+    /// bottleneck is the slowest port on their path.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub ports: IndexMap<String, PortDeadlines>,
 }
 
-/// How the transfers with deadlines went whose bottleneck is one port.
+/// The results of the transfers with deadlines whose bottleneck is one port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PortDeadlines {
-    /// How many there were.
+    /// The number of transfers.
     pub transfers: u64,
-    /// How many were not complete in time.
+    /// The number of transfers that missed their deadline.
     pub missed: u64,
-    /// How many of them at least had to be late, whatever is done: of those that were under way in one go,
-    /// if they could all have begun with the first of them, sent one after the other by the port
-    /// (Moore 1968).
+    /// The minimum number that any schedule must miss. For each period of continuous activity, it
+    /// assumes that all transfers start with the first one and that the port sends one after the
+    /// other (Moore 1968).
     pub fewest_missed: u64,
 }

@@ -1,4 +1,4 @@
-//! Where a run took place, and how far an emulated network can be believed.
+//! The kind of a run, and the accuracy of an emulated network.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -6,7 +6,7 @@ use weir_units::{Duration, Rate};
 
 use crate::serialized::{bps, seconds};
 
-/// Where a run took place.
+/// Simulated or live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunKind {
@@ -18,7 +18,7 @@ pub enum RunKind {
 }
 
 impl RunKind {
-    /// As it is written.
+    /// Returns the name as written in the summary.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Simulated => "simulated",
@@ -27,7 +27,7 @@ impl RunKind {
     }
 }
 
-/// What a real host did.
+/// The results of a real host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSummary {
     /// The CPU time of its programs and of the kernel on their behalf.
@@ -35,31 +35,30 @@ pub struct HostSummary {
     pub cpu: Duration,
 }
 
-/// How well a network was emulated. A run whose emulation was not faithful says more about the machine
-/// than about the scenario.
+/// The accuracy of a network's emulation. The results of an unfaithful run depend on the machine
+/// more than on the scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Emulation {
-    /// Whether the figures can be believed.
+    /// Whether the results are reliable.
     pub faithful: bool,
-    /// Why not, and what else one should know, in words: options that the kernel does not have, for
-    /// example.
+    /// The reasons if not, and other notes, as text: kernel options that are missing, for example.
     pub reasons: Vec<String>,
-    /// How late packets left the emulated links: the median.
+    /// How late packets left the emulated links: median.
     #[serde(rename = "lateness_p50_s", with = "seconds")]
     pub lateness_p50: Duration,
-    /// 99 % of the packets were not later.
+    /// How late packets left the emulated links: 99th percentile.
     #[serde(rename = "lateness_p99_s", with = "seconds")]
     pub lateness_p99: Duration,
-    /// The latest.
+    /// How late packets left the emulated links: maximum.
     #[serde(rename = "lateness_max_s", with = "seconds")]
     pub lateness_max: Duration,
-    /// By how much links' delays differed from what was asked for: the median.
+    /// The error of the links' delays: median.
     #[serde(rename = "delay_error_p50_s", with = "seconds")]
     pub delay_error_p50: Duration,
-    /// 99 % of the packets had no larger error.
+    /// The error of the links' delays: 99th percentile.
     #[serde(rename = "delay_error_p99_s", with = "seconds")]
     pub delay_error_p99: Duration,
-    /// The ports that always had something to send, by name: how fast they did.
+    /// The rates of the ports that always had packets to send, by name.
     pub rates: IndexMap<String, AchievedRate>,
     /// The CPU time of the thread that emulated the network.
     #[serde(rename = "switch_cpu_s", with = "seconds")]
@@ -69,10 +68,10 @@ pub struct Emulation {
 /// The rate of a busy port.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AchievedRate {
-    /// What the scenario asks for.
+    /// The rate in the scenario.
     #[serde(rename = "asked_bps", with = "bps")]
     pub asked: Rate,
-    /// What it sent, framing included.
+    /// The rate that it sent at, framing included.
     #[serde(rename = "achieved_bps", with = "bps")]
     pub achieved: Rate,
 }

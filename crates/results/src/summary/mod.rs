@@ -1,4 +1,4 @@
-//! The summary of an experiment: what `summary.json` holds and `--json` prints.
+//! The summary of an experiment: the contents of `summary.json` and of the `--json` output.
 
 mod completion;
 mod deadlines;
@@ -23,19 +23,19 @@ use weir_units::Duration;
 use crate::Ratio;
 use crate::serialized::seconds;
 
-/// The version of the format. It grows when a key changes its meaning or goes away; keys may be added
-/// without.
+/// The version of the format. It increases when a key changes its meaning or is removed, but not
+/// when keys are added.
 pub const SCHEMA_VERSION: u32 = 1;
 
-/// What an experiment gave. Keys are written in the order of declaration, maps in the order in which
-/// they were filled, so that equal experiments give equal bytes.
+/// The results of an experiment. Keys are written in the order of declaration, maps in insertion
+/// order, so that equal experiments give equal bytes.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// [`SCHEMA_VERSION`].
     pub schema_version: u32,
     /// The scenario's title.
     pub title: String,
-    /// Where the experiment comes from: paper and section, RFC; empty if it says nothing.
+    /// The reference for the experiment: paper and section, or RFC. Empty if the file has none.
     pub source: String,
     /// The scenario with the file's own values.
     #[serde(flatten)]
@@ -44,24 +44,24 @@ pub struct Summary {
     pub variants: IndexMap<String, RunSummary>,
 }
 
-/// What one run of a scenario gave.
+/// The results of one run of a scenario.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunSummary {
-    /// Where it took place.
+    /// Simulated or live.
     #[serde(default)]
     pub world: RunKind,
-    /// The seed of all randomness.
+    /// The seed of the random number generator.
     pub seed: u64,
-    /// What was set over the file's values, by command line or variant: key and value.
+    /// The settings that override the file's values, from the command line or a variant: key and value.
     pub settings: IndexMap<String, String>,
-    /// How much time was simulated, or went by in an emulated network, with the warm-up.
+    /// The simulated or emulated time, warm-up included.
     #[serde(rename = "simulated_s", with = "seconds")]
     pub simulated: Duration,
-    /// How much of it, from the start, is left out of all counters and averages below.
+    /// The time at the start that all counters and averages below exclude.
     #[serde(rename = "warm_up_s", with = "seconds")]
     pub warm_up: Duration,
-    /// The CPU time that the run took: of a simulation the only value that differs between two runs of
-    /// the same scenario with the same seed.
+    /// The CPU time of the run. For a simulation, this is the only value that differs between two
+    /// runs of the same scenario with the same seed.
     #[serde(rename = "cpu_s", with = "seconds")]
     pub cpu: Duration,
     /// Whether the run was stopped before its end.
@@ -70,40 +70,41 @@ pub struct RunSummary {
     pub groups: IndexMap<String, GroupSummary>,
     /// The measured ports by name.
     pub ports: IndexMap<String, PortSummary>,
-    /// What switches with transparent congestion control did, by name; the warm-up is counted too.
+    /// The counters of switches with transparent congestion control, by name; they include the warm-up.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub tcon: IndexMap<String, TconSummary>,
-    /// Which part of one group's completion times another one saved, where the scenario asks for it
+    /// The reduction of one group's completion times against another's, if the scenario asks for it
     /// ([`Self::saved`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reduction: Option<Ratio>,
-    /// How transfers with deadlines went, if there are any.
+    /// The results of transfers with deadlines, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deadlines: Option<DeadlineSummary>,
-    /// The hosts by name, where they are real.
+    /// The hosts by name, if they are real.
     #[serde(default, skip_serializing_if = "IndexMap::is_empty")]
     pub hosts: IndexMap<String, HostSummary>,
-    /// How well the network was emulated, where it was.
+    /// The accuracy of the emulation, in a live run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub emulation: Option<Emulation>,
 }
 
 impl RunSummary {
-    /// Which part of the group `against`'s completion times the group `of` saved: one less the
-    /// quotient of their sums. `None` where one of the two has completed nothing, or took no time.
+    /// Returns the reduction of the group `of`'s completion times against those of the group
+    /// `against`: one minus the quotient of their sums. `None` if one of the two has completed
+    /// nothing, or took no time.
     pub fn saved(&self, of: &str, against: &str) -> Option<Ratio> {
         let total = |name| Some(self.groups.get(name)?.completion?.total.as_secs_f64());
         Ratio::new(1.0 - total(of)? / total(against)?)
     }
 }
 
-/// Why a text is no summary.
+/// The error of reading a summary.
 #[derive(Debug, thiserror::Error)]
 pub enum SummaryError {
     /// It is not JSON, or a key is missing or of the wrong type.
     #[error("this is no summary of an experiment: {0}")]
     Format(#[from] serde_json::Error),
-    /// Another version of the format.
+    /// The format has another version.
     #[error(
         "this summary has schema_version {found}; this program reads {accepted}",
         accepted = SCHEMA_VERSION
@@ -129,7 +130,7 @@ impl Summary {
     /// The text of `summary.json`: JSON over several lines.
     ///
     /// # Errors
-    /// None that a summary can cause; those of the serializer.
+    /// Only the serializer's; a summary itself causes none.
     pub fn to_json(&self) -> Result<String, serde_json::Error> {
         let mut text = serde_json::to_string_pretty(self)?;
         text.push('\n');
@@ -139,7 +140,7 @@ impl Summary {
     /// Reads what [`to_json`](Self::to_json) wrote.
     ///
     /// # Errors
-    /// Text that is no summary, and one of another version.
+    /// The text is not a summary, or has another version.
     pub fn from_json(text: &str) -> Result<Self, SummaryError> {
         #[derive(Deserialize)]
         struct Version {
@@ -154,7 +155,7 @@ impl Summary {
         Ok(serde_json::from_str(text)?)
     }
 
-    /// The file's own run, without a name, and the variants with theirs.
+    /// Returns the file's own run, without a name, and the variants with their names.
     pub fn runs(&self) -> impl Iterator<Item = (Option<&str>, &RunSummary)> {
         let variants = self.variants.iter();
         let variants = variants.map(|(name, run)| (Some(name.as_str()), run));

@@ -1,4 +1,4 @@
-//! What went through a port.
+//! Results of a port.
 
 use serde::{Deserialize, Serialize};
 use weir_units::ByteSize;
@@ -6,35 +6,35 @@ use weir_units::ByteSize;
 use crate::Ratio;
 use crate::serialized::bytes;
 
-/// What went through a port of a switch or host after the warm-up.
+/// The results of a port of a switch or host after the warm-up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PortSummary {
-    /// Packets that left.
+    /// Packets sent.
     pub packets: u64,
-    /// Their IP lengths, summed.
+    /// The sum of their IP lengths.
     #[serde(with = "bytes")]
     pub bytes: ByteSize,
     /// Packets that the port's queue marked with CE.
     pub marks: u64,
     /// Packets that were dropped, by reason.
     pub drops: Drops,
-    /// The queue's length in IP bytes, averaged over time.
+    /// The time average of the queue's length in IP bytes.
     #[serde(rename = "queue_mean_bytes", with = "bytes")]
     pub queue_mean: ByteSize,
-    /// Half of the time the queue was this long or shorter.
+    /// The queue's length in IP bytes: median over time.
     #[serde(rename = "queue_p50_bytes", with = "bytes")]
     pub queue_p50: ByteSize,
-    /// 99 % of the time the queue was this long or shorter.
+    /// The queue's length in IP bytes: 99th percentile over time.
     #[serde(rename = "queue_p99_bytes", with = "bytes")]
     pub queue_p99: ByteSize,
-    /// The longest queue.
+    /// The queue's length in IP bytes: maximum.
     #[serde(rename = "queue_max_bytes", with = "bytes")]
     pub queue_max: ByteSize,
-    /// The part of the time in which the link was sending, between 0 and 1.
+    /// The fraction of the time in which the link was sending, between 0 and 1.
     pub utilization: Ratio,
 }
 
-/// Declares the reasons for drops, in the order in which they are written.
+/// Declares the drop reasons, in the order in which they are written.
 macro_rules! drops {
     ($($(#[$doc:meta])+ $reason:ident,)+) => {
         /// Dropped packets by reason.
@@ -44,12 +44,12 @@ macro_rules! drops {
         }
 
         impl Drops {
-            /// Each reason's name, as it is written, with its count.
+            /// Returns each reason's name, as written, and its count.
             pub const fn by_reason(&self) -> [(&'static str, u64); [$(stringify!($reason)),+].len()] {
                 [$((stringify!($reason), self.$reason)),+]
             }
 
-            /// For each reason, the `count` that these and others come to.
+            /// Combines these counts with others, reason by reason, with `count`.
             #[must_use]
             pub fn with(self, other: Self, count: impl Fn(u64, u64) -> u64) -> Self {
                 Self { $($reason: count(self.$reason, other.$reason),)+ }
@@ -73,12 +73,12 @@ drops! {
     down,
     /// Damaged on the link.
     corruption,
-    /// By an element in the switch's path.
+    /// Dropped by an element in the switch's path.
     element,
 }
 
 impl Drops {
-    /// For any reason.
+    /// Returns the sum over all reasons.
     pub fn total(&self) -> u64 {
         let counts = self.by_reason().map(|(_, count)| count);
         counts.into_iter().fold(0, u64::saturating_add)

@@ -1,4 +1,4 @@
-//! What a switch with transparent congestion control did.
+//! Counters of a switch with transparent congestion control.
 
 use std::fmt;
 
@@ -7,30 +7,30 @@ use weir_units::ByteSize;
 
 use crate::serialized::bytes;
 
-/// What a switch with transparent congestion control did, from the beginning of the run.
+/// The counters of a switch with transparent congestion control, from the start of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TconSummary {
-    /// Flows that it controlled: one for each way of a connection.
+    /// Controlled flows, one for each direction of a connection.
     pub flows: u64,
-    /// Segments that were lost and that it sent again.
+    /// Lost segments that the switch retransmitted.
     pub masked_losses: u64,
-    /// Its retransmission time-outs.
+    /// Retransmission time-outs of the switch.
     pub timeouts: u64,
-    /// Acknowledgments whose window it lowered.
+    /// ACKs whose window the switch lowered.
     pub lowered_windows: u64,
-    /// Acknowledgments that it kept from the senders.
+    /// ACKs that the switch withheld from the senders.
     pub withheld_acks: u64,
-    /// Acknowledgments with an ECN echo that it kept from the senders.
+    /// ACKs with an ECN echo that the switch withheld from the senders.
     pub echoes: u64,
-    /// Segments that senders sent again although it had them.
+    /// Segments that senders retransmitted although the switch had a copy.
     pub repeated: u64,
-    /// Segments that it could not keep.
+    /// Segments that the switch could not buffer.
     pub unkept: u64,
-    /// Segments of connections whose SYN it had not seen, or had to forget.
+    /// Segments of connections whose SYN the switch did not see, or whose state it had to discard.
     pub unknown: u64,
-    /// The most packets that it kept at a time.
+    /// The maximum number of packets buffered at a time.
     pub kept_max_packets: u64,
-    /// Their IP lengths, summed.
+    /// The maximum of the sum of their IP lengths.
     #[serde(with = "bytes")]
     pub kept_max_bytes: ByteSize,
 }

@@ -54,7 +54,7 @@ fn run() -> RunSummary {
     }
 }
 
-/// With what only live runs, epochs, deadlines and transparent congestion control have.
+/// With the fields that only live runs, epochs, deadlines and transparent congestion control have.
 fn live() -> RunSummary {
     let rate = AchievedRate {
         asked: Rate::from_mbps(1000),

@@ -1,4 +1,4 @@
-//! A column's cells until their row group is written.
+//! The cells of a column before their row group is written.
 
 use std::borrow::Cow;
 use std::io;
@@ -9,19 +9,19 @@ use parquet::errors::ParquetError;
 use parquet::file::writer::SerializedColumnWriter;
 use parquet::schema::types::Type;
 
-/// A value, or none, of one of the kinds that there are.
+/// An optional value of one of the column types.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Cell<'a> {
     /// UTF-8.
     Text(Option<&'a str>),
     /// A 64-bit floating-point number: seconds.
     Number(Option<f64>),
-    /// A 64-bit signed integer, which data frames can subtract without wrapping around; larger counts
-    /// stay at its largest.
+    /// A 64-bit signed integer, which data frames can subtract without wraparound; larger counts
+    /// saturate.
     Count(Option<u64>),
 }
 
-/// The cells of a row group in one column.
+/// The cells of one column in a row group.
 #[derive(Debug)]
 pub(crate) struct Column {
     name: Cow<'static, str>,
@@ -38,7 +38,7 @@ enum Values {
 }
 
 impl Column {
-    /// A column for cells of the same kind as this one.
+    /// Returns a column for cells of the same type as this one.
     pub(crate) fn new(name: impl Into<Cow<'static, str>>, cell: &Cell<'_>) -> Self {
         let values = match cell {
             Cell::Text(_) => Values::Text(Vec::new()),
@@ -64,7 +64,7 @@ impl Column {
             .build()
     }
 
-    /// Adds a cell; one of another kind than the column's is an error.
+    /// Adds a cell. A cell of another type than the column's is an error.
     pub(crate) fn push(&mut self, cell: Cell<'_>) -> io::Result<()> {
         let is_there = match (&mut self.values, cell) {
             (Values::Text(values), Cell::Text(cell)) => append(values, cell.map(ByteArray::from)),
@@ -82,7 +82,7 @@ impl Column {
         Ok(())
     }
 
-    /// Writes the cells and forgets them.
+    /// Writes the cells and clears them.
     pub(crate) fn write(
         &mut self,
         writer: &mut SerializedColumnWriter<'_>,

@@ -1,4 +1,4 @@
-//! Rows to a Parquet file, a row group at a time, so that memory stays bounded however long a run is.
+//! Writes rows to a Parquet file one row group at a time, so that memory is bounded for any run length.
 
 mod column;
 mod rows;
@@ -17,19 +17,19 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
-/// Rows that wait in memory: a few megabytes of either table.
+/// The number of buffered rows: a few megabytes for either table.
 const GROUP_ROWS: usize = 8192;
 
-/// What has a row in a table.
+/// A record that is a row of a table.
 pub(crate) trait Row {
-    /// A row that shows which columns there are.
+    /// A row that defines the columns.
     const BLANK: Self;
 
-    /// Every column's name and its cell in this row: the same names and kinds for every row.
+    /// Returns the name and the cell of every column: the same names and types for every row.
     fn cells(&self) -> impl Iterator<Item = (&'static str, Cell<'_>)>;
 }
 
-/// A Parquet file in the making. Equal rows give equal bytes.
+/// A Parquet file that is being written. Equal rows give equal bytes.
 pub(crate) struct Table<W: Write> {
     file: SerializedFileWriter<W>,
     columns: Vec<Column>,
@@ -37,21 +37,21 @@ pub(crate) struct Table<W: Write> {
 }
 
 impl<W: Write + Send> Table<W> {
-    /// A table for rows like this one.
+    /// Returns a table for rows of this type.
     pub(crate) fn new<R: Row>(writer: W) -> io::Result<Self> {
         let blank = R::BLANK;
         let cells = blank.cells();
         Self::with_columns(writer, cells.map(|(name, cell)| Column::new(name, &cell)))
     }
 
-    /// A table with these columns.
+    /// Returns a table with these columns.
     pub(crate) fn with_columns(
         writer: W,
         columns: impl IntoIterator<Item = Column>,
     ) -> io::Result<Self> {
         let columns: Vec<Column> = columns.into_iter().collect();
         let schema = schema(&columns).map_err(into_io)?;
-        // Nothing in the file may change from one build or run to the next.
+        // The file must not change from one build or run to the next.
         let properties = WriterProperties::builder()
             .set_created_by("weir".to_owned())
             .set_compression(Compression::SNAPPY)
@@ -70,7 +70,7 @@ impl<W: Write + Send> Table<W> {
         self.push_cells(row.cells().map(|(_, cell)| cell))
     }
 
-    /// Adds a row of a cell for each column.
+    /// Adds a row with a cell for each column.
     pub(crate) fn push_cells<'c>(
         &mut self,
         cells: impl Iterator<Item = Cell<'c>>,
@@ -85,7 +85,7 @@ impl<W: Write + Send> Table<W> {
         Ok(())
     }
 
-    /// Writes what is left, and the end of the file.
+    /// Writes the buffered rows and the end of the file.
     pub(crate) fn finish(mut self) -> io::Result<()> {
         if self.rows > 0 {
             self.write_group().map_err(into_io)?;
@@ -115,7 +115,7 @@ fn schema(columns: &[Column]) -> Result<Type, ParquetError> {
         .build()
 }
 
-/// The reason of an operating system where there is one: "no space left" says more than "external".
+/// Returns the operating system's error if there is one: "no space left" is clearer than "external".
 fn into_io(error: ParquetError) -> io::Error {
     match error {
         ParquetError::External(inner) => match inner.downcast::<io::Error>() {

@@ -1,4 +1,4 @@
-//! Which columns the tables have.
+//! The columns of the tables.
 
 use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
@@ -28,7 +28,7 @@ impl Row for FlowRecord<'_> {
             .counters
             .columns()
             .map(|(name, value)| (name, count(value)));
-        // The goodput stands beside the bytes that it is made of.
+        // Place the goodput next to the bytes from which it is computed.
         let [delivered, others @ ..] = counters;
         let flow = [
             ("group", Cell::Text(Some(self.group))),
@@ -73,7 +73,7 @@ impl Row for EpochRecord<'_> {
     }
 }
 
-/// A row of `samples.parquet`: of a port or of a group, with the other's columns empty.
+/// A row of `samples.parquet`, of a port or of a group; the columns of the other kind are empty.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sample<'a> {
     /// Of a port.
@@ -128,7 +128,7 @@ impl Row for Sample<'_> {
     }
 }
 
-/// Drops that no queue decided on.
+/// Returns the number of drops that no queue decided.
 fn other(drops: &Drops) -> u64 {
     let by_queue = [drops.red, drops.tail, drops.buffer];
     let by_queue = by_queue.into_iter().fold(0, u64::saturating_add);

@@ -58,7 +58,7 @@ fn written<R: Row>(rows: &[R]) -> Vec<u8> {
     file
 }
 
-/// Every row as names and values.
+/// Returns every row as names and values.
 fn read(file: Vec<u8>) -> Vec<Vec<(String, Field)>> {
     let reader = SerializedFileReader::new(bytes::Bytes::from(file)).unwrap();
     let rows = reader.get_row_iter(None).unwrap();
@@ -152,7 +152,7 @@ fn a_table_without_rows_has_columns() {
     assert_eq!(metadata.schema().get_fields().len(), 16);
 }
 
-/// The columns that the document says a file has, from left to right.
+/// Returns the columns of a file as documented, in order.
 fn documented(file: &str) -> Vec<&'static str> {
     let document = include_str!("../../../../docs/results.md");
     let (_, section) = document.split_once(&format!("\n## {file}\n")).unwrap();
@@ -166,7 +166,7 @@ fn columns<R: Row>() -> Vec<&'static str> {
     R::BLANK.cells().map(|(name, _)| name).collect()
 }
 
-/// Readers of the files rely on the names: the document is the list.
+/// Programs that read the files rely on the names; the document lists them.
 #[test]
 fn the_document_lists_every_column() {
     assert_eq!(columns::<FlowRecord<'_>>(), documented("flows.parquet"));
@@ -174,7 +174,7 @@ fn the_document_lists_every_column() {
     assert_eq!(columns::<EpochRecord<'_>>(), documented("epochs.parquet"));
 }
 
-/// Has room for so many bytes, like a disk that fills up.
+/// A writer with room for this many bytes, like a disk that fills up.
 struct Full(usize);
 
 impl Write for Full {

@@ -1,4 +1,4 @@
-//! How long a group's epochs took.
+//! Completion times of a group's epochs.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use weir_units::Duration;
 use super::COLUMNS;
 use crate::EpochRecord;
 
-/// How long each epoch took a group: as long as its slowest request. Memory is bounded by the number
-/// of epochs, of which each is two words.
+/// The completion time of each epoch of a group: that of its slowest request. Memory is bounded by
+/// the number of epochs, at 16 bytes each.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct EpochTrace(BTreeMap<u64, Duration>);
 
@@ -30,12 +30,12 @@ impl EpochTrace {
         }
     }
 
-    /// The number of the last epoch, plus one.
+    /// Returns the number of the last epoch, plus one.
     pub(crate) fn end(&self) -> u64 {
         self.0.last_key_value().map_or(0, |(last, _)| last + 1)
     }
 
-    /// The epochs in order, as many together as it takes to have no more columns than a plot has.
+    /// Returns the epochs in order, grouped so that there are no more columns than a plot has.
     pub(crate) fn columns(&self, per_step: usize) -> impl Iterator<Item = EpochColumn> {
         let columns = (COLUMNS / per_step.max(1)).max(1) as u64;
         let width = self.end().div_ceil(columns).max(1);

@@ -4,7 +4,8 @@ use weir_units::{ByteSize, Rate, Time};
 
 use super::COLUMNS;
 
-/// Over fewer samples, which may lie close together, a rate is mostly noise.
+/// The minimum number of samples for a rate; with fewer, which may be close together, it is mostly
+/// noise.
 const SAMPLES_PER_STRETCH: u64 = 4;
 
 /// The last sample of each column.
@@ -18,7 +19,7 @@ struct Last {
     samples: u64,
 }
 
-/// A stretch of time and what arrived in it, per time.
+/// An interval of time and its goodput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ThroughputInterval {
     pub(crate) start: Time,
@@ -44,8 +45,8 @@ impl GroupTrace {
         }
     }
 
-    /// The goodput from the start of the run to the last sample, in stretches of `per_step` columns or
-    /// more.
+    /// Returns the goodput from the start of the run to the last sample, in intervals of `per_step`
+    /// columns or more.
     pub(crate) fn goodput(&self, per_step: usize) -> impl Iterator<Item = ThroughputInterval> {
         let mut from = (Time::ZERO, ByteSize::ZERO);
         let mut samples = 0;

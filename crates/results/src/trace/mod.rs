@@ -1,4 +1,4 @@
-//! Samples as plots need them: thinned while they come, so that memory stays bounded.
+//! Samples for plots, thinned as they arrive, so that memory is bounded.
 
 mod epochs;
 mod group;
@@ -13,10 +13,10 @@ use weir_units::{Duration, Time};
 
 use crate::{EpochRecord, GroupSample, PortSample};
 
-/// Into how many columns a trace divides a run's time: as many as a plot on a page has room for.
+/// The number of columns that divide a run's time: the resolution of a plot on a page.
 pub(crate) const COLUMNS: usize = 480;
 
-/// What a report plots of one run.
+/// The data that a report plots of one run.
 #[derive(Clone, Debug)]
 pub struct Traces {
     /// The time that the columns divide.
@@ -27,7 +27,7 @@ pub struct Traces {
 }
 
 impl Traces {
-    /// For a run that is to simulate so much time.
+    /// Returns the traces of a run with this simulated time.
     pub fn new(span: Duration) -> Self {
         Self {
             span: span.max(Duration::from_nanos(1)),
@@ -37,7 +37,7 @@ impl Traces {
         }
     }
 
-    /// Takes a sample of a port.
+    /// Adds a sample of a port.
     pub fn port(&mut self, sample: &PortSample<'_>) {
         let column = self.column(sample.time);
         let trace = match self.ports.get_mut(sample.port) {
@@ -47,7 +47,7 @@ impl Traces {
         trace.take(column, sample.queue);
     }
 
-    /// Takes a sample of a group; a group's samples come in the order of their times.
+    /// Adds a sample of a group. A group's samples must come in order of time.
     pub fn group(&mut self, sample: &GroupSample<'_>) {
         let column = self.column(sample.time);
         let trace = match self.groups.get_mut(sample.group) {
@@ -57,7 +57,7 @@ impl Traces {
         trace.take(column, sample.time, sample.counters.delivered);
     }
 
-    /// Takes a request of an epoch.
+    /// Adds a request of an epoch.
     pub fn epoch(&mut self, record: &EpochRecord<'_>) {
         let trace = match self.epochs.get_mut(record.group) {
             Some(trace) => trace,
@@ -66,7 +66,7 @@ impl Traces {
         trace.take(record);
     }
 
-    /// Where a moment lies; the last column takes what comes after the end.
+    /// Returns the column of a time; times after the end are in the last column.
     fn column(&self, time: Time) -> usize {
         let at = u128::from(time.as_nanos()) * COLUMNS as u128 / u128::from(self.span.as_nanos());
         usize::try_from(at).unwrap_or(usize::MAX).min(COLUMNS - 1)
@@ -133,7 +133,7 @@ mod tests {
     #[test]
     fn goodput_is_what_arrived_between_samples() {
         let mut traces = Traces::new(Duration::from_secs(48));
-        // 1000 bytes in each 10 ms, and from 24 s on nothing.
+        // 1000 bytes in each 10 ms, and nothing after 24 s.
         for number in 0..4800_u64 {
             let delivered = number.min(2400) * 1000;
             traces.group(&group(number * 10_000_000, delivered));
@@ -144,7 +144,7 @@ mod tests {
         for stretch in &stretches {
             let is_early = stretch.end <= Time::from_nanos(24_000_000_000);
             let expected = if is_early { rate } else { Rate::ZERO };
-            // The column in which it stops lies between.
+            // The column in which it stops is in between.
             let is_edge = stretch.start < Time::from_nanos(24_000_000_000) && !is_early;
             assert!(is_edge || stretch.rate == expected, "{stretch:?}");
         }

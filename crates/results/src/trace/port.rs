@@ -43,7 +43,7 @@ impl PortTrace {
         }
     }
 
-    /// The columns with samples, `per_step` of the trace's columns taken together: number and extent.
+    /// Returns the columns with samples, `per_step` of them combined: number and range.
     pub(crate) fn columns(&self, per_step: usize) -> impl Iterator<Item = (usize, ColumnRange)> {
         let steps = self.0.chunks(per_step.max(1)).enumerate();
         steps.filter_map(|(step, columns)| {

@@ -1,4 +1,4 @@
-//! Reading the tree: a position in it, and where mistakes are collected.
+//! A cursor into the document tree, and the collection of its mistakes.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -8,14 +8,14 @@ use std::sync::Arc;
 use super::{Node, Value};
 use crate::error::{Place, Problem, ProblemKind, ScenarioError, list, nearest};
 
-/// A mistake has been reported; there is no value.
+/// The marker of a reported mistake: there is no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reported;
 
-/// So many mistakes are enough to read at a time.
+/// The maximum number of mistakes shown at a time.
 const MOST_SHOWN: usize = 50;
 
-/// The mistakes found so far, the first of them if there are very many.
+/// The mistakes found so far, up to a maximum number.
 #[derive(Debug)]
 pub(crate) struct Problems {
     file: Arc<str>,
@@ -47,10 +47,10 @@ impl Problems {
         Reported
     }
 
-    /// `value`, unless something was wrong.
+    /// Returns `value`, or the mistakes if there are any.
     pub(crate) fn finish<T>(self, value: Result<T, Reported>) -> Result<T, ScenarioError> {
         let mut problems = self.found.into_inner();
-        // Settings come after lines: see the order of `Place`.
+        // Settings follow lines: see the order of `Place`.
         problems.sort_by(|a, b| a.place.cmp(&b.place));
         match value {
             Ok(value) if problems.is_empty() => Ok(value),
@@ -59,7 +59,7 @@ impl Problems {
     }
 }
 
-/// A value in the tree, and how one gets there.
+/// A value in the tree and its key path.
 #[derive(Clone, Debug)]
 pub(crate) struct Cursor<'a> {
     pub(crate) node: &'a Node,
@@ -68,7 +68,7 @@ pub(crate) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    /// The top of a file.
+    /// Returns a cursor at the top of a file.
     pub(crate) fn top(node: &'a Node, problems: &'a Problems) -> Self {
         Self {
             node,
@@ -86,7 +86,7 @@ impl<'a> Cursor<'a> {
         self.problems.add(self.node.place.clone(), key, kind)
     }
 
-    /// Reports that this value does not fit another one.
+    /// Reports that this value conflicts with another one.
     pub(crate) fn conflict(
         &self,
         conflict: impl Into<String>,
@@ -98,7 +98,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Reports that something else should stand here.
+    /// Reports that the value has the wrong type.
     pub(crate) fn wrong_kind(&self, expected: impl Into<String>) -> Reported {
         self.problem(ProblemKind::WrongKind {
             expected: expected.into(),
@@ -106,7 +106,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// Reports that nothing is called `name`, where there is a `what` of each of `names`.
+    /// Reports an unknown `name`; `what` is the kind of thing and `names` are the existing ones.
     pub(crate) fn unknown_name<'n>(
         &self,
         what: &'static str,
@@ -121,7 +121,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// The value of a key of this table.
+    /// Returns the value of a key of this table.
     pub(crate) fn child(&self, name: &str, node: &'a Node) -> Cursor<'a> {
         let key = if self.key.is_empty() {
             name.to_owned()
@@ -135,7 +135,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The items of a list; a single value counts as a list of one.
+    /// Returns the items of a list; a single value counts as a list of one.
     pub(crate) fn items(&self) -> Vec<Cursor<'a>> {
         match &self.node.value {
             Value::Array(items) => items
@@ -147,7 +147,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// What the text here, or the texts in a list, mean: each `what` once, and at least one.
+    /// Reads one text or a list of texts; each `what` may occur once, and at least one is required.
     pub(crate) fn each_once<T: Copy + Eq + Hash>(
         &self,
         what: &str,
@@ -173,7 +173,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The name under which this stands in its table, if there is no dot in it.
+    /// Returns the last part of the key path: the name in the table, if it has no dot.
     pub(crate) fn name(&self) -> &str {
         self.key.rsplit('.').next().unwrap_or_default()
     }
@@ -188,7 +188,7 @@ impl<'a> Cursor<'a> {
         read.into_iter().collect()
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub(crate) fn list(&self, expected: &str) -> Result<Vec<Cursor<'a>>, Reported> {
         match &self.node.value {
             Value::Array(_) => Ok(self.items()),
@@ -196,7 +196,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The named tables in this table: `[groups.NAME]`.
+    /// Returns the named tables in this table: `[groups.NAME]`.
     pub(crate) fn named(&self, expected: &str) -> Result<Vec<(&'a str, Cursor<'a>)>, Reported> {
         let Some(table) = self.node.as_table() else {
             return Err(self.wrong_kind(expected));
@@ -207,7 +207,7 @@ impl<'a> Cursor<'a> {
             .collect())
     }
 
-    /// The text that stands here.
+    /// Returns the text of this value.
     pub(crate) fn text(&self, expected: &str) -> Result<&'a str, Reported> {
         match &self.node.value {
             Value::Text(text) => Ok(text),

@@ -1,7 +1,7 @@
-//! A scenario file as a tree of values that know where they were written.
+//! A scenario file as a tree of values with their positions in the file.
 //!
-//! Settings and variants replace values in the tree; only then is it read, so that a scenario is
-//! checked as a whole whatever its values' origins.
+//! Settings and variants replace values in the tree before it is read. The scenario is then checked
+//! as a whole, wherever its values come from.
 
 mod at;
 mod parameters;
@@ -18,7 +18,7 @@ pub(crate) use path::set;
 
 use crate::error::Place;
 
-/// A value of a scenario file, and where it was written.
+/// A value of a scenario file, and its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) value: Value,
@@ -33,13 +33,13 @@ pub(crate) enum Value {
     Integer(i64),
     Float(f64),
     Boolean(bool),
-    /// A date or time, which no key takes: as it was written.
+    /// A date or time as text; no key accepts one.
     Date(String),
     Array(Vec<Node>),
     Table(Table),
 }
 
-/// Keys and values in the order in which they were written.
+/// Keys and values in file order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     pub(crate) entries: Vec<Entry>,
@@ -77,7 +77,7 @@ impl Node {
 }
 
 impl fmt::Display for Node {
-    /// As a setting would have it: text without quotes at the top, TOML below.
+    /// Formats the value as a setting: text without quotes at the top level, TOML below.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.value {
             Value::Text(text) => f.write_str(text),
@@ -113,7 +113,7 @@ fn write_toml(value: &Value, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 impl Value {
-    /// The value as an error names it.
+    /// Describes the value for an error message.
     pub(crate) fn describe(&self) -> String {
         match self {
             Self::Text(text) => format!("`{text}`"),
@@ -133,7 +133,7 @@ impl Table {
         Some(&entry.node)
     }
 
-    /// Sets `key`, which may exist.
+    /// Sets `key`, which may exist already.
     pub(crate) fn set(&mut self, key: &str, place: Place, node: Node) {
         match self.entries.iter_mut().find(|entry| entry.key == key) {
             Some(entry) => entry.node = node,

@@ -1,4 +1,4 @@
-//! `[parameters]`: values that are written once and used as `"$name"`.
+//! `[parameters]`: named values that the file uses as `"$name"`.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ fn replace(
     result
 }
 
-/// Reports parameters that nothing in the file uses: they would have no effect.
+/// Reports parameters that the file does not use: they would have no effect.
 pub(crate) fn check_used(root: &Node, problems: &Problems) -> Result<(), Reported> {
     let Some(table) = root.as_table() else {
         return Ok(());
@@ -110,7 +110,7 @@ fn collect<'n>(node: &'n Node, used: &mut HashSet<&'n str>) {
     }
 }
 
-/// The parameter that a value refers to.
+/// Returns the parameter that a value refers to.
 fn reference(node: &Node) -> Option<&str> {
     match &node.value {
         Value::Text(text) => text.strip_prefix('$'),

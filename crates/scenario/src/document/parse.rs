@@ -1,4 +1,4 @@
-//! From text to a tree of values with line numbers.
+//! The TOML parser: from text to a tree of values with line numbers.
 
 use std::path::Path;
 use std::{fs, io};
@@ -8,7 +8,7 @@ use toml::de::{DeTable, DeValue};
 use super::{Entry, Node, Problems, Reported, Table, Value};
 use crate::error::{Place, ProblemKind, ScenarioError};
 
-/// The text of a file of at most so many MiB; `kind` tells of what kind it should be.
+/// Reads a file of at most `most` MiB; `kind` is the expected kind of file, for errors.
 pub(crate) fn read_text(path: &Path, most: u64, kind: &str) -> Result<String, ScenarioError> {
     let unreadable = |source| ScenarioError::Unreadable {
         path: path.to_owned(),
@@ -43,7 +43,7 @@ pub(crate) fn parse(text: &str, problems: &Problems) -> Result<Node, Reported> {
     }
 }
 
-/// Reads `text` as one TOML value written at `place`, if it is one.
+/// Parses `text` as one TOML value with the position `place`; returns `None` if it is not one.
 pub(crate) fn parse_value(text: &str, place: &Place) -> Option<Node> {
     let value = DeValue::parse(text).ok()?;
     let mut node = LineIndex::of("").node(value.get_ref(), Place::Line(1));
@@ -51,7 +51,7 @@ pub(crate) fn parse_value(text: &str, place: &Place) -> Option<Node> {
     Some(node)
 }
 
-/// Has everything in `node` written at `place`.
+/// Sets the position of `node` and all its values to `place`.
 fn move_to(node: &mut Node, place: &Place) {
     node.place = place.clone();
     match &mut node.value {
@@ -66,7 +66,7 @@ fn move_to(node: &mut Node, place: &Place) {
     }
 }
 
-/// Where the lines of a text begin.
+/// The start offsets of the lines of a text.
 struct LineIndex {
     starts: Vec<usize>,
 }
@@ -90,7 +90,7 @@ impl LineIndex {
             DeValue::Integer(number) => {
                 match i64::from_str_radix(number.as_str(), number.radix()) {
                     Ok(number) => Value::Integer(number),
-                    // Beyond any count that makes sense; a float says so with the right magnitude.
+                    // The integer is out of range; a float keeps its magnitude for the error message.
                     Err(_) => Value::Float(number.as_str().parse().unwrap_or(f64::INFINITY)),
                 }
             }
@@ -111,7 +111,7 @@ impl LineIndex {
         Node::new(value, place)
     }
 
-    /// `table`, its keys in the order in which they were written.
+    /// Converts `table`, with its keys in file order.
     fn table(&self, table: &DeTable<'_>, place: Place) -> Value {
         let mut entries: Vec<_> = table
             .iter()
@@ -121,7 +121,7 @@ impl LineIndex {
         let entries = entries
             .into_iter()
             .map(|(start, key, value)| {
-                // A key without a position of its own belongs to the table that it stands in.
+                // A key without its own position gets the position of its table.
                 let place = if key.span().is_empty() {
                     place.clone()
                 } else {

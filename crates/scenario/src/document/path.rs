@@ -1,9 +1,9 @@
-//! Setting values by their path: `groups.dctcp.flows`, `links.0.rate`.
+//! Sets values by their path: `groups.dctcp.flows`, `links.0.rate`.
 
 use super::{Node, Table, Value};
 use crate::error::{Place, ProblemKind, list, nearest};
 
-/// Tables whose keys are names that people choose: a setting cannot invent one.
+/// Tables whose keys are names chosen by the user: a setting cannot add one.
 const NAMED: [&str; 9] = [
     "parameters",
     "dumbbell.senders",
@@ -16,8 +16,8 @@ const NAMED: [&str; 9] = [
     "variants.grid",
 ];
 
-/// Sets what `path` leads to. A key that is not there is added: the schema says whether it may be.
-/// A table that says what it is replaces what was there; another one is set key by key.
+/// Sets the value at `path`. A missing key is added; the schema decides later whether it is valid.
+/// A table with a `kind` or `name` replaces the existing one; any other table is merged key by key.
 pub(crate) fn set(root: &mut Node, path: &str, value: Node) -> Result<(), ProblemKind> {
     if let Value::Table(table) = &value.value
         && !table.is_whole()
@@ -40,7 +40,7 @@ pub(crate) fn set(root: &mut Node, path: &str, value: Node) -> Result<(), Proble
     Ok(())
 }
 
-/// The value that `segment` leads to from `node`, which is at the path `walked`.
+/// Returns the value of `segment` in `node`, which is at the path `walked`.
 fn step<'n>(
     node: &'n mut Node,
     walked: &str,
@@ -79,7 +79,7 @@ fn step<'n>(
     }
 }
 
-/// What is written by its name alone gets a table in which to set its other keys.
+/// Expands a value written as a name alone to a table, so that its other keys can be set.
 fn widen(node: &mut Node, walked: &str) {
     let key = match walked.rsplit('.').next() {
         Some("congestion") => "name",
@@ -94,12 +94,12 @@ fn widen(node: &mut Node, walked: &str) {
 }
 
 impl Table {
-    /// Whether this describes something of one of several kinds, whose keys depend on which.
+    /// Returns whether the table has a `kind` or `name` that decides its other keys.
     pub(crate) fn is_whole(&self) -> bool {
         self.get("kind").or(self.get("name")).is_some()
     }
 
-    /// The value of `segment`, an empty table if there was none.
+    /// Returns the value of `segment`, and adds an empty table if there is none.
     fn get_or_insert(&mut self, segment: &str, place: &Place) -> &mut Node {
         let index = match self.entries.iter().position(|entry| entry.key == segment) {
             Some(index) => index,

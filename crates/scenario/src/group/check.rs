@@ -1,4 +1,4 @@
-//! Whether a group's parts go together, and fit the network and the run.
+//! Checks a group: that its keys are consistent, and that it fits the network and the run.
 
 use weir_units::{Duration, Time};
 
@@ -10,15 +10,15 @@ use crate::topology::{Node, Topology};
 use crate::transport::Transport;
 use crate::{HostIndex, Routes, Workload};
 
-/// The most flows that a scenario may have at once.
+/// The maximum number of concurrent flows of a scenario.
 const MOST_FLOWS: u64 = 100_000;
-/// The most flows that may arrive at random during a simulation, on average.
+/// The maximum mean number of random flow arrivals during a simulation.
 const MOST_ARRIVALS: u64 = 10_000_000;
-/// The most pairs of hosts that one group may connect.
+/// The maximum number of host pairs of one group.
 const MOST_PAIRS: u64 = 1_000_000;
 
 impl Group {
-    /// Reports what does not go together, or does not fit a run of `duration` over `routes`.
+    /// Reports conflicts between the group's keys, with a run of `duration`, or with `routes`.
     pub(crate) fn check(
         &self,
         fields: &Fields<'_>,
@@ -88,7 +88,7 @@ impl Group {
         }
     }
 
-    /// Whether all hosts that send are at the switch by which they should.
+    /// Checks that all sending hosts are connected to the switch `via`.
     fn check_via(&self, fields: &Fields<'_>, topology: &Topology) -> Result<(), Reported> {
         let Some(switch) = self.via else {
             return Ok(());
@@ -142,7 +142,7 @@ impl Group {
         }
     }
 
-    /// The number of flows alone; all groups together are counted by [`check_flows`].
+    /// Checks the number of flows of this group; [`check_flows`] counts all groups together.
     fn check_counts(&self, fields: &Fields<'_>) -> Result<(), Reported> {
         if self.pair_bound() > MOST_PAIRS {
             return Err(fields.blame("to").problem(ProblemKind::TooMany {
@@ -200,13 +200,13 @@ impl Group {
                 }))
             }
         };
-        // One unreachable pair says enough.
+        // Report one unreachable pair only.
         self.pairs()
             .try_for_each(|(from, to)| one_way(from, to).and_then(|()| one_way(to, from)))
     }
 }
 
-/// Reports groups whose epochs cannot be in step, and more requests than results have room for.
+/// Reports groups whose epochs cannot be synchronized, and more requests than the results can hold.
 pub(crate) fn check_epochs(at: &Cursor<'_>, groups: &[Group]) -> Result<(), Reported> {
     let mut in_step = groups
         .iter()
@@ -240,7 +240,7 @@ pub(crate) fn check_epochs(at: &Cursor<'_>, groups: &[Group]) -> Result<(), Repo
     }
 }
 
-/// Reports more flows than can be simulated in all groups together.
+/// Reports more flows in all groups together than the simulator supports.
 pub(crate) fn check_flows(at: &Cursor<'_>, groups: &[Group]) -> Result<(), Reported> {
     let counts = groups.iter().map(Group::flow_count);
     match counts.fold(0, u64::saturating_add) {

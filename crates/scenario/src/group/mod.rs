@@ -1,4 +1,4 @@
-//! Groups: flows that are alike, and that results report together.
+//! Groups of equal flows, which results report together.
 
 mod check;
 
@@ -17,7 +17,7 @@ const HOSTS: Accepts = Accepts::Other(
     "the name of a host or of several hosts, a pattern such as \"web*\", or a list of them",
 );
 
-/// Flows that are alike.
+/// A group of equal flows.
 #[derive(Clone, Debug, PartialEq, Keys)]
 #[keys(
     title = "[groups.NAME]",
@@ -25,56 +25,56 @@ const HOSTS: Accepts = Accepts::Other(
     context = &Builder<'_>
 )]
 pub struct Group {
-    /// Its name, under which results report it.
+    /// The name under which results report the group.
     #[key(is = Ok(fields.at.name().to_owned()))]
     pub name: String,
-    /// The hosts that send; with `request-response`, those that ask.
+    /// The sending hosts; with `request-response`, the clients.
     #[key(accepts = HOSTS, read = context.names.hosts(at))]
     pub from: Vec<HostIndex>,
-    /// The hosts that receive; with `request-response`, those that respond.
+    /// The receiving hosts; with `request-response`, the servers.
     #[key(accepts = HOSTS, read = context.names.hosts(at))]
     pub to: Vec<HostIndex>,
-    /// Whether each host of `from` sends to each of `to` except itself, or the first to the first, the
-    /// second to the second and so on.
+    /// Whether each host of `from` sends to each host of `to` except itself, or the first to the
+    /// first, the second to the second and so on.
     #[key(default = "all")]
     pub pairing: Pairing,
-    /// How many flows each pair of hosts has: with one receiver, the flows per sender.
+    /// The number of flows of each pair of hosts: with one receiver, the flows per sender.
     #[key(accepts = Accepts::Count(1, u32::MAX as u64), default = 1)]
     pub flows: u32,
-    /// What carries the data.
+    /// The transport of the flows.
     #[key(keys = TransportKeys, by = Transport::read(fields, &context.topology))]
     pub transport: Transport,
-    /// The switch by which flows leave their hosts, where these have several links: DCQUIC's first
-    /// path, the only one of others until `failover`.
+    /// The switch by which flows leave their hosts, if these have several links. For DCQUIC it is
+    /// the first path; other transports use it alone until `failover`.
     #[key(
         accepts = Accepts::Other("the name of a switch"),
         absent = "the first link of the file for DCQUIC; others are spread over the nearest",
         read = context.names.switch(at)
     )]
     pub via: Option<SwitchIndex>,
-    /// After how long without an answer a client opens a new connection, over the next of its host's
-    /// links, and makes its request again; with `tcp` and `tls`, and the workloads `request-response`
-    /// and `epochs`.
+    /// The time without an answer after which a client opens a new connection over its host's next
+    /// link and repeats the request; with `tcp` and `tls`, and the workloads `request-response` and
+    /// `epochs`.
     #[key(accepts = Accepts::POSITIVE_SPAN, absent = "never")]
     pub failover: Option<Duration>,
-    /// How long a transfer may take from its start on; with the workloads `transfer` and `poisson`. It
-    /// is told to the congestion control `d2tcp` and to the controller of `[sed]`, and transfers that
-    /// miss it are counted.
+    /// The time that a transfer may take from its start; with the workloads `transfer` and
+    /// `poisson`. The congestion control `d2tcp` and the controller of `[sed]` receive it, and
+    /// transfers that miss it are counted.
     #[key(accepts = Accepts::POSITIVE_SPAN, absent = "none")]
     pub deadline: Option<Duration>,
-    /// What the flows carry.
+    /// The data that the flows carry.
     #[key(
         accepts = Accepts::Other("\"bulk\", or a table with `kind`"),
         read = Workload::read(at, &context.topology)
     )]
     pub workload: Workload,
-    /// When the flows start at the earliest.
+    /// The earliest start of the flows.
     #[key(accepts = Accepts::SPAN, default = "0s")]
     pub start: Time,
     /// Each flow starts at a random time within this span from `start`; not with `poisson`.
     #[key(accepts = Accepts::SPAN, default = "0s")]
     pub start_within: Duration,
-    /// When the flows stop, whatever they have left to send.
+    /// The time at which the flows stop, even if they have data left to send.
     #[key(accepts = Accepts::POSITIVE_SPAN, absent = "at the end of the simulation")]
     pub stop: Option<Time>,
 }
@@ -83,14 +83,14 @@ pub struct Group {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pairing {
-    /// Each to each, itself excepted.
+    /// Each sender to each receiver, except itself.
     All,
-    /// The first to the first, the second to the second …
+    /// The first to the first, the second to the second and so on.
     OneToOne,
 }
 
 impl Group {
-    /// The pairs of hosts that exchange data.
+    /// Returns the pairs of hosts that exchange data.
     pub fn pairs(&self) -> impl Iterator<Item = (HostIndex, HostIndex)> {
         let all = self.pairing == Pairing::All;
         let each = self.from.iter().enumerate().flat_map(move |(index, from)| {
@@ -104,9 +104,9 @@ impl Group {
         each.filter(|(from, to)| from != to)
     }
 
-    /// The ports by which a flow between these hosts can leave `from`, in the order in which they are
-    /// tried: the first is the one that it takes as long as it works. `number` tells flows apart that
-    /// are spread over several.
+    /// Returns the ports by which a flow between these hosts can leave `from`, in order of
+    /// preference: the flow uses the first one as long as it works. `number` is the flow's number,
+    /// by which flows are spread over several ports.
     pub fn ways(
         &self,
         topology: &Topology,
@@ -133,7 +133,7 @@ impl Group {
         ways
     }
 
-    /// How many flows there are from the start; with random arrivals none.
+    /// Returns the number of flows at the start; zero with random arrivals.
     pub fn flow_count(&self) -> u64 {
         match self.workload {
             Workload::Poisson { .. } => 0,
@@ -141,7 +141,7 @@ impl Group {
         }
     }
 
-    /// The number of pairs, those of a host with itself included.
+    /// Returns the number of pairs, including those of a host with itself.
     fn pair_bound(&self) -> u64 {
         match self.pairing {
             Pairing::All => self.from.len() as u64 * self.to.len() as u64,

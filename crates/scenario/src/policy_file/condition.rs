@@ -1,4 +1,4 @@
-//! Conditions of rules: one value or a list of them.
+//! Conditions of rules: one value or a list.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -9,9 +9,9 @@ use crate::document::{Cursor, Reported, Value};
 use crate::error::ProblemKind;
 use crate::schema::{Accepted, Accepts};
 
-/// What flows can be told apart by.
+/// A property of flows that a rule can match.
 pub(super) trait Condition: FromStr<Err: Display> {
-    /// What the key takes.
+    /// The accepted values of the key.
     const ACCEPTS: &str;
 }
 
@@ -36,7 +36,7 @@ impl<T: Condition> Accepted for Vec<T> {
     const ACCEPTS: Accepts = Accepts::Other(T::ACCEPTS);
 }
 
-/// The values of a key that takes one or several of a kind, as text or as numbers.
+/// Reads a key that takes one or several values of a type, as text or as numbers.
 pub(super) fn read<T: Condition>(at: &Cursor<'_>) -> Result<Vec<T>, Reported> {
     let items = at.items();
     if items.is_empty() {
@@ -49,7 +49,7 @@ pub(super) fn read<T: Condition>(at: &Cursor<'_>) -> Result<Vec<T>, Reported> {
             ),
         ));
     }
-    // Every wrong value is reported, not only the first.
+    // Report every wrong value, not only the first.
     let read: Vec<_> = items.iter().map(value).collect();
     read.into_iter().collect()
 }

@@ -1,4 +1,4 @@
-//! Files of deadlines: what flows demand whose applications say nothing.
+//! Deadline files: the sizes and deadlines of flows whose applications do not declare them.
 
 use std::path::Path;
 
@@ -11,39 +11,39 @@ use crate::ScenarioError;
 use crate::document::{Cursor, Reported};
 use crate::schema::{Accepts, Fields, Section};
 
-/// A file of deadlines as it is written.
+/// The tables and keys of a deadline file.
 #[derive(Keys)]
 #[keys(
     title = "the top of the file",
     doc = "A file of deadlines is a list of rules."
 )]
 struct File {
-    /// The rules; the first one that fits a flow holds, and a flow that none fits has no deadline.
+    /// The rules; the first one that matches a flow applies. A flow that matches none has no deadline.
     #[key(accepts = rules::RULES, read = at.all("tables `[[rules]]`", rule))]
     rules: Vec<DeadlineRule>,
 }
 
-/// A rule as it is written.
+/// The keys of a rule.
 #[derive(Keys)]
 #[keys(title = "[[rules]]", doc = rules::DOC)]
 struct Rule {
     #[key(flatten)]
     ends: FlowEnds,
-    /// How much such a flow carries, headers not counted; where it varies, the most that is usual.
+    /// The size of such a flow, without headers; if it varies, the largest usual size.
     #[key(accepts = Accepts::SIZE, absent = "`pass` must be `true`")]
     size: Option<ByteSize>,
-    /// How long such a flow has from its SYN on.
+    /// The deadline of such a flow, counted from its SYN.
     #[key(accepts = Accepts::POSITIVE_SPAN, absent = "`pass` must be `true`")]
     deadline: Option<Duration>,
-    /// Such flows have no deadline, instead of `size` and `deadline`.
+    /// Such flows have no deadline; instead of `size` and `deadline`.
     #[key(default = false)]
     pass: bool,
 }
 
-/// The tables of such a file.
+/// The tables of a deadline file.
 pub(crate) const SECTIONS: [&Section; 2] = [File::SECTION, Rule::SECTION];
 
-/// Reads a file of deadlines.
+/// Parses a deadline file from text.
 ///
 /// ```
 /// use weir_scenario::parse_deadlines;
@@ -69,10 +69,10 @@ pub fn load_deadlines(path: &Path) -> Result<DeadlinePolicy, ScenarioError> {
     rules::load(path, "deadline", deadlines)
 }
 
-/// Reads deadlines from text; errors call it `name`.
+/// Reads deadlines from text; errors contain `name`.
 ///
 /// # Errors
-/// As [`load_deadlines`].
+/// See [`load_deadlines`].
 pub fn parse_deadlines(name: &str, text: &str) -> Result<DeadlinePolicy, ScenarioError> {
     rules::parse_as(name, text, deadlines)
 }

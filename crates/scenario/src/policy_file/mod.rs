@@ -1,5 +1,5 @@
-//! Policy files: which TCP flows are controlled on real interfaces, and by which algorithm; and, of the same
-//! shape, files of deadlines. `docs/policy.md` and `docs/deadlines.md` describe them.
+//! Policy files: which TCP flows are controlled on real interfaces, and by which algorithm.
+//! Deadline files have the same form. `docs/policy.md` and `docs/deadlines.md` describe them.
 //!
 //! ```
 //! use weir_policy::PolicyFlow;

@@ -12,25 +12,26 @@ use crate::document::{Cursor, Reported};
 use crate::schema::Section;
 use crate::topology::{ControlKeys, control};
 
-/// A policy as it is written.
+/// The tables and keys of a policy file.
 #[derive(Keys)]
 #[keys(title = "the top of the file", doc = "A policy is a list of rules.")]
 struct File {
-    /// The rules; the first one that fits a flow holds, and a flow that none fits is left alone.
+    /// The rules; the first one that matches a flow applies. A flow that matches none is not
+    /// controlled.
     #[key(accepts = rules::RULES, read = at.all("tables `[[rules]]`", rule))]
     rules: Vec<PolicyRule>,
 }
 
-/// A rule as it is written.
+/// The keys of a rule.
 #[derive(Keys)]
 #[keys(title = "[[rules]]", doc = rules::DOC)]
 struct Rule {
     #[key(flatten)]
     ends: FlowEnds,
-    /// The interface that the data leaves by.
+    /// The egress interface of the data.
     #[key(absent = "any", or = Vec::new(), read = condition::read(at))]
     interface: Vec<NamePattern>,
-    /// The class that the sender's packets of the handshake say they are of.
+    /// The DSCP of the sender's packets of the handshake.
     #[key(absent = "any", or = Vec::new(), read = condition::read(at))]
     dscp: Vec<Dscp>,
     #[key(keys = ControlKeys, by = control(fields))]
@@ -49,10 +50,10 @@ pub fn load_policy(path: &Path) -> Result<Policy, ScenarioError> {
     rules::load(path, "policy", policy)
 }
 
-/// Reads a policy from text; errors call it `name`.
+/// Reads a policy from text; errors contain `name`.
 ///
 /// # Errors
-/// As [`load_policy`].
+/// See [`load_policy`].
 pub fn parse_policy(name: &str, text: &str) -> Result<Policy, ScenarioError> {
     rules::parse_as(name, text, policy)
 }

@@ -1,4 +1,4 @@
-//! What files of policies and of deadlines have in common.
+//! Common parts of policy files and deadline files.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,34 +12,34 @@ use crate::document::{Cursor, Problems, Reported, parse, read_text};
 use crate::error::Place;
 use crate::schema::Accepts;
 
-/// The largest file that is read, in MiB: ten thousand rules have about one megabyte.
+/// The maximum file size in MiB: ten thousand rules take about one megabyte.
 const LARGEST_FILE: u64 = 16;
 
-/// What the key `rules` takes.
+/// The accepted value of the key `rules`.
 pub(super) const RULES: Accepts = Accepts::Other("tables `[[rules]]`");
 
-/// What both tables of rules describe.
+/// The description of both tables of rules.
 pub(super) const DOC: &str = "A rule is about the data that goes one way of TCP connections. Conditions that are written must all \
      hold; of a list one value must.";
 
-/// Whom a rule is about.
+/// The conditions on the ends of a flow.
 #[derive(Keys)]
 pub(super) struct FlowEnds {
-    /// Who sends the data.
+    /// The sender of the data.
     #[key(absent = "anybody", or = Vec::new(), read = condition::read(at))]
     pub(super) from: Vec<Prefix>,
-    /// Who receives the data.
+    /// The receiver of the data.
     #[key(absent = "anybody", or = Vec::new(), read = condition::read(at))]
     pub(super) to: Vec<Prefix>,
-    /// The TCP port that the data comes from.
+    /// The source TCP port of the data.
     #[key(absent = "any", or = Vec::new(), read = condition::read(at))]
     pub(super) from_port: Vec<PortRange>,
-    /// The TCP port that the data goes to.
+    /// The destination TCP port of the data.
     #[key(absent = "any", or = Vec::new(), read = condition::read(at))]
     pub(super) to_port: Vec<PortRange>,
 }
 
-/// Reads a file; `kind` tells of what kind it should be.
+/// Reads a file; `kind` is the expected kind of file, for errors.
 pub(super) fn load<T>(
     path: &Path,
     kind: &str,
@@ -49,7 +49,7 @@ pub(super) fn load<T>(
     parse_as(&path.display().to_string(), &text, read)
 }
 
-/// Reads text; errors call it `name`.
+/// Reads text; errors contain `name`.
 pub(super) fn parse_as<T>(
     name: &str,
     text: &str,
@@ -61,7 +61,7 @@ pub(super) fn parse_as<T>(
     problems.finish(read)
 }
 
-/// Where a rule begins in its file.
+/// Returns the line of the file on which a rule begins.
 pub(super) fn line_of(at: &Cursor<'_>) -> u32 {
     match at.node.place {
         Place::Line(line) => line,

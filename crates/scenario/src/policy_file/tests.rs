@@ -15,7 +15,7 @@ fn mistakes(text: &str) -> String {
     parse_policy("p.toml", text).unwrap_err().to_string()
 }
 
-/// The line of the rule that holds.
+/// Returns the line of the rule that applies.
 fn line(policy: &Policy, flow: &PolicyFlow<'_>) -> Option<u32> {
     policy.rule(flow).map(|rule| rule.line)
 }
@@ -122,7 +122,7 @@ fn every_mistake_is_told_with_its_line_and_key() {
 }
 
 proptest! {
-    /// Whatever is in the file, reading it ends in a policy or in mistakes with a line.
+    /// For any file, reading returns a policy, or mistakes with lines.
     #[test]
     fn any_text_is_a_policy_or_a_list_of_mistakes(text in "(\\[\\[rules\\]\\]\n|(from|to_port|dscp|pass|congestion) = [a-z0-9\"./-]{0,8}\n){0,6}") {
         if let Err(error) = parse_policy("p.toml", &text) {

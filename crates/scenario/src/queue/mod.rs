@@ -1,4 +1,4 @@
-//! Queues: where packets wait at a port, who is marked, who is dropped.
+//! Queues of ports: buffers, marking and dropping.
 
 mod read;
 
@@ -10,34 +10,34 @@ use weir_units::ByteSize;
 use crate::level::{Buffer, Level};
 use crate::schema::Accepts;
 
-/// A queue: a first-in, first-out buffer under a discipline. Lengths count IP bytes that wait,
-/// without the packet that the link is sending.
+/// A queue: a FIFO buffer with a discipline. Lengths count the waiting IP bytes, without the packet
+/// that the link is sending.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
 #[keys(check = table.check(fields))]
 pub struct Queue {
-    /// What it does before it is full.
+    /// The discipline that applies before the queue is full.
     #[key(is = Discipline::read_keys(fields, ()))]
     #[serde(flatten)]
     pub discipline: Discipline,
-    /// What the queue holds; whatever does not fit is dropped and counted as `buffer`.
+    /// The capacity of the queue; packets that do not fit are dropped and counted as `buffer`.
     pub buffer: Buffer,
 }
 
 impl Queue {
-    /// A queue that never drops or marks: a host's own, which the operating system keeps from
-    /// overflowing by holding back the application.
+    /// A queue that never drops or marks, as a host's own: the operating system applies
+    /// backpressure to the application before it overflows.
     pub const UNLIMITED: Self = Self {
         discipline: Discipline::DropTail,
         buffer: Buffer::Unlimited,
     };
 
-    /// Whether it never drops or marks.
+    /// Returns whether the queue never drops or marks.
     pub(crate) fn is_unlimited(&self) -> bool {
         *self == Self::UNLIMITED
     }
 }
 
-/// What a queue does with packets before it is full.
+/// How a queue marks and drops packets before it is full.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[keys(title = "[queues.NAME]", with = Queue, check = table.check(fields))]
@@ -50,78 +50,78 @@ pub enum Discipline {
         #[key(flatten)]
         #[serde(flatten)]
         red: Red,
-        /// Which length they are compared with.
+        /// The queue length that is compared with the thresholds.
         #[key(keys = read::LengthKeys, by = RedLength::read(fields))]
         #[serde(flatten)]
         length: RedLength,
-        /// Whether ECT packets are marked where others are dropped early (RFC 3168, section 7).
+        /// Whether ECT packets are marked instead of dropped early (RFC 3168, section 7).
         #[key(default = false)]
         ecn: bool,
     },
-    /// ECT packets that find more than a threshold are marked: what DCTCP asks of a switch (RFC 8257,
-    /// section 3.1).
+    /// ECT packets that arrive at a queue above a threshold are marked, as DCTCP requires of a
+    /// switch (RFC 8257, section 3.1).
     Step {
-        /// K: ECT packets that find more than this are marked.
+        /// K: ECT packets that arrive at a queue above this length are marked.
         ecn_threshold: Level,
     },
-    /// ECT packets are marked with a probability between two thresholds and always above the second:
-    /// DCUDP's marking.
+    /// ECT packets are marked with a fixed probability between two thresholds and always above the
+    /// second: DCUDP's marking.
     TwoThreshold {
-        /// Marking begins above this.
+        /// Above this length marking begins.
         #[key(accepts = Accepts::THRESHOLD)]
         ecn_min: ByteSize,
-        /// Above this every ECT packet is marked; at least `ecn_min`.
+        /// Above this length every ECT packet is marked; at least `ecn_min`.
         #[key(accepts = Accepts::THRESHOLD)]
         ecn_max: ByteSize,
-        /// How probably an ECT packet is marked between the two.
+        /// The marking probability between the two thresholds.
         #[serde(serialize_with = "serialize_probability")]
         probability: Probability,
     },
-    /// One queue for both kinds of traffic (Vargas et al., section 5.3): ECT packets are marked above a
-    /// threshold, Not-ECT packets meet RED on the instantaneous length.
+    /// One queue for ECT and Not-ECT traffic (Vargas et al., section 5.3): ECT packets are marked
+    /// above a threshold, Not-ECT packets are dropped by RED on the instantaneous length.
     Shared {
-        /// ECT packets that find more than this are marked.
+        /// ECT packets that arrive at a queue above this length are marked.
         #[key(accepts = Accepts::THRESHOLD)]
         ecn_threshold: ByteSize,
-        /// What Not-ECT packets meet.
+        /// The RED parameters for Not-ECT packets.
         #[key(flatten)]
         #[serde(flatten)]
         red: Red,
     },
-    /// One queue, as Juniper's QFX switches have it with ECN on: ECT packets are marked above the
-    /// threshold, Not-ECT packets are dropped there.
+    /// One queue, like that of Juniper's QFX switches with ECN enabled: above the threshold, ECT
+    /// packets are marked and Not-ECT packets are dropped.
     Qfx {
-        /// Above this ECT packets are marked and Not-ECT packets are dropped.
+        /// Above this length ECT packets are marked and Not-ECT packets are dropped.
         #[key(accepts = Accepts::THRESHOLD)]
         ecn_threshold: ByteSize,
     },
 }
 
 /// RED's drop probability grows from zero at `red_min` to `probability` at `red_max`; above, every
-/// packet is dropped. Equal thresholds are drop-tail at that level.
+/// packet is dropped. Equal thresholds give drop-tail at that level.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
 pub struct Red {
-    /// Up to here nothing is dropped early; from here on the drop probability grows from zero.
+    /// Up to this length nothing is dropped early; above, the drop probability grows from zero.
     #[key(accepts = Accepts::THRESHOLD)]
     pub red_min: ByteSize,
-    /// Above this every packet is dropped, at least `red_min`; with both equal this is drop-tail at
-    /// that level.
+    /// Above this length every packet is dropped; at least `red_min`. With both equal this is
+    /// drop-tail at that length.
     #[key(accepts = Accepts::THRESHOLD)]
     pub red_max: ByteSize,
-    /// The drop probability as the length reaches `red_max`.
+    /// The drop probability at `red_max`.
     #[serde(serialize_with = "serialize_probability")]
     pub drop_probability: Probability,
 }
 
-/// The length that RED looks at.
+/// The queue length that RED compares.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(tag = "length", rename_all = "kebab-case")]
 pub enum RedLength {
-    /// The length as the packet arrives.
+    /// The length when the packet arrives.
     Instantaneous,
     /// A moving average over arrivals.
     Average {
-        /// How much one arrival counts, w_q in the paper.
+        /// The weight of one arrival, w_q in the paper.
         #[serde(serialize_with = "serialize_probability")]
         weight: Probability,
         /// Whether the probability grows to 1 between `red_max` and twice that, instead of at once
@@ -138,7 +138,7 @@ pub(crate) fn serialize_probability<S: Serializer>(
 }
 
 impl Discipline {
-    /// The lengths at which something changes, by their keys.
+    /// Returns the thresholds by their keys.
     pub fn thresholds(&self) -> Vec<(&'static str, Level)> {
         match *self {
             Self::DropTail => Vec::new(),

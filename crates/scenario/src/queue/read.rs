@@ -1,4 +1,4 @@
-//! Reading the tables `[queues.NAME]`.
+//! Reads the tables `[queues.NAME]`.
 
 use weir_fabric::Probability;
 use weir_scenario_derive::Keys;
@@ -8,14 +8,14 @@ use super::{Buffer, Discipline, Level, Queue, RedLength};
 use crate::document::{Cursor, Reported};
 use crate::schema::{Accepts, Fields};
 
-/// Which length RED looks at.
+/// The keys of RED's queue length.
 #[derive(Keys)]
 pub(super) struct LengthKeys {
-    /// The length that is compared with the thresholds: the queue as the packet arrives, or a moving
-    /// average.
+    /// The length that is compared with the thresholds: the queue's length when the packet arrives,
+    /// or a moving average.
     #[key(accepts = Accepts::Word(&["instantaneous", "average"]), default = "average")]
     length: String,
-    /// How much one arrival counts in the average, w_q in the paper; only with `length = "average"`.
+    /// The weight of one arrival in the average, w_q in the paper; only with `length = "average"`.
     #[key(accepts = Accepts::Number(1e-9, 1.0), absent = "0.002 with the average length")]
     weight: Option<f64>,
     /// Whether the probability grows to 1 between `red_max` and twice that, instead of at once; only
@@ -30,7 +30,7 @@ impl Queue {
         Self::read_keys(&Fields::open_kind(at, &Discipline::SECTIONS)?, ())
     }
 
-    /// Thresholds that the queue cannot reach would silently be none.
+    /// Reports thresholds that the queue cannot reach: they would have no effect.
     pub(super) fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
         let Buffer::Limited(buffer) = self.buffer else {
             return Ok(());
@@ -54,7 +54,7 @@ impl Queue {
 }
 
 impl Discipline {
-    /// Whether thresholds that belong together are in order.
+    /// Checks the order of the thresholds.
     pub(super) fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
         match self {
             Self::TwoThreshold {

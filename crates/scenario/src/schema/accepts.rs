@@ -1,4 +1,4 @@
-//! What a key takes: the kind of value and its range.
+//! The accepted values of a key: their type and range.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ use crate::document::{Cursor, Reported, Value};
 use crate::error::{ProblemKind, nearest};
 use crate::level::{Buffer, Level, UNLIMITED};
 
-/// What a key takes. Ranges include their ends.
+/// The accepted values of a key. Ranges include their ends.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Accepts {
     Boolean,
@@ -33,11 +33,11 @@ pub(crate) enum Accepts {
     Word(&'static [&'static str]),
     /// Any text that is not empty.
     Text,
-    /// Something with a structure of its own, which the reader of the key checks.
+    /// A structured value, which the reader of the key checks.
     Other(&'static str),
 }
 
-/// A type whose values are accepted as they are, unless a key says something else.
+/// A type with a default for the accepted values; a key may override it.
 pub(crate) trait Accepted {
     const ACCEPTS: Accepts;
 }
@@ -62,33 +62,33 @@ impl Accepted for Buffer {
     const ACCEPTS: Accepts = Accepts::Buffer;
 }
 
-/// The fastest link. Keeps products of rates and spans within 128 bits by far.
+/// The fastest link. Products of rates and times stay well within 128 bits.
 const FASTEST: Rate = Rate::from_gbps(100_000);
 /// The slowest link: a packet of 64 KB takes nine minutes.
 const SLOWEST: Rate = Rate::from_bits_per_second(1_000);
 
-/// The largest number of packets that a queue may count.
+/// The maximum of a queue length in packets.
 const MOST_PACKETS: u64 = 1_000_000_000;
-/// More memory than any switch has, and small enough that sums of such sizes do not overflow.
+/// More memory than any switch has, and small enough that sums do not overflow.
 const LARGEST: ByteSize = ByteSize::from_bytes(1_000_000_000_000);
-/// The longest span: sums of a few hundred of them are far from overflowing.
+/// The longest duration: sums of a few hundred of them do not overflow.
 pub(crate) const LONGEST: Duration = Duration::from_secs(1000 * 3600);
 
 impl Accepts {
-    /// A table that has its own keys.
+    /// A table with its own keys.
     pub(crate) const TABLE: Self = Self::Other("a table");
-    /// A rate of a link or a sender.
+    /// The rate of a link or a sender.
     pub(crate) const RATE: Self = Self::Rate(SLOWEST, FASTEST);
-    /// A size that is not nothing.
+    /// A size above zero.
     pub(crate) const SIZE: Self = Self::Size(ByteSize::from_bytes(1), LARGEST);
-    /// A threshold, which may be nothing.
+    /// A threshold, which may be zero.
     pub(crate) const THRESHOLD: Self = Self::Size(ByteSize::ZERO, LARGEST);
-    /// A point in time or a span that may be empty.
+    /// A time or a duration that may be zero.
     pub(crate) const SPAN: Self = Self::Duration(Duration::ZERO, LONGEST);
-    /// A span that is not empty.
+    /// A duration above zero.
     pub(crate) const POSITIVE_SPAN: Self = Self::Duration(Duration::from_nanos(1), LONGEST);
 
-    /// Reads what stands at a place.
+    /// Reads the value at a cursor.
     pub(crate) fn read<T: FromScalar>(&self, at: &Cursor<'_>) -> Result<T, Reported> {
         let scalar = self
             .check(&at.node.value)
@@ -96,7 +96,7 @@ impl Accepts {
         T::from_scalar(scalar).ok_or_else(|| at.wrong_kind(self.to_string()))
     }
 
-    /// Reads `value` as what is accepted.
+    /// Checks and converts `value`.
     fn check(&self, value: &Value) -> Result<Scalar, ProblemKind> {
         let wrong_kind = || ProblemKind::WrongKind {
             expected: self.to_string(),
@@ -184,7 +184,7 @@ fn word(words: &[&'static str], text: &str) -> Result<Scalar, ProblemKind> {
     })
 }
 
-/// The value as it was written, without the words that tell its kind.
+/// Formats the value as written, without the words for its type.
 fn bare(value: &Value) -> String {
     match value {
         Value::Text(text) => text.clone(),
@@ -195,7 +195,7 @@ fn bare(value: &Value) -> String {
 }
 
 impl fmt::Display for Accepts {
-    /// With its article, as it continues the sentence "it takes …".
+    /// Formats with an article, to continue the sentence "it takes …".
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Boolean => f.write_str("true or false"),

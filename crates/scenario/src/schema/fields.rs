@@ -1,10 +1,10 @@
-//! A table whose keys a section of the schema describes.
+//! A table whose keys are described by a section of the schema.
 
 use super::{FromScalar, Presence, Section};
 use crate::document::{Cursor, Node, Reported, Table, Value};
 use crate::error::{ProblemKind, list, nearest};
 
-/// The fields of a table. [`Fields::open`] reports keys that the section does not have.
+/// The fields of a table. [`Fields::open`] reports unknown keys.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
     pub(crate) at: Cursor<'a>,
@@ -31,7 +31,7 @@ impl<'a> Fields<'a> {
         Ok(Self { at, section, table })
     }
 
-    /// The fields of a table that one of `sections`, which differ in their `kind`, describes.
+    /// Opens a table that is described by one of several `sections`, selected by `kind`.
     pub(crate) fn open_kind(
         at: &Cursor<'a>,
         sections: &[&'static Section],
@@ -58,34 +58,34 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Whether the key was written.
+    /// Returns whether the key was written.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.table.get(name).is_some()
     }
 
-    /// The value of a key, if it was written.
+    /// Returns the value of a key, if it was written.
     pub(crate) fn at(&self, name: &str) -> Option<Cursor<'a>> {
         debug_assert!(self.section.key(name).is_some(), "`{name}` is in no schema");
         let node = self.table.get(name)?;
         Some(self.at.child(name, node))
     }
 
-    /// The value of a key that must be there.
+    /// Returns the value of a required key.
     pub(crate) fn needed(&self, name: &str) -> Result<Cursor<'a>, Reported> {
         self.at(name).ok_or_else(|| self.missing(name))
     }
 
-    /// Where to complain about a key: its value, or the table if it was not written.
+    /// Returns the position for an error about a key: its value, or the table if it was not written.
     pub(crate) fn blame(&self, name: &str) -> Cursor<'a> {
         self.at(name).unwrap_or_else(|| self.at.clone())
     }
 
-    /// The value of a key that must be there or has a default.
+    /// Returns the value of a key that is required or has a default.
     pub(crate) fn get<T: FromScalar>(&self, name: &str) -> Result<T, Reported> {
         self.optional(name)?.ok_or_else(|| self.missing(name))
     }
 
-    /// The value of a key that may be absent.
+    /// Returns the value of an optional key.
     pub(crate) fn optional<T: FromScalar>(&self, name: &str) -> Result<Option<T>, Reported> {
         let Some(key) = self.section.key(name) else {
             return Ok(None);
@@ -100,7 +100,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads the table under a key; one that was not written has all its defaults.
+    /// Reads the table under a key; an absent table has all defaults.
     pub(crate) fn table<T>(
         &self,
         name: &str,
@@ -112,7 +112,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// Reads a key as if this were its value.
+    /// Reads a key as if it had this value.
     pub(crate) fn as_if<T>(
         &self,
         name: &str,

@@ -1,8 +1,8 @@
-//! What may stand in a scenario file: every table with its keys, what they take, their defaults
-//! and what they mean.
+//! The schema of scenario files: every table with its keys, their accepted values, defaults and
+//! meanings.
 //!
-//! The loader reads a file by these descriptions: it refuses keys that are not listed, checks kinds
-//! and ranges, and takes defaults from here. `docs/scenario.md` is checked against them.
+//! The loader uses these descriptions: it rejects unknown keys, checks types and ranges, and fills
+//! in defaults. A test compares `docs/scenario.md` with them.
 
 mod accepts;
 mod fields;
@@ -19,9 +19,9 @@ pub(crate) use scalar::{FromScalar, Scalar};
 /// A kind of table.
 #[derive(Debug)]
 pub(crate) struct Section {
-    /// How the table is written: `[queues.NAME]`, with a condition where there are several kinds.
+    /// The table's heading: `[queues.NAME]`, with a condition if there are several kinds.
     pub(crate) title: &'static str,
-    /// What it describes, in one line.
+    /// Its description, in one line.
     pub(crate) doc: &'static str,
     /// Its keys.
     pub(crate) keys: &'static [Key],
@@ -36,16 +36,16 @@ pub(crate) struct Key {
     pub(crate) doc: &'static str,
 }
 
-/// Whether a key must be written.
+/// Whether a key is required.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Presence {
     Required,
-    /// What its absence means, in words.
+    /// The key is optional; the text is the meaning of its absence.
     Optional(&'static str),
     Default(Literal),
 }
 
-/// A default, as it would be written.
+/// A default value, as written in a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Literal {
     Text(&'static str),
@@ -58,7 +58,7 @@ impl Section {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    /// What `kind` must be for the section to apply, if it is one of several.
+    /// Returns the value of `kind` for which the section applies, if there are several kinds.
     pub(crate) fn kind(&self) -> Option<&'static str> {
         match self.key("kind")?.accepts {
             Accepts::Word([word]) => Some(word),
@@ -66,7 +66,7 @@ impl Section {
         }
     }
 
-    /// The names of the keys, in one line.
+    /// Returns the names of the keys, in one line.
     pub(crate) fn names(&self) -> String {
         let names: Vec<_> = self.keys.iter().map(|key| key.name).collect();
         names.join(", ")
@@ -74,7 +74,7 @@ impl Section {
 }
 
 impl Key {
-    /// The key that tells one section from others of the same table; `word` is what it takes there.
+    /// Returns the key that selects one of several sections of a table; `word` is its value.
     pub(crate) const fn kind(word: &'static [&'static str]) -> Self {
         Self {
             name: "kind",
@@ -85,7 +85,7 @@ impl Key {
     }
 }
 
-/// How many keys the parts of a table have together.
+/// Returns the total number of keys of a table's parts.
 pub(crate) const fn count(parts: &[&[Key]]) -> usize {
     let (mut count, mut part) = (0, 0);
     while part < parts.len() {
@@ -95,7 +95,7 @@ pub(crate) const fn count(parts: &[&[Key]]) -> usize {
     count
 }
 
-/// The keys of a table's parts, one after the other: all [`count`] of them.
+/// Concatenates the keys of a table's parts: all [`count`] of them.
 pub(crate) const fn join<const COUNT: usize>(parts: &[&[Key]]) -> [Key; COUNT] {
     let mut keys = [Key::kind(&[]); COUNT];
     let (mut next, mut part) = (0, 0);

@@ -1,11 +1,11 @@
-//! From what the schema accepts to Rust types.
+//! Converts accepted values to Rust types.
 
 use weir_fabric::Probability;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::level::{Buffer, Level};
 
-/// A single value, of the kind and in the range that the schema asks for.
+/// A single value, of the type and in the range that the schema accepts.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scalar {
     Boolean(bool),
@@ -22,9 +22,10 @@ pub(crate) enum Scalar {
     Text(String),
 }
 
-/// A type that a single value can have.
+/// A type that can be read from a single value.
 pub(crate) trait FromScalar: Sized {
-    /// `None` where the schema promises a value of another type: a slip in this crate.
+    /// Converts the value; `None` if the schema has another type for the key, which is a bug in
+    /// this crate.
     fn from_scalar(scalar: Scalar) -> Option<Self>;
 }
 

@@ -1,4 +1,4 @@
-//! Putting a topology together from what a file says, whatever the form.
+//! Builds a topology from a file in any of the forms.
 
 use std::collections::HashMap;
 
@@ -14,41 +14,41 @@ use crate::error::ProblemKind;
 use crate::level::UNLIMITED;
 use crate::schema::{Accepts, Fields};
 
-/// Queues that the file names.
+/// The named queues of a file.
 pub(crate) type Queues = HashMap<String, Result<Queue, Reported>>;
 
-/// What names or describes a queue.
+/// The accepted forms of a queue: a name or a table.
 pub(super) const QUEUE: Accepts =
     Accepts::Other("the name of a queue, or a table that describes one");
 
 pub(super) const MOST_HOSTS: u64 = 20_000;
 
-/// How many hosts a table describes.
+/// The keys of a table of hosts.
 #[derive(Clone, Copy, Debug, Keys)]
 #[keys(title = "[hosts.NAME]", doc = "A host, or several equal ones.")]
 pub(super) struct Hosts {
-    /// How many equal hosts: NAME1, NAME2 …; NAME then means all of them.
+    /// The number of equal hosts: NAME1, NAME2 …; NAME then means all of them.
     #[key(accepts = Accepts::Count(1, MOST_HOSTS), absent = "one host called NAME")]
     pub(super) count: Option<u32>,
 }
 
-/// What packets a link takes, and what they occupy on it.
+/// The packet sizes of a link, and the framing overhead.
 #[derive(Clone, Copy, Debug, Serialize, Keys)]
 pub(crate) struct PacketSizes {
-    // Below, headers with all their options leave no room for data; above, IPv4 cannot tell.
-    /// The longest IP packet that the links take.
+    // Below, headers with all options leave no room for data; above, the length does not fit IPv4.
+    /// The largest IP packet on the links.
     #[key(
         accepts = Accepts::Size(ByteSize::from_bytes(128), ByteSize::from_bytes(65_535)),
         default = "1500B"
     )]
     pub(crate) mtu: ByteSize,
-    /// What each packet occupies on the links beyond its IP bytes; 38 is Ethernet's preamble, header,
-    /// check sequence and gap, 2 is what ns-3's point-to-point links count.
+    /// The bytes that each packet occupies on the links beyond its IP bytes; 38 is Ethernet's
+    /// preamble, header, check sequence and gap, 2 is the overhead of ns-3's point-to-point links.
     #[key(accepts = Accepts::Size(ByteSize::ZERO, ByteSize::from_bytes(1_000)), default = "38B")]
     pub(crate) framing: ByteSize,
 }
 
-/// What a link is like in both directions.
+/// The properties of a link in both directions.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinkSettings {
     pub(super) rate: Rate,
@@ -56,13 +56,13 @@ pub(super) struct LinkSettings {
     pub(super) sizes: PacketSizes,
 }
 
-/// A topology in the making.
+/// A topology that is being built.
 #[derive(Debug)]
 pub(crate) struct Builder<'q> {
     pub(crate) topology: Topology,
     pub(crate) names: Names,
     queues: &'q Queues,
-    /// Ports by name, and by what they connect.
+    /// Ports by name, and by the nodes that they connect.
     ports: HashMap<String, u32>,
 }
 
@@ -128,8 +128,8 @@ impl<'q> Builder<'q> {
         Ok(Node::Switch(index))
     }
 
-    /// Adds a link: the port `from->to`, or called `name`, with the first queue, and the port back
-    /// with the second.
+    /// Adds a link: the port `from->to`, or `name`, with the first queue, and the port back with
+    /// the second.
     pub(super) fn add_link(
         &mut self,
         at: &Cursor<'_>,
@@ -153,7 +153,7 @@ impl<'q> Builder<'q> {
                 .filter(|_| forward)
                 .map_or_else(|| arrow.clone(), str::to_owned);
             let index = self.topology.ports.len() as u32;
-            // The arrow is taken in any case: there is one link between two nodes.
+            // The arrow name is always reserved: there is one link between two nodes.
             let taken = self.ports.insert(arrow.clone(), index).map(|_| &arrow);
             let taken = if name == arrow {
                 taken
@@ -180,8 +180,8 @@ impl<'q> Builder<'q> {
         Ok(())
     }
 
-    /// The queue that a key names or describes. What is wrong with it has been reported and keeps the
-    /// scenario from being accepted; an unlimited queue stands in, so that the rest is looked at too.
+    /// Returns the queue that a key names or describes. If it has a mistake, which was reported and
+    /// rejects the scenario, an unlimited queue replaces it so that the rest is checked too.
     pub(super) fn queue(&self, at: &Cursor<'_>) -> Queue {
         let queue = match &at.node.value {
             Value::Text(name) if name == UNLIMITED => Ok(Queue::UNLIMITED),
@@ -191,7 +191,7 @@ impl<'q> Builder<'q> {
         queue.unwrap_or(Queue::UNLIMITED)
     }
 
-    /// The queue of the key `queue`, which must be there.
+    /// Returns the queue of the required key `queue`.
     pub(super) fn needed_queue(&self, fields: &Fields<'_>) -> Queue {
         let queue = fields.needed("queue").map(|at| self.queue(&at));
         queue.unwrap_or(Queue::UNLIMITED)

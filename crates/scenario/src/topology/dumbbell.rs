@@ -1,4 +1,4 @@
-//! The dumbbell: senders, a bottleneck, and one receiver or several.
+//! The dumbbell: senders, a bottleneck, and one or several receivers.
 
 use weir_scenario_derive::Keys;
 use weir_units::{Duration, Rate};
@@ -9,7 +9,7 @@ use crate::Queue;
 use crate::document::{Cursor, Reported};
 use crate::schema::{Accepts, Fields};
 
-/// A dumbbell as it is written.
+/// The keys of a dumbbell.
 #[derive(Keys)]
 #[keys(
     title = "[dumbbell]",
@@ -29,10 +29,10 @@ pub(crate) struct Dumbbell<'a> {
     /// The queue of the port `bottleneck`.
     #[key(accepts = QUEUE, by = Ok(context.needed_queue(fields)))]
     queue: Queue,
-    /// The hosts that send.
+    /// The sending hosts.
     #[key(accepts = Accepts::Other("tables `[dumbbell.senders.NAME]`"), read = Ok(at.clone()))]
     senders: Cursor<'a>,
-    /// The hosts that receive.
+    /// The receiving hosts.
     #[key(
         accepts = Accepts::TABLE,
         absent = "one host `receiver` at the end of the bottleneck link",
@@ -41,7 +41,7 @@ pub(crate) struct Dumbbell<'a> {
     receivers: Option<Receivers<'a>>,
 }
 
-/// Senders that are alike.
+/// A set of equal senders.
 #[derive(Keys)]
 #[keys(
     title = "[dumbbell.senders.NAME]",
@@ -56,8 +56,8 @@ pub(crate) struct Sender {
     /// Each link's propagation delay, one way; instead of `rtt`.
     #[key(accepts = Accepts::SPAN, absent = "`rtt` decides")]
     delay: Option<Duration>,
-    /// The round trip between sender and receiver when no packet waits or is being sent: the
-    /// propagation delay of all links, both ways.
+    /// The round-trip time between sender and receiver without queueing and transmission: the
+    /// propagation delay of all links, in both directions.
     #[key(accepts = Accepts::POSITIVE_SPAN, absent = "`delay` decides")]
     rtt: Option<Duration>,
 }
@@ -69,10 +69,10 @@ pub(crate) struct Sender {
     doc = "Several receivers, `receiver1`, `receiver2` …, with a link each to a second switch."
 )]
 pub(crate) struct Receivers<'a> {
-    /// Where they are written.
+    /// The position in the file.
     #[key(is = Ok(fields.at.clone()))]
     at: Cursor<'a>,
-    /// How many.
+    /// The number of receivers.
     #[key(accepts = Accepts::Count(1, MOST_HOSTS))]
     count: u32,
     /// The rate of each link.
@@ -124,7 +124,7 @@ pub(crate) fn expand(at: &Cursor<'_>, builder: &mut Builder<'_>) -> Result<(), R
 }
 
 impl Sender {
-    /// The delay of the link: as written, or what the way beyond the switch leaves of the round trip.
+    /// Returns the delay of the link: as written, or the round trip less the path beyond the switch.
     fn link_delay(&self, fields: &Fields<'_>, beyond: Duration) -> Result<Duration, Reported> {
         match (self.delay, self.rtt) {
             (Some(delay), None) => Ok(delay),

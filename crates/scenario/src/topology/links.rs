@@ -1,4 +1,4 @@
-//! `[[links]]`: what connects hosts and switches.
+//! `[[links]]`: the links between hosts and switches.
 
 use serde::Serialize;
 use weir_scenario_derive::Keys;
@@ -15,7 +15,7 @@ const NODES: Accepts = Accepts::Other(
     "the name of a host, of several hosts or of a switch, or a pattern such as \"spine*\"",
 );
 
-/// Links as a file has them: the ends are nodes as they are read, names as they are written.
+/// Links as written in a file: with node names when serialized, with nodes when read.
 #[derive(Serialize, Keys)]
 #[keys(
     title = "[[links]]",
@@ -91,7 +91,7 @@ pub(super) fn read(at: Cursor<'_>, builder: &mut Builder<'_>) -> Result<(), Repo
 }
 
 impl<'t> Link<&'t str> {
-    /// The links of a topology.
+    /// Returns the links of a topology.
     pub(crate) fn all(topology: &'t Topology) -> Vec<Self> {
         let pairs = topology.ports.chunks_exact(2);
         pairs

@@ -1,4 +1,4 @@
-//! Hosts, switches, and the ports between them: what every form of topology expands to.
+//! Topologies: hosts, switches, and the ports between them. Every form of network expands to one.
 
 mod build;
 mod dumbbell;
@@ -51,7 +51,7 @@ pub(crate) const SECTIONS: [&Section; 11] = [
     Route::SECTION,
 ];
 
-/// The name of the port where packets of a dumbbell queue.
+/// The name of a dumbbell's bottleneck port.
 pub(crate) const BOTTLENECK: &str = "bottleneck";
 
 macro_rules! index {
@@ -61,7 +61,7 @@ macro_rules! index {
         pub struct $name(pub(crate) u32);
 
         impl $name {
-            /// The position in the topology's list.
+            /// Returns the index in the topology's list.
             pub const fn index(self) -> usize {
                 self.0 as usize
             }
@@ -70,20 +70,20 @@ macro_rules! index {
 }
 
 index! {
-    /// A host: a position in [`Topology::hosts`].
+    /// A host: an index into [`Topology::hosts`].
     HostIndex
 }
 index! {
-    /// A switch: a position in [`Topology::switches`].
+    /// A switch: an index into [`Topology::switches`].
     SwitchIndex
 }
 index! {
-    /// A port: a position in [`Topology::ports`].
+    /// A port: an index into [`Topology::ports`].
     PortIndex
 }
 
 impl PortIndex {
-    /// The port at the other end of the link, which sends the other way.
+    /// Returns the port at the other end of the link, for the opposite direction.
     pub const fn reverse(self) -> Self {
         Self(self.0 ^ 1)
     }
@@ -96,14 +96,14 @@ pub struct Topology {
     pub hosts: Vec<Host>,
     /// The switches.
     pub switches: Vec<Switch>,
-    /// The ports, two for each link, one after the other: see [`PortIndex::reverse`].
+    /// The ports, two consecutive ones for each link: see [`PortIndex::reverse`].
     pub ports: Vec<Port>,
-    /// Routes that somebody chose, in the file's order. Wherever there is none, packets take the
-    /// paths with the fewest links: see [`Topology::routes`].
+    /// The explicit routes, in file order. Without one, packets take the paths with the fewest
+    /// links: see [`Topology::routes`].
     pub chosen_routes: Vec<Route>,
 }
 
-/// A host: where flows begin and end. It forwards nothing.
+/// A host: the source or destination of flows. It does not forward.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Host {
     /// Its name.
@@ -117,13 +117,13 @@ pub struct Switch {
     /// Its name.
     #[key(is = Ok(fields.at.name().to_owned()))]
     pub name: String,
-    /// The memory that its ports share; without it each port has only the buffer of its queue.
+    /// The memory shared by its ports; if absent, each port has only the buffer of its queue.
     #[key(
         keys = SharedMemory,
         by = SharedMemory::read_keys(fields, ()).map(|keys| keys.shared_buffer)
     )]
     pub shared_buffer: Option<SharedBuffer>,
-    /// Transparent congestion control: whose data the switch controls, the first rule that fits.
+    /// Rules of transparent congestion control: the first rule that matches a flow's data applies.
     #[key(
         accepts = Accepts::Other("a list of tables"),
         absent = "the switch leaves TCP to its ends",
@@ -142,29 +142,29 @@ pub enum Node {
     Switch(SwitchIndex),
 }
 
-/// A port and the direction of its link that it sends on: a queue, a rate, a delay.
+/// An egress port, for one direction of a link: a queue, a rate, a delay.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Port {
-    /// `A->B`, or a name of its own such as `bottleneck`.
+    /// `A->B`, or another name such as `bottleneck`.
     pub name: String,
-    /// Who sends.
+    /// The sending node.
     pub from: Node,
-    /// Who receives.
+    /// The receiving node.
     pub to: Node,
-    /// How fast the link sends.
+    /// The rate of the link.
     pub rate: Rate,
-    /// How long a bit travels.
+    /// The propagation delay.
     pub delay: Duration,
-    /// The longest IP packet that fits.
+    /// The largest IP packet of the link.
     pub mtu: ByteSize,
-    /// What a packet occupies on the link beyond its IP bytes.
+    /// The bytes that a packet occupies on the link beyond its IP bytes.
     pub framing: ByteSize,
-    /// Where packets wait for the link.
+    /// The queue of the link.
     pub queue: Queue,
 }
 
 impl Switch {
-    /// A switch without memory that its ports share, which controls nothing.
+    /// Returns a switch without a shared buffer and without transparent congestion control.
     pub(crate) fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
@@ -175,22 +175,22 @@ impl Switch {
 }
 
 impl Topology {
-    /// The host at `index`.
+    /// Returns the host at `index`.
     pub fn host(&self, index: HostIndex) -> &Host {
         &self.hosts[index.index()]
     }
 
-    /// The switch at `index`.
+    /// Returns the switch at `index`.
     pub fn switch(&self, index: SwitchIndex) -> &Switch {
         &self.switches[index.index()]
     }
 
-    /// The port at `index`.
+    /// Returns the port at `index`.
     pub fn port(&self, index: PortIndex) -> &Port {
         &self.ports[index.index()]
     }
 
-    /// The name of a host or switch.
+    /// Returns the name of a host or switch.
     pub fn name(&self, node: Node) -> &str {
         match node {
             Node::Host(host) => &self.host(host).name,
@@ -198,53 +198,53 @@ impl Topology {
         }
     }
 
-    /// All hosts.
+    /// Returns all hosts.
     pub fn host_indices(&self) -> impl Iterator<Item = HostIndex> + use<> {
         (0..self.hosts.len() as u32).map(HostIndex)
     }
 
-    /// All switches.
+    /// Returns all switches.
     pub fn switch_indices(&self) -> impl Iterator<Item = SwitchIndex> + use<> {
         (0..self.switches.len() as u32).map(SwitchIndex)
     }
 
-    /// All ports.
+    /// Returns all ports.
     pub fn port_indices(&self) -> impl Iterator<Item = PortIndex> + use<> {
         (0..self.ports.len() as u32).map(PortIndex)
     }
 
-    /// The ports that send from `node`.
+    /// Returns the ports that send from `node`.
     pub fn ports_of(&self, node: Node) -> impl Iterator<Item = PortIndex> {
         self.port_indices()
             .filter(move |port| self.port(*port).from == node)
     }
 
-    /// The port called `name`.
+    /// Returns the port called `name`.
     pub fn port_by_name(&self, name: &str) -> Option<PortIndex> {
         self.port_indices()
             .find(|port| self.port(*port).name == name)
     }
 
-    /// The smallest MTU of all links; nothing where there is no link.
+    /// Returns the smallest MTU of all links; zero if there is no link.
     pub fn smallest_mtu(&self) -> ByteSize {
         let mtus = self.ports.iter().map(|port| port.mtu);
         mtus.min().unwrap_or(ByteSize::ZERO)
     }
 
-    /// The rate of the slowest of all links; nothing where there is no link.
+    /// Returns the rate of the slowest link; zero if there is no link.
     pub fn slowest_rate(&self) -> Rate {
         let rates = self.ports.iter().map(|port| port.rate);
         rates.min().unwrap_or(Rate::ZERO)
     }
 
-    /// Which ports lead from each switch and host to each host.
+    /// Returns the routes from each switch and host to each host.
     pub fn routes(&self) -> Routes {
         Routes::new(self)
     }
 }
 
 impl Node {
-    /// The switch, if it is one.
+    /// Returns the switch, if it is one.
     pub const fn switch(self) -> Option<SwitchIndex> {
         match self {
             Self::Switch(switch) => Some(switch),
@@ -252,7 +252,7 @@ impl Node {
         }
     }
 
-    /// The host, if it is one.
+    /// Returns the host, if it is one.
     pub const fn host(self) -> Option<HostIndex> {
         match self {
             Self::Host(host) => Some(host),

@@ -1,4 +1,4 @@
-//! What the names in a file mean: hosts, sets of hosts and switches.
+//! The names in a file: hosts, sets of hosts, and switches.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,11 +8,11 @@ use crate::document::{Cursor, Reported};
 use crate::error::ProblemKind;
 use crate::schema::Accepts;
 
-/// What names hosts.
+/// The accepted forms of host names.
 pub(crate) const HOSTS: Accepts =
     Accepts::Other("the name of a host or of several hosts, or a list of names");
 
-/// What a name means.
+/// The target of a name.
 #[derive(Clone, Debug)]
 pub(super) enum NameTarget {
     Host(HostIndex),
@@ -25,7 +25,7 @@ pub(super) enum NameTarget {
 #[derive(Debug, Default)]
 pub(crate) struct Names {
     meanings: HashMap<String, NameTarget>,
-    /// In the order in which they were given.
+    /// In insertion order.
     order: Vec<String>,
 }
 
@@ -49,7 +49,7 @@ impl Names {
         }
     }
 
-    /// The nodes that a name, or a pattern with `*`, means.
+    /// Returns the nodes that a name, or a pattern with `*`, refers to.
     pub(crate) fn nodes(&self, at: &Cursor<'_>) -> Result<Vec<Node>, Reported> {
         let name = at.text("the name of a host, of several hosts or of a switch")?;
         let found = self.find(name);
@@ -60,7 +60,7 @@ impl Names {
         }
     }
 
-    /// The switch of this name.
+    /// Returns the switch with this name.
     pub(crate) fn switch(&self, at: &Cursor<'_>) -> Result<SwitchIndex, Reported> {
         let name = at.text("the name of a switch")?;
         let found = self.meanings.get(name);
@@ -73,7 +73,7 @@ impl Names {
         }
     }
 
-    /// The hosts that a name, a pattern with `*` or a list of them means, each once.
+    /// Returns the hosts that a name, a pattern with `*`, or a list of them refers to, each once.
     pub(crate) fn hosts(&self, at: &Cursor<'_>) -> Result<Vec<HostIndex>, Reported> {
         let accepts = "the name of a host or of several hosts, or a list of names";
         let find = |name: &str| self.find(name).into_iter().filter_map(Node::host).collect();
@@ -91,7 +91,7 @@ impl Names {
         if !name.contains('*') {
             return self.meanings.get(name).map(nodes).unwrap_or_default();
         }
-        // Names of sets would repeat their hosts.
+        // The names of sets would repeat their hosts.
         let single = self
             .order
             .iter()
@@ -126,7 +126,7 @@ impl NameTarget {
     }
 }
 
-/// Whether `text` is `pattern`, in which each `*` stands for any characters.
+/// Returns whether `text` matches `pattern`, in which each `*` stands for any characters.
 pub(super) fn matches(pattern: &str, text: &str) -> bool {
     let Some((start, rest)) = pattern.split_once('*') else {
         return pattern == text;
@@ -145,7 +145,7 @@ pub(super) fn matches(pattern: &str, text: &str) -> bool {
     text.ends_with(end)
 }
 
-/// Reports a name that could be mistaken for something else where it is used.
+/// Reports a name that would be ambiguous where it is used.
 pub(crate) fn check_name(at: &Cursor<'_>, name: &str) -> Result<(), Reported> {
     let begins = name.chars().next().is_some_and(|c| c.is_ascii_alphabetic());
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';

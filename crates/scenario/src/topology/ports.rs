@@ -1,15 +1,15 @@
-//! Which ports a file means.
+//! References to ports in a file.
 
 use super::names::matches;
 use super::{PortIndex, Topology};
 use crate::document::{Cursor, Reported};
 use crate::schema::Accepts;
 
-/// What names ports.
+/// The accepted forms of port names.
 pub(crate) const PORTS: Accepts =
     Accepts::Other("the name of a port, a pattern such as \"switch->web*\", or a list of them");
 
-/// The ports that names or patterns mean, each once.
+/// Returns the ports that names or patterns refer to, each once.
 pub(crate) fn read_ports(at: &Cursor<'_>, topology: &Topology) -> Result<Vec<PortIndex>, Reported> {
     let find = |name: &str| {
         let ports = topology.port_indices();

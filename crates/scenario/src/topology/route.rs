@@ -1,4 +1,4 @@
-//! `[[routes]]`: ways that somebody chose.
+//! `[[routes]]`: explicit routes.
 
 use weir_scenario_derive::Keys;
 
@@ -8,7 +8,7 @@ use super::{HostIndex, Node, PortIndex, SwitchIndex};
 use crate::document::{Cursor, Reported};
 use crate::schema::{Accepts, Fields};
 
-/// A way that somebody chose: where packets to some hosts go on from a switch.
+/// An explicit route: the next hops at a switch for packets to some hosts.
 #[derive(Clone, Debug, PartialEq, Eq, Keys)]
 #[keys(
     title = "[[routes]]",
@@ -17,13 +17,13 @@ use crate::schema::{Accepts, Fields};
     context = &Builder<'_>
 )]
 pub struct Route {
-    /// Where the choice is made.
+    /// The switch that the route applies to.
     #[key(accepts = Accepts::Other("the name of a switch"), read = read_switch(at, context))]
     pub switch: SwitchIndex,
-    /// The hosts that packets are sent to.
+    /// The destination hosts.
     #[key(accepts = HOSTS, read = context.names.hosts(at))]
     pub to: Vec<HostIndex>,
-    /// Where the packets go next; flows are spread over several.
+    /// The next hops; flows are spread over several.
     #[key(
         accepts = Accepts::Other("the name of a neighbour of the switch, or a list of names"),
         by = read_ports(fields, context, switch?)
@@ -38,7 +38,7 @@ fn read_switch(at: &Cursor<'_>, builder: &Builder<'_>) -> Result<SwitchIndex, Re
     }
 }
 
-/// The ports of `switch` that lead to the neighbours under the key `via`.
+/// Reads the ports of `switch` that lead to the neighbours under the key `via`.
 fn read_ports(
     fields: &Fields<'_>,
     builder: &Builder<'_>,

@@ -1,23 +1,23 @@
-//! Which way packets take.
+//! The routing tables of a topology.
 
 use std::collections::{HashMap, VecDeque};
 
 use super::{HostIndex, Node, PortIndex, SwitchIndex, Topology};
 
-/// Where packets go next, at every node and for every destination: all ports on a shortest path,
-/// or those of a chosen [`Route`](super::Route).
+/// The next hops at every node for every destination: all ports on a shortest path, or those of an
+/// explicit [`Route`](super::Route).
 #[derive(Clone, Debug)]
 pub struct Routes {
     hosts: usize,
-    /// For each switch and host, a position in `choices`.
+    /// For each switch and host, an index into `choices`.
     table: Vec<u32>,
     /// Lists of ports; the first is empty.
     choices: Vec<Vec<PortIndex>>,
     /// The ports of each host.
     uplinks: Vec<Vec<PortIndex>>,
-    /// Where each port leads.
+    /// The receiving node of each port.
     ends: Vec<Node>,
-    /// For each switch and host, how many links are between them by shortest paths.
+    /// For each switch and host, the number of links of the shortest paths between them.
     distances: Vec<u32>,
     /// The ports of each switch that lead to other switches.
     between_switches: Vec<Vec<PortIndex>>,
@@ -37,7 +37,7 @@ impl Routes {
             distances: vec![FAR; hosts * switches],
             between_switches: vec![Vec::new(); switches],
         };
-        // The links of each host, by its own ports: the ones back are the switches'.
+        // A host's links are its own ports; the ports in the other direction belong to the switches.
         for index in topology.port_indices() {
             let port = topology.port(index);
             match (port.from, port.to) {
@@ -53,16 +53,17 @@ impl Routes {
         routes
     }
 
-    /// The ports by which packets to `destination` leave `switch`; none where no path leads there.
-    /// Where there are several, each flow takes one of them.
+    /// Returns the egress ports of `switch` for packets to `destination`; none if there is no path.
+    /// If there are several, each flow takes one of them.
     pub fn from_switch(&self, switch: SwitchIndex, destination: HostIndex) -> &[PortIndex] {
         let choice = self.table[switch.index() * self.hosts + destination.index()];
         &self.choices[choice as usize]
     }
 
-    /// The ports by which packets leave `switch` that are to come to `host` by the link of its port
-    /// `uplink`: those of [`Self::from_switch`] that lead there, else the shortest ways there are. Where no
-    /// way leads to that link, those by which the host is reached at all.
+    /// Returns the egress ports of `switch` for packets that must reach `host` by the link of its
+    /// port `uplink`: those of [`Self::from_switch`] that lead to that link, or else the shortest
+    /// paths to it. If no path leads to that link, returns the ports by which the host is reachable
+    /// at all.
     pub fn to_uplink(
         &self,
         switch: SwitchIndex,
@@ -94,8 +95,8 @@ impl Routes {
         }
     }
 
-    /// Whether packets to `host` that leave by `port` may come through the switch `last`, with at most
-    /// `steps` switches on the way.
+    /// Returns whether packets to `host` that leave by `port` may pass the switch `last`, with at
+    /// most `steps` switches on the path.
     fn leads(&self, port: PortIndex, host: HostIndex, last: SwitchIndex, steps: usize) -> bool {
         let (Some(next), Some(steps)) = (self.ends[port.index()].switch(), steps.checked_sub(1))
         else {
@@ -105,7 +106,7 @@ impl Routes {
         next == last || ways.any(|way| self.leads(*way, host, last, steps))
     }
 
-    /// Whether `port` of `switch` leads to a switch that is one link nearer.
+    /// Returns whether `port` of `switch` leads to a switch that is one link nearer.
     fn is_nearer(&self, distances: &[u32], switch: usize, port: PortIndex) -> bool {
         match self.ends[port.index()] {
             Node::Switch(next) => distances[next.index()] < distances[switch],
@@ -113,14 +114,14 @@ impl Routes {
         }
     }
 
-    /// The ports of the host `from` by which packets reach `destination` at all, however far it is.
+    /// Returns all ports of the host `from` by which packets reach `destination`, at any distance.
     pub fn all_from_host(&self, from: HostIndex, destination: HostIndex) -> Vec<PortIndex> {
         let uplinks = self.uplinks[from.index()].iter();
         let reaches = |port: &&PortIndex| self.distance(**port, destination) < FAR;
         uplinks.filter(reaches).copied().collect()
     }
 
-    /// How many links lie between the other end of a host's port and `destination`.
+    /// Returns the number of links between the other end of a host's port and `destination`.
     fn distance(&self, port: PortIndex, destination: HostIndex) -> u32 {
         match self.ends[port.index()] {
             Node::Host(host) if host == destination => 0,
@@ -131,7 +132,7 @@ impl Routes {
         }
     }
 
-    /// The ports by which packets to `destination` leave the host `from`.
+    /// Returns the egress ports of the host `from` for packets to `destination`.
     pub fn from_host(&self, from: HostIndex, destination: HostIndex) -> Vec<PortIndex> {
         let uplinks = &self.uplinks[from.index()];
         let distance = |port: &PortIndex| self.distance(*port, destination);
@@ -143,15 +144,15 @@ impl Routes {
         }
     }
 
-    /// Whether every way that packets from `from` to `to` may take ends there.
+    /// Returns whether every path of packets from `from` to `to` ends there.
     pub fn reaches(&self, from: HostIndex, to: HostIndex) -> bool {
         let mut marks = HashMap::new();
         let first = self.from_host(from, to);
         !first.is_empty() && first.iter().all(|port| self.arrives(*port, to, &mut marks))
     }
 
-    /// Whether packets to `to` arrive that leave by `port`. A switch met again on the way is a loop;
-    /// `marks` holds what is known of the switches: `None` while being looked at.
+    /// Returns whether packets to `to` that leave by `port` arrive. A switch that the path visits
+    /// twice is a loop. `marks` caches the results of switches; `None` means in progress.
     fn arrives(
         &self,
         port: PortIndex,
@@ -172,7 +173,7 @@ impl Routes {
         arrives
     }
 
-    /// Shortest paths. Hosts that hang on the same switches have the same ones up to the last link.
+    /// Fills in the shortest paths. Hosts with the same switches share their paths up to the last link.
     fn fill(&mut self) {
         let mut classes: HashMap<Vec<SwitchIndex>, Vec<HostIndex>> = HashMap::new();
         for (host, uplinks) in self.uplinks.iter().enumerate() {
@@ -182,7 +183,7 @@ impl Routes {
             let members = classes.entry(switches).or_default();
             members.push(HostIndex(host as u32));
         }
-        // Positions in `choices` shall not depend on the order of a hash table.
+        // Positions in `choices` must not depend on the order of a hash table.
         let mut classes: Vec<_> = classes.into_iter().collect();
         classes.sort_unstable();
         for (switches, hosts) in classes {
@@ -193,7 +194,7 @@ impl Routes {
     fn fill_class(&mut self, attached: &[SwitchIndex], hosts: &[HostIndex]) {
         let distances = self.search(attached);
         for (switch, distance) in distances.iter().copied().enumerate() {
-            // One link away the last port is each host's own.
+            // At a distance of one link, each host has its own last port.
             let shared = (distance != FAR && distance > 1).then(|| {
                 let ports = self.between_switches[switch].iter().copied();
                 let nearer = |port: &PortIndex| self.is_nearer(&distances, switch, *port);
@@ -223,7 +224,7 @@ impl Routes {
         (self.choices.len() - 1) as u32
     }
 
-    /// How many links lead from each switch to a host attached to all of `attached`.
+    /// Returns the number of links from each switch to a host that is attached to all of `attached`.
     fn search(&self, attached: &[SwitchIndex]) -> Vec<u32> {
         let mut distances = vec![FAR; self.between_switches.len()];
         let mut frontier: VecDeque<_> = attached.iter().map(|switch| switch.index()).collect();
@@ -244,7 +245,7 @@ impl Routes {
         distances
     }
 
-    /// Chosen routes replace shortest paths; of two for the same packets the later one holds.
+    /// Replaces shortest paths with explicit routes; the later of two for the same packets wins.
     fn choose(&mut self, topology: &Topology) {
         for route in &topology.chosen_routes {
             let choice = self.add_choice(route.via.clone());

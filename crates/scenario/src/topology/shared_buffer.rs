@@ -1,4 +1,4 @@
-//! `[switches.NAME.shared_buffer]`: memory that the ports of a switch share.
+//! `[switches.NAME.shared_buffer]`: memory shared by the ports of a switch.
 
 use serde::Serialize;
 use weir_scenario_derive::Keys;
@@ -7,10 +7,10 @@ use weir_units::ByteSize;
 use crate::document::Reported;
 use crate::schema::{Accepts, Fields};
 
-/// The key of a switch or a star.
+/// The key `shared_buffer` of a switch or a star.
 #[derive(Keys)]
 pub(super) struct SharedMemory {
-    /// Memory that the switch's ports share.
+    /// Memory shared by the switch's ports.
     #[key(
         accepts = Accepts::Other("a table with `size` and `alpha` or `per_port`"),
         absent = "each port has the buffer of its queue to itself",
@@ -19,7 +19,7 @@ pub(super) struct SharedMemory {
     pub(super) shared_buffer: Option<SharedBuffer>,
 }
 
-/// Memory that the ports of a switch share.
+/// Memory shared by the ports of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
 #[keys(
     title = "[switches.NAME.shared_buffer] and [star.shared_buffer]",
@@ -27,30 +27,31 @@ pub(super) struct SharedMemory {
            queue's own buffer, none in the shared one, or the port holds more than its share."
 )]
 pub struct SharedBuffer {
-    /// How much there is.
+    /// The size of the memory.
     #[key(accepts = Accepts::SIZE)]
     pub size: ByteSize,
-    /// What a port may take of it, beside the limit of its queue.
+    /// The limit of each port, in addition to the limit of its queue.
     #[key(keys = LimitKeys, by = SharedLimit::read(fields, size?))]
     #[serde(flatten)]
     pub limit: SharedLimit,
 }
 
-/// How much of a shared buffer one port may hold.
+/// The maximum share of one port.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub enum SharedLimit {
-    /// This much.
+    /// A fixed size.
     #[serde(rename = "per_port")]
     Static(ByteSize),
-    /// This many times what is free: dynamic thresholds (Choudhury and Hahne 1998).
+    /// This many times the free memory: dynamic thresholds (Choudhury and Hahne 1998).
     #[serde(rename = "alpha")]
     Dynamic(f64),
 }
 
-/// The keys of a limit, of which one is written.
+/// The keys of a limit; exactly one is written.
 #[derive(Keys)]
 struct LimitKeys {
-    /// A port may hold this many times what is free (Choudhury and Hahne 1998); instead of `per_port`.
+    /// A port may hold this many times the free memory (Choudhury and Hahne 1998); instead of
+    /// `per_port`.
     #[key(accepts = Accepts::Number(0.001, 1000.0), absent = "`per_port` decides")]
     alpha: Option<f64>,
     /// A port may hold this much; instead of `alpha`.

@@ -10,7 +10,7 @@ use crate::Queue;
 use crate::document::{Cursor, Reported};
 use crate::schema::Accepts;
 
-/// A star as it is written.
+/// The keys of a star.
 #[derive(Keys)]
 #[keys(
     title = "[star]",
@@ -36,7 +36,7 @@ pub(crate) struct Star<'a> {
     hosts: Cursor<'a>,
 }
 
-/// Hosts that are alike.
+/// A set of equal hosts.
 #[derive(Keys)]
 #[keys(title = "[star.hosts.NAME]", doc = "A host, or several equal ones.")]
 pub(crate) struct StarHosts {

@@ -1,4 +1,4 @@
-//! `[[switches.NAME.tcon]]`: which flows a switch controls in place of their senders, and how.
+//! `[[switches.NAME.tcon]]`: rules of transparent congestion control in a switch.
 
 use weir_congestion::AlgorithmSpec;
 use weir_policy::{Match, TconControl};
@@ -11,7 +11,8 @@ use crate::congestion;
 use crate::document::Reported;
 use crate::schema::{Accepts, Fields};
 
-/// A rule of a switch with transparent congestion control; the first one that fits a flow's data holds.
+/// A rule of a switch with transparent congestion control; the first rule that matches a flow's
+/// data applies.
 #[derive(Clone, Debug, PartialEq, Keys)]
 #[keys(
     title = "[[switches.NAME.tcon]]",
@@ -21,39 +22,39 @@ use crate::schema::{Accepts, Fields};
     context = &Names
 )]
 pub struct TconRule {
-    /// Who sends the data.
+    /// The sender of the data.
     #[key(accepts = HOSTS, absent = "anybody", or = Vec::new(), read = context.hosts(at))]
     pub from: Vec<HostIndex>,
-    /// Who receives it.
+    /// The receiver of the data.
     #[key(accepts = HOSTS, absent = "anybody", or = Vec::new(), read = context.hosts(at))]
     pub to: Vec<HostIndex>,
-    /// What is done; nothing where it is `None`.
+    /// The control of the matching flows; `None` leaves them alone.
     #[key(keys = ControlKeys, by = control(fields))]
     pub control: Option<TconControl>,
 }
 
-/// What a rule does with the flows that fit, here and in a policy.
+/// The keys of a rule's control, here and in a policy.
 #[derive(Keys)]
 pub(crate) struct ControlKeys {
-    /// The algorithm that takes the place of the sender's.
+    /// The algorithm that replaces the sender's.
     #[key(
         accepts = congestion::ACCEPTS,
         absent = "`pass` must be `true`",
         read = congestion::read(at)
     )]
     congestion: Option<AlgorithmSpec>,
-    /// Leaves the flows alone that fit, instead of `congestion`.
+    /// Leaves the matching flows alone; instead of `congestion`.
     #[key(default = false)]
     pass: bool,
-    /// Negotiates ECN with the receiver on behalf of a sender that does not know of it.
+    /// Negotiates ECN with the receiver on behalf of a sender that does not support it.
     #[key(absent = "`true` for `dctcp` and `d2tcp`, otherwise `false`")]
     ecn: Option<bool>,
-    /// How much of one flow's data may be kept until it is acknowledged.
+    /// The maximum of one flow's data that is buffered until it is acknowledged.
     #[key(accepts = Accepts::SIZE, default = "4MiB")]
     buffer: ByteSize,
 }
 
-/// What a rule with [`ControlKeys`] does; `None` where it leaves flows alone.
+/// Reads [`ControlKeys`]; `None` if the rule leaves flows alone.
 pub(crate) fn control(fields: &Fields<'_>) -> Result<Option<TconControl>, Reported> {
     let keys = ControlKeys::read_keys(fields, ())?;
     match (keys.congestion, keys.pass) {
@@ -80,7 +81,7 @@ pub(crate) fn control(fields: &Fields<'_>) -> Result<Option<TconControl>, Report
     }
 }
 
-/// Data from one host to another.
+/// Matches data from one host to another.
 impl Match<(HostIndex, HostIndex)> for TconRule {
     fn matches(&self, (from, to): &(HostIndex, HostIndex)) -> bool {
         let names = |hosts: &[HostIndex], host| hosts.is_empty() || hosts.contains(host);

@@ -26,7 +26,7 @@ fn switch(topology: &Topology, name: &str) -> SwitchIndex {
         .unwrap()
 }
 
-/// The names of the ports by which packets to `to` leave the host or switch `at`.
+/// Returns the names of the egress ports of the host or switch `at` for packets to `to`.
 fn next(topology: &Topology, at: &str, to: &str) -> Vec<String> {
     let (routes, to) = (topology.routes(), host(topology, to));
     let is_host = topology.hosts.iter().any(|host| host.name == at);
@@ -141,7 +141,7 @@ fn each_link_of_a_host_can_be_reached() {
         let names = ways.iter().map(|port| topology.port(*port).name.clone());
         names.collect()
     };
-    // The shortest way to the host, and the one that is not.
+    // The shortest path to the host, and the longer one.
     assert_eq!(ways("t", "a->t"), ["t->a"]);
     assert_eq!(ways("t", "a->s"), ["t->s"]);
     assert_eq!(ways("s", "a->s"), ["s->a"]);

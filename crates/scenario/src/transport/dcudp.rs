@@ -9,7 +9,7 @@ use super::{OptionContext, UDP_HEADERS};
 use crate::document::Reported;
 use crate::schema::{Accepts, Fields};
 
-/// How both ends of a DCUDP connection are set up. `docs/dcudp.md` says what each option decides.
+/// Options of both ends of a DCUDP connection. `docs/dcudp.md` describes each option.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
 #[keys(
     title = "[groups.NAME.dcudp]",
@@ -17,11 +17,11 @@ use crate::schema::{Accepts, Fields};
     context = OptionContext<'_>
 )]
 pub struct DcudpOptions {
-    /// The sending rate of UDP Mode, in UDP payload; Congestion Mode does not exceed it either.
+    /// The sending rate of UDP Mode, in UDP payload; it is also the maximum in Congestion Mode.
     #[key(absent = "the rate of the link that the sender leaves by")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate: Option<Rate>,
-    /// The largest UDP payload, DCUDP's header of 16 bytes included.
+    /// The largest UDP payload, including DCUDP's header of 16 bytes.
     #[key(
         accepts = Accepts::Size(
             ByteSize::from_bytes(SMALLEST_PACKET),
@@ -31,44 +31,43 @@ pub struct DcudpOptions {
         by = read_packet_size(fields, context.mtu)
     )]
     pub packet_size: ByteSize,
-    /// How many packets the receive buffer holds.
+    /// The capacity of the receive buffer, in packets.
     #[key(accepts = Accepts::Count(16, 65_536), default = 8192)]
     pub receive_window: u32,
-    /// What is kept for sending, unacknowledged data included.
+    /// The size of the send buffer, unacknowledged data included.
     #[key(
         accepts = Accepts::Size(ByteSize::from_bytes(1), ByteSize::from_mib(1024)),
         default = "8MiB"
     )]
     pub send_buffer: ByteSize,
-    /// When ACKs carry the ECN echo: from a CE mark until CWR comes (RFC 3168), or if a CE mark
-    /// came since the last ACK.
+    /// When ACKs carry the ECN echo: from a CE mark until CWR arrives (RFC 3168), or if a CE mark
+    /// arrived since the last ACK.
     #[key(default = "until-reduced")]
     pub echo: DcudpEcho,
-    /// What the congestion control is told of marks: the ECN echo, or how many bytes were marked.
+    /// What the congestion control receives about marks: the ECN echo, or the number of marked bytes.
     #[key(
         absent = "`\"echo\"` with the congestion control `dcudp`, else `\"counts\"`",
         or = DcudpFeedback::of(context.congestion)
     )]
     pub feedback: DcudpFeedback,
-    /// How far apart the ACKs of Congestion Mode are: a round trip, which queues lengthen, or a
-    /// round trip through empty queues.
+    /// The interval of ACKs in Congestion Mode: a round-trip time, which queues lengthen, or the
+    /// round-trip time of empty queues.
     #[key(
         absent = "`\"rtt\"` with the congestion control `dcudp`, else `\"idle-rtt\"`",
         or = DcudpAckInterval::of(context.congestion)
     )]
     pub ack_interval: DcudpAckInterval,
-    /// Whether a gap in the data begins Congestion Mode as a CE mark does, for networks that do not
-    /// mark.
+    /// Whether a gap in the data starts Congestion Mode like a CE mark, for networks that do not mark.
     #[key(default = false)]
     pub congestion_on_loss: bool,
-    /// The round-trip time before one is measured.
+    /// The round-trip time until one is measured.
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "100us")]
     pub initial_rtt: Duration,
-    /// ACKs are at least this far apart.
+    /// The minimum interval between ACKs.
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "10us")]
     pub min_ack_interval: Duration,
-    /// A sender that waits for news asks for them after this time or twice the round-trip time,
-    /// whichever is longer; doubled each time in vain.
+    /// A sender that waits for an ACK requests one after this time or twice the round-trip time,
+    /// whichever is longer; the time doubles with each unanswered request.
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "1ms")]
     pub request_interval: Duration,
     /// When Congestion Mode ends.
@@ -84,29 +83,29 @@ pub struct DcudpOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum DcudpEcho {
-    /// From a CE mark until CWR comes (RFC 3168, section 6.1.3).
+    /// From a CE mark until CWR arrives (RFC 3168, section 6.1.3).
     UntilReduced,
-    /// If a CE mark came since the last ACK.
+    /// If a CE mark arrived since the last ACK.
     SinceLastAck,
 }
 
-/// What a DCUDP sender tells its congestion control of marks.
+/// The feedback about marks that a DCUDP sender passes to its congestion control.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum DcudpFeedback {
     /// The ECE bit.
     Echo,
-    /// How many bytes were marked.
+    /// The number of marked bytes.
     Counts,
 }
 
-/// How far apart the ACKs of Congestion Mode are.
+/// The interval of ACKs in Congestion Mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum DcudpAckInterval {
-    /// A round trip, as the paper has it.
+    /// A round-trip time, as in the paper.
     Rtt,
-    /// A round trip through empty queues.
+    /// The round-trip time of empty queues.
     IdleRtt,
 }
 
@@ -117,26 +116,26 @@ pub enum DcudpAckInterval {
     doc = "When a DCUDP receiver takes a congestion to be over (Ye et al., section IV-C)."
 )]
 pub struct DcudpQuit {
-    /// K: so many round-trip times and portions of marked packets are kept, each portion over as
-    /// many packets.
+    /// K: the number of round-trip times and of marked fractions that are kept; each fraction
+    /// covers K packets.
     #[key(accepts = Accepts::Count(2, 1024), default = 8)]
     pub window: u16,
-    /// Θ_ecn: with what Condition 1 compares the part of the portions that did not rise.
+    /// Θ_ecn: the threshold of Condition 1 for the share of marked fractions that did not rise.
     #[key(accepts = Accepts::Number(0.0, 1.0), absent = "0.5", or = 0.5)]
     pub ecn_threshold: f64,
-    /// Θ_RTT: the same for round-trip times.
+    /// Θ_RTT: the same threshold for round-trip times.
     #[key(accepts = Accepts::Number(0.0, 1.0), absent = "0.2", or = 0.2)]
     pub rtt_threshold: f64,
-    /// Β: ACKs are so many idle round-trip times apart once Condition 1 holds.
+    /// Β: the interval of ACKs in idle round-trip times once Condition 1 holds.
     #[key(accepts = Accepts::Number(1.0, 1000.0), absent = "2", or = 2.0)]
     pub beta: f64,
-    /// Whether Condition 1 wants the trends above their thresholds, or below, as printed.
+    /// Whether Condition 1 requires the trends to be above their thresholds, or below as printed.
     #[key(default = "above")]
     pub condition: DcudpCondition,
     /// Which round-trip times the trend compares.
     #[key(default = "smoothed")]
     pub rtt: DcudpRtt,
-    /// A round-trip time so much above the one before still counts as no larger.
+    /// A round-trip time that exceeds the previous one by up to this counts as no larger.
     #[key(accepts = Accepts::SPAN, default = "1us")]
     pub rtt_tolerance: Duration,
 }
@@ -161,7 +160,7 @@ pub enum DcudpRtt {
     Current,
 }
 
-/// Header, packet number and tag, and some payload.
+/// Header, packet number and tag, and a minimal payload.
 const SMALLEST_PACKET: u64 = 128;
 
 impl DcudpFeedback {
@@ -182,8 +181,8 @@ impl DcudpAckInterval {
     }
 }
 
-/// What DCUDP runs if nothing is said: the paper's rate control, for a path whose narrowest link has
-/// this rate.
+/// Returns DCUDP's default congestion control: the paper's rate control, with the rate of the
+/// path's slowest link as capacity.
 pub(super) fn default_congestion(narrowest: Rate) -> AlgorithmSpec {
     let paper = AlgorithmSpec::new("dcudp").unwrap_or_default();
     let capacity = Setting::Rate(narrowest);

@@ -1,4 +1,4 @@
-//! What carries a group's data: TCP with its options, TLS over it, DCQUIC, DCUDP, or UDP.
+//! Transports of a group: TCP with its options, TLS over it, DCQUIC, DCUDP, or UDP.
 
 mod dcudp;
 mod quic;
@@ -20,13 +20,13 @@ pub use quic::{MigrationDetector, MigrationOptions, QuicOptions, QuicPacketSize}
 pub(crate) use read::{Protocol, TransportKeys};
 pub use tls::TlsOptions;
 
-/// IP and TCP headers without options: what the MSS leaves of the MTU (RFC 6691).
+/// IP and TCP headers without options: the difference of MTU and MSS (RFC 6691).
 pub const TCP_HEADERS: ByteSize = ByteSize::from_bytes(40);
 
 /// IP and UDP headers.
 pub const UDP_HEADERS: ByteSize = ByteSize::from_bytes(28);
 
-/// What carries data.
+/// The transport of a group.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Transport {
@@ -34,7 +34,7 @@ pub enum Transport {
     Tcp {
         /// Its congestion control.
         congestion: AlgorithmSpec,
-        /// How it is set up.
+        /// Its options.
         #[serde(rename = "tcp")]
         options: TcpOptions,
     },
@@ -42,17 +42,17 @@ pub enum Transport {
     Tls {
         /// TCP's congestion control.
         congestion: AlgorithmSpec,
-        /// How TCP is set up.
+        /// TCP's options.
         #[serde(rename = "tcp")]
         options: TcpOptions,
-        /// How TLS is set up.
+        /// TLS's options.
         tls: TlsOptions,
     },
     /// DCQUIC.
     Quic {
         /// Its congestion control.
         congestion: AlgorithmSpec,
-        /// How it is set up.
+        /// Its options.
         #[serde(rename = "quic")]
         options: QuicOptions,
     },
@@ -60,20 +60,20 @@ pub enum Transport {
     Dcudp {
         /// Its congestion control, in Congestion Mode.
         congestion: AlgorithmSpec,
-        /// How it is set up.
+        /// Its options.
         #[serde(rename = "dcudp")]
         options: DcudpOptions,
     },
     /// UDP datagrams, without congestion control.
     Udp {
-        /// How they are sent.
+        /// Its options.
         #[serde(rename = "udp")]
         options: UdpOptions,
     },
 }
 
-/// How both ends of a TCP connection are set up. Defaults are Linux's, except where the key
-/// reference says otherwise.
+/// Options of both ends of a TCP connection. Defaults are Linux's, except where the key reference
+/// says otherwise.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
 #[keys(
     title = "[groups.NAME.tcp]",
@@ -83,20 +83,20 @@ pub enum Transport {
     check = table.check(fields)
 )]
 pub struct TcpOptions {
-    /// The maximum segment size, as the MSS option counts it: time stamps and other options take
-    /// their bytes from it.
+    /// The maximum segment size, as in the MSS option; time stamps and other options reduce the
+    /// data in a segment.
     #[key(
         accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_495)),
         absent = "the smallest MTU of all links less 40B of headers",
         by = read::mss(fields, context.mtu)
     )]
     pub mss: ByteSize,
-    /// Whether connections begin with the three-way handshake and end with FINs; without, both ends
+    /// Whether connections begin with the three-way handshake and end with FINs; if not, both ends
     /// start established.
     #[key(default = true)]
     pub handshake: bool,
-    /// How the connections use ECN: not, one reaction per window (RFC 3168), or an exact echo of
-    /// marks (RFC 8257).
+    /// The ECN mode of the connections: none, one reaction per window (RFC 3168), or an exact echo
+    /// of marks (RFC 8257).
     #[key(
         absent = "`\"dctcp\"` with the congestion controls `dctcp` and `d2tcp`, else `\"off\"`",
         or = TcpEcn::of(context.congestion)
@@ -108,15 +108,15 @@ pub struct TcpOptions {
     /// The time-stamps option (RFC 7323): 12 bytes in each segment.
     #[key(default = true)]
     pub timestamps: bool,
-    /// How losses are found with SACK: by time and tail loss probes (RFC 8985), or by three
-    /// segments that were SACKed above (RFC 6675); without SACK, duplicate ACKs tell (RFC 6582).
+    /// The loss detection with SACK: by time and tail loss probes (RFC 8985), or by three SACKed
+    /// segments above (RFC 6675); without SACK, by duplicate ACKs (RFC 6582).
     #[key(default = "rack", by = read::recovery(fields))]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recovery: Option<Recovery>,
-    /// Whether the first two duplicate ACKs let new segments go (RFC 3042).
+    /// Whether the first two duplicate ACKs allow new segments to be sent (RFC 3042).
     #[key(default = true)]
     pub limited_transmit: bool,
-    /// Proportional rate reduction while losses are repaired (RFC 9937).
+    /// Proportional rate reduction during loss recovery (RFC 9937).
     #[key(default = true)]
     pub prr: bool,
     /// When receivers acknowledge.
@@ -126,39 +126,38 @@ pub struct TcpOptions {
     /// The retransmission time-out before the first round-trip time sample (RFC 6298).
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "1s")]
     pub initial_rto: Duration,
-    /// The least that a retransmission time-out adds to the smoothed round-trip time, as in Linux.
+    /// The minimum that is added to the smoothed round-trip time for a retransmission time-out, as
+    /// in Linux.
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "200ms")]
     pub min_rto: Duration,
-    /// The largest retransmission time-out.
+    /// The maximum retransmission time-out.
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "120s")]
     pub max_rto: Duration,
-    /// What segments are paced by: the rate that the congestion control asks for, if it does; or
-    /// else also 2 windows per round trip in slow start and 1.2 later, as Linux does with its fq
-    /// queue.
+    /// The pacing rate: only the rate that the congestion control requests, if any; or otherwise 2
+    /// windows per round trip in slow start and 1.2 later, as in Linux with its fq queue.
     #[key(default = "controller")]
     pub pacing: Pacing,
-    /// The most segments that are handed to the link at once. Linux sends bursts of up to 64 KB; 1
-    /// keeps flows fair in marked queues.
+    /// The maximum number of segments that are passed to the link at once. Linux sends bursts of up
+    /// to 64 KB; 1 keeps flows fair in marked queues.
     #[key(accepts = Accepts::Count(1, 44), default = 1)]
     pub tso_segments: u32,
-    /// What the application can hand over ahead of acknowledgments: Linux's largest,
-    /// `net.ipv4.tcp_wmem`.
+    /// The size of the send buffer, unacknowledged data included: Linux's maximum, `net.ipv4.tcp_wmem`.
     #[key(accepts = Accepts::Limit(ByteSize::from_bytes(2048)), default = "4MiB")]
     #[serde(serialize_with = "limit", deserialize_with = "read_limit")]
     pub send_buffer: Option<ByteSize>,
-    /// What the receiver holds, and so the largest window: Linux's largest, `net.ipv4.tcp_rmem`.
+    /// The size of the receive buffer, which limits the window: Linux's maximum, `net.ipv4.tcp_rmem`.
     #[key(accepts = Accepts::Limit(ByteSize::from_bytes(2048)), default = "6MiB")]
     #[serde(serialize_with = "limit", deserialize_with = "read_limit")]
     pub receive_buffer: Option<ByteSize>,
     /// Whether the window shrinks while the connection is idle (RFC 2861).
     #[key(default = true)]
     pub idle_restart: bool,
-    /// Nagle's algorithm: a small segment waits while data is under way. Off, as programs that make
-    /// requests set it (TCP_NODELAY).
+    /// Nagle's algorithm: a small segment waits while data is in flight. Off, as request-response
+    /// programs set it (TCP_NODELAY).
     #[key(default = false)]
     pub nagle: bool,
-    /// Flows wait while their host has about a millisecond to send, as Linux's do (TCP small
-    /// queues); without, a flow whose own link is the bottleneck fills its host's queue.
+    /// Flows wait while their host has about a millisecond of data to send, as in Linux (TCP small
+    /// queues); if off, a flow whose own link is the bottleneck fills its host's queue.
     #[key(default = true)]
     pub small_queues: bool,
 }
@@ -166,22 +165,22 @@ pub struct TcpOptions {
 /// When receivers acknowledge (RFC 9293, section 3.8.6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Keys)]
 pub struct DelayedAck {
-    /// The receiver acknowledges after this many segments; 1 turns delayed ACKs off.
+    /// The receiver acknowledges after this many segments; 1 disables delayed ACKs.
     #[key(accepts = Accepts::Count(1, 1000), default = 2)]
     pub ack_every: u32,
-    /// How long an ACK waits at most for the next segment.
+    /// The maximum time that an ACK waits for the next segment.
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "40ms")]
     pub delayed_ack_timeout: Duration,
-    /// So many segments at a connection's start are acknowledged at once.
+    /// The number of segments at a connection's start that are acknowledged at once.
     #[key(accepts = Accepts::Count(0, 1000), default = 16)]
     pub quick_ack_segments: u32,
 }
 
-/// How TCP uses ECN.
+/// TCP's ECN mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum TcpEcn {
-    /// Not at all: packets are Not-ECT.
+    /// No ECN: packets are Not-ECT.
     Off,
     /// RFC 3168: one reaction per window, echoed until it is confirmed.
     Rfc3168,
@@ -189,28 +188,28 @@ pub enum TcpEcn {
     Dctcp,
 }
 
-/// How TCP finds losses.
+/// TCP's loss detection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum Recovery {
     /// By time, with tail loss probes: RACK-TLP (RFC 8985).
     Rack,
-    /// By three duplicates or their like in the scoreboard (RFC 6675).
+    /// By three duplicate ACKs, or three SACKed segments in the scoreboard (RFC 6675).
     Rfc6675,
 }
 
-/// Whether TCP spreads its segments over time.
+/// TCP's pacing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pacing {
-    /// At the rate that the congestion control asks for, if it asks for one.
+    /// At the rate that the congestion control requests, if any.
     Controller,
-    /// At the rate that the congestion control asks for, and if it asks for none at 2 windows per
-    /// round trip in slow start and at 1.2 later, as Linux does with its fq queue.
+    /// At the rate that the congestion control requests; if none, at 2 windows per round trip in
+    /// slow start and at 1.2 later, as in Linux with its fq queue.
     Window,
 }
 
-/// How UDP datagrams are sent.
+/// Options of UDP datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Keys)]
 #[keys(
     title = "[groups.NAME.udp]",
@@ -222,12 +221,12 @@ pub struct UdpOptions {
     pub ecn: UdpEcn,
 }
 
-/// What the options of a connection depend on.
+/// The context on which the options of a connection depend.
 #[derive(Clone, Copy)]
 pub(crate) struct OptionContext<'g> {
     /// The group's congestion control.
     congestion: &'g AlgorithmSpec,
-    /// The smallest of all links.
+    /// The smallest MTU of all links.
     mtu: ByteSize,
 }
 
@@ -259,8 +258,8 @@ fn read_limit<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<ByteSi
 }
 
 impl TcpOptions {
-    /// By how many bits the window field must be shifted to tell the whole receive buffer, at most
-    /// 14 (RFC 7323, section 2.3).
+    /// Returns the window scale: the shift that lets the window field cover the whole receive
+    /// buffer, at most 14 (RFC 7323, section 2.3).
     pub fn window_scale(&self) -> u8 {
         const MOST: u8 = 14;
         let buffer = self.receive_buffer.map_or(u64::MAX, ByteSize::bytes);

@@ -8,8 +8,8 @@ use super::UDP_HEADERS;
 use crate::document::{Cursor, Reported, Table, Value};
 use crate::schema::{Accepts, Fields};
 
-/// How both ends of a DCQUIC connection are set up; what is not here is as in the data center profile
-/// of the engine.
+/// Options of both ends of a DCQUIC connection; all others are those of the engine's data center
+/// profile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
 #[keys(
     title = "[groups.NAME.quic]",
@@ -19,9 +19,9 @@ use crate::schema::{Accepts, Fields};
     context = ByteSize
 )]
 pub struct QuicOptions {
-    /// How large packets are: what the interfaces at both ends carry, used at once; what probes
-    /// find from 1252 bytes of UDP payload on (RFC 8899); by the size of the task, 8972 bytes below
-    /// 1 MB and 5000 from there on (DCQUIC paper, section 4.2); or this UDP payload.
+    /// The size of packets: the MTU of the interfaces at both ends, used at once; probed from 1252
+    /// bytes of UDP payload on (RFC 8899); by the size of the task, 8972 bytes below 1 MB and 5000
+    /// from there on (DCQUIC paper, section 4.2); or this UDP payload.
     #[key(
         accepts = Accepts::Other(
             "\"interface\", \"probe\", \"task\", or the size of a UDP payload from 1.2KB to \
@@ -31,18 +31,18 @@ pub struct QuicOptions {
         by = QuicPacketSize::read(fields, context)
     )]
     pub packet_size: QuicPacketSize,
-    /// What a live host's UDP sockets hold in each direction (SO_RCVBUF, SO_SNDBUF). A simulated
-    /// host takes each packet when it arrives and has no such buffer: there it has no effect.
+    /// The buffer size of a live host's UDP sockets in each direction (SO_RCVBUF, SO_SNDBUF). It
+    /// has no effect in a simulation, where a host processes each packet when it arrives.
     #[key(
         accepts = Accepts::Size(ByteSize::from_kib(4), ByteSize::from_mib(1024)),
         absent = "as the engine sets them, 8 MB"
     )]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub socket_buffers: Option<ByteSize>,
-    /// Whether packets are sent with ECT(0), as long as the path carries it.
+    /// Whether packets are sent with ECT(0), as long as the path supports it.
     #[key(default = true)]
     pub ecn: bool,
-    /// Whether, and when, a client leaves a path by itself for another one that it holds ready.
+    /// Whether, and when, a client migrates by itself to another path that it holds ready.
     #[key(
         accepts = Accepts::Other("true, false, or a table"),
         default = true,
@@ -57,15 +57,15 @@ pub struct QuicOptions {
     pub migration: Option<MigrationOptions>,
 }
 
-/// How large DCQUIC's packets are.
+/// The size of DCQUIC's packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum QuicPacketSize {
-    /// What the interfaces of both ends carry, from the first packet after the handshake on.
+    /// The MTU of the interfaces at both ends, from the first packet after the handshake on.
     Interface,
     /// This UDP payload.
     Fixed(ByteSize),
-    /// From 1252 bytes of UDP payload on, larger ones are probed for (RFC 8899).
+    /// From 1252 bytes of UDP payload on, with probes for larger sizes (RFC 8899).
     Probe,
     /// By the size of the task: 8972 bytes of UDP payload below 1 MB, 5000 from there on (Tan et al.,
     /// *DCQUIC*, section 4.2).
@@ -80,8 +80,8 @@ pub enum QuicPacketSize {
     check = table.check(fields)
 )]
 pub struct MigrationOptions {
-    /// What decides that a path has become slow: like compared with like, or equations 1 to 4 of
-    /// the DCQUIC paper as they stand.
+    /// The detector of slow paths: a comparison within size classes, or equations 1 to 4 of the
+    /// DCQUIC paper as printed.
     #[key(
         accepts = Accepts::Word(&["size-class", "paper"]),
         default = "size-class",
@@ -89,13 +89,13 @@ pub struct MigrationOptions {
     )]
     #[serde(flatten)]
     pub detector: MigrationDetector,
-    /// Over how many streams or samples the long-term averages run; above `short_window`.
+    /// The number of streams or samples of the long-term averages; above `short_window`.
     #[key(accepts = Accepts::Count(2, 4096), default = 50)]
     pub long_window: u32,
-    /// Over how many the short-term ones do; at most 64 with `size-class`.
+    /// The number of streams or samples of the short-term averages; at most 64 with `size-class`.
     #[key(accepts = Accepts::Count(1, 4095), default = 10)]
     pub short_window: u32,
-    /// How many times the long-term average the present has to exceed.
+    /// The factor by which the current value must exceed the long-term average.
     #[key(
         accepts = Accepts::Number(1.001, 1_000_000.0),
         absent = "2",
@@ -103,43 +103,43 @@ pub struct MigrationOptions {
         then = ConfirmationsKey
     )]
     pub alpha: f64,
-    /// After how many probe timeouts without an answer the path counts as interrupted.
+    /// The number of probe timeouts without an answer after which the path counts as interrupted.
     #[key(accepts = Accepts::Count(2, 64), default = 3)]
     pub probe_timeouts: u32,
-    /// Differences in time below this are never a reason to move.
+    /// Time differences below this never cause a migration.
     #[key(accepts = Accepts::SPAN, default = "1ms")]
     pub min_increase: Duration,
-    /// The least time between two moves.
+    /// The minimum time between two migrations.
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "1s")]
     pub hysteresis: Duration,
-    /// How long the preferred path has to be healthy before the connection returns to it.
+    /// The time for which the preferred path must be healthy before the connection returns to it.
     #[key(accepts = Accepts::POSITIVE_SPAN, absent = "it stays")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub return_after: Option<Duration>,
 }
 
-/// What decides that a path has become slow.
+/// The detector of slow paths.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "detector", rename_all = "kebab-case")]
 pub enum MigrationDetector {
-    /// Equations 1 to 4 of the paper as they stand.
+    /// Equations 1 to 4 of the paper as printed.
     Paper,
-    /// Compares tasks of like size, and the time for which the network is responsible only.
+    /// Compares tasks of similar size, and only the time that the network takes.
     SizeClass {
-        /// How many slow round trips have to follow each other.
+        /// The number of consecutive slow round trips that are required.
         confirmations: u32,
     },
 }
 
-/// A key of one detector alone.
+/// The key of the detector `size-class` alone.
 #[derive(Keys)]
 struct ConfirmationsKey {
-    /// How many slow round trips have to follow each other; with `size-class`.
+    /// The number of consecutive slow round trips that are required; with `size-class`.
     #[key(accepts = Accepts::Count(1, 64), absent = "3")]
     confirmations: Option<u32>,
 }
 
-/// The UDP payloads that QUIC may have (RFC 9000, section 14).
+/// The UDP payload sizes that QUIC allows (RFC 9000, section 14).
 const PAYLOAD: Accepts = Accepts::Size(
     ByteSize::from_bytes(SMALLEST_PAYLOAD),
     ByteSize::from_bytes(65_527),
@@ -147,7 +147,7 @@ const PAYLOAD: Accepts = Accepts::Size(
 const SMALLEST_PAYLOAD: u64 = 1200;
 
 impl QuicPacketSize {
-    /// For connections over links with this MTU.
+    /// Reads the options of connections over links with this MTU.
     fn read(fields: &Fields<'_>, mtu: ByteSize) -> Result<Self, Reported> {
         let largest = mtu - UDP_HEADERS;
         if largest.bytes() < SMALLEST_PAYLOAD {
@@ -176,7 +176,7 @@ impl QuicPacketSize {
 }
 
 impl MigrationOptions {
-    /// Reads what may also be `true` for the defaults, or `false`.
+    /// Reads a table, or `true` for the defaults, or `false`.
     fn read_switchable(fields: &Fields<'_>) -> Result<Option<Self>, Reported> {
         const KEY: &str = "proactive_migration";
         let read = |at: &Cursor<'_>| Self::read(at, ()).map(Some);
@@ -192,7 +192,7 @@ impl MigrationOptions {
     }
 
     fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
-        /// Verdicts of `size-class` are the bits of a word.
+        /// The detector `size-class` stores verdicts as bits of a `u64`.
         const LONGEST_VERDICTS: u32 = 64;
         let is_size_class = matches!(self.detector, MigrationDetector::SizeClass { .. });
         if is_size_class && self.short_window > LONGEST_VERDICTS {
@@ -260,7 +260,7 @@ impl TryFrom<String> for QuicPacketSize {
     }
 }
 
-/// As it may be written in a file.
+/// The forms that a file may use.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Switchable {

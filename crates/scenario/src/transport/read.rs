@@ -1,4 +1,4 @@
-//! Reading `transport` and its table: `[groups.NAME.tcp]`, `[groups.NAME.udp]` and so on.
+//! Reads `transport` and its table: `[groups.NAME.tcp]`, `[groups.NAME.udp]` and so on.
 
 use serde::Serialize;
 use weir_congestion::AlgorithmSpec;
@@ -14,31 +14,31 @@ use crate::document::Reported;
 use crate::schema::{Accepts, Fields};
 use crate::{Topology, congestion};
 
-/// The keys of a group that say what carries its data: of the tables those of its transport may be there.
+/// The keys of a group's transport. Only the table of the chosen transport may be present.
 #[allow(dead_code, reason = "it declares keys alone")]
 #[derive(Keys)]
 #[keys(declares)]
 pub(crate) struct TransportKeys {
-    /// What carries the data: TCP, TLS 1.3 over TCP, DCQUIC, DCUDP, or plain datagrams; `udp` takes the
+    /// The transport: TCP, TLS 1.3 over TCP, DCQUIC, DCUDP, or plain datagrams; `udp` takes the
     /// workload `cbr`.
     #[key(default = "tcp")]
     transport: Protocol,
-    /// How TCP is set up, with `tcp` and `tls`.
+    /// TCP's options, with `tcp` and `tls`.
     #[key(accepts = Accepts::TABLE, absent = "Linux's values")]
     tcp: TcpOptions,
-    /// How TLS is set up.
+    /// TLS's options.
     #[key(accepts = Accepts::TABLE, absent = "its defaults")]
     tls: TlsOptions,
-    /// How DCQUIC is set up.
+    /// DCQUIC's options.
     #[key(accepts = Accepts::TABLE, absent = "its defaults")]
     quic: QuicOptions,
-    /// How DCUDP is set up.
+    /// DCUDP's options.
     #[key(accepts = Accepts::TABLE, absent = "its defaults")]
     dcudp: DcudpOptions,
-    /// How UDP is set up.
+    /// UDP's options.
     #[key(accepts = Accepts::TABLE, absent = "Not-ECT datagrams")]
     udp: UdpOptions,
-    /// TCP's, DCQUIC's or DCUDP's congestion control and its parameters: see docs/algorithms.md.
+    /// The congestion control of TCP, DCQUIC or DCUDP and its parameters: see docs/algorithms.md.
     #[key(
         accepts = congestion::ACCEPTS,
         absent = "`\"cubic\"`, as in Linux; with DCUDP the paper's, its `capacity` the slowest link's rate"
@@ -58,7 +58,7 @@ pub(crate) enum Protocol {
 }
 
 impl Transport {
-    /// Reads the keys of a group that say what carries its data.
+    /// Reads the transport keys of a group.
     pub(crate) fn read(group: &Fields<'_>, topology: &Topology) -> Result<Self, Reported> {
         let protocol = group.get("transport")?;
         check_tables(group, protocol)?;
@@ -121,7 +121,7 @@ impl Transport {
         }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub(crate) fn protocol(&self) -> Protocol {
         match self {
             Self::Tcp { .. } => Protocol::Tcp,
@@ -133,7 +133,7 @@ impl Transport {
     }
 }
 
-/// Reports a table of another transport.
+/// Reports the table of a transport that is not the chosen one.
 fn check_tables(group: &Fields<'_>, transport: Protocol) -> Result<(), Reported> {
     let useless: &[&str] = match transport {
         Protocol::Udp => &["tcp", "tls", "quic", "dcudp", "congestion"],
@@ -203,7 +203,7 @@ pub(super) fn recovery(fields: &Fields<'_>) -> Result<Option<Recovery>, Reported
 }
 
 impl TcpEcn {
-    /// What Linux does with a congestion control.
+    /// Returns Linux's ECN mode for a congestion control.
     pub(super) fn of(congestion: &AlgorithmSpec) -> Self {
         match congestion.name() {
             "dctcp" | "d2tcp" => Self::Dctcp,

@@ -6,7 +6,7 @@ use weir_units::ByteSize;
 
 use crate::schema::Accepts;
 
-/// How TLS 1.3 is set up over a group's TCP connections.
+/// Options of TLS 1.3 over a group's TCP connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Keys)]
 #[keys(
     title = "[groups.NAME.tls]",
@@ -16,14 +16,14 @@ use crate::schema::Accepts;
            simulated."
 )]
 pub struct TlsOptions {
-    /// The most application data in one record; each record adds 22 bytes.
+    /// The maximum application data in one record; each record adds 22 bytes.
     #[key(
         accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_kib(16)),
         default = "16KiB"
     )]
     pub record: ByteSize,
     /// Whether connections after the first one between two hosts resume its session, without a
-    /// certificate; nothing is sent before the handshake is complete (no 0-RTT).
+    /// certificate; no data is sent before the handshake is complete (no 0-RTT).
     #[key(default = false)]
     pub resume: bool,
 }

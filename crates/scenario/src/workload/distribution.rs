@@ -7,22 +7,22 @@ use crate::document::{Cursor, Reported, Value};
 use crate::error::ProblemKind;
 use crate::schema::Accepts;
 
-/// Flow sizes by their cumulative distribution: between two points it is linear.
+/// Flow sizes by their cumulative distribution, linear between two points.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
     name: Option<&'static str>,
     points: Vec<(ByteSize, f64)>,
 }
 
-/// A distribution that is known by name, in packets of 1460 bytes.
+/// A named distribution, in packets of 1460 bytes.
 struct NamedDistribution {
     name: &'static str,
     packets: &'static [(u64, f64)],
 }
 
-/// The distributions of the DCTCP paper and of VL2 as the pFabric paper's simulations tabulate them
-/// (Alizadeh et al., SIGCOMM 2013): web search after Alizadeh et al. 2010, figure 4, with a mean of
-/// 1.7 MB; data mining after Greenberg et al. 2009, figure 2, with a mean of 7.5 MB.
+/// The distributions of the DCTCP paper and of VL2, as tabulated for the pFabric paper's
+/// simulations (Alizadeh et al., SIGCOMM 2013): web search after Alizadeh et al. 2010, figure 4,
+/// with a mean of 1.7 MB; data mining after Greenberg et al. 2009, figure 2, with a mean of 7.5 MB.
 const KNOWN: [NamedDistribution; 2] = [
     NamedDistribution {
         name: "web-search",
@@ -58,18 +58,18 @@ const KNOWN: [NamedDistribution; 2] = [
 
 const PACKET: u64 = 1460;
 
-/// What the key takes.
+/// The accepted values of the key.
 pub(super) const ACCEPTS: Accepts = Accepts::Other(
     "\"web-search\", \"data-mining\", or a list of points [size, fraction of flows up to it]",
 );
 
 impl Distribution {
-    /// The web search workload of the DCTCP paper.
+    /// Returns the web search workload of the DCTCP paper.
     pub fn web_search() -> Self {
         Self::known(&KNOWN[0])
     }
 
-    /// The data mining workload of VL2.
+    /// Returns the data mining workload of VL2.
     pub fn data_mining() -> Self {
         Self::known(&KNOWN[1])
     }
@@ -83,13 +83,13 @@ impl Distribution {
         }
     }
 
-    /// Sizes, ascending, and the fraction of flows up to each, ascending to 1.
+    /// Returns the points: sizes, ascending, and the fraction of flows up to each, ascending to 1.
     pub fn points(&self) -> &[(ByteSize, f64)] {
         &self.points
     }
 
-    /// The size that a fraction of the flows does not exceed; `fraction` is taken as between 0 and 1.
-    /// A uniformly random fraction gives a random size.
+    /// Returns the size that this fraction of the flows does not exceed; `fraction` is clamped to
+    /// the range 0 to 1. A uniformly random fraction gives a random size.
     pub fn quantile(&self, fraction: f64) -> ByteSize {
         let above = self.points.partition_point(|(_, to)| *to < fraction);
         let Some((size, to)) = self.points.get(above).or(self.points.last()).copied() else {
@@ -102,7 +102,7 @@ impl Distribution {
         *before + (size - *before).mul_f64(part)
     }
 
-    /// The mean size.
+    /// Returns the mean size.
     pub fn mean(&self) -> ByteSize {
         let bytes = |size: ByteSize| size.bytes() as f64;
         let first = self
@@ -132,7 +132,7 @@ impl Distribution {
         Self::through(points?).map_err(|wrong| at.conflict(wrong.0, wrong.1))
     }
 
-    /// The distribution through these points, or what is wrong with them and what would be right.
+    /// Returns the distribution through these points, or the mistake and its remedy.
     fn through(points: Vec<(ByteSize, f64)>) -> Result<Self, (&'static str, &'static str)> {
         let ascending = |pair: &[(ByteSize, f64)]| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1;
         if !points.windows(2).all(ascending) {
@@ -174,7 +174,7 @@ impl Serialize for Distribution {
 }
 
 impl<'de> Deserialize<'de> for Distribution {
-    /// Reads what [`Serialize`] writes: a name, or points.
+    /// Reads the output of [`Serialize`]: a name, or points.
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
         #[serde(untagged)]
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn means_are_those_of_the_literature() {
-        // The mean of 1,711,250 bytes that simulations state is 1140.8 packets of 1500 bytes.
+        // The mean of 1,711,250 bytes that simulations report is 1140.8 packets of 1500 bytes.
         let packets = |distribution: Distribution| distribution.mean().bytes() / PACKET;
         assert_eq!(packets(Distribution::web_search()), 1_140);
         assert_eq!(packets(Distribution::data_mining()), 5_116);

@@ -1,4 +1,4 @@
-//! Reading the tables `[groups.NAME.workload]`.
+//! Reads the tables `[groups.NAME.workload]`.
 
 use weir_scenario_derive::Keys;
 use weir_units::{ByteSize, Duration, Rate};
@@ -9,10 +9,10 @@ use crate::document::{Cursor, Node, Reported, Table, Value};
 use crate::schema::{Accepts, Fields};
 use crate::topology::BOTTLENECK;
 
-/// The most epochs of a run.
+/// The maximum number of epochs of a run.
 pub(crate) const MOST_EPOCHS: u32 = 10_000_000;
 
-/// How often flows arrive at random: of the first two keys one is written.
+/// The rate of random arrivals: exactly one of the first two keys is written.
 #[derive(Keys)]
 pub(super) struct ArrivalKeys<'a> {
     /// The mean time between two arrivals in the whole group; instead of `load`.
@@ -31,7 +31,7 @@ pub(super) struct ArrivalKeys<'a> {
 }
 
 impl Workload {
-    /// Reads a workload: a table, or the `kind` alone for one without other keys.
+    /// Reads a workload: a table, or the `kind` alone if it has no other keys.
     pub(crate) fn read(at: &Cursor<'_>, topology: &Topology) -> Result<Self, Reported> {
         let read =
             |at: &Cursor<'_>| Self::read_keys(&Fields::open_kind(at, &Self::SECTIONS)?, topology);
@@ -73,7 +73,7 @@ impl Workload {
     }
 }
 
-/// The size of a constant rate's packets.
+/// Returns the packet size of a constant rate.
 pub(super) fn packet(fields: &Fields<'_>, topology: &Topology) -> Result<ByteSize, Reported> {
     let mtu = topology.smallest_mtu();
     let packet = fields.optional("packet")?.unwrap_or(mtu);
@@ -86,7 +86,7 @@ pub(super) fn packet(fields: &Fields<'_>, topology: &Topology) -> Result<ByteSiz
     Ok(packet)
 }
 
-/// How often flows arrive at random.
+/// Returns the mean time between random arrivals.
 pub(super) fn mean_interval(
     fields: &Fields<'_>,
     topology: &Topology,
@@ -103,7 +103,7 @@ pub(super) fn mean_interval(
         (None, Some(load)) => {
             let distribution = Distribution::read(&fields.needed("distribution")?)?;
             let rate = reference_rate(fields, keys.of.as_ref(), topology)?.mul_f64(load);
-            // An empty mean would make an infinite number of arrivals.
+            // A mean of zero would cause an infinite number of arrivals.
             Ok((rate.time_for(distribution.mean())).max(Duration::from_nanos(1)))
         }
         _ => Err(fields.at.conflict(
@@ -113,7 +113,7 @@ pub(super) fn mean_interval(
     }
 }
 
-/// The rate of the port that a load is a fraction of.
+/// Returns the rate of the port that a load refers to.
 fn reference_rate(
     fields: &Fields<'_>,
     of: Option<&Cursor<'_>>,

@@ -1,4 +1,4 @@
-//! Faults that nobody could carry out.
+//! Faults that cannot happen.
 
 use weir_scenario::Scenario;
 
@@ -78,7 +78,7 @@ fn faults_by_epochs() {
             "{message}"
         );
     }
-    // Whether an epoch begins while the other fault holds nobody knows.
+    // It is not known whether an epoch begins during the other fault.
     let message = with("ports = \"bottleneck\"\nat_epoch = 5").expect_err("an overlap");
     assert!(message.contains("another fault of this kind"), "{message}");
 }

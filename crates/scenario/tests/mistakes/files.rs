@@ -1,4 +1,4 @@
-//! Files that are none.
+//! Files that cannot be read.
 
 use weir_scenario::Scenario;
 

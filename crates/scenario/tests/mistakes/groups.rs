@@ -1,4 +1,4 @@
-//! Flows whose parts do not go together.
+//! Groups with conflicting keys.
 
 use weir_scenario::Scenario;
 

@@ -92,7 +92,8 @@ fn line_of(part: &str) -> usize {
     1 + FILE[..offset].matches('\n').count()
 }
 
-/// A mistake: what is replaced, by what, and what the message must say besides file and line.
+/// A mistake: the text to replace, its replacement, and the parts that the message must contain
+/// besides file and line.
 type Case = (&'static str, &'static str, &'static [&'static str]);
 
 /// Each mistake is reported near the line where it is, and with all parts of its message.
@@ -108,7 +109,7 @@ fn check(cases: &[Case]) {
         for line in message.lines() {
             assert!(line.starts_with("test.toml:"), "{line}");
         }
-        // Something is said about the line, or about the table that it stands in.
+        // The message refers to the line, or to its table.
         let near = |line: &str| {
             let number = line
                 .split(':')

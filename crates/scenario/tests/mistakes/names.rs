@@ -1,4 +1,4 @@
-//! Words and names that mean nothing.
+//! Unknown words and names.
 
 use crate::check;
 

@@ -32,7 +32,7 @@ fn several_mistakes_are_reported_at_once() {
     let Err(ScenarioError::Invalid { problems }) = Scenario::parse("test.toml", &text, &[]) else {
         panic!("accepted");
     };
-    // The network comes before what refers to it: groups and faults wait for it.
+    // The network is read before the groups and faults that refer to it.
     let keys: Vec<_> = problems.iter().map(|problem| &problem.key[..]).collect();
     assert_eq!(
         keys,

@@ -1,4 +1,4 @@
-//! Not TOML, no key, no value, or one that makes no sense.
+//! Invalid TOML, missing keys, and invalid values.
 
 use crate::{check, line_of, mistake};
 

@@ -1,5 +1,5 @@
-//! A check that a driver keeps the promises of [`driver`](crate::calls::driver), for its tests: client and
-//! server in one process, every supported phase, replies of many sizes compared byte by byte.
+//! A conformance test for implementations of [`driver`](crate::calls::driver): client and server in
+//! one process, every supported phase, and replies of many sizes compared byte by byte.
 
 use std::net::{Ipv4Addr, SocketAddr};
 
@@ -16,16 +16,16 @@ use crate::calls::specification::TransportSpecification;
 use crate::tls::Trust;
 use crate::transport::Start;
 
-/// Nothing, the smallest, the paper's two, and one that is longer than any window or document.
+/// Empty, the smallest, the paper's two, and one that exceeds any window or document.
 const SIZES: [u64; 6] = [0, 1, 100, 10_000, 100_000, 20_000_000];
 
-/// How long the whole check may take.
+/// The time limit of the whole test.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Checks a driver with the given settings.
+/// Tests a driver with the given settings.
 ///
 /// # Errors
-/// The first promise that is not kept, as the error that it led to.
+/// The first violation, as the error that it caused.
 pub fn check(driver: &dyn Driver, specification: &TransportSpecification) -> Result<(), Error> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -49,7 +49,7 @@ pub fn check(driver: &dyn Driver, specification: &TransportSpecification) -> Res
     })
 }
 
-/// Starts a server and makes a client that believes `identity`.
+/// Starts a server and creates a client that trusts `identity`.
 fn pair(
     driver: &dyn Driver,
     specification: &TransportSpecification,
@@ -112,7 +112,7 @@ async fn resumed(driver: &dyn Driver, specification: &TransportSpecification) ->
     Ok(())
 }
 
-/// A client must not talk to a server with another certificate than it believes.
+/// Checks that a client rejects a server whose certificate it does not trust.
 async fn a_stranger_is_refused(
     driver: &dyn Driver,
     specification: &TransportSpecification,

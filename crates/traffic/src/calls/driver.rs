@@ -1,13 +1,14 @@
-//! What a transport has to offer to be measured.
+//! The interface that a transport implements to be measured.
 //!
-//! A [`Driver`] makes servers and clients. A server answers every [`Request`] with the reply that
-//! [`Library::reply`](crate::calls::payload::Library::reply) gives. A [`RequestClient`] opens
+//! A [`Driver`] creates servers and clients. A server answers every [`Request`] with the reply from
+//! [`Library::reply`](crate::calls::payload::Library::reply). A [`RequestClient`] opens
 //! connections, and a [`RequestConnection`] makes calls, one at a time. Every
-//! [`Preset`](crate::calls::preset::Preset) of a [`Transport`](crate::transport::Transport) is a driver;
-//! a stack whose own loop is its cheapest way implements one by itself. Each process runs one side on
-//! one thread, on a current-thread tokio runtime; hence the futures need not be `Send`.
+//! [`Preset`](crate::calls::preset::Preset) of a [`Transport`](crate::transport::Transport) is a
+//! driver; a stack with a cheaper event loop of its own implements the traits directly. Each
+//! process runs one side on one thread, on a current-thread tokio runtime, so the futures need not
+//! be `Send`.
 //!
-//! Drivers hand a reply to the [`Body`] in whatever chunks their stack delivers, without a further
+//! Drivers pass a reply to the [`Body`] in the chunks that their stack delivers, without a further
 //! copy.
 
 use std::fmt;
@@ -28,22 +29,22 @@ use crate::transport::Start;
 /// A future that stays on its thread.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// What one measurement is of.
+/// The operation that a measurement times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
-    /// A new connection until the client may send, nothing more. No resumption.
+    /// A new connection until the client may send. No resumption.
     Handshake,
     /// A new connection and one call on it. No resumption.
     Fresh,
-    /// The same with a ticket of an earlier connection, the request sent as early data.
+    /// A new connection with a ticket of an earlier one, and one call whose request is early data.
     Resumed,
     /// One call on an open connection.
     Established,
 }
 
 impl Phase {
-    /// All of them, in the order in which a report shows them.
+    /// All phases, in the order of a report.
     pub const ALL: [Self; 4] = [
         Self::Handshake,
         Self::Fresh,
@@ -51,7 +52,7 @@ impl Phase {
         Self::Established,
     ];
 
-    /// Its name in reports and on command lines.
+    /// Returns its name in reports and on command lines.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -83,78 +84,78 @@ impl FromStr for Phase {
     }
 }
 
-/// What a server is told.
+/// The options of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
     /// The transport's settings.
     pub specification: TransportSpecification,
-    /// Where to listen; port 0 lets the system choose.
+    /// The address to listen on; port 0 lets the system choose.
     pub bind: SocketAddr,
     /// Its certificate and key.
     pub identity: Identity,
-    /// Whether it accepts early data and answers it before the handshake has ended.
+    /// Whether it accepts early data and answers it before the handshake is complete.
     pub early_data: bool,
 }
 
-/// What a client is told.
+/// The options of a client.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
     /// The transport's settings.
     pub specification: TransportSpecification,
     /// The server's address.
     pub server: SocketAddr,
-    /// Which certificate the client believes.
+    /// The certificate that the client trusts.
     pub trust: Trust,
-    /// Whether it keeps tickets, for [`Start::Resumed`]. Without, it offers and keeps none.
+    /// Whether it keeps tickets, for [`Start::Resumed`]. If not, it neither offers nor keeps any.
     pub resumption: bool,
 }
 
 /// A listening server.
 pub struct Listening {
-    /// Where it listens.
+    /// The listening address.
     pub address: SocketAddr,
-    /// What serves; it ends only with an error that ends the server.
+    /// The future that serves; it ends only with a fatal error of the server.
     pub serve: LocalFuture<'static, Result<(), Error>>,
-    /// What a reader of the results should know, such as the congestion control in use.
+    /// Notes for readers of the results, such as the congestion control in use.
     pub notes: Vec<String>,
 }
 
-/// The call that goes with the opening of a connection.
+/// The call that accompanies the opening of a connection.
 pub type FirstCall<'a> = Option<(Request, &'a mut Body)>;
 
 /// A transport that can be measured.
 pub trait Driver {
-    /// Its name, as people type it.
+    /// Returns its name on command lines.
     fn name(&self) -> &'static str;
 
-    /// The library that does the work, with its version.
+    /// Returns its library and version.
     fn version(&self) -> String;
 
-    /// Whether it can do the phase at all.
+    /// Returns whether it supports the phase.
     fn supports(&self, phase: Phase) -> bool;
 
-    /// Whether the server proves who it is and the traffic is encrypted.
+    /// Returns whether the server is authenticated and the traffic is encrypted.
     fn is_authenticated(&self) -> bool {
         true
     }
 
-    /// Starts a server. Called within a tokio runtime.
+    /// Starts a server. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When the address cannot be bound, or a setting cannot be honoured.
+    /// The address cannot be bound, or a setting is not supported.
     fn listen(&self, options: &ServerOptions) -> Result<Listening, Error>;
 
-    /// Makes a client; nothing is sent yet. Called within a tokio runtime.
+    /// Creates a client; nothing is sent yet. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When a setting cannot be honoured.
+    /// A setting is not supported.
     fn client(&self, options: &ClientOptions) -> Result<Box<dyn RequestClient>, Error>;
 }
 
 /// The client's side of a transport.
 pub trait RequestClient {
-    /// Opens a connection and, if one is given, makes the first call on it. With [`Start::Resumed`]
-    /// its request goes out as early data, and it is an error if the server refuses that.
+    /// Opens a connection and makes the first call on it, if one is given. With [`Start::Resumed`]
+    /// the request is sent as early data, and it is an error if the server rejects that.
     ///
     /// Without a call it resolves as soon as the client may send application data that only the
     /// authenticated server can read.
@@ -174,12 +175,12 @@ pub trait RequestConnection {
         body: &'a mut Body,
     ) -> LocalFuture<'a, Result<(), Error>>;
 
-    /// Closes the connection and tells the peer. A client that keeps tickets has one when this
-    /// returns. Never part of a measured time.
+    /// Closes the connection and notifies the peer. A client that keeps tickets has received one
+    /// when this returns. The time is never measured.
     fn close(self: Box<Self>) -> LocalFuture<'static, Result<(), Error>>;
 }
 
-/// The transports at hand, by name.
+/// The available transports, by name.
 #[derive(Default)]
 pub struct Drivers {
     drivers: Vec<Box<dyn Driver>>,
@@ -193,15 +194,15 @@ impl Drivers {
         self
     }
 
-    /// All of them, in the order in which they were added.
+    /// Returns all transports, in the order in which they were added.
     pub fn iter(&self) -> impl Iterator<Item = &dyn Driver> {
         self.drivers.iter().map(Box::as_ref)
     }
 
-    /// The transport of that name.
+    /// Returns the transport with that name.
     ///
     /// # Errors
-    /// [`Error::UnknownTransport`] lists those that exist.
+    /// [`Error::UnknownTransport`] lists the available ones.
     pub fn get(&self, name: &str) -> Result<&dyn Driver, Error> {
         self.iter()
             .find(|driver| driver.name() == name)

@@ -1,11 +1,11 @@
-//! What a reader has to know about the machine and the software to judge a result.
+//! The machine and the software of a measurement, for readers of the results.
 
 use std::fs;
 
-/// The workspace's lock file, which knows the version of every library in this program.
+/// The workspace's lock file, which has the version of every library in this program.
 const LOCK: &str = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../../Cargo.lock"));
 
-/// The version of a library that this program was built with; of the newest if there are several.
+/// Returns the version of a library in this program; the newest if there are several.
 #[must_use]
 pub fn locked_version(package: &str) -> &'static str {
     version_in(LOCK, package).unwrap_or("of unknown version")
@@ -27,13 +27,13 @@ fn value<'a>(entry: &'a str, key: &str) -> Option<&'a str> {
         .map(|(_, value)| value.trim_matches('"'))
 }
 
-/// The kernel's release, such as `6.18.0`.
+/// Returns the kernel's release, such as `6.18.0`.
 #[must_use]
 pub fn kernel() -> String {
     read_line("/proc/sys/kernel/osrelease")
 }
 
-/// The processor's name.
+/// Returns the processor's name.
 #[must_use]
 pub fn processor_model() -> String {
     fs::read_to_string("/proc/cpuinfo")
@@ -47,7 +47,7 @@ pub fn processor_model() -> String {
         )
 }
 
-/// The kernel's default congestion control for TCP.
+/// Returns the kernel's default congestion control for TCP.
 #[must_use]
 pub fn kernel_congestion() -> String {
     read_line("/proc/sys/net/ipv4/tcp_congestion_control")

@@ -1,82 +1,82 @@
-//! What can go wrong while transports are measured.
+//! The errors of measuring transports.
 
 use std::io;
 
 use weir_units::Duration;
 
-/// Why a measurement, or the whole run, could not be made.
+/// The reason why a measurement, or the whole run, failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A transport was asked for that no driver goes by.
+    /// No driver has the requested name.
     #[error("unknown transport {name:?}; there are {known}")]
     UnknownTransport {
-        /// What was asked for.
+        /// The requested name.
         name: String,
-        /// The names that exist.
+        /// The available names.
         known: String,
     },
-    /// The text that selects a transport, placement or phase does not parse.
+    /// The text of a transport, placement or phase is invalid.
     #[error("{text:?}: {reason}")]
     Specification {
         /// The text.
         text: String,
-        /// What is wrong with it and what would be right.
+        /// The mistake and the remedy.
         reason: String,
     },
-    /// A transport was given a setting that it cannot honour.
+    /// A transport does not support a setting.
     #[error("{transport} cannot {what}")]
     Unsupported {
         /// The transport.
         transport: &'static str,
-        /// What it was asked to do.
+        /// The unsupported setting or operation.
         what: String,
     },
     /// A transport's library reported an error.
     #[error("{doing}: {source}")]
     Transport {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
-        /// What the library said.
+        /// The library's error.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
-    /// TLS failed below a transport of the measurement's own.
+    /// TLS failed below a transport of this crate.
     #[error("TLS: {0}")]
     Tls(#[from] rustls::Error),
-    /// There is no client, server or connection.
+    /// A client, server or connection could not be created.
     #[error(transparent)]
     Connection(#[from] crate::Error),
     /// A system call failed.
     #[error("{doing}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// A certificate could not be made or read.
+    /// A certificate could not be created or read.
     #[error("certificate: {0}")]
     Certificate(String),
-    /// A request does not have the form of [`payload::Request`](crate::calls::payload::Request).
+    /// A request is not an encoded [`payload::Request`](crate::calls::payload::Request).
     #[error("malformed request")]
     MalformedRequest,
-    /// A reply ended early, or went on after its end.
+    /// A reply is too short or too long.
     #[error("the reply has {received} bytes instead of {expected}")]
     Length {
-        /// Bytes that came.
+        /// Bytes received.
         received: u64,
-        /// Bytes that were asked for.
+        /// Bytes requested.
         expected: u64,
     },
-    /// A reply has the right length and the wrong content.
+    /// A reply has the right length but wrong content.
     #[error("the reply's content is not what was asked for (at byte {at})")]
     Content {
-        /// Offset of the first chunk that differs.
+        /// The offset of the first chunk that differs.
         at: u64,
     },
-    /// Something took longer than the limit that was set for it.
+    /// An operation exceeded its time limit.
     #[error("{what} took longer than {} ms", limit.as_millis())]
     Stalled {
-        /// What did.
+        /// The operation.
         what: String,
         /// The limit.
         limit: Duration,
@@ -84,20 +84,20 @@ pub enum Error {
     /// A worker process reported an error.
     #[error("{worker}: {message}")]
     Worker {
-        /// Which one.
+        /// The worker.
         worker: String,
-        /// What it said.
+        /// Its message.
         message: String,
     },
-    /// A worker process ended without being told to.
+    /// A worker process ended unexpectedly.
     #[error("{worker} ended unexpectedly ({status})")]
     WorkerEnded {
-        /// Which one.
+        /// The worker.
         worker: String,
         /// Its exit status, if known.
         status: String,
     },
-    /// A message between the bench and a worker could not be written or read.
+    /// A message between the benchmark and a worker could not be encoded or decoded.
     #[error("message between processes: {0}")]
     Message(#[from] serde_json::Error),
 }

@@ -1,4 +1,4 @@
-//! The certificate that servers show, and the names that all transports share.
+//! The certificate of the servers, and the names that all transports share.
 
 use weir_net::tls::Identity;
 
@@ -7,22 +7,22 @@ use crate::calls::error::Error;
 /// The application protocol that all transports negotiate (RFC 7301).
 pub const ALPN: &[u8] = b"weir-bench";
 
-/// The name that the certificate is for.
+/// The name in the certificate.
 pub const SERVER_NAME: &str = "localhost";
 
-/// What goes into [`report::Environment`](crate::calls::report::Environment) about TLS.
+/// The TLS parameters in [`report::Environment`](crate::calls::report::Environment).
 pub const TLS_PARAMETERS: &str =
     "TLS 1.3, aws-lc-rs, X25519, TLS_AES_128_GCM_SHA256, self-signed ECDSA P-256 certificate";
 
-/// Makes a new certificate for [`SERVER_NAME`] with a new P-256 key.
+/// Creates a new certificate for [`SERVER_NAME`] with a new P-256 key.
 ///
 /// # Errors
-/// [`Error::Certificate`] when the system gives no randomness.
+/// [`Error::Certificate`] if the system provides no randomness.
 pub fn new_identity() -> Result<Identity, Error> {
     Identity::self_signed([SERVER_NAME]).map_err(|error| Error::Certificate(error.to_string()))
 }
 
-/// The certificate that clients of a server with this identity trust, in DER.
+/// Returns the certificate that clients of a server with this identity trust, in DER.
 #[must_use]
 pub fn certificate(identity: &Identity) -> Vec<u8> {
     let certificate = identity.chain().first();

@@ -1,4 +1,4 @@
-//! The client's side of a measurement: the loops around the clock.
+//! The client's side of a measurement: the timed loops.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -13,19 +13,19 @@ use crate::calls::payload::{Body, Library, Request};
 use crate::processor::processor_time;
 use crate::transport::Start;
 
-/// A client with what it needs to obey [`Command`]s.
+/// A client that executes [`Command`]s.
 pub struct Meter {
     /// Opens connections with full handshakes.
     full: Rc<dyn RequestClient>,
-    /// Keeps tickets and resumes, if the transport can.
+    /// Keeps tickets and resumes, if the transport supports it.
     resuming: Option<Box<dyn RequestClient>>,
     library: Library,
-    /// What [`Command::Open`] left for [`Command::Download`].
+    /// The connection that [`Command::Open`] opened, for [`Command::Download`].
     open: Option<Box<dyn RequestConnection>>,
 }
 
 impl Meter {
-    /// A meter of these clients.
+    /// Returns a meter of these clients.
     #[must_use]
     pub fn new(full: Box<dyn RequestClient>, resuming: Option<Box<dyn RequestClient>>) -> Self {
         Self {
@@ -36,10 +36,10 @@ impl Meter {
         }
     }
 
-    /// Does what the bench asks for.
+    /// Executes a command.
     ///
     /// # Errors
-    /// Whatever kept it from being done.
+    /// The error of the command.
     pub async fn obey(&mut self, command: Command) -> Result<Answer, Error> {
         match command {
             Command::Measure {
@@ -117,7 +117,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// For each iteration: whether it counts, and the body to fill.
+    /// Returns for each iteration whether it is measured, and the body to fill.
     fn bodies(&self) -> impl Iterator<Item = (bool, Body)> {
         let warm_up =
             (0..self.warm_up).map(|_| (false, Body::comparing(self.request, self.library)));
@@ -152,7 +152,7 @@ impl Run<'_> {
             transport: "this transport",
             what: "resume".to_owned(),
         })?;
-        // The first connection gets the ticket that the second uses up, and so on.
+        // The first connection gets the ticket that the second uses, and so on.
         let mut body = Body::comparing(self.request, self.library);
         let first = Some((self.request, &mut body));
         client.open(Start::Full, first).await?.close().await?;

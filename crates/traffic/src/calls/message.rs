@@ -1,4 +1,4 @@
-//! What the bench and its worker processes say to each other: one JSON value per line, roles and
+//! The messages between the benchmark and its worker processes, one JSON value per line: roles and
 //! commands on the worker's standard input, one answer to each on its standard output.
 
 use std::net::SocketAddr;
@@ -10,14 +10,14 @@ use crate::calls::mix::MixTimes;
 use crate::calls::specification::TransportSpecification;
 use crate::tls::Trust;
 
-/// What a worker process is to be; the first line that it reads.
+/// The role of a worker process; the first line that it reads.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Role {
     /// A server.
     Server {
-        /// Transport and settings.
+        /// The transport and its settings.
         specification: TransportSpecification,
-        /// Where to listen.
+        /// The listening address.
         bind: SocketAddr,
         /// The certificate in DER.
         certificate: Vec<u8>,
@@ -25,90 +25,90 @@ pub enum Role {
         key: Vec<u8>,
         /// Whether to accept early data.
         early_data: bool,
-        /// The processors it may use; any if empty.
+        /// The processors that it may use; any if empty.
         processors: Vec<usize>,
     },
     /// A client.
     Client {
-        /// Transport and settings.
+        /// The transport and its settings.
         specification: TransportSpecification,
         /// The server.
         server: SocketAddr,
         /// The server that accepts early data, if there is one.
         early_data_server: Option<SocketAddr>,
-        /// Which certificate to believe.
+        /// The certificate to trust.
         trust: Trust,
-        /// The processors it may use; any if empty.
+        /// The processors that it may use; any if empty.
         processors: Vec<usize>,
     },
 }
 
-/// What a worker is to do next.
+/// A command to a worker.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Command {
-    /// Measure a phase so many times, after some that are not counted.
+    /// Measure a phase a number of times, after a warm-up.
     Measure {
-        /// What to measure.
+        /// The phase to measure.
         phase: Phase,
         /// Length of each reply.
         size_bytes: u64,
-        /// Iterations that are compared byte by byte and not counted.
+        /// Iterations of the warm-up, which are compared byte by byte.
         warm_up: u32,
-        /// Iterations that count.
+        /// Iterations that are measured.
         iterations: u32,
     },
-    /// Open a connection and download so much to warm it up.
+    /// Open a connection and download the warm-up data.
     Open {
         /// Bytes of the warm-up.
         warm_up_bytes: u64,
     },
-    /// Download so much over the connection that [`Command::Open`] opened, and close it.
+    /// Download over the connection that [`Command::Open`] opened, and close it.
     Download {
         /// Bytes to download.
         size_bytes: u64,
     },
-    /// Many connections at once.
+    /// Many concurrent connections.
     Mix {
-        /// Connections.
+        /// The number of connections.
         connections: u32,
-        /// Calls on each, one after the other.
+        /// Calls on each connection, one after the other.
         calls: u32,
-        /// Reply sizes, taken in turn.
+        /// Reply sizes, used in turn.
         sizes_bytes: Vec<u64>,
-        /// A call that takes longer than this counts as stalled, in nanoseconds.
+        /// The time after which a call counts as stalled, in nanoseconds.
         stall_ns: u64,
     },
-    /// Say how much processor time the process has used.
+    /// Report the processor time that the process has used.
     ProcessorTime,
 }
 
-/// What a worker answers.
+/// The answer of a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Answer {
-    /// A server listens.
+    /// A server is listening.
     Listening {
-        /// Where.
+        /// Its address.
         address: SocketAddr,
         /// Its certificate's fingerprint.
         fingerprint: String,
-        /// What a reader of the results should know.
+        /// Notes for readers of the results.
         notes: Vec<String>,
     },
-    /// Done; nothing more to say.
+    /// The command is done, without a result.
     Done,
     /// Measured times in nanoseconds.
     Samples(Vec<u64>),
     /// A download.
     Downloaded {
-        /// Time taken, in nanoseconds.
+        /// Duration, in nanoseconds.
         elapsed_ns: u64,
         /// Processor time of the client, in nanoseconds.
         processor_ns: u64,
     },
     /// A mix.
     Mix(MixTimes),
-    /// Processor time used since the process began, in nanoseconds.
+    /// Processor time used since the process started, in nanoseconds.
     ProcessorTime(u64),
-    /// It could not be done.
+    /// The command failed.
     Failed(String),
 }

@@ -1,4 +1,4 @@
-//! The paper's mixes: many connections at once, each making calls of mixed sizes.
+//! The paper's mixes: many concurrent connections, each with calls of mixed sizes.
 
 use std::rc::Rc;
 use std::time::Instant;
@@ -23,7 +23,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// Its name in reports.
+    /// Returns its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -32,7 +32,7 @@ impl Workload {
         }
     }
 
-    /// The sizes, taken in turn.
+    /// Returns the sizes, used in turn.
     #[must_use]
     pub fn sizes(self) -> Vec<ByteSize> {
         let bytes: &[u64] = match self {
@@ -43,7 +43,7 @@ impl Workload {
     }
 }
 
-/// What came out of a mix.
+/// The results of a mix.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MixTimes {
     /// Completion times of the calls that succeeded, in nanoseconds.
@@ -56,7 +56,7 @@ pub struct MixTimes {
     pub errors: u64,
     /// Connections and calls that did not finish in time.
     pub stalls: u64,
-    /// The first error, for the reader.
+    /// The first error.
     pub first_error: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl MixTimes {
 }
 
 /// Opens `connections` at once and makes `calls` on each, one after the other, with sizes in turn.
-/// A connection or call that takes longer than `stall` is given up, and so is its connection.
+/// A connection or call that exceeds `stall` is abandoned together with its connection.
 pub async fn run(
     client: Rc<dyn RequestClient>,
     connections: u32,
@@ -119,7 +119,7 @@ pub async fn run(
     all
 }
 
-/// What one connection has to do.
+/// The work of one connection.
 struct Work {
     client: Rc<dyn RequestClient>,
     library: Rc<Library>,

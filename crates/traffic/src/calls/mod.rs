@@ -1,24 +1,24 @@
-//! Calls: requests and their replies, measured over any transport.
+//! Calls: requests and replies, measured over any transport.
 //!
-//! `weir bench rpc` and `make bench` share everything that is here; they differ only in the
-//! transports that they bring. The map:
+//! `weir bench rpc` and `make bench` share this module; they differ only in their transports. Its
+//! parts:
 //!
-//! - [`preset`]: the server that answers and the client that asks, over any
-//!   [`Transport`](crate::transport::Transport). A [`Preset`](preset::Preset) says how the settings of
-//!   a measurement become a transport's: adding a transport is one file with a preset.
-//!   [`driver`]: what is measured, whatever it is made of; a list of them is a [`Drivers`].
-//! - [`payload`]: the request, the deterministic JSON document that answers it, and the check that
-//!   all of it arrived. [`identity`]: the certificate and the names that all stacks share.
+//! - [`preset`]: the server and the client, over any [`Transport`](crate::transport::Transport). A
+//!   [`Preset`](preset::Preset) converts the settings of a measurement to a transport's: a new
+//!   transport is one file with a preset. [`driver`]: the interface of anything that can be
+//!   measured; a list of them is a [`Drivers`].
+//! - [`payload`]: the request, the deterministic JSON document that answers it, and the check of
+//!   the reply. [`identity`]: the certificate and the names that all stacks share.
 //! - [`run`](mod@run): the plan of a measurement and its execution. Client and server of every
-//!   transport are processes of their own ([`worker`] is their main function, [`process`] their
-//!   parent's handle), placed on processors as [`placement`] says. Transports take turns in
-//!   rounds, so that a drift of the machine hits all of them alike.
+//!   transport are separate processes ([`worker`] is their main function, [`process`] their
+//!   parent's handle), placed on processors by [`placement`]. Transports alternate in rounds, so
+//!   that a drift of the machine affects all of them alike.
 //! - [`standing`]: servers for clients on other machines.
-//! - [`report`]: what comes out, as JSON; [`table`]: the same for people; [`paper`]: the figures
-//!   that the paper gives for comparison.
-//! - [`conformance`]: the test that every driver has to pass.
+//! - [`report`]: the results, as JSON; [`table`]: the results as text; [`paper`]: the paper's
+//!   numbers, for comparison.
+//! - [`conformance`]: the test that every driver must pass.
 //!
-//! Everything a worker process does happens on one thread. Nothing here prints.
+//! A worker process does everything on one thread. This module prints nothing.
 
 pub mod conformance;
 pub mod driver;
@@ -52,7 +52,7 @@ pub use run::{Plan, Progress, run};
 pub use specification::{Abilities, TransportSpecification};
 pub use statistics::Summary;
 
-/// The transports that this crate drives itself: `dcquic`, `tcp-tls` and `tcp` (no encryption).
+/// Returns the transports that this crate implements: `dcquic`, `tcp-tls` and `tcp` (no encryption).
 #[must_use]
 pub fn standard_drivers() -> Drivers {
     Drivers::default()

@@ -1,19 +1,19 @@
-//! What paper 000, section 4.1, reports for its private data center: the time that DCQUIC saves
-//! against TCP + TLS 1.3, each including connection set-up.
+//! The results of paper 000, section 4.1, for its private data center: DCQUIC's time savings over
+//! TCP + TLS 1.3, each including connection set-up.
 //!
-//! Its TCP used CUBIC (it calls the combination DCTCP), and its 12.6 ms savings on a 1 Gbps network
-//! are differences of implementation rather than round trips; a rerun with equal care on both sides
-//! gives smaller gains.
+//! Its TCP used CUBIC (it calls the combination DCTCP). Its 12.6 ms savings on a 1 Gbps network are
+//! due to the implementation rather than to round trips; a rerun with equally optimized sides gives
+//! smaller gains.
 
 use crate::calls::driver::Phase;
 
-/// The transport that the paper's figures, and ours, are relative to.
+/// The baseline of the paper's ratios, and of ours.
 pub const BASELINE: &str = "tcp-tls";
 
-/// The transport that the paper's figures are about.
+/// The transport of the paper's ratios.
 pub const SUBJECT: &str = "dcquic";
 
-/// DCQUIC's time as a fraction of TCP + TLS 1.3's in the paper, where it gives one.
+/// Returns the paper's ratio of DCQUIC's time to TCP + TLS 1.3's, if it reports one.
 #[must_use]
 pub fn ratio(phase: Phase, size_bytes: u64) -> Option<f64> {
     let saved_percent = match (phase, size_bytes) {

@@ -1,8 +1,9 @@
-//! The request, the reply, and the check that the reply is whole.
+//! The request, the reply, and the check that the reply is complete and correct.
 //!
-//! A request is [`Request::LENGTH`] bytes of JSON that name the size of the reply. A reply of up to
-//! [`Library::LARGEST_DOCUMENT`] bytes is one JSON document of exactly that size, always the same
-//! for the same size; a longer one repeats a document of that largest size, cut to fit.
+//! A request is [`Request::LENGTH`] bytes of JSON that contain the size of the reply. A reply of up
+//! to [`Library::LARGEST_DOCUMENT`] bytes is one JSON document of exactly that size, always the
+//! same for the same size. A longer reply repeats a document of that largest size, truncated to
+//! fit.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,10 +13,10 @@ use bytes::Bytes;
 
 use crate::calls::error::Error;
 
-/// A request for a reply of so many bytes.
+/// A request for a reply of a given size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request {
-    /// Length of the reply in bytes.
+    /// The size of the reply in bytes.
     pub size: u64,
 }
 
@@ -25,13 +26,13 @@ const DIGITS: usize = 16;
 const TAIL: &[u8] = b"\",\"accept\":\"json\"}";
 
 impl Request {
-    /// Bytes of an encoded request.
+    /// The size of an encoded request in bytes.
     pub const LENGTH: usize = HEAD.len() + DIGITS + TAIL.len();
 
-    /// The largest reply that can be asked for: 1 TB.
+    /// The largest reply that can be requested: 1 TB.
     pub const LARGEST: u64 = 1_000_000_000_000;
 
-    /// The request as it goes over the wire.
+    /// Encodes the request.
     #[must_use]
     pub fn encode(self) -> [u8; Self::LENGTH] {
         let mut out = [0; Self::LENGTH];
@@ -47,7 +48,7 @@ impl Request {
         out
     }
 
-    /// Reads a request.
+    /// Decodes a request.
     ///
     /// # Errors
     /// [`Error::MalformedRequest`] for anything but an encoded request of at most
@@ -72,20 +73,20 @@ impl Request {
     }
 }
 
-/// The documents that replies are made of, each generated once.
+/// The documents of the replies, each generated once.
 #[derive(Debug, Default)]
 pub struct Library {
     documents: Mutex<BTreeMap<usize, Bytes>>,
 }
 
 impl Library {
-    /// Bytes of the largest single document; longer replies repeat it.
+    /// The size of the largest single document in bytes; longer replies repeat it.
     pub const LARGEST_DOCUMENT: usize = 2 * 1024 * 1024;
 
-    /// How many different documents are kept; a request for another is answered and forgotten.
+    /// The maximum number of cached documents; further ones are generated for each request.
     const KEPT: usize = 64;
 
-    /// The document of exactly `size` bytes.
+    /// Returns the document of exactly `size` bytes.
     fn document(&self, size: usize) -> Bytes {
         let mut documents = self
             .documents
@@ -101,7 +102,7 @@ impl Library {
         document
     }
 
-    /// The reply to a request, as chunks that share the library's memory.
+    /// Returns the reply to a request, as chunks that share the library's memory.
     #[must_use]
     pub fn reply(&self, request: Request) -> Reply {
         let single = usize::try_from(request.size).unwrap_or(usize::MAX);
@@ -112,7 +113,7 @@ impl Library {
     }
 }
 
-/// What is left to send of one reply. Iterates over its chunks.
+/// The unsent rest of a reply. Iterates over its chunks.
 #[derive(Clone, Debug)]
 pub struct Reply {
     document: Bytes,
@@ -120,7 +121,7 @@ pub struct Reply {
 }
 
 impl Reply {
-    /// Bytes not yet handed out.
+    /// Returns the number of unsent bytes.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.remaining
@@ -143,7 +144,7 @@ impl Iterator for Reply {
     }
 }
 
-/// A JSON value of exactly `size` bytes (nothing at all for 0).
+/// Generates a JSON value of exactly `size` bytes (empty for 0).
 fn generate(size: usize) -> Vec<u8> {
     const OPEN: &str = "{\"records\":[";
     const CLOSE: &str = "],\"padding\":\"";
@@ -159,7 +160,7 @@ fn generate(size: usize) -> Vec<u8> {
     let mut text = String::with_capacity(size);
     text.push_str(OPEN);
     let mut record = String::new();
-    // A fixed linear congruential sequence (Knuth's MMIX constants): varied, and always the same.
+    // A fixed linear congruential sequence (Knuth's MMIX constants): varied and deterministic.
     let mut state = size as u64;
     for id in 0_u32.. {
         state = state
@@ -186,7 +187,7 @@ fn generate(size: usize) -> Vec<u8> {
     text.into_bytes()
 }
 
-/// Counts a reply as it arrives, and compares it with what was asked for if told to.
+/// Counts a reply as it arrives, and optionally compares it with the expected content.
 #[derive(Debug)]
 pub struct Body {
     expected: u64,
@@ -196,7 +197,7 @@ pub struct Body {
 }
 
 impl Body {
-    /// Counts the reply to `request`.
+    /// Returns a body that counts the reply to `request`.
     #[must_use]
     pub fn counting(request: Request) -> Self {
         Self {
@@ -207,7 +208,7 @@ impl Body {
         }
     }
 
-    /// Counts the reply to `request` and compares each byte.
+    /// Returns a body that counts the reply to `request` and compares each byte.
     #[must_use]
     pub fn comparing(request: Request, library: &Library) -> Self {
         Self {
@@ -216,7 +217,7 @@ impl Body {
         }
     }
 
-    /// Takes the next bytes of the reply.
+    /// Adds the next bytes of the reply.
     pub fn take(&mut self, chunk: &[u8]) {
         if let Some(reference) = &self.reference
             && self.differs_at.is_none()
@@ -227,19 +228,19 @@ impl Body {
         self.received += chunk.len() as u64;
     }
 
-    /// Bytes still to come.
+    /// Returns the number of missing bytes.
     #[must_use]
     pub fn remaining(&self) -> u64 {
         self.expected.saturating_sub(self.received)
     }
 
-    /// Whether as many bytes have come as were asked for.
+    /// Returns whether all requested bytes have arrived.
     #[must_use]
     pub fn is_complete(&self) -> bool {
         self.received >= self.expected
     }
 
-    /// Whether the reply was whole and right.
+    /// Checks that the reply is complete and correct.
     ///
     /// # Errors
     /// [`Error::Length`] or [`Error::Content`].
@@ -257,7 +258,7 @@ impl Body {
     }
 }
 
-/// Whether `chunk` is what an endless repetition of `document` has at `offset`.
+/// Returns whether `chunk` matches an endless repetition of `document` at `offset`.
 fn continues(document: &[u8], offset: u64, mut chunk: &[u8]) -> bool {
     if document.is_empty() {
         return chunk.is_empty();

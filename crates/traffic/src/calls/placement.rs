@@ -1,5 +1,5 @@
-//! Where client and server run. Latencies compare only at equal placement: waking a sleeping core
-//! costs more than most of what is measured here.
+//! The placement of client and server on processors. Latencies are comparable only at equal
+//! placement: waking a sleeping core costs more than most of what is measured here.
 
 use std::fmt;
 use std::fs;
@@ -10,21 +10,21 @@ use serde::{Deserialize, Serialize};
 
 use crate::calls::error::Error;
 
-/// Where the two processes of a transport run.
+/// The placement of a transport's two processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Placement {
     /// Both on the same processor.
     #[serde(rename = "one core")]
     OneCore,
-    /// Each on a processor of its own.
+    /// Each on its own processor.
     #[serde(rename = "two cores")]
     TwoCores,
-    /// Wherever the scheduler puts them.
+    /// Chosen by the scheduler.
     #[serde(rename = "free")]
     Free,
 }
 
-/// The processors that each side may use; empty for "any".
+/// The processors that each side may use; any if empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Processors {
     /// The client's.
@@ -34,10 +34,10 @@ pub struct Processors {
 }
 
 impl Placement {
-    /// All of them, in the order in which a report shows them.
+    /// All placements, in the order of a report.
     pub const ALL: [Self; 3] = [Self::OneCore, Self::TwoCores, Self::Free];
 
-    /// Its name in reports.
+    /// Returns its name in reports.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -50,7 +50,7 @@ impl Placement {
     /// Chooses processors among those that this process may use.
     ///
     /// # Errors
-    /// [`Error::Specification`] when two cores are wanted and there are not two.
+    /// [`Error::Specification`] if two cores are requested and only one is allowed.
     pub fn processors(self) -> Result<Processors, Error> {
         let allowed = allowed()?;
         self.choose(&allowed, &siblings_of_first(&allowed))
@@ -67,7 +67,7 @@ impl Placement {
                 server: vec![first],
             }),
             Self::TwoCores => {
-                // Another core if there is one, else another thread of the same core.
+                // Prefer another core to another thread of the same core.
                 let second = allowed
                     .iter()
                     .find(|cpu| !siblings.contains(cpu) && **cpu != first)
@@ -107,10 +107,11 @@ impl FromStr for Placement {
     }
 }
 
-/// Restricts the calling thread, and those that it starts later, to the processors; "any" if empty.
+/// Restricts the calling thread, and threads that it starts later, to the processors; no
+/// restriction if empty.
 ///
 /// # Errors
-/// [`Error::Io`] when the system refuses.
+/// [`Error::Io`] if the system refuses.
 pub fn pin(processors: &[usize]) -> Result<(), Error> {
     if processors.is_empty() {
         return Ok(());
@@ -136,8 +137,8 @@ fn allowed() -> Result<Vec<usize>, Error> {
         .collect())
 }
 
-/// The hardware threads that share a core with the first allowed processor, as far as the system
-/// tells.
+/// Returns the hardware threads that share a core with the first allowed processor, if the system
+/// reports them.
 fn siblings_of_first(allowed: &[usize]) -> Vec<usize> {
     let Some(first) = allowed.first() else {
         return Vec::new();
@@ -148,7 +149,7 @@ fn siblings_of_first(allowed: &[usize]) -> Vec<usize> {
         .unwrap_or_default()
 }
 
-/// Reads the kernel's processor lists: `0-1,8`.
+/// Parses the kernel's processor lists: `0-1,8`.
 fn parse_list(text: &str) -> Vec<usize> {
     text.split(',')
         .filter_map(|part| {

@@ -1,6 +1,6 @@
-//! Calls over a [`Transport`], written once: a server that answers, and a client that asks.
+//! Calls over any [`Transport`]: a server that answers, and a client that sends requests.
 //!
-//! A [`Preset`] says how the settings of a measurement become those of a transport. That makes it a
+//! A [`Preset`] converts the settings of a measurement to those of a transport, which makes it a
 //! [`Driver`].
 
 use std::io;
@@ -19,51 +19,51 @@ use crate::transport::{
     Client, Connection, Incoming, Listener, Start, StreamKind, Transport, receive_exactly, send_all,
 };
 
-/// Bytes that a client reads at most at once.
+/// The maximum number of bytes that a client reads at once.
 const READ_AT_ONCE: usize = 64 * 1024;
 
-/// How a transport is set up for calls.
+/// The set-up of a transport for calls.
 pub trait Preset {
     /// The transport.
     type Transport: Transport;
 
-    /// As [`Driver::name`].
+    /// See [`Driver::name`].
     fn name(&self) -> &'static str;
 
-    /// As [`Driver::version`].
+    /// See [`Driver::version`].
     fn version(&self) -> String;
 
-    /// As [`Driver::supports`].
+    /// See [`Driver::supports`].
     fn supports(&self, _phase: Phase) -> bool {
         true
     }
 
-    /// As [`Driver::is_authenticated`].
+    /// See [`Driver::is_authenticated`].
     fn is_authenticated(&self) -> bool {
         true
     }
 
-    /// The server's side.
+    /// Returns the server's transport.
     ///
     /// # Errors
-    /// When a setting cannot be honoured.
+    /// A setting is not supported.
     fn server(&self, options: &ServerOptions) -> Result<Self::Transport, Error>;
 
-    /// The client's side.
+    /// Returns the client's transport.
     ///
     /// # Errors
-    /// When a setting cannot be honoured.
+    /// A setting is not supported.
     fn client(&self, options: &ClientOptions) -> Result<Self::Transport, Error>;
 
-    /// The client's own addresses; none where the kernel chooses.
+    /// Returns the client's own addresses; empty if the kernel chooses.
     fn local(&self, _options: &ClientOptions) -> Vec<SocketAddr> {
         Vec::new()
     }
 
-    /// As [`Listening::notes`].
+    /// Returns [`Listening::notes`].
     ///
     /// # Errors
-    /// When the system does not tell.
+    /// The system does not provide the information.
     fn notes(
         &self,
         listener: &<Self::Transport as Transport>::Listener,
@@ -106,7 +106,7 @@ impl<P: Preset> Driver for P {
     }
 }
 
-/// Serves clients until the listener fails, each connection in a task of its own.
+/// Serves clients until the listener fails, each connection in its own task.
 async fn serve<L: Listener>(listener: L) -> Result<(), Error> {
     let library = Arc::new(Library::default());
     loop {
@@ -115,15 +115,15 @@ async fn serve<L: Listener>(listener: L) -> Result<(), Error> {
     }
 }
 
-/// Answers one call after the other. A client that fails or goes away ends its connection, not the
-/// server.
+/// Answers one call after the other. A client that fails or disconnects ends its connection, not
+/// the server.
 async fn serve_client<I: Incoming>(incoming: I, library: Arc<Library>) {
     if let Ok(mut connection) = incoming.establish().await {
         while let Ok(true) = answer(&mut connection, &library).await {}
     }
 }
 
-/// Answers the next call; `false` where there is none.
+/// Answers the next call; returns `false` if there is none.
 async fn answer(connection: &mut impl Connection, library: &Library) -> io::Result<bool> {
     let mut request = [0; Request::LENGTH];
     if !connection.accept(StreamKind::TwoWay).await?
@@ -143,7 +143,7 @@ async fn answer(connection: &mut impl Connection, library: &Library) -> io::Resu
     Ok(true)
 }
 
-/// A client with the server that it calls.
+/// A client and the address of its server.
 struct CallClient<C> {
     client: C,
     server: SocketAddr,
@@ -169,7 +169,7 @@ impl<C: Client> RequestClient for CallClient<C> {
     }
 }
 
-/// Makes one call; the body tells whether the reply is whole.
+/// Makes one call; the body records whether the reply is complete.
 async fn call(
     connection: &mut impl Connection,
     request: Request,

@@ -1,4 +1,4 @@
-//! The transports of this crate, set up for calls.
+//! The presets of this crate's transports.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -20,13 +20,12 @@ use crate::dcquic::{Dcquic, DcquicListener};
 use crate::tcp::{Tcp, TcpListeners, TcpSettings};
 use crate::tls::{EarlyData, Tickets, Tls, TlsListeners, Trust, client_config, server_config};
 
-/// Kernel TCP without encryption. The congestion control is CUBIC unless another of the kernel's is
-/// named, whatever the system's default is: the paper's comparison used CUBIC, and results must not
-/// depend on a sysctl.
+/// Kernel TCP without encryption. The default congestion control is CUBIC, independent of the
+/// system's: the paper's comparison used CUBIC, and results must not depend on a sysctl.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpPreset;
 
-/// The kernel's congestion control unless one is named.
+/// The kernel's congestion control if none is named.
 const KERNEL_CONGESTION: &str = "cubic";
 
 fn tcp(transport: &'static str, specification: &TransportSpecification) -> Result<Tcp, Error> {
@@ -84,7 +83,7 @@ impl Preset for TcpPreset {
     }
 }
 
-/// TLS 1.3 over kernel TCP: what DCQUIC is compared with.
+/// TLS 1.3 over kernel TCP: the baseline of DCQUIC.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct TcpTlsPreset;
 
@@ -140,13 +139,13 @@ impl Preset for TcpTlsPreset {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DcquicPreset;
 
-/// The UDP socket buffers that are asked for: as those of the stacks that it is measured with.
+/// The requested size of the UDP socket buffers: the same as that of the compared stacks.
 const SOCKET_BUFFER: ByteSize = ByteSize::from_mib(4);
-/// The second address of a client that holds a path ready: another one of the loopback interface.
+/// The second address of a client that holds a path ready: another address of the loopback interface.
 const STANDBY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), 0);
-/// What a path with an MTU of 9000 carries by IPv4.
+/// The UDP payload over IPv4 with an MTU of 9000.
 const JUMBO: ByteSize = ByteSize::from_bytes(8972);
-/// How long the low-latency setting looks for a reply before it sleeps.
+/// The time that the low-latency setting polls for a reply before it sleeps.
 const SPIN: Duration = Duration::from_micros(50);
 
 impl DcquicPreset {

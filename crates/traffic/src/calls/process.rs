@@ -1,5 +1,5 @@
-//! The parent's handle of a worker process. Dropping it kills and reaps the process; should the
-//! parent die without dropping, the kernel kills the worker.
+//! The parent's handle of a worker process. Dropping it kills and reaps the process. If the parent
+//! dies without dropping it, the kernel kills the worker.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -13,8 +13,8 @@ use weir_units::Duration;
 use crate::calls::error::Error;
 use crate::calls::message::{Answer, Command, Role};
 
-/// How to start a worker: a program that calls [`worker::run`](crate::calls::worker::run) when it is given
-/// these arguments.
+/// The command line that starts a worker: a program that calls
+/// [`worker::run`](crate::calls::worker::run) when it has these arguments.
 #[derive(Clone, Debug)]
 pub struct Launcher {
     /// The program.
@@ -24,10 +24,10 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// This program itself, with these arguments.
+    /// Returns a launcher of this program itself, with these arguments.
     ///
     /// # Errors
-    /// [`Error::Io`] when the system does not say which program this is.
+    /// [`Error::Io`] if the system does not report the program's path.
     pub fn this_program(arguments: &[&str]) -> Result<Self, Error> {
         Ok(Self {
             program: std::env::current_exe().map_err(Error::io("finding this program"))?,
@@ -37,10 +37,10 @@ impl Launcher {
 
     /// Starts a worker in its role and waits until it is ready.
     ///
-    /// The worker dies with the thread that calls this.
+    /// The worker dies with the calling thread.
     ///
     /// # Errors
-    /// When it cannot be started, reports an error, or is not ready within `limit`.
+    /// It cannot be started, reports an error, or is not ready within `limit`.
     pub fn start(
         &self,
         name: String,
@@ -70,7 +70,7 @@ impl Launcher {
     }
 }
 
-/// Passes on each line that the worker writes, until it ends or nobody listens.
+/// Forwards each line from the worker, until it ends or the receiver is dropped.
 fn forward(stdout: ChildStdout, answers: &Sender<Result<Answer, serde_json::Error>>) {
     for line in BufReader::new(stdout).lines() {
         let Ok(line) = line else { return };
@@ -90,11 +90,11 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Gives a command and waits for the answer.
+    /// Sends a command and waits for the answer.
     ///
     /// # Errors
-    /// [`Error::Worker`] when the worker reports an error, and it may be asked again; any other
-    /// error means that the process is of no further use.
+    /// [`Error::Worker`] if the worker reports an error; it remains usable. After any other error
+    /// the process is unusable.
     pub fn ask(&mut self, command: &Command, limit: Duration) -> Result<Answer, Error> {
         self.say(command)?;
         self.answer(limit)
@@ -140,7 +140,7 @@ impl Worker {
 impl Drop for Worker {
     fn drop(&mut self) {
         drop(self.stdin.take());
-        // Both fail only if the process is gone already.
+        // Both fail only if the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

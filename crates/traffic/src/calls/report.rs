@@ -1,4 +1,4 @@
-//! What comes out of a run, in the shape of its JSON file.
+//! The results of a run, in the structure of the JSON file.
 
 use std::collections::BTreeMap;
 
@@ -14,28 +14,28 @@ use crate::calls::statistics::Summary;
 pub struct Report {
     /// Latencies.
     pub measurements: Vec<Measurement>,
-    /// The same as fractions of a baseline's.
+    /// Latencies relative to a baseline's.
     pub ratios: Vec<Ratio>,
     /// Downloads.
     pub bulk: Vec<Bulk>,
     /// Mixes of many connections.
     pub mixes: Vec<Mix>,
-    /// What could not be measured, and why.
+    /// Failed measurements and their errors.
     pub failures: Vec<Failure>,
-    /// Machine, software and parameters.
+    /// The machine, the software and the parameters.
     pub environment: Environment,
 }
 
-/// Latencies of one transport in one situation.
+/// The latencies of one transport in one situation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measurement {
     /// Transport and settings.
     pub transport: String,
-    /// What was measured.
+    /// The measured phase.
     pub phase: Phase,
-    /// Length of the reply; 0 for handshakes.
+    /// Size of the reply; 0 for handshakes.
     pub size_bytes: u64,
-    /// Where client and server ran.
+    /// Placement of client and server.
     pub placement: Placement,
     /// Number of measured times.
     pub iterations: usize,
@@ -45,12 +45,12 @@ pub struct Measurement {
     pub p99_us: f64,
     /// 99.9th percentile in microseconds.
     pub p999_us: f64,
-    /// Processor time of both sides per call, in microseconds, where it is known.
+    /// Processor time of both sides per call, in microseconds, if known.
     pub cpu_us: Option<f64>,
 }
 
 impl Measurement {
-    /// A measurement from its summary.
+    /// Returns a measurement from its summary.
     #[must_use]
     pub fn new(
         transport: String,
@@ -73,7 +73,7 @@ impl Measurement {
         }
     }
 
-    /// The same, with the processor time that both sides took per call.
+    /// Sets the processor time of both sides per call.
     #[must_use]
     pub fn with_processor_time(self, per_call: Option<weir_units::Duration>) -> Self {
         Self {
@@ -82,7 +82,7 @@ impl Measurement {
         }
     }
 
-    /// Whether the other was measured in the same situation.
+    /// Returns whether the other was measured in the same situation.
     #[must_use]
     pub fn is_comparable(&self, other: &Self) -> bool {
         (self.phase, self.size_bytes, self.placement)
@@ -90,22 +90,22 @@ impl Measurement {
     }
 }
 
-/// A transport's median as a fraction of a baseline's in the same situation.
+/// The ratio of a transport's median to a baseline's in the same situation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ratio {
     /// Transport and settings.
     pub transport: String,
-    /// What it is compared with.
+    /// The baseline.
     pub to: String,
-    /// What was measured.
+    /// The measured phase.
     pub phase: Phase,
-    /// Length of the reply.
+    /// Size of the reply.
     pub size_bytes: u64,
-    /// Where client and server ran.
+    /// Placement of client and server.
     pub placement: Placement,
-    /// Median over median.
+    /// The ratio of the medians.
     pub median_ratio: f64,
-    /// The paper's figure for DCQUIC against TCP + TLS in its own network, where there is one.
+    /// The paper's ratio of DCQUIC to TCP + TLS in its own network, if it reports one.
     pub paper_ratio: Option<f64>,
 }
 
@@ -114,7 +114,7 @@ pub struct Ratio {
 pub struct Bulk {
     /// Transport and settings.
     pub transport: String,
-    /// Where client and server ran.
+    /// Placement of client and server.
     pub placement: Placement,
     /// Bytes per round.
     pub size_bytes: u64,
@@ -122,7 +122,8 @@ pub struct Bulk {
     pub rounds: usize,
     /// Rate in Gbit/s.
     pub gbit_per_s: f64,
-    /// Processor seconds per GB (10⁹ bytes), both sides together; absent if the server is elsewhere.
+    /// Processor seconds per GB (10⁹ bytes), both sides together; absent if the server is on
+    /// another machine.
     pub cpu_s_per_gb: Option<f64>,
     /// The client's share.
     pub client_cpu_s_per_gb: f64,
@@ -137,9 +138,9 @@ pub struct Mix {
     pub transport: String,
     /// The workload's name.
     pub workload: String,
-    /// Where client and server ran.
+    /// Placement of client and server.
     pub placement: Placement,
-    /// Connections at once.
+    /// Concurrent connections.
     pub connections: u32,
     /// Calls that succeeded.
     pub completed: usize,
@@ -159,27 +160,27 @@ pub struct Mix {
     pub gbit_per_s: f64,
 }
 
-/// Something that could not be measured.
+/// A failed measurement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failure {
     /// Transport and settings.
     pub transport: String,
-    /// What was being measured.
+    /// The measurement.
     pub what: String,
-    /// Why it could not be.
+    /// The error.
     pub message: String,
 }
 
-/// Machine, software and parameters.
+/// The machine, the software and the parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Environment {
-    /// When, as the caller said.
+    /// The date, as given by the caller.
     pub date: String,
     /// The kernel's release.
     pub kernel: String,
     /// The processor's name.
     pub processor: String,
-    /// Processors that may be used.
+    /// The number of processors that may be used.
     pub cores: usize,
     /// The TLS parameters that all transports share.
     pub tls: String,
@@ -189,12 +190,12 @@ pub struct Environment {
     pub versions: BTreeMap<String, String>,
     /// The processors behind each placement.
     pub placements: BTreeMap<String, String>,
-    /// What each server said about itself.
+    /// The notes of each server.
     pub notes: BTreeMap<String, Vec<String>>,
 }
 
 impl Report {
-    /// Recomputes the ratios to each of the baselines that was measured.
+    /// Recomputes the ratios to each of the baselines that were measured.
     pub fn compare(&mut self, baselines: &[String]) {
         self.ratios.clear();
         for baseline in baselines {
@@ -224,7 +225,7 @@ impl Report {
         }
     }
 
-    /// Adds what another run of the same program found; its environment's notes too.
+    /// Adds the results of another run of the same program, including its environment's notes.
     pub fn merge(&mut self, other: Self) {
         self.measurements.extend(other.measurements);
         self.ratios.extend(other.ratios);
@@ -241,7 +242,7 @@ impl Report {
         }
     }
 
-    /// The ratio of a measurement to a baseline, if it was computed.
+    /// Returns the ratio of a measurement to a baseline, if it was computed.
     #[must_use]
     pub fn ratio_of(&self, of: &Measurement, baseline: &str) -> Option<f64> {
         self.ratios

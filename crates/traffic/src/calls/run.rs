@@ -25,30 +25,30 @@ mod samples;
 use pair::{Pair, Setting};
 use samples::Samples;
 
-/// What to measure.
+/// The plan of a run.
 #[derive(Clone, Debug)]
 pub struct Plan {
-    /// The transports, which take turns.
+    /// The transports, which alternate.
     pub transports: Vec<TransportSpecification>,
-    /// Where the processes run.
+    /// The placements of the processes.
     pub placements: Vec<Placement>,
-    /// Where the servers are.
+    /// The location of the servers.
     pub servers: Servers,
-    /// Latencies to measure; none if empty.
+    /// The latencies to measure; may be empty.
     pub latencies: Vec<Latency>,
-    /// Downloads to measure.
+    /// The downloads to measure.
     pub bulk: Option<BulkPlan>,
-    /// Mixes to run.
+    /// The mixes to run.
     pub mixes: Vec<MixPlan>,
-    /// Transports whose medians the others' are divided by.
+    /// The baselines of the ratios.
     pub baselines: Vec<String>,
-    /// How long any single step may take.
+    /// The time limit of each single step.
     pub limit: Duration,
     /// The date for the report.
     pub date: String,
 }
 
-/// Where the servers are.
+/// The location of the servers.
 #[derive(Clone, Debug)]
 pub enum Servers {
     /// On loopback, started by this run, with this certificate.
@@ -57,7 +57,7 @@ pub enum Servers {
     Remote {
         /// Address of each transport's server.
         addresses: BTreeMap<String, RemoteServer>,
-        /// Which certificate to believe.
+        /// The certificate to trust.
         trust: Trust,
     },
 }
@@ -72,8 +72,8 @@ pub struct RemoteServer {
 }
 
 impl RemoteServer {
-    /// The servers that [`standing::listen`](crate::calls::standing::listen) puts at an address: the one
-    /// with early data has the next port.
+    /// Returns the servers that [`standing::listen`](crate::calls::standing::listen) binds at an
+    /// address: the one with early data has the next port.
     #[must_use]
     pub fn at(full: SocketAddr) -> Self {
         let early_data = full
@@ -87,20 +87,20 @@ impl RemoteServer {
 /// A latency to measure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Latency {
-    /// What to measure.
+    /// The phase to measure.
     pub phase: Phase,
-    /// Length of the reply; nothing for handshakes.
+    /// Size of the reply; zero for handshakes.
     pub size: ByteSize,
     /// Measured times per transport, over all rounds.
     pub iterations: u32,
-    /// Rounds in which the transports take turns.
+    /// Rounds in which the transports alternate.
     pub rounds: u32,
-    /// Uncounted iterations at the start of each round.
+    /// Iterations at the start of each round that are not measured.
     pub warm_up: u32,
 }
 
-/// The latencies of all these phases and sizes, with the usual rounds and warm-up. Calls on an open
-/// connection are measured `iterations` times, new connections a quarter as often.
+/// Returns the latencies of all these phases and sizes, with the default rounds and warm-up. Calls
+/// on an open connection are measured `iterations` times, new connections a quarter as often.
 #[must_use]
 pub fn latencies(phases: &[Phase], sizes: &[ByteSize], iterations: u32) -> Vec<Latency> {
     let mut all = Vec::new();
@@ -129,43 +129,43 @@ pub fn latencies(phases: &[Phase], sizes: &[ByteSize], iterations: u32) -> Vec<L
 pub struct BulkPlan {
     /// Bytes per round.
     pub size: ByteSize,
-    /// Uncounted bytes on the same connection before.
+    /// Bytes before on the same connection that are not measured.
     pub warm_up: ByteSize,
-    /// Rounds in which the transports take turns.
+    /// Rounds in which the transports alternate.
     pub rounds: u32,
 }
 
 /// A mix to run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MixPlan {
-    /// Which mix.
+    /// The mix.
     pub workload: Workload,
-    /// Connections at once.
+    /// Concurrent connections.
     pub connections: u32,
     /// Calls on each connection.
     pub calls: u32,
-    /// A call that takes longer has stalled.
+    /// The time after which a call counts as stalled.
     pub stall: Duration,
 }
 
-/// How far a run has come.
+/// The progress of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Steps done.
+    /// Completed steps.
     pub done: u64,
-    /// Steps in all.
+    /// Total steps.
     pub total: u64,
-    /// What is next.
+    /// The next step.
     pub now: String,
 }
 
-/// Runs a plan. Each transport's client and server are processes started by `launcher`;
-/// `progress` hears of each step before it is taken.
+/// Runs a plan. `launcher` starts each transport's client and server processes. `progress` is
+/// called before each step.
 ///
-/// What fails for one transport is noted in the report and the rest goes on.
+/// A failure of one transport is recorded in the report, and the others continue.
 ///
 /// # Errors
-/// When the plan names a transport or placement that does not exist.
+/// The plan names an unknown transport or placement.
 pub fn run(
     plan: &Plan,
     drivers: &Drivers,
@@ -316,7 +316,7 @@ impl Runner<'_> {
         });
     }
 
-    /// Takes one step with a contender that still runs, and notes its failure.
+    /// Executes one step of a transport that still runs, and records its failure.
     fn step<T>(
         &mut self,
         contender: &mut Contender<'_>,
@@ -333,7 +333,8 @@ impl Runner<'_> {
         match step(contender.pair.as_mut()?) {
             Ok(value) => Some(value),
             Err(error) => {
-                // An error that the worker itself reports leaves it usable; any other does not.
+                // After an error that the worker itself reports it is usable; after any other it is
+                // not.
                 if !matches!(error, Error::Worker { .. }) {
                     contender.pair = None;
                 }
@@ -376,7 +377,7 @@ impl Runner<'_> {
                 };
                 match self.step(contender, &what, |pair| pair.samples(&command)) {
                     Some(block) => so_far.add(block, latency.warm_up),
-                    // One failure is enough; the situation is not measured further.
+                    // After one failure, the situation is not measured further.
                     None => *samples = None,
                 }
             }
@@ -488,13 +489,13 @@ fn mix_row(transport: String, placement: Placement, plan: MixPlan, mut times: Mi
     }
 }
 
-/// The part of `whole` that falls to one of `rounds` rounds; the parts add up.
+/// Returns the part of `whole` for one of `rounds` rounds; the parts add up to `whole`.
 fn share(whole: u32, rounds: u32, round: u32) -> u32 {
     let extra = u32::from(round < whole % rounds.max(1));
     whole / rounds.max(1) + extra
 }
 
-/// The median of some numbers, the upper one of the middle two; 0 of none.
+/// Returns the median; the upper one of the middle two, or 0 without values.
 fn median(values: impl Iterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.collect();
     values.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! How a transport and its settings are named: `quinn`, `quinn@8972`, `tcp-tls/bbr`,
+//! The text form of a transport and its settings: `quinn`, `quinn@8972`, `tcp-tls/bbr`,
 //! `floor@1452+spin`, `dcquic@5000+buffer=200KB`.
 
 use std::fmt;
@@ -10,11 +10,11 @@ use weir_units::ByteSize;
 
 use crate::calls::error::Error;
 
-/// What a transport's text looks like.
+/// The format of a transport's text.
 const FORM: &str =
     "a transport is NAME[@PACKET][/CONGESTION][+spin][+armed][+by-task][+buffer=SIZE]";
 
-/// Which transport, and with which settings. Its text is
+/// A transport and its settings. Its text is
 /// `NAME[@PACKET][/CONGESTION][+spin][+armed][+by-task][+buffer=SIZE]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransportSpecification {
@@ -24,17 +24,17 @@ pub struct TransportSpecification {
     pub packet_size: Option<u16>,
     /// Congestion control by name; the driver's default if absent.
     pub congestion: Option<String>,
-    /// Whether both sides spin for about 50 µs, yielding, before they sleep.
+    /// Whether both sides poll for about 50 µs, yielding, before they sleep.
     pub spin: bool,
-    /// Whether the client holds another path ready and would move to it.
+    /// Whether the client holds a second path ready for migration.
     pub armed: bool,
-    /// Whether packets are as large as the DCQUIC paper's rule says for the task at hand.
+    /// Whether the packet size follows the DCQUIC paper's rule for the task.
     pub by_task: bool,
-    /// The UDP socket buffers to ask for; the driver's default if absent.
+    /// The requested size of the UDP socket buffers; the driver's default if absent.
     pub socket_buffer: Option<ByteSize>,
 }
 
-/// Which settings a driver knows.
+/// The settings that a driver supports.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Abilities {
     /// The packet size.
@@ -43,12 +43,12 @@ pub struct Abilities {
     pub congestion: bool,
     /// Spinning.
     pub spin: bool,
-    /// Those that only DCQUIC has: paths held ready, packets by task, socket buffers.
+    /// Settings of DCQUIC only: paths held ready, packet size by task, socket buffers.
     pub paths_and_sizes: bool,
 }
 
 impl TransportSpecification {
-    /// A driver with its default settings.
+    /// Returns a driver with its default settings.
     #[must_use]
     pub fn named(driver: &str) -> Self {
         Self {
@@ -57,7 +57,7 @@ impl TransportSpecification {
         }
     }
 
-    /// Refuses each setting that the driver named `transport` does not know.
+    /// Rejects settings that the driver named `transport` does not support.
     ///
     /// # Errors
     /// [`Error::Unsupported`] names the setting.

@@ -1,7 +1,7 @@
-//! Servers that stand by themselves, for clients on other machines.
+//! Standalone servers, for clients on other machines.
 //!
-//! All transports listen on the same port number, one over TCP and one over UDP; their servers with
-//! early data on the next ([`RemoteServer::at`](crate::calls::run::RemoteServer::at) knows that).
+//! All transports listen on the same port number, one over TCP and one over UDP. Their servers with
+//! early data use the next port, as in [`RemoteServer::at`](crate::calls::run::RemoteServer::at).
 
 use std::net::SocketAddr;
 
@@ -13,15 +13,15 @@ use crate::calls::error::Error;
 use crate::calls::run::RemoteServer;
 use crate::calls::specification::TransportSpecification;
 
-/// Servers that listen.
+/// Listening servers.
 pub struct Standing {
     servers: Vec<(TransportSpecification, bool, Listening)>,
 }
 
-/// Binds the servers of all these transports. Called within a tokio runtime.
+/// Binds the servers of all these transports. Must be called within a tokio runtime.
 ///
 /// # Errors
-/// When a transport does not exist, cannot honour a setting, or the address is in use.
+/// A transport is unknown, does not support a setting, or the address is in use.
 pub fn listen(
     drivers: &Drivers,
     specifications: &[TransportSpecification],
@@ -54,7 +54,7 @@ pub fn listen(
 }
 
 impl Standing {
-    /// What listens where: transport, whether with early data, address.
+    /// Returns each server's transport, whether it accepts early data, and its address.
     pub fn addresses(&self) -> impl Iterator<Item = (&TransportSpecification, bool, SocketAddr)> {
         self.servers
             .iter()
@@ -63,7 +63,7 @@ impl Standing {
             })
     }
 
-    /// Serves until one of the servers fails. Runs on a [`tokio::task::LocalSet`].
+    /// Serves until one of the servers fails. Must run on a [`tokio::task::LocalSet`].
     ///
     /// # Errors
     /// That server's error.

@@ -6,7 +6,7 @@ use weir_units::Duration;
 /// The summary of many measured times. All samples are kept, so percentiles are exact.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
-    /// How many there are.
+    /// The number of samples.
     pub count: usize,
     nanoseconds: [u64; 4],
 }
@@ -24,32 +24,32 @@ impl Summary {
         })
     }
 
-    /// The time that half of the samples do not exceed.
+    /// Returns the time that half of the samples do not exceed.
     #[must_use]
     pub fn median(&self) -> Duration {
         Duration::from_nanos(self.nanoseconds[0])
     }
 
-    /// The time that 99 % of the samples do not exceed.
+    /// Returns the time that 99 % of the samples do not exceed.
     #[must_use]
     pub fn p99(&self) -> Duration {
         Duration::from_nanos(self.nanoseconds[1])
     }
 
-    /// The time that 99.9 % of the samples do not exceed.
+    /// Returns the time that 99.9 % of the samples do not exceed.
     #[must_use]
     pub fn p999(&self) -> Duration {
         Duration::from_nanos(self.nanoseconds[2])
     }
 
-    /// The longest.
+    /// Returns the maximum.
     #[must_use]
     pub fn longest(&self) -> Duration {
         Duration::from_nanos(self.nanoseconds[3])
     }
 }
 
-/// The smallest sample that `per_mille` thousandths of all do not exceed (nearest rank).
+/// Returns the smallest sample that `per_mille` thousandths of all do not exceed (nearest rank).
 fn percentile(sorted: &[u64], per_mille: usize) -> u64 {
     let rank = (sorted.len() * per_mille).div_ceil(1000);
     sorted

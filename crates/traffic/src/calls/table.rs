@@ -1,4 +1,4 @@
-//! A report as tables for people.
+//! Formats a report as text tables.
 
 use std::collections::BTreeMap;
 
@@ -9,9 +9,9 @@ use crate::calls::paper;
 use crate::calls::placement::Placement;
 use crate::calls::report::{Environment, Measurement, Report};
 
-/// Renders everything in the report that there is, latencies by placement first.
+/// Renders all parts of the report, latencies by placement first.
 ///
-/// Each of `baselines` gets a column of ratios; the paper's figures stand beside the first.
+/// Each of `baselines` has a column of ratios; the paper's ratios are next to the first.
 #[must_use]
 pub fn render(report: &Report, baselines: &[String]) -> String {
     let mut out = String::new();
@@ -30,7 +30,7 @@ pub fn render(report: &Report, baselines: &[String]) -> String {
     out
 }
 
-/// A line under the header and one under the table.
+/// A rule under the header and one under the table.
 const STYLE: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('─').junction('─'))
     .bottom_border(LineStyle::none().fill('─').junction('─'));
@@ -200,7 +200,7 @@ fn environment(out: &mut String, report: &Report) {
     }
 }
 
-/// The notes, each with the transports that it is about.
+/// Returns the notes, each with the transports that have it.
 fn by_note(environment: &Environment) -> BTreeMap<&str, Vec<&str>> {
     let mut by_note: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (transport, notes) in &environment.notes {
@@ -215,7 +215,7 @@ fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"))
 }
 
-/// A size as people write it, decimal.
+/// Formats a size in decimal units.
 fn size(bytes: u64) -> String {
     match bytes {
         0..1000 => format!("{bytes} B"),

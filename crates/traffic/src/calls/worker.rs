@@ -1,6 +1,6 @@
-//! What a worker process does: it reads its [`Role`] and then [`Command`]s from standard input, and
-//! writes one [`Answer`] to each on standard output. It ends when standard input does, and dies
-//! with its parent.
+//! The main function of a worker process. It reads its [`Role`] and then [`Command`]s from standard
+//! input, and writes one [`Answer`] to each on standard output. It ends when standard input ends,
+//! and dies with its parent.
 
 use std::io::Write;
 use std::net::SocketAddr;
@@ -24,10 +24,11 @@ use crate::tls::Trust;
 
 type Orders = Lines<BufReader<pipe::Receiver>>;
 
-/// Runs a worker to its end. The process was started by a [`Launcher`](crate::calls::Launcher).
+/// Runs a worker to its end. The process must have been started by a
+/// [`Launcher`](crate::calls::Launcher).
 ///
 /// # Errors
-/// When the parent cannot be understood or is gone. Errors of measurements are answers.
+/// A message from the parent is invalid, or the parent is gone. Errors of measurements are answers.
 pub fn run(drivers: &Drivers) -> Result<(), Error> {
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|errno| Error::io("tying the process to its parent")(errno.into()))?;

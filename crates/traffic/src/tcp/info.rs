@@ -1,4 +1,4 @@
-//! What the kernel tells about one of its TCP connections (`TCP_INFO`).
+//! Reads `TCP_INFO`: the kernel's state of a TCP connection.
 
 use std::os::fd::{AsFd, AsRawFd};
 
@@ -22,14 +22,14 @@ mod offset {
     pub(super) const TOTAL_RTO: usize = 240;
 }
 
-/// Longer than the struct is in any kernel so far.
+/// Larger than the struct of any kernel so far.
 const CAPACITY: usize = 512;
 
-/// What the kernel holds in `tcpi_min_rtt` before there is a sample.
+/// The value of `tcpi_min_rtt` before the first sample.
 const NO_SAMPLE: u32 = u32::MAX;
 
-/// What the kernel tells about a TCP socket; `None` where it is none, or where the kernel tells less
-/// than every Linux since 2.6 does.
+/// Returns the state of a TCP socket; `None` for any other socket, or if the kernel returns less
+/// than every Linux since 2.6.
 pub(super) fn sample(socket: &impl AsFd) -> Option<PathSample> {
     let mut buffer = [0_u8; CAPACITY];
     let mut length = CAPACITY as libc::socklen_t;
@@ -48,9 +48,9 @@ pub(super) fn sample(socket: &impl AsFd) -> Option<PathSample> {
     parse(buffer.get(..told)?)
 }
 
-/// Marks are those of our segments, by the receiver's account (Linux 4.18). Bytes sent again are known
-/// since Linux 4.19, time-outs since 6.7, the shortest round-trip time (of the last five minutes,
-/// `tcp_min_rtt_wlen`) since 4.6.
+/// Parses the struct. CE marks are those of our segments, as reported by the receiver (Linux 4.18).
+/// Retransmitted bytes are available since Linux 4.19, time-outs since 6.7, the minimum round-trip
+/// time (of the last five minutes, `tcp_min_rtt_wlen`) since 4.6.
 fn parse(info: &[u8]) -> Option<PathSample> {
     let mss = u64::from(word(info, offset::SND_MSS)?);
     let micros = |micros: u32| Duration::from_micros(micros.into());
@@ -110,7 +110,7 @@ mod tests {
         let info = sample(&stream).unwrap();
         let mtu = info.mtu.bytes();
         assert!((1280..=65_536).contains(&mtu), "{info:?}");
-        // The initial window of Linux is ten segments; here one may be as small as half an MTU.
+        // Linux's initial window is ten segments; on loopback a segment may be as small as half an MTU.
         let cwnd = info.cwnd.unwrap().bytes();
         assert!((4 * mtu..=11 * mtu).contains(&cwnd), "{info:?}");
         assert_eq!(

@@ -1,4 +1,4 @@
-//! The kernel's TCP, without encryption.
+//! The adapter of kernel TCP, without encryption.
 
 mod info;
 mod socket;
@@ -21,57 +21,57 @@ use crate::transport::{Client, Ends, Incoming, Listener, Start, Transport};
 
 pub use socket::check_congestion;
 
-/// What a socket is set to. What is `None` stays as the kernel has it.
+/// Socket options. `None` keeps the kernel's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TcpSettings {
-    /// The congestion control by the kernel's name.
+    /// The kernel's name of the congestion control.
     pub congestion: Option<String>,
-    /// The largest segment (`TCP_MAXSEG`).
+    /// The maximum segment size (`TCP_MAXSEG`).
     pub mss: Option<ByteSize>,
-    /// Whether small segments wait while data is under way (without `TCP_NODELAY`).
+    /// Whether small segments wait while data is in flight (without `TCP_NODELAY`).
     pub nagle: bool,
-    /// The send buffer; automatic otherwise.
+    /// The send buffer; autotuned if `None`.
     pub send_buffer: Option<ByteSize>,
-    /// The receive buffer; automatic otherwise.
+    /// The receive buffer; autotuned if `None`.
     pub receive_buffer: Option<ByteSize>,
-    /// The least that a retransmission time-out adds to the smoothed round-trip time
+    /// The minimum that is added to the smoothed round-trip time for a retransmission time-out
     /// (`TCP_RTO_MIN_US`, Linux 6.15).
     pub min_rto: Option<Duration>,
-    /// The largest retransmission time-out (`TCP_RTO_MAX_MS`, Linux 6.15).
+    /// The maximum retransmission time-out (`TCP_RTO_MAX_MS`, Linux 6.15).
     pub max_rto: Option<Duration>,
-    /// How long an ACK waits at most (`TCP_DELACK_MAX_US`, Linux 6.15).
+    /// The maximum delay of an ACK (`TCP_DELACK_MAX_US`, Linux 6.15).
     pub delayed_ack_timeout: Option<Duration>,
-    /// Whether segments are paced by the window also where the congestion control asks for no rate.
+    /// Whether segments are paced by the window if the congestion control requests no rate.
     pub paced: bool,
 }
 
 /// Kernel TCP.
 #[derive(Clone, Debug, Default)]
 pub struct Tcp {
-    /// What its sockets are set to.
+    /// The options of its sockets.
     pub settings: TcpSettings,
-    /// How long the kernel is given to reach a peer; its own limit is minutes.
+    /// The time limit of connecting; the kernel's own limit is minutes.
     pub connect_timeout: Option<Duration>,
 }
 
 impl Tcp {
-    /// A connection that was accepted by another listener, with these settings.
+    /// Returns a connection that another listener accepted, with these settings applied.
     ///
     /// # Errors
-    /// [`Error::Setting`] where the kernel cannot do what they say.
+    /// [`Error::Setting`] if the kernel does not support a setting.
     pub fn adopt(&self, stream: TcpStream) -> Result<ByteStream<TcpStream>, Error> {
         self.set(&stream)?;
         Ok(ByteStream::new(stream))
     }
 
-    /// Sets what a connection can still be set to.
+    /// Sets the options that an open connection accepts.
     pub(crate) fn set(&self, stream: &TcpStream) -> Result<(), Error> {
         socket::adopt(&self.settings, stream)?;
         socket::set_congestion(&self.settings, stream)
     }
 
-    /// Opens a connection, as [`Client::connect`] does.
+    /// Opens a connection, like [`Client::connect`].
     pub(crate) async fn open(
         &self,
         local: Option<SocketAddr>,
@@ -124,7 +124,7 @@ pub struct TcpListeners {
 }
 
 impl TcpListeners {
-    /// The congestion control of their connections.
+    /// Returns the congestion control of their connections.
     pub fn congestion(&self) -> Option<String> {
         self.listeners.first().and_then(congestion_of)
     }
@@ -137,13 +137,13 @@ impl Listener for TcpListeners {
         self.listeners.iter().map(TcpListener::local_addr).collect()
     }
 
-    /// The next connection at any of the sockets.
+    /// Returns the next connection from any of the sockets.
     async fn accept(&self) -> Result<TcpIncoming, Error> {
         let accepted = poll_fn(|cx| {
             for listener in &self.listeners {
                 match listener.poll_accept(cx) {
                     Poll::Ready(Ok((stream, _))) => return Poll::Ready(Ok(stream)),
-                    // The client has gone again; the kernel says so of the one that it was.
+                    // The client has disconnected already; the kernel reports this for its connection.
                     Poll::Ready(Err(error)) if error.kind() == io::ErrorKind::ConnectionAborted => {
                         cx.waker().wake_by_ref();
                     }
@@ -168,7 +168,7 @@ pub struct TcpIncoming {
 }
 
 impl TcpIncoming {
-    /// The socket, with what a listening socket does not hand down.
+    /// Returns the socket, with the options set that it does not inherit from the listening socket.
     pub(crate) fn adopt(self) -> Result<TcpStream, Error> {
         socket::adopt(&self.settings, &self.stream)?;
         Ok(self.stream)
@@ -184,7 +184,7 @@ impl Incoming for TcpIncoming {
 }
 
 impl Carrier for TcpStream {
-    /// IPv4 addresses of an IPv6 socket are given as such.
+    /// IPv4-mapped addresses of an IPv6 socket are returned as IPv4 addresses.
     fn ends(&self) -> io::Result<Ends> {
         let canonical =
             |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
@@ -204,14 +204,14 @@ impl Carrier for TcpStream {
     }
 
     fn abort(&self) {
-        // Without it the connection would end in peace, which is no harm but takes its time.
+        // Without it the connection would close gracefully, which is harmless but takes longer.
         if let Err(error) = SockRef::from(self).set_linger(Some(std::time::Duration::ZERO)) {
             tracing::debug!(%error, "a connection is not cut off");
         }
     }
 }
 
-/// The congestion control of a socket, by the kernel's name.
+/// Returns the kernel's name of a socket's congestion control.
 fn congestion_of(socket: &impl AsFd) -> Option<String> {
     let name = SockRef::from(socket).tcp_congestion().ok()?;
     let name = name.split(|byte| *byte == 0).next()?;

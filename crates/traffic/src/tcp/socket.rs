@@ -1,4 +1,4 @@
-//! Kernel TCP sockets: opened, listening and accepted with what an order asks for.
+//! Kernel TCP sockets that are opened, listening or accepted, with options set.
 
 use std::io;
 use std::net::SocketAddr;
@@ -11,16 +11,16 @@ use weir_units::{ByteSize, Duration};
 use super::TcpSettings;
 use crate::error::Error;
 
-/// How many connections may wait to be accepted.
+/// The maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 4096;
 /// Options of `linux/tcp.h` that libc does not have yet.
 const TCP_RTO_MAX_MS: libc::c_int = 44;
 const TCP_RTO_MIN_US: libc::c_int = 45;
 const TCP_DELACK_MAX_US: libc::c_int = 46;
-/// Any pacing rate but "none" (`~0`) has the kernel pace by the window.
+/// With any pacing rate but "none" (`~0`) the kernel paces by the window.
 const PACED: u64 = u64::MAX - 1;
 
-/// Opens a connection. An address of ours that is gone is left to the kernel to choose.
+/// Opens a connection. If the local address is gone, the kernel chooses one.
 pub(super) async fn connect(
     settings: &TcpSettings,
     local: Option<SocketAddr>,
@@ -49,7 +49,7 @@ pub(super) async fn connect(
     connected.map_err(|error| unreachable(error, peer))
 }
 
-/// Listens at an address.
+/// Listens on an address.
 pub(super) fn listen(settings: &TcpSettings, local: SocketAddr) -> Result<TcpListener, Error> {
     let socket = prepare(settings, local)?;
     let listening = (|| {
@@ -64,15 +64,15 @@ pub(super) fn listen(settings: &TcpSettings, local: SocketAddr) -> Result<TcpLis
     })
 }
 
-/// Sets what a listening socket does not hand down.
+/// Sets the options that a socket does not inherit from the listening socket.
 pub(super) fn adopt(settings: &TcpSettings, stream: &TcpStream) -> Result<(), Error> {
     set_timers(settings, stream).map_err(Error::setting)
 }
 
-/// Checks that this machine's kernel has a congestion control of this name.
+/// Checks that this machine's kernel has this congestion control.
 ///
 /// # Errors
-/// [`Error::Setting`] lists those that it has.
+/// [`Error::Setting`] lists the available ones.
 pub fn check_congestion(name: &str) -> Result<(), Error> {
     let settings = TcpSettings {
         congestion: Some(name.to_owned()),
@@ -81,7 +81,7 @@ pub fn check_congestion(name: &str) -> Result<(), Error> {
     prepare(&settings, SocketAddr::from(([127, 0, 0, 1], 0))).map(drop)
 }
 
-/// A socket with everything that it can be set to.
+/// Returns a socket with all possible options set.
 fn prepare(settings: &TcpSettings, address: SocketAddr) -> Result<Socket, Error> {
     let domain = Domain::for_address(address);
     let prepared = (|| {
@@ -90,7 +90,7 @@ fn prepare(settings: &TcpSettings, address: SocketAddr) -> Result<Socket, Error>
         if domain == Domain::IPV6 {
             socket.set_only_v6(true)?;
         }
-        // The kernel announces the segment size to the peer, so that both sides follow it.
+        // The kernel announces the MSS to the peer, so that both sides use it.
         if let Some(mss) = settings.mss {
             socket.set_tcp_mss(u32::try_from(mss.bytes()).unwrap_or(u32::MAX))?;
         }
@@ -132,7 +132,7 @@ fn set_buffers(settings: &TcpSettings, socket: &Socket) -> io::Result<()> {
     Ok(())
 }
 
-/// The kernel doubles what is asked for, to make room for its own bookkeeping.
+/// The kernel doubles the requested size to allow for its overhead.
 fn granted(reported: usize) -> ByteSize {
     ByteSize::from_bytes(reported as u64 / 2)
 }
@@ -197,7 +197,7 @@ fn no_congestion(name: &str, error: &io::Error) -> String {
     }
 }
 
-/// Why no connection came about.
+/// Converts the error of a failed connection attempt.
 fn unreachable(error: io::Error, peer: SocketAddr) -> Error {
     match error.kind() {
         io::ErrorKind::ConnectionRefused => Error::Refused { peer },

@@ -1,4 +1,4 @@
-//! How a server takes the data connections of a test.
+//! Accepts the data connections of a test, on the server.
 
 use std::io;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ use crate::tcp::Tcp;
 use crate::tls::{EarlyData, Tls, server_config};
 use crate::transport::{Connection, Incoming, Listener, StreamKind, receive_exactly};
 
-/// What takes connections of one test.
+/// Accepts the connections of one test.
 pub(super) struct Acceptor {
     listener: TestListener,
     parallel: u16,
@@ -32,7 +32,7 @@ pub(super) struct Acceptor {
     token: Token,
 }
 
-/// TCP connections come in at the server's own listener, and begin with the token.
+/// TCP connections arrive at the server's own listener, and begin with the token.
 enum TestListener {
     Dcquic(DcquicListener),
     Dcudp(DcudpListeners),
@@ -41,11 +41,10 @@ enum TestListener {
 }
 
 impl Acceptor {
-    /// Prepares to take them. `address` is the server's; DCQUIC and DCUDP take the same
-    /// one over UDP.
+    /// Prepares to accept. `address` is the server's; DCQUIC and DCUDP listen on the same one over UDP.
     ///
     /// # Errors
-    /// What the transport needs and cannot have.
+    /// The error of the transport.
     pub(super) async fn new(
         test: &Parameters,
         options: &ServerOptions,
@@ -77,10 +76,10 @@ impl Acceptor {
         })
     }
 
-    /// Takes all of them. `streams` are the TCP connections that greeted with the test's token.
+    /// Accepts all connections. `streams` are the TCP connections that sent the test's token.
     ///
     /// # Errors
-    /// [`Error::TimedOut`] where one does not come within `limit` of the one before.
+    /// [`Error::TimedOut`] if one does not arrive within `limit` of the previous one.
     pub(super) async fn accept_all(
         &self,
         streams: &mut mpsc::Receiver<TcpStream>,
@@ -112,7 +111,7 @@ impl Acceptor {
         })
     }
 
-    /// The next connection that carries the test's token. Others are dropped.
+    /// Returns the next connection with the test's token. Others are dropped.
     async fn welcome(&self, listener: &impl Listener) -> Result<Lane, crate::Error> {
         loop {
             match self.introduced(listener.accept().await?).await {
@@ -122,7 +121,7 @@ impl Acceptor {
         }
     }
 
-    /// Takes the client's stream and reads the token.
+    /// Accepts the client's stream and reads the token.
     async fn introduced(&self, incoming: impl Incoming) -> Result<Lane, crate::Error> {
         let mut connection = incoming.establish().await?;
         let read = self.read_token(&mut connection).await;

@@ -18,14 +18,14 @@ use super::parameters::Side;
 use super::protocol::{FromClient, FromServer, Greeting, Token};
 use super::transfer::{Transfer, Watch};
 
-/// A failure on a data connection is often only the echo of one that the other side reports on
-/// the control connection; for this long that report is waited for.
+/// A failure on a data connection is often caused by one that the other side reports on the control
+/// connection; this is the time to wait for that report.
 const GRACE: Duration = Duration::from_millis(200);
 
-/// What happens during a test.
+/// An event of a test.
 #[derive(Clone, Copy, Debug)]
 pub enum Event<'a> {
-    /// All connections are there and the test begins.
+    /// All connections are open and the test begins.
     Start(&'a Start),
     /// An interval has ended.
     Interval(&'a Interval),
@@ -33,10 +33,10 @@ pub enum Event<'a> {
 
 type ClientControl = Control<FromClient, FromServer>;
 
-/// Runs a test; `observe` hears what happens on the way.
+/// Runs a test; `observe` is called with its events.
 ///
 /// # Errors
-/// [`Error`], which says what to do about it.
+/// [`Error`]; its message contains a remedy.
 pub async fn run(
     options: &ClientOptions,
     observe: &mut (dyn FnMut(Event<'_>) + Send),
@@ -49,7 +49,7 @@ pub async fn run(
     let waiting = "waiting for the server's answer";
     let answer = match sent {
         Ok(()) => control.next_within(options.timeout, waiting).await?,
-        // It may have said why before it closed.
+        // The server may have sent a reason before it closed the connection.
         Err(closed) => match control.next_within(GRACE, waiting).await {
             Err(Error::Closed(_) | Error::TimedOut { .. }) => return Err(closed),
             said => said?,
@@ -62,13 +62,13 @@ pub async fn run(
     };
     let result = test_with(options, &mut control, server, token, observe).await;
     if let Err(error) = &result {
-        // The server may be gone; it notices the closed connection then.
+        // The server may be gone; it detects the closed connection then.
         let _ = control.send(&FromClient::Failed(error.to_string())).await;
     }
     result
 }
 
-/// Opens the control connection to the first of the host's addresses that takes it.
+/// Opens the control connection to the first of the host's addresses that accepts it.
 async fn connect(options: &ClientOptions) -> Result<(TcpStream, SocketAddr), Error> {
     let failed = |source| Error::Connect {
         host: options.host.clone(),
@@ -103,7 +103,7 @@ async fn connect(options: &ClientOptions) -> Result<(TcpStream, SocketAddr), Err
         .write_all(&Greeting::Control.encode())
         .await
         .map_err(Error::stream("greeting the server"))?;
-    // IPv6 sockets of data connections do not reach an IPv4 address that is written as IPv6.
+    // IPv6 data sockets cannot reach an IPv4-mapped address.
     address.set_ip(address.ip().to_canonical());
     Ok((stream, address))
 }
@@ -166,7 +166,7 @@ async fn test_with(
     }
 }
 
-/// Prefers the other side's words over an error that is only their echo.
+/// Replaces an error by the other side's report, if that is its cause.
 async fn explained<T>(result: Result<T, Error>, control: &mut ClientControl) -> Result<T, Error> {
     match result {
         Err(error @ Error::Stream { .. }) => {

@@ -1,7 +1,7 @@
-//! How a client opens the data connections of a test.
+//! Opens the data connections of a test, on the client.
 //!
-//! A TCP connection begins with a greeting, which carries the test's token. Over DCQUIC and DCUDP the
-//! client's stream begins with the token; data follow it, or come back.
+//! A TCP connection begins with a greeting that contains the test's token. Over DCQUIC and DCUDP
+//! the client's stream begins with the token; data follows it, or is received on it.
 
 use std::io;
 use std::net::SocketAddr;
@@ -28,13 +28,13 @@ use crate::tcp::Tcp;
 use crate::tls::{Tls, Trust, client_config};
 use crate::transport::{Client as _, Connection, Start, StreamKind, Transport as _, send_all};
 
-/// The name that clients ask for; the pin decides.
+/// The requested server name; only the pin is verified.
 const SERVER_NAME: &str = "weir-perf";
 
 /// Opens the data connections, one after the other.
 ///
 /// # Errors
-/// [`Error::PinMissing`], [`Error::WrongPin`], [`Error::NoAnswer`] or what else the transport says.
+/// [`Error::PinMissing`], [`Error::WrongPin`], [`Error::NoAnswer`] or another error of the transport.
 pub(super) async fn open(
     options: &ClientOptions,
     server: SocketAddr,
@@ -52,7 +52,7 @@ pub(super) async fn open(
     Ok(lanes)
 }
 
-/// Why there is no data connection, in the words of the user's order.
+/// Converts an error to one in terms of the user's options.
 fn failure(options: &ClientOptions, error: crate::Error) -> Error {
     match error {
         crate::Error::NoAnswer { .. } if options.key.is_some() => Error::WrongKey,
@@ -70,10 +70,10 @@ fn failure(options: &ClientOptions, error: crate::Error) -> Error {
     }
 }
 
-/// What opens connections.
+/// A client of one of the transports.
 enum Connector {
     Dcquic(DcquicClient),
-    /// With the address that its socket is bound to.
+    /// With the local address of its socket.
     Dcudp(DcudpClients, SocketAddr),
     Tcp(Tcp),
     TcpTls(Tls),
@@ -160,7 +160,7 @@ fn pin(options: &ClientOptions) -> Result<Fingerprint, Error> {
     options.pin.ok_or(missing)
 }
 
-/// A TCP connection to the server's listener, which learns by the greeting what it is.
+/// Opens a TCP connection to the server's listener, and sends the greeting that identifies it.
 async fn greeted(tcp: &Tcp, server: SocketAddr, token: Token) -> Result<TcpStream, crate::Error> {
     let mut stream = tcp.open(None, server).await?;
     let sent = stream.write_all(&Greeting::Data(token).encode()).await;

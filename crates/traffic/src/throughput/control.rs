@@ -1,4 +1,4 @@
-//! The control connection: JSON messages, each behind its length in four bytes, big-endian.
+//! The control connection: JSON messages, each with a four-byte big-endian length prefix.
 
 use std::marker::PhantomData;
 
@@ -14,10 +14,10 @@ use weir_units::Duration;
 
 use super::error::Error;
 
-/// The longest message: results of the most streams that a test may have, and some to spare.
+/// The maximum size of a message: the results of the maximum number of streams, with a margin.
 const MAX_MESSAGE: u32 = 256 * 1024;
 
-/// Messages that are read ahead. The protocol never has more under way.
+/// The number of messages that are read ahead. The protocol never has more in flight.
 const READ_AHEAD: usize = 2;
 
 /// A control connection on which `Ours` are sent and `Theirs` are received.
@@ -30,10 +30,10 @@ pub(super) struct Control<Ours, Theirs> {
 }
 
 impl<Ours: Serialize, Theirs: DeserializeOwned + Send + 'static> Control<Ours, Theirs> {
-    /// Messages on this connection; sending one may take `limit`.
+    /// Returns a control connection; sending one message may take `limit`.
     pub(super) fn new(stream: TcpStream, limit: Duration) -> Self {
-        // Small messages that wait for one another: without this each could wait for an ACK. Where
-        // it fails, they do.
+        // Small messages depend on each other: without this, each could wait for an ACK. An error
+        // only costs time.
         let _ = stream.set_nodelay(true);
         let (reader, writer) = stream.into_split();
         let (sender, messages) = mpsc::channel(READ_AHEAD);
@@ -49,7 +49,7 @@ impl<Ours: Serialize, Theirs: DeserializeOwned + Send + 'static> Control<Ours, T
     /// Sends a message.
     ///
     /// # Errors
-    /// [`Error::Closed`] where the other side is gone; [`Error::TimedOut`] where it takes no data.
+    /// [`Error::Closed`] if the other side is gone; [`Error::TimedOut`] if it accepts no data.
     pub(super) async fn send(&mut self, message: &Ours) -> Result<(), Error> {
         let text =
             serde_json::to_vec(message).map_err(|error| Error::Internal(error.to_string()))?;
@@ -68,7 +68,7 @@ impl<Ours: Serialize, Theirs: DeserializeOwned + Send + 'static> Control<Ours, T
         }
     }
 
-    /// Waits for the next message without a limit. Nothing is lost where the future is dropped.
+    /// Waits for the next message without a time limit. Cancel-safe.
     ///
     /// # Errors
     /// [`Error::Closed`] while `doing` something, or [`Error::Protocol`].
@@ -79,10 +79,10 @@ impl<Ours: Serialize, Theirs: DeserializeOwned + Send + 'static> Control<Ours, T
         }
     }
 
-    /// Waits for the next message at most `limit`.
+    /// Waits for the next message for at most `limit`.
     ///
     /// # Errors
-    /// As [`Control::next`], and [`Error::TimedOut`].
+    /// See [`Control::next`], and [`Error::TimedOut`].
     pub(super) async fn next_within(
         &mut self,
         limit: Duration,
@@ -100,7 +100,7 @@ impl<Ours, Theirs> Drop for Control<Ours, Theirs> {
     }
 }
 
-/// Passes on message after message until the connection ends or brings something else.
+/// Forwards messages until the connection ends or an invalid message arrives.
 async fn read_all<Theirs: DeserializeOwned>(
     mut reader: OwnedReadHalf,
     sender: mpsc::Sender<Result<Theirs, Error>>,
@@ -119,7 +119,7 @@ async fn read_all<Theirs: DeserializeOwned>(
     }
 }
 
-/// The text of the next message; `None` at the end of the connection.
+/// Reads the text of the next message; `None` at the end of the connection.
 async fn read_message(reader: &mut OwnedReadHalf) -> Result<Option<Vec<u8>>, Error> {
     let Ok(length) = reader.read_u32().await else {
         return Ok(None);

@@ -1,19 +1,19 @@
-//! What can go wrong in a test, and what to do about it.
+//! The errors of a test, with remedies.
 
 use std::io;
 use std::net::SocketAddr;
 
 use weir_units::Duration;
 
-/// Why there is no test, or no result of one.
+/// The reason why a test, or its result, is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// No transport of that name.
+    /// The transport's name is unknown.
     #[error("no transport is called `{name}`; there are {known}")]
     UnknownTransport {
-        /// The name that was given.
+        /// The given name.
         name: String,
-        /// The names that exist.
+        /// The available names.
         known: String,
     },
     /// A setting of the test is wrong.
@@ -21,26 +21,26 @@ pub enum Error {
     Parameter {
         /// The setting.
         name: &'static str,
-        /// What is wrong with it and what would be right.
+        /// The mistake and the remedy.
         problem: String,
     },
-    /// Another program listens on the address.
+    /// Another program listens on this address.
     #[error("{0} is in use: stop the program that listens there or choose another port")]
     AddressInUse(SocketAddr),
-    /// The address cannot be listened on for another reason.
+    /// Listening on the address fails for another reason.
     #[error("cannot listen on {address}: {source}")]
     Listen {
         /// The address.
         address: SocketAddr,
-        /// The system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The server's name leads nowhere.
+    /// The server's name cannot be resolved.
     #[error("cannot find `{host}`: {source}")]
     UnknownHost {
         /// The name.
         host: String,
-        /// The system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The server cannot be reached.
@@ -50,7 +50,7 @@ pub enum Error {
         host: String,
         /// The server's port.
         port: u16,
-        /// The system's error.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The server does not answer at all.
@@ -63,18 +63,18 @@ pub enum Error {
         host: String,
         /// The server's port.
         port: u16,
-        /// The time that was allowed.
+        /// The time limit.
         limit: Duration,
     },
-    /// Something did not happen in the time that was allowed.
+    /// An operation exceeded its time limit.
     #[error("{what} took longer than {limit}")]
     TimedOut {
-        /// What.
+        /// The operation.
         what: &'static str,
-        /// The time that was allowed.
+        /// The time limit.
         limit: Duration,
     },
-    /// No stream moved a byte in the time that was allowed.
+    /// No stream transferred a byte within the time limit.
     #[error("no data arrived or left for {0}: the test has stalled")]
     Stalled(Duration),
     /// The server's certificate is not the pinned one.
@@ -86,45 +86,45 @@ pub enum Error {
         /// The server's address.
         address: SocketAddr,
     },
-    /// A transport that shows a certificate needs a pin.
+    /// A transport with a certificate needs a pin.
     #[error("{0} needs the fingerprint that the server printed, to pin its certificate")]
     PinMissing(&'static str),
-    /// Nothing came back, as from a server with another key.
+    /// The server does not answer, as if it had another key.
     #[error(
         "the server does not answer to this key: does its --key-file hold the same one, and does UDP \
          get through?"
     )]
     WrongKey,
-    /// The client has a key, the server none.
+    /// The client has a key, but the server has none.
     #[error("the client has a key, and this server has none: start it with the same --key-file")]
     KeyUnknown,
-    /// The server has a key, the client none.
+    /// The server has a key, but the client has none.
     #[error("this server takes only clients with its key: give the client the same --key-file")]
     KeyNeeded,
     /// A data connection failed.
     #[error("{doing}: {source}")]
     Stream {
-        /// What was being done.
+        /// The operation that failed.
         doing: &'static str,
         /// The transport's error.
         source: io::Error,
     },
-    /// The server does not want to run the test.
+    /// The server rejects the test.
     #[error("the server refuses the test: {0}")]
     Refused(String),
     /// The other side reports that the test failed there.
     #[error("the test failed on the other side: {0}")]
     Peer(String),
-    /// The other side went away.
+    /// The other side closed the connection.
     #[error("the other side closed the connection while {0}")]
     Closed(&'static str),
-    /// What came on the control connection is not this protocol.
+    /// The control connection received data that does not match this protocol.
     #[error("client and server do not speak the same version of weir perf: {0}")]
     Protocol(String),
-    /// A certificate could not be made or used.
+    /// A certificate could not be created or used.
     #[error("certificate: {0}")]
     Certificate(String),
-    /// A task of the test ended in an unforeseen way.
+    /// A task of the test ended unexpectedly.
     #[error("internal error: {0}")]
     Internal(String),
 }
@@ -134,7 +134,7 @@ impl Error {
         Self::Parameter { name, problem }
     }
 
-    /// For `map_err` on the operations of a data connection.
+    /// Returns a function for `map_err` on the operations of a data connection.
     pub(super) fn stream(doing: &'static str) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::Stream { doing, source }
     }

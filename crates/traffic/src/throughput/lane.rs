@@ -1,4 +1,4 @@
-//! One data connection of a test, whatever carries it, and the loop that keeps it full or empty.
+//! A data connection of a test over any transport, and its send or receive loop.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -11,34 +11,34 @@ use super::payload::{BLOCK, block};
 use crate::probe::Probe;
 use crate::transport::{Connection, Ends};
 
-/// What the loops of all lanes of a test share.
+/// The state that the loops of all lanes of a test share.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
     /// Bytes that this lane has sent or received.
     pub(super) counter: Arc<AtomicU64>,
-    /// Bytes that may still be sent, on all lanes together.
+    /// The bytes that may still be sent, on all lanes together.
     pub(super) budget: Arc<AtomicU64>,
-    /// When sending ends, if by time.
+    /// The time at which sending ends, if the test has a duration.
     pub(super) deadline: Option<Instant>,
 }
 
-/// The loop that keeps a lane full or empty.
+/// The send or receive loop of a lane.
 pub(super) type Work = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
-/// A data connection, ready to be used in one direction.
+/// A data connection for one direction.
 pub(super) struct Lane {
     pub(super) ends: Ends,
     pub(super) probe: Probe,
-    /// The congestion control that it uses.
+    /// The name of its congestion control.
     pub(super) congestion: String,
     work: Box<dyn FnOnce(Task) -> Work + Send>,
 }
 
 impl Lane {
-    /// A lane that sends or receives.
+    /// Returns a lane that sends or receives.
     ///
     /// # Errors
-    /// What the system says when it is asked about the connection.
+    /// The operating system's error, when the connection is queried.
     pub(super) fn new(connection: impl Connection, sends: bool) -> Result<Self, crate::Error> {
         let watching = "watching a connection";
         Ok(Self {
@@ -55,13 +55,13 @@ impl Lane {
         })
     }
 
-    /// Begins to use it.
+    /// Starts the loop.
     pub(super) fn begin(self, task: Task) -> Work {
         (self.work)(task)
     }
 }
 
-/// Sends the block over and over until the time is over or the budget used up.
+/// Sends the block repeatedly until the time or the budget is used up.
 async fn send_all(mut connection: impl Connection, task: Task) -> Result<(), Error> {
     let block = block();
     let mut offset = 0;
@@ -82,7 +82,7 @@ async fn send_all(mut connection: impl Connection, task: Task) -> Result<(), Err
         task.counter.fetch_add(sent as u64, Ordering::Relaxed);
         offset = (offset + sent) % BLOCK;
     }
-    // Over DCQUIC and DCUDP the other side must have everything before the connection may close.
+    // Over DCQUIC and DCUDP everything must be delivered before the connection may close.
     let ended = async {
         connection.finish().await?;
         connection.delivered().await
@@ -92,8 +92,8 @@ async fn send_all(mut connection: impl Connection, task: Task) -> Result<(), Err
         .map_err(Error::stream("ending a data connection"))
 }
 
-/// Receives until the sender ends the stream, and ends this direction too: a DCUDP sender waits for
-/// that.
+/// Receives until the sender ends the stream, and then ends this direction too: a DCUDP sender
+/// waits for that.
 async fn receive_all(mut connection: impl Connection, task: Task) -> Result<(), Error> {
     loop {
         match connection.receive(BLOCK, &mut |_| {}).await {
@@ -108,7 +108,7 @@ async fn receive_all(mut connection: impl Connection, task: Task) -> Result<(), 
         .map_err(Error::stream("ending a data connection"))
 }
 
-/// Takes at most `wanted` bytes from what is left.
+/// Takes at most `wanted` bytes from the remaining budget.
 fn take(budget: &AtomicU64, wanted: usize) -> usize {
     let wanted = wanted as u64;
     let before = budget
@@ -146,7 +146,7 @@ mod tests {
 
     #[tokio::test]
     async fn partial_writes_still_send_the_block_in_order_and_the_budget_exactly() {
-        // It takes a thousand bytes at once.
+        // The duplex buffer holds a thousand bytes.
         let (ours, mut theirs) = duplex(1000);
         let size = 2 * BLOCK + 12_345;
         let task = Task {

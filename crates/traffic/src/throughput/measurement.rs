@@ -1,4 +1,4 @@
-//! What comes out of a test.
+//! The result of a test.
 
 use std::time::SystemTime;
 
@@ -13,19 +13,19 @@ use crate::transport::Ends;
 /// The result of a test.
 #[derive(Clone, Debug)]
 pub struct Measurement {
-    /// What was measured, and between whom.
+    /// The test and its two sides.
     pub start: Start,
-    /// What happened on the way, as seen by this side.
+    /// The intervals, as measured by this side.
     pub intervals: Vec<Interval>,
-    /// What this side measured.
+    /// This side's measurements.
     pub ours: Outcome,
-    /// What the other side measured, of as many streams.
+    /// The other side's measurements, of the same number of streams.
     pub theirs: Outcome,
 }
 
 impl Measurement {
     /// # Errors
-    /// [`Error::Protocol`] where the other side's outcome is not of this test.
+    /// [`Error::Protocol`] if the other side's outcome does not match this test.
     pub(super) fn new(
         start: Start,
         intervals: Vec<Interval>,
@@ -48,41 +48,41 @@ impl Measurement {
     }
 }
 
-/// What is measured, and between whom.
+/// The test and its two sides.
 #[derive(Clone, Debug)]
 pub struct Start {
-    /// Which side of the test this is.
+    /// This side of the test.
     pub side: Side,
-    /// The other side: a client's server as the user named it, or the address of a server's client.
+    /// The other side: the server as the user named it, or the client's address.
     pub host: String,
     /// Its port.
     pub port: u16,
-    /// When the test began.
+    /// The start time of the test.
     pub time: SystemTime,
     /// The test.
     pub parameters: Parameters,
-    /// The time between two intervals; zero for none but the last.
+    /// The time between two intervals; zero if only the last one is reported.
     pub interval: Duration,
     /// The addresses of the data connections.
     pub connections: Vec<Ends>,
 }
 
-/// What happened in an interval.
+/// The measurements of an interval.
 #[derive(Clone, Debug)]
 pub struct Interval {
-    /// When it began, since the test did.
+    /// Its start, relative to the start of the test.
     pub start: Duration,
-    /// When it ended.
+    /// Its end, relative to the start of the test.
     pub end: Duration,
-    /// What happened on each stream.
+    /// The measurements of each stream.
     pub streams: Vec<StreamInterval>,
 }
 
-/// What happened on a stream in an interval.
+/// The measurements of a stream in an interval.
 #[derive(Clone, Copy, Debug)]
 pub struct StreamInterval {
     /// Bytes sent or received.
     pub bytes: u64,
-    /// A sender's view of the path, its counts being of this interval alone.
+    /// A sender's state of the path, with the counters of this interval alone.
     pub path: Option<PathSample>,
 }

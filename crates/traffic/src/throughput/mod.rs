@@ -1,16 +1,16 @@
-//! Throughput measurements between two machines, in the manner of iperf3.
+//! Throughput measurements between two machines, like iperf3.
 //!
-//! A [`Server`] waits for clients; [`run`] is the client's side of one test. [`Parameters`] say
-//! what is measured, a [`Measurement`] what came out.
+//! A [`Server`] waits for clients; [`run`] is the client's side of one test. [`Parameters`]
+//! describe a test, and a [`Measurement`] is its result.
 //!
-//! | module | what it tells |
+//! | module | contents |
 //! |---|---|
-//! | `parameters`, `validation`, `options`, `client`, `server` | what a program calls |
-//! | `protocol`, `control` | what the two sides say to each other beside the data |
+//! | `parameters`, `validation`, `options`, `client`, `server` | the public interface |
+//! | `protocol`, `control` | the control protocol between the two sides |
 //! | `settings`, `connector`, `acceptor`, `port` | opening data connections over each transport |
-//! | `lane`, `payload` | a data connection at work |
-//! | `transfer`, `path` | all of them at work, and what is watched meanwhile |
-//! | `measurement` | what comes out |
+//! | `lane`, `payload` | a data connection and its data |
+//! | `transfer`, `path` | all lanes, and their periodic samples |
+//! | `measurement` | the result |
 
 mod acceptor;
 mod client;
@@ -30,7 +30,7 @@ mod settings;
 mod transfer;
 mod validation;
 
-/// Where servers listen unless they are told otherwise: W-E-I-R on a telephone's keys.
+/// The default port of servers: W-E-I-R on a telephone's keys.
 pub const DEFAULT_PORT: u16 = 9347;
 
 pub use client::{Event, run};

@@ -1,4 +1,4 @@
-//! A test as a client asks for it, and a server as it is set up.
+//! The options of a client and of a server.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -10,44 +10,45 @@ use weir_units::Duration;
 
 use super::parameters::Parameters;
 
-/// A test as a client asks for it.
+/// The options of a client.
 #[derive(Clone, Debug)]
 pub struct ClientOptions {
     /// The server's name or address.
     pub host: String,
     /// The server's port.
     pub port: u16,
-    /// The fingerprint of the server's certificate; needed where the transport shows one.
+    /// The fingerprint of the server's certificate; required if the transport has one.
     pub pin: Option<Fingerprint>,
-    /// DCUDP: the key that the server has too, where [`Parameters::keyed`] says that there is one.
+    /// DCUDP: the key shared with the server, if [`Parameters::keyed`] is set.
     pub key: Option<Arc<PreSharedKey>>,
-    /// DCQUIC: which congestion control connections get, by where they lead.
+    /// DCQUIC: the policy that selects the congestion control of connections by destination.
     pub policy: Option<Policy>,
     /// The test.
     pub parameters: Parameters,
-    /// The time between two interval reports; zero for none but the last.
+    /// The time between two interval reports; zero if only the last one is reported.
     pub interval: Duration,
-    /// How long anything may take that the test's parameters do not bound: connecting, an answer,
+    /// The time limit of everything that the test's parameters do not bound: connecting, an answer,
     /// a pause in the data.
     pub timeout: Duration,
 }
 
-/// How a server is set up.
+/// The options of a server.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Where to listen; port 0 takes any free port.
+    /// The listening address; port 0 selects any free port.
     pub bind: SocketAddr,
-    /// The certificate that transports show which have one.
+    /// The certificate of transports that have one.
     pub identity: Identity,
-    /// How long anything may take that a test's parameters do not bound: a greeting, an answer, a
+    /// The time limit of everything that a test's parameters do not bound: a greeting, an answer, a
     /// pause in the data.
     pub timeout: Duration,
-    /// The time between two intervals of a test's report; zero for none but the last.
+    /// The time between two intervals of a test's report; zero if only the last one is reported.
     pub interval: Duration,
-    /// Where DCQUIC's metrics are counted, over all tests.
+    /// The registry of DCQUIC's metrics, over all tests.
     pub metrics: Option<Registry>,
-    /// DCUDP: the key that clients must have too.
+    /// DCUDP: the key that clients must have.
     pub key: Option<Arc<PreSharedKey>>,
-    /// DCQUIC: which congestion control connections get, by where they lead; before what a client asks for.
+    /// DCQUIC: the policy that selects the congestion control of connections by destination; it
+    /// overrides the client's choice.
     pub policy: Option<Policy>,
 }

@@ -1,4 +1,4 @@
-//! What a test is to be: the part of the control protocol that both sides must agree on.
+//! The parameters of a test: the part of the control protocol that both sides must agree on.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,16 +8,16 @@ use weir_units::{ByteSize, Duration, Rate};
 
 use super::error::Error;
 
-/// The most streams that one test may have.
+/// The maximum number of streams of one test.
 pub const MAX_PARALLEL: u16 = 128;
 
-/// How fast DCUDP sends where nothing else is asked for.
+/// DCUDP's default sending rate.
 pub const DEFAULT_RATE: Rate = Rate::from_gbps(10);
 
-/// The longest test.
+/// The maximum duration of a test.
 pub const MAX_TIME: Duration = Duration::from_secs(24 * 3600);
 
-/// Which transport carries the test.
+/// The transport of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
@@ -32,10 +32,10 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// All of them.
+    /// All transports.
     pub const ALL: [Self; 4] = [Self::Dcquic, Self::Dcudp, Self::Tcp, Self::TcpTls];
 
-    /// Its name on command lines and in results.
+    /// Returns its name on command lines and in results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Dcquic => "dcquic",
@@ -45,12 +45,12 @@ impl Transport {
         }
     }
 
-    /// Whether the server shows a certificate, which the client has to pin.
+    /// Returns whether the server has a certificate, which the client must pin.
     pub fn is_secure(self) -> bool {
         matches!(self, Self::Dcquic | Self::TcpTls)
     }
 
-    /// Whether the kernel does the work, with congestion controls of its own.
+    /// Returns whether the transport uses the kernel's TCP, with the kernel's congestion controls.
     pub fn is_kernels(self) -> bool {
         matches!(self, Self::Tcp | Self::TcpTls)
     }
@@ -76,7 +76,7 @@ impl FromStr for Transport {
     }
 }
 
-/// Which way the data go.
+/// The direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
@@ -89,21 +89,21 @@ pub enum Direction {
 /// One side of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The side that asks for the test.
+    /// The side that requests the test.
     Client,
     /// The side that waits for clients.
     Server,
 }
 
 impl Side {
-    /// Whether this side sends the data of a test.
+    /// Returns whether this side sends the data of a test.
     #[must_use]
     pub fn sends(self, test: &Parameters) -> bool {
         (self == Self::Client) == (test.direction == Direction::Upload)
     }
 }
 
-/// When a test ends.
+/// The extent of a test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Extent {
@@ -113,27 +113,26 @@ pub enum Extent {
     Bytes(ByteSize),
 }
 
-/// A test. [`Parameters::validate`] has to be called on what comes from outside.
+/// The parameters of a test. Call [`Parameters::validate`] on parameters from outside.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Parameters {
-    /// Which transport carries it.
+    /// The transport.
     pub transport: Transport,
-    /// Which way the data go.
+    /// The direction of the data.
     pub direction: Direction,
-    /// When it ends.
+    /// The duration or the amount of data.
     pub extent: Extent,
-    /// How many connections carry data at once, with one stream each.
+    /// The number of parallel data connections, with one stream each.
     pub parallel: u16,
     /// The sender's congestion control; the transport's default if absent.
     pub congestion: Option<String>,
-    /// DCQUIC and DCUDP: the largest UDP payload; TCP: the largest segment's data. The transport's
-    /// default if absent.
+    /// DCQUIC and DCUDP: the maximum UDP payload; TCP: the maximum data of a segment. The
+    /// transport's default if absent.
     pub packet_size: Option<ByteSize>,
-    /// DCUDP: how fast it sends while nothing is congested, in UDP payload;
-    /// [`DEFAULT_RATE`] if absent.
+    /// DCUDP: the sending rate without congestion, in UDP payload; [`DEFAULT_RATE`] if absent.
     pub rate: Option<Rate>,
-    /// DCUDP: whether the client has a key, and takes no server without it.
+    /// DCUDP: whether the client has a key, and rejects a server without it.
     pub keyed: bool,
 }
 

@@ -1,32 +1,32 @@
-//! What a sender knows about the path of one stream.
+//! A sender's measurements of the path of one stream.
 
 use serde::{Deserialize, Serialize};
 use weir_units::{ByteSize, Duration};
 
 use crate::probe::{self, Pacing};
 
-/// A sender's view of a path at one moment. Counts are since the connection began.
+/// A sender's state of a path at one time. Counters start when the connection begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathSample {
     /// TCP and DCUDP: packets retransmitted. DCQUIC: packets lost.
     pub retransmits: u64,
-    /// Packets that arrived CE-marked, where the transport knows.
+    /// Packets that arrived CE-marked, if the transport reports it.
     pub ce_marked: Option<u64>,
     /// The smoothed round-trip time.
     pub rtt: Duration,
-    /// Its mean deviation, where the transport tells.
+    /// Its mean deviation, if the transport reports it.
     pub rtt_variation: Option<Duration>,
-    /// The congestion window, where the transport has one.
+    /// The congestion window, if the transport has one.
     pub cwnd: Option<ByteSize>,
-    /// The path's maximum packet size as the transport counts it: TCP the IP packet, the
-    /// others the UDP payload.
+    /// The path's maximum packet size as the transport counts it: for TCP the IP packet, for others
+    /// the UDP payload.
     pub path_mtu: ByteSize,
-    /// How DCUDP sends.
+    /// DCUDP's pacing.
     pub pacing: Option<Pacing>,
 }
 
 impl PathSample {
-    /// What a transport tells; nothing before the first round trip.
+    /// Converts a transport's sample; `None` before the first round trip.
     pub(super) fn of(sample: &probe::PathSample) -> Option<Self> {
         Some(Self {
             retransmits: sample.counters.retransmits,
@@ -39,7 +39,7 @@ impl PathSample {
         })
     }
 
-    /// The same path, with the counts since `before`.
+    /// Returns the sample with the counters since `before`.
     pub(super) fn since(self, before: Option<&Self>) -> Self {
         let Some(before) = before else {
             return self;
@@ -58,22 +58,22 @@ impl PathSample {
     }
 }
 
-/// What all samples of one stream say together.
+/// The summary of all samples of one stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathSummary {
     /// The last sample.
     pub last: PathSample,
-    /// The largest window seen.
+    /// The maximum congestion window.
     pub max_cwnd: Option<ByteSize>,
-    /// The smallest of the smoothed round-trip times.
+    /// The minimum smoothed round-trip time.
     pub min_rtt: Duration,
-    /// The largest of them.
+    /// The maximum smoothed round-trip time.
     pub max_rtt: Duration,
-    /// Their mean.
+    /// The mean smoothed round-trip time.
     pub mean_rtt: Duration,
 }
 
-/// Gathers samples into a summary.
+/// Collects samples for a summary.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PathHistory {
     summary: PathSummary,
@@ -96,12 +96,12 @@ impl PathHistory {
         summary.mean_rtt = self.rtt_sum / self.samples;
     }
 
-    /// The last sample, if there was one.
+    /// Returns the last sample, if there was one.
     pub(super) fn last(&self) -> Option<&PathSample> {
         (self.samples > 0).then_some(&self.summary.last)
     }
 
-    /// The summary, if there was a sample.
+    /// Returns the summary, if there was a sample.
     pub(super) fn summary(&self) -> Option<PathSummary> {
         (self.samples > 0).then_some(self.summary)
     }

@@ -1,15 +1,16 @@
-//! What all transports carry: one block of pseudo-random bytes, over and over.
+//! The payload of all transports: one block of pseudo-random bytes, repeated.
 //!
-//! Not zeros, so that nothing on the way can compress or share what it carries.
+//! It is not zeros, so that nothing on the path can compress or deduplicate it.
 
 use bytes::Bytes;
 
-/// The length of the block in bytes, and the most that is handed to a transport at once.
+/// The length of the block in bytes, and the maximum that is passed to a transport at once.
 pub const BLOCK: usize = 128 * 1024;
 
-/// The block. Always the same.
+/// Returns the block, which is always the same.
 pub(super) fn block() -> Bytes {
-    // A fixed linear congruential sequence (Knuth's MMIX constants), its upper halves.
+    // A fixed linear congruential sequence (Knuth's MMIX constants), of which the upper halves are
+    // used.
     let mut state = 0x5745_4952_u64;
     (0..BLOCK / 4)
         .flat_map(|_| {
@@ -33,7 +34,7 @@ mod tests {
         block
             .iter()
             .for_each(|byte| counts[usize::from(*byte)] += 1);
-        // 512 of each are expected; a standard deviation is about 23.
+        // 512 of each are expected; the standard deviation is about 23.
         assert!(counts.iter().all(|count| (300..700).contains(count)));
     }
 }

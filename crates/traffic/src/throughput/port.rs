@@ -9,11 +9,10 @@ use weir_units::Duration;
 use super::error::Error;
 use crate::transport::Transport;
 
-/// The endpoint of the test before may still be closing its connections; for this long its port
-/// is waited for.
+/// The time to wait for the port of the previous test: its endpoint may still be closing connections.
 const FREE_WITHIN: Duration = Duration::from_secs(3);
 
-/// Listens at a server's port, once the test before has let go of it.
+/// Listens on a server's port, once the previous test has released it.
 ///
 /// # Errors
 /// [`Error::AddressInUse`] or [`Error::Listen`].
@@ -32,13 +31,13 @@ pub(super) async fn when_free<T: Transport>(
     }
 }
 
-/// The address from which this machine reaches the server, with any free port.
+/// Returns the local address that routes to the server, with any free port.
 pub(super) fn towards(server: SocketAddr) -> Result<SocketAddr, Error> {
     let any = match server {
         SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
         SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),
     };
-    // Connecting a UDP socket sends nothing; it has the kernel look for the way.
+    // Connecting a UDP socket sends nothing; it makes the kernel look up the route.
     let found = UdpSocket::bind(any).and_then(|socket| {
         socket.connect(server)?;
         socket.local_addr()

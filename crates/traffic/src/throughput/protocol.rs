@@ -1,8 +1,8 @@
-//! What client and server say to each other on the control connection, and how a data connection
-//! introduces itself.
+//! The messages between client and server on the control connection, and the greeting of a data
+//! connection.
 //!
-//! Every TCP connection begins with a [`Greeting`]. On the control connection JSON messages
-//! follow, each behind its length (see [`control`](super::control)):
+//! Every TCP connection begins with a [`Greeting`]. On the control connection JSON messages follow,
+//! each with a length prefix (see [`control`](super::control)):
 //!
 //! | client | server |
 //! |---|---|
@@ -11,7 +11,7 @@
 //! | [`FromClient::Start`]; the data flow | |
 //! | [`FromClient::Finished`] | [`FromServer::Results`] |
 //!
-//! Either side may end this with its `Failed` message, or by closing the connection.
+//! Either side may end the exchange with its `Failed` message, or by closing the connection.
 
 use serde::{Deserialize, Serialize};
 use weir_units::Duration;
@@ -21,26 +21,26 @@ use super::parameters::Parameters;
 use super::path::PathSummary;
 use crate::processor::ProcessorTime;
 
-/// The version of all that is in this module. It changes with every change here.
+/// The version of this protocol. It changes with every change of this module.
 pub(super) const VERSION: u8 = 2;
 
-/// Which test a data connection belongs to. Unguessable, so that no stranger joins a test.
+/// Identifies the test of a data connection. Unguessable, so that no other client can join a test.
 pub(super) type Token = [u8; 16];
 
-/// How a connection introduces itself.
+/// The first bytes of a TCP connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Greeting {
-    /// It is a control connection.
+    /// A control connection.
     Control,
-    /// It is a data connection of the test with this token.
+    /// A data connection of the test with this token.
     Data(Token),
 }
 
 impl Greeting {
-    /// Bytes of an encoded greeting.
+    /// The size of an encoded greeting in bytes.
     pub(super) const LENGTH: usize = MAGIC.len() + 2 + size_of::<Token>();
 
-    /// The greeting as it goes over the wire.
+    /// Encodes the greeting.
     pub(super) fn encode(self) -> [u8; Self::LENGTH] {
         let (kind, token) = match self {
             Self::Control => (b'C', Token::default()),
@@ -55,15 +55,15 @@ impl Greeting {
         out
     }
 
-    /// Whether these bytes are a greeting of any version.
+    /// Returns whether these bytes are a greeting of any version.
     pub(super) fn is_greeting(bytes: &[u8; Self::LENGTH]) -> bool {
         bytes.starts_with(MAGIC)
     }
 
-    /// Reads a greeting.
+    /// Decodes a greeting.
     ///
     /// # Errors
-    /// [`Error::Protocol`] for anything else, another version of this protocol included.
+    /// [`Error::Protocol`] for anything else, including another version of this protocol.
     pub(super) fn decode(bytes: &[u8; Self::LENGTH]) -> Result<Self, Error> {
         let wrong = |problem: &str| Error::Protocol(problem.to_owned());
         let rest = bytes
@@ -85,38 +85,38 @@ impl Greeting {
 
 const MAGIC: &[u8; 8] = b"weirperf";
 
-/// What a client says.
+/// A message from the client.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FromClient {
-    /// It asks for a test.
+    /// Requests a test.
     Begin(Parameters),
     /// The test begins now.
     Start,
-    /// The client's part of the test has ended so.
+    /// The client's outcome of the test.
     Finished(Outcome),
-    /// The test has failed on the client's side.
+    /// The test has failed on the client.
     Failed(String),
 }
 
-/// What a server says.
+/// A message from the server.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FromServer {
-    /// The test may begin; its data connections carry this token.
+    /// The test is accepted; its data connections must send this token.
     Accepted(Token),
-    /// The test cannot be made.
+    /// The test is rejected.
     Refused(String),
     /// All data connections have arrived.
     Ready,
-    /// The test has ended so on the server's side.
+    /// The server's outcome of the test.
     Results(Outcome),
-    /// The test has failed on the server's side.
+    /// The test has failed on the server.
     Failed(String),
 }
 
 impl FromClient {
-    /// What kind of message this is, for errors.
+    /// Returns the kind of this message, for errors.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Begin(_) => "Begin",
@@ -128,7 +128,7 @@ impl FromClient {
 }
 
 impl FromServer {
-    /// What kind of message this is, for errors.
+    /// Returns the kind of this message, for errors.
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Accepted(_) => "Accepted",
@@ -140,27 +140,27 @@ impl FromServer {
     }
 }
 
-/// What one side measured.
+/// The measurements of one side.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// Each data connection, in the order in which they were opened.
     pub streams: Vec<StreamOutcome>,
-    /// From the beginning of the test to the end of this side's last stream.
+    /// The time from the start of the test to the end of this side's last stream.
     pub elapsed: Duration,
-    /// Processor time of this side's process in that time.
+    /// The processor time of this side's process in that time.
     pub processor: ProcessorTime,
     /// The congestion control of this side's connections.
     pub congestion: String,
 }
 
-/// What one side measured of one stream.
+/// The measurements of one side of one stream.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StreamOutcome {
     /// Bytes sent or received.
     pub bytes: u64,
-    /// From the beginning of the test to the end of the stream.
+    /// The time from the start of the test to the end of the stream.
     pub elapsed: Duration,
-    /// What a sender knows about the path.
+    /// A sender's measurements of the path.
     pub path: Option<PathSummary>,
 }
 

@@ -1,4 +1,4 @@
-//! The transports that a test asks for.
+//! Converts the parameters of a test to the transports' settings.
 
 use weir_congestion::AlgorithmSpec;
 use weir_net::TransportConfig;
@@ -11,14 +11,13 @@ use crate::tcp::{Tcp, TcpSettings, check_congestion};
 /// The application protocol of data connections (RFC 7301).
 pub(super) const PROTOCOL: &[u8] = b"weir-perf";
 
-/// What `TCP_MAXSEG` accepts (`TCP_MIN_MSS` and `MAX_TCP_WINDOW` of the kernel).
+/// The range that `TCP_MAXSEG` accepts (`TCP_MIN_MSS` and `MAX_TCP_WINDOW` of the kernel).
 const SEGMENT_SIZES: std::ops::RangeInclusive<u64> = 88..=32_767;
 
-/// Settings of DCQUIC.
+/// Returns the settings of DCQUIC.
 ///
 /// # Errors
-/// [`Error::Parameter`] for an unknown congestion control or parameter, or an impossible packet
-/// size.
+/// [`Error::Parameter`] for an unknown congestion control or parameter, or an invalid packet size.
 pub(super) fn dcquic(test: &Parameters) -> Result<TransportConfig, Error> {
     let mut transport = TransportConfig::data_center();
     if let Some(algorithm) = algorithm(test)? {
@@ -33,16 +32,16 @@ pub(super) fn dcquic(test: &Parameters) -> Result<TransportConfig, Error> {
     Ok(transport)
 }
 
-/// Settings of DCUDP, without the key.
+/// Returns the settings of DCUDP, without the key.
 ///
 /// # Errors
-/// [`Error::Parameter`] for an unknown congestion control or parameter, or an impossible rate or
+/// [`Error::Parameter`] for an unknown congestion control or parameter, or an invalid rate or
 /// packet size.
 pub(super) fn dcudp(test: &Parameters) -> Result<DcudpConfig, Error> {
     let mut config = DcudpConfig::new(test.rate.unwrap_or(DEFAULT_RATE));
     let transport = &mut config.transport;
     if let Some(algorithm) = algorithm(test)? {
-        // DCUDP's own control counts echoes; the others want to know how much was marked.
+        // DCUDP's own congestion control counts echoes; the others use the number of marked bytes.
         transport.feedback = match algorithm.name() {
             "dcudp" => Feedback::Echo,
             _ => Feedback::Counts,
@@ -70,7 +69,7 @@ fn algorithm(test: &Parameters) -> Result<Option<AlgorithmSpec>, Error> {
         .map_err(|error| Error::parameter("congestion", format!("{error}")))
 }
 
-/// The kernel's TCP, with Nagle's algorithm.
+/// Returns kernel TCP with Nagle's algorithm.
 pub(super) fn tcp(test: &Parameters) -> Tcp {
     Tcp {
         settings: TcpSettings {
@@ -83,7 +82,7 @@ pub(super) fn tcp(test: &Parameters) -> Tcp {
     }
 }
 
-/// Checks that this machine's kernel can do what a test asks for.
+/// Checks that this machine's kernel supports the test's parameters.
 ///
 /// # Errors
 /// [`Error::Parameter`] for a segment size that it does not accept, or a congestion control that it

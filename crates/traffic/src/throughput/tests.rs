@@ -50,17 +50,17 @@ fn client(server: SocketAddr, pin: Fingerprint, parameters: Parameters) -> Clien
     }
 }
 
-/// Runs a client and hears nothing on the way.
+/// Runs a client and ignores its events.
 async fn run_client(options: &ClientOptions) -> Result<Measurement, Error> {
     super::run(options, &mut |_| {}).await
 }
 
-/// Serves one test and tells nothing.
+/// Serves one test and ignores its events.
 async fn serve_one(server: Server) -> Result<(), Error> {
     server.serve_one(&mut |_| {}).await
 }
 
-/// What the sender and the receiver of a client's test measured.
+/// Returns the sender's and the receiver's outcome of a client's test.
 fn sent_and_received(client: &Measurement) -> (&Outcome, &Outcome) {
     match client.start.parameters.direction {
         Direction::Upload => (&client.ours, &client.theirs),
@@ -72,7 +72,7 @@ fn bytes(outcome: &Outcome) -> u64 {
     outcome.streams.iter().map(|stream| stream.bytes).sum()
 }
 
-/// Runs one test; what the client and the server measured.
+/// Runs one test; returns the client's and the server's measurement.
 async fn run(parameters: Parameters) -> (Measurement, Measurement) {
     let server = server(LIMIT).await;
     let options = client(server.address(), server.fingerprint(), parameters);
@@ -99,7 +99,7 @@ async fn every_byte_arrives_over_every_transport_in_both_directions() {
                 assert!(!outcome.elapsed.is_zero());
             }
             let path = sent.streams[0].path.unwrap();
-            // DCUDP has a rate, and no window.
+            // DCUDP has a rate instead of a window.
             let is_dcudp = transport == Transport::Dcudp;
             assert_eq!(path.max_cwnd.is_none(), is_dcudp);
             assert_eq!(path.last.pacing.is_some(), is_dcudp);
@@ -256,7 +256,7 @@ async fn a_server_that_is_none_is_reported() {
         "{error}"
     );
 
-    // One that accepts and says nothing.
+    // A server that accepts and sends nothing.
     let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let mut options = client(silent.local_addr().unwrap(), pin, options.parameters);
     options.timeout = Duration::from_millis(100);

@@ -1,4 +1,4 @@
-//! The test itself: all lanes at work, watched at intervals.
+//! The data transfer of a test: all lanes, sampled at intervals.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,12 +17,12 @@ use super::protocol::{Outcome, StreamOutcome};
 use crate::probe::Probe;
 use crate::processor::ProcessorTime;
 
-/// How a transfer is watched.
+/// The sampling and the stall limit of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Watch {
-    /// The time between two reports; zero for none but the last.
+    /// The time between two reports; zero if only the last one is reported.
     pub(super) interval: Duration,
-    /// How long no byte may move.
+    /// The maximum time without a transferred byte.
     pub(super) stall: Duration,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct Transfer {
     congestion: String,
     lanes: Vec<Running>,
     tasks: JoinSet<(usize, Instant, Result<(), Error>)>,
-    /// When the last interval ended.
+    /// The end of the last reported interval.
     reported: Duration,
 }
 
@@ -50,7 +50,7 @@ struct Running {
 }
 
 impl Transfer {
-    /// Begins. `sends` tells in which direction the lanes are used.
+    /// Starts the transfer. `sends` is the direction of the lanes.
     pub(super) fn begin(lanes: Vec<Lane>, extent: Extent, sends: bool) -> Self {
         let began = Instant::now();
         let (bytes, deadline) = match extent {
@@ -92,7 +92,7 @@ impl Transfer {
         }
     }
 
-    /// Runs to the end; `observe` hears of each interval.
+    /// Runs to the end; `observe` is called for each interval.
     ///
     /// # Errors
     /// The first error of a lane, or [`Error::Stalled`].
@@ -142,7 +142,7 @@ impl Transfer {
         Ok(())
     }
 
-    /// The last interval ends with the test, not just before it.
+    /// Returns whether an interval is over; the last one ends with the test, not just before it.
     fn is_report_due(&self, interval: Duration) -> bool {
         match self.extent {
             Extent::Time(time) => Duration::from(self.began.elapsed()) + interval / 10 < time,
@@ -190,7 +190,7 @@ impl Transfer {
 }
 
 impl Running {
-    /// Only a sender's view of the path says something about the data.
+    /// Ends an interval. Only a sender's state of the path is relevant for the data.
     fn end_interval(&mut self, sends: bool) -> StreamInterval {
         let total = self.counter.load(Ordering::Relaxed);
         let bytes = total - std::mem::replace(&mut self.reported, total);
@@ -204,9 +204,9 @@ impl Running {
     }
 }
 
-/// Ticks at whole multiples of `period` after `began`.
+/// Returns a timer that ticks at multiples of `period` after `began`.
 fn ticks(began: Instant, period: Duration) -> tokio::time::Interval {
-    // A timer needs a period above zero, also where it is not waited for.
+    // A timer needs a period above zero, even if it is not used.
     let period = std::time::Duration::from(period.max(Duration::from_millis(1)));
     let mut ticks = interval_at((began + period).into(), period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Skip);

@@ -1,14 +1,14 @@
-//! Whether a test is possible, as far as can be said without touching the network.
+//! Validates the parameters of a test without network access.
 
 use super::error::Error;
 use super::parameters::{Extent, MAX_PARALLEL, MAX_TIME, Parameters, Transport};
 use super::settings;
 
 impl Parameters {
-    /// Checks all that can be checked without touching the network.
+    /// Checks the parameters without network access.
     ///
     /// # Errors
-    /// [`Error::Parameter`] names the first setting that is wrong, and what would be right.
+    /// [`Error::Parameter`] contains the first invalid setting and a remedy.
     pub fn validate(&self) -> Result<(), Error> {
         if !(1..=MAX_PARALLEL).contains(&self.parallel) {
             return Err(Error::parameter(

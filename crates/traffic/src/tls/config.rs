@@ -1,5 +1,4 @@
-//! The TLS parameters that all stacks are measured with: X25519 and AES-128-GCM by aws-lc-rs, as DCQUIC
-//! has them by default.
+//! The TLS parameters of all measured stacks: X25519 and AES-128-GCM by aws-lc-rs, DCQUIC's defaults.
 
 use std::sync::Arc;
 
@@ -18,10 +17,10 @@ use crate::error::Error;
 
 const CONFIGURING: &str = "configuring TLS";
 
-/// What a server does with early data.
+/// A server's handling of early data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlyData {
-    /// Refuses it.
+    /// Rejects it.
     Refused,
     /// Accepts it over TCP, up to 16 KiB.
     OverTcp,
@@ -39,17 +38,17 @@ impl EarlyData {
     }
 }
 
-/// Which certificate a client believes.
+/// The certificate that a client trusts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Trust {
-    /// This one (DER), by verification against it as the only root.
+    /// This certificate (DER), as the only root of the verification.
     Certificate(Vec<u8>),
-    /// The one with this fingerprint; proof that the server has its key is verified as always.
+    /// The certificate with this fingerprint; the proof that the server has its key is still verified.
     #[serde(with = "fingerprint")]
     Fingerprint(Fingerprint),
 }
 
-/// A fingerprint as its text.
+/// Serializes a fingerprint as text.
 mod fingerprint {
     use serde::{Deserialize, Deserializer, Serializer, de::Error as _};
     use weir_net::tls::Fingerprint;
@@ -69,11 +68,11 @@ mod fingerprint {
     }
 }
 
-/// The configuration of a server that speaks this application protocol (RFC 7301) and sends so many
-/// tickets on each connection.
+/// Returns the configuration of a server with this application protocol (RFC 7301) and this number
+/// of tickets per connection.
 ///
 /// # Errors
-/// [`Error::Failed`] where rustls refuses the identity.
+/// [`Error::Failed`] if rustls rejects the identity.
 pub fn server_config(
     identity: &Identity,
     protocol: &[u8],
@@ -96,11 +95,11 @@ pub fn server_config(
     Ok(config)
 }
 
-/// The configuration of a client that speaks this application protocol (RFC 7301). Without `tickets` it
-/// never resumes.
+/// Returns the configuration of a client with this application protocol (RFC 7301). Without
+/// `tickets` it never resumes.
 ///
 /// # Errors
-/// [`Error::Failed`] where the trusted certificate is unusable.
+/// [`Error::Failed`] if the trusted certificate is unusable.
 pub fn client_config(
     trust: &Trust,
     protocol: &[u8],
@@ -135,7 +134,7 @@ pub fn client_config(
     Ok(config)
 }
 
-/// aws-lc-rs cut down to the one group and the one cipher suite that everyone is measured with.
+/// Returns aws-lc-rs restricted to the one group and the one cipher suite of all measurements.
 fn crypto() -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider {
         cipher_suites: vec![provider::cipher_suite::TLS13_AES_128_GCM_SHA256],

@@ -1,6 +1,6 @@
-//! A TLS server that reads early data and answers it before the handshake has ended (0.5-RTT data),
-//! as a QUIC server does: the fair counterpart of 0-RTT. tokio-rustls hands out no early data, and
-//! answers only after the handshake.
+//! A TLS server that reads early data and answers it before the handshake is complete (0.5-RTT
+//! data), like a QUIC server, for a fair comparison with 0-RTT. tokio-rustls does not expose early
+//! data, and answers only after the handshake.
 
 use std::io::{self, Read, Write};
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use rustls::{ServerConfig, ServerConnection};
 use tokio::io::{AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-/// A session, from the client's first bytes on.
+/// A server's session from the client's first bytes on.
 #[derive(Debug)]
 pub(super) struct EarlyStream {
     stream: TcpStream,
@@ -30,7 +30,7 @@ impl EarlyStream {
         &self.stream
     }
 
-    /// Reads from the early data or, later, from the ordinary data.
+    /// Reads early data first, then ordinary data.
     pub(super) fn poll_read(
         &mut self,
         cx: &mut Context<'_>,
@@ -41,14 +41,14 @@ impl EarlyStream {
                 buffer.advance(count);
                 return Poll::Ready(Ok(()));
             }
-            // The handshake may have something to say before more can come. Where the socket takes no
-            // more, the task is woken when it does.
+            // The handshake may have to send before more data can arrive. If the socket is full,
+            // the task is woken when it is writable.
             let _ = self.transmit(cx)?;
             ready!(self.poll_receive(cx))?;
         }
     }
 
-    /// Data that have been decrypted: 0 at their end, `None` if there are none yet.
+    /// Reads decrypted data: 0 at the end of the stream, `None` if none is available yet.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<Option<usize>> {
         if let Some(mut early) = self.tls.early_data() {
             let count = early.read(buffer)?;
@@ -63,7 +63,7 @@ impl EarlyStream {
         }
     }
 
-    /// Takes in what has come from the socket.
+    /// Processes the data received from the socket.
     fn poll_receive(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             ready!(self.stream.poll_read_ready(cx))?;
@@ -79,7 +79,7 @@ impl EarlyStream {
         }
     }
 
-    /// Takes as much as TLS' buffer has room for, and sends what the socket takes.
+    /// Buffers as much as TLS has room for, and sends as much as the socket accepts.
     pub(super) fn poll_write(
         &mut self,
         cx: &mut Context<'_>,
@@ -105,7 +105,7 @@ impl EarlyStream {
         Pin::new(&mut self.stream).poll_shutdown(cx)
     }
 
-    /// Sends what TLS has to send; pending where the socket takes no more.
+    /// Sends TLS's pending output; pending while the socket is full.
     fn transmit(&mut self, cx: &mut Context<'_>) -> io::Result<Poll<()>> {
         while self.tls.wants_write() {
             match self.tls.write_tls(&mut Transfer(&self.stream)) {
@@ -123,7 +123,7 @@ impl EarlyStream {
     }
 }
 
-/// The socket as rustls wants to see it: never blocking.
+/// The socket as rustls requires it: non-blocking.
 struct Transfer<'a>(&'a TcpStream);
 
 impl Read for Transfer<'_> {

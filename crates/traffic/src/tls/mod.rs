@@ -1,4 +1,4 @@
-//! TLS 1.3 over kernel TCP, by tokio-rustls; a server that accepts early data by `early`.
+//! The adapter of TLS 1.3 over kernel TCP, by tokio-rustls; `early` implements servers with early data.
 
 mod config;
 mod early;
@@ -29,29 +29,29 @@ pub use config::{EarlyData, Trust, client_config, server_config};
 pub use tickets::Tickets;
 pub use weir_net::tls::{Fingerprint, Identity};
 
-/// How long a closing client waits for its ticket.
+/// The time that a closing client waits for its ticket.
 pub const TICKET_LIMIT: Duration = Duration::from_secs(2);
 
 /// TLS over TCP.
 #[derive(Clone, Debug, Default)]
 pub struct Tls {
-    /// What is below; its time limit holds for the handshake again.
+    /// The TCP adapter below; its time limit applies to the handshake again.
     pub tcp: Tcp,
-    /// How clients shake hands; there are none without it.
+    /// The clients' configuration; `None` if it has no clients.
     pub client: Option<Arc<ClientConfig>>,
-    /// How servers shake hands; there are none without it.
+    /// The servers' configuration; `None` if it has no servers.
     pub server: Option<Arc<ServerConfig>>,
-    /// The name that clients ask for; the server's address otherwise.
+    /// The server name that clients request; the server's address if `None`.
     pub server_name: Option<ServerName<'static>>,
-    /// Where clients keep their tickets, as `client` has it.
+    /// The clients' tickets; the same store as in `client`.
     pub tickets: Option<Arc<Tickets>>,
 }
 
 impl Tls {
-    /// Shakes hands as the client of a connection that is open.
+    /// Runs the client's handshake on an open connection.
     ///
     /// # Errors
-    /// As [`Client::connect`].
+    /// See [`Client::connect`].
     pub async fn connect_over(
         &self,
         stream: TcpStream,
@@ -82,10 +82,10 @@ impl Tls {
         }
     }
 
-    /// Shakes hands as the server of a connection that another listener accepted.
+    /// Runs the server's handshake on a connection that another listener accepted.
     ///
     /// # Errors
-    /// As [`Tcp::adopt`], or what went wrong with the client.
+    /// See [`Tcp::adopt`], or the error of the handshake.
     pub async fn accept_over(&self, stream: TcpStream) -> Result<ByteStream<TlsCarrier>, Error> {
         self.tcp.set(&stream)?;
         let config = self.server.clone();
@@ -113,7 +113,7 @@ async fn accept(
     }))
 }
 
-/// Whether this side ended the handshake because its verifier did not know the certificate.
+/// Returns whether this side aborted the handshake because its verifier rejected the certificate.
 fn is_wrong_certificate(error: &io::Error) -> bool {
     let tls = error
         .get_ref()
@@ -157,7 +157,7 @@ impl Client for Tls {
     }
 }
 
-/// Listening sockets whose connections shake hands.
+/// Listening sockets for TLS connections.
 #[derive(Debug)]
 pub struct TlsListeners {
     pub(crate) sockets: TcpListeners,
@@ -179,7 +179,7 @@ impl Listener for TlsListeners {
     }
 }
 
-/// A connection whose client has not shaken hands yet.
+/// A connection before the handshake.
 #[derive(Debug)]
 pub struct TlsIncoming {
     accepted: TcpIncoming,
@@ -205,7 +205,7 @@ pub struct TlsCarrier {
 enum Session {
     /// After the handshake.
     Established(Box<TlsStream<TcpStream>>),
-    /// A server's, from the client's first bytes on.
+    /// A server's session, from the client's first bytes on.
     Early(Box<EarlyStream>),
 }
 
@@ -245,7 +245,7 @@ impl Carrier for TlsCarrier {
         }
     }
 
-    /// Tickets are taken in while reading; a server never sends anything else unasked.
+    /// Tickets are processed while reading; a server sends nothing else unsolicited.
     async fn ticket(&mut self) -> Result<(), Error> {
         let Some(tickets) = self.tickets.clone() else {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Handshakes in memory: who is believed, and with which parameters.
+//! Handshakes in memory: certificate trust and negotiated parameters.
 
 use std::sync::Arc;
 
@@ -30,7 +30,7 @@ fn handshake(identity: &Identity, trust: &Trust) -> Result<ClientConnection, rus
     Ok(client)
 }
 
-/// Both kinds of trust in an identity.
+/// Returns both kinds of trust in an identity.
 fn trusts(identity: &Identity) -> [Trust; 2] {
     [
         Trust::Certificate(identity.chain()[0].to_vec()),
@@ -65,7 +65,7 @@ fn a_certificate_without_its_key_is_refused() {
     let identity = Identity::self_signed([NAME]).unwrap();
     let other = Identity::self_signed([NAME]).unwrap();
     let thief = Identity::from_der(identity.chain().to_vec(), other.private_key().clone_key());
-    // rustls notices on the server's side; a server that does not check would fail at the client.
+    // rustls detects this on the server; a server without the check would fail at the client.
     assert!(server_config(&thief, PROTOCOL, 1, EarlyData::Refused).is_err());
 }
 

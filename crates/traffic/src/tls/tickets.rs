@@ -1,4 +1,4 @@
-//! A client's session tickets, with a way to wait for the next one.
+//! A client's store of session tickets, with a wait for the next one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -13,7 +13,7 @@ use weir_units::Duration;
 
 use crate::error::Error;
 
-/// Session tickets of one client. A resumed connection uses one up.
+/// The session tickets of one client. A resumed connection consumes one.
 #[derive(Debug)]
 pub struct Tickets {
     cache: ClientSessionMemoryCache,
@@ -32,10 +32,10 @@ impl Default for Tickets {
 }
 
 impl Tickets {
-    /// Waits until there is a ticket.
+    /// Waits until a ticket is available.
     ///
     /// # Errors
-    /// [`Error::NoTicket`] when none comes within `limit`.
+    /// [`Error::NoTicket`] if none arrives within `limit`.
     pub async fn wait(&self, limit: Duration) -> Result<(), Error> {
         let arrived = async {
             while self.available.load(Ordering::Relaxed) == 0 {
@@ -85,7 +85,7 @@ impl ClientSessionStore for Tickets {
     ) -> Option<Tls13ClientSessionValue> {
         let ticket = self.cache.take_tls13_ticket(server_name);
         if ticket.is_some() {
-            // The cache drops tickets beyond its capacity, so the count may be too high, never
+            // The cache drops tickets beyond its capacity, so the count may be too high but never
             // too low; it must not wrap.
             let _ = self
                 .available

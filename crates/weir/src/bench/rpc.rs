@@ -20,7 +20,7 @@ use crate::arguments;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
-/// What the command line says.
+/// The arguments of `weir bench rpc`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -38,11 +38,11 @@ Latencies compare only at equal placement, because waking a sleeping core costs 
 what is measured: `one` puts both processes on one core, `two` on one core each, `free` leaves them
 to the scheduler.")]
 pub(crate) struct Rpc {
-    /// How often to measure each case with each transport
+    /// Number of measurements of each case with each transport
     #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
     iterations: u32,
 
-    /// What to compare: dcquic, tcp-tls and tcp, each with its own settings if wanted:
+    /// Transports to compare: dcquic, tcp-tls and tcp, each with optional settings:
     /// `NAME[@PACKET][/CONGESTION]`
     #[arg(
         long,
@@ -52,7 +52,7 @@ pub(crate) struct Rpc {
     )]
     transports: Vec<TransportSpecification>,
 
-    /// Lengths of the replies
+    /// Sizes of the replies
     #[arg(long, value_delimiter = ',', default_value = "10KB,100KB", value_parser = arguments::size, value_name = "LIST")]
     sizes: Vec<ByteSize>,
 
@@ -60,24 +60,24 @@ pub(crate) struct Rpc {
     #[arg(long, short = 'C', value_name = "NAME[,PARAMETER=VALUE]")]
     congestion: Option<AlgorithmSpec>,
 
-    /// Largest UDP payload of dcquic, if the path carries it
+    /// Largest UDP payload of dcquic, if the path supports it
     #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     mps: Option<ByteSize>,
 
-    /// Where the processes run: one, two, free
+    /// Placement of the processes: one, two, free
     #[arg(long, value_delimiter = ',', value_name = "LIST")]
     placement: Vec<Placement>,
 
-    /// Measure dcquic with its low-latency setting too: it looks for a reply that is due for some
-    /// 50 µs before it sleeps
+    /// Measure dcquic with its low-latency setting too: it polls about 50 µs for a reply before it
+    /// sleeps
     #[arg(long)]
     low_latency: bool,
 
-    /// Write the results as JSON; `-` writes them to standard output instead of the table
+    /// Write the results as JSON; with `-` to standard output, instead of the table
     #[arg(long, short = 'J', value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Be the server for a client on another machine; prints what it needs
+    /// Be the server for a client on another machine; prints the arguments of the client
     #[arg(
         long,
         value_name = "ADDRESS[:PORT]",
@@ -92,11 +92,11 @@ pub(crate) struct Rpc {
     #[arg(long, value_name = "HOST:PORT", requires = "pin")]
     connect: Option<String>,
 
-    /// Fingerprint of that server's certificate, as it prints it
+    /// Fingerprint of that server's certificate, as the server prints it
     #[arg(long, value_name = "FINGERPRINT", requires = "connect")]
     pin: Option<Fingerprint>,
 
-    /// How long connecting, or any single step, may take
+    /// Time limit of connecting and of each single step
     #[arg(long, default_value = "20s", value_name = "TIME", value_parser = arguments::limit)]
     timeout: Duration,
 }
@@ -146,7 +146,7 @@ fn write_json(path: &Path, report: &weir_traffic::calls::Report) -> Result<(), F
     fs::write(path, text).map_err(|error| failed(&error))
 }
 
-/// Shows itself only where standard error is a terminal.
+/// Returns a progress bar, which is visible only if standard error is a terminal.
 fn progress_bar() -> ProgressBar {
     let bar = ProgressBar::new(0);
     let style = ProgressStyle::with_template("{bar:32} {pos}/{len}  {elapsed}  {msg}");

@@ -4,12 +4,12 @@ use clap::Args;
 
 use crate::failure::Failure;
 
-/// Everything that it has to know comes over standard input.
+/// Takes no arguments; its configuration comes over standard input.
 #[derive(Debug, Args)]
 pub(crate) struct Worker {}
 
 impl Worker {
-    /// What [`Launcher`](weir_traffic::calls::Launcher) has to call to get here.
+    /// The arguments with which [`Launcher`](weir_traffic::calls::Launcher) starts this command.
     pub(crate) const ARGUMENTS: [&'static str; 2] = ["bench", "worker"];
 
     pub(crate) fn run(&self) -> Result<(), Failure> {

@@ -1,4 +1,4 @@
-//! The enforcer, until a signal ends it.
+//! Runs the enforcer until a signal ends it.
 
 use std::path::Path;
 
@@ -45,17 +45,17 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
     }
 }
 
-/// What differs between the data planes, beside themselves.
+/// The parts of a run that depend on the data plane.
 struct Running<'f> {
-    /// The policy's.
+    /// The policy file.
     file: &'f Path,
-    /// Whether all that a policy asks for can be done, or what cannot.
+    /// Checks whether the data plane can enforce a policy; the error names the reason.
     check: fn(&Policy) -> Result<(), String>,
-    /// Where flows are controlled, for people.
+    /// Where flows are controlled, for messages.
     place: String,
-    /// What an interface means that has disappeared.
+    /// The message for an interface that has disappeared.
     gone: &'static str,
-    /// What is so when it is over.
+    /// The message after the end of the run.
     end: &'static str,
 }
 
@@ -67,7 +67,7 @@ impl Running<'_> {
     ) -> Result<(), Failure> {
         let policy = self.load().map_err(Failure::Failed)?;
         let rules = policy.rules.len();
-        // A signal that comes while things are put in place has to remove them.
+        // A signal during attachment must still remove what was attached.
         let (stop, hangup) = (Stop::on_signals()?, Hangup::on_signals()?);
         let control = Control::listen(&arguments.control).map_err(Failure::of)?;
         let mut plane = attach(policy)?;
@@ -108,7 +108,7 @@ impl Running<'_> {
         Ok(())
     }
 
-    /// A file with mistakes changes nothing.
+    /// Reloads the policy file. A file with mistakes changes nothing.
     fn reload(&self, plane: &mut impl DataPlane) -> ControlResponse {
         match self.load() {
             Ok(policy) => {
@@ -123,7 +123,7 @@ impl Running<'_> {
         }
     }
 
-    /// A policy that can be enforced here, or what is wrong with it.
+    /// Loads the policy and checks that it can be enforced here.
     fn load(&self) -> Result<Policy, String> {
         let policy = load_policy(self.file).map_err(|error| error.to_string())?;
         match (self.check)(&policy) {
@@ -140,7 +140,7 @@ impl Running<'_> {
     }
 }
 
-/// An exporter, and what it runs on.
+/// A metrics exporter and its runtime.
 struct Metrics {
     exporter: Exporter,
     _runtime: Runtime,

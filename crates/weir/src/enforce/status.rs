@@ -11,7 +11,7 @@ use weir_enforce::operation::{FlowStatus, InlineCounts, Status as Found};
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
-/// What the command line says.
+/// The arguments of `weir enforce status`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -19,20 +19,20 @@ Examples:
   weir enforce status --watch      again every second
   weir enforce status --json       all flows, for programs")]
 pub(super) struct Status {
-    /// Where the enforcer listens
+    /// Control socket of the enforcer
     #[arg(long, value_name = "SOCKET", default_value = DEFAULT_PATH)]
     control: PathBuf,
 
-    /// Show it again every second, until Ctrl-C
+    /// Refresh every second, until Ctrl-C
     #[arg(long, short)]
     watch: bool,
 
-    /// Print JSON; with --watch one document a line
+    /// Print JSON; with --watch one document per line
     #[arg(long)]
     json: bool,
 }
 
-/// How many flows people are shown.
+/// The maximum number of flows in the text output.
 const SHOWN: usize = 40;
 
 impl Status {
@@ -43,7 +43,7 @@ impl Status {
         interrupt::end_on_signals()?;
         loop {
             if !self.json {
-                // To the top left, and nothing below.
+                // Move to the top left, and clear the screen below.
                 output::print("\x1b[H\x1b[J")?;
             }
             self.show()?;
@@ -106,7 +106,7 @@ fn text(found: &Found) -> String {
     out
 }
 
-/// What is only so in line.
+/// Formats the counters that only the inline mode has.
 fn cable(in_line: &InlineCounts) -> String {
     let mut out = format!(
         "{} frames; {} losses masked, {} time-outs; {} packets ({}) kept, at most {} ({}), {} without room\n",
@@ -151,7 +151,7 @@ fn line(flow: &FlowStatus) -> String {
     )
 }
 
-/// Three digits or so, in powers of 1000.
+/// Formats with about three digits, in powers of 1000.
 fn short(value: f64, unit: &str) -> String {
     let steps = ["", "k", "M", "G", "T"];
     let mut scaled = value;

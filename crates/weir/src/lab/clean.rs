@@ -6,7 +6,7 @@ use weir_lab::runs::RunDirectories;
 use crate::failure::Failure;
 use crate::output;
 
-/// What the command line says.
+/// The arguments of `weir lab clean`.
 #[derive(Debug, Args)]
 pub(crate) struct Clean {}
 

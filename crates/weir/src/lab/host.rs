@@ -1,10 +1,10 @@
-//! `weir lab-host`: a host of a live run.
+//! `weir lab-host`: the process of a host in a live run.
 
 use clap::Args;
 
 use crate::failure::Failure;
 
-/// Everything that it has to know comes over its standard input, which is a socket.
+/// Takes no arguments; its configuration comes over standard input, which is a socket.
 #[derive(Debug, Args)]
 pub(crate) struct LabHost {}
 

@@ -7,7 +7,7 @@ use weir_lab::runs::{FoundRun, RunDirectories, RunRecord};
 use crate::failure::Failure;
 use crate::output;
 
-/// What the command line says.
+/// The arguments of `weir lab list`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A host's network is that of its process: `nsenter --net --target PID ss -ti` shows its connections,
@@ -18,12 +18,12 @@ pub(crate) struct List {
     json: bool,
 }
 
-/// A run, as `--json` has it.
+/// A run in the `--json` output.
 #[derive(Serialize)]
 struct Listed<'r> {
     #[serde(flatten)]
     record: &'r RunRecord,
-    /// Whether its director lives; `weir lab clean` removes what is left of it otherwise.
+    /// Whether its director is alive; if not, `weir lab clean` removes the remains.
     is_alive: bool,
 }
 

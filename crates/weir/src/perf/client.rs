@@ -16,7 +16,7 @@ use crate::output;
 use crate::perf::report::{Interval, Report, Start};
 use crate::perf::{policy, shared_key, text};
 
-/// What the command line says.
+/// The arguments of `weir perf client`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -39,7 +39,7 @@ pub(crate) struct Client {
     #[arg(long, short, default_value_t = DEFAULT_PORT, value_parser = clap::value_parser!(u16).range(1..))]
     port: u16,
 
-    /// What carries the data: dcquic, dcudp, tcp or tcp-tls
+    /// Transport of the data: dcquic, dcudp, tcp or tcp-tls
     #[arg(long, default_value_t = Transport::Dcquic)]
     transport: Transport,
 
@@ -53,32 +53,32 @@ pub(crate) struct Client {
     #[arg(long, short = 'C', value_name = "NAME[,PARAMETER=VALUE]")]
     congestion: Option<String>,
 
-    /// How many connections to use at once
+    /// Number of parallel connections
     #[arg(long, short = 'P', default_value_t = 1, value_name = "N")]
     parallel: u16,
 
-    /// How long to send
+    /// Duration of the test
     #[arg(long, short, default_value = "10s", value_parser = arguments::seconds)]
     time: Duration,
 
-    /// How much to send, instead of --time
+    /// Amount of data to send, instead of --time
     #[arg(long, short = 'n', value_name = "SIZE", value_parser = arguments::size, conflicts_with = "time")]
     bytes: Option<ByteSize>,
 
-    /// Let the server send
+    /// The server sends, and the client receives
     #[arg(long, short = 'R')]
     reverse: bool,
 
-    /// dcudp: how fast to send while nothing is congested, in UDP payload [default: 10Gbps]
+    /// dcudp: sending rate without congestion, in UDP payload [default: 10Gbps]
     #[arg(long)]
     rate: Option<Rate>,
 
-    /// dcudp: file with the key that the server has too, 64 hexadecimal digits; without one nothing
+    /// dcudp: file with the key shared with the server, 64 hexadecimal digits; without one nothing
     /// is encrypted or authenticated
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
 
-    /// dcquic: which congestion control the connections get, by a policy file (docs/policy.md)
+    /// dcquic: congestion control of the connections, by a policy file (docs/policy.md)
     #[arg(long, value_name = "FILE", conflicts_with = "congestion")]
     policy: Option<PathBuf>,
 
@@ -86,15 +86,15 @@ pub(crate) struct Client {
     #[arg(long, value_name = "SIZE", value_parser = arguments::size)]
     mps: Option<ByteSize>,
 
-    /// Time between two lines; 0 for the result alone
+    /// Interval of the reports; 0 for the result alone
     #[arg(long, short, default_value = "1s", value_parser = arguments::seconds)]
     interval: Duration,
 
-    /// How long to wait for a connection, an answer, or the next byte
+    /// Time limit for a connection, an answer, or the next byte
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = arguments::limit)]
     timeout: Duration,
 
-    /// Print one JSON document at the end, in the shape of iperf3's
+    /// Print one JSON document at the end, in iperf3's format
     #[arg(long, short = 'J')]
     json: bool,
 }
@@ -102,7 +102,7 @@ pub(crate) struct Client {
 impl Client {
     pub(crate) async fn run(&self) -> Result<(), Failure> {
         let options = self.options()?;
-        // What is heard is printed beside the test, so that a closed output can end it.
+        // Events are printed concurrently with the test, so that a closed output can end it.
         let (lines, mut heard) = mpsc::unbounded_channel();
         let sends = Side::Client.sends(&options.parameters);
         let mut hear = |event: Event<'_>| {
@@ -110,7 +110,7 @@ impl Client {
                 Event::Start(start) => text::start(&Start::new(start)),
                 Event::Interval(interval) => text::interval(&Interval::new(interval, sends)),
             };
-            // The other end goes only after the test.
+            // The receiver outlives the test.
             let _ = lines.send(line);
         };
         let test = throughput::run(&options, &mut hear);
@@ -132,7 +132,7 @@ impl Client {
         output::print(&text::end(&report))
     }
 
-    /// With JSON there is but one document, at the end.
+    /// Prints a line. With JSON, only the final document is printed.
     fn print(&self, line: &str) -> Result<(), Failure> {
         if self.json {
             Ok(())
@@ -195,7 +195,7 @@ impl Client {
             );
             return Err(Failure::option("policy", problem));
         }
-        // A receiver's kernel need not have the sender's congestion control.
+        // The receiver's kernel may not have the sender's congestion control.
         let mut ours = parameters.clone();
         if self.reverse && self.transport.is_kernels() {
             ours.congestion = None;

@@ -1,9 +1,9 @@
-//! What comes out of a test, in the shape of iperf3's JSON: `start`, `intervals`, `end`.
+//! The result of a throughput test in iperf3's JSON format: `start`, `intervals`, `end`.
 //!
-//! Where iperf3 has a field of the same name it has the same meaning and unit: times in seconds,
-//! `rtt` in microseconds, windows in bytes. Ours are `transport`, `congestion`, `packet_size`,
-//! `ce_marked` (packets), `cpu_seconds_per_gb` (GB = 10⁹ bytes that arrived), and over DCUDP `rate`,
-//! `pacing_rate`, `mode` and `mode_switches`.
+//! Fields that iperf3 also has keep its meaning and unit: times in seconds, `rtt` in microseconds,
+//! windows in bytes. Additional fields are `transport`, `congestion`, `packet_size`, `ce_marked`
+//! (packets), `cpu_seconds_per_gb` (GB = 10⁹ bytes delivered), and for DCUDP `rate`, `pacing_rate`,
+//! `mode` and `mode_switches`.
 
 mod end;
 
@@ -21,9 +21,9 @@ pub(crate) use end::{End, Total};
 /// The result of a test.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Report {
-    /// What was measured, and between whom.
+    /// The test and its two sides.
     pub(crate) start: Start,
-    /// What happened on the way, as seen by the side that makes the report.
+    /// The intervals, as measured by the reporting side.
     pub(crate) intervals: Vec<Interval>,
     /// The totals of both sides.
     pub(crate) end: End,
@@ -47,22 +47,22 @@ impl Report {
     }
 }
 
-/// What is measured, and between whom.
+/// The test and its two sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Start {
     /// The data connections.
     pub(crate) connected: Vec<Connected>,
     /// The program and its version.
     pub(crate) version: String,
-    /// When the test began.
+    /// The start time of the test.
     pub(crate) timestamp: Timestamp,
-    /// A client's server, as the user named it.
+    /// The server, as the user named it; in a client's report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) connecting_to: Option<Peer>,
-    /// A server's client.
+    /// The client; in a server's report.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) accepted_connection: Option<Peer>,
-    /// The test.
+    /// The parameters of the test.
     pub(crate) test_start: TestStart,
 }
 
@@ -81,7 +81,7 @@ pub(crate) struct Connected {
     pub(crate) remote_port: u16,
 }
 
-/// A moment.
+/// A point in time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Timestamp {
     /// Seconds since 1970.
@@ -100,29 +100,29 @@ pub(crate) struct Peer {
 /// The test's parameters.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct TestStart {
-    /// As iperf3 would name the transport: `TCP`, `DCQUIC` or `DCUDP`.
+    /// The transport's name in iperf3's style: `TCP`, `DCQUIC` or `DCUDP`.
     pub(crate) protocol: &'static str,
-    /// The transport as this program names it.
+    /// The transport's name in this program.
     pub(crate) transport: &'static str,
-    /// The congestion control asked for; nothing for the transport's default.
+    /// The requested congestion control; `None` for the transport's default.
     pub(crate) congestion: Option<String>,
-    /// The packet size asked for in bytes; nothing for the transport's default.
+    /// The requested packet size in bytes; `None` for the transport's default.
     pub(crate) packet_size: Option<u64>,
-    /// How fast DCUDP sends while nothing is congested, in bits per second.
+    /// DCUDP's sending rate without congestion, in bits per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate: Option<u64>,
-    /// Whether a shared key seals DCUDP's packets.
+    /// Whether DCUDP's packets are encrypted with a shared key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) keyed: Option<bool>,
-    /// Streams at once.
+    /// Parallel streams.
     pub(crate) num_streams: u16,
-    /// Bytes handed to the transport at once.
+    /// Bytes passed to the transport at once.
     pub(crate) blksize: usize,
-    /// Seconds to run; 0 where `bytes` ends the test.
+    /// Seconds to run; 0 if `bytes` ends the test.
     pub(crate) duration: f64,
-    /// Bytes to send; 0 where `duration` ends the test.
+    /// Bytes to send; 0 if `duration` ends the test.
     pub(crate) bytes: u64,
-    /// 1 where the server sends.
+    /// 1 if the server sends.
     pub(crate) reverse: u8,
     /// Seconds between intervals.
     pub(crate) interval: f64,
@@ -196,16 +196,17 @@ impl TestStart {
     }
 }
 
-/// What happened in an interval.
+/// The measurements of an interval.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Interval {
-    /// On each stream.
+    /// The measurements of each stream.
     pub(crate) streams: Vec<StreamOfInterval>,
-    /// On all of them together.
+    /// The sum of all streams.
     pub(crate) sum: Total,
 }
 
-/// What happened on one stream in an interval. What only a sender knows is missing on receivers.
+/// The measurements of one stream in an interval. Fields that only a sender knows are absent on
+/// receivers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct StreamOfInterval {
     /// The stream's number.
@@ -225,10 +226,10 @@ pub(crate) struct StreamOfInterval {
     /// The path's maximum packet size in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pmtu: Option<u64>,
-    /// The rate at which DCUDP's packets leave, in bits of UDP payload per second.
+    /// The pacing rate of DCUDP, in bits of UDP payload per second.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pacing_rate: Option<u64>,
-    /// DCUDP's mode at the interval's end: `udp` or `congestion`.
+    /// DCUDP's mode at the end of the interval: `udp` or `congestion`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<&'static str>,
 }

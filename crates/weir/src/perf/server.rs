@@ -17,7 +17,7 @@ use crate::output;
 use crate::perf::report::Report;
 use crate::perf::{policy, shared_key, text};
 
-/// What the command line says.
+/// The arguments of `weir perf server`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -35,15 +35,15 @@ pub(crate) struct Server {
     #[arg(long, short = 'B', default_value = "127.0.0.1", value_name = "ADDRESS")]
     bind: IpAddr,
 
-    /// Port to listen on; 0 takes any that is free
+    /// Port to listen on; 0 selects any free port
     #[arg(long, short, default_value_t = DEFAULT_PORT)]
     port: u16,
 
-    /// End after one test, with exit code 1 if it failed
+    /// Exit after one test, with exit code 1 if it failed
     #[arg(long, short = '1')]
     one_off: bool,
 
-    /// Certificate chain to show, PEM or DER
+    /// Certificate chain, PEM or DER
     #[arg(long, value_name = "FILE", requires = "key")]
     certificate: Option<PathBuf>,
 
@@ -51,12 +51,12 @@ pub(crate) struct Server {
     #[arg(long, value_name = "FILE", requires = "certificate")]
     key: Option<PathBuf>,
 
-    /// Take dcudp clients with this key only: 64 hexadecimal digits
+    /// Accept dcudp clients with this key only: 64 hexadecimal digits
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
 
-    /// dcquic: which congestion control connections get, by a policy file (docs/policy.md), before
-    /// what a client asks for
+    /// dcquic: congestion control of the connections, by a policy file (docs/policy.md); overrides
+    /// the client's choice
     #[arg(long, value_name = "FILE")]
     policy: Option<PathBuf>,
 
@@ -64,15 +64,15 @@ pub(crate) struct Server {
     #[arg(long, short, default_value = "1s", value_parser = arguments::seconds)]
     interval: Duration,
 
-    /// How long to wait for a client's next step, or its next byte
+    /// Time limit for a client's next step, or its next byte
     #[arg(long, default_value = "10s", value_name = "TIME", value_parser = arguments::limit)]
     timeout: Duration,
 
-    /// Show DCQUIC's metrics by HTTP at /metrics, for Prometheus; a port alone is on 127.0.0.1
+    /// Serve DCQUIC's Prometheus metrics by HTTP at /metrics; a port alone is on 127.0.0.1
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = weir_metrics::parse_address)]
     metrics: Option<SocketAddr>,
 
-    /// Print JSON, one document a line: first where it listens, then each test's result
+    /// Print JSON, one document per line: first the listening address, then each test's result
     #[arg(long, short = 'J')]
     json: bool,
 }
@@ -82,7 +82,7 @@ pub(crate) struct Server {
 struct Listening {
     listening: SocketAddr,
     fingerprint: String,
-    /// Where metrics are shown.
+    /// The address of the metrics exporter.
     #[serde(skip_serializing_if = "Option::is_none")]
     metrics: Option<SocketAddr>,
 }
@@ -104,9 +104,9 @@ impl Server {
             .map_err(Failure::of)?;
         let exporter = exporter.map(|(exporter, _)| exporter);
         self.announce(&server, exporter.as_ref().map(Exporter::local_address))?;
-        // What happens is printed beside the tests, so that a closed output can end the server.
+        // Events are printed concurrently with the tests, so that a closed output can end the server.
         let (sender, mut events) = mpsc::unbounded_channel();
-        // The other end goes only after the server.
+        // The receiver outlives the server.
         let mut hear = move |event| drop(sender.send(event));
         let serve = async {
             if self.one_off {

@@ -1,4 +1,4 @@
-//! A test's course and result for people: the lines of a table that grows while the test runs.
+//! Formats a test's progress and result as text: a table that grows during the test.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use weir_traffic::throughput::{Direction, Extent, Parameters};
 
 use super::report::{Interval, Report, Start, Total};
 
-/// The lines before the first interval: who is connected, and the table's head.
+/// Returns the lines before the first interval: the connections and the table's header.
 pub(crate) fn start(start: &Start) -> String {
     let mut out = String::new();
     for connected in &start.connected {
@@ -28,11 +28,11 @@ pub(crate) fn start(start: &Start) -> String {
     out
 }
 
-/// The lines of an interval: one for each stream and, if there are several, one for all.
+/// Returns the lines of an interval: one for each stream and, if there are several, one for the sum.
 pub(crate) fn interval(report: &Interval) -> String {
     let mut out = String::new();
     for stream in &report.streams {
-        // DCUDP has a rate where others have a window.
+        // DCUDP has a rate instead of a window.
         let window = stream.snd_cwnd.map(|cwnd| amount(cwnd as f64, "B"));
         let rate = stream.pacing_rate.map(|rate| amount(rate as f64, "b/s"));
         let cwnd = window.or(rate);
@@ -51,7 +51,7 @@ pub(crate) fn interval(report: &Interval) -> String {
     out
 }
 
-/// The lines after the last interval: both sides' totals and what they cost.
+/// Returns the lines after the last interval: both sides' totals and processor time.
 pub(crate) fn end(report: &Report) -> String {
     let end = &report.end;
     let mut out = format!("{}\n", "-".repeat(86));
@@ -96,7 +96,7 @@ pub(crate) fn end(report: &Report) -> String {
     out
 }
 
-/// A test in one line, such as `dcquic, 2 streams, to the server, 10s`.
+/// Returns a test's summary in one line, such as `dcquic, 2 streams, to the server, 10s`.
 pub(crate) fn summary(test: &Parameters) -> String {
     let streams = match test.parallel {
         1 => "1 stream".to_owned(),
@@ -117,7 +117,7 @@ fn role(total: &Total) -> &'static str {
     if total.sender { " sender" } else { " receiver" }
 }
 
-/// A line with the columns that every total has, and `rest` behind them.
+/// Writes a line with the columns of every total, followed by `rest`.
 fn line(out: &mut String, id: &str, total: &Total, rest: &str) {
     let count = |count: Option<u64>| count.map_or_else(String::new, |count| count.to_string());
     let line = format!(
@@ -131,7 +131,7 @@ fn line(out: &mut String, id: &str, total: &Total, rest: &str) {
     let _ = writeln!(out, "{}", line.trim_end());
 }
 
-/// A number with three digits and a decimal prefix.
+/// Formats a number with three digits and a decimal prefix.
 fn amount(value: f64, unit: &str) -> String {
     const PREFIXES: [&str; 6] = ["", "k", "M", "G", "T", "P"];
     let (mut value, mut index) = (value, 0);

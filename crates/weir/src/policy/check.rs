@@ -10,7 +10,7 @@ use super::{File, action};
 use crate::failure::Failure;
 use crate::output;
 
-/// What the command line says.
+/// The arguments of `weir policy check`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -27,7 +27,7 @@ pub(crate) struct Check {
     json: bool,
 }
 
-/// A rule, as `--json` has it.
+/// A rule in the `--json` output.
 #[derive(Serialize)]
 struct Listed {
     line: u32,

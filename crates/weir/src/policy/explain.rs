@@ -11,7 +11,7 @@ use super::{File, action};
 use crate::failure::Failure;
 use crate::output;
 
-/// What the command line says.
+/// The arguments of `weir policy explain`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -24,17 +24,17 @@ pub(crate) struct Explain {
     #[command(flatten)]
     file: File,
 
-    /// Who sends the data: address and port
+    /// Sender of the data: address and port
     from: SocketAddr,
 
-    /// Who receives it
+    /// Receiver of the data: address and port
     to: SocketAddr,
 
-    /// The interface that the data leaves by
+    /// Egress interface of the data
     #[arg(long, value_name = "NAME")]
     interface: Option<String>,
 
-    /// The class that its packets say they are of
+    /// DSCP of its packets
     #[arg(long, default_value = "0")]
     dscp: Dscp,
 
@@ -43,16 +43,16 @@ pub(crate) struct Explain {
     json: bool,
 }
 
-/// The answer, as `--json` has it.
+/// The answer in the `--json` output.
 #[derive(Serialize)]
 struct Answer {
-    /// The rule that holds, by its line in the file.
+    /// The rule that applies, by its line in the file.
     line: Option<u32>,
     action: String,
     passed_over: Vec<PassedOver>,
 }
 
-/// A rule that does not fit.
+/// A rule that does not match.
 #[derive(Serialize)]
 struct PassedOver {
     line: u32,

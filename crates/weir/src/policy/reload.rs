@@ -8,7 +8,7 @@ use weir_enforce::operation::control::{self, ControlRequest, ControlResponse, DE
 use crate::failure::Failure;
 use crate::output;
 
-/// What the command line says.
+/// The arguments of `weir policy reload`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -18,7 +18,7 @@ Examples:
 Flows keep their algorithms; the new rules hold for connections that open from now on. A file with
 mistakes changes nothing: the rules before it stay in force. SIGHUP does the same.")]
 pub(crate) struct Reload {
-    /// Where the enforcer listens
+    /// Control socket of the enforcer
     #[arg(long, value_name = "SOCKET", default_value = DEFAULT_PATH)]
     control: PathBuf,
 }

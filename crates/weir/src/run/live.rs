@@ -1,4 +1,5 @@
-//! Runs in an emulated network, one after the other: two at once would share the machine's time.
+//! Runs in an emulated network, one after the other: concurrent runs would share the machine's CPU
+//! time.
 
 use weir_lab::runs::RunDirectories;
 use weir_network::{Capture, thresholds};
@@ -10,17 +11,17 @@ use super::work::Outcomes;
 use crate::failure::Failure;
 use crate::interrupt::Stop;
 
-/// What each run needs of those around it.
+/// The context that all live runs share.
 pub(super) struct LiveWorker<'w> {
-    /// Where tables go, if they are wanted.
+    /// The directory for tables, if requested.
     pub(super) output: Option<&'w Output>,
     pub(super) progress: &'w Progress,
     pub(super) stop: &'w Stop,
 }
 
 impl LiveWorker<'_> {
-    /// Carries out all runs of an experiment. To be called by the program's first thread, which hosts
-    /// live with.
+    /// Executes all runs of an experiment. Must be called by the program's first thread, because
+    /// hosts die with the calling thread.
     pub(super) fn carry_out(
         &self,
         own: Run,

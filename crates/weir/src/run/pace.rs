@@ -1,13 +1,13 @@
-//! How much to simulate between two looks at the clock.
+//! Chooses the simulated time between two checks of the clock.
 
 use std::time::Duration as StdDuration;
 
 use weir_units::Duration;
 
-/// What lies between two looks at best: ten a second, for a bar that moves, and for Ctrl-C.
+/// The target interval of checks: ten a second, for a smooth progress bar and for Ctrl-C.
 const BEST: StdDuration = StdDuration::from_millis(100);
 
-/// Slices of simulated time that take about equally long.
+/// Slices of simulated time that take about the same wall time.
 #[derive(Debug)]
 pub(super) struct Pace {
     slice: Duration,
@@ -15,9 +15,9 @@ pub(super) struct Pace {
 }
 
 impl Pace {
-    /// For a run of this length.
+    /// Returns the pace of a run of this length.
     pub(super) fn new(span: Duration) -> Self {
-        // However little happens at first: what comes then may take a while.
+        // The slice is bounded even if little happens at first: what follows may take long.
         let longest = (span / 200).max(Duration::from_nanos(1));
         Self {
             slice: Duration::from_micros(100).min(longest),
@@ -25,12 +25,12 @@ impl Pace {
         }
     }
 
-    /// How much to simulate next.
+    /// Returns the next slice.
     pub(super) fn slice(&self) -> Duration {
         self.slice
     }
 
-    /// How long that took.
+    /// Adapts the slice to the wall time that the last one took.
     pub(super) fn took(&mut self, wall: StdDuration) {
         let factor = BEST.as_secs_f64() / wall.as_secs_f64().max(1e-9);
         let next = self.slice.mul_f64(factor.clamp(0.01, 2.0));
@@ -45,7 +45,7 @@ mod tests {
     #[test]
     fn slices_come_to_take_a_tenth_of_a_second() {
         let mut pace = Pace::new(Duration::from_secs(1000));
-        // At a hundredth of real time.
+        // Simulate at a hundredth of real time.
         for _ in 0..30 {
             pace.took(StdDuration::from_nanos(pace.slice().as_nanos() * 100));
         }

@@ -1,4 +1,4 @@
-//! Bars for runs that take longer than two seconds.
+//! Progress bars of runs that take longer than two seconds.
 
 use std::cell::Cell;
 use std::fmt::Write;
@@ -8,22 +8,22 @@ use std::time::{Duration as StdDuration, Instant};
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
 use weir_units::{Duration, Time};
 
-/// What is over sooner needs no bar.
+/// Shorter runs have no bar.
 const PATIENCE: StdDuration = StdDuration::from_secs(2);
 
-/// The progress of all runs: nothing where standard error is no terminal.
+/// The progress of all runs; hidden if standard error is not a terminal.
 pub(super) struct Progress {
     bars: MultiProgress,
-    /// All runs together, if there are several.
+    /// The bar of all runs together, if there are several.
     all: Option<ProgressBar>,
     runs: usize,
     over: AtomicUsize,
     begin: Instant,
-    /// Whether bars are not wanted, or shown already.
+    /// Whether bars are not wanted, or already visible.
     settled: AtomicBool,
 }
 
-/// A run's bar, which goes when this is dropped.
+/// A run's bar, removed when this is dropped.
 pub(super) struct Bar<'p> {
     progress: &'p Progress,
     bar: ProgressBar,
@@ -32,7 +32,7 @@ pub(super) struct Bar<'p> {
 }
 
 impl Progress {
-    /// Of runs of these lengths.
+    /// Returns the progress of runs of these lengths.
     pub(super) fn new(wanted: bool, spans: &[Duration]) -> Self {
         let bars = MultiProgress::with_draw_target(ProgressDrawTarget::hidden());
         let sum: Duration = spans.iter().fold(Duration::ZERO, |sum, span| sum + *span);
@@ -53,7 +53,7 @@ impl Progress {
         progress
     }
 
-    /// The bar of a run of this length.
+    /// Adds the bar of a run of this length.
     pub(super) fn bar(&self, name: &str, span: Duration) -> Bar<'_> {
         let bar = ProgressBar::new(span.as_nanos());
         bar.set_style(style(
@@ -73,12 +73,12 @@ impl Progress {
         }
     }
 
-    /// Takes all bars away.
+    /// Removes all bars.
     pub(super) fn clear(&self) {
         if let Some(all) = &self.all {
             all.finish_and_clear();
         }
-        // What is left on a terminal that is gone is nobody's loss.
+        // An error on a closed terminal does not matter.
         let _ = self.bars.clear();
     }
 
@@ -97,13 +97,13 @@ impl Progress {
 }
 
 impl Bar<'_> {
-    /// The run has come to this time, as real time has.
+    /// Updates the position of a live run, in real time.
     pub(super) fn show_live(&self, now: Time) {
         self.bar.set_message("live");
         self.advance(now);
     }
 
-    /// The run has come to this time, and so many packets have left the measured ports.
+    /// Updates the position of a run and the number of packets sent by the measured ports.
     pub(super) fn show(&self, now: Time, packets: u64) {
         let rate = packets as f64 / self.begin.elapsed().as_secs_f64().max(1e-9);
         self.bar.set_message(packet_rate(rate));
@@ -128,7 +128,7 @@ impl Drop for Bar<'_> {
     }
 }
 
-/// A bar whose position is simulated nanoseconds.
+/// Returns the style of a bar whose position is in simulated nanoseconds.
 fn style(template: &str) -> ProgressStyle {
     let style = ProgressStyle::with_template(template);
     let style = style.unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -142,7 +142,7 @@ fn style(template: &str) -> ProgressStyle {
         })
 }
 
-/// `12.3 of 120.0 s`, with as many digits as change visibly.
+/// Formats `12.3 of 120.0 s`, with as many digits as change visibly.
 fn simulated(nanos: u64, span: u64) -> String {
     let digits = match span {
         0..100_000_000 => 6,
@@ -157,12 +157,12 @@ fn simulated(nanos: u64, span: u64) -> String {
     )
 }
 
-/// Packets per second.
+/// Formats packets per second.
 fn packet_rate(rate: f64) -> String {
     format!("{:.2} M packets/s", rate / 1e6)
 }
 
-/// Simulated seconds per second.
+/// Formats simulated seconds per second.
 fn speed(rate: f64) -> String {
     match rate {
         0.0..0.1 => format!("{rate:.4} s/s"),

@@ -1,4 +1,4 @@
-//! Runs, on all cores.
+//! Runs simulations on all cores.
 
 use std::time::Instant;
 
@@ -13,26 +13,26 @@ use super::progress::{Bar, Progress};
 use crate::failure::Failure;
 use crate::interrupt::Stop;
 
-/// What each run needs of those around it.
+/// The context that all runs share.
 pub(super) struct Worker<'w> {
-    /// Where tables go, if they are wanted.
+    /// The directory for tables, if requested.
     pub(super) output: Option<&'w Output>,
     pub(super) progress: &'w Progress,
     pub(super) stop: &'w Stop,
 }
 
-/// What an experiment gave.
+/// The results of an experiment.
 pub(super) struct Outcomes {
-    /// With the file's own values.
+    /// The run with the file's own values.
     pub(super) own: Outcome,
-    /// The variants by name; nothing of one that had not begun when the user stopped.
+    /// The variants by name; `None` for one that had not started when the user stopped.
     pub(super) variants: Vec<(String, Option<Outcome>)>,
     /// The packets of the file's own run.
     pub(super) capture: Option<Capture>,
 }
 
 impl Worker<'_> {
-    /// Carries out all runs of an experiment. One that fails stops the others.
+    /// Executes all runs of an experiment. If one fails, the others stop.
     pub(super) fn carry_out(
         &self,
         own: Run,
@@ -99,7 +99,7 @@ impl Worker<'_> {
         let thresholds = thresholds(&run.scenario);
         let mut simulation = Simulation::new(run.scenario).map_err(Failure::of)?;
         let mut pace = Pace::new(simulation.end().since(simulation.now()));
-        // With epochs the end may come nearer.
+        // With epochs the end may be earlier than planned.
         while simulation.now() < simulation.end() && !self.stop.is_said() {
             let before = Instant::now();
             let until = simulation.now() + pace.slice();

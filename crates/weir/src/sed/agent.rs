@@ -20,7 +20,7 @@ use crate::failure::Failure;
 use crate::interrupt::Stop;
 use crate::output;
 
-/// What the command line says.
+/// The arguments of `weir sed agent`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -36,28 +36,28 @@ as it is. When weir ends, nothing passes any more. The interfaces want no addres
 
 `weir sed status` shows what the controller knows of it; docs/sed.md tells where to run it.")]
 pub(crate) struct Agent {
-    /// Two interfaces that are joined as by a cable
+    /// Two interfaces to bridge
     #[arg(long, value_names = ["NAME", "NAME"], num_args = 2, required = true)]
     inline: Vec<String>,
 
-    /// How fast the queue in front of an interface is emptied, Ethernet's framing counted; of both, or of
-    /// each (repeatable)
+    /// Drain rate of the queue of an interface, with Ethernet's framing; for both, or for each
+    /// (repeatable)
     #[arg(long, value_name = "[NAME=]RATE", required = true)]
     rate: Vec<PerInterface<Rate>>,
 
-    /// How much may wait in front of an interface
+    /// Buffer size of the queue of an interface
     #[arg(long, value_name = "[NAME=]SIZE", default_value = "512KB")]
     buffer: Vec<PerInterface<ByteSize>>,
 
-    /// Addresses that are behind an interface, for senders that are their own agents (repeatable)
+    /// Addresses behind an interface, for senders that are their own agents (repeatable)
     #[arg(long, value_name = "NAME=PREFIX")]
     behind: Vec<PerInterface<Prefix>>,
 
-    /// The switch's name, as its certificate has it
+    /// Name of the switch, as in its certificate
     #[arg(long, value_name = "NAME")]
     name: String,
 
-    /// Where the controller may be; the first that lets the agent in is taken
+    /// Candidate controllers; the agent uses the first one that accepts it
     #[arg(
         long,
         value_name = "HOST[:PORT]",
@@ -69,20 +69,20 @@ pub(crate) struct Agent {
     #[command(flatten)]
     certificates: CertificateArguments,
 
-    /// How many connections are followed at a time; others pass
+    /// Maximum number of tracked connections; others pass
     #[arg(long, value_name = "COUNT", default_value_t = ConnectionLimits::default().connections as u32,
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     flows: u32,
 
-    /// Show metrics by HTTP at /metrics, for Prometheus; a port alone is on 127.0.0.1
+    /// Serve Prometheus metrics by HTTP at /metrics; a port alone is on 127.0.0.1
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = weir_metrics::parse_address)]
     metrics: Option<SocketAddr>,
 }
 
-/// For how long frames pass before somebody else has a turn.
+/// The time for which frames are forwarded between two checks of the stop flag and the agent's state.
 const STEP: Duration = Duration::from_millis(50);
 
-/// What a queue may hold at least: one jumbo frame, or nothing of that size would ever leave.
+/// The minimum buffer of a queue: one jumbo frame, or such frames could never be sent.
 const SMALLEST_BUFFER: ByteSize = ByteSize::from_bytes(9_216);
 
 impl Agent {
@@ -192,7 +192,7 @@ impl Agent {
     }
 }
 
-/// Passes frames on until a signal comes, and says how the agent stands to its controller.
+/// Forwards frames until a signal arrives, and reports changes of the agent's state.
 fn pass(cable: &mut AgentBridge, mut channel: AgentChannel, stop: &Stop) -> Result<(), Failure> {
     let mut told = Told::new(channel.state());
     while !stop.is_said() {
@@ -210,10 +210,10 @@ fn pass(cable: &mut AgentBridge, mut channel: AgentChannel, stop: &Stop) -> Resu
     Ok(())
 }
 
-/// Says how the agent stands to its controller when that changes.
+/// Reports changes of the agent's connection to its controller.
 struct Told {
     state: watch::Receiver<AgentState>,
-    /// A try that fails as the ones before it is nothing new.
+    /// Whether the last attempt failed; repeated failures are not reported.
     failing: bool,
 }
 
@@ -226,7 +226,7 @@ impl Told {
     }
 
     fn look(&mut self) {
-        // Its other end is gone with the runtime only.
+        // The sender is dropped only with the runtime.
         if !self.state.has_changed().unwrap_or(false) {
             return;
         }

@@ -11,7 +11,7 @@ use weir_control::certificates::Authority;
 use crate::failure::Failure;
 use crate::output;
 
-/// What the command line says.
+/// The arguments of `weir sed certificates`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -22,7 +22,7 @@ The first call makes an authority, and certificates for the controller and an op
 authority.pem; authority.key signs all of them, and stays where it is. Those that are there already are
 made anew only if they are named, with a new key.")]
 pub(crate) struct Certificates {
-    /// Where they are to be
+    /// Output directory
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
@@ -30,16 +30,16 @@ pub(crate) struct Certificates {
     #[arg(long, value_name = "NAME", value_parser = label)]
     switch: Vec<String>,
 
-    /// Name of an application that registers its flows (repeatable)
+    /// Name of an application that registers flows (repeatable)
     #[arg(long, value_name = "NAME", value_parser = label)]
     application: Vec<String>,
 
-    /// Address whose flows these applications may register beside those of the one that they call from
-    /// (repeatable)
+    /// Address whose flows these applications may register, in addition to the address that they
+    /// connect from (repeatable)
     #[arg(long, value_name = "ADDRESS", requires = "application")]
     address: Vec<IpAddr>,
 
-    /// Make the controller's and the operator's anew
+    /// Renew the controller's and the operator's certificates
     #[arg(long)]
     renew: bool,
 }
@@ -78,7 +78,7 @@ impl Certificates {
     }
 }
 
-/// A name that is a DNS label, and no file of somebody else's.
+/// Parses a name: a DNS label that is not reserved for another file.
 fn label(text: &str) -> Result<String, String> {
     let is_label = (1..=63).contains(&text.len())
         && text

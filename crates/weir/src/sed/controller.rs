@@ -14,7 +14,7 @@ use super::{CertificateArguments, rules};
 use crate::arguments::{limit, size};
 use crate::failure::Failure;
 
-/// What the command line says.
+/// The arguments of `weir sed controller`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -26,18 +26,18 @@ Examples:
 Agents listen to it as long as it lives: what it has ordered holds for a lease after it was last heard of,
 and a controller that is started again learns of flows and deadlines from the switches.")]
 pub(crate) struct Controller {
-    /// Where to listen; a port alone is on 127.0.0.1
+    /// Address to listen on; a port alone is on 127.0.0.1
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = weir_metrics::parse_address)]
     listen: Option<SocketAddr>,
 
     #[command(flatten)]
     certificates: CertificateArguments,
 
-    /// Directory with its name and term; one controller at a time has it
+    /// Directory with its name and term, locked by one controller at a time
     #[arg(long, value_name = "DIR", default_value = "/var/lib/weir/sed")]
     state: PathBuf,
 
-    /// What flows carry and by when whose applications say nothing
+    /// File with sizes and deadlines of flows whose applications do not register them
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
 
@@ -45,58 +45,58 @@ pub(crate) struct Controller {
     #[arg(long, value_name = "TIME", value_parser = limit, default_value = "200us")]
     rtt: Duration,
 
-    /// Length from which on a queue is congested: K
+    /// Queue length at which congestion begins: K
     #[arg(long, value_name = "SIZE", value_parser = size, default_value = "45KB")]
     threshold: ByteSize,
 
-    /// Length below which it no longer is; half of K unless it is said
+    /// Queue length below which congestion ends [default: half of K]
     #[arg(long, value_name = "SIZE", value_parser = size)]
     recovery: Option<ByteSize>,
 
-    /// How windows are chosen
+    /// Allocation of windows
     #[arg(long, value_enum, default_value_t = Allocation::Paper)]
     allocation: Allocation,
 
-    /// What becomes of flows that are late
+    /// Policy for late flows
     #[arg(long, value_enum, default_value_t = LateChoice::Spare)]
     late: LateChoice,
 
-    /// Have dropped packets sent again at once (RSED)
+    /// Make senders retransmit dropped packets at once (RSED)
     #[arg(long)]
     retransmit: bool,
 
-    /// For how long orders hold when nothing is heard of the controller
+    /// Time for which orders stay valid without a message from the controller
     #[arg(long, value_name = "TIME", value_parser = limit, default_value = "2s")]
     lease: Duration,
 
-    /// How many flows each address may have registered
+    /// Maximum number of registered flows per address
     #[arg(long, value_name = "N", default_value_t = 10_000)]
     flows_per_client: usize,
 
-    /// Show metrics by HTTP at /metrics, for Prometheus; a port alone is on 127.0.0.1
+    /// Serve Prometheus metrics by HTTP at /metrics; a port alone is on 127.0.0.1
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = weir_metrics::parse_address)]
     metrics: Option<SocketAddr>,
 }
 
-/// How windows are chosen.
+/// The allocation of windows.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Allocation {
-    /// Algorithm 2: what each flow needs
+    /// Algorithm 2: the window that each flow needs
     Paper,
-    /// In turns, and nobody who cannot be in time before those who can
+    /// In turns; flows that can meet their deadline come before those that cannot
     Planned,
 }
 
-/// What becomes of flows that are late.
+/// The policy for late flows.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum LateChoice {
-    /// They share what is left
+    /// They share the remaining capacity
     Spare,
     /// They are stopped
     Stop,
 }
 
-/// Leases shorter than that would end between two words of the controller.
+/// Shorter leases would expire between two messages of the controller.
 const SHORTEST_LEASE: Duration = Duration::from_millis(100);
 
 impl Controller {

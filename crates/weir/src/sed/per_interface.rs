@@ -1,11 +1,11 @@
-//! Options that each of two interfaces has: `--rate 1Gbps`, `--rate lan0=10Gbps`.
+//! Options with a value for each of two interfaces: `--rate 1Gbps`, `--rate lan0=10Gbps`.
 
 use std::fmt::Display;
 use std::str::FromStr;
 
 use crate::failure::Failure;
 
-/// A value, and of which interface it is; without one, of both.
+/// A value and its interface; without an interface, it applies to both.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PerInterface<T> {
     interface: Option<String>,
@@ -25,7 +25,7 @@ impl<T: FromStr<Err: Display>> FromStr for PerInterface<T> {
     }
 }
 
-/// The values of each of two interfaces, those of both among them.
+/// Returns the values of each of two interfaces, including those that apply to both.
 pub(super) fn per_interface<T: Clone>(
     option: &str,
     names: [&str; 2],
@@ -48,7 +48,7 @@ pub(super) fn per_interface<T: Clone>(
     Ok(names.map(values))
 }
 
-/// The one value of each of two interfaces: that which names it, or else that of both.
+/// Returns the single value of each of two interfaces: its own, or else the one for both.
 pub(super) fn required_per_interface<T: Clone>(
     option: &str,
     names: [&str; 2],

@@ -1,4 +1,4 @@
-//! Files of deadlines for applications that nobody can change.
+//! Deadline files, for applications that cannot be changed.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,13 @@ use weir_policy::{DeadlineRule, PortRange, Prefix};
 use weir_scenario::{ScenarioError, load_deadlines};
 use weir_sed::{Demand, DemandRule};
 
-/// The rules of a file.
+/// Loads the rules of a file.
 pub(super) fn load(path: &Path) -> Result<Vec<DemandRule>, ScenarioError> {
     let deadlines = load_deadlines(path)?;
     Ok(deadlines.rules.iter().map(rule).collect())
 }
 
-/// Reads the file again whenever the signal comes. One with mistakes changes nothing.
+/// Reloads the file on each SIGHUP. A file with mistakes changes nothing.
 pub(super) async fn reload(
     path: Option<PathBuf>,
     mut hangup: Signal,

@@ -10,7 +10,7 @@ use super::{CertificateArguments, controller_address};
 use crate::failure::Failure;
 use crate::output;
 
-/// What the command line says.
+/// The arguments of `weir sed status`.
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -20,14 +20,14 @@ Examples:
 
 Slack is the time between when the rest of a flow will be there, at its window, and its deadline.")]
 pub(crate) struct Status {
-    /// Where the controller is
+    /// Address of the controller
     #[arg(long, value_name = "HOST[:PORT]", default_value = "127.0.0.1")]
     controller: String,
 
     #[command(flatten)]
     certificates: CertificateArguments,
 
-    /// How many of the most urgent flows to show
+    /// Number of flows to show, the most urgent ones first
     #[arg(long, value_name = "N", default_value_t = 20)]
     flows: u32,
 

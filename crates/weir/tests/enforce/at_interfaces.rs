@@ -1,4 +1,4 @@
-//! By programs at an interface.
+//! Enforcement by BPF programs at an interface.
 
 use rustix::process::Signal;
 
@@ -8,7 +8,7 @@ use crate::namespace::{Namespace, join, possible};
 use crate::running::{Running, wait};
 use crate::traffic::{crowd, flood, leaves_nothing, neighbours, told};
 
-/// Windows that nobody would choose.
+/// Windows that no algorithm would choose by itself.
 const SMALL: &str = "[[rules]]\nfrom_port = \"8000-8999\"\ncongestion = { name = \"cubic\", max_window = \"40KB\" }\n";
 
 #[test]
@@ -35,7 +35,7 @@ fn a_policy_is_reloaded_and_a_signal_ends_it() {
     assert!(status.success(), "{status}: {said}");
 }
 
-/// A download that goes on until something is so.
+/// Downloads until a condition holds.
 fn until(download: &Download, received: &mut u64, what: &str, mut is_so: impl FnMut() -> bool) {
     wait(what, || {
         *received += 500_000;
@@ -61,12 +61,12 @@ fn tcp_goes_on_by_itself_when_it_is_killed() {
     until(&download, &mut received, "its window is its own", || {
         told(&server, 8001) > 60_000
     });
-    // The programs went with the process: nobody is followed from here on.
+    // The programs were removed with the process: new flows are not tracked.
     let other = Download::between([&server, &client], 8002);
     other.get(1_000_000, 1_000_000);
     assert!(told(&server, 8002) > 60_000);
     other.end();
-    // Another one takes its place. What has been open before passes.
+    // Another enforcer takes over. Connections that were already open pass.
     let running = Running::start(&server, SMALL, &["-i", "eth0"]);
     let third = Download::between([&server, &client], 8003);
     let mut count = 0;
@@ -125,7 +125,7 @@ fn a_flood_of_syns_displaces_no_flow() {
         told(&server, 8001) <= 40_000
     });
     std::thread::scope(|scope| {
-        // Several times what the table of half-open connections holds.
+        // Several times the capacity of the table of half-open connections.
         let flooding = scope.spawn(|| flood(&client, 8001, 100_000));
         while !flooding.is_finished() {
             received += 500_000;
@@ -149,7 +149,7 @@ fn a_flood_of_syns_displaces_no_flow() {
     other.end();
 }
 
-/// So many connections come and go, so many in each second, and nothing is left of them.
+/// Opens and closes this many connections at this rate, and checks that no state remains.
 fn come_and_go(count: u64, per_second: u64) {
     let [server, client] = neighbours();
     let policy = "[[rules]]\ncongestion = \"cubic\"\n";

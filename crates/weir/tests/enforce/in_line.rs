@@ -1,4 +1,5 @@
-//! As a cable between two interfaces: kernel TCP at both ends, and another cable behind it that loses packets.
+//! Inline enforcement between two interfaces: kernel TCP at both ends, and a second bridge behind
+//! it that loses packets.
 
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -25,18 +26,18 @@ use crate::running::{Running, wait};
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 1);
 pub(crate) const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 66, 0, 2);
 
-/// Loses one of so many segments of data, marks others, and writes down what comes to it, as it is on the wire.
+/// A bridge that drops one of `n` data segments, marks others, and records the frames it receives.
 #[derive(Debug)]
 struct Lossy {
     lose_one_of: u64,
     mark_one_of: u64,
     seen: u64,
     lost: u64,
-    /// Frames, one after the other, each behind its length.
+    /// The recorded frames, each with a length prefix.
     written: Vec<u8>,
 }
 
-/// As much as is written down.
+/// The maximum number of recorded bytes.
 const MOST_WRITTEN: usize = 8 << 20;
 
 impl Element<Segment> for Lossy {
@@ -69,7 +70,7 @@ impl Element<Segment> for Lossy {
     }
 }
 
-/// A server, where the enforcer runs, where packets get lost, and a client, in a row.
+/// A row of namespaces: server, enforcer, lossy bridge, client.
 pub(crate) struct Row {
     pub(crate) server: Namespace,
     pub(crate) middle: Namespace,
@@ -112,7 +113,7 @@ impl Row {
         }
     }
 
-    /// Ends the cable that loses packets.
+    /// Stops the lossy bridge.
     fn cut(&mut self) -> Option<Inline> {
         rustix::io::write(&self.stop, &1_u64.to_ne_bytes()).unwrap();
         Some(self.thread.take()?.join().unwrap())
@@ -127,12 +128,12 @@ impl Drop for Row {
     }
 }
 
-/// Byte number `position` of a stream.
+/// Returns the byte at `position` of a stream.
 fn byte(position: u64) -> u8 {
     (position.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as u8
 }
 
-/// A connection by which the client gets as many bytes as it is told to expect, and checks each.
+/// A connection over which the client receives the ordered number of bytes, and checks each.
 pub(crate) struct Download {
     pub(crate) orders: Sender<u64>,
     pub(crate) received: Receiver<u64>,
@@ -145,7 +146,7 @@ impl Download {
         Self::between([&row.server, &row.client], port)
     }
 
-    /// The same between other namespaces.
+    /// Opens the same between other namespaces.
     pub(crate) fn between([server, client]: [&Namespace; 2], port: u16) -> Self {
         let listener = server.run(move || TcpListener::bind((SERVER, port)).unwrap());
         let accept = std::thread::spawn(move || listener.accept().unwrap().0);
@@ -176,7 +177,7 @@ impl Download {
                     assert_eq!(*received, byte(position), "byte {position}");
                     position += 1;
                 }
-                // Whoever asked may know enough.
+                // The receiver may be gone already.
                 let _ = done.send(position);
             }
         });
@@ -188,13 +189,13 @@ impl Download {
         }
     }
 
-    /// Sends more, and waits until the client has it.
+    /// Sends more, and waits until the client has received it.
     pub(crate) fn get(&self, amount: u64, upto: u64) {
         self.orders.send(amount).unwrap();
         while self.received.recv().unwrap() < upto {}
     }
 
-    /// Closes the connection, and waits for its end.
+    /// Closes the connection, and waits until it is closed.
     pub(crate) fn end(self) {
         drop(self.orders);
         self.sender.join().unwrap();
@@ -211,7 +212,7 @@ pub(crate) fn flow_of(status: &Value, port: u16) -> Value {
         .clone()
 }
 
-/// Of the server's data; what the client sends is nobody's business.
+/// A policy for the server's data; the client's data is not controlled.
 pub(crate) const DOWNLOADS: &str =
     "[[rules]]\ninterface = \"wan*\"\nbuffer = \"1MB\"\ncongestion = ";
 
@@ -234,7 +235,7 @@ fn losses_are_hidden_from_kernel_tcp_and_a_reload_leaves_flows_alone() {
     let first = Download::start(&row, 8001);
     first.get(4_000_000, 4_000_000);
 
-    // Another policy, of which the flow hears nothing.
+    // Load another policy, which does not affect the flow.
     let before = flow_of(&running.status(), 8001);
     assert_eq!(before["congestion"], "bbr");
     let other = format!("{DOWNLOADS}{{ name = \"cubic\", max_window = \"300KB\" }}\n");
@@ -287,7 +288,7 @@ fn losses_are_hidden_from_kernel_tcp_and_a_reload_leaves_flows_alone() {
     let cable = row.cut().unwrap();
     let lossy: &Lossy = cable.element().unwrap();
     assert!(lossy.lost > 50, "{}", lossy.lost);
-    // On a busy machine its own time-out may be faster, now and then.
+    // On a busy machine the sender's own time-out may be faster now and then.
     let noticed = sent_again(&row.server);
     assert!(
         noticed <= lossy.lost / 10,
@@ -304,7 +305,7 @@ fn losses_are_hidden_from_kernel_tcp_and_a_reload_leaves_flows_alone() {
     assert!(!is_promiscuous(&row.middle, "lan0"));
 }
 
-/// What Prometheus gets.
+/// Returns the Prometheus metrics.
 fn scraped(namespace: &Namespace, address: &str) -> String {
     let address = address.trim_end_matches("/metrics").to_owned();
     namespace.ip("link set lo up");
@@ -318,7 +319,7 @@ fn scraped(namespace: &Namespace, address: &str) -> String {
     })
 }
 
-/// A counter of the kernel's TCP in a namespace.
+/// Reads a counter of the kernel's TCP in a namespace.
 fn counter(namespace: &Namespace, file: &'static str, name: &'static str) -> u64 {
     let text = namespace
         .run(move || std::fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap());
@@ -329,7 +330,7 @@ fn counter(namespace: &Namespace, file: &'static str, name: &'static str) -> u64
     value.parse().unwrap()
 }
 
-/// How many segments a server's TCP has sent again.
+/// Returns the number of segments that a server's TCP has retransmitted.
 fn sent_again(namespace: &Namespace) -> u64 {
     counter(namespace, "snmp", "RetransSegs")
 }
@@ -346,7 +347,7 @@ pub(crate) fn is_promiscuous(namespace: &Namespace, name: &str) -> bool {
     !text.contains("promiscuity 0")
 }
 
-/// What went over the wire has right checksums, as tshark sees it.
+/// Checks with tshark that the recorded frames have correct checksums.
 fn are_sound(written: &[u8]) {
     if Command::new("tshark").arg("--version").output().is_err() {
         eprintln!("SKIPPED: checksums by tshark: it is not here");
@@ -354,7 +355,7 @@ fn are_sound(written: &[u8]) {
     }
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("wire.pcap");
-    // A pcap file of Ethernet frames.
+    // The header of a pcap file of Ethernet frames.
     let mut bytes = [0xa1b2_c3d4_u32, 4 << 16 | 2, 0, 0, 65_535, 1]
         .map(u32::to_le_bytes)
         .concat();
@@ -368,7 +369,7 @@ fn are_sound(written: &[u8]) {
     assert!(all > 1000 && all == good, "{good} of {all} are right");
 }
 
-/// How many packets of a file pass a filter.
+/// Returns the number of packets in a file that match a filter.
 fn tshark(file: &Path, filter: &str) -> usize {
     let output = Command::new("tshark")
         .args([
@@ -412,14 +413,14 @@ fn ecn_is_negotiated_and_a_signal_in_the_middle_of_a_flow_ends_it() {
     running.signal(Signal::TERM);
     let (status, said) = running.end();
     assert!(status.success(), "{status}: {said}");
-    // The flow goes on by a cable of the kernel's own.
+    // The flow continues over a kernel bridge.
     row.middle.ip("link add name bridge type bridge");
     row.middle.ip("link set lan0 master bridge");
     row.middle.ip("link set wan0 master bridge");
     row.middle.ip("link set bridge up");
     while download.received.recv().unwrap() < 51_000_000 {}
     download.end();
-    // A port of a bridge is no end of a cable.
+    // A bridge port cannot be bridged by the enforcer.
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), POLICY).unwrap();
     let output = (row.middle.command(env!("CARGO_BIN_EXE_weir")))
@@ -469,7 +470,7 @@ fn a_cable_has_two_ends() {
     assert!(!is_promiscuous(&namespace, "lan0"));
 }
 
-/// What somebody else than root is told, at whose place for the socket, and where nobody may make one.
+/// Checks the errors for a user other than root, with a writable and an unwritable socket directory.
 fn without_root(namespace: &Namespace, policy: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
     use std::os::unix::process::CommandExt as _;

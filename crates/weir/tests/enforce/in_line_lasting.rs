@@ -1,4 +1,4 @@
-//! What lasts when the cable is killed, or overrun by many.
+//! Inline enforcement that is killed, or loaded with many connections.
 
 use rustix::process::Signal;
 
@@ -20,13 +20,13 @@ fn a_killed_cable_is_replaced_and_flows_go_on() {
     let running = Running::start(&row.middle, &policy, &INLINE);
     let first = Download::start(&row, 8001);
     first.get(2_000_000, 2_000_000);
-    // In the middle of it.
+    // Kill the enforcer during the transfer.
     first.orders.send(3_000_000).unwrap();
     running.signal(Signal::KILL);
     let (status, _) = running.end();
     assert!(!status.success());
     assert!(!is_promiscuous(&row.middle, "lan0"), "it is not left so");
-    // What it has told the sender, and what it kept, is gone: the ends repair it by themselves.
+    // The announced windows and buffered data are lost: the endpoints recover by themselves.
     let running = Running::start(&row.middle, &policy, &INLINE);
     while first.received.recv().unwrap() < 5_000_000 {}
     let second = Download::start(&row, 8002);
@@ -74,7 +74,7 @@ fn a_flood_of_syns_makes_half_open_connections_go() {
     second.end();
 }
 
-/// So many connections come and go, so many in each second, and nothing is left of them.
+/// Opens and closes this many connections at this rate, and checks that no state remains.
 fn come_and_go(count: u64, per_second: u64) {
     let [server, middle, client] = [(); 3].map(|()| Namespace::new());
     join((&server, "eth0"), (&middle, "lan0"));

@@ -1,5 +1,5 @@
-//! `weir enforce`: what it says where it cannot work, and, as root, its life from start to end: at an
-//! interface, and as a cable between two.
+//! `weir enforce`: its errors where it cannot work, and, as root, its life cycle at an interface
+//! and inline between two.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
 

@@ -1,4 +1,4 @@
-//! Network namespaces with names, so that the command can be run in them too.
+//! Named network namespaces, so that the command can run in them too.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-/// A network namespace; it goes with the value, and the interfaces in it.
+/// A network namespace, deleted with its interfaces when dropped.
 pub(crate) struct Namespace(String);
 
 impl Namespace {
@@ -23,19 +23,19 @@ impl Namespace {
         &self.0
     }
 
-    /// Runs `ip` with these words in it.
+    /// Runs `ip` with these arguments in the namespace.
     pub(crate) fn ip(&self, words: &str) {
         ip(&format!("-n {} {words}", self.0));
     }
 
-    /// A program with its first arguments, to be started in it.
+    /// Returns a command that runs a program in the namespace.
     pub(crate) fn command(&self, program: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.0, program]);
         command
     }
 
-    /// Does something in it. Sockets that are opened there stay there.
+    /// Runs a closure in the namespace. Sockets that it opens stay in the namespace.
     pub(crate) fn run<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let file = File::open(format!("/run/netns/{}", self.0)).unwrap();
         std::thread::scope(|scope| {
@@ -55,7 +55,7 @@ impl Drop for Namespace {
     }
 }
 
-/// Joins two namespaces by a veth pair whose ends have these names, both up.
+/// Connects two namespaces by a veth pair with these interface names, both up.
 pub(crate) fn join(one: (&Namespace, &str), other: (&Namespace, &str)) {
     let ((one, name), (other, peer)) = (one, other);
     let peer_namespace = other.name();
@@ -69,14 +69,14 @@ pub(crate) fn join(one: (&Namespace, &str), other: (&Namespace, &str)) {
 fn ip(words: &str) {
     let output = Command::new("ip").args(words.split(' ')).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
-    // A namespace may be deleted while a test fails already.
+    // A namespace may be deleted while a test is already failing.
     assert!(
         output.status.success() || std::thread::panicking(),
         "{words}: {said}"
     );
 }
 
-/// Whether there can be namespaces here; says why not.
+/// Returns whether namespaces can be created here; prints the reason if not.
 pub(crate) fn possible(test: &str) -> bool {
     let reason = match (
         rustix::process::geteuid().is_root(),

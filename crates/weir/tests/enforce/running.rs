@@ -1,4 +1,4 @@
-//! `weir enforce`, as it runs.
+//! A running `weir enforce`.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
@@ -12,10 +12,10 @@ use tempfile::TempDir;
 use crate::namespace::Namespace;
 use crate::support::{Said, run};
 
-/// An enforcer in a namespace; it ends with the value.
+/// An enforcer in a namespace; ended when dropped.
 pub(crate) struct Running {
     pub(crate) child: Child,
-    /// Its first line.
+    /// Its first line of output.
     pub(crate) first: String,
     pub(crate) policy: PathBuf,
     pub(crate) socket: PathBuf,
@@ -23,7 +23,7 @@ pub(crate) struct Running {
 }
 
 impl Running {
-    /// Starts one with this policy and these arguments, and waits until it is ready.
+    /// Starts an enforcer with this policy and these arguments, and waits until it is ready.
     pub(crate) fn start(namespace: &Namespace, policy: &str, arguments: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("policy.toml");
@@ -60,12 +60,12 @@ impl Running {
         self.ask(&["enforce", "status", "--json"]).json()
     }
 
-    /// What people see.
+    /// Returns the status as text.
     pub(crate) fn status_text(&self) -> String {
         self.ask(&["enforce", "status"]).ok().stdout.clone()
     }
 
-    /// Has it read another policy.
+    /// Writes another policy and reloads it.
     pub(crate) fn reload(&self, policy: &str) -> Said {
         std::fs::write(&self.policy, policy).unwrap();
         self.ask(&["policy", "reload"])
@@ -76,7 +76,7 @@ impl Running {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for its end; gives the exit status and what it has said on standard error.
+    /// Waits for its end; returns the exit status and its standard error.
     pub(crate) fn end(mut self) -> (ExitStatus, String) {
         let mut said = String::new();
         let mut errors = self.child.stderr.take().unwrap();
@@ -91,13 +91,13 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        // It has mostly ended.
+        // It has usually ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(30);
     while !is_so() {

@@ -1,4 +1,4 @@
-//! Traffic of kernel TCP, and of somebody who means ill.
+//! Traffic of kernel TCP, and of an attacker.
 
 use std::io::{IoSlice, Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -13,10 +13,10 @@ use crate::in_line::{CLIENT, SERVER};
 use crate::namespace::{Namespace, join};
 use crate::running::{Running, wait};
 
-/// The longest that anything of a connection may take: it is dropped, or somebody has stalled.
+/// The time limit of each step of a connection: after it, packets were dropped or the peer has stalled.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// A server and a client with nothing in between.
+/// Returns a server and a client, connected directly.
 pub(crate) fn neighbours() -> [Namespace; 2] {
     let [server, client] = [(); 2].map(|()| Namespace::new());
     join((&server, "eth0"), (&client, "eth0"));
@@ -25,7 +25,7 @@ pub(crate) fn neighbours() -> [Namespace; 2] {
     [server, client]
 }
 
-/// The window that a sender has been told for what it sends from a port, by `ss`.
+/// Returns the window that a sender has received for data from a port, from `ss`.
 pub(crate) fn told(namespace: &Namespace, port: u16) -> u64 {
     let mut command = namespace.command("ss");
     let filter = format!("sport = {port}");
@@ -41,7 +41,7 @@ pub(crate) fn told(namespace: &Namespace, port: u16) -> u64 {
         .unwrap()
 }
 
-/// How many connections of a crowd have ended well, how fast they came, and what the longest took.
+/// The number of connections that ended well, their rate, and the longest duration.
 #[derive(Debug)]
 pub(crate) struct Crowd {
     pub(crate) complete: u64,
@@ -49,15 +49,16 @@ pub(crate) struct Crowd {
     pub(crate) longest: Duration,
 }
 
-/// What the client of a crowd asks, and how much it is answered.
+/// The client's request in a crowd.
 const QUESTION: &[u8] = b"hello";
 const ANSWER: usize = 4000;
 
-/// Opens so many connections from the client to the server, so many in each second, by several ports so that those
-/// that have ended do not use them up; each asks, is answered and closed by both.
+/// Opens this many connections from the client to the server at this rate, from several ports so
+/// that closed connections do not exhaust them. Each sends a request, receives the response, and is
+/// closed by both ends.
 ///
 /// # Panics
-/// Where one is refused, reset, stalls, or gets something else than its answer.
+/// A connection is refused, reset, stalls, or receives a wrong response.
 pub(crate) fn crowd(server: &Namespace, client: &Namespace, count: u64, per_second: u64) -> Crowd {
     const PORTS: std::ops::Range<u16> = 9000..9016;
     let listeners = server.run(|| {
@@ -69,7 +70,7 @@ pub(crate) fn crowd(server: &Namespace, client: &Namespace, count: u64, per_seco
     let begun = Instant::now();
     std::thread::scope(|scope| {
         for (port, listener) in (0..).zip(&listeners) {
-            // They come to the ports in turn.
+            // Connections alternate between the ports.
             let share = (count - port).div_ceil(ports);
             scope.spawn(move || (0..share).for_each(|_| answer(listener)));
         }
@@ -113,7 +114,7 @@ fn ask_in_turn(
     *longest = worst.max(*longest);
 }
 
-/// All connections of a crowd were followed and are forgotten; gives the enforcer's totals.
+/// Checks that all connections of a crowd were tracked and removed; returns the enforcer's totals.
 pub(crate) fn leaves_nothing(running: &Running, come: Crowd) -> Value {
     let Crowd { complete, .. } = come;
     wait("all are forgotten", || {
@@ -146,7 +147,7 @@ fn answer(listener: &TcpListener) {
     stream.write_all(&[b'!'; ANSWER]).unwrap();
 }
 
-/// SYNs from so many addresses that nobody has, out of the client's interface.
+/// Sends SYNs from this many unused addresses out of the client's interface.
 pub(crate) fn flood(client: &Namespace, port: u16, count: u32) {
     let macs = ["link show eth0", "neighbour show"].map(|words| {
         let mut command = client.command("ip");
@@ -156,12 +157,12 @@ pub(crate) fn flood(client: &Namespace, port: u16, count: u32) {
     let socket: Port = client.run(|| PacketSocket::bind("eth0").unwrap()).into();
     for number in 0..count {
         let frame = syn(macs, number, port);
-        // What the interface has no room for is lost, as floods are.
+        // Frames beyond the interface's capacity are lost, as in a real flood.
         socket.send(&[IoSlice::new(&frame)]).unwrap();
     }
 }
 
-/// The first Ethernet address in a text of `ip`.
+/// Returns the first Ethernet address in the output of `ip`.
 fn mac(text: &str) -> [u8; 6] {
     let mut words = text.split_whitespace();
     words.find(|word| ["link/ether", "lladdr"].contains(word));
@@ -172,10 +173,10 @@ fn mac(text: &str) -> [u8; 6] {
     bytes.try_into().unwrap()
 }
 
-/// `struct virtio_net_hdr` (VIRTIO 1.2, section 5.1.6), as packet sockets have it.
+/// `struct virtio_net_hdr` (VIRTIO 1.2, section 5.1.6), as used by packet sockets.
 const VNET_HEADER: usize = 10;
 
-/// A SYN whose checksum is wrong, so that it troubles only those that it passes.
+/// Returns a SYN with a wrong checksum, so that it affects only the machines that forward it.
 fn syn([own, peer]: [[u8; 6]; 2], number: u32, port: u16) -> Vec<u8> {
     let source = Ipv4Addr::from(0x0b00_0000 + number / 50_000);
     let source_port = 10_000 + (number % 50_000) as u16;
@@ -192,7 +193,7 @@ fn syn([own, peer]: [[u8; 6]; 2], number: u32, port: u16) -> Vec<u8> {
     let mut tcp = [source_port.to_be_bytes(), port.to_be_bytes()].concat();
     tcp.extend(number.to_be_bytes());
     tcp.extend([0, 0, 0, 0, 0x50, 0x02, 0x72, 0x10, 0, 1, 0, 0]);
-    // The word before each frame, for offloads: there are none.
+    // The offload header before each frame: no offloads.
     let plain = [0; VNET_HEADER];
     [&plain[..], &peer, &own, &[8, 0], &header, &tcp].concat()
 }

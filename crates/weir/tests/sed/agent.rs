@@ -1,4 +1,4 @@
-//! `weir sed agent`: what it says where it cannot work, and its life between kernel TCPs.
+//! `weir sed agent`: its errors where it cannot work, and its life cycle between kernel TCPs.
 
 use rustix::process::Signal;
 use weir_sed::Demand;
@@ -8,7 +8,7 @@ use crate::namespace::{Namespace, possible};
 use crate::network::{Row, Transfers, wait};
 use crate::support::{run, said};
 
-/// Twin at 50 Mbit/s: K is 45 KB, and C · RTT little beside it.
+/// T_win at 50 Mbit/s: K is 45 KB, and C · RTT is small beside it.
 const TWIN: u64 = 50_000;
 
 #[test]
@@ -49,7 +49,7 @@ fn flows_have_windows_until_the_controller_is_killed_and_everything_goes_with_th
         agent.first
     );
     wait("the agent is attached", || row.is_attached());
-    // 20 MB in a minute are a twentieth of the rate: four of them fit, with room for others.
+    // 20 MB in a minute take a twentieth of the rate: four of them fit, with room for others.
     let demand = Demand {
         size: ByteSize::from_bytes(20_000_000),
         within: Duration::from_secs(60),
@@ -66,7 +66,7 @@ fn flows_have_windows_until_the_controller_is_killed_and_everything_goes_with_th
     });
     urgent.go_on(100_000);
     others.go_on(10_000);
-    // A port that has just recovered has none for a moment.
+    // A port that has just recovered has no windows for a short time.
     wait("the controller's table has windows", || {
         let status = row.status().unwrap();
         let flows = status["flows"].as_array().unwrap();
@@ -83,7 +83,7 @@ fn flows_have_windows_until_the_controller_is_killed_and_everything_goes_with_th
         "{metrics}"
     );
 
-    // In the middle of all this the controller is gone.
+    // Kill the controller during the transfers.
     controller.signal(Signal::KILL);
     let (status, _) = controller.end();
     assert!(!status.success());
@@ -94,7 +94,7 @@ fn flows_have_windows_until_the_controller_is_killed_and_everything_goes_with_th
     urgent.go_on(1_000_000);
     others.go_on(1_000_000);
 
-    // The next one learns of the flows from the agent, whatever they are registered for.
+    // The next controller learns of the flows from the agent, even without registration.
     let controller = row.controller(&["--rtt", "500us"]);
     assert!(controller.first.contains("term 2"), "{}", controller.first);
     wait("windows are lowered again", || {
@@ -132,14 +132,14 @@ fn a_switch_of_another_name_is_told_so_and_an_interface_that_goes_ends_it() {
         .args(["--certificates", &row.path("certificates")]);
     said(command.output().unwrap()).failed(1, &["`lan0` is at both ends"]);
     let _controller = row.controller(&[]);
-    // Its certificate is another switch's.
+    // Its certificate belongs to another switch.
     let tor1 = row.path("certificates/tor1");
     for end in ["pem", "key"] {
         let copy = row.path(&format!("certificates/tor2.{end}"));
         std::fs::copy(format!("{tor1}.{end}"), copy).unwrap();
     }
     let agent = row.agent_of("tor2", &["--rate", "1Gbps"]);
-    // What passes does so all the same.
+    // Frames pass all the same.
     Transfers::start(&row, 8003, 1).go_on(1_000_000);
     row.middle.ip("link delete wan0");
     let (status, told) = agent.end();
@@ -153,7 +153,7 @@ fn a_switch_of_another_name_is_told_so_and_an_interface_that_goes_ends_it() {
     }
 }
 
-/// What Prometheus gets.
+/// Returns the Prometheus metrics.
 fn scraped(namespace: &Namespace) -> String {
     namespace.run(|| {
         use std::io::{Read as _, Write as _};

@@ -34,7 +34,7 @@ impl Controller {
         let line = lines.next().unwrap().unwrap();
         let (_, address) = line.rsplit_once(' ').unwrap();
         let address = address.to_owned();
-        // The rest is read too, so that it never waits for its reader.
+        // Read the rest too, so that the process never blocks on its output.
         std::thread::spawn(move || lines.for_each(drop));
         Self { child, address }
     }

@@ -1,4 +1,4 @@
-//! Kernel TCP on both sides of an agent, whose controller runs beside it.
+//! Kernel TCP on both sides of an agent, with the controller on the agent's machine.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -20,7 +20,7 @@ use crate::support::{run, said};
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 67, 0, 1);
 pub(crate) const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 67, 0, 2);
 
-/// A server, the machine that the agent and the controller run on, and a client, in a row.
+/// A row of namespaces: a server, the machine of the agent and the controller, and a client.
 pub(crate) struct Row {
     pub(crate) server: Namespace,
     pub(crate) middle: Namespace,
@@ -63,7 +63,7 @@ impl Row {
         self.folder.path().join(name).to_str().unwrap().to_owned()
     }
 
-    /// A controller beside the agent, whose first line of standard error has been read.
+    /// Starts a controller beside the agent, and reads its first line of standard error.
     pub(crate) fn controller(&self, more: &[&str]) -> Process {
         let mut command = self.middle.command(env!("CARGO_BIN_EXE_weir"));
         command
@@ -74,12 +74,12 @@ impl Row {
         Process::start(command, false)
     }
 
-    /// An agent between the two sides, whose first line has been read.
+    /// Starts an agent between the two sides, and reads its first line.
     pub(crate) fn agent(&self, more: &[&str]) -> Process {
         self.agent_of("tor1", more)
     }
 
-    /// The same as that of another switch.
+    /// Starts an agent with the name of another switch.
     pub(crate) fn agent_of(&self, name: &str, more: &[&str]) -> Process {
         let mut command = self.middle.command(env!("CARGO_BIN_EXE_weir"));
         command
@@ -90,7 +90,7 @@ impl Row {
         Process::start(command, true)
     }
 
-    /// What an operator sees.
+    /// Returns the operator's view of the controller.
     pub(crate) fn status(&self) -> Option<Value> {
         let mut command = self.middle.command(env!("CARGO_BIN_EXE_weir"));
         command
@@ -105,7 +105,7 @@ impl Row {
             .is_some_and(|status| status["switches"][0]["attached"] == true)
     }
 
-    /// The sizes of the flows that have deadlines, in order.
+    /// Returns the sizes of the flows with deadlines, sorted.
     pub(crate) fn sizes(&self) -> Vec<String> {
         let status = self.status().unwrap();
         let flows = status["flows"].as_array().unwrap().iter();
@@ -115,7 +115,7 @@ impl Row {
         sizes
     }
 
-    /// The server says what its flows to a port demand.
+    /// Registers the demand of the server's flows to a port.
     pub(crate) fn register(&self, port: u16, demand: Demand) {
         let certificates = self.folder.path().join("certificates");
         let flows = FlowPattern {
@@ -136,7 +136,7 @@ impl Row {
         });
     }
 
-    /// The windows that the server's connections to a port have, in bytes.
+    /// Returns the windows of the server's connections to a port, in bytes.
     pub(crate) fn windows(&self, port: u16) -> Vec<u64> {
         let mut command = self.server.command("ss");
         let port = format!(":{port}");
@@ -148,17 +148,17 @@ impl Row {
     }
 }
 
-/// A `weir` that runs; it ends with the value.
+/// A running `weir`; ended when dropped.
 pub(crate) struct Process {
     child: Child,
     pub(crate) first: String,
-    /// What it has said on standard error since.
+    /// Its standard error after the first line.
     errors: Arc<Mutex<String>>,
     reader: Option<JoinHandle<()>>,
 }
 
 impl Process {
-    /// Starts it, and waits for its first line on standard output or error.
+    /// Starts the process, and waits for its first line on standard output or error.
     fn start(mut command: Command, on_output: bool) -> Self {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -188,7 +188,7 @@ impl Process {
         }
     }
 
-    /// Waits until it has said this on standard error.
+    /// Waits until its standard error contains these words.
     pub(crate) fn wait_for(&self, words: &str) {
         wait(words, || self.errors.lock().unwrap().contains(words));
     }
@@ -197,7 +197,7 @@ impl Process {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
     }
 
-    /// Waits for its end; gives the exit status and what it has said on standard error.
+    /// Waits for its end; returns the exit status and its standard error.
     pub(crate) fn end(mut self) -> (ExitStatus, String) {
         self.reader.take().unwrap().join().unwrap();
         let said = self.errors.lock().unwrap().clone();
@@ -207,13 +207,13 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        // It has mostly ended.
+        // It has usually ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// Connections by which the server sends the client as much as it can. The server opens them.
+/// Connections by which the server sends to the client as fast as possible. The server opens them.
 pub(crate) struct Transfers {
     received: Vec<Arc<AtomicU64>>,
     sockets: Vec<TcpStream>,
@@ -243,7 +243,7 @@ impl Transfers {
         transfers
     }
 
-    /// Waits until each of them has got so much more.
+    /// Waits until each connection has received this many more bytes.
     pub(crate) fn go_on(&self, bytes: u64) {
         let now = |received: &Arc<AtomicU64>| received.load(Ordering::Relaxed);
         let before: Vec<_> = self.received.iter().map(now).collect();
@@ -262,7 +262,7 @@ impl Drop for Transfers {
     }
 }
 
-/// Waits until something is so.
+/// Waits until a condition holds.
 pub(crate) fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(60);
     while !is_so() {

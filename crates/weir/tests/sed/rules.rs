@@ -49,7 +49,7 @@ fn flows_that_nobody_registers_have_the_deadlines_of_the_file_and_of_the_next_on
     wait("the agent is attached", || row.is_attached());
     let _first = Transfers::start(&row, 8001, 1);
     wait("the first flow has a deadline", || row.sizes() == ["20MB"]);
-    // A file with a mistake changes nothing, a better one holds for what begins from then on.
+    // A file with a mistake changes nothing; a corrected one applies to flows that start afterwards.
     std::fs::write(&file, "[[rules]]\n").unwrap();
     controller.signal(Signal::HUP);
     controller.wait_for("stay in force");

@@ -1,4 +1,4 @@
-//! Running the built binary.
+//! Runs the built binary.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
@@ -6,14 +6,14 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// The binary with these arguments.
+/// Returns the binary with these arguments.
 pub(crate) fn weir(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.args(arguments).stdin(Stdio::null());
     command
 }
 
-/// What the binary says to these arguments.
+/// The exit code and the output of the binary.
 pub(crate) struct Said {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &[&str]) -> Said {
     said(weir(arguments).output().unwrap())
 }
 
-/// What a process that has ended said.
+/// Returns the output of a process that has ended.
 pub(crate) fn said(output: Output) -> Said {
     Said {
         code: output.status.code(),
@@ -35,22 +35,21 @@ pub(crate) fn said(output: Output) -> Said {
 }
 
 impl Said {
-    /// It ended well; its output as JSON.
+    /// Checks for success; returns the output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {
         self.ok();
         serde_json::from_str(&self.stdout).unwrap()
     }
 
-    /// It ended well.
+    /// Checks for success.
     #[track_caller]
     pub(crate) fn ok(&self) -> &Self {
         assert_eq!(self.code, Some(0), "{}", self.stderr);
         self
     }
 
-    /// It ended with this code, saying all of these words and nothing that only a programmer
-    /// understands.
+    /// Checks for this exit code, and for a message with all of these words and without internal terms.
     #[track_caller]
     pub(crate) fn failed(&self, code: i32, words: &[&str]) {
         assert_eq!(self.code, Some(code), "{}{}", self.stdout, self.stderr);
@@ -67,7 +66,7 @@ impl Said {
     }
 }
 
-/// A `weir perf server` on a port of the system's choice. Killed when dropped.
+/// A `weir perf server` on a port chosen by the system. Killed when dropped.
 pub(crate) struct PerfServer {
     pub(crate) child: Child,
     pub(crate) address: SocketAddr,
@@ -80,7 +79,7 @@ impl PerfServer {
         Self::start_with(more, &[])
     }
 
-    /// With these environment variables.
+    /// Starts a server with these environment variables.
     pub(crate) fn start_with(more: &[&str], environment: &[(&str, &str)]) -> Self {
         let mut child = weir(&["perf", "server", "--port", "0", "--json"])
             .args(more)
@@ -103,7 +102,7 @@ impl PerfServer {
         }
     }
 
-    /// A client of this server with these arguments.
+    /// Returns a client of this server with these arguments.
     pub(crate) fn client(&self, more: &[&str]) -> Command {
         let mut command = weir(&["perf", "client", "127.0.0.1", "--port"]);
         command.arg(self.address.port().to_string()).args(more);

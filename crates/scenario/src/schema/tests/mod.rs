@@ -1,5 +1,5 @@
-//! Every key does something: a scenario differs when its value does. A key that the loader listed
-//! and forgot to read would be an option that silently does nothing.
+//! Every key has an effect: a scenario differs when its value does. A key that the loader lists but
+//! does not read would silently do nothing.
 
 mod faults;
 mod groups;
@@ -39,7 +39,7 @@ ports = "bottleneck"
 at = "1s"
 "#;
 
-/// Workloads that other keys need beside them.
+/// Workloads that other keys require.
 const REQUESTS: &str =
     "groups.g.workload={ kind = \"request-response\", request = \"1KB\", response = \"1MB\" }";
 const EPOCHS: &str =
@@ -139,7 +139,7 @@ to = "b"
 workload = "bulk"
 "#;
 
-/// For one section: a file, settings that bring it there, and for each key a setting that changes
+/// A section, with a file, settings that add the section, and for each key a setting that changes
 /// its value.
 struct Case {
     title: &'static str,
@@ -162,7 +162,7 @@ const fn case(
     }
 }
 
-/// Of all sections.
+/// Returns the cases of all sections.
 fn cases() -> impl Iterator<Item = &'static Case> {
     let rooms = [network::CASES, groups::CASES, queues::CASES, faults::CASES];
     rooms.into_iter().flatten()

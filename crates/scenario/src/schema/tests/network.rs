@@ -1,4 +1,4 @@
-//! The top of the file, networks, measurements and what a live run needs.
+//! The top of the file, networks, measurements and live options.
 
 use super::{Case, FILE, GENERAL, STAR, TWO_GROUPS, case};
 

@@ -1,4 +1,4 @@
-//! A transport's processes: a client and the servers that it talks to.
+//! The processes of a transport: a client and its servers.
 
 use std::net::SocketAddr;
 
@@ -16,29 +16,29 @@ use crate::calls::process::{Launcher, Worker};
 use crate::calls::specification::TransportSpecification;
 use crate::tls::Trust;
 
-/// What a pair is started with.
+/// The options of a pair.
 pub(super) struct Setting<'a> {
     pub(super) specification: &'a TransportSpecification,
     pub(super) servers: &'a Servers,
-    /// Where a local server listens.
+    /// The address of a local server.
     pub(super) bind: SocketAddr,
-    /// Whether a local server that accepts early data is started too.
+    /// Whether a local server that accepts early data is also started.
     pub(super) early_data: bool,
     pub(super) processors: &'a Processors,
     pub(super) limit: Duration,
 }
 
-/// A client process and, unless they are elsewhere, its server processes.
+/// A client process and, if they are local, its server processes.
 pub(super) struct Pair {
     client: Worker,
     server: Option<Worker>,
-    /// Held for its life: it is killed when the pair is dropped.
+    /// Held so that the process is killed when the pair is dropped.
     _early_data_server: Option<Worker>,
     notes: Vec<String>,
     limit: Duration,
 }
 
-/// Times of one block of iterations, in nanoseconds, and the processor time of both sides.
+/// The times of one block of iterations, in nanoseconds, and the processor time of both sides.
 pub(super) struct Block {
     pub(super) times: Vec<u64>,
     pub(super) processor: Option<Duration>,
@@ -49,7 +49,7 @@ pub(super) struct Download {
     pub(super) elapsed: Duration,
     /// Processor time of the client.
     pub(super) client: Duration,
-    /// Processor time of the server, if it is ours.
+    /// Processor time of the server, if it is local.
     pub(super) server: Option<Duration>,
 }
 
@@ -99,8 +99,8 @@ impl Pair {
         &self.notes
     }
 
-    /// Measures one block, and what processor time both sides took for it. Resumed connections
-    /// go to a server of their own, whose time is not asked for.
+    /// Measures one block, and the processor time of both sides. Resumed connections use another
+    /// server, whose processor time is not measured.
     pub(super) fn samples(&mut self, command: &Command) -> Result<Block, Error> {
         let before = self.processor_time()?;
         let times = match self.client.ask(command, self.limit)? {
@@ -115,7 +115,7 @@ impl Pair {
         Ok(Block { times, processor })
     }
 
-    /// Processor time that both processes have used; `None` where the server is not ours.
+    /// Returns the processor time that both processes have used; `None` if the server is not local.
     fn processor_time(&mut self) -> Result<Option<Duration>, Error> {
         let client = match self.client.ask(&Command::ProcessorTime, self.limit)? {
             Answer::ProcessorTime(nanoseconds) => Duration::from_nanos(nanoseconds),

@@ -1,15 +1,15 @@
-//! The blocks of a latency measurement, put together.
+//! Combines the blocks of a latency measurement.
 
 use weir_units::Duration;
 
 use super::pair::Block;
 
-/// What the blocks of one transport in one situation gave.
+/// The results of the blocks of one transport in one situation.
 #[derive(Default)]
 pub(super) struct Samples {
     pub(super) times: Vec<u64>,
     processor: Option<Duration>,
-    /// Calls that the processor time was spent on, those of warm-ups included.
+    /// Calls that the processor time includes, warm-ups among them.
     calls: u64,
 }
 
@@ -22,7 +22,7 @@ impl Samples {
         }
     }
 
-    /// Processor time of both sides per call.
+    /// Returns the processor time of both sides per call.
     pub(super) fn processor_per_call(&self) -> Option<Duration> {
         self.processor.map(|processor| processor / self.calls)
     }

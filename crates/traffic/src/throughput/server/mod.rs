@@ -1,4 +1,4 @@
-//! The server: one test at a time, one port for everything.
+//! The server: one test at a time, and one port for all connections.
 
 mod test;
 
@@ -22,31 +22,31 @@ use super::options::ServerOptions;
 use super::parameters::{MAX_PARALLEL, Parameters};
 use super::protocol::{FromClient, FromServer, Greeting, Token};
 
-/// Connections that have not said yet what they want; further ones wait in the kernel.
+/// The maximum number of connections without a greeting; further ones wait in the kernel.
 const MAX_GREETINGS: usize = 64;
 
-/// What happens at a server.
+/// An event of a server.
 #[derive(Debug)]
 pub enum ServerEvent {
-    /// A client asked for a test, and it begins.
+    /// A client requested a test, and it begins.
     Began {
         /// The client's address.
         client: SocketAddr,
         /// The test.
         parameters: Parameters,
     },
-    /// A test has ended well.
+    /// A test has succeeded.
     Ended {
         /// The client's address.
         client: SocketAddr,
         /// Its result.
         measurement: Box<Measurement>,
     },
-    /// A test has failed, or never began.
+    /// A test has failed, or did not begin.
     Failed {
         /// The client's address.
         client: SocketAddr,
-        /// Why.
+        /// The error.
         error: Error,
     },
 }
@@ -60,7 +60,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Begins to listen.
+    /// Starts to listen.
     ///
     /// # Errors
     /// [`Error::AddressInUse`] or [`Error::Listen`].
@@ -81,12 +81,12 @@ impl Server {
         })
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The fingerprint that clients pin.
+    /// Returns the fingerprint that clients pin.
     pub fn fingerprint(&self) -> Fingerprint {
         self.options.identity.fingerprint()
     }
@@ -104,7 +104,7 @@ impl Server {
     /// Serves one test.
     ///
     /// # Errors
-    /// Why that test failed.
+    /// The error of that test.
     pub async fn serve_one(
         self,
         observe: &mut (dyn FnMut(ServerEvent) + Send),
@@ -124,13 +124,13 @@ impl Server {
     }
 }
 
-/// Where all connections come in and find the test that they belong to.
+/// Accepts all connections and assigns them to their test.
 struct Desk {
     server: Server,
-    /// Connections that are saying what they want.
+    /// Connections that have not sent their greeting yet.
     greetings: JoinSet<Option<(TcpStream, SocketAddr, Greeting)>>,
     current: Option<Current>,
-    /// The test that is running, if one is.
+    /// The running test, if any.
     tests: JoinSet<(SocketAddr, Result<Measurement, Error>)>,
     news: (mpsc::Sender<ServerEvent>, mpsc::Receiver<ServerEvent>),
 }
@@ -151,7 +151,7 @@ impl Desk {
         }
     }
 
-    /// Waits for the next thing to happen and does what it asks for.
+    /// Waits for the next event and handles it.
     async fn next(&mut self) -> Option<ServerEvent> {
         tokio::select! {
             biased;
@@ -178,7 +178,7 @@ impl Desk {
                         let limit = self.server.options.timeout;
                         self.greetings.spawn(greet(stream, client, limit));
                     }
-                    // Out of descriptors, most likely: others have to end first.
+                    // Most likely out of file descriptors: wait until other connections end.
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection");
                         tokio::time::sleep(std::time::Duration::from_millis(100)).await;
@@ -225,14 +225,14 @@ impl Desk {
 
     fn take_data(&self, stream: TcpStream, token: &Token) {
         match &self.current {
-            // A client that opens more than it asked for loses the rest.
+            // Connections beyond the requested number are dropped.
             Some(current) if current.token == *token => drop(current.streams.try_send(stream)),
             _ => tracing::info!("a data connection belongs to no test"),
         }
     }
 }
 
-/// Waits until a connection says what it wants. Those that do not, are dropped.
+/// Waits for a connection's greeting. Connections without one are dropped.
 async fn greet(
     mut stream: TcpStream,
     client: SocketAddr,
@@ -256,11 +256,11 @@ async fn greet(
     }
 }
 
-/// Tells a client why there is no test for it, once it has asked.
+/// Sends a client the reason for rejecting its test, once it has requested one.
 async fn refuse(stream: TcpStream, limit: Duration, reason: String) {
     let mut control: Control<FromServer, FromClient> = Control::new(stream, limit);
     let doing = "waiting for the client's request";
-    // What it asks for does not matter, and it may be gone by now.
+    // The request is ignored, and the client may be gone by now.
     let _ = control.next_within(limit, doing).await;
     let _ = control.send(&FromServer::Refused(reason)).await;
 }

@@ -19,21 +19,21 @@ use crate::throughput::transfer::{Transfer, Watch};
 
 type ServerControl = Control<FromServer, FromClient>;
 
-/// A test that a client is about to ask for.
+/// A test before the client's request.
 pub(super) struct Test {
     pub(super) options: Arc<ServerOptions>,
-    /// Where the server listens.
+    /// The server's address.
     pub(super) address: SocketAddr,
     pub(super) client: SocketAddr,
-    /// What its data connections carry.
+    /// The token of its data connections.
     pub(super) token: Token,
-    /// The TCP connections that carried it.
+    /// The TCP connections that sent the token.
     pub(super) streams: mpsc::Receiver<TcpStream>,
     pub(super) news: mpsc::Sender<ServerEvent>,
 }
 
 impl Test {
-    /// Hears what the client wants and does it.
+    /// Reads the client's request and runs the test.
     pub(super) async fn run(mut self, stream: TcpStream) -> Result<Measurement, Error> {
         let limit = self.options.timeout;
         let mut control = ServerControl::new(stream, limit);
@@ -56,11 +56,11 @@ impl Test {
             client: self.client,
             parameters: test.clone(),
         };
-        // Nobody listens any more where the server is being dropped.
+        // The receiver is gone if the server is being dropped.
         let _ = self.news.send(began).await;
         let result = self.run_accepted(&mut control, &test, &acceptor).await;
         if let Err(error) = &result {
-            // The client may be gone; it notices the closed connection then.
+            // The client may be gone; it detects the closed connection then.
             let _ = control.send(&FromServer::Failed(error.to_string())).await;
         }
         result
@@ -125,8 +125,8 @@ impl Test {
     }
 }
 
-/// Runs the transfer to its end. A client that has sent everything says so before all of it has
-/// arrived: its outcome, if it came meanwhile, comes with ours.
+/// Runs the transfer to its end. A client that has sent everything reports its outcome before all
+/// of it has arrived: an outcome that arrives in the meantime is returned with ours.
 async fn exchange(
     transfer: impl Future<Output = Result<Outcome, Error>>,
     control: &mut ServerControl,

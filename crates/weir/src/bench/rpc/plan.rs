@@ -1,4 +1,4 @@
-//! From the command line to a plan of measurements.
+//! Converts the command line to a measurement plan.
 
 use std::time::SystemTime;
 
@@ -13,10 +13,10 @@ use weir_units::ByteSize;
 use super::{Rpc, remote};
 use crate::failure::Failure;
 
-/// The transports take turns this often in each case.
+/// The number of rounds of each case; the transports alternate.
 const ROUNDS: u32 = 5;
 
-/// Uncounted calls at the start of each turn.
+/// Calls at the start of each round that are not measured.
 const WARM_UP: u32 = 10;
 
 impl Rpc {
@@ -38,7 +38,7 @@ impl Rpc {
         })
     }
 
-    /// The transports with the settings that concern them.
+    /// Returns the transports, each with the settings that apply to it.
     pub(super) fn transports(&self) -> Result<Vec<TransportSpecification>, Failure> {
         let drivers = weir_traffic::calls::standard_drivers();
         let mut transports = Vec::new();
@@ -90,7 +90,7 @@ impl Rpc {
         Ok(())
     }
 
-    /// Those asked for; otherwise all that this machine has the cores for.
+    /// Returns the requested placements; by default all for which the machine has enough cores.
     fn placements(&self) -> Result<Vec<Placement>, Failure> {
         if self.placement.is_empty() {
             let fits = |placement: &Placement| placement.processors().is_ok();
@@ -110,7 +110,8 @@ impl Rpc {
         Ok(self.placement.clone())
     }
 
-    /// What the paper's Figure 2 measures, the same resumed, and on an open connection.
+    /// Returns the latencies of the paper's Figure 2, the same with resumption, and on an open
+    /// connection.
     fn latencies(&self) -> Vec<Latency> {
         let latency = |phase, size| Latency {
             phase,

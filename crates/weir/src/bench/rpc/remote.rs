@@ -1,4 +1,4 @@
-//! Measurements between two machines: the server's side, and finding it.
+//! Measurements between two machines: runs the server, and locates it from the client.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +15,7 @@ use weir_units::Duration;
 use crate::failure::Failure;
 use crate::output;
 
-/// Where to listen; the port may be left out.
+/// Parses the address to listen on; the port is optional.
 pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     let with_port = text.parse::<SocketAddr>();
     let without = || {
@@ -31,7 +31,7 @@ pub(super) fn listen_address(text: &str) -> Result<SocketAddr, String> {
     }
 }
 
-/// Serves clients on other machines until the program is ended.
+/// Serves clients on other machines until the process ends.
 pub(super) fn serve(
     transports: &[TransportSpecification],
     bind: SocketAddr,
@@ -68,7 +68,7 @@ pub(super) fn serve(
     })
 }
 
-/// One port number has room for one server over TCP and one over UDP.
+/// Checks that at most one server over TCP and one over UDP use a port number.
 fn check_ports(transports: &[TransportSpecification]) -> Result<(), Failure> {
     let mut taken: BTreeMap<bool, &TransportSpecification> = BTreeMap::new();
     for transport in transports {
@@ -86,7 +86,7 @@ fn is_over_tcp(transport: &TransportSpecification) -> bool {
     transport.driver.starts_with("tcp")
 }
 
-/// The servers that `weir bench rpc --server` started at `host`.
+/// Returns the servers that `weir bench rpc --server` started at `host`.
 pub(super) fn servers(
     host: &str,
     pin: Fingerprint,
@@ -104,7 +104,8 @@ pub(super) fn servers(
     })
 }
 
-/// The first of the host's addresses where the server answers; only TCP tells that at once.
+/// Returns the first of the host's addresses at which the server answers; only TCP can check that
+/// at once.
 fn reach(
     host: &str,
     transports: &[TransportSpecification],

@@ -1,37 +1,37 @@
-//! The totals of both sides.
+//! The totals of a test, of both sides.
 
 use serde::Serialize;
 use weir_traffic::processor::ProcessorTime;
 use weir_traffic::throughput::{Outcome, StreamOutcome};
 use weir_units::{ByteSize, Duration};
 
-/// The totals of both sides.
+/// The totals of a test, of both sides.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct End {
-    /// Each stream as both sides saw it.
+    /// Each stream, as both sides measured it.
     pub(crate) streams: Vec<StreamEnd>,
-    /// All streams as the sender saw them.
+    /// All streams, as the sender measured them.
     pub(crate) sum_sent: Total,
-    /// All streams as the receiver saw them.
+    /// All streams, as the receiver measured them.
     pub(crate) sum_received: Total,
-    /// Processor time over time.
+    /// Processor time per time.
     pub(crate) cpu_utilization_percent: CpuUtilization,
-    /// Processor time over data.
+    /// Processor time per amount of data.
     pub(crate) cpu_seconds_per_gb: CpuPerGb,
     /// The congestion control that the sender used.
     pub(crate) congestion: String,
 }
 
-/// A stream as both sides saw it.
+/// A stream, as both sides measured it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct StreamEnd {
-    /// As the sender saw it.
+    /// The sender's measurement.
     pub(crate) sender: StreamTotal,
-    /// As the receiver saw it.
+    /// The receiver's measurement.
     pub(crate) receiver: StreamTotal,
 }
 
-/// A stream as one side saw it. What only a sender knows is missing on receivers.
+/// A stream, as one side measured it. Fields that only a sender knows are absent on receivers.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct StreamTotal {
     /// The stream's number.
@@ -42,13 +42,13 @@ pub(crate) struct StreamTotal {
     /// The largest congestion window in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_snd_cwnd: Option<u64>,
-    /// The smallest of the smoothed round-trip times in microseconds.
+    /// The minimum smoothed round-trip time in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) min_rtt: Option<u64>,
-    /// Their mean in microseconds.
+    /// The mean smoothed round-trip time in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mean_rtt: Option<u64>,
-    /// The largest of them in microseconds.
+    /// The maximum smoothed round-trip time in microseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) max_rtt: Option<u64>,
 }
@@ -60,22 +60,22 @@ pub(crate) struct Total {
     pub(crate) start: f64,
     /// Seconds since the test began.
     pub(crate) end: f64,
-    /// Seconds between.
+    /// The difference in seconds.
     pub(crate) seconds: f64,
     /// Bytes sent or received.
     pub(crate) bytes: u64,
     /// Bits per second.
     pub(crate) bits_per_second: f64,
-    /// TCP and DCUDP: packets retransmitted. DCQUIC: packets lost. Only a sender knows.
+    /// TCP and DCUDP: packets retransmitted. DCQUIC: packets lost. Only the sender reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retransmits: Option<u64>,
-    /// Packets that arrived CE-marked, where the sender's transport knows.
+    /// Packets that arrived CE-marked, if the sender's transport reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ce_marked: Option<u64>,
-    /// How often a DCUDP sender changed between UDP Mode and Congestion Mode.
+    /// The number of mode changes of a DCUDP sender between UDP Mode and Congestion Mode.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) mode_switches: Option<u64>,
-    /// Whether this is what the sender saw.
+    /// Whether the sender measured this.
     pub(crate) sender: bool,
 }
 
@@ -117,7 +117,7 @@ impl Total {
         }
     }
 
-    /// The sum of several streams over a time.
+    /// Returns the sum of several streams over a time.
     pub(crate) fn sum<'a>(
         start: Duration,
         end: Duration,
@@ -137,36 +137,36 @@ impl Total {
     }
 }
 
-/// Processor time over time, in percent of one processor.
+/// Processor time per time, in percent of one processor.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct CpuUtilization {
     /// This side's process.
     pub(crate) host_total: f64,
-    /// Its program.
+    /// User time of this side's process.
     pub(crate) host_user: f64,
-    /// The kernel for it.
+    /// System time of this side's process.
     pub(crate) host_system: f64,
     /// The other side's process.
     pub(crate) remote_total: f64,
-    /// Its program.
+    /// User time of the other side's process.
     pub(crate) remote_user: f64,
-    /// The kernel for it.
+    /// System time of the other side's process.
     pub(crate) remote_system: f64,
 }
 
-/// Processor seconds per GB (10⁹ bytes) that arrived; absent where nothing did.
+/// Processor seconds per GB (10⁹ bytes) delivered; absent if nothing was delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct CpuPerGb {
-    /// Of this side's process.
+    /// This side's process.
     pub(crate) host: Option<f64>,
-    /// Of the other side's process.
+    /// The other side's process.
     pub(crate) remote: Option<f64>,
-    /// Of both.
+    /// Both processes.
     pub(crate) total: Option<f64>,
 }
 
 impl End {
-    /// Both outcomes are of as many streams.
+    /// Both outcomes have the same number of streams.
     pub(crate) fn new(we_send: bool, ours: &Outcome, theirs: &Outcome) -> Self {
         let (sender, receiver) = if we_send {
             (ours, theirs)
