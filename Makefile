@@ -113,7 +113,7 @@ long: ## the same property tests with LONG_CASES cases, and the tests that take 
 
 longer: ## LONGER_CASES lists of operations and hostile scripts for the DCQUIC engine (hours)
 	PROPTEST_CASES=$(LONGER_CASES) $(CARGO) test $(CARGO_FLAGS) --release -p weir-quic \
-		--test interactions --test attacks --test proactive
+		--test engine -- interactions:: attacks:: proactive::
 
 bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (four minutes and a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make bench builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }

@@ -1,9 +1,9 @@
 //! A whole client against hostile servers that have the right keys, floods and jumps in time, with an
-//! honest connection beside: see `crates/quic/tests/attack`.
+//! honest connection beside: see `crates/quic/tests/engine/attack`.
 
 #![no_main]
 
-#[path = "../../crates/quic/tests/attack/mod.rs"]
+#[path = "../../crates/quic/tests/engine/attack/mod.rs"]
 mod attack;
 
 use libfuzzer_sys::fuzz_target;

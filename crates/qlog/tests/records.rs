@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod schema;
-#[path = "../../quic/tests/world/mod.rs"]
+#[path = "../../quic/tests/engine/world/mod.rs"]
 mod world;
 
 use std::io::{self, Write};

@@ -1,14 +1,11 @@
 //! Endpoints with several addresses, on loopback: paths held ready, moved between and listened to;
 //! addresses that change in the middle of a transfer; and the same with quinn at the other end.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
 
 use std::net::{SocketAddr, UdpSocket};
 use std::time::Duration as Span;
 
-use support::quinn_peer::{quinn_client, quinn_echo, quinn_server};
-use support::{echo_streams, loopback, pattern, run, server, server_with, transport};
+use crate::support::quinn_peer::{quinn_client, quinn_echo, quinn_server};
+use crate::support::{echo_streams, loopback, pattern, run, server, server_with, transport};
 use weir_net::tls::{ClientTls, Fingerprint, Identity};
 use weir_net::{
     Connection, Endpoint, EndpointError, MoveCause, MoveError, PathError, PathEvent, PathId,

@@ -1,11 +1,9 @@
 //! Retry and address validation tokens between two endpoints.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod world;
 
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use crate::world::{CLIENT, Plan, SERVER, World};
 use proptest::prelude::*;
 use weir_fabric::{Script, Verdict};
 use weir_quic::crypto::Provider;
@@ -19,7 +17,6 @@ use weir_quic::{
 };
 use weir_units::Duration;
 use weir_wire::Ecn;
-use world::{CLIENT, Plan, SERVER, World};
 
 const ROUND_TRIP: Duration = Duration::from_micros(50);
 

@@ -1,11 +1,10 @@
 //! Endpoints and connections from beginning to end, and what can go wrong there.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
 
 use std::net::UdpSocket;
 
-use support::{client, echo_streams, loopback, pair, pattern, run, server, server_with, transport};
+use crate::support::{
+    self, client, echo_streams, loopback, pair, pattern, run, server, server_with, transport,
+};
 use weir_net::tls::{ClientTls, Fingerprint};
 use weir_net::{
     ByteSize, ConnectError, ConnectionError, Duration, Endpoint, EndpointError, ServeOptions,

@@ -1,13 +1,10 @@
 //! Is it QUIC? Both directions against `quinn`, with and without loss in between.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
 
 use std::net::SocketAddr;
 
-use support::lossy::forwarder;
-use support::quinn_peer::{quinn_client, quinn_echo, quinn_server};
-use support::{loopback, pattern, run, transport};
+use crate::support::lossy::forwarder;
+use crate::support::quinn_peer::{quinn_client, quinn_echo, quinn_server};
+use crate::support::{loopback, pattern, run, transport};
 use weir_net::tls::{ClientTls, Identity, ServerTls};
 use weir_net::{Connection, DatagramConfig, Endpoint, TransportConfig, UpdateKeysError};
 

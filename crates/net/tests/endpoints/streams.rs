@@ -1,10 +1,7 @@
 //! Streams between two endpoints on loopback.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
+use crate::support::{self, connect, echo_streams, pair, pattern, run, server_with};
 use bytes::Bytes;
-use support::{connect, echo_streams, pair, pattern, run, server_with};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use weir_net::tls::ClientTls;
 use weir_net::{ByteSize, Endpoint, ReadError, TransportConfig, WriteError};

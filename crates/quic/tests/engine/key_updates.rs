@@ -1,12 +1,9 @@
 //! Key updates by the application (RFC 9001, section 6), on either side and on both at once.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-mod world;
-
+use crate::world::{CLIENT, Plan, SERVER, World, pattern};
 use weir_fabric::{FaultSettings, Probability, Reordering};
 use weir_quic::UpdateKeysError;
 use weir_units::{ByteSize, Duration};
-use world::{CLIENT, Plan, SERVER, World, pattern};
 
 fn probability(value: f64) -> Probability {
     Probability::new(value).unwrap()

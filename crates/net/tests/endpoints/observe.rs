@@ -1,13 +1,10 @@
 //! Endpoints that are watched: qlog files and metrics.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod support;
 
 use std::path::Path;
 use std::sync::Mutex;
 
+use crate::support::{client, connect, loopback, pattern, run, server_with, transport};
 use serde_json::Value;
-use support::{client, connect, loopback, pattern, run, server_with, transport};
 use weir_net::tls::ClientTls;
 use weir_net::{Connection, ConnectionStats, Duration, Endpoint, EndpointError, Registry};
 

@@ -1,10 +1,7 @@
 //! Who is trusted, and who is not.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
+use crate::support::{self, loopback, run, transport};
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
-use support::{loopback, run, transport};
 use weir_net::tls::{CipherSuite, ClientTls, Fingerprint, Identity, Roots, ServerTls};
 use weir_net::{Connection, ConnectionError, Endpoint};
 

@@ -1,10 +1,8 @@
 //! What the controller is told about CE marks is what the queue did.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod world;
 
 use std::sync::{Arc, Mutex};
 
+use crate::world::{CLIENT, Plan, SERVER, World, pattern};
 use weir_congestion::{
     AckSample, AlgorithmSpec, Context, Controller, LossSample, PacketSent, Snapshot,
 };
@@ -12,7 +10,6 @@ use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
 use weir_quic::{Congestion, TransportConfig};
 use weir_units::{ByteSize, Duration, Rate};
 use weir_wire::Ecn;
-use world::{CLIENT, Plan, SERVER, World, pattern};
 
 #[derive(Debug, Default)]
 struct Record {

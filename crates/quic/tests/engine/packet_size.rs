@@ -1,13 +1,10 @@
 //! The size of packets over a simulated network: negotiation, probes, policies.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-mod world;
-
+use crate::world::flow::{Flow, bytes, data_center, path, plan, set_path_mtu, wan_plan};
+use crate::world::{CLIENT, Plan, SERVER, World, interfaces};
 use weir_fabric::Rule;
 use weir_quic::{MoveCause, MtuPhase, PacketSizePolicy, PathSnapshot, TransportConfig};
 use weir_units::{Duration, Rate};
-use world::flow::{Flow, bytes, data_center, path, plan, set_path_mtu, wan_plan};
-use world::{CLIENT, Plan, SERVER, World, interfaces};
 
 #[test]
 fn the_wide_area_profile_probes_for_ethernet() {

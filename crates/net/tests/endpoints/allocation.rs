@@ -1,12 +1,9 @@
 //! Connections whose streams have deadlines, and somebody who decides what they may have on their way.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
 
 use std::fmt;
 use std::sync::{Arc, Mutex};
 
-use support::{connect, pattern, run, server, transport};
+use crate::support::{self, connect, pattern, run, server, transport};
 use weir_net::tls::ClientTls;
 use weir_net::{ByteSize, Connection, Duration, Endpoint};
 use weir_sed::{Allocator, Allowance, Demand, Hear, SenderFlow};

@@ -2,13 +2,9 @@
 //!
 //! The bounds on memory are in bytes for two connections with their endpoint's tables, which take
 //! 70,000 to 96,000 at rest.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-#![allow(clippy::print_stdout, reason = "a script from a file is shown")]
 
-mod attack;
-
+use crate::attack::{Arena, Hostile, Number, Script, Seal, Step, Wrong, run};
 use arbitrary::{Arbitrary, Unstructured};
-use attack::{Arena, Hostile, Number, Script, Seal, Step, Wrong, run};
 use proptest::prelude::*;
 use weir_quic::{Code, Side};
 

@@ -1,9 +1,6 @@
 //! Resumed sessions and early data.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
-use support::{loopback, run, transport};
+use crate::support::{loopback, run, transport};
 use weir_net::tls::{ClientTls, Identity, ServerTls};
 use weir_net::{Connection, Endpoint, ServeOptions};
 

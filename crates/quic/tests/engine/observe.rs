@@ -1,17 +1,14 @@
 //! What observers are told, and that being watched changes nothing.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod world;
 
 use std::sync::{Arc, Mutex};
 
+use crate::world::{CLIENT, Plan, SERVER, World};
 use weir_fabric::{FaultSettings, Probability};
 use weir_quic::observe::{
     Interest, LossReason, Metrics, Observation, Observer, Observers, Phase, Subject,
 };
 use weir_quic::{Direction, MoveCause, PathEvent, Side, TransportConfig};
 use weir_units::{Duration, Time};
-use world::{CLIENT, Plan, SERVER, World};
 
 /// What one connection's observer heard.
 #[derive(Clone, Debug, Default, PartialEq)]

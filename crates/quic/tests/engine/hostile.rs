@@ -1,12 +1,10 @@
 //! Peers that lie, and packets from nowhere: the RFC's codes, bounded work, no panic.
 //!
 //! The client here is an honest one whose packets are exchanged just before they are sealed.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod world;
 
 use std::sync::{Arc, Mutex};
 
+use crate::world::{CLIENT, Plan, SERVER, World};
 use proptest::prelude::*;
 use weir_quic::crypto::seeded::SeededClient;
 use weir_quic::crypto::{
@@ -20,7 +18,6 @@ use weir_quic::{
 };
 use weir_units::Duration;
 use weir_wire::Ecn;
-use world::{CLIENT, Plan, SERVER, World};
 
 /// What takes the place of the next 1-RTT packet's frames.
 type Forgery = Arc<Mutex<Option<Vec<u8>>>>;

@@ -1,13 +1,10 @@
 //! Handshakes that lose packets, resume, send early data, fail.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-mod world;
-
+use crate::world::{CLIENT, Plan, SERVER, World, pattern};
 use weir_fabric::{FaultSettings, Probability, Script, Verdict};
 use weir_quic::crypto::seeded::{SeededEarlyData, SeededFault, SeededServer};
 use weir_quic::{Code, ConnectionError, Direction, Event, ReadError, TransportError, WriteError};
 use weir_units::Duration;
-use world::{CLIENT, Plan, SERVER, World, pattern};
 
 #[test]
 fn takes_one_round_trip_on_a_clean_network() {

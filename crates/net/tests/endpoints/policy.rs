@@ -1,11 +1,8 @@
 //! A policy file decides which congestion control connections get.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
 
 use std::net::SocketAddr;
 
-use support::{loopback, run, transport};
+use crate::support::{loopback, run, transport};
 use weir_net::tls::{ClientTls, Identity, ServerTls};
 use weir_net::{Connection, Endpoint};
 use weir_scenario::parse_policy;

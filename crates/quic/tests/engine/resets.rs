@@ -1,10 +1,8 @@
 //! Stateless resets: peers that have lost a connection's state.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod world;
 
 use std::net::SocketAddr;
 
+use crate::world::{CLIENT, Plan, SERVER, World};
 use proptest::prelude::*;
 use weir_quic::{
     ConnectionError, ConnectionHandle, Direction, Endpoint, EndpointConfig, EndpointSecret,
@@ -12,7 +10,6 @@ use weir_quic::{
 };
 use weir_units::{Duration, Time};
 use weir_wire::Ecn;
-use world::{CLIENT, Plan, SERVER, World};
 
 const ROUND_TRIP: Duration = Duration::from_micros(50);
 

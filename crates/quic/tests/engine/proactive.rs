@@ -2,18 +2,14 @@
 //! paper, section 4.3).
 //!
 //! The tests with a thousand seeds are for `make long`; they print their figures.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-#![allow(clippy::print_stdout, reason = "figures to be quoted")]
-
-mod world;
 
 use std::collections::BTreeSet;
 
+use crate::world::{CLIENT, Plan, SERVER, World, pattern};
 use proptest::prelude::*;
 use weir_fabric::{FaultSettings, Probability};
 use weir_quic::{ConnectionHandle, Direction, Event, MoveCause, PathEvent, PathId, StreamId};
 use weir_units::{Duration, Time};
-use world::{CLIENT, Plan, SERVER, World, pattern};
 
 /// A request is this long.
 const REQUEST: usize = 100;

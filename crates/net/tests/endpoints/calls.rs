@@ -1,13 +1,10 @@
 //! Calls: deadlines, cancellation, limits, refusals.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::support::{pair, pattern, run};
 use bytes::Bytes;
-use support::{pair, pattern, run};
 use weir_net::{
     ByteSize, CallError, Connection, Duration, Refusal, Request, RequestError, ServeOptions, rpc,
 };

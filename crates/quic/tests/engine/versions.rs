@@ -1,15 +1,12 @@
 //! Which version of QUIC two endpoints come to, and who tries to have them use another one.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-mod world;
-
+use crate::world::{CLIENT, Plan, SERVER, World};
 use weir_fabric::{Script, Verdict};
 use weir_quic::packet::{self, Header};
 use weir_quic::{
     Code, ConnectionError, Event, RetryPolicy, Route, TransportError, Version, Versions,
 };
 use weir_units::Duration;
-use world::{CLIENT, Plan, SERVER, World};
 
 const ROUND_TRIP: Duration = Duration::from_micros(50);
 

@@ -3,13 +3,11 @@
 //! Whatever the applications and the network do: no panic; what is read is what was written, in
 //! order; once the network behaves again, every stream that was finished and not abandoned is
 //! delivered whole, and a closed connection goes away on both sides.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod world;
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, SocketAddrV4};
 
+use crate::world::{CLIENT, Plan, SERVER, World};
 use proptest::prelude::*;
 use proptest::test_runner::FileFailurePersistence;
 use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
@@ -17,7 +15,6 @@ use weir_quic::{
     ConnectionHandle, DatagramConfig, Direction, MoveCause, PacketSizePolicy, StreamId,
 };
 use weir_units::{ByteSize, Duration};
-use world::{CLIENT, Plan, SERVER, World};
 
 #[derive(Clone, Debug)]
 enum Operation {

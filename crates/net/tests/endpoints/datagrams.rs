@@ -1,10 +1,7 @@
 //! Datagrams and key updates between two endpoints on loopback.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-mod support;
-
+use crate::support::{self, Pair, connect, pair, pattern, run, server_with};
 use bytes::Bytes;
-use support::{Pair, connect, pair, pattern, run, server_with};
 use weir_net::tls::ClientTls;
 use weir_net::{DatagramConfig, DatagramError, Endpoint, TransportConfig, UpdateKeysError};
 use weir_quic::SendDatagramError;

@@ -1,12 +1,9 @@
 //! Retry, tokens, versions and stateless resets over real sockets.
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
 
 use std::net::SocketAddr;
 
+use crate::support::{loopback, run, transport};
 use bytes::Bytes;
-use support::{loopback, run, transport};
 use tokio::net::UdpSocket;
 use tokio::sync::watch;
 use weir_net::tls::{ClientTls, Identity, ServerTls};

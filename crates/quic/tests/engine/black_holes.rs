@@ -1,13 +1,10 @@
 //! Paths that carry less than they did, or than the operator says, over a simulated network.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-mod world;
-
+use crate::world::flow::{Flow, bytes, data_center, path, plan, set_path_mtu, wan_plan};
+use crate::world::{CLIENT, Plan, SERVER, World};
 use weir_fabric::{FaultSettings, Probability, Rule};
 use weir_quic::{PathSnapshot, TransportConfig};
 use weir_units::{Duration, Rate, Time};
-use world::flow::{Flow, bytes, data_center, path, plan, set_path_mtu, wan_plan};
-use world::{CLIENT, Plan, SERVER, World};
 
 /// IPv4 and UDP headers.
 const HEADERS: u64 = 28;

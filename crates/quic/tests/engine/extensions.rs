@@ -1,9 +1,7 @@
 //! DATAGRAM (RFC 9221), ACK frequency (draft-ietf-quic-ack-frequency-14) and greasing (RFC 9287)
 //! between two endpoints over networks of all kinds.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-mod world;
-
+use crate::world::{CLIENT, Plan, SERVER, World, pattern};
 use bytes::Bytes;
 use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
 use weir_quic::packet::{Header, supported_versions};
@@ -12,7 +10,6 @@ use weir_quic::{
 };
 use weir_units::{ByteSize, Duration, Rate};
 use weir_wire::Ecn;
-use world::{CLIENT, Plan, SERVER, World, pattern};
 
 fn probability(value: f64) -> Probability {
     Probability::new(value).unwrap()

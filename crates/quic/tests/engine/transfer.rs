@@ -1,12 +1,9 @@
 //! Data through networks that lose, reorder, duplicate, corrupt, delay and mark.
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
-mod world;
-
+use crate::world::{CLIENT, Plan, SERVER, World, pattern};
 use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
 use weir_quic::{Code, ConnectionError, Direction, Event};
 use weir_units::{ByteSize, Duration, Rate};
-use world::{CLIENT, Plan, SERVER, World, pattern};
 
 fn probability(value: f64) -> Probability {
     Probability::new(value).unwrap()

@@ -1,18 +1,15 @@
 //! Several paths: held ready, moved between, changed under the connection, and attacked (RFC 9000,
 //! section 9).
-#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
-
-mod world;
 
 use std::net::SocketAddr;
 
+use crate::world::{CLIENT, Plan, SERVER, World, pattern};
 use weir_fabric::{FaultSettings, Probability};
 use weir_quic::{
     ConnectionHandle, Direction, Event, MoveCause, PathError, PathEvent, PathId,
     PreferredAddresses, StreamId,
 };
 use weir_units::{Duration, Time};
-use world::{CLIENT, Plan, SERVER, World, pattern};
 
 const LIMIT: Duration = Duration::from_secs(5);
 

@@ -1,0 +1,18 @@
+//! Endpoints over sockets of loopback, in one program: `cargo test -p weir-net --test endpoints streams::`
+//! runs one file.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod allocation;
+mod calls;
+mod datagrams;
+mod interop;
+mod lifecycle;
+mod observe;
+mod paths;
+mod policy;
+mod resumption;
+mod streams;
+#[path = "../support/mod.rs"]
+mod support;
+mod trust;
+mod validation;

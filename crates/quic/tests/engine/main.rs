@@ -1,0 +1,23 @@
+//! The engine over simulated networks, in one program: `cargo test -p weir-quic --test engine handshake::`
+//! runs one file.
+#![allow(clippy::print_stdout, reason = "a script from a file is shown")]
+#![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+
+mod attack;
+mod attacks;
+mod black_holes;
+mod ecn;
+mod extensions;
+mod handshake;
+mod hostile;
+mod interactions;
+mod key_updates;
+mod observe;
+mod packet_size;
+mod paths;
+mod proactive;
+mod resets;
+mod transfer;
+mod validation;
+mod versions;
+mod world;
