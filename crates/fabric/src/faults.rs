@@ -32,7 +32,7 @@ pub struct FaultSettings {
     pub duplication: Probability,
     /// The probability that a packet is damaged ([`Packet::corrupt`]).
     pub corruption: Probability,
-    /// Which packets fall behind those sent after them.
+    /// The packets that fall behind later ones, and for how long.
     pub reordering: Reordering,
     /// The delay of every packet beyond the link's propagation delay. A shorter one does not reorder: a
     /// packet waits for the one before it.

@@ -20,7 +20,7 @@ pub struct Rule {
     pub class: Class,
     /// When it applies.
     pub when: Trigger,
-    /// What it does.
+    /// Its action.
     pub action: Action,
 }
 

@@ -22,7 +22,7 @@ pub enum PortChange {
     Duplication(Probability),
     /// The probability that a packet is damaged.
     Corruption(Probability),
-    /// Which packets fall behind those sent after them.
+    /// The packets that fall behind later ones, and for how long.
     Reordering(Reordering),
     /// The delay of every packet beyond the link's propagation delay.
     AddedDelay(Duration),

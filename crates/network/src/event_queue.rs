@@ -99,7 +99,7 @@ impl EventQueue {
         self.first = winner;
     }
 
-    /// Returns the earliest event and its source; without events, [`Self::horizon`] and an invalid source.
+    /// Returns the earliest event and its source; without events, [`Self::horizon`] and an arbitrary source.
     #[inline]
     pub fn first(&self) -> (Time, usize) {
         let source = self.first & ((1 << self.source_bits) - 1);

@@ -12,15 +12,15 @@ pub enum SwitchError {
         destination: u32,
         /// The port of the route.
         port: PortIndex,
-        /// How many ports there are.
+        /// The number of ports.
         ports: usize,
     },
     /// The number of limits of the shared buffer differs from the number of ports.
     #[error("the shared buffer has limits for {limits} ports, but there are {ports}")]
     Limits {
-        /// How many limits there are.
+        /// The number of limits.
         limits: usize,
-        /// How many ports there are.
+        /// The number of ports.
         ports: usize,
     },
 }
