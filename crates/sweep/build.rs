@@ -1,5 +1,5 @@
-//! The version of the code that decides what a run gives: a hash of its sources and of the lock file, so
-//! that results of another version are never taken for those of this one.
+//! Computes the version of the code: a hash of the sources that determine the results and of the lock
+//! file, so that results of different versions are never mixed.
 
 use std::fs;
 use std::io;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
-/// What a simulation's numbers depend on.
+/// The crates that determine a simulation's results.
 const CRATES: [&str; 12] = [
     "units",
     "wire",
@@ -51,7 +51,7 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// The Rust sources below a directory.
+/// Collects the Rust sources below a directory.
 fn collect(directory: &Path, files: &mut Vec<PathBuf>) -> io::Result<()> {
     for entry in fs::read_dir(directory)? {
         let path = entry?.path();

@@ -1,8 +1,8 @@
-//! The receive-window clamp: what a sender hears that it may send, made smaller on the way.
+//! The receive-window clamp: lowers the window that a receiver announces to its sender.
 //!
-//! [`Connections`](crate::Connections) know by how many bits the windows of a connection are shifted; a
-//! [`WindowLimit`] says how much may be allowed. It never widens a window, and what it makes of one is
-//! a multiple of what the shift can express: rounded down, but not under the floor.
+//! [`Connections`](crate::Connections) know the window scale of each connection. A [`WindowLimit`] sets
+//! the largest window. It never widens a window. The lowered window is a multiple of the scale's unit:
+//! rounded down, but not below the floor.
 
 use weir_units::ByteSize;
 use weir_wire::tcp::{Flags, Segment};
@@ -10,7 +10,7 @@ use weir_wire::tcp::{Flags, Segment};
 use crate::connections::{Direction, Handshake};
 use crate::packet::Packet;
 
-/// How much a receiver may be seen to allow.
+/// The largest window that a receiver may announce.
 ///
 /// ```
 /// use weir_fabric::WindowLimit;
@@ -23,31 +23,31 @@ use crate::packet::Packet;
 /// // Windows in units of 128 bytes: 156 units are 19,968 bytes.
 /// assert_eq!(limit.applied_to(512, 7), 156);
 /// assert_eq!(limit.applied_to(100, 7), 100);
-/// // In units of 16 KiB one unit is what keeps to the limit; two would be above it.
+/// // In units of 16 KiB one unit keeps to the limit; two would exceed it.
 /// assert_eq!(limit.applied_to(512, 14), 1);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WindowLimit {
     /// The largest window, in bytes.
     pub allowed: ByteSize,
-    /// What is left of a window in any case, however little is allowed, unless the receiver offers less
-    /// itself: under one segment a sender may wait for its persist timer. Zero lets a sender be stopped.
+    /// The smallest window that clamping leaves, unless the receiver announces less itself. With less
+    /// than one segment a sender may wait for its persist timer. Zero allows a window of zero.
     pub floor: ByteSize,
 }
 
-/// What became of a packet's window.
+/// The result of clamping a packet's window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clamped {
-    /// It is smaller now.
+    /// The window was lowered.
     Lowered,
-    /// It was within the limit, or the segment's window says nothing: a reset.
+    /// The window was within the limit, or the segment has no valid window: a reset.
     Kept,
-    /// Nobody has seen by how many bits it is shifted.
+    /// The window scale is unknown, as a SYN has not been seen.
     UnknownScale,
 }
 
 impl WindowLimit {
-    /// What the window field `window` becomes, in units of 2^`scale` bytes.
+    /// Returns the window field for `window`; both are in units of 2^`scale` bytes.
     pub fn applied_to(self, window: u16, scale: u8) -> u16 {
         let scale = u32::from(scale);
         let allowed = self.allowed.bytes().checked_shr(scale).unwrap_or(0);
@@ -57,8 +57,8 @@ impl WindowLimit {
         window.min(limit)
     }
 
-    /// Lowers the window of a packet that goes `way` on a connection with this handshake, if it is too
-    /// large.
+    /// Lowers the window of a packet in direction `way` of a connection with this handshake, if it
+    /// exceeds the limit.
     pub fn clamp<P: Packet>(
         self,
         packet: &mut P,
@@ -80,7 +80,7 @@ impl WindowLimit {
     }
 }
 
-/// A reset's window means nothing, nor does that of a segment that acknowledges nothing, but for a SYN.
+/// A reset has no valid window, nor has a segment without ACK, except a SYN.
 fn has_window(segment: &Segment) -> bool {
     segment.flags.intersects(Flags::ACK | Flags::SYN) && !segment.flags.contains(Flags::RST)
 }
@@ -108,8 +108,8 @@ mod tests {
     }
 
     proptest! {
-        /// A window is never widened; it is within the limit, or at the floor and less than one unit
-        /// above it; and there is no larger one that keeps to the limit.
+        /// A window is never widened. It is within the limit, or at the floor and less than one unit
+        /// above it. No larger window keeps to the limit.
         #[test]
         fn the_largest_window_within_the_limit(window: u16, scale in 0_u8..=14, allowed in 0_u64..1 << 31, floor in 0_u64..100_000) {
             let clamped = limit(allowed, floor).applied_to(window, scale);
@@ -122,7 +122,7 @@ mod tests {
             }
         }
 
-        /// Whoever is clamped twice is clamped once.
+        /// Clamping is idempotent.
         #[test]
         fn twice_is_once(window: u16, scale in 0_u8..=14, allowed in 0_u64..1 << 31, floor in 0_u64..100_000) {
             let limit = limit(allowed, floor);

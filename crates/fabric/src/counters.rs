@@ -1,15 +1,15 @@
-//! Counters that balance: what arrived has departed, was dropped for a reason, or is still inside.
+//! Counters that balance: each packet that arrived has departed, was dropped, or is still inside.
 
 use std::ops::{Add, Sub};
 
 use weir_units::ByteSize;
 
-/// A number of packets and their length altogether.
+/// A number of packets and their total length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PacketCount {
-    /// How many packets.
+    /// The number of packets.
     pub packets: u64,
-    /// Their IP lengths, summed.
+    /// The sum of their IP lengths.
     pub size: ByteSize,
 }
 
@@ -20,15 +20,15 @@ impl PacketCount {
         size: ByteSize::ZERO,
     };
 
-    /// Counts one packet more.
+    /// Adds one packet.
     #[inline]
     pub fn record(&mut self, length: ByteSize) {
-        // Nobody lives to see 2^64 packets.
+        // 2^64 packets are out of reach.
         self.packets += 1;
         self.size += length;
     }
 
-    /// Counts one packet less, of those that were counted.
+    /// Subtracts one packet that was counted.
     #[inline]
     pub fn remove(&mut self, length: ByteSize) {
         self.packets = self.packets.saturating_sub(1);
@@ -61,21 +61,21 @@ impl Sub for PacketCount {
 pub enum DropReason {
     /// The buffer was full, or the port's share of it.
     Buffer,
-    /// The queue was above a threshold at which everything of its class is dropped.
+    /// The queue was above a threshold at which every packet of its class is dropped.
     Tail,
-    /// Random early detection: chance chose it while the queue was between two thresholds.
+    /// Random early detection dropped it while the queue was between two thresholds.
     Red,
     /// It was larger than the link's MTU.
     Mtu,
-    /// Lost at random on the way.
+    /// Lost at random on the link.
     Loss,
     /// The link was down.
     Down,
-    /// Damaged, and without contents to carry the damage to the receiver.
+    /// Damaged, and without payload bytes to carry the damage to the receiver.
     Corruption,
-    /// A test's script said so.
+    /// Dropped by a test's script.
     Script,
-    /// The switch has no route to where it goes.
+    /// The switch has no route to its destination.
     NoRoute,
     /// An element in the switch's path dropped it.
     Element,
@@ -102,30 +102,30 @@ impl DropReason {
 pub struct Drops([PacketCount; DropReason::ALL.len()]);
 
 impl Drops {
-    /// Counts one packet.
+    /// Counts one dropped packet.
     pub fn record(&mut self, reason: DropReason, length: ByteSize) {
         self.0[reason as usize].record(length);
     }
 
-    /// Counts what was dropped elsewhere.
+    /// Adds packets that were dropped elsewhere.
     pub(crate) fn add(&mut self, reason: DropReason, dropped: PacketCount) {
         let tally = &mut self.0[reason as usize];
         *tally = *tally + dropped;
     }
 
-    /// What was dropped for this reason.
+    /// Returns the packets that were dropped for this reason.
     pub fn by(&self, reason: DropReason) -> PacketCount {
         self.0[reason as usize]
     }
 
-    /// What was dropped for any reason.
+    /// Returns the packets that were dropped for any reason.
     pub fn total(&self) -> PacketCount {
         self.0
             .iter()
             .fold(PacketCount::ZERO, |sum, &tally| sum + tally)
     }
 
-    /// Every reason with its tally.
+    /// Iterates over every reason with its count.
     pub fn iter(&self) -> impl Iterator<Item = (DropReason, PacketCount)> {
         DropReason::ALL.into_iter().zip(self.0)
     }
@@ -141,25 +141,25 @@ impl Add for Drops {
     }
 }
 
-/// What became of the packets that came to one stage, or to several in a row.
+/// Packet counters of one stage, or of several in a row.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StageCounters {
-    /// Came in.
+    /// Packets that came in.
     pub arrived: PacketCount,
-    /// Came into being here: the copies that duplication made.
+    /// Copies that duplication made here.
     pub duplicated: PacketCount,
-    /// Came into being here: what elements sent on their own account.
+    /// Packets that elements created here.
     pub injected: PacketCount,
-    /// Went on.
+    /// Packets that went on to the next stage.
     pub departed: PacketCount,
-    /// Ended here as they should: what elements took for themselves.
+    /// Packets that elements consumed.
     pub absorbed: PacketCount,
-    /// Were dropped.
+    /// Packets that were dropped.
     pub dropped: Drops,
 }
 
 impl StageCounters {
-    /// Whether everything is accounted for when `inside` is still here:
+    /// Whether the counters balance when `inside` is still here:
     /// arrived + duplicated + injected = departed + absorbed + dropped + inside, in packets and in
     /// bytes.
     pub fn balance(&self, inside: PacketCount) -> bool {

@@ -1,4 +1,4 @@
-//! A pipe: one direction between two hosts, read from left to right: queue, link, faults.
+//! An egress port: a queue, the link that drains it, and the faults at the link's far end.
 
 mod fast_forward;
 #[cfg(test)]
@@ -18,56 +18,56 @@ use crate::rule::Rule;
 use crate::timeline::PortChange;
 use fast_forward::FastForwarded;
 
-/// A queue, the link that empties it, and the faults at the link's far end.
+/// A queue, the link that drains it, and the faults at the link's far end.
 ///
-/// Faults come last, as they do on a cable: a lost packet has taken its share of the queue and of
-/// the rate, and its mark is lost with it; duplication and jitter act on what the link delivers.
+/// Faults come last, as on a cable: a lost packet has used its share of the queue and of the rate, and
+/// its mark is lost with it. Duplication and jitter apply to the packets that the link delivers.
 ///
-/// Drive it by [`Self::send`], and by [`Self::receive`] until `None` whenever [`Self::timeout`]
-/// is reached. Called late, it does what would have happened in time; only the caller sees it late.
-/// `now` must not run backwards.
+/// Call [`Self::send`] for each packet, and [`Self::poll_delivered`] until `None` whenever
+/// [`Self::timeout`] is reached. A late call has the same result as a call in time; only the caller
+/// receives it late. `now` must not run backwards.
 #[derive(Debug)]
-// In this order: a network has thousands of pipes, and what each packet needs of one comes first, so that it
-// lies close together.
+// In this order: a network has thousands of ports. The fields that each packet needs come first, so that
+// they lie close together.
 #[repr(C)]
 pub struct EgressPort<P> {
-    /// Whether there are no faults and packets pass at once: what everybody asks first.
+    /// Whether there are no faults and packets pass at once: checked first.
     fault_free: bool,
-    /// When the next packet reaches the far end; [`Time::MAX`] if there is none, and for what waits at
-    /// rate zero.
+    /// When the next packet reaches the far end; [`Time::MAX`] if there is none, and for packets that
+    /// wait at rate zero.
     pub(crate) next_arrival: Time,
-    /// What the link has delivered.
+    /// Packets that the link has delivered.
     delivered: PacketCount,
-    /// Everything before the faults, in order: first what is on the link, then what waits. A packet
-    /// is put here once and taken out once.
+    /// Every packet before the faults, in order: first those on the link, then those in the queue. A
+    /// packet is added once and removed once.
     queued: VecDeque<QueuedPacket<P>>,
-    /// What is certain to come, in order: all behind what is in the line.
+    /// Packets that are certain to come, in order, behind all of `queued`.
     fast_forwarded: VecDeque<FastForwarded<P>>,
     link: Link,
     queue: Queue,
-    /// How many of `line` are known to be on the link. Where nobody watches the queue it may be more,
-    /// and the queue knows nothing of what waits: whoever [settles](Self::settle) watches from then on.
+    /// How many of `queued` are known to be on the link. While the queue is not watched there may be
+    /// more, and the queue has no backlog count. [`Self::advance`] starts to watch it.
     started: usize,
-    /// What was larger than the MTU.
+    /// Packets larger than the MTU.
     oversized: PacketCount,
-    /// Apart, as most links have none.
+    /// Boxed, as most links have none.
     faults: Box<Faults<P>>,
 }
 
-/// A packet in the line. Its times are settled when it comes: they change only with the link.
+/// A queued packet. Its times are set on arrival; they change only with the link.
 #[derive(Debug)]
 struct QueuedPacket<P> {
     /// When it leaves the queue for the link; [`Time::MAX`] at rate zero.
     start: Time,
     /// When it reaches the far end; [`Time::MAX`] at rate zero.
     arrival: Time,
-    /// What was counted when it came, so that the same is counted when it goes.
+    /// The length that was counted on arrival, so that the same is subtracted on departure.
     length: ByteSize,
     packet: P,
 }
 
 impl<P: Packet + Clone> EgressPort<P> {
-    /// Puts the three in a row.
+    /// Creates a port from the three.
     pub fn new(queue: Queue, link: Link, faults: Faults<P>) -> Self {
         Self {
             queued: VecDeque::new(),
@@ -83,15 +83,15 @@ impl<P: Packet + Clone> EgressPort<P> {
         }
     }
 
-    /// A packet enters, and this is what the queue did with it. One larger than the link's MTU is
-    /// dropped before the queue.
+    /// Sends a packet, and returns the queue's decision. A packet larger than the link's MTU is dropped
+    /// before the queue.
     #[inline]
     pub fn send(&mut self, now: Time, packet: P) -> Admission {
         self.send_within(now, packet, ByteSize::MAX)
     }
 
-    /// The same where the queue, which is [watched](Self::watch), may hold no more than `room`: what
-    /// would exceed it is dropped as [`DropReason::Buffer`], before the queue's rules are asked.
+    /// Sends a packet where the queue, which is [watched](Self::watch), may hold no more than `room`. A
+    /// packet that would exceed it is dropped as [`DropReason::Buffer`], before the queue's rules apply.
     #[inline(always)]
     pub(crate) fn send_within(&mut self, now: Time, packet: P, room: ByteSize) -> Admission {
         let length = packet.length();
@@ -104,7 +104,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         self.send_watched(now, packet, length, room)
     }
 
-    /// The same where the queue decides, and keeps account.
+    /// Sends a packet through a watched queue.
     #[inline(never)]
     fn send_watched(
         &mut self,
@@ -134,7 +134,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         admission
     }
 
-    /// Puts a packet behind the others: when its transmission starts, and when it arrives.
+    /// Appends a packet with the start of its transmission and its arrival.
     #[inline(always)]
     fn enqueue(&mut self, (start, arrival): (Time, Time), length: ByteSize, packet: P) {
         self.next_arrival = self.next_arrival.min(arrival);
@@ -146,14 +146,14 @@ impl<P: Packet + Clone> EgressPort<P> {
         });
     }
 
-    /// Whether nothing is on the way to the link's far end: only then a packet that is sent changes
-    /// [`Self::timeout`], if none is announced.
+    /// Whether nothing is on the link. Only then a sent packet changes [`Self::timeout`], if none is
+    /// fast-forwarded.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.next_arrival == Time::MAX
     }
 
-    /// From now on the queue knows at any time what waits.
+    /// Keeps the queue's backlog up to date from now on.
     pub(crate) fn watch(&mut self) {
         if !self.queue.watched {
             let waiting = self.queued.iter().skip(self.started);
@@ -162,10 +162,10 @@ impl<P: Packet + Clone> EgressPort<P> {
         }
     }
 
-    /// When [`Self::receive`] may have something next; `None` while nothing is on the way.
+    /// Returns when [`Self::poll_delivered`] may return a packet next; `None` while nothing is on the link.
     #[inline]
     pub fn timeout(&self) -> Option<Time> {
-        // What never arrives has no time.
+        // A packet that never arrives has no timeout.
         let arrival = (self.next_arrival < Time::MAX).then_some(self.next_arrival);
         if self.fault_free {
             return arrival;
@@ -174,7 +174,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         [arrival, release].into_iter().flatten().min()
     }
 
-    /// The next packet that has come out by `now`.
+    /// Returns the next packet that has come out by `now`.
     #[inline(always)]
     pub fn poll_delivered(&mut self, now: Time) -> Option<P> {
         if self.fault_free {
@@ -192,8 +192,8 @@ impl<P: Packet + Clone> EgressPort<P> {
         packet
     }
 
-    /// Does what is due by `now` inside the pipe, so that what is read from it is up to date, the
-    /// queue's [`Occupancy`](crate::Occupancy) included.
+    /// Advances the port to `now`, so that its counters are up to date, the queue's
+    /// [`Occupancy`](crate::Occupancy) included.
     pub fn advance(&mut self, now: Time) {
         self.enqueue_all_fast_forwarded();
         self.start_transmissions(now);
@@ -206,7 +206,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         }
     }
 
-    /// Settles, and lets the queue's [`Occupancy`](crate::Occupancy) begin anew: the end of a warm-up.
+    /// Advances to `now` and restarts the queue's [`Occupancy`](crate::Occupancy): the end of a warm-up.
     pub fn reset_occupancy(&mut self, now: Time) {
         self.advance(now);
         if let Some(occupancy) = self.queue.occupancy_mut() {
@@ -247,12 +247,12 @@ impl<P: Packet + Clone> EgressPort<P> {
     }
 
     /// Changes the propagation delay from `now` on, for packets whose transmission starts then. Under
-    /// a shorter delay these do not overtake: they arrive with the last one that is on the way.
+    /// a shorter delay these do not overtake: they arrive with the last one on the link.
     pub fn set_delay(&mut self, now: Time, delay: Duration) {
         self.enqueue_all_fast_forwarded();
         self.start_transmissions(now);
         let mut last_arrival = self.last_in_flight_arrival();
-        // What waits is sent without a gap: each ends when the next one starts.
+        // Queued packets are sent without a gap: each ends when the next one starts.
         let starts = self.queued.iter().skip(self.started + 1);
         let mut ends: Vec<Time> = starts.map(|place| place.start).collect();
         ends.push(self.link.free_at());
@@ -295,7 +295,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         self.fault_free = self.faults.pass_everything();
     }
 
-    /// The queue; up to date after [`Self::settle`], as is the rest.
+    /// The queue; up to date after [`Self::advance`], as is the rest.
     pub fn queue(&self) -> &Queue {
         &self.queue
     }
@@ -310,30 +310,30 @@ impl<P: Packet + Clone> EgressPort<P> {
         &self.faults
     }
 
-    /// When the next packet leaves the queue for the link; `None` while none waits, and at rate zero.
+    /// Returns when the next queued packet starts on the link; `None` if none waits, and at rate zero.
     #[inline]
     pub fn next_departure(&self) -> Option<Time> {
         let first = self.queued.get(self.started)?;
         (first.start < Time::MAX).then_some(first.start)
     }
 
-    /// What left the queue for the link: what it has sent, or is sending.
+    /// Returns the packets that left the queue for the link: sent, or being sent.
     pub fn sent(&self) -> PacketCount {
         self.queue.departed()
     }
 
-    /// What is on the link: being sent, on the way, or there and not yet fetched.
+    /// Returns the packets on the link: being sent, in transit, or arrived and not yet polled.
     pub fn in_flight(&self) -> PacketCount {
         self.queue.departed() - self.delivered
     }
 
-    /// What waits, is on the way or is delayed.
+    /// Returns the packets that wait, are in transit or are delayed.
     pub fn inside(&self) -> PacketCount {
         self.queue.backlog() + self.in_flight() + self.faults.delayed()
     }
 
-    /// Each packet of [`Self::inside`], in no order: for whoever keeps something about packets beside
-    /// them.
+    /// Iterates over the packets of [`Self::inside`], in no order, for callers that keep state per
+    /// packet.
     pub fn packets(&self) -> impl Iterator<Item = &P> {
         let line = self.queued.iter().map(|place| &place.packet);
         let announced = self
@@ -343,11 +343,11 @@ impl<P: Packet + Clone> EgressPort<P> {
         line.chain(announced).chain(self.faults.packets())
     }
 
-    /// What became of the packets that entered. These counters balance with [`Self::inside`].
+    /// Returns the counters. They balance with [`Self::inside`].
     pub fn counters(&self) -> StageCounters {
         let queue = self.queue.counters();
         let faults = self.faults.counters();
-        // What met no faults went straight on.
+        // Packets that met no faults went straight on.
         let passed = self.delivered - faults.arrived;
         let mut dropped = queue.dropped + faults.dropped;
         dropped.add(DropReason::Mtu, self.oversized);
@@ -360,7 +360,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         }
     }
 
-    /// Lets out of the queue what the link has started to send by `now`.
+    /// Removes the packets from the queue whose transmission has started by `now`.
     #[inline]
     pub(crate) fn start_transmissions(&mut self, now: Time) {
         while let Some(place) = self.queued.get(self.started) {
@@ -374,7 +374,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         }
     }
 
-    /// When the last packet on the link arrives.
+    /// Returns when the last packet on the link arrives.
     fn last_in_flight_arrival(&self) -> Time {
         let last = self.started.checked_sub(1);
         let last = last.and_then(|last| self.queued.get(last));
@@ -392,10 +392,10 @@ impl<P: Packet + Clone> EgressPort<P> {
         };
     }
 
-    /// The next packet that has reached the link's far end by `now`.
+    /// Returns the next packet that has reached the link's far end by `now`.
     #[inline(always)]
     fn deliver(&mut self, now: Time) -> Option<P> {
-        // What never arrives has no time.
+        // A packet that never arrives has no timeout.
         if self.next_arrival > now || self.next_arrival == Time::MAX {
             return None;
         }
@@ -418,7 +418,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         Some(packet)
     }
 
-    /// Hands to the faults what has reached the link's far end by `now`.
+    /// Passes the packets to the faults that have reached the link's far end by `now`.
     fn apply_faults(&mut self, now: Time) {
         while self.next_arrival <= now {
             let arrival = self.next_arrival;

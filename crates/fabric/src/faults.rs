@@ -1,8 +1,8 @@
-//! Faults: what goes wrong on the way.
+//! Link faults: loss, duplication, corruption, reordering and delay.
 //!
-//! Random faults are described by [`FaultSettings`], which may change at any time; each kind draws
-//! from a generator of its own, so that setting one leaves the others' choices as they were. A
-//! [`Script`] decides packet by packet instead, for tests that need a certain packet to be hit.
+//! [`FaultSettings`] describe random faults and may change at any time. Each kind draws from a
+//! generator of its own, so that setting one leaves the others' choices as they were. A [`Script`]
+//! decides packet by packet instead, for tests that need to hit a certain packet.
 
 mod script;
 #[cfg(test)]
@@ -20,38 +20,38 @@ use crate::random::{Generator, Probability, generator, span_up_to};
 
 pub use script::{Script, Verdict};
 
-/// Which random faults packets meet. By default none.
+/// Settings of the random faults. By default none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultSettings {
     /// Whether the link is down: every packet is dropped.
     pub down: bool,
-    /// How probably a packet is lost.
+    /// The probability that a packet is lost.
     pub loss: Probability,
-    /// How probably a packet is followed by a copy, which is jittered and reordered on its own, but
-    /// neither lost nor corrupted.
+    /// The probability that a packet is followed by a copy. The copy is jittered and reordered on its
+    /// own, but neither lost nor corrupted.
     pub duplication: Probability,
-    /// How probably a packet is damaged ([`Packet::corrupt`]).
+    /// The probability that a packet is damaged ([`Packet::corrupt`]).
     pub corruption: Probability,
-    /// Which packets fall behind those sent after them.
+    /// The packets that fall behind later ones, and for how long.
     pub reordering: Reordering,
-    /// What every packet is delayed by beyond the link's propagation delay. A shorter one does not
-    /// reorder: a packet waits for the one before it.
+    /// The delay of every packet beyond the link's propagation delay. A shorter one does not reorder: a
+    /// packet waits for the one before it.
     pub delay: Duration,
-    /// The most that a packet is delayed beyond that, uniformly from zero. Jitter alone does not
-    /// reorder either.
+    /// The largest random delay beyond that, uniform from zero. Jitter alone does
+    /// not reorder either.
     pub jitter: Duration,
 }
 
 /// A fraction of the packets is held back while the others pass.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Reordering {
-    /// How probably a packet is held back.
+    /// The probability that a packet is held back.
     pub probability: Probability,
     /// For how long.
     pub delay: Duration,
 }
 
-/// What the faults did to packets that they did not drop.
+/// Counters of packets that the faults changed but did not drop.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultCounters {
     /// Damaged and passed on.
@@ -62,13 +62,13 @@ pub struct FaultCounters {
     pub ecn_rewritten: PacketCount,
 }
 
-/// The stage at which packets meet faults. Packets in it are those that are delayed.
+/// The stage that applies faults. It holds the packets that are delayed.
 #[derive(Debug)]
 pub struct Faults<P> {
     settings: FaultSettings,
     script: Option<Script<P>>,
     chance: FaultGenerators,
-    /// Whether neither settings nor script can touch a packet.
+    /// Whether neither settings nor script can affect a packet.
     idle: bool,
     held: BinaryHeap<DelayedPacket<P>>,
     held_tally: PacketCount,
@@ -88,16 +88,16 @@ struct FaultGenerators {
     jitter: Generator,
 }
 
-/// How a packet is delayed.
+/// The delay of a packet.
 enum FaultDelay {
-    /// By this much, or until those before it are through.
+    /// By this much, or until the packets before it are through.
     InOrder(Duration),
     /// By this much, while others pass.
     HeldBack(Duration),
 }
 
 impl<P: Packet + Clone> Faults<P> {
-    /// Random faults under `settings`; `seed` decides whom they hit.
+    /// Creates random faults under `settings`; `seed` decides which packets they hit.
     pub fn new(settings: FaultSettings, seed: u64) -> Self {
         let chance = FaultGenerators {
             loss: generator(seed, 1),
@@ -120,12 +120,12 @@ impl<P: Packet + Clone> Faults<P> {
         }
     }
 
-    /// No faults, until settings or a script say otherwise.
+    /// Creates a stage without faults, until settings or a script are set.
     pub fn none() -> Self {
         Self::new(FaultSettings::default(), 0)
     }
 
-    /// The random faults now.
+    /// Returns the current settings.
     pub fn settings(&self) -> FaultSettings {
         self.settings
     }
@@ -136,13 +136,13 @@ impl<P: Packet + Clone> Faults<P> {
         self.update_idle();
     }
 
-    /// Lets `script` decide about packets to come, before chance does; `None` ends the script.
+    /// Sets a script that decides about packets to come, before the random faults; `None` ends it.
     pub fn set_script(&mut self, script: Option<Script<P>>) {
         self.script = script;
         self.update_idle();
     }
 
-    /// A packet comes in at `now`.
+    /// Takes a packet in at `now`.
     pub fn send(&mut self, now: Time, packet: P) {
         self.counters.arrived.record(packet.length());
         let verdict = self
@@ -155,13 +155,13 @@ impl<P: Packet + Clone> Faults<P> {
         }
     }
 
-    /// Whether a packet that comes now would only pass: whoever has it may keep it.
+    /// Whether a packet that arrives now would pass unchanged and at once.
     #[inline]
     pub(crate) fn pass_everything(&self) -> bool {
         self.idle && self.held.is_empty()
     }
 
-    /// When the next packet comes out.
+    /// Returns when the next packet comes out.
     #[inline]
     pub fn timeout(&self) -> Option<Time> {
         self.held
@@ -170,7 +170,7 @@ impl<P: Packet + Clone> Faults<P> {
             .filter(|&release| release < Time::MAX)
     }
 
-    /// The next packet that has come out by `now`.
+    /// Returns the next packet that has come out by `now`.
     pub fn poll_released(&mut self, now: Time) -> Option<P> {
         self.timeout().filter(|&release| release <= now)?;
         let packet = self.held.pop()?.packet;
@@ -179,22 +179,22 @@ impl<P: Packet + Clone> Faults<P> {
         Some(packet)
     }
 
-    /// What is being delayed.
+    /// Returns the packets that are being delayed.
     pub fn delayed(&self) -> PacketCount {
         self.held_tally
     }
 
-    /// Each packet that is being delayed, in no order.
+    /// Iterates over the packets that are being delayed, in no order.
     pub(crate) fn packets(&self) -> impl Iterator<Item = &P> {
         self.held.iter().map(|held| &held.packet)
     }
 
-    /// What became of the packets that came here.
+    /// Returns the counters.
     pub fn counters(&self) -> &StageCounters {
         &self.counters
     }
 
-    /// What was done to packets that were not dropped.
+    /// Returns the counters of packets that were changed but not dropped.
     pub fn disturbances(&self) -> &FaultCounters {
         &self.disturbances
     }
@@ -290,7 +290,7 @@ impl<P: Packet + Clone> Faults<P> {
     }
 }
 
-/// A delayed packet. In the heap the earliest is the greatest; of equals, the first come.
+/// A delayed packet. In the heap the earliest is the greatest; of equals, the first to arrive.
 #[derive(Debug)]
 struct DelayedPacket<P> {
     release: Time,

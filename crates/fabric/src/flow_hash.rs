@@ -1,10 +1,10 @@
-//! Hashes of flows, and the function that they and seeds are stirred with: the same on every machine.
+//! Flow hashes, and the mixing function for hashes and seeds. Results are the same on every machine.
 
 use std::net::IpAddr;
 
 use weir_wire::FlowKey;
 
-/// A hash of a flow's key; the same on every machine.
+/// Returns the hash of a flow's key; the same on every machine.
 pub(crate) fn hash_of(flow: &FlowKey) -> u64 {
     let address = |address| match address {
         IpAddr::V4(address) => u128::from(u32::from(address)),

@@ -1,28 +1,28 @@
-//! What a packet meets between hosts: queues, marking, links, faults.
+//! The network between hosts: queues, marking, links, faults and switches.
 //!
-//! Nothing here reads a clock or draws from a global generator: time is an argument, the next
-//! wake-up time is asked for, and every random choice follows from a seed. What a packet is, the
-//! caller says, by the [`Packet`] trait.
+//! The crate reads no clock and draws from no global generator. Time is an argument, the caller asks
+//! for the next wake-up time, and every random choice follows from a seed. The caller defines its
+//! packets by the [`Packet`] trait.
 //!
-//! A packet goes through a [`EgressPort`] from left to right:
+//! A packet passes through an [`EgressPort`] in this order:
 //!
-//! - [`Queue`]: a list of [`Rule`]s marks it, drops it or lets it wait; lists that have a name are in
-//!   [`discipline`], and an [`Occupancy`] keeps account of how long the queue was how long;
-//! - [`Link`]: sends one packet after the other at a rate, and delivers each after a delay;
-//! - [`Faults`]: lose, duplicate, damage, reorder or delay it, by chance or by [`Script`].
+//! - [`Queue`]: a list of [`Rule`]s marks, drops or queues it. [`discipline`] has named lists. An
+//!   [`Occupancy`] keeps statistics of the queue length over time.
+//! - [`Link`]: sends packets one after the other at a rate, and delivers each after a delay.
+//! - [`Faults`]: lose, duplicate, damage, reorder or delay it, at random or by [`Script`].
 //!
-//! A [`Switch`] has a pipe at each port. In between, packets pass its [`Element`]s, which may rewrite,
-//! hold, drop and inject packets; [`Routes`] choose the port, and the queues may share a buffer
-//! ([`SharedBuffer`]). A [`Timeline`] says what changes about a pipe, and when.
+//! A [`Switch`] has an [`EgressPort`] at each port. Before it, packets pass the switch's [`Element`]s,
+//! which may rewrite, hold, drop and inject packets. [`Routes`] choose the port. The queues may share a
+//! buffer ([`SharedBuffer`]). A [`Timeline`] schedules changes of a port.
 //!
-//! An element that looks at TCP remembers its [`Connections`], and lowers the windows that their
-//! receivers offer by a [`WindowLimit`].
+//! An element for TCP tracks its [`Connections`], and lowers the windows that receivers announce by a
+//! [`WindowLimit`].
 //!
-//! Every part counts what came, what went, and what was dropped for which [`DropReason`]; the
+//! Every part counts arrived, departed and dropped packets, the latter by [`DropReason`]; the
 //! [`StageCounters`] always balance.
 //!
 //! ```
-//! use weir_fabric::{FaultSettings, Faults, Link, Packet, Pipe, Probability, Queue, Rule};
+//! use weir_fabric::{EgressPort, FaultSettings, Faults, Link, Packet, Probability, Queue, Rule};
 //! use weir_units::{ByteSize, Duration, Rate, Time};
 //! use weir_wire::Ecn;
 //!
@@ -48,8 +48,8 @@
 //!     }
 //! }
 //!
-//! // A port that marks above 15 kB and holds 150 kB; 10 Gbit/s, 25 µs away; one packet in a
-//! // hundred is lost.
+//! // A port that marks above 15 kB and holds 150 kB; 10 Gbit/s, 25 µs delay; 1 % of the packets are
+//! // lost.
 //! let seed = 1;
 //! let rules = [
 //!     Rule::mark_above(ByteSize::from_bytes(15_000)),
@@ -58,22 +58,22 @@
 //! let link = Link::new(Rate::from_gbps(10), Duration::from_micros(25))
 //!     .with_mtu(ByteSize::from_bytes(1500));
 //! let faults = FaultSettings { loss: Probability::new(0.01)?, ..FaultSettings::default() };
-//! let mut pipe = Pipe::new(Queue::new(rules, seed), link, Faults::new(faults, seed));
+//! let mut port = EgressPort::new(Queue::new(rules, seed), link, Faults::new(faults, seed));
 //!
 //! for _ in 0..100 {
-//!     pipe.send(Time::ZERO, Datagram { ecn: Ecn::Ect0, payload: vec![0; 1472] });
+//!     port.send(Time::ZERO, Datagram { ecn: Ecn::Ect0, payload: vec![0; 1472] });
 //! }
 //! let mut marked = 0;
-//! while let Some(now) = pipe.timeout() {
-//!     while let Some(packet) = pipe.receive(now) {
+//! while let Some(now) = port.timeout() {
+//!     while let Some(packet) = port.poll_delivered(now) {
 //!         marked += usize::from(packet.ecn == Ecn::Ce);
 //!     }
 //! }
-//! // One was being sent and eleven were waiting when the queue first was above 15 kB.
-//! assert_eq!(pipe.queue().marked().packets, 88);
+//! // One was being sent and eleven were waiting when the queue first exceeded 15 kB.
+//! assert_eq!(port.queue().marked().packets, 88);
 //! assert!(marked <= 88, "a mark may be lost with its packet");
-//! assert!(pipe.counters().balance(pipe.inside()));
-//! # Ok::<(), weir_fabric::NotAProbability>(())
+//! assert!(port.counters().balance(port.inside()));
+//! # Ok::<(), weir_fabric::ProbabilityError>(())
 //! ```
 
 mod clamp;

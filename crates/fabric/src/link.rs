@@ -1,7 +1,7 @@
-//! A link: packets are sent one after the other at a rate, and arrive a propagation delay later.
+//! A link: sends packets one after the other at a rate, and delivers each a propagation delay later.
 //!
-//! Every packet's arrival is known when its transmission starts, so that what is on a link is a FIFO
-//! with arrival times: whoever drives it needs one timer per link and none per packet.
+//! The arrival of a packet is known when its transmission starts. The packets on a link are therefore a
+//! FIFO with arrival times: a caller needs one timer per link and none per packet.
 
 #[cfg(test)]
 mod tests;
@@ -12,8 +12,8 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 /// header 14, frame check sequence 4, gap 12 (IEEE 802.3).
 pub const ETHERNET_FRAMING: ByteSize = ByteSize::from_bytes(38);
 
-/// One direction of a cable between two ports, with the transmitter at its head: when what arrives.
-/// The packets themselves are kept by the [`EgressPort`](crate::EgressPort) that the link belongs to.
+/// One direction of a cable between two ports, with its transmitter: computes when packets arrive. The
+/// [`EgressPort`](crate::EgressPort) of the link keeps the packets themselves.
 #[derive(Clone, Debug)]
 pub struct Link {
     rate: Rate,
@@ -28,7 +28,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// An idle link. [`Rate::MAX`] takes no time for transmission; at [`Rate::ZERO`] nothing starts.
+    /// Creates an idle link. At [`Rate::MAX`] transmission takes no time; at [`Rate::ZERO`] nothing starts.
     pub fn new(rate: Rate, delay: Duration) -> Self {
         Self {
             rate,
@@ -46,13 +46,13 @@ impl Link {
         }
     }
 
-    /// The largest IP packet that this link carries; unlimited unless set.
+    /// Sets the largest IP packet that this link carries; unlimited by default.
     pub fn with_mtu(self, mtu: ByteSize) -> Self {
         Self { mtu, ..self }
     }
 
-    /// What each packet takes on the wire beside its IP length: 38 bytes on Ethernet (preamble 8,
-    /// header 14, check sequence 4, gap 12). Nothing unless set.
+    /// Sets the bytes on the wire per packet beside its IP length: 38 bytes on Ethernet (preamble 8,
+    /// header 14, check sequence 4, gap 12). Zero by default.
     pub fn with_framing(self, framing: ByteSize) -> Self {
         Self { framing, ..self }
     }
@@ -72,7 +72,7 @@ impl Link {
         self.mtu
     }
 
-    /// What each packet takes on the wire beside its IP length.
+    /// The bytes on the wire per packet beside its IP length.
     pub fn framing(&self) -> ByteSize {
         self.framing
     }
@@ -81,8 +81,8 @@ impl Link {
         self.mtu = mtu;
     }
 
-    /// Changes the rate from `now` on. A transmission under way ends as it began; what was to follow it
-    /// from `follows` on is to be transmitted anew, and arrives no earlier than `last_arrival`.
+    /// Changes the rate from `now` on. A transmission in progress ends as it began. Packets after it, from
+    /// time `follows` on, are to be transmitted again and arrive no earlier than `last_arrival`.
     pub(crate) fn set_rate(
         &mut self,
         now: Time,
@@ -95,7 +95,7 @@ impl Link {
             _ => self.clock.round_up(),
         }
         if self.rate.is_zero() {
-            // What waited for a rate starts now, not when the link last fell idle.
+            // Packets that waited for a rate start now, not when the link last fell idle.
             self.clock.start_no_earlier(now);
         }
         self.rate = rate;
@@ -108,20 +108,20 @@ impl Link {
         };
     }
 
-    /// Changes the propagation delay of packets to come, which arrive no earlier than `last_arrival`.
+    /// Changes the propagation delay of later packets, which arrive no earlier than `last_arrival`.
     pub(crate) fn set_delay(&mut self, delay: Duration, last_arrival: Time) {
         self.delay = delay;
         self.last_arrival = last_arrival;
     }
 
-    /// When the next transmission can start; [`Time::MAX`] at rate zero, which is never.
+    /// Returns when the next transmission can start; [`Time::MAX`] (never) at rate zero.
     #[inline]
     pub fn free_at(&self) -> Time {
         self.free
     }
 
-    /// Transmits a packet that is `ready` to go: then, or right behind the one before it. Tells when
-    /// its transmission starts, and when it arrives at the far end; both are never at rate zero.
+    /// Transmits a packet that is ready at `ready`: then, or right after the one before it. Returns when
+    /// its transmission starts and when it arrives at the far end; [`Time::MAX`] for both at rate zero.
     #[inline(always)]
     pub(crate) fn transmit(&mut self, ready: Time, length: ByteSize) -> (Time, Time) {
         if self.free == Time::MAX {
@@ -143,7 +143,7 @@ impl Link {
         (start, self.last_arrival)
     }
 
-    /// What the link remembers of what it has sent.
+    /// Returns the state of the transmitter.
     #[inline]
     pub(crate) fn snapshot(&self) -> TransmitSnapshot {
         TransmitSnapshot {
@@ -152,7 +152,7 @@ impl Link {
         }
     }
 
-    /// As though nothing had been sent since that moment, at a rate that is the same as then.
+    /// Returns to an earlier state, from a time with the same rate.
     pub(crate) fn restore(&mut self, moment: TransmitSnapshot) {
         self.clock = moment.clock;
         self.last_arrival = moment.last_arrival;
@@ -162,7 +162,7 @@ impl Link {
     }
 }
 
-/// What a link remembers of what it has sent.
+/// The state of a link's transmitter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TransmitSnapshot {
     clock: TransmitterClock,
@@ -170,13 +170,13 @@ pub(crate) struct TransmitSnapshot {
 }
 
 impl TransmitSnapshot {
-    /// When the next transmission could start.
+    /// Returns when the next transmission could start.
     pub(crate) fn free_at(self) -> Time {
         self.clock.reading()
     }
 }
 
-/// When the transmitter falls idle, to a fraction of a nanosecond: a 64-byte packet takes 5.12 ns
+/// When the transmitter becomes idle, to a fraction of a nanosecond: a 64-byte packet takes 5.12 ns
 /// at 100 Gbit/s, and rounding each one up would cost 15 % of the rate.
 #[derive(Clone, Copy, Debug, Default)]
 struct TransmitterClock {
@@ -186,7 +186,7 @@ struct TransmitterClock {
 }
 
 impl TransmitterClock {
-    /// The first whole nanosecond at which the transmitter is idle.
+    /// Returns the first whole nanosecond at which the transmitter is idle.
     #[inline]
     fn reading(&self) -> Time {
         self.nanosecond + Duration::from_nanos(u64::from(self.fraction > 0))
@@ -206,7 +206,7 @@ impl TransmitterClock {
         };
     }
 
-    /// The fraction is in units of the old rate.
+    /// Rounds up to a nanosecond, as the fraction is in units of the old rate.
     fn round_up(&mut self) {
         self.set(self.reading());
     }
@@ -214,7 +214,7 @@ impl TransmitterClock {
     #[inline]
     fn spend(&mut self, work: &TransmissionTime, rate: Rate) {
         self.nanosecond += work.time;
-        // Both are smaller than the rate; their sum may be larger than 64 bits hold.
+        // Both are smaller than the rate; their sum may exceed 64 bits.
         let (sum, carry) = self.fraction.overflowing_add(work.rest);
         if carry || sum >= rate.bits_per_second() {
             self.nanosecond += Duration::from_nanos(1);
@@ -225,8 +225,8 @@ impl TransmitterClock {
     }
 }
 
-/// How long a transmission takes. Packets of the same size follow each other, and a division costs
-/// more than all else that a link does: the last result is kept.
+/// The duration of a transmission. Consecutive packets often have the same size, and a division is the
+/// most expensive step of a link: the last result is kept.
 #[derive(Clone, Copy, Debug)]
 struct TransmissionTime {
     size: ByteSize,
@@ -240,7 +240,7 @@ impl TransmissionTime {
         let rate = rate.bits_per_second();
         // At rate zero it takes forever.
         let (time, rest) = match size.bytes().checked_mul(8 * 1_000_000_000) {
-            // A division of 64 bits is several times faster, and enough for every usual packet.
+            // A 64-bit division is several times faster, and suffices for every usual packet.
             Some(bits) => (
                 bits.checked_div(rate).unwrap_or(u64::MAX),
                 bits.checked_rem(rate).unwrap_or(0),

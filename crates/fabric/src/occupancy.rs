@@ -1,28 +1,28 @@
-//! How long a queue was how long: mean, maximum and percentiles over time.
+//! Queue-length statistics: mean, maximum and percentiles over time.
 
 use weir_units::{ByteSize, Duration, Time};
 
-/// Bits of a length that its bin keeps below the leading one: 64 bins per doubling. A bin's middle
-/// is then within 0.8 % of everything in it.
+/// Bits of a length that its bin keeps below the leading one: 64 bins per doubling. The middle of a bin
+/// is within 0.8 % of every length in it.
 const PRECISION: u32 = 6;
 
-/// The time that a queue spent at each length since the beginning or the last [`Self::reset`]: mean
-/// and maximum exactly, percentiles to one percent.
+/// The time that a queue spent at each length since the beginning or the last [`Self::reset`]. Mean and
+/// maximum are exact; percentiles are within one percent.
 ///
-/// A length that did not last a nanosecond leaves no trace.
+/// A length that lasted less than a nanosecond is not recorded.
 #[derive(Clone, Debug, Default)]
 pub struct Occupancy {
     length: ByteSize,
     since: Time,
     maximum: ByteSize,
-    /// Nanoseconds in each bin, up to that of the longest queue so far.
+    /// Nanoseconds in each bin, up to the bin of the longest queue so far.
     bins: Vec<u64>,
     /// Length times time, in byte nanoseconds.
     area: u128,
 }
 
 impl Occupancy {
-    /// Begins at `now` with a queue of this length.
+    /// Starts at `now` with a queue of this length.
     pub fn new(now: Time, length: ByteSize) -> Self {
         Self {
             length,
@@ -31,7 +31,7 @@ impl Occupancy {
         }
     }
 
-    /// From `now` on the queue has this length. `now` must not run backwards.
+    /// Sets the length from `now` on. `now` must not run backwards.
     #[inline]
     pub fn set(&mut self, now: Time, length: ByteSize) {
         if now > self.since {
@@ -40,35 +40,35 @@ impl Occupancy {
         self.length = length;
     }
 
-    /// Accounts for the time until `now`, so that what is read includes it.
+    /// Includes the time until `now` in the statistics.
     pub fn advance(&mut self, now: Time) {
         self.set(now, self.length);
     }
 
-    /// Forgets everything before `now`: the end of a warm-up.
+    /// Discards everything before `now`: the end of a warm-up.
     pub fn reset(&mut self, now: Time) {
         *self = Self::new(now, self.length);
     }
 
-    /// How much time is accounted for.
+    /// Returns the time that the statistics cover.
     pub fn span(&self) -> Duration {
         Duration::from_nanos(self.bins.iter().sum())
     }
 
-    /// The mean over time, to the nearest byte; nothing while no time has passed.
+    /// Returns the mean over time, to the nearest byte; zero while no time has passed.
     pub fn mean(&self) -> ByteSize {
         let span = u128::from(self.span().as_nanos());
         let mean = (self.area + span / 2).checked_div(span).unwrap_or(0);
         ByteSize::from_bytes(u64::try_from(mean).unwrap_or(u64::MAX))
     }
 
-    /// The greatest length.
+    /// Returns the greatest length.
     pub fn maximum(&self) -> ByteSize {
         self.maximum
     }
 
-    /// The length that the queue did not exceed for this fraction of the time, to one percent: 0.99
-    /// asks for the 99th percentile. A fraction below 0 or above 1 counts as that.
+    /// Returns the length that the queue did not exceed for this fraction of the time, to one percent:
+    /// 0.99 gives the 99th percentile. Fractions below 0 count as 0, above 1 as 1.
     pub fn percentile(&self, fraction: f64) -> ByteSize {
         let span = self.span().as_nanos();
         let wanted = ((span as f64 * fraction).ceil() as u64).clamp(1, span.max(1));
@@ -102,7 +102,7 @@ impl Occupancy {
 #[inline]
 fn bin_of(length: ByteSize) -> usize {
     let bytes = length.bytes();
-    // The doublings above 2^PRECISION, zero for what is below.
+    // The doublings above 2^PRECISION, zero for lengths below.
     let shift = (bytes >> PRECISION).checked_ilog2().unwrap_or(0);
     ((shift as usize) << PRECISION) + (bytes >> shift) as usize
 }

@@ -1,19 +1,19 @@
-//! What the fabric needs to know of a packet.
+//! The packet interface of the fabric.
 
 use weir_units::ByteSize;
 use weir_wire::tcp::{Flags, Segment, Sequence, Timestamps};
 use weir_wire::{Ecn, FlowKey};
 
-/// Where packets go that meet no switch: there is no route to it.
+/// The destination of packets that pass no switch: there is no route to it.
 pub(crate) const NOWHERE: u32 = u32::MAX;
 
-/// A packet as queues, links and faults see it: a few words in the simulator, a real datagram in
-/// protocol tests, a real frame in the live lab.
+/// A packet for queues, links and faults: a small record in the simulator, a real datagram in protocol
+/// tests, a real frame in the live lab.
 ///
-/// A real frame keeps its checksums right: whoever implements a setter for one updates them in it.
-/// What a kind of packet does not have keeps its default.
+/// A real frame keeps its checksums correct: its setters update them. Fields that a kind of packet does
+/// not have keep their defaults.
 pub trait Packet {
-    /// The length of the IP packet: what queues count, and links too, beside their own framing.
+    /// The length of the IP packet: counted by queues, and by links in addition to their own framing.
     fn length(&self) -> ByteSize;
 
     /// The ECN codepoint of the IP header.
@@ -22,91 +22,86 @@ pub trait Packet {
     /// Rewrites the ECN codepoint.
     fn set_ecn(&mut self, ecn: Ecn);
 
-    /// Damages the contents, choosing the place by `entropy`, and tells whether there was anything
-    /// to damage. A packet that is only described carries no bytes: it keeps this default and is
-    /// lost instead, as the receiver's checksum would have it. Real bytes pass to [`flip_byte`].
+    /// Damages the contents at a position chosen by `entropy`. Returns whether there was anything to
+    /// damage. A packet without real bytes keeps this default and is lost instead, as by the receiver's
+    /// checksum. Real bytes go to [`flip_byte`].
     fn corrupt(&mut self, entropy: u64) -> bool {
         let _ = entropy;
         false
     }
 
-    /// The differentiated services code point of its IP header (RFC 2474), 0 to 63. By default that of packets
-    /// which nobody has classified.
+    /// The differentiated services code point of its IP header (RFC 2474), 0 to 63. By default 0:
+    /// unclassified.
     fn dscp(&self) -> u8 {
         0
     }
 
-    /// The host that it goes to: an index into the [`Routes`](crate::Routes) of a switch. By default
-    /// [`NOWHERE`](crate::Routes::NOWHERE), for packets that meet no switch.
+    /// The destination host: an index into the [`Routes`](crate::Routes) of a switch. By default
+    /// [`NOWHERE`](crate::Routes::NOWHERE), for packets that pass no switch.
     fn destination(&self) -> u32 {
         NOWHERE
     }
 
-    /// The flow that it belongs to. By default none: [`FlowKey::UNSPECIFIED`].
+    /// Its flow. By default none: [`FlowKey::UNSPECIFIED`].
     fn flow(&self) -> FlowKey {
         FlowKey::UNSPECIFIED
     }
 
-    /// A number that all packets of a flow share, and few others: it chooses between paths of equal
-    /// cost. By default computed from [`Self::flow`]; a packet that knows its flow by a number
-    /// answers faster from that.
+    /// A number that all packets of a flow share, and few others: it chooses between equal-cost paths.
+    /// By default computed from [`Self::flow`]. A packet type with a flow number can compute it faster
+    /// from that.
     fn flow_hash(&self) -> u64 {
         crate::flow_hash::hash_of(&self.flow())
     }
 
-    /// Which burst it is a piece of, if it is one. By default it is none.
+    /// The burst that it is a segment of. By default none.
     fn burst(&self) -> Option<Burst> {
         None
     }
 
-    /// Its TCP header, if it is a TCP segment. By default it is none.
+    /// Its TCP header, if it is a TCP segment. By default none.
     fn tcp(&self) -> Option<Segment> {
         None
     }
 
-    /// Rewrites the window field of its TCP header, as on the wire: unscaled. By default there is
-    /// none, and nothing happens.
+    /// Rewrites the window field of its TCP header, unscaled as on the wire. By default does nothing.
     fn set_window(&mut self, window: u16) {
         let _ = window;
     }
 
-    /// Makes its SYN, if it is one, offer no selective acknowledgments. By default there is none, and
-    /// nothing happens.
+    /// Removes the SACK-permitted option if it is a SYN. By default does nothing.
     fn refuse_sack(&mut self) {}
 
-    /// Takes the SACK blocks out of its TCP header; its length stays what it was. By default there are
-    /// none, and nothing happens.
+    /// Removes the SACK blocks from its TCP header; its length stays the same. By default does nothing.
     fn clear_sack_blocks(&mut self) {}
 
-    /// Rewrites the acknowledgment number of its TCP header. By default there is none, and nothing
-    /// happens.
+    /// Rewrites the acknowledgment number of its TCP header. By default does nothing.
     fn set_acknowledgment(&mut self, number: Sequence) {
         let _ = number;
     }
 
-    /// Rewrites the time stamps of its TCP header, which it has. By default there are none, and nothing
-    /// happens.
+    /// Rewrites the time stamps that its TCP header carries. By default does nothing.
     fn set_timestamps(&mut self, timestamps: Timestamps) {
         let _ = timestamps;
     }
 
-    /// Rewrites the control bits of its TCP header. By default there are none, and nothing happens.
+    /// Rewrites the control bits of its TCP header. By default does nothing.
     fn set_flags(&mut self, flags: Flags) {
         let _ = flags;
     }
 }
 
-/// A segment as a piece of a super-packet, which a host has handed over as one packet (TSO). All pieces have the same
-/// flow, acknowledgment and window.
+/// A segment of a super-packet, which a host has handed over as one packet (TSO). All its segments have
+/// the same flow, acknowledgment and window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Burst {
-    /// The super-packet: no other one has this number.
+    /// The unique number of the super-packet.
     pub id: u64,
-    /// Whether it is neither the first piece nor the last: all that is new in it is where its data are.
+    /// Whether it is neither the first segment nor the last: only its data offset is new.
     pub is_inner: bool,
 }
 
-/// Changes one byte, choosing the byte and its new value by `entropy`. False if there is none.
+/// Changes one byte; `entropy` chooses the byte and its new value. Returns false for an empty slice.
 pub fn flip_byte(bytes: &mut [u8], entropy: u64) -> bool {
     let [mask, place @ ..] = entropy.to_le_bytes();
     let place = place

@@ -1,4 +1,4 @@
-//! A queue: rules decide who comes in and who is marked; who is in leaves in order.
+//! A FIFO queue whose rules admit, mark or drop arriving packets.
 
 #[cfg(test)]
 mod tests;
@@ -12,36 +12,36 @@ use crate::random::{Generator, Probability, generator};
 use crate::red::{Ramp, Red, RedDecision, RedState};
 use crate::rule::{Action, Rule, Trigger};
 
-/// A first-in, first-out queue under a list of [`Rule`]s: what it decides, and what it counts. The
-/// packets themselves wait in the [`EgressPort`](crate::EgressPort) that the queue belongs to.
+/// A FIFO queue under a list of [`Rule`]s: its decisions and its counters. The packets themselves wait
+/// in the [`EgressPort`](crate::EgressPort) of the queue.
 #[derive(Clone, Debug)]
-// In this order: what a packet needs that nobody watches comes first.
+// In this order: the fields that a packet of an unwatched queue needs come first.
 #[repr(C)]
 pub struct Queue {
     arrived: PacketCount,
-    /// Whether anybody looks at the length while packets come and go: there are or were rules, an
-    /// account, a buffer that is shared, or somebody has asked.
+    /// Whether the backlog is kept up to date while packets come and go: there are or were rules,
+    /// occupancy statistics or a shared buffer, or a caller has read it.
     pub(crate) watched: bool,
     backlog: PacketCount,
     occupancy: Option<Box<Occupancy>>,
-    /// What Not-ECT packets meet, and what ECT packets meet.
+    /// The steps for Not-ECT packets, and those for ECT packets.
     steps: [Vec<RuleState>; 2],
-    /// The average queues that steps look at, in the order of the rules.
+    /// The average queues of the steps, in the order of the rules.
     averages: Vec<(Red, RedState)>,
     marked: PacketCount,
     random: Generator,
-    /// Apart, as it is large and rarely used.
+    /// Boxed, as it is large and rarely used.
     dropped: Box<Drops>,
 }
 
-/// A rule as packets of one class meet it.
+/// A rule for packets of one class.
 #[derive(Clone, Copy, Debug)]
 struct RuleState {
     when: TriggerKind,
     action: Action,
 }
 
-/// A trigger, without what it remembers.
+/// A trigger, without its state.
 #[derive(Clone, Copy, Debug)]
 enum TriggerKind {
     Above(ByteSize),
@@ -51,24 +51,24 @@ enum TriggerKind {
     Random(Probability),
     Between(Ramp),
     Ramp(Ramp),
-    /// By the average with this place.
+    /// By the average with this index.
     Red(usize),
 }
 
-/// What a queue did with a packet.
+/// The decision of a queue about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It waits, as it came.
+    /// It is queued unchanged.
     Queued,
-    /// It waits, and this queue has marked it.
+    /// It is queued, and this queue has marked it.
     Marked,
-    /// It is gone.
+    /// It is dropped.
     Dropped(DropReason),
 }
 
 impl Queue {
-    /// An empty queue under `rules`, which are asked in order; `seed` decides what the random ones
-    /// choose. Without rules it is unbounded.
+    /// Creates an empty queue under `rules`, which apply in order; `seed` decides the random ones.
+    /// Without rules it is unbounded.
     pub fn new(rules: impl Into<Vec<Rule>>, seed: u64) -> Self {
         let mut queue = Self {
             backlog: PacketCount::ZERO,
@@ -85,7 +85,7 @@ impl Queue {
         queue
     }
 
-    /// Keeps account of the queue's length over time, from the epoch on. Without this it costs
+    /// Keeps statistics of the queue's length over time, from the epoch on. Without this they cost
     /// nothing.
     pub fn with_occupancy(self) -> Self {
         Self {
@@ -95,7 +95,7 @@ impl Queue {
         }
     }
 
-    /// Replaces the rules for packets to come. What random early detection remembers begins anew.
+    /// Replaces the rules for packets to come. The state of random early detection starts anew.
     pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
         self.steps = Default::default();
         self.averages.clear();
@@ -110,31 +110,31 @@ impl Queue {
             if rule.class.contains(Ecn::Ect0) {
                 ect.push(step);
             }
-            // A mark would pass by Not-ECT packets.
+            // A mark has no effect on Not-ECT packets.
             if rule.class.contains(Ecn::NotEct) && rule.action != Action::Mark {
                 not_ect.push(step);
             }
         }
     }
 
-    /// What waits: see [`EgressPort::settle`](crate::EgressPort::settle).
+    /// Returns the packets that wait: see [`EgressPort::advance`](crate::EgressPort::advance).
     #[inline]
     pub fn backlog(&self) -> PacketCount {
         self.backlog
     }
 
-    /// The average backlog that the first [`Red`] rule sees, as of the last arrival.
+    /// Returns the average backlog of the first [`Red`] rule, as of the last arrival.
     pub fn average(&self) -> Option<ByteSize> {
         self.averages.first().map(|(_, state)| state.average())
     }
 
-    /// How long the queue was how long, if it keeps account of it. It is accounted for up to the
-    /// last change: see [`EgressPort::settle`](crate::EgressPort::settle).
+    /// Returns the statistics of the queue's length, if it keeps them. They cover the time up to the
+    /// last change: see [`EgressPort::advance`](crate::EgressPort::advance).
     pub fn occupancy(&self) -> Option<&Occupancy> {
         self.occupancy.as_deref()
     }
 
-    /// What became of the packets that came here.
+    /// Returns the counters.
     pub fn counters(&self) -> StageCounters {
         StageCounters {
             arrived: self.arrived,
@@ -144,30 +144,30 @@ impl Queue {
         }
     }
 
-    /// Packets that this queue has marked. One that arrived with CE is not counted.
+    /// Returns the packets that this queue has marked. Packets that arrived with CE are not counted.
     pub fn marked(&self) -> PacketCount {
         self.marked
     }
 
-    /// What left for the link.
+    /// Returns the packets that left for the link.
     pub(crate) fn departed(&self) -> PacketCount {
         self.arrived - self.dropped.total() - self.backlog
     }
 
-    /// Somebody looks at the queue's length from now on, in which packets of these lengths wait.
+    /// Keeps the backlog up to date from now on; packets of the lengths `waiting` wait already.
     pub(crate) fn watch(&mut self, waiting: impl Iterator<Item = ByteSize>) {
         self.watched = true;
         waiting.for_each(|length| self.backlog.record(length));
     }
 
-    /// A packet arrives at a queue that nobody watches: it is let in.
+    /// Admits a packet to an unwatched queue.
     #[inline]
     pub(crate) fn pass(&mut self, length: ByteSize) {
         self.arrived.record(length);
     }
 
-    /// A packet arrives at a watched queue that may hold `room`, and is let in, marked or not, or
-    /// dropped. The caller marks it, and keeps it.
+    /// Decides about a packet that arrives at a watched queue with a limit of `room`: queued, marked or
+    /// dropped. The caller sets the mark and keeps the packet.
     #[inline]
     pub(crate) fn arrive(
         &mut self,
@@ -193,7 +193,7 @@ impl Queue {
         admission
     }
 
-    /// A packet that was let in has to wait.
+    /// Adds an admitted packet to the backlog.
     #[inline]
     pub(crate) fn enter(&mut self, now: Time, length: ByteSize) {
         self.backlog.record(length);
@@ -202,7 +202,7 @@ impl Queue {
         }
     }
 
-    /// A packet that waited leaves.
+    /// Removes a packet from the backlog.
     pub(crate) fn leave(&mut self, at: Time, length: ByteSize) {
         self.backlog.remove(length);
         if let Some(occupancy) = &mut self.occupancy {

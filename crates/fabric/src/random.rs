@@ -1,10 +1,10 @@
-//! Chance, repeatable: a probability that is one by construction, and seeded generators.
+//! Repeatable randomness: a validated probability type and seeded generators.
 
 use rand_core::{Rng, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use weir_units::{ByteSize, Duration};
 
-/// The integer that stands for certainty.
+/// The integer for probability 1.
 const CERTAIN: u64 = 1 << 63;
 
 /// A probability between 0 and 1, in steps of 2⁻⁶³.
@@ -12,12 +12,12 @@ const CERTAIN: u64 = 1 << 63;
 pub struct Probability(u64);
 
 impl Probability {
-    /// Never.
+    /// Probability 0.
     pub const NEVER: Self = Self(0);
-    /// Every time.
+    /// Probability 1.
     pub const ALWAYS: Self = Self(CERTAIN);
 
-    /// The probability `value`; an error unless it lies between 0 and 1.
+    /// Returns the probability `value`; an error unless it lies between 0 and 1.
     pub fn new(value: f64) -> Result<Self, ProbabilityError> {
         if (0.0..=1.0).contains(&value) {
             Ok(Self((value * CERTAIN as f64) as u64))
@@ -26,12 +26,12 @@ impl Probability {
         }
     }
 
-    /// As a number between 0 and 1.
+    /// Returns it as a number between 0 and 1.
     pub fn value(self) -> f64 {
         self.0 as f64 / CERTAIN as f64
     }
 
-    /// Draws: true with this probability times `part / whole`, exactly. `part` is at most `whole`.
+    /// Draws: true with exactly this probability times `part / whole`. `part` is at most `whole`.
     pub(crate) fn draw_scaled(
         self,
         part: ByteSize,
@@ -42,7 +42,7 @@ impl Probability {
         draw * u128::from(whole.bytes()) < u128::from(self.0) * u128::from(part.bytes())
     }
 
-    /// Draws: true with this probability. What never or always happens costs no draw.
+    /// Draws: true with this probability. [`Self::NEVER`] and [`Self::ALWAYS`] cost no draw.
     pub(crate) fn draw(self, generator: &mut Generator) -> bool {
         match self {
             Self::NEVER => false,
@@ -52,7 +52,7 @@ impl Probability {
     }
 }
 
-/// A number that is no probability.
+/// A number that is not a probability.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("{value} is not a probability: a number between 0 and 1 is needed")]
 pub struct ProbabilityError {
@@ -63,14 +63,14 @@ pub struct ProbabilityError {
 /// PCG XSL RR 128/64 (O'Neill 2014): small, fast, and the same on every machine.
 pub(crate) type Generator = Pcg64Mcg;
 
-/// The generator of one purpose under a seed. Purposes draw independently of each other, so that
-/// changing one fault's probability leaves the others' choices as they were.
+/// Returns the generator of one purpose under a seed. Purposes draw independently, so that changing one
+/// fault's probability leaves the others' choices as they were.
 pub(crate) fn generator(seed: u64, purpose: u64) -> Generator {
-    // Multiples of the golden ratio keep nearby seeds and purposes from meeting.
+    // Multiples of the golden ratio keep nearby seeds and purposes apart.
     Generator::seed_from_u64(seed ^ purpose.wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }
 
-/// A span drawn uniformly between zero and `limit`, both included.
+/// Returns a duration drawn uniformly between zero and `limit`, both included.
 pub(crate) fn span_up_to(limit: Duration, generator: &mut Generator) -> Duration {
     if limit.is_zero() {
         return Duration::ZERO;

@@ -1,21 +1,21 @@
-//! Random early detection (Floyd & Jacobson 1993): drop or mark by chance, the likelier the longer
+//! Random early detection (Floyd & Jacobson 1993): drops or marks with a probability that rises with
 //! the queue.
 //!
-//! A [`Ramp`] by itself looks at the queue as it is now: the way of shallow data center switches,
-//! and of the shared queue in [`discipline`](crate::discipline). [`Red`] is the original: the ramp
-//! over a moving average, with drops spread evenly.
+//! A [`Ramp`] alone uses the instantaneous queue, as shallow data center switches and the shared queue
+//! in [`discipline`](crate::discipline) do. [`Red`] is the original: the ramp over a moving average,
+//! with drops spread evenly.
 
 use weir_units::{ByteSize, Duration, Time};
 
 use crate::random::{Generator, Probability};
 
-/// A probability that rises with the queue: none up to `min`, then linearly up to `probability` at
-/// `max`, and certainty above `max`. With `min` at or above `max` only `max` counts: a step.
+/// A probability that rises with the queue: 0 up to `min`, then linear up to `probability` at `max`, and
+/// 1 above `max`. With `min` at or above `max` only `max` counts: a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ramp {
     /// The longest queue at which nothing happens.
     pub min: ByteSize,
-    /// The longest queue at which chance decides.
+    /// The longest queue at which the probability is below 1.
     pub max: ByteSize,
     /// The probability at `max`.
     pub probability: Probability,
@@ -23,37 +23,37 @@ pub struct Ramp {
 
 /// Random early detection on the average queue.
 ///
-/// The average is an exponentially weighted one over arriving packets of every class. While the
-/// queue is empty it decays as though small packets had found it empty one after the other. The
-/// probability rises by `ramp` over the average, and is raised further with each packet spared since
-/// the last drop, so that drops come at even distances (section VII of the paper).
+/// The average is exponentially weighted over arriving packets of every class. While the queue is empty
+/// it decays as though small packets had found it empty one after the other. The probability rises by
+/// `ramp` over the average. Each packet spared since the last drop raises it further, so that drops come
+/// at even distances (section VII of the paper).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Red {
     /// The thresholds on the average queue. Drops become certain at `max`; with `gentle` later.
     pub ramp: Ramp,
     /// The weight of each new sample in the average, between 0 and 1: `w_q`, 0.002 in the paper.
     pub weight: Probability,
-    /// How long the link takes to send a typical small packet: `s`. An empty queue counts as one
-    /// more sample of zero each time it has lasted this long.
+    /// The transmission time of a typical small packet: `s`. An empty queue counts as one more sample of
+    /// zero each time that it has lasted this long.
     pub transmission: Duration,
-    /// Between `max` and twice `max` the probability rises on to 1, instead of jumping there
+    /// Between `max` and twice `max` the probability rises to 1, instead of jumping there
     /// (Floyd 2000, "Recommendation on using the gentle variant of RED").
     pub gentle: bool,
 }
 
-/// What a threshold or a ramp says about a packet.
+/// The decision of a threshold or a ramp about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RedDecision {
     /// It is spared.
     Spared,
-    /// Chance chose it.
+    /// It was chosen at random.
     Chosen,
-    /// It had no chance.
+    /// It was chosen with certainty.
     Certain,
 }
 
 impl Ramp {
-    /// For a packet that finds `queue`.
+    /// Decides about a packet that finds `queue`.
     #[inline]
     pub(crate) fn draw(&self, queue: ByteSize, random: &mut Generator) -> RedDecision {
         if queue > self.max {
@@ -70,7 +70,7 @@ impl Ramp {
         }
     }
 
-    /// The same with the probability at `max` everywhere between the thresholds.
+    /// Decides with the probability at `max` everywhere between the thresholds.
     pub(crate) fn draw_evenly(&self, queue: ByteSize, random: &mut Generator) -> RedDecision {
         if queue > self.max {
             RedDecision::Certain
@@ -82,7 +82,7 @@ impl Ramp {
     }
 }
 
-/// What one [`Red`] rule of a queue remembers. Floating-point, but only by operations that IEEE 754
+/// The state of one [`Red`] rule of a queue. Floating-point, but only by operations that IEEE 754
 /// defines to the last bit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RedState {
@@ -90,16 +90,16 @@ pub(crate) struct RedState {
     average: f64,
     /// Packets spared since the last drop, or since the average reached `min`: `count`.
     spared: u64,
-    /// Since when the queue is empty: `q_time`.
+    /// When the queue became empty: `q_time`.
     empty_since: Time,
 }
 
 impl RedState {
-    /// A packet of whatever class arrives and finds `queue`.
+    /// Samples the queue at the arrival of a packet of any class.
     pub(crate) fn sample(&mut self, now: Time, queue: ByteSize, red: &Red) {
         let weight = red.weight.value();
         if queue.is_zero() {
-            // The packet itself is the one sample more.
+            // The arriving packet is one more sample.
             let missed = match now.since(self.empty_since) / red.transmission {
                 _ if red.transmission.is_zero() => 0,
                 missed => missed,
@@ -111,7 +111,7 @@ impl RedState {
         }
     }
 
-    /// The last packet leaves the queue.
+    /// Records that the last packet has left the queue.
     pub(crate) fn emptied(&mut self, at: Time) {
         self.empty_since = at;
     }
@@ -144,7 +144,7 @@ impl RedState {
 }
 
 impl Red {
-    /// `p_b` at this average; `None` where no packet is to be dropped.
+    /// Returns `p_b` at this average; `None` where no packet is to be dropped.
     fn base_probability(&self, average: f64) -> Option<f64> {
         let Ramp {
             min,
@@ -154,7 +154,7 @@ impl Red {
         let (min, max) = (min.bytes() as f64, max.bytes() as f64);
         let highest = probability.value();
         if average >= max {
-            // Past a threshold of zero there is no room to be gentle in.
+            // With a threshold of zero there is no range for gentle mode.
             let beyond = if self.gentle && max > 0.0 {
                 (average - max) / max
             } else {
@@ -169,14 +169,14 @@ impl Red {
     }
 }
 
-/// A number drawn uniformly from [0, 1).
+/// Returns a number drawn uniformly from [0, 1).
 fn random_fraction(random: &mut Generator) -> f64 {
     use rand_core::Rng;
-    // 53 bits: what the significand holds.
+    // 53 bits: the size of the significand.
     (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
 }
 
-/// `base` to a whole power by squaring: the same on every machine, which `powf` is not.
+/// Returns `base` to a whole power by squaring: the same on every machine, unlike `powf`.
 fn power(mut base: f64, mut exponent: u64) -> f64 {
     let mut product = 1.0;
     while exponent > 0 && product > 0.0 {
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// A weight of 1 makes the average the queue itself.
+    /// With a weight of 1 the average is the queue itself.
     fn red(probability: f64, weight: f64) -> Red {
         Red {
             ramp: ramp(probability),
@@ -223,7 +223,7 @@ mod tests {
         Time::from_nanos(nanos)
     }
 
-    /// How many of `draws` hit, within four standard deviations of what they should.
+    /// Checks that `hits` of `draws` are within four standard deviations of the expectation.
     fn assert_fraction(hits: usize, draws: usize, probability: f64) {
         let expected = probability * draws as f64;
         let deviation = (expected * (1.0 - probability)).sqrt();
@@ -288,10 +288,10 @@ mod tests {
         // 399 ns make three whole samples, and the packet is the fourth.
         state.sample(at(1399), ByteSize::ZERO, &red);
         assert_eq!(state.average(), bytes(32_000 / 16));
-        // No time has passed since: one more.
+        // No time has passed since: one more sample.
         state.sample(at(1399), ByteSize::ZERO, &red);
         assert_eq!(state.average(), bytes(32_000 / 32));
-        // Ages later nothing is left, and nothing overflows.
+        // Much later the average is zero, and nothing overflows.
         state.sample(Time::MAX, ByteSize::ZERO, &red);
         assert_eq!(state.average(), ByteSize::ZERO);
     }
@@ -322,7 +322,7 @@ mod tests {
                 distance = 0;
             }
         }
-        // 1 to 10 packets, each as often.
+        // 1 to 10 packets, each equally often.
         assert_eq!(distances[0], 0);
         for hits in &distances[1..] {
             assert_fraction(*hits, drops, 0.1);

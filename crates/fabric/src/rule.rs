@@ -1,10 +1,10 @@
-//! Rules: what a queue does with an arriving packet.
+//! Rules: the actions of a queue on arriving packets.
 //!
-//! A queue discipline is a list of rules. Each names the packets that it applies to, when it
-//! applies, and what it does: classify, then mark or drop. A switch that marks ECT packets above a
-//! threshold, and drops what does not fit, is `[Rule::buffer(size), Rule::mark_above(threshold)]`;
-//! one that also drops Not-ECT packets early adds `Rule::red(ramp).only(Class::NotEct)`. Rules are
-//! plain descriptions; what they remember from packet to packet lives in the queue.
+//! A queue discipline is a list of rules. Each rule has a class of packets, a trigger and an action:
+//! mark or drop. A switch that marks ECT packets above a threshold, and drops packets that do not fit,
+//! is `[Rule::buffer(size), Rule::mark_above(threshold)]`. One that also drops Not-ECT packets early
+//! adds `Rule::red(ramp).only(Class::NotEct)`. Rules are plain descriptions; the queue keeps their
+//! state.
 
 use weir_units::ByteSize;
 use weir_wire::Ecn;
@@ -18,27 +18,27 @@ use crate::red::{Ramp, Red};
 pub struct Rule {
     /// The packets that the rule applies to.
     pub class: Class,
-    /// When it applies to them.
+    /// When it applies.
     pub when: Trigger,
-    /// What it does then.
+    /// Its action.
     pub action: Action,
 }
 
 /// The packets that a rule applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Class {
-    /// All.
+    /// All packets.
     Every,
-    /// Those of an ECN-capable transport, marked ones included.
+    /// Packets of an ECN-capable transport, marked ones included.
     Ect,
-    /// The others.
+    /// All other packets.
     NotEct,
 }
 
-/// When a rule applies. The backlog is the instantaneous queue: what waits as the packet arrives,
-/// without the packet itself and without the one that the link is sending. A threshold on the
-/// backlog is passed when the backlog is larger (DCTCP's K: Alizadeh et al. 2010, section 3.1), so
-/// that a queue may come to exceed it by one packet; a limit counts the packet too, and is kept.
+/// When a rule applies. The backlog is the instantaneous queue: the packets that wait as the packet
+/// arrives, without the packet itself and without the one that the link is sending. A threshold is
+/// crossed when the backlog is larger (DCTCP's K: Alizadeh et al. 2010, section 3.1), so that a queue
+/// may exceed it by one packet. A limit counts the packet too, and is never exceeded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trigger {
     /// The backlog is larger than this.
@@ -49,32 +49,32 @@ pub enum Trigger {
     Overflows(ByteSize),
     /// Backlog and packet together are more packets than this.
     OverflowsPackets(u64),
-    /// By chance, for each packet anew.
+    /// At random, for each packet anew.
     Random(Probability),
-    /// By the same chance while the backlog is larger than `low`, and always above `high`.
+    /// With a fixed probability while the backlog is larger than `low`, and always above `high`.
     Between {
         /// The largest backlog at which the rule never applies.
         low: ByteSize,
-        /// The largest backlog at which chance decides.
+        /// The largest backlog at which it applies at random.
         high: ByteSize,
-        /// How probably it applies between them.
+        /// The probability between them.
         probability: Probability,
     },
-    /// By a chance that rises with the backlog.
+    /// With a probability that rises with the backlog.
     Ramp(Ramp),
-    /// By a chance that rises with the average backlog.
+    /// With a probability that rises with the average backlog.
     Red(Red),
 }
 
-/// What a rule does with a packet.
+/// The action of a rule on a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
     /// Marks it CE if it is queued. A Not-ECT packet passes unmarked.
     Mark,
-    /// Drops it for this reason; no later rule is asked.
+    /// Drops it for this reason; no later rule applies.
     Drop(DropReason),
-    /// Drops it as [`DropReason::Red`] where chance chose it, and as [`DropReason::Tail`] where it
-    /// had none; no later rule is asked.
+    /// Drops it as [`DropReason::Red`] if it was chosen at random, and as [`DropReason::Tail`] if the
+    /// drop was certain; no later rule applies.
     DropEarly,
 }
 
@@ -89,7 +89,7 @@ impl Rule {
         }
     }
 
-    /// Marks those that can be marked.
+    /// Marks ECT packets.
     const fn marks(when: Trigger) -> Self {
         Self {
             class: Class::Ect,
@@ -98,12 +98,12 @@ impl Rule {
         }
     }
 
-    /// Drops what would make the queue longer than the buffer.
+    /// Drops packets that would make the queue longer than the buffer.
     pub const fn buffer(size: ByteSize) -> Self {
         Self::drops(Trigger::Overflows(size), Action::Drop(DropReason::Buffer))
     }
 
-    /// Drops what would make the queue more packets than the buffer has places.
+    /// Drops packets that would make the queue longer than `places` packets, the size of the buffer.
     pub const fn buffer_packets(places: u64) -> Self {
         Self::drops(
             Trigger::OverflowsPackets(places),
@@ -111,12 +111,12 @@ impl Rule {
         )
     }
 
-    /// Drops what would make the queue longer than `limit`.
+    /// Drops packets that would make the queue longer than `limit`.
     pub const fn tail_drop(limit: ByteSize) -> Self {
         Self::drops(Trigger::Overflows(limit), Action::Drop(DropReason::Tail))
     }
 
-    /// Drops what would make the queue more than `limit` packets.
+    /// Drops packets that would make the queue longer than `limit` packets.
     pub const fn tail_drop_packets(limit: u64) -> Self {
         Self::drops(
             Trigger::OverflowsPackets(limit),
@@ -144,8 +144,7 @@ impl Rule {
         Self::marks(Trigger::AbovePackets(threshold))
     }
 
-    /// Marks ECT packets with `probability` that find more than `low` in the queue, and all that
-    /// find more than `high`.
+    /// Marks ECT packets with `probability` above a backlog of `low`, and all of them above `high`.
     pub const fn mark_between(low: ByteSize, high: ByteSize, probability: Probability) -> Self {
         Self::marks(Trigger::Between {
             low,
@@ -154,17 +153,17 @@ impl Rule {
         })
     }
 
-    /// Marks each ECT packet with this probability, whatever the queue.
+    /// Marks each ECT packet with this probability, at any queue length.
     pub const fn mark_randomly(probability: Probability) -> Self {
         Self::marks(Trigger::Random(probability))
     }
 
-    /// Drops each packet with this probability, whatever the queue.
+    /// Drops each packet with this probability, at any queue length.
     pub const fn drop_randomly(probability: Probability) -> Self {
         Self::drops(Trigger::Random(probability), Action::Drop(DropReason::Red))
     }
 
-    /// The same rule for packets of `class` only.
+    /// Restricts the rule to packets of `class`.
     pub const fn only(self, class: Class) -> Self {
         Self { class, ..self }
     }

@@ -1,5 +1,5 @@
-//! A switch: packets come in at a port, pass the elements in its path, and leave by a port on the
-//! way to where they go.
+//! A switch: packets come in at a port, pass the elements in its path, and leave by the port of their
+//! route.
 
 mod element;
 mod error;
@@ -25,18 +25,18 @@ pub use shared_buffer::{BufferError, SharedBuffer};
 
 use ports::Ports;
 
-/// A switch with a [`EgressPort`] at each port, towards whoever is there.
+/// A switch with an [`EgressPort`] at each port.
 ///
-/// [`Self::forward`] takes a packet in; it leaves by the pipe of the port that the [`Routes`] name
-/// for its [destination](Packet::destination), as a pipe's packets do: [`Self::receive`] until
-/// `None` whenever [`Self::timeout`] of that port is reached. A caller keeps one entry per port in
-/// its event queue: `forward`, `apply` and `handle_timeout` tell it by a function `changed` of each port
-/// whose next time they have changed, and what it is now. An entry may turn out too early, where
-/// faults dropped what was expected; it is never too late. `now` must not run backwards.
+/// [`Self::forward`] takes a packet in. The packet leaves by the port that the [`Routes`] name for its
+/// [destination](Packet::destination). Call [`Self::poll_delivered`] until `None` whenever
+/// [`Self::timeout`] of that port is reached. A caller keeps one entry per port in its event queue:
+/// `forward`, `apply` and `handle_timeout` call a function `changed` for each port whose timeout they
+/// have changed, with the new one. An entry may be too early, if faults dropped the expected packet; it
+/// is never too late. `now` must not run backwards.
 ///
 /// ```
 /// use weir_fabric::{
-///     Faults, Link, Packet, Pipe, PortIndex, Queue, Routes, Rule, SharedBuffer, Switch,
+///     EgressPort, Faults, Link, Packet, PortIndex, Queue, Routes, Rule, SharedBuffer, Switch,
 /// };
 /// use weir_units::{ByteSize, Duration, Rate, Time};
 /// use weir_wire::Ecn;
@@ -65,14 +65,14 @@ use ports::Ports;
 /// // Two ports that share 100 kB; ECT packets are marked above 10 kB.
 /// let size = ByteSize::from_bytes(100_000);
 /// let rules = [Rule::buffer(size), Rule::mark_above(ByteSize::from_bytes(10_000))];
-/// let pipe = |seed| {
+/// let port = |seed| {
 ///     let link = Link::new(Rate::from_gbps(8), Duration::from_micros(5));
-///     Pipe::new(Queue::new(rules, seed), link, Faults::none())
+///     EgressPort::new(Queue::new(rules, seed), link, Faults::none())
 /// };
 /// let routes = Routes::new()
 ///     .with(0, [PortIndex::new(0)])
 ///     .with(1, [PortIndex::new(1)]);
-/// let mut switch = Switch::new([pipe(1), pipe(2)], routes, 1)?
+/// let mut switch = Switch::new([port(1), port(2)], routes, 1)?
 ///     .with_shared_buffer(SharedBuffer::dynamic(size, 1.0)?)?;
 ///
 /// let mut entries = [None; 2];
@@ -82,9 +82,9 @@ use ports::Ports;
 ///         entries[port.index()] = timeout;
 ///     });
 /// }
-/// // One byte takes 1 ns, and 5 µs pass until it arrives.
+/// // One byte takes 1 ns, and the propagation delay is 5 µs.
 /// assert_eq!(entries, [Some(Time::from_nanos(6000)); 2]);
-/// let first = switch.receive(Time::from_nanos(6000), PortIndex::new(1));
+/// let first = switch.poll_delivered(Time::from_nanos(6000), PortIndex::new(1));
 /// assert!(first.is_some_and(|packet| packet.to == 1));
 /// assert_eq!(switch.timeout(PortIndex::new(1)), Some(Time::from_nanos(7000)));
 /// assert!(switch.counters().balance(switch.inside()));
@@ -97,8 +97,8 @@ pub struct Switch<P> {
 }
 
 impl<P: Packet + Clone + 'static> Switch<P> {
-    /// A switch with these ports and routes. `seed` decides which of several ports a flow takes, so
-    /// that switches in a row do not all decide alike.
+    /// Creates a switch with these ports and routes. `seed` decides which of several ports a flow takes,
+    /// so that switches in a row choose independently.
     pub fn new(
         ports: impl Into<Vec<EgressPort<P>>>,
         routes: Routes,
@@ -110,25 +110,24 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         })
     }
 
-    /// The same with an element at the end of its path: behind those that are there, before the
-    /// choice of the port.
+    /// Adds an element at the end of the path: behind the existing ones, before the choice of the port.
     pub fn with_element(mut self, element: impl Element<P>) -> Self {
         self.add_element(element);
         self
     }
 
-    /// Puts an element at the end of its path.
+    /// Appends an element to the path.
     pub fn add_element(&mut self, element: impl Element<P>) {
         self.elements.push(Box::new(element));
     }
 
-    /// Whether there are elements in its path.
+    /// Whether there are elements in the path.
     #[inline]
     pub fn has_elements(&self) -> bool {
         !self.elements.is_empty()
     }
 
-    /// The same with queues that share a buffer, beside their own rules.
+    /// Lets the queues share a buffer, in addition to their own rules.
     pub fn with_shared_buffer(self, buffer: SharedBuffer) -> Result<Self, SwitchError> {
         Ok(Self {
             ports: self.ports.with_shared_buffer(buffer)?,
@@ -136,7 +135,7 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         })
     }
 
-    /// A packet comes in at port `ingress`.
+    /// Takes in a packet at port `ingress`.
     #[inline]
     pub fn forward(
         &mut self,
@@ -154,8 +153,8 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         }
     }
 
-    /// The port by which a packet leaves, where nothing but the port's link decides what becomes of it:
-    /// no element, no rule, no account, no fault.
+    /// Returns the port by which a packet leaves, if only the port's link decides about it: there is no
+    /// element, rule, occupancy statistics or fault.
     #[inline(always)]
     pub fn fast_forward_port(&self, packet: &P) -> Option<PortIndex> {
         if self.elements.is_empty() {
@@ -165,10 +164,10 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         }
     }
 
-    /// A packet is certain to come in at `ingress` at a time after now, and to leave by `port`, which is
-    /// [direct](Self::direct) and stays so until then. The switch does what it would do if the packet
-    /// were [forwarded](Self::forward) in its time. Gives when that port delivers next, if this has
-    /// changed.
+    /// Takes a packet that is certain to come in at `ingress` at a time after now, and to leave by `port`,
+    /// which is its [fast-forward port](Self::fast_forward_port) and stays so until then. The result is
+    /// the same as if the packet were [forwarded](Self::forward) in its time. Returns when that port
+    /// delivers next, if this has changed.
     #[inline(always)]
     pub fn fast_forward(
         &mut self,
@@ -180,26 +179,26 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         self.ports.fast_forward(entry, ingress, port, packet)
     }
 
-    /// When [`Self::receive`] may have something next at this port.
+    /// Returns when [`Self::poll_delivered`] may return a packet next at this port.
     #[inline]
     pub fn timeout(&self, port: PortIndex) -> Option<Time> {
         self.port(port)?.timeout()
     }
 
-    /// The next packet that has come out at this port, at the far end of its link, by `now`.
+    /// Returns the next packet that has come out at the far end of this port's link by `now`.
     #[inline]
     pub fn poll_delivered(&mut self, now: Time, port: PortIndex) -> Option<P> {
         self.ports.poll_delivered(now, port)
     }
 
-    /// When an element wants [`Self::handle_timeout`] next: ask after each call of that and of
-    /// [`Self::forward`], if there are elements.
+    /// Returns when an element needs [`Self::handle_timeout`] next. If there are elements, ask after each
+    /// call of that and of [`Self::forward`].
     pub fn timeout_of_elements(&self) -> Option<Time> {
         let timers = self.elements.iter().filter_map(|element| element.timeout());
         timers.min()
     }
 
-    /// Lets the elements whose time has come do what they want to.
+    /// Calls the elements whose timeout is reached.
     pub fn handle_timeout(&mut self, now: Time, mut changed: impl FnMut(PortIndex, Option<Time>)) {
         let mut rest = self.elements.as_mut_slice();
         while let Some((element, behind)) = rest.split_first_mut() {
@@ -211,7 +210,7 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         }
     }
 
-    /// Applies a change from a [`Timeline`](crate::Timeline) to a port's pipe, as of `now`.
+    /// Applies a change from a [`Timeline`](crate::Timeline) to a port, as of `now`.
     pub fn apply(
         &mut self,
         now: Time,
@@ -224,45 +223,45 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         });
     }
 
-    /// The pipe at a port, up to date as of `now`: see [`EgressPort::settle`].
+    /// Returns a port, up to date as of `now`: see [`EgressPort::advance`].
     pub fn advance(&mut self, now: Time, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports
             .alter(port, &mut |_, _| {}, |egress_port| egress_port.advance(now));
         self.port(port)
     }
 
-    /// Lets the account of a queue's length begin anew: see [`EgressPort::reset_occupancy`].
+    /// Restarts the statistics of a queue's length: see [`EgressPort::reset_occupancy`].
     pub fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
         self.ports.alter(port, &mut |_, _| {}, |egress_port| {
             egress_port.reset_occupancy(now)
         });
     }
 
-    /// The pipe at a port, as it was when something last happened there; `None` where there is no
-    /// such port.
+    /// Returns a port as of the last event there; `None` if there is no such port.
     #[inline]
     pub fn port(&self, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports.egress_ports().get(port.index())
     }
 
-    /// The pipes at all ports, each as it was when something last happened there.
+    /// Returns all ports, each as of the last event there.
     pub fn ports(&self) -> &[EgressPort<P>] {
         self.ports.egress_ports()
     }
 
-    /// The first element of this type.
+    /// Returns the first element of this type.
     pub fn element<E: Element<P>>(&self) -> Option<&E> {
         let mut elements = self.elements.iter();
         elements.find_map(|element| (element.as_ref() as &dyn Any).downcast_ref())
     }
 
-    /// The first element of this type, to be changed. What it holds may not be taken from it.
+    /// Returns the first element of this type, mutably. Packets that it holds must not be taken out.
     pub fn element_mut<E: Element<P>>(&mut self) -> Option<&mut E> {
         let mut elements = self.elements.iter_mut();
         elements.find_map(|element| (element.as_mut() as &mut dyn Any).downcast_mut())
     }
 
-    /// What elements hold, and what waits, is on the way or is delayed at the ports.
+    /// Returns the packets that elements hold, and those that wait, are in transit or are delayed at the
+    /// ports.
     pub fn inside(&self) -> PacketCount {
         let elements = self.elements.iter().map(|element| element.held());
         let egress_ports = self.ports().iter().map(EgressPort::inside);
@@ -271,7 +270,7 @@ impl<P: Packet + Clone + 'static> Switch<P> {
             .fold(PacketCount::ZERO, |sum, inside| sum + inside)
     }
 
-    /// What became of the packets that came in. These counters balance with [`Self::inside`].
+    /// Returns the counters. They balance with [`Self::inside`].
     pub fn counters(&self) -> StageCounters {
         self.ports.counters()
     }

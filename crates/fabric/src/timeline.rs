@@ -1,14 +1,14 @@
-//! A time line: what changes about a pipe, and when.
+//! A timeline: scheduled changes of an egress port.
 
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::faults::Reordering;
 use crate::random::Probability;
 
-/// One change to a pipe. It replaces what was set before, and leaves everything else as it is.
+/// One change of an egress port. It replaces the earlier value, and leaves everything else as it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PortChange {
-    /// The link's rate. A transmission under way ends as it began.
+    /// The link's rate. A transmission in progress ends as it began.
     Rate(Rate),
     /// The link's propagation delay, for transmissions that start from then on.
     Delay(Duration),
@@ -16,61 +16,61 @@ pub enum PortChange {
     Mtu(ByteSize),
     /// Whether the link is down.
     Down(bool),
-    /// How probably a packet is lost.
+    /// The probability that a packet is lost.
     Loss(Probability),
-    /// How probably a packet is duplicated.
+    /// The probability that a packet is duplicated.
     Duplication(Probability),
-    /// How probably a packet is damaged.
+    /// The probability that a packet is damaged.
     Corruption(Probability),
-    /// Which packets fall behind those sent after them.
+    /// The packets that fall behind later ones, and for how long.
     Reordering(Reordering),
-    /// What every packet is delayed by beyond the link's propagation delay.
+    /// The delay of every packet beyond the link's propagation delay.
     AddedDelay(Duration),
-    /// The most that a packet is delayed beyond that, by chance.
+    /// The largest random delay beyond that.
     Jitter(Duration),
 }
 
 /// Changes in the order of their times.
 ///
 /// ```
-/// use weir_fabric::{Change, Timeline};
+/// use weir_fabric::{PortChange, Timeline};
 /// use weir_units::{Duration, Rate, Time};
 ///
 /// let seconds = |count| Time::ZERO + Duration::from_secs(count);
 /// let mut timeline = Timeline::new([
-///     (seconds(2), Change::Down(true)),
-///     (seconds(1), Change::Rate(Rate::from_gbps(1))),
-///     (seconds(3), Change::Down(false)),
+///     (seconds(2), PortChange::Down(true)),
+///     (seconds(1), PortChange::Rate(Rate::from_gbps(1))),
+///     (seconds(3), PortChange::Down(false)),
 /// ])?;
 /// assert_eq!(timeline.timeout(), Some(seconds(1)));
 /// let due: Vec<_> = std::iter::from_fn(|| timeline.due(seconds(2))).collect();
 /// assert_eq!(due, [
-///     (seconds(1), Change::Rate(Rate::from_gbps(1))),
-///     (seconds(2), Change::Down(true)),
+///     (seconds(1), PortChange::Rate(Rate::from_gbps(1))),
+///     (seconds(2), PortChange::Down(true)),
 /// ]);
 /// assert_eq!(timeline.timeout(), Some(seconds(3)));
-/// # Ok::<(), weir_fabric::Contradiction>(())
+/// # Ok::<(), weir_fabric::ConflictingChanges>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Timeline {
-    /// The next one last.
+    /// In reverse order: the next one last.
     to_come: Vec<(Time, PortChange)>,
 }
 
-/// Two changes give the same thing two values at the same time.
+/// Two changes of the same setting at the same time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{first:?} and {second:?} are both set for {time}: one of them has to go")]
 pub struct ConflictingChanges {
-    /// When.
+    /// The time of both.
     pub time: Time,
-    /// The one given first.
+    /// The earlier one in the list.
     pub first: PortChange,
-    /// The other.
+    /// The later one.
     pub second: PortChange,
 }
 
 impl Timeline {
-    /// Puts the changes in order. An error if the same thing is to change twice at the same time.
+    /// Sorts the changes. Returns an error if the same setting changes twice at the same time.
     pub fn new(changes: impl Into<Vec<(Time, PortChange)>>) -> Result<Self, ConflictingChanges> {
         let mut to_come = changes.into();
         to_come.sort_by_key(|&(time, _)| time);
@@ -90,12 +90,12 @@ impl Timeline {
         Ok(Self { to_come })
     }
 
-    /// When the next change is due.
+    /// Returns when the next change is due.
     pub fn timeout(&self) -> Option<Time> {
         self.to_come.last().map(|&(time, _)| time)
     }
 
-    /// The next change that is due by `now`, and when it was: apply it as of then, by
+    /// Returns the next change that is due by `now`, with its time. Apply it as of that time, by
     /// [`EgressPort::apply`](crate::EgressPort::apply) or [`Switch::apply`](crate::Switch::apply).
     pub fn due(&mut self, now: Time) -> Option<(Time, PortChange)> {
         self.to_come.pop_if(|&mut (time, _)| time <= now)
@@ -103,7 +103,7 @@ impl Timeline {
 }
 
 impl PortChange {
-    /// Whether both set the same thing.
+    /// Whether both change the same setting.
     fn concerns(self, other: Self) -> bool {
         std::mem::discriminant(&self) == std::mem::discriminant(&other)
     }
@@ -144,7 +144,7 @@ mod tests {
             (PortChange::Down(true), PortChange::Down(false))
         );
         assert!(error.to_string().contains("1us"), "{error}");
-        // The same value twice is a mistake too; at different times it is none.
+        // The same value twice is an error too; at different times it is not.
         assert!(Timeline::new([(at(1), PortChange::Down(true)); 2]).is_err());
         assert!(
             Timeline::new([

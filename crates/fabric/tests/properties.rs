@@ -1,4 +1,4 @@
-//! What holds for every pipe under every traffic.
+//! Invariants of every egress port under any traffic.
 
 use proptest::prelude::*;
 use weir_fabric::{
@@ -27,7 +27,7 @@ impl Packet for Numbered {
         self.ecn = ecn;
     }
     fn corrupt(&mut self, _: u64) -> bool {
-        // Short ones count as described only, so that both ways are taken.
+        // Short packets carry no bytes, so that both cases occur.
         self.damaged = self.bytes > 500;
         self.damaged
     }
@@ -87,7 +87,7 @@ fn faults() -> impl Strategy<Value = FaultSettings> {
             }
         },
     );
-    // None at all is the common case, and goes another way.
+    // No faults at all is the common case, and takes another path.
     prop_oneof![Just(FaultSettings::default()), settings]
 }
 
@@ -136,7 +136,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// A pipe with the bookkeeping of a test: what time it is, and what came out.
+/// A port with the test's clock and the packets that came out.
 struct Bench {
     egress_port: EgressPort<Numbered>,
     now: Time,
@@ -181,14 +181,14 @@ impl Bench {
         }
     }
 
-    /// Takes out each packet when it is due.
+    /// Polls each packet when it is due.
     fn poll(&mut self) {
         while let Some(time) = self.egress_port.timeout().filter(|&time| time <= self.now) {
             self.out.extend(self.egress_port.poll_delivered(time));
         }
     }
 
-    /// Gives the link a rate and waits until nothing is on the way.
+    /// Sets a rate and waits until nothing is in transit.
     fn finish(&mut self) {
         self.poll();
         self.egress_port.set_rate(self.now, Rate::from_gbps(10));
@@ -261,7 +261,7 @@ proptest! {
         let mut now = Time::ZERO;
         let mut arrivals = Vec::new();
         let mut due = Vec::new();
-        // When the transmitter falls idle, in units of a nanosecond divided by the rate.
+        // When the transmitter becomes idle, in units of a nanosecond divided by the rate.
         let mut idle = 0u128;
         let unit = u128::from(bits_per_second);
         let mut sent = packets.iter().enumerate();
@@ -283,7 +283,7 @@ proptest! {
         }
         prop_assert_eq!(&arrivals, &due);
 
-        // Over any window the rate is kept, but for the nanosecond that arrivals are rounded to.
+        // Over any window the rate is kept, except for the rounding of arrivals to a nanosecond.
         for (index, &(_, _, from)) in arrivals.iter().enumerate() {
             let mut moved = ByteSize::ZERO;
             for &(_, bytes, to) in &arrivals[index + 1..] {

@@ -1,4 +1,4 @@
-//! What holds for every switch under every traffic.
+//! Invariants of every switch under any traffic.
 
 use std::collections::VecDeque;
 
@@ -40,7 +40,7 @@ impl Packet for Sent {
     }
 }
 
-/// Holds some packets, copies some, answers some, drops and takes some: by their numbers.
+/// Holds, copies, answers, drops or absorbs packets, by their numbers.
 #[derive(Debug, Default)]
 struct Meddler {
     held: VecDeque<(Time, PortIndex, Sent)>,
@@ -187,7 +187,7 @@ fn switch(seed: u64, buffer: Option<SharedBuffer>, elements: bool) -> Switch<Sen
     switch
 }
 
-/// A switch with the bookkeeping of its caller: one entry per port.
+/// A switch with its caller's event entries: one per port.
 struct Caller {
     switch: Switch<Sent>,
     entries: [Option<Time>; PORTS as usize],
@@ -238,7 +238,7 @@ impl Caller {
         }
     }
 
-    /// Does what is due, by the entries alone.
+    /// Runs all events that are due, by the entries alone.
     fn run_until(&mut self, end: Time) {
         loop {
             let entries = self.entries.iter().flatten().copied();
@@ -270,7 +270,7 @@ impl Caller {
         self.now = end;
     }
 
-    /// Gives every link a rate and waits until nothing is on the way.
+    /// Sets a rate on every link and waits until nothing is in transit.
     fn finish(&mut self) {
         for port in 0..PORTS {
             self.perform(&Operation::Apply(
@@ -312,7 +312,7 @@ proptest! {
         caller.finish();
         prop_assert_eq!(caller.switch.inside(), PacketCount::ZERO);
         prop_assert!(caller.switch.counters().balance(PacketCount::ZERO));
-        // Who goes by one of several ports goes by the same as the rest of the flow.
+        // All packets of a flow leave by the same one of several ports.
         for flow in 0..5 {
             let ports = caller.out.iter().filter(|(.., sent)| sent.to == PORTS && sent.flow == flow);
             let mut ports: Vec<_> = ports.map(|&(_, port, _)| port).collect();
@@ -377,7 +377,7 @@ proptest! {
             .with_shared_buffer(shared)
             .unwrap();
 
-        // For each port: when its link falls idle, and who starts when and is how long.
+        // For each port: when its link becomes idle, and each packet's start and length.
         let mut model: Vec<(u64, Vec<(u64, u64)>)> = vec![(0, Vec::new()); PORTS as usize];
         let mut now = 0;
         for (wait, to, bytes) in packets {

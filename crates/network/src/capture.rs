@@ -1,4 +1,4 @@
-//! The packets of the measured ports as a pcapng file.
+//! Packet capture: the packets of the measured ports as a pcapng file.
 
 use std::path::PathBuf;
 
@@ -6,20 +6,19 @@ use weir_results::capture::{Direction, Interface, PacketCapture};
 use weir_results::{Observation, OutputError, Recorder};
 use weir_scenario::Scenario;
 
-/// Records packets as they have passed the measured ports' links. Each port is an interface of the
+/// Records packets that have passed the links of the measured ports. Each port is an interface of the
 /// file, under its name.
 pub struct Capture {
     file: PacketCapture,
-    /// By the position among the measured ports.
+    /// By position among the measured ports.
     interfaces: Vec<Interface>,
 }
 
 impl Capture {
-    /// Opens a file for the packets of a run. It appears under its name when it is
-    /// [finished](Self::finish).
+    /// Opens a file for the packets of a run. It gets its name when it is [finished](Self::finish).
     ///
     /// # Errors
-    /// The file cannot be made or written.
+    /// The file cannot be created or written.
     pub fn create(path: impl Into<PathBuf>, scenario: &Scenario) -> Result<Self, OutputError> {
         let measurements = &scenario.measurements;
         let mut file = PacketCapture::create(path, measurements.snap_length)?;
@@ -29,7 +28,7 @@ impl Capture {
         Ok(Self { file, interfaces })
     }
 
-    /// Puts the file in its place and returns its path.
+    /// Closes the file, moves it to its final name, and returns its path.
     ///
     /// # Errors
     /// The file cannot be written or renamed.

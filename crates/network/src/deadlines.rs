@@ -1,4 +1,4 @@
-//! Which transfers were in time, and how many could have been.
+//! Deadline statistics: which transfers were in time, and how many could have been.
 
 use std::collections::HashMap;
 
@@ -11,17 +11,17 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 /// A transfer with a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DueTransfer {
-    /// When it began.
+    /// Its start.
     pub start: Time,
-    /// When everything has to have arrived.
+    /// The time by which all of it must have arrived.
     pub deadline: Time,
-    /// When everything had arrived.
+    /// When all of it had arrived.
     pub end: Option<Time>,
-    /// How much it is.
+    /// Its size.
     pub size: ByteSize,
-    /// Who sends it.
+    /// The sender.
     pub from: HostIndex,
-    /// Who receives it.
+    /// The receiver.
     pub to: HostIndex,
 }
 
@@ -39,7 +39,8 @@ impl DueTransfer {
     }
 }
 
-/// How transfers went that began from `begin` on and were over or due by `now`, if there are any.
+/// Summarizes the transfers that began from `begin` on and had ended or were due by `now`; `None` if
+/// there are none.
 pub fn deadline_summary(
     scenario: &Scenario,
     begin: Time,
@@ -64,7 +65,7 @@ pub fn deadline_summary(
         fewest_missed: (!ports.is_empty()).then_some(fewest_missed),
         busy,
         goodput: Rate::average(carried, busy),
-        // One alone says nothing that is not said already.
+        // A single port repeats the totals.
         ports: if ports.len() > 1 {
             ports
         } else {
@@ -73,7 +74,7 @@ pub fn deadline_summary(
     })
 }
 
-/// How long at least one transfer was under way; they are in the order of their starts.
+/// Returns how long at least one transfer was active. The transfers are sorted by start.
 fn busy(transfers: &[DueTransfer], now: Time) -> Duration {
     let mut busy = Duration::ZERO;
     let mut until = Time::ZERO;
@@ -85,8 +86,8 @@ fn busy(transfers: &[DueTransfer], now: Time) -> Duration {
     busy
 }
 
-/// How the transfers went whose bottleneck is each measured port; those that are on nobody's way are left
-/// out. They are in the order of their starts, and each is of one port: what had to be late at each adds up.
+/// Summarizes the transfers by their bottleneck among the measured ports; transfers without one are left
+/// out. The transfers are sorted by start. Each belongs to one port, so the minima of all ports add up.
 fn by_port(scenario: &Scenario, transfers: &[DueTransfer]) -> IndexMap<String, PortDeadlines> {
     let (topology, routes) = (&scenario.topology, scenario.topology.routes());
     let mut known: HashMap<(HostIndex, HostIndex), Option<PortIndex>> = HashMap::new();
@@ -115,14 +116,14 @@ fn by_port(scenario: &Scenario, transfers: &[DueTransfer]) -> IndexMap<String, P
     ports.map(summary).collect()
 }
 
-/// The position of a port among the measured ones.
+/// Returns the position of a port among the measured ones.
 fn position_of(scenario: &Scenario, port: PortIndex) -> Option<usize> {
     let mut ports = scenario.measurements.ports.iter();
     ports.position(|measured| *measured == port)
 }
 
-/// The slowest of the measured ports that whatever goes from one host to the other passes, if there is any;
-/// the first of several. From where there are several ways on, nothing is certain.
+/// Returns the slowest measured port on the path from one host to the other, the first of several; `None`
+/// if there is none. The path ends where there are several next hops.
 fn bottleneck(
     scenario: &Scenario,
     routes: &Routes,
@@ -133,7 +134,7 @@ fn bottleneck(
     let mut on_the_way = Vec::new();
     let mut ways = routes.from_host(from, to);
     while let [port] = ways[..] {
-        // A route that somebody has written may lead in circles.
+        // A route from the scenario file may form a loop.
         if on_the_way.contains(&port) {
             break;
         }
@@ -148,8 +149,8 @@ fn bottleneck(
     measured.min_by_key(|port| data_rate(topology, *port))
 }
 
-/// The rate at which a port carries data: TCP's headers without options and the link's framing belong to each
-/// packet.
+/// Returns the payload rate of a port: each packet carries TCP's headers without options and the link's
+/// framing.
 fn data_rate(topology: &Topology, port: PortIndex) -> Rate {
     const HEADERS: u64 = 40;
     let port = topology.port(port);
@@ -159,8 +160,8 @@ fn data_rate(topology: &Topology, port: PortIndex) -> Rate {
         .mul_f64(mtu.saturating_sub(HEADERS) as f64 / wire as f64)
 }
 
-/// How many had to be late, whatever is done with those that were under way in one go: it takes as given
-/// that all of them can begin with the first. They are in the order of their starts.
+/// Returns how many transfers must miss their deadlines under any schedule of those that overlap. It
+/// assumes that all of these could begin with the first. The transfers are sorted by start.
 fn fewest_missed(transfers: &[DueTransfer], rate: Rate) -> u64 {
     let mut until = Time::ZERO;
     let mut rounds: Vec<Vec<DueTransfer>> = Vec::new();
@@ -174,7 +175,7 @@ fn fewest_missed(transfers: &[DueTransfer], rate: Rate) -> u64 {
     rounds.into_iter().map(|round| late(round, rate)).sum()
 }
 
-/// How many of these have to be late.
+/// Returns how many of these must be late.
 fn late(mut round: Vec<DueTransfer>, rate: Rate) -> u64 {
     let Some(begin) = round.first().map(|first| first.start) else {
         return 0;

@@ -1,9 +1,9 @@
-//! What keeps a topology from becoming a network.
+//! Errors in building a network.
 
 use thiserror::Error;
 use weir_fabric::{BufferError, SwitchError};
 
-/// A network that cannot be built.
+/// An error in building a network.
 #[derive(Clone, Debug, Error)]
 pub enum NetworkError {
     /// A switch cannot be built.

@@ -1,36 +1,37 @@
-//! Who is next: a tournament among sources of events, each of which knows the time of its next one.
+//! The event queue: a tournament tree over event sources, each with the time of its next event.
 //!
-//! Links with constant delay deliver in order and timers are lazy, so the calendar holds one entry per
-//! link or timer and none per packet, and it never grows while the simulation runs. Each entry is one
-//! word, time above source, so that a match is the smaller of two words: setting an entry costs one
-//! such step per level, without a branch. Sources with the same time are served by number.
+//! Links with constant delay deliver in order and timers are lazy. The queue therefore holds one entry
+//! per link or timer and none per packet, and does not grow during a simulation. Each entry is one word,
+//! the time in the high bits and the source in the low ones, so that a match is the minimum of words.
+//! Setting an entry costs one such step per level, without a branch. At equal times the lower source
+//! number comes first.
 
 use weir_units::Time;
 
 /// The next event of each source.
 #[derive(Clone, Debug)]
 pub struct EventQueue {
-    /// A complete tree of matches: the last one at 0, where the winners of 1 to 4 meet, and so on;
-    /// sources from `first_leaf` on.
+    /// A complete tree of matches: the root at 0, its children at 1 to 4, and so on; the sources from
+    /// `first_leaf` on.
     matches: Vec<[u64; MATCH]>,
     first_leaf: usize,
-    /// The winner of the last match.
+    /// The winner at the root.
     first: u64,
     /// The low bits of an entry, which hold the source.
     source_bits: u32,
-    /// Times from here on are taken for never.
+    /// Times from here on count as never.
     horizon: Time,
 }
 
-/// An entry of a source that has no event.
+/// The entry of a source without an event.
 const NEVER: u64 = u64::MAX;
-/// The bits that tell the entries of a match apart.
+/// The number of bits for an entry's index in its match.
 const MATCH_BITS: u32 = 2;
-/// How many meet in a match.
+/// The number of entries in a match.
 const MATCH: usize = 1 << MATCH_BITS;
 
 impl EventQueue {
-    /// A calendar for sources numbered from zero, without events.
+    /// Creates a queue for sources numbered from zero, without events.
     pub fn new(sources: usize) -> Self {
         let source_bits = source_bits(sources);
         // All matches but those of the sources: 1 + 4 + 16 + …
@@ -58,25 +59,25 @@ impl EventQueue {
         *self = larger;
     }
 
-    /// Times from here on are taken for never: 2^64 ns divided by the number of sources.
+    /// Returns the time from which on times count as never: 2^64 ns divided by the number of sources.
     #[inline]
     pub fn horizon(&self) -> Time {
         self.horizon
     }
 
-    /// The horizon of a calendar for so many sources.
+    /// Returns the horizon of a queue for this number of sources.
     pub fn horizon_of(sources: usize) -> Time {
         Time::from_nanos(NEVER >> source_bits(sources))
     }
 
-    /// When the source has its next event.
+    /// Returns the time of the source's next event.
     #[inline]
     pub fn time(&self, source: usize) -> Option<Time> {
         let entry = self.matches[self.first_leaf + source / MATCH][source % MATCH];
         (entry != NEVER).then(|| Time::from_nanos(entry >> self.source_bits))
     }
 
-    /// The source's next event is at `time` from now on; at [`Time::MAX`] there is none.
+    /// Sets the time of the source's next event; [`Time::MAX`] for none.
     #[inline]
     pub fn set(&mut self, source: usize, time: Time) {
         let mut winner = if time < self.horizon {
@@ -84,7 +85,7 @@ impl EventQueue {
         } else {
             NEVER
         };
-        // Among all entries: those that meet for entry `n` are the ones from `4 * (n + 1)` on.
+        // Over all entries: the children of entry `n` start at `4 * (n + 1)`.
         let mut entry = MATCH * self.first_leaf + source;
         while let Some(entries) = self.matches.get_mut(entry / MATCH) {
             entries[entry % MATCH] = winner;
@@ -98,7 +99,7 @@ impl EventQueue {
         self.first = winner;
     }
 
-    /// The earliest event and whose it is; without any, [`Self::horizon`] and nobody.
+    /// Returns the earliest event and its source; without events, [`Self::horizon`] and an arbitrary source.
     #[inline]
     pub fn first(&self) -> (Time, usize) {
         let source = self.first & ((1 << self.source_bits) - 1);
@@ -109,8 +110,8 @@ impl EventQueue {
     }
 }
 
-/// How many bits it takes to tell so many sources apart: two for each round of matches, of which
-/// there is one at least.
+/// Returns the number of bits for this number of sources: two per level of matches, and at least one
+/// level.
 fn source_bits(sources: usize) -> u32 {
     let bits = sources.max(2).next_power_of_two().trailing_zeros();
     bits.next_multiple_of(MATCH_BITS)

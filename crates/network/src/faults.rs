@@ -1,7 +1,7 @@
-//! The faults of a scenario as changes to ports, at points in time or with the beginnings of epochs.
+//! The faults of a scenario as port changes, at fixed times or at the start of epochs.
 //!
-//! Faults of one kind never overlap on a port, and so never go by different clocks there: the two
-//! timelines are independent of each other.
+//! Faults of one kind never overlap on a port, so one kind never uses both clocks there: the two timelines
+//! are independent.
 
 use std::collections::BTreeSet;
 use std::mem::discriminant;
@@ -10,28 +10,28 @@ use weir_fabric::{PortChange, Probability, Reordering};
 use weir_scenario::{Fault, FaultKind, FaultPeriod, PortIndex, Scenario};
 use weir_units::{Duration, Time};
 
-/// All changes of links at points in time, in their order.
+/// Returns all link changes at fixed times, in order.
 pub fn changes(scenario: &Scenario) -> Vec<(Time, PortIndex, PortChange)> {
     timeline(scenario, by_time)
 }
 
-/// All changes of links with the beginnings of epochs, in their order. With the number of epochs go
-/// those that hold until the last one is complete.
+/// Returns all link changes at the start of epochs, in order. Changes at the number of epochs apply
+/// after the last epoch.
 pub fn epoch_changes(scenario: &Scenario) -> Vec<(u32, PortIndex, PortChange)> {
     timeline(scenario, by_epoch)
 }
 
-/// The hosts' ports that get another address at points in time, in their order.
+/// Returns the host ports whose address changes at fixed times, in order.
 pub fn address_changes(scenario: &Scenario) -> Vec<(Time, PortIndex)> {
     addresses(scenario, by_time)
 }
 
-/// The hosts' ports that get another address with the beginnings of epochs, in their order.
+/// Returns the host ports whose address changes at the start of epochs, in order.
 pub fn epoch_address_changes(scenario: &Scenario) -> Vec<(u32, PortIndex)> {
     addresses(scenario, by_epoch)
 }
 
-/// Beginning and end by one of the clocks; `None` for a fault that goes by the other.
+/// Start and end by one of the clocks; `None` for a fault that uses the other.
 type Clock<T> = fn(&Fault) -> Option<(T, Option<T>)>;
 
 fn by_time(fault: &Fault) -> Option<(Time, Option<Time>)> {
@@ -74,7 +74,7 @@ fn timeline<T: Ord + Copy>(
         let here: Vec<_> = faults.filter(|fault| fault.ports.contains(port)).collect();
         for (position, fault) in here.iter().enumerate() {
             let alike = |other: &&Fault| discriminant(&other.kind) == discriminant(&fault.kind);
-            // The first of a kind speaks for all of them.
+            // The first of a kind handles all of them.
             if !here.iter().take(position).any(&alike) {
                 let kind: Vec<_> = here.iter().copied().filter(alike).collect();
                 changes.extend(changes_of_kind(scenario, *port, &kind, clock));
@@ -85,7 +85,8 @@ fn timeline<T: Ord + Copy>(
     changes
 }
 
-/// What faults of one kind make of one port. Where several hold, the last in the file does.
+/// Returns the changes of one port by faults of one kind. Of several active faults the last in the file
+/// applies.
 fn changes_of_kind<T: Ord + Copy>(
     scenario: &Scenario,
     port: PortIndex,
@@ -119,7 +120,7 @@ fn changes_of_kind<T: Ord + Copy>(
     changes
 }
 
-/// What a fault does to a link; nothing, if it is about something else.
+/// Returns the link change of a fault; `None` if it does not change the link.
 fn begin(kind: &FaultKind) -> Option<PortChange> {
     Some(match *kind {
         FaultKind::Down => PortChange::Down(true),

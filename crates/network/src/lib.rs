@@ -1,29 +1,29 @@
-//! What a scenario asks for between its hosts, in virtual time and in real time alike.
+//! The network of a scenario between its hosts, for virtual time and for real time.
 //!
-//! A [`Network`] is a scenario's topology made of the parts of `weir_fabric`: links, queues, switches.
-//! It is generic over the packet, knows no clock and no hosts: the simulator drives it in virtual time
-//! with packets of a few words, the live lab in real time with frames. Both take from here as well what
-//! has to be the same in both worlds: seeds, random choices, faults, what is measured of ports, and how
-//! transports are configured.
+//! A [`Network`] is a scenario's topology built from the parts of `weir_fabric`: links, queues, switches.
+//! It is generic over the packet, and has neither clock nor hosts. The simulator drives it in virtual time
+//! with small packet records, the live lab in real time with frames. The crate also has the parts that
+//! must be the same for both: seeds, random choices, faults, port measurements, and transport
+//! configurations.
 //!
-//! The way of a packet, from left to right:
+//! The path of a packet:
 //!
 //! [`TxPort::send`]: uplink → switch, with its elements → link → … → [`Network::deliver`]
 //!
-//! | file | what it does |
+//! | file | content |
 //! |---|---|
-//! | `network` | links and switches of a topology, and who sends next |
-//! | `calendar` | whose event is the next one |
-//! | `queues` | from a scenario's queue to the fabric's rules |
+//! | `network` | links and switches of a topology |
+//! | `event_queue` | the next event of each link and switch |
+//! | `queues` | a scenario's queue as the fabric's rules |
 //! | `tcon` | transparent congestion control in the path of a switch |
 //! | `sed` | the controller of SED and its channels |
-//! | `faults` | a scenario's faults as changes of links |
+//! | `faults` | a scenario's faults as port changes |
 //! | `seeds`, `random` | every random choice of a run, from the scenario's seed |
-//! | `transports` | from a scenario's options to configurations of DCQUIC and DCUDP |
-//! | `meter` | what ports did after the warm-up |
+//! | `transports` | a scenario's options as configurations of DCQUIC and DCUDP |
+//! | `meter` | port statistics after the warm-up |
 //! | `capture` | the packets of measured ports, for Wireshark |
 //! | `deadlines` | which transfers were in time, and how many could have been |
-//! | `thresholds` | lengths of queues at which something happens, for plots |
+//! | `thresholds` | the thresholds of queues, for plots |
 
 mod capture;
 mod deadlines;

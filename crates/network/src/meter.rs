@@ -1,26 +1,26 @@
-//! What ports did after the warm-up, and samples of them.
+//! Port statistics: totals after the warm-up, and samples.
 
 use weir_fabric::{DropReason, EgressPort, Packet, PacketCount, StageCounters};
 use weir_results::{Drops, PortSample, PortSummary, Ratio};
 use weir_scenario::PortIndex;
 use weir_units::{ByteSize, Rate, Time};
 
-/// A port that is measured.
+/// A measured port.
 #[derive(Debug)]
 pub struct PortMeter {
-    /// Which.
+    /// The port's index.
     pub port: PortIndex,
     /// Its name.
     pub name: String,
     framing: ByteSize,
     before: PortCounts,
-    /// What the link could have sent since the warm-up until `counted_to`, and its rate from then.
+    /// The bytes that the link could have sent from the warm-up until `counted_to`, and its rate from then.
     capacity: ByteSize,
     rate: Rate,
     counted_to: Time,
 }
 
-/// What a port had counted at some moment.
+/// A port's counters at one time.
 #[derive(Clone, Copy, Debug, Default)]
 struct PortCounts {
     sent: PacketCount,
@@ -29,7 +29,7 @@ struct PortCounts {
 }
 
 impl PortMeter {
-    /// Before anything has happened.
+    /// Creates a meter before the first event.
     pub fn new(port: PortIndex, of: &weir_scenario::Port) -> Self {
         Self {
             port,
@@ -42,7 +42,7 @@ impl PortMeter {
         }
     }
 
-    /// The link's rate changes, as a fault has it.
+    /// Records a rate change of the link by a fault.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.advance(now);
         self.rate = rate;
@@ -53,14 +53,14 @@ impl PortMeter {
         self.counted_to = now;
     }
 
-    /// The warm-up is over.
+    /// Starts to measure: the warm-up is over.
     pub fn begin<P: Packet + Clone>(&mut self, now: Time, egress_port: &EgressPort<P>) {
         self.advance(now);
         self.capacity = ByteSize::ZERO;
         self.before = PortCounts::of(egress_port);
     }
 
-    /// The port as it is; `egress_port` is settled.
+    /// Returns a sample of the port; `egress_port` is up to date.
     pub fn sample<P: Packet + Clone>(
         &self,
         now: Time,
@@ -78,7 +78,7 @@ impl PortMeter {
         }
     }
 
-    /// What the port did since the warm-up; `egress_port` is settled.
+    /// Returns the port's statistics since the warm-up; `egress_port` is up to date.
     pub fn summary<P: Packet + Clone>(
         &mut self,
         now: Time,
@@ -100,7 +100,7 @@ impl PortMeter {
             queue_p50: percentile(0.5),
             queue_p99: percentile(0.99),
             queue_max: queue.map_or(ByteSize::ZERO, |queue| queue.maximum()),
-            // What was on its way at either end of the span may make it a packet more.
+            // Packets in transit at either end of the period may add one packet.
             utilization: Ratio::of(
                 on_the_wire.bytes().min(self.capacity.bytes()),
                 self.capacity.bytes(),

@@ -1,7 +1,7 @@
-//! Everything between the hosts: ports with their links, switches, and who sends next.
+//! The network between the hosts: ports with their links, switches, and the events of both.
 //!
-//! It is generic over the packet and knows no clock: the simulator drives it in virtual time with
-//! packets of a few words, the live lab in real time with frames.
+//! It is generic over the packet and has no clock: the simulator drives it in virtual time with small
+//! packet records, the live lab in real time with frames.
 
 use weir_fabric::{
     self as fabric, EgressPort, FaultSettings, Faults, Link, PacketCount, PortChange, Queue,
@@ -15,27 +15,25 @@ use crate::event_queue::EventQueue;
 use crate::queues::rules;
 use crate::seeds::{RngStream, Seeds};
 
-/// The network of a scenario. Its links are the sources of its events: each delivers the packets that
-/// it carries in order, to a host or to a switch, which sends them on at once.
+/// The network of a scenario. Its links are its event sources: each delivers its packets in order, to a
+/// host or to a switch, which forwards them at once.
 ///
-/// Whoever drives it hands it what hosts [`send`](Self::send), and calls [`deliver`](Self::deliver) for
-/// the port and at the time that [`next`](Self::next) names. Times must not run backwards. What sits in
-/// the path of a switch is [added](Self::add_element) before the first packet.
+/// The caller passes packets from hosts to [`send`](Self::send), and calls [`deliver`](Self::deliver) for
+/// the port and time that [`next_delivery`](Self::next_delivery) returns. Times must not run backwards.
+/// Elements of a switch are [added](Self::add_element) before the first packet.
 ///
-/// A packet's [`destination`](fabric::Packet::destination) is the position of a host in the topology,
-/// which it may reach by any of the host's links, or a [`destination_at`](Self::destination_at) one of
-/// them.
+/// The [`destination`](fabric::Packet::destination) of a packet is the position of a host in the topology,
+/// which may be reached by any of its links, or a [`destination_at`](Self::destination_at) one of them.
 #[derive(Debug)]
 pub struct Network<P> {
-    /// The links that hosts send on.
+    /// The hosts' links.
     uplinks: Vec<Uplink<P>>,
     switches: Vec<SwitchNode<P>>,
-    /// For each port of the topology.
+    /// By port of the topology.
     locations: Vec<PortLocation>,
-    /// When each port's link delivers next, and behind these when each switch's elements have something
-    /// to do.
+    /// The next delivery of each port's link, then the next timeout of each switch's elements.
     event_queue: EventQueue,
-    /// No link and no fault changes before.
+    /// No link or fault changes before this time.
     steady_until: Time,
     /// The ports that are measured.
     measured: Vec<PortIndex>,
@@ -47,31 +45,31 @@ pub struct Network<P> {
 #[derive(Debug)]
 struct Uplink<P> {
     egress_port: EgressPort<P>,
-    /// When the next one may send who has found no room.
+    /// When the next sender that waits for room may send.
     next_slot: Time,
 }
 
-/// A switch, and which ports of the topology its own are.
+/// A switch and its ports in the topology.
 #[derive(Debug)]
 struct SwitchNode<P> {
     switch: Switch<P>,
     ports: Vec<u32>,
-    /// When its elements have something to do, as the calendar has it.
+    /// The timeout of its elements in the event queue.
     timer: Time,
 }
 
-/// Where a port is, and where its link ends.
+/// The sender and the receiver of a port's link.
 #[derive(Clone, Copy, Debug)]
 struct PortLocation {
     sender: Sender,
     receiver: Receiver,
-    /// Whether its packets are wanted.
+    /// Whether its packets are kept for the caller.
     tapped: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 enum Sender {
-    /// A position in `uplinks`.
+    /// An index into `uplinks`.
     Host(u32),
     Switch {
         switch: u32,
@@ -81,7 +79,7 @@ enum Sender {
 
 #[derive(Clone, Copy, Debug)]
 enum Receiver {
-    /// Whichever host the packet is for.
+    /// The host that the packet is for.
     Host,
     Switch {
         switch: u32,
@@ -100,15 +98,15 @@ pub struct TxPort<'a, P> {
     steady_until: Time,
 }
 
-/// How long a host's queue may be before flows with small queues wait outside: Linux lets a flow
-/// queue what it sends in 2^-10 s (`sk_pacing_shift`), and so all flows together what the link does.
+/// The length of a host's queue, in time, above which flows with small queues wait: Linux lets a flow
+/// queue what it sends in 2^-10 s (`sk_pacing_shift`), so all flows together what the link sends in it.
 const HOST_QUEUE: Duration = Duration::from_nanos(1_000_000_000 >> 10);
 
 impl<P: fabric::Packet + Clone + 'static> Network<P> {
-    /// Idle links and empty queues; the lengths of those of `measured` are accounted for.
+    /// Creates a network of idle links and empty queues, with occupancy statistics at `measured`.
     ///
     /// # Errors
-    /// A switch or its shared buffer cannot be what the topology asks for.
+    /// The topology describes an invalid switch or shared buffer.
     pub fn new(
         topology: &Topology,
         measured: &[PortIndex],
@@ -177,8 +175,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         })
     }
 
-    /// The destination of packets that are to come in by the link of one of `host`'s ports, and by no
-    /// other of its links; where it has no other, this is the host.
+    /// Returns the destination of packets that must come in by the link of this one of `host`'s ports;
+    /// if it is the only one, this is the host's own number.
     pub fn destination_at(topology: &Topology, host: HostIndex, uplink: PortIndex) -> u32 {
         if several_uplinks(topology).contains(&(host, uplink)) {
             destination_by(topology, uplink)
@@ -187,8 +185,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
-    /// For each port of the topology that is a host's, the destination of packets that are to come in
-    /// by its link: see [`Self::destination_at`].
+    /// Returns, for each port of the topology, the destination of packets that must come in by its link
+    /// if it is a host's: see [`Self::destination_at`].
     pub fn destinations(topology: &Topology) -> Vec<u32> {
         let ports = topology.ports.iter();
         let host = |port: &weir_scenario::Port| port.from.host();
@@ -201,50 +199,50 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         destinations
     }
 
-    /// No [change](Self::apply) comes before this time: until then packets may take their way at once
-    /// where nothing else can happen to them.
+    /// Declares that no [change](Self::apply) comes before this time. Until then packets may be
+    /// fast-forwarded where only links decide about them.
     pub fn set_steady_until(&mut self, time: Time) {
         self.steady_until = time;
     }
 
-    /// Whether to keep the packets that leave measured ports for [`Self::take_tapped`].
+    /// Sets whether packets that leave measured ports are kept for [`Self::take_tapped`].
     pub fn set_tapped(&mut self, tapped: bool) {
         for port in &self.measured {
             self.locations[port.index()].tapped = tapped;
         }
     }
 
-    /// The packets that have left measured ports since this was last asked: when they arrived, by
-    /// which of the measured ports.
+    /// Returns the packets that have left measured ports since the last call: arrival time, index of the
+    /// measured port, packet.
     pub fn take_tapped(&mut self) -> Vec<(Time, usize, P)> {
         std::mem::take(&mut self.tapped)
     }
 
-    /// Puts an element into the path of a switch, behind those that are there.
+    /// Appends an element to the path of a switch.
     pub fn add_element(&mut self, switch: SwitchIndex, element: impl fabric::Element<P>) {
         if let Some(SwitchNode { switch, .. }) = self.switches.get_mut(switch.index()) {
             switch.add_element(element);
         }
     }
 
-    /// The first element of this type in the path of a switch.
+    /// Returns the first element of this type in the path of a switch.
     pub fn element<E: fabric::Element<P>>(&self, switch: SwitchIndex) -> Option<&E> {
         self.switches.get(switch.index())?.switch.element()
     }
 
-    /// When the next packet arrives somewhere, and by which port's link; a number behind those of the
-    /// ports stands for the elements of a switch.
+    /// Returns the time and the port of the next delivery. A number above those of the ports stands for
+    /// the elements of a switch.
     #[inline]
     pub fn next_delivery(&self) -> (Time, usize) {
         self.event_queue.first()
     }
 
-    /// The first moment that cannot be simulated.
+    /// Returns the first time that cannot be simulated.
     pub fn horizon(&self) -> Time {
         self.event_queue.horizon()
     }
 
-    /// A port of a host, for what the host sends.
+    /// Returns a host's port, for sending.
     #[inline]
     pub fn tx_port(&mut self, port: u32) -> Option<TxPort<'_, P>> {
         let place = self.locations.get(port as usize)?;
@@ -261,20 +259,20 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
-    /// A host sends a packet by this port, one of its own.
+    /// Sends a packet from a host by this port of its own.
     pub fn send(&mut self, now: Time, port: u32, packet: P) {
         if let Some(mut tx_port) = self.tx_port(port) {
             tx_port.send(now, packet);
         }
     }
 
-    /// Whether what waits for the link of a host's port will be sent soon.
+    /// Whether a packet on a host's port would be sent soon.
     #[inline]
     pub fn has_room(&self, now: Time, port: u32) -> bool {
         self.room_at(port) <= now
     }
 
-    /// From when on what waits for the link of a host's port will be sent soon, if nothing more comes.
+    /// Returns when a packet on a host's port would be sent soon, if no more packets come.
     pub fn room_at(&self, port: u32) -> Time {
         match self.locations[port as usize].sender {
             Sender::Host(uplink) => self.uplinks[uplink as usize].room_at(),
@@ -282,8 +280,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
-    /// The link of this port delivers what has arrived by `now`: a switch sends it on; what is for a
-    /// host is given back.
+    /// Delivers the next packet that has arrived on this port's link by `now`. A switch forwards it; a
+    /// packet for a host is returned.
     #[inline]
     pub fn deliver(&mut self, now: Time, port: usize) -> Option<P> {
         let Some(&place) = self.locations.get(port) else {
@@ -323,15 +321,14 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
-    /// The same, to be changed in what decides no time: see [`Self::alter_element`].
+    /// Returns the element mutably, for changes that affect no time: see [`Self::alter_element`].
     #[inline]
     pub fn element_mut<E: fabric::Element<P>>(&mut self, switch: SwitchIndex) -> Option<&mut E> {
         let switch_node = self.switches.get_mut(switch.index())?;
         switch_node.switch.element_mut()
     }
 
-    /// Does something to the first element of this type in the path of a switch, after which it may have
-    /// something to do at another time.
+    /// Changes the first element of this type in the path of a switch, and updates its timeout.
     pub fn alter_element<E: fabric::Element<P>, T>(
         &mut self,
         switch: SwitchIndex,
@@ -344,7 +341,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         result
     }
 
-    /// The elements of a switch do what is due.
+    /// Handles the timeouts of a switch's elements.
     #[cold]
     fn run_elements(&mut self, now: Time, switch: usize) {
         let place = self.locations.len() + switch;
@@ -367,7 +364,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
-    /// Changes a port's link as of `now`.
+    /// Applies a change to a port as of `now`.
     pub fn apply(&mut self, now: Time, port: PortIndex, change: PortChange) {
         match self.locations[port.index()].sender {
             Sender::Host(uplink) => {
@@ -387,7 +384,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
-    /// Each packet between the hosts, in no order.
+    /// Iterates over all packets in the network, in no order.
     pub fn packets(&self) -> impl Iterator<Item = &P> {
         let switches = self.switches.iter();
         let ports = switches.flat_map(|switch_node| switch_node.switch.ports());
@@ -395,13 +392,13 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         ports.chain(uplinks).flat_map(EgressPort::packets)
     }
 
-    /// How many packets have left a port, as far as anybody has asked.
+    /// Returns how many packets have left a port, as of its last update.
     pub fn sent(&self, port: PortIndex) -> u64 {
         self.egress_port(port.index())
             .map_or(0, |egress_port| egress_port.sent().packets)
     }
 
-    /// What has come through a port's link, as far as it has been [delivered](Self::deliver).
+    /// Returns the packets that a port's link has [delivered](Self::deliver).
     #[inline]
     pub fn delivered(&self, port: usize) -> PacketCount {
         self.egress_port(port)
@@ -421,7 +418,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
-    /// The queue, link and faults of a port, up to date.
+    /// Returns a port, up to date.
     pub fn advance(&mut self, now: Time, port: PortIndex) -> Option<&EgressPort<P>> {
         match self.locations[port.index()].sender {
             Sender::Host(uplink) => {
@@ -435,7 +432,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
-    /// Lets the account of a queue's length begin anew.
+    /// Restarts the statistics of a queue's length.
     pub fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
         match self.locations[port.index()].sender {
             Sender::Host(uplink) => self.uplinks[uplink as usize]
@@ -451,7 +448,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 }
 
 impl<P: fabric::Packet + Clone + 'static> SwitchNode<P> {
-    /// Has the calendar know when the elements have something to do.
+    /// Updates the timeout of the elements in the event queue.
     #[inline]
     fn set_timer(&mut self, place: usize, event_queue: &mut EventQueue) {
         let next = self.switch.timeout_of_elements().unwrap_or(Time::MAX);
@@ -466,7 +463,7 @@ impl<P: fabric::Packet + Clone> Uplink<P> {
     #[inline]
     fn room_at(&self) -> Time {
         match self.egress_port.link().free_at() {
-            // Nobody knows when a link goes on that is stopped.
+            // The restart of a stopped link is unknown.
             Time::MAX => Time::ZERO,
             idle => idle - HOST_QUEUE,
         }
@@ -474,7 +471,7 @@ impl<P: fabric::Packet + Clone> Uplink<P> {
 }
 
 impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
-    /// The host sends a packet.
+    /// Sends a packet of the host.
     #[inline(always)]
     pub fn send(&mut self, now: Time, packet: P) {
         let was_idle = self.uplink.egress_port.is_idle();
@@ -483,7 +480,7 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
             && let Some(SwitchNode { switch, ports, .. }) = self.switches.get_mut(switch as usize)
             && let Some(port) = switch.fast_forward_port(&packet)
         {
-            // Its whole way to the next host is known already, but for others that come in between.
+            // Its path to the next hop is known already, except for packets that come in between.
             let egress_port = &mut self.uplink.egress_port;
             if let Some((entry, packet)) =
                 egress_port.send_or_fast_forward(now, packet, self.steady_until)
@@ -502,16 +499,16 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
         }
     }
 
-    /// Whether what waits for the link will be sent soon.
+    /// Whether a packet on the link would be sent soon.
     #[inline]
     pub fn has_room(&self, now: Time) -> bool {
         let free = self.uplink.egress_port.link().free_at();
-        // Nobody knows when a link goes on that is stopped.
+        // The restart of a stopped link is unknown.
         free <= now + HOST_QUEUE || free == Time::MAX
     }
 
-    /// When somebody who has found no room may hand the port one packet: everybody who asks gets a
-    /// time of their own, one after the other, as fast as the link sends.
+    /// Returns when a sender that found no room may pass one packet to the port. Each caller gets its own
+    /// time, one after the other, at the rate of the link.
     pub fn reserve_slot(self) -> Time {
         let Uplink {
             egress_port,
@@ -524,7 +521,7 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
     }
 }
 
-/// The ports of hosts that have several.
+/// Returns the ports of hosts that have several.
 fn several_uplinks(topology: &Topology) -> Vec<(HostIndex, PortIndex)> {
     let mut counts = vec![0_u32; topology.hosts.len()];
     let ports = topology.port_indices();
@@ -538,12 +535,12 @@ fn several_uplinks(topology: &Topology) -> Vec<(HostIndex, PortIndex)> {
     uplinks
 }
 
-/// The number that stands for the link of a host's port: behind the numbers of the hosts.
+/// Returns the number of a host port's link as a destination: above the numbers of the hosts.
 fn destination_by(topology: &Topology, uplink: PortIndex) -> u32 {
     (topology.hosts.len() + uplink.index()) as u32
 }
 
-/// Where each port of the topology is, and which ports each switch has.
+/// Returns the sender of each port of the topology, and the ports of each switch.
 fn senders(topology: &Topology) -> (Vec<Sender>, Vec<Vec<PortIndex>>) {
     let mut uplinks = 0;
     let mut own_ports: Vec<Vec<PortIndex>> = vec![Vec::new(); topology.switches.len()];

@@ -1,9 +1,9 @@
-//! From what a scenario says of a queue to the rules of the fabric.
+//! Queue rules: a scenario's queue as the rules of the fabric.
 
 use weir_fabric::{Action, Class, Ramp, Red, Rule, discipline};
 use weir_scenario::{Buffer, Discipline, Level, Port, Queue, RedLength};
 
-/// The rules of a port's queue, in the order in which they are asked.
+/// Returns the rules of a port's queue, in the order in which they apply.
 pub(crate) fn rules(port: &Port) -> Vec<Rule> {
     let Queue { discipline, buffer } = &port.queue;
     let buffer = match *buffer {

@@ -4,17 +4,17 @@ use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use weir_units::Duration;
 
-/// A generator of the random choices of workloads: the same seed, the same choices.
+/// A generator for the random choices of workloads. The same seed gives the same choices.
 #[derive(Clone, Debug)]
 pub struct Random(Pcg64Mcg);
 
 impl Random {
-    /// The generator that begins at `seed`.
+    /// Creates a generator from `seed`.
     pub fn new(seed: u64) -> Self {
         Self(Pcg64Mcg::new(u128::from(seed) << 64 | u128::from(!seed)))
     }
 
-    /// From zero up to this span, each nanosecond as likely as the others.
+    /// Returns a uniform duration from zero to `span`, both included.
     #[inline]
     pub fn span_up_to(&mut self, span: Duration) -> Duration {
         let nanos = match span.as_nanos().checked_add(1) {
@@ -24,22 +24,22 @@ impl Random {
         Duration::from_nanos(nanos)
     }
 
-    /// One of the numbers below `count`, which is not zero.
+    /// Returns a uniform number below `count`, which is not zero.
     #[inline]
     pub fn below(&mut self, count: u64) -> u64 {
-        // The upper word of the product is uniform but for a bias of `count` in 2^64.
+        // The upper word of the product is uniform except for a bias of `count` in 2^64.
         ((u128::from(self.0.next_u64()) * u128::from(count)) >> 64) as u64
     }
 
-    /// Between zero, included, and one, excluded.
+    /// Returns a uniform number from zero, included, to one, excluded.
     #[inline]
     pub fn fraction(&mut self) -> f64 {
         // The 53 bits of a double's significand.
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// The time until the next event of a Poisson process. The logarithm is computed in software, so
-    /// that it is the same on every machine.
+    /// Returns the time until the next event of a Poisson process. The logarithm is computed in software,
+    /// so that it is the same on every machine.
     #[inline]
     pub fn exponential(&mut self, mean: Duration) -> Duration {
         mean.mul_f64(-libm::log(1.0 - self.fraction()))

@@ -1,4 +1,4 @@
-//! SED in a network: the controller, and the channels between it and the agents in the switches.
+//! SED in a network: the controller, and its channels to the agents in the switches.
 
 use std::collections::VecDeque;
 
@@ -16,17 +16,17 @@ use weir_wire::FlowKey;
 use crate::network::Network;
 use crate::seeds::{RngStream, Seeds};
 
-/// The controller and its channels. It is generic over the packets of the network, and knows no clock: after
-/// anything has happened in the network it is to [`collect`](Self::collect) what agents have to say, and to be
-/// called [`handle_timeout`](Self::handle_timeout).
+/// The controller and its channels. It is generic over the packets of the network, and has no clock. Call
+/// [`collect`](Self::collect) after every event in the network, and
+/// [`handle_timeout`](Self::handle_timeout) when [`timeout`](Self::timeout) is reached.
 #[derive(Debug)]
 pub struct ControlPlane {
     controller: Controller,
-    /// For each switch.
+    /// By switch.
     lines: Vec<ControlLink>,
 }
 
-/// Both ways between a switch and the controller.
+/// The two channels between a switch and the controller.
 #[derive(Debug)]
 struct ControlLink {
     switch: SwitchIndex,
@@ -34,7 +34,7 @@ struct ControlLink {
     orders: ControlChannel<WindowOrder>,
 }
 
-/// One way: messages follow each other at a rate, and take some time.
+/// One direction: messages are sent one after the other at a rate, and arrive after a latency.
 #[derive(Debug)]
 struct ControlChannel<T> {
     rate: Rate,
@@ -69,12 +69,12 @@ impl<T> ControlChannel<T> {
     }
 }
 
-/// A full packet, by which thresholds are counted that are given in packets.
+/// A full packet, for thresholds that are given in packets.
 const PACKET: ByteSize = ByteSize::from_bytes(1500);
 
 impl ControlPlane {
-    /// The controller that the scenario asks for, if it does, with an agent in each switch. It knows of
-    /// flows what `demands` say.
+    /// Creates the scenario's controller, if it has one, and adds an agent to each switch. `demands` are
+    /// the flows that the controller knows.
     pub fn new<P: Packet + Clone + Send + 'static>(
         scenario: &Scenario,
         seeds: Seeds,
@@ -111,16 +111,16 @@ impl ControlPlane {
         Some(Self { controller, lines })
     }
 
-    /// An application tells the controller of a flow that it is about to open: both are thought to know
-    /// each other well enough for that to take no time.
+    /// Registers a flow with the controller before an application opens it. The model assumes that this
+    /// takes no time.
     pub fn register(&mut self, flow: FlowKey, size: ByteSize, within: Duration) {
         let demand = Demand { size, within };
-        // A scenario's sizes and deadlines are checked, and the flow is the client's own.
+        // A scenario's sizes and deadlines are validated, and the flow is the client's own.
         let _ = (self.controller.demands_mut()).register(flow.source, flow, demand);
     }
 
-    /// Takes what agents have to report after something happened in the network, and tells whether that was
-    /// anything: then [`Self::timeout`] may be another one.
+    /// Sends the agents' reports after an event in the network. Returns whether there were any: then
+    /// [`Self::timeout`] may have changed.
     #[inline]
     pub fn collect<P: Packet + Clone + Send + 'static>(
         &mut self,
@@ -141,14 +141,14 @@ impl ControlPlane {
         any
     }
 
-    /// When [`Self::handle_timeout`] is to be called next.
+    /// Returns when [`Self::handle_timeout`] has to be called next.
     pub fn timeout(&self, now: Time) -> Option<Time> {
         let lines = self.lines.iter();
         let messages = lines.flat_map(|line| [line.reports.timeout(), line.orders.timeout()]);
         messages.flatten().chain(self.controller.timeout(now)).min()
     }
 
-    /// Lets arrive what arrives by `now`, and the controller do what is due.
+    /// Delivers the messages that arrive by `now`, and runs the controller's timers.
     pub fn handle_timeout<P: Packet + Clone + Send + 'static>(
         &mut self,
         now: Time,

@@ -1,15 +1,15 @@
-//! Seeds: every random choice of a run follows from the scenario's one, and none from another's.
+//! Seeds: every random choice of a run follows from the scenario's seed, independently of the others.
 
 use weir_fabric::mix;
 
-/// Who draws. The number is part of what is drawn: it must not change.
+/// The purpose of a generator. The number enters the seed: it must not change.
 #[derive(Clone, Copy, Debug)]
 pub enum RngStream {
     /// A port's queue.
     Queue = 1,
     /// A port's faults.
     Faults = 2,
-    /// A switch's choice among paths of equal cost.
+    /// A switch's choice among equal-cost paths.
     Switch = 3,
     /// A flow's congestion control.
     Congestion = 4,
@@ -17,7 +17,7 @@ pub enum RngStream {
     Sequence = 5,
     /// A group's start times, pauses and sizes.
     Workload = 6,
-    /// When samples are taken.
+    /// The times of samples.
     Samples = 7,
     /// The connection IDs, keys and packet numbers of a flow's QUIC endpoints.
     Quic = 8,
@@ -34,12 +34,12 @@ pub enum RngStream {
 pub struct Seeds(u64);
 
 impl Seeds {
-    /// That one.
+    /// Wraps the scenario's seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// The seed of the drawer with this number, unlike those of all others.
+    /// Returns the seed of the generator with this purpose and number; all others differ.
     pub fn of(self, stream: RngStream, number: usize) -> u64 {
         [stream as u64, number as u64]
             .into_iter()
@@ -47,7 +47,7 @@ impl Seeds {
     }
 }
 
-/// The seed of an endpoint that takes one of 32 bytes.
+/// Returns a seed of 32 bytes.
 pub fn seed_bytes(words: [u64; 2]) -> [u8; 32] {
     let mut seed = [0; 32];
     for (bytes, word) in seed.chunks_exact_mut(8).zip(words) {
@@ -56,7 +56,7 @@ pub fn seed_bytes(words: [u64; 2]) -> [u8; 32] {
     seed
 }
 
-/// The seed of one side's endpoint, all of whose 32 bytes differ from the other side's.
+/// Returns the seed of one side's endpoint; all 32 bytes differ from those of the other side.
 pub fn side_bytes(seed: u64, side: u64) -> [u8; 32] {
     let mut bytes = [0; 32];
     for (part, eight) in (0..).zip(bytes.chunks_exact_mut(8)) {

@@ -1,4 +1,4 @@
-//! Transparent congestion control in the path of a switch, as a scenario asks for it.
+//! Transparent congestion control in the path of a scenario's switches.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -12,9 +12,9 @@ use weir_tcon::{FlowInfo, FlowPolicy, Limits, PolicyLookup, Tcon};
 use crate::network::Network;
 use crate::seeds::{RngStream, Seeds};
 
-/// Whose an address is.
+/// A map from addresses to hosts.
 pub trait AddressOwner: fmt::Debug + Clone + Send + 'static {
-    /// The host that has this address, if one has.
+    /// Returns the host with this address, if there is one.
     fn host(&self, address: IpAddr) -> Option<HostIndex>;
 }
 
@@ -50,7 +50,7 @@ impl<W: AddressOwner> PolicyLookup for TconRules<W> {
 
 /// Transparent congestion control in a network of any kind of packets.
 impl<P: FabricPacket + Clone + fmt::Debug + Send + 'static> Network<P> {
-    /// Puts it where the topology wants it. `owner` tells the hosts of a packet's flow.
+    /// Adds it to the switches that have it in the topology. `owner` maps a flow's addresses to hosts.
     pub fn add_tcon(&mut self, topology: &Topology, seeds: Seeds, owner: &impl AddressOwner) {
         for (index, switch) in topology.switch_indices().zip(&topology.switches) {
             if !switch.tcon.is_empty() {
@@ -62,7 +62,7 @@ impl<P: FabricPacket + Clone + fmt::Debug + Send + 'static> Network<P> {
         }
     }
 
-    /// What it did, by the names of the switches that have it.
+    /// Returns its counters by the name of each switch that has it.
     pub fn tcon_summaries(&self, topology: &Topology) -> Vec<(String, TconSummary)> {
         let switches = topology.switch_indices().zip(&topology.switches);
         let summaries = switches

@@ -1,12 +1,12 @@
-//! The lengths of queues at which something happens, for plots.
+//! The thresholds of queues, for plots.
 
 use indexmap::IndexMap;
 use weir_results::Threshold;
 use weir_scenario::{Buffer, Level, Port, Scenario};
 use weir_units::ByteSize;
 
-/// The thresholds of the measured ports' queues, by the port's name: marking, dropping, and the end of
-/// the buffer. What is counted in packets is shown as if all were as long as the MTU.
+/// Returns the thresholds of the measured ports' queues, by the port's name: marking, dropping, and the
+/// buffer size. Packet counts become bytes, as if every packet had the length of the MTU.
 pub fn thresholds(scenario: &Scenario) -> IndexMap<String, Vec<Threshold>> {
     let ports = scenario.measurements.ports.iter();
     ports
@@ -40,7 +40,7 @@ fn length(level: Level, packet: ByteSize) -> ByteSize {
     }
 }
 
-/// The name of two thresholds that are one: `RED` where RED's both are.
+/// Returns one name for two equal thresholds: `RED` if both are RED's.
 fn joined(one: &str, other: &str) -> String {
     let kind = |name: &str| name.split(' ').next().map(str::to_owned);
     match kind(one) {
@@ -49,7 +49,7 @@ fn joined(one: &str, other: &str) -> String {
     }
 }
 
-/// `ecn_threshold` is `ECN`, `red_min` is `RED min`.
+/// Returns the label of a key: `ECN` for `ecn_threshold`, `RED min` for `red_min`.
 fn label(key: &str) -> String {
     match key.split_once('_') {
         Some((what, "threshold")) => what.to_uppercase(),

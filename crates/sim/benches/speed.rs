@@ -1,9 +1,9 @@
-//! How fast the simulator is: bottleneck packets per CPU second and peak memory, beside ns-3 with the
-//! same dumbbell, and how the cost of a packet grows with the number of flows and hosts.
+//! Simulator speed: bottleneck packets per CPU second and peak memory, beside ns-3 with the same dumbbell,
+//! and the cost of a packet against the number of flows and hosts.
 //!
-//! `make bench-sim` runs it. Each row is a process of its own, so that its memory is its own; rows of one
-//! table run one after the other, and ours and ns-3's alternate. ns-3 is asked by the program in
-//! `bench/ns3`, where that has been built.
+//! `make bench-sim` runs it. Each row runs in its own process, to measure its own memory. The rows of a
+//! table run one after the other, and ours and ns-3's alternate. The program in `bench/ns3` runs ns-3, if
+//! it has been built.
 
 #![allow(
     clippy::print_stdout,
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use weir_scenario::Scenario;
 use weir_sim::Simulation;
 
-/// The argument that makes this program run one case and print its figures.
+/// The argument that makes this program run one case and print its metrics.
 const RUN: &str = "--run-case";
 
 /// A line under the header and one under the table.
@@ -28,7 +28,7 @@ const STYLE: TableStyle = TableStyle::new()
     .header_separator(LineStyle::none().fill('─').junction('─'))
     .bottom_border(LineStyle::none().fill('─').junction('─'));
 
-/// What one run took.
+/// The metrics of one run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 struct Figures {
     packets: u64,
@@ -43,7 +43,7 @@ struct Case {
     dctcp_hosts: u32,
     cubic_hosts: u32,
     flows_per_host: u32,
-    /// After how many segments a receiver acknowledges.
+    /// The number of segments per ACK.
     ack_every: u32,
     /// In megabytes; the drop-tail threshold for CUBIC is below it.
     buffer_mb: f64,
@@ -73,7 +73,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     hosts()
 }
 
-/// Ours beside ns-3.
+/// Compares with ns-3.
 fn compare() -> Result<(), Box<dyn Error>> {
     let twenty = Case {
         dctcp_hosts: 20,
@@ -131,8 +131,8 @@ fn compare() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The cost of a packet with more and more flows of ten hosts. The buffer holds the smallest windows of
-/// all of them: what losses cost would hide what flows cost.
+/// Measures the cost of a packet against the number of flows of ten hosts. The buffer holds the smallest
+/// windows of all flows: the cost of losses would hide that of flows.
 fn flows() -> Result<(), Box<dyn Error>> {
     let cases = [10, 100, 1_000, 10_000].map(|flows| Case {
         dctcp_hosts: 10,
@@ -147,7 +147,7 @@ fn flows() -> Result<(), Box<dyn Error>> {
     })
 }
 
-/// The cost of a packet with more and more hosts of one flow each.
+/// Measures the cost of a packet against the number of hosts with one flow each.
 fn hosts() -> Result<(), Box<dyn Error>> {
     let cases = [10, 100, 1_000, 10_000].map(|hosts| Case {
         dctcp_hosts: hosts,
@@ -195,7 +195,7 @@ fn new_table(header: &[&str]) -> Table {
     table
 }
 
-/// Of three runs the one of median speed.
+/// Returns the run of median speed out of three.
 fn median(case: &Case) -> Result<Figures, Box<dyn Error>> {
     let mut runs = Vec::new();
     for _ in 0..3 {
@@ -230,7 +230,7 @@ fn run(case: &Case) -> Result<Figures, Box<dyn Error>> {
     })
 }
 
-/// The largest resident set of this process so far.
+/// Returns the largest resident set of this process so far.
 fn peak_memory() -> Result<u64, Box<dyn Error>> {
     let status = std::fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
@@ -287,7 +287,7 @@ impl Case {
     }
 }
 
-/// ns-3 with the same dumbbell for as long as it takes some seconds; `None` where it is not built.
+/// Runs ns-3 with the same dumbbell for a few seconds; `None` if it is not built.
 fn ns3(case: &Case) -> Result<Option<Figures>, Box<dyn Error>> {
     let program: PathBuf =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/ns3/build/dumbbell");

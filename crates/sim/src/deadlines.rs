@@ -1,4 +1,4 @@
-//! Which of a simulation's transfers were in time.
+//! Deadline statistics of a simulation's transfers.
 
 use weir_network::{DueTransfer, deadline_summary};
 use weir_results::DeadlineSummary;
@@ -7,7 +7,7 @@ use weir_units::Time;
 
 use crate::world::World;
 
-/// A group's transfers that were due by `now`.
+/// Iterates over a group's transfers that were due by `now`.
 fn due(world: &World, group: u32, now: Time) -> impl Iterator<Item = DueTransfer> {
     let over = world.flows.accounts[group as usize].due.iter().copied();
     let flows = world
@@ -19,14 +19,14 @@ fn due(world: &World, group: u32, now: Time) -> impl Iterator<Item = DueTransfer
     over.chain(open.filter(move |transfer| transfer.deadline <= now))
 }
 
-/// How many of a group's transfers were late, if it has deadlines.
+/// Returns how many of a group's transfers were late, if it has deadlines.
 pub(crate) fn missed(world: &World, group: u32, now: Time) -> Option<u64> {
     world.deadline_of(group)?;
     let missed = due(world, group, now).filter(DueTransfer::is_missed);
     Some(missed.count() as u64)
 }
 
-/// How all transfers with deadlines went, if there are any.
+/// Summarizes all transfers with deadlines, if there are any.
 pub(crate) fn summary(world: &World, scenario: &Scenario, now: Time) -> Option<DeadlineSummary> {
     let groups = 0..scenario.groups.len() as u32;
     let all = groups.flat_map(|group| due(world, group, now));

@@ -7,7 +7,7 @@ use weir_scenario::{HostIndex, Topology};
 
 use crate::packet::Location;
 
-/// The hosts of simulated packets, by destination: those of hosts, and behind these those of ports.
+/// The hosts of simulated packets, by destination: first those of hosts, then those of ports.
 #[derive(Clone, Debug)]
 pub(crate) struct Destinations(Vec<Option<HostIndex>>);
 

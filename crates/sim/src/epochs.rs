@@ -1,7 +1,7 @@
-//! Requests in step: when an epoch begins, and how it went.
+//! Epochs: synchronized requests, and their statistics.
 //!
-//! Every flow of every group with the workload `epochs` takes part. The applications say when a flow
-//! has started and when its request was answered; the next epoch begins when all were.
+//! Every flow of every group with the workload `epochs` takes part. The applications report when a flow
+//! has started and when its request was answered. The next epoch begins when all were.
 
 use weir_results::EpochSummary;
 use weir_scenario::{Group, Scenario};
@@ -10,36 +10,36 @@ use weir_units::{Duration, Time};
 /// The epochs of a run.
 #[derive(Debug)]
 pub(crate) struct Epochs {
-    /// How many there are to be.
+    /// The number of epochs in the run.
     count: u32,
-    /// How many have begun.
+    /// The number of epochs that have begun.
     begun: u32,
     began_at: Time,
-    /// Flows that have not started.
+    /// Flows that have not started yet.
     missing: u64,
     flows: u64,
-    /// Requests of this epoch that are not answered.
+    /// Requests of this epoch that are not answered yet.
     due: u64,
-    /// By the group's number.
+    /// By group number.
     accounts: Vec<EpochStats>,
     reports: Vec<EpochReport>,
 }
 
-/// How a group's epochs went since the warm-up.
+/// The epoch statistics of a group since the warm-up.
 #[derive(Clone, Copy, Debug, Default)]
 struct EpochStats {
     /// The flows that take part.
     flows: u64,
-    /// Requests of this epoch that are not answered.
+    /// Requests of this epoch that are not answered yet.
     due: u64,
     count: u64,
     total: Duration,
     lost: u64,
-    /// Of the epoch that is going on; `None` when a request of it was given up.
+    /// The slowest request of the current epoch; `None` once one was given up.
     slowest: Option<Duration>,
 }
 
-/// How a request of an epoch went.
+/// The result of a request in an epoch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EpochReport {
     pub(crate) group: u32,
@@ -47,14 +47,14 @@ pub(crate) struct EpochReport {
     pub(crate) index: u64,
     pub(crate) epoch: u32,
     pub(crate) start: Time,
-    /// How long it took; `None` if it was given up.
+    /// Its duration; `None` if it was given up.
     pub(crate) took: Option<Duration>,
-    /// How many connections it was made on.
+    /// The number of connections that it used.
     pub(crate) attempts: u64,
 }
 
 impl Epochs {
-    /// The epochs of this scenario, of which there may be none.
+    /// Creates the epochs of this scenario, which may be none.
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let groups = scenario.groups.iter();
         let account = |group: &Group| EpochStats {
@@ -82,12 +82,12 @@ impl Epochs {
         }
     }
 
-    /// A flow has started.
+    /// Records that a flow has started.
     pub(crate) fn join(&mut self) {
         self.missing = self.missing.saturating_sub(1);
     }
 
-    /// Begins the next epoch if it is time: its number.
+    /// Begins the next epoch if it is time, and returns its number.
     pub(crate) fn begin(&mut self, now: Time) -> Option<u32> {
         if !self.is_idle() || self.begun == self.count {
             return None;
@@ -111,7 +111,7 @@ impl Epochs {
         self.missing == 0 && self.due == 0
     }
 
-    /// A flow's request was answered, or given up (`took` is `None`).
+    /// Records that a flow's request was answered, or given up (`took` is `None`).
     pub(crate) fn end_request(
         &mut self,
         (group, index): (u32, u64),
@@ -132,19 +132,19 @@ impl Epochs {
         }
     }
 
-    /// The reports that were not given out yet, the oldest first.
+    /// Returns the new reports, oldest first.
     pub(crate) fn take_reports(&mut self) -> Vec<EpochReport> {
         std::mem::take(&mut self.reports)
     }
 
-    /// The warm-up is over: what was counted so far does not count.
+    /// Resets the statistics: the warm-up is over.
     pub(crate) fn forget(&mut self) {
         for account in &mut self.accounts {
             (account.count, account.total, account.lost) = (0, Duration::ZERO, 0);
         }
     }
 
-    /// How a group's epochs went, if it takes part.
+    /// Returns the statistics of a group, if it takes part.
     pub(crate) fn summary(&self, group: u32) -> Option<EpochSummary> {
         let account = self.accounts.get(group as usize)?;
         (account.flows > 0).then_some(EpochSummary {
@@ -156,7 +156,8 @@ impl Epochs {
 }
 
 impl EpochStats {
-    /// An epoch of the group is complete when all its requests were answered, whatever others wait for.
+    /// Ends a request. The group's epoch is complete when all its requests were answered, independently of
+    /// other groups.
     fn end_request(&mut self, took: Option<Duration>) {
         self.lost += u64::from(took.is_none());
         self.slowest = self.slowest.zip(took).map(|(one, other)| one.max(other));

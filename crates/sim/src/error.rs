@@ -1,4 +1,4 @@
-//! What keeps a scenario from being simulated.
+//! Errors in building a simulation.
 
 use thiserror::Error;
 use weir_network::NetworkError;
@@ -13,7 +13,7 @@ pub enum BuildError {
     Tcp {
         /// The group's name.
         group: String,
-        /// What TCP says.
+        /// TCP's error.
         source: ConfigError,
     },
     /// QUIC cannot work with a group's options.
@@ -21,7 +21,7 @@ pub enum BuildError {
     Quic {
         /// The group's name.
         group: String,
-        /// What QUIC says.
+        /// QUIC's error.
         source: weir_quic::ConfigError,
     },
     /// DCUDP cannot work with a group's options.
@@ -29,20 +29,20 @@ pub enum BuildError {
     Dcudp {
         /// The group's name.
         group: String,
-        /// What DCUDP says.
+        /// DCUDP's error.
         source: weir_dcudp::ConfigError,
     },
     /// The network cannot be built.
     #[error(transparent)]
     Network(#[from] NetworkError),
-    /// More time than the event queue can tell apart.
+    /// The duration exceeds the range of the event queue.
     #[error(
         "with so many ports and flows no more than {limit} can be simulated; `duration` is {duration}"
     )]
     TooLong {
         /// The scenario's duration.
         duration: Duration,
-        /// The first moment that cannot be simulated.
+        /// The first time that cannot be simulated.
         limit: Time,
     },
 }

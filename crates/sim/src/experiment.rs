@@ -1,8 +1,8 @@
-//! A scenario file as a whole: its runs, and what comes out of them together.
+//! Experiments: the runs of a scenario file, and their results.
 //!
-//! An [`Experiment`] is the list of its [`Run`]s, which know nothing of each other. Whoever carries them
-//! out decides where, with what [`Recorder`](weir_results::Recorder), on how many threads and by which clock,
-//! and hands in an [`Outcome`] of each; [`Results`] are what there is to be read and written then.
+//! An [`Experiment`] is a list of independent [`Run`]s. The caller decides where to run them, with which
+//! [`Recorder`](weir_results::Recorder), on how many threads and by which clock. It passes an [`Outcome`]
+//! of each to [`Results`], which has the summary and writes the files.
 //!
 //! ```
 //! use weir_scenario::Scenario;
@@ -52,7 +52,7 @@ use weir_scenario::{LoadedScenario, Scenario, Setting};
 /// A scenario file's runs.
 #[derive(Clone, Debug)]
 pub struct Experiment {
-    /// What readers are told of it.
+    /// Its description.
     pub about: ExperimentInfo,
     /// The file's own values.
     pub own: Run,
@@ -60,36 +60,36 @@ pub struct Experiment {
     pub variants: Vec<(String, Run)>,
 }
 
-/// What readers are told of an experiment.
+/// The description of an experiment.
 #[derive(Clone, Debug)]
 pub struct ExperimentInfo {
-    /// What it is.
+    /// Its title.
     pub title: String,
-    /// Where it comes from.
+    /// Its source.
     pub source: String,
-    /// The parameters and what was set beside them, key and value.
+    /// The parameters and the settings beside them, key and value.
     pub parameters: Vec<(String, String)>,
 }
 
-/// A run to be carried out.
+/// A run to execute.
 #[derive(Clone, Debug)]
 pub struct Run {
-    /// What was set over the file's values, key and value: see [`RunSummary::settings`].
+    /// The settings over the file's values, key and value: see [`RunSummary::settings`].
     pub settings: IndexMap<String, String>,
-    /// What to simulate.
+    /// The scenario to simulate.
     pub scenario: Scenario,
 }
 
-/// What a run gave.
+/// The result of a run.
 #[derive(Debug)]
 pub struct Outcome {
-    /// Its numbers.
+    /// Its metrics.
     pub summary: RunSummary,
-    /// Its tables, where they are written, and the thresholds to draw ([`thresholds`](weir_network::thresholds())).
+    /// Its tables, if they are written, and the [thresholds](weir_network::thresholds()) to draw.
     pub plots: Option<(FinishedRun, IndexMap<String, Vec<Threshold>>)>,
 }
 
-/// What all runs gave.
+/// The results of all runs.
 #[derive(Debug)]
 pub struct Results {
     summary: Summary,
@@ -98,7 +98,7 @@ pub struct Results {
 }
 
 impl Experiment {
-    /// What a scenario file asks for, which was loaded with these settings.
+    /// Creates the runs of a scenario file that was loaded with these settings.
     pub fn new(loaded: LoadedScenario, settings: &[Setting]) -> Self {
         let LoadedScenario {
             scenario,
@@ -133,13 +133,13 @@ fn pairs(settings: &[Setting]) -> IndexMap<String, String> {
         .collect()
 }
 
-/// Whether a setting shows in the file's `[parameters]`.
+/// Whether a setting changes the file's `[parameters]`.
 fn is_parameter(path: &str) -> bool {
     path.starts_with("parameters.")
 }
 
 impl Results {
-    /// Of the run with the file's own values.
+    /// Starts with the run of the file's own values.
     pub fn new(about: ExperimentInfo, own: Outcome) -> Self {
         Self {
             summary: Summary::new(about.title, about.source, own.summary),
@@ -148,23 +148,23 @@ impl Results {
         }
     }
 
-    /// And of a variant; variants come in the file's order.
+    /// Adds a variant; variants come in the file's order.
     pub fn add(&mut self, name: String, variant: Outcome) {
         self.summary.variants.insert(name, variant.summary);
         self.plots.extend(variant.plots);
     }
 
-    /// The numbers.
+    /// Returns the summary.
     pub fn summary(&self) -> &Summary {
         &self.summary
     }
 
-    /// The numbers, if that is all that is wanted.
+    /// Returns the summary alone.
     pub fn into_summary(self) -> Summary {
         self.summary
     }
 
-    /// Writes summary and report beside the runs' tables, and puts all of them in their places.
+    /// Writes summary and report beside the runs' tables, and moves all files to their final names.
     /// Returns the summary and the files' paths.
     ///
     /// # Errors

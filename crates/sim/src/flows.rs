@@ -1,18 +1,18 @@
-//! The books on flows: what each was to carry, when it started and ended, and what it achieved.
+//! The flow table: size, start, end and counters of each flow.
 
 use weir_counters::FlowCounters;
 use weir_network::DueTransfer;
 use weir_scenario::HostIndex;
 use weir_units::{ByteSize, Duration, Time};
 
-/// A flow: a place in the books, which is used again, and a number, which is not.
+/// A flow: a slot in the table, which is reused, and a number, which is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FlowId {
     pub(crate) slot: u32,
     pub(crate) number: u32,
 }
 
-/// From where to where a flow goes.
+/// The source and the destination host of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct HostPair {
     pub(crate) from: HostIndex,
@@ -28,7 +28,7 @@ impl HostPair {
     }
 }
 
-/// Something of each flow, found by its place.
+/// A map from flows to values, indexed by slot.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowMap<T>(Vec<Option<(FlowId, T)>>);
 
@@ -77,7 +77,7 @@ impl<T> FlowMap<T> {
     }
 }
 
-/// A flow that is open.
+/// An open flow.
 #[derive(Clone, Debug)]
 pub(crate) struct Flow {
     pub(crate) group: u32,
@@ -88,32 +88,32 @@ pub(crate) struct Flow {
     pub(crate) initiator: u32,
     pub(crate) responder: u32,
     pub(crate) start: Time,
-    /// When everything had arrived.
+    /// When all its data had arrived.
     pub(crate) end: Option<Time>,
-    /// When everything has to have arrived.
+    /// When all its data must have arrived.
     pub(crate) deadline: Option<Time>,
-    /// What it has to carry; `None` for a flow without end.
+    /// Its size; `None` for an endless flow.
     pub(crate) size: Option<ByteSize>,
-    /// What it had achieved at the end of the warm-up.
+    /// Its counters at the end of the warm-up.
     pub(crate) before: FlowCounters,
-    /// What its earlier connections have achieved.
+    /// The counters of its earlier connections.
     pub(crate) earlier: FlowCounters,
-    /// Tells apart flows that are spread over several links of their hosts.
+    /// A number that spreads flows over the links of their hosts.
     pub(crate) spread: u32,
-    /// How many links it has left for the next one.
+    /// How often it has moved to another link.
     pub(crate) moves: u32,
     /// Whether its connection is closed and it waits for another one.
     pub(crate) hung_up: bool,
 }
 
-/// What is known of a flow's path.
+/// The RTT estimates of a flow's path.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PathView {
     pub(crate) smoothed_rtt: Option<Duration>,
     pub(crate) min_rtt: Option<Duration>,
 }
 
-/// A flow that is over, or that the end of the run cut off.
+/// A flow that has ended, or was open at the end of the run.
 #[derive(Clone, Debug)]
 pub(crate) struct FlowReport {
     pub(crate) flow: Flow,
@@ -121,35 +121,35 @@ pub(crate) struct FlowReport {
     pub(crate) path: PathView,
 }
 
-/// What the books hold on a group.
+/// The statistics of a group.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct GroupStats {
-    /// How many flows it has had.
+    /// The number of its flows so far.
     pub(crate) flows: u64,
-    /// What those that are over have achieved.
+    /// The counters of its closed flows.
     pub(crate) closed: FlowCounters,
-    /// How long transfers took that were completed.
+    /// The durations of completed transfers.
     pub(crate) completions: Vec<Duration>,
-    /// How many of those that are over have had a time-out.
+    /// The number of closed flows with a time-out.
     pub(crate) with_timeout: u64,
-    /// Those that are over and had a deadline.
+    /// The closed flows with a deadline.
     pub(crate) due: Vec<DueTransfer>,
 }
 
 /// All flows.
 #[derive(Debug)]
 pub(crate) struct FlowTable {
-    /// Those that are open.
+    /// The open flows.
     pub(crate) open: FlowMap<Flow>,
     free: Vec<u32>,
     slots: u32,
     next_number: u32,
-    /// What the books hold on each group.
+    /// By group.
     pub(crate) accounts: Vec<GroupStats>,
 }
 
 impl Flow {
-    /// A flow that has just begun, of which nothing is known but this.
+    /// Creates a flow that has just begun.
     pub(crate) fn new(group: u32, pair: HostPair, start: Time, size: Option<ByteSize>) -> Self {
         Self {
             group,
@@ -169,7 +169,7 @@ impl Flow {
         }
     }
 
-    /// What it has to carry and by when, if it has a deadline.
+    /// Returns its size and deadline, if it has a deadline.
     pub(crate) fn due_transfer(&self) -> Option<DueTransfer> {
         Some(DueTransfer {
             start: self.start,
@@ -193,7 +193,7 @@ impl FlowTable {
         }
     }
 
-    /// Enters a flow into the books, which gives it its number in the group.
+    /// Adds a flow to the table and numbers it within its group.
     pub(crate) fn enter(&mut self, mut flow: Flow) -> FlowId {
         let slot = self.free.pop().unwrap_or(self.slots);
         self.slots = self.slots.max(slot + 1);
@@ -212,7 +212,7 @@ impl FlowTable {
         FlowId { slot, number }
     }
 
-    /// The flow goes on under another number, as what it was known by is no more.
+    /// Gives a flow a new number, as its old endpoints are gone.
     pub(crate) fn renumber(&mut self, id: FlowId) -> Option<FlowId> {
         let flow = self.open.remove(id)?;
         let id = self.number(id.slot);
@@ -220,7 +220,7 @@ impl FlowTable {
         Some(id)
     }
 
-    /// Strikes a flow out of the books, which has achieved this.
+    /// Removes a flow with these counters from the table.
     pub(crate) fn close(&mut self, id: FlowId, achieved: FlowCounters) -> Option<Flow> {
         let flow = self.open.remove(id)?;
         self.free.push(id.slot);
@@ -231,12 +231,12 @@ impl FlowTable {
         Some(flow)
     }
 
-    /// A group completed a transfer, which took this long.
+    /// Records a completed transfer of a group and its duration.
     pub(crate) fn count_completion(&mut self, group: u32, took: Duration) {
         self.accounts[group as usize].completions.push(took);
     }
 
-    /// Forgets which transfers were completed so far: the end of the warm-up.
+    /// Discards the completed transfers so far: the end of the warm-up.
     pub(crate) fn forget_completions(&mut self) {
         for account in &mut self.accounts {
             account.completions.clear();

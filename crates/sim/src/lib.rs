@@ -1,26 +1,26 @@
-//! Scenarios in virtual time: hosts, links and switches, packet by packet.
+//! The simulator: scenarios in virtual time, with hosts, links and switches, packet by packet.
 //!
-//! A [`Simulation`] is made of a [`Scenario`](weir_scenario::Scenario), goes through its time event by
-//! event, hands what it observes to a [`Recorder`](weir_results::Recorder), and ends in a
-//! [`RunSummary`](weir_results::RunSummary). The same scenario with the same seed does the same, to the
-//! last bit.
+//! A [`Simulation`] is created from a [`Scenario`](weir_scenario::Scenario). It advances event by event,
+//! passes its observations to a [`Recorder`](weir_results::Recorder), and ends in a
+//! [`RunSummary`](weir_results::RunSummary). The same scenario with the same seed gives the same result, to
+//! the last bit.
 //!
-//! The way of a packet, from left to right:
+//! The path of a packet:
 //!
 //! `workloads` → `hosts` (TCP, DCQUIC, UDP) → [`weir_network`]: uplink → switch → link → … → `hosts` → `workloads`
 //!
-//! | file | what it does |
+//! | file | content |
 //! |---|---|
-//! | `simulation` | from one event to the next |
+//! | `simulation` | the event loop |
 //! | `hosts` | endpoints of flows, their timers |
 //! | `world` | hosts and network together, for applications to act upon |
-//! | `workloads` | what flows carry, and when |
-//! | `flows`, `epochs` | the books on flows, and on requests in step |
+//! | `workloads` | the data of flows, and their times |
+//! | `flows`, `epochs` | the flow table, and synchronized requests |
 //! | `deadlines` | which transfers were in time |
-//! | `measure` | what is observed of groups |
-//! | `packet` | what hosts send each other |
-//! | `destinations` | whose the addresses of packets are |
-//! | `experiment` | a scenario with its variants, and what comes out of all of them |
+//! | `measure` | statistics of groups |
+//! | `packet` | the packets of hosts |
+//! | `destinations` | the hosts of packet addresses |
+//! | `experiment` | a scenario with its variants, and their results |
 //!
 //! One run is one thread. Nothing allocates, hashes or searches per packet.
 

@@ -1,4 +1,4 @@
-//! What groups did after the warm-up, and samples of them.
+//! Group statistics: totals after the warm-up, and samples.
 
 use weir_counters::FlowCounters;
 use weir_results::{CompletionTimes, GroupSample, GroupSummary, Ratio};
@@ -6,12 +6,12 @@ use weir_units::{ByteSize, Duration, Time};
 
 use crate::world::World;
 
-/// A group that is measured.
+/// A measured group.
 #[derive(Debug)]
 pub(crate) struct GroupMeter {
     pub(crate) name: String,
     before: FlowCounters,
-    /// The last sample: when, and what had been achieved.
+    /// The last sample: its time, and the counters.
     sampled: (Time, FlowCounters),
 }
 
@@ -24,7 +24,7 @@ impl GroupMeter {
         }
     }
 
-    /// The warm-up is over.
+    /// Starts to measure: the warm-up is over.
     pub(crate) fn begin(&mut self, world: &World, group: u32) {
         self.before = total(world, group).0;
     }
@@ -42,7 +42,7 @@ impl GroupMeter {
         }
     }
 
-    /// What the group achieved within this span after the warm-up; its share is left open.
+    /// Returns the group's statistics over this time after the warm-up; its share is left open.
     pub(crate) fn summary(
         &self,
         now: Time,
@@ -76,7 +76,7 @@ impl GroupMeter {
     }
 }
 
-/// What a group has achieved so far, and the mean window of its open flows.
+/// Returns a group's counters so far, and the mean window of its open flows.
 fn total(world: &World, group: u32) -> (FlowCounters, Option<ByteSize>) {
     let mut sum = world.flows.accounts[group as usize].closed;
     let (mut windows, mut count) = (ByteSize::ZERO, 0);

@@ -1,5 +1,4 @@
-//! What simulated hosts send each other: a few words that stay where they are, and a handle to them
-//! that goes from queue to queue.
+//! Simulated packets: a small record on the heap, and a handle to it that moves from queue to queue.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::{Deref, DerefMut};
@@ -15,13 +14,12 @@ use crate::flows::FlowId;
 /// Headers without options.
 const IP_HEADER: u32 = 20;
 const UDP_HEADER: u32 = 8;
-/// The first byte of addresses.
+/// The first byte of all addresses.
 const FIRST_NETWORK: u8 = 10;
-/// The time to live that hosts begin with. Switches of a data center that forward by hardware address
-/// leave it as it is.
+/// The time to live of hosts. Data center switches that forward by hardware address leave it unchanged.
 const HOPS: u8 = 64;
-/// Where receivers listen, and where initiators do not: ports that no protocol is known by, so that
-/// nobody who looks at captured packets takes their zeros for some protocol's.
+/// The ports of receivers and of initiators. They belong to no known protocol, so that a protocol analyzer
+/// does not decode the zeros in a capture as one.
 const SERVICE_PORT: u16 = 50_000;
 const SERVICE_PORTS: u32 = 4000;
 const INITIATOR_PORT: u16 = 60_002;
@@ -31,18 +29,18 @@ const INITIATOR_PORTS: u32 = u16::MAX as u32 - INITIATOR_PORT as u32 + 1;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Packet(Box<PacketMeta>);
 
-/// The network that takes such packets.
+/// The network of such packets.
 pub(crate) type Network = weir_network::Network<Packet>;
 
-/// What a packet says.
+/// The record of a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PacketMeta {
     pub(crate) contents: Contents,
-    /// Its length, which everybody on its way asks for.
+    /// Its length, which is read at every hop.
     length: u32,
-    /// The number of the flow that it belongs to.
+    /// The number of its flow.
     pub(crate) flow: u32,
-    /// The endpoint that it is for.
+    /// The position of its destination endpoint.
     pub(crate) endpoint: u32,
     /// Positions in the topology's list of hosts.
     pub(crate) source: u32,
@@ -52,7 +50,7 @@ pub(crate) struct PacketMeta {
     pub(crate) forward: bool,
 }
 
-/// What is in the packet.
+/// The contents of a packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Contents {
     /// A TCP segment.
@@ -76,18 +74,18 @@ pub(crate) struct Datagram {
     pub(crate) payload: u32,
 }
 
-/// A UDP datagram whose bytes count: they are in the slab of the hosts that speak QUIC or DCUDP.
+/// A UDP datagram with real bytes, in the slab of the QUIC and DCUDP hosts.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawDatagram {
-    /// Where its bytes are.
+    /// The slot of its bytes.
     pub(crate) place: u32,
-    /// How many there are.
+    /// Their number.
     pub(crate) payload: u16,
-    /// The editions of the addresses that it comes from and goes to.
+    /// The editions of its source and destination addresses.
     pub(crate) editions: [u8; 2],
 }
 
-/// Where an endpoint is and which way its packets go.
+/// The position of an endpoint and the path of its packets.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Address {
     pub(crate) flow: FlowId,
@@ -103,25 +101,25 @@ pub(crate) struct Address {
     pub(crate) initiator: bool,
 }
 
-/// An address of a host's. Links whose address has changed are still reached by the same number, but
-/// what was sent to the old address is for nobody.
+/// An address of a host. A link whose address has changed is still reached by the same number, but packets
+/// to the old address are discarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Location {
-    /// What switches go by: see [`Network`].
+    /// The number that switches forward by: see [`Network`].
     pub(crate) number: u32,
     /// How often the address has changed.
     pub(crate) edition: u8,
 }
 
 impl Location {
-    /// 10.0.0.1 for the first number; 11.0.0.1 once that has changed.
+    /// Returns 10.0.0.1 for the first number; 11.0.0.1 after its first change.
     pub(crate) fn ip(self) -> IpAddr {
         let [_, b, c, d] = self.number.wrapping_add(1).to_be_bytes();
         let a = FIRST_NETWORK.wrapping_add(self.edition);
         IpAddr::V4(Ipv4Addr::new(a, b, c, d))
     }
 
-    /// The location with this address.
+    /// Returns the location with this address.
     pub(crate) fn of(ip: IpAddr) -> Option<Self> {
         let IpAddr::V4(ip) = ip else {
             return None;
@@ -134,20 +132,20 @@ impl Location {
     }
 }
 
-/// The ports of a flow's initiator and of its responder.
+/// Returns the ports of a flow's initiator and of its responder.
 pub(crate) fn ports(flow: u32) -> (u16, u16) {
-    // Twenty-two million flows have pairs of ports of their own.
+    // Twenty-two million flows have distinct pairs of ports.
     let initiator = INITIATOR_PORT + (flow % INITIATOR_PORTS) as u16;
     let service = SERVICE_PORT + (flow / INITIATOR_PORTS % SERVICE_PORTS) as u16;
     (initiator, service)
 }
 
-/// Packets that have arrived: whoever sends takes one of them, so that nothing is allocated per packet.
+/// Packets that have arrived and are reused, so that nothing is allocated per packet.
 #[derive(Debug, Default)]
 pub(crate) struct Packets(Vec<Packet>);
 
 impl Packets {
-    /// A packet with these contents.
+    /// Returns a packet with these contents.
     #[inline(always)]
     pub(crate) fn fill(&mut self, contents: Contents, ecn: Ecn, address: &Address) -> Packet {
         let mut packet = self.0.pop().unwrap_or_default();
@@ -162,7 +160,7 @@ impl Packets {
         packet
     }
 
-    /// The packet has been read.
+    /// Takes back a packet that has been read.
     #[inline]
     pub(crate) fn give_back(&mut self, packet: Packet) {
         self.0.push(packet);
@@ -185,7 +183,7 @@ impl DerefMut for Packet {
 }
 
 impl Contents {
-    /// How much it adds to the IP header.
+    /// Returns the length after the IP header.
     #[inline]
     fn length(&self) -> u32 {
         match self {
@@ -197,7 +195,7 @@ impl Contents {
 }
 
 impl Packet {
-    /// Where it comes from and where it goes.
+    /// Returns its source and destination.
     pub(crate) fn locations(&self) -> [Location; 2] {
         let editions = match self.contents {
             Contents::Written(datagram) => datagram.editions,
@@ -210,7 +208,7 @@ impl Packet {
         ]
     }
 
-    /// The packet as it passed a port's link at this time.
+    /// Returns the packet as captured on a port's link at this time.
     pub(crate) fn captured(&self, time: Time) -> CapturedPacket {
         let flow = self.flow();
         CapturedPacket {
@@ -219,7 +217,7 @@ impl Packet {
             destination: SocketAddr::new(flow.destination, flow.destination_port),
             ecn: self.ecn,
             hops: HOPS,
-            // Of packets that must not be fragmented it means nothing (RFC 6864).
+            // It has no meaning in packets that must not be fragmented (RFC 6864).
             identification: 0,
             content: match self.contents {
                 Contents::Segment(segment) => Content::Tcp(segment),

@@ -1,4 +1,4 @@
-//! A run: from one event to the next.
+//! The event loop of a run.
 
 use weir_fabric::PortChange;
 use weir_network::{EventQueue, PortMeter, Random, RngStream, Seeds, faults};
@@ -16,11 +16,11 @@ use crate::measure::GroupMeter;
 use crate::workloads::GroupRunner;
 use crate::world::World;
 
-/// How many flows that arrive at random may be open at once before their timers would have to be looked
-/// at again: they would fill a gigabyte.
+/// The number of open flows assumed for random arrivals when the event queue's horizon is checked. That
+/// many would fill a gigabyte.
 const MOST_RANDOM_FLOWS: u64 = 1 << 19;
 
-/// Changes by faults, of links and of addresses, each list with the next one last.
+/// Changes of links and of addresses by faults; in each list the next one is last.
 #[derive(Debug)]
 struct ScheduledChanges<T> {
     links: Vec<(T, PortIndex, PortChange)>,
@@ -28,7 +28,7 @@ struct ScheduledChanges<T> {
 }
 
 impl<T: Ord + Copy> ScheduledChanges<T> {
-    /// Of lists with the next one first.
+    /// Creates it from lists in which the next one is first.
     fn new(mut links: Vec<(T, PortIndex, PortChange)>, mut addresses: Vec<(T, PortIndex)>) -> Self {
         links.reverse();
         addresses.reverse();
@@ -52,10 +52,10 @@ impl<T: Ord + Copy> ScheduledChanges<T> {
     }
 }
 
-/// A scenario on its way through virtual time.
+/// A scenario that runs in virtual time.
 ///
-/// Make it, [`advance`](Self::advance) it to its end, and [`finish`](Self::finish) it for its summary.
-/// The same scenario with the same seed does the same, to the last bit, however it is cut into
+/// Create it, [`advance`](Self::advance) it to its end, and [`finish`](Self::finish) it for its summary.
+/// The same scenario with the same seed gives the same result, to the last bit, for any division into
 /// steps.
 #[derive(Debug)]
 pub struct Simulation {
@@ -66,24 +66,24 @@ pub struct Simulation {
     end: Time,
     /// When the warm-up ends; `None` once it has.
     warm_up: Option<Time>,
-    /// Changes by faults at points in time.
+    /// Changes by faults at fixed times.
     faults: ScheduledChanges<Time>,
-    /// Changes by faults with the beginnings of epochs.
+    /// Changes by faults at the start of epochs.
     epoch_faults: ScheduledChanges<u32>,
     next_sample: Time,
     sampler: Random,
-    /// The earliest of what does not happen on links or in endpoints: `warm_up`, `faults`,
-    /// `next_sample`, and the groups' times.
+    /// The earliest event outside of links and endpoints: `warm_up`, `faults`, `next_sample`, and the
+    /// groups' timeouts.
     control: Time,
     ports: Vec<PortMeter>,
     group_meters: Vec<GroupMeter>,
 }
 
 impl Simulation {
-    /// At time zero, before anything has happened.
+    /// Creates a simulation at time zero.
     ///
     /// # Errors
-    /// What the scenario asks for cannot be simulated.
+    /// The scenario cannot be simulated.
     pub fn new(scenario: Scenario) -> Result<Self, BuildError> {
         let seeds = Seeds::new(scenario.seed);
         let world = World::new(&scenario, seeds)?;
@@ -122,31 +122,31 @@ impl Simulation {
         Ok(simulation)
     }
 
-    /// The time up to which everything has happened.
+    /// Returns the time up to which all events have been handled.
     pub fn now(&self) -> Time {
         self.now
     }
 
-    /// When the run ends. With the workload `epochs` that may turn out to be earlier.
+    /// Returns when the run ends. With the workload `epochs` it may end earlier.
     pub fn end(&self) -> Time {
         self.end
     }
 
-    /// The scenario.
+    /// Returns the scenario.
     pub fn scenario(&self) -> &Scenario {
         &self.scenario
     }
 
-    /// How many packets have left the measured ports so far, for those who watch a run's speed.
+    /// Returns how many packets have left the measured ports so far, for speed displays.
     pub fn packets(&self) -> u64 {
         let ports = self.ports.iter();
         ports.map(|meter| self.world.network.sent(meter.port)).sum()
     }
 
-    /// Lets everything happen that happens before `until`, or before the end if that is earlier.
+    /// Handles all events before `until`, or before the end if that is earlier.
     ///
     /// # Errors
-    /// The recorder's. The simulation can go on then, but what was not recorded is lost.
+    /// The recorder's. The simulation can continue then, but unrecorded data are lost.
     pub fn advance(&mut self, until: Time, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
         let mut until = until.min(self.end);
         self.world.network.set_tapped(recorder.wants_packets());
@@ -189,15 +189,14 @@ impl Simulation {
         self.record_packets(recorder)
     }
 
-    /// What happened so far, the flows that are still open included, which are recorded too: the end
-    /// of the run, or of what there is of it if it was interrupted. The CPU time is left at zero: a
-    /// simulation knows no clock.
+    /// Ends the run, or interrupts it: records the flows that are still open, and returns the summary of
+    /// everything so far. The CPU time is left at zero: a simulation has no clock.
     ///
     /// # Errors
     /// The recorder's.
     pub fn finish(mut self, recorder: &mut dyn Recorder) -> Result<RunSummary, OutputError> {
         if self.warm_up.is_some() {
-            // It was interrupted before the warm-up was over: nothing is left out.
+            // It was interrupted before the end of the warm-up: nothing is left out.
             self.scenario.warm_up = Duration::ZERO;
         }
         let open: Vec<FlowReport> = self
@@ -217,7 +216,7 @@ impl Simulation {
         Ok(self.summary())
     }
 
-    /// The numbers of what happened so far, as [`finish`](Self::finish) would give them now.
+    /// Returns the summary so far, as [`finish`](Self::finish) would return it now.
     pub fn summary(&mut self) -> RunSummary {
         let now = self.now;
         let interrupted = now < self.end;
@@ -296,7 +295,7 @@ impl Simulation {
         let sed = sed.and_then(|sed| sed.timeout(self.now));
         let first = groups.chain(fault).chain(self.warm_up).chain(sed).min();
         self.control = first.unwrap_or(Time::MAX).min(self.next_sample);
-        // What changes with an epoch, or by the controller's order, comes without notice.
+        // Changes by an epoch or by the controller's order come without notice.
         let steady = self.epoch_faults.timeout().is_none() && self.world.sed.is_none();
         let steady_until = if steady {
             fault.unwrap_or(Time::MAX)
@@ -307,7 +306,7 @@ impl Simulation {
         self.collect_reports();
     }
 
-    /// Sends the controller of SED what happened to it in the network, if there is one.
+    /// Sends agents' reports to the controller of SED, if there is one.
     #[inline(always)]
     fn collect_reports(&mut self) {
         if self.world.sed.is_some() {
@@ -371,7 +370,7 @@ impl Simulation {
         }
     }
 
-    /// A fault begins or ends.
+    /// Applies the change when a fault begins or ends.
     fn change(&mut self, port: PortIndex, change: PortChange) {
         self.world.network.apply(self.now, port, change);
         if let PortChange::Rate(rate) = change {
@@ -400,7 +399,7 @@ impl Simulation {
         true
     }
 
-    /// Follows up what applications did.
+    /// Handles the events that follow from applications' actions.
     fn advance_network(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
         loop {
             while let Some((flow, notice)) = self.world.next_notice() {
@@ -478,7 +477,7 @@ impl Simulation {
         } = report;
         let topology = &self.scenario.topology;
         let (from, measured) = match flow.end {
-            // A flow that had an end is measured as a whole.
+            // A flow with an end is measured as a whole.
             Some(_) => (flow.start, *achieved),
             None => {
                 let begin = flow.start.max(Time::ZERO + self.scenario.warm_up);

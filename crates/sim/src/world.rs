@@ -1,4 +1,4 @@
-//! The network, its hosts and the flows between them: what applications act upon.
+//! The world of applications: the network, its hosts and the flows between them.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ use crate::hosts::{
 };
 use crate::packet::{Address, Contents, Network, Packets};
 
-/// Everything that packets and bytes pass through.
+/// The network, the hosts and the flow table.
 #[derive(Debug)]
 pub(crate) struct World {
     pub(crate) network: Network,
@@ -30,24 +30,24 @@ pub(crate) struct World {
     pub(crate) flows: FlowTable,
     /// The controller of SED, if there is one.
     pub(crate) sed: Option<ControlPlane>,
-    /// For each group.
+    /// By group.
     setups: Vec<Setup>,
     groups: Vec<Group>,
     topology: Topology,
     routes: Routes,
-    /// For each port of a host, what its packets are addressed by.
+    /// For each port of a host, the destination of packets to it.
     destinations: Vec<u32>,
-    /// Between whom a group's connections have left TLS sessions to be resumed.
+    /// The groups and host pairs with TLS sessions that can be resumed.
     sessions: HashSet<(u32, HostPair)>,
     pub(crate) epochs: Epochs,
     seeds: Seeds,
-    /// What endpoints told while an application acted on them.
+    /// Events of endpoints while an application acted on them.
     notices: Vec<(FlowId, EndpointEvent)>,
-    /// Flows that are over and have not been reported.
+    /// Flows that have ended and are not reported yet.
     over: Vec<FlowReport>,
 }
 
-/// How a group's endpoints are made.
+/// The settings of a group's endpoints.
 #[derive(Debug)]
 enum Setup {
     Tcp(Box<TcpSetup>),
@@ -56,12 +56,12 @@ enum Setup {
     Udp(Ecn),
 }
 
-/// Which end of a flow.
+/// An end of a flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Side {
-    /// The one that opened it.
+    /// The end that opened it.
     Initiator,
-    /// The other one.
+    /// The other end.
     Responder,
 }
 
@@ -74,12 +74,12 @@ impl Side {
     }
 }
 
-/// Over which of its hosts' links a flow goes on.
+/// The link by which a flow continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PathChoice {
-    /// That of its last connection.
+    /// The link of its last connection.
     Same,
-    /// The next one.
+    /// The next link.
     Next,
 }
 
@@ -112,7 +112,7 @@ impl World {
         })
     }
 
-    /// Opens a flow of a group, which is to carry `size`, or has no end.
+    /// Opens a flow of a group with this size, or an endless one.
     pub(crate) fn open(
         &mut self,
         now: Time,
@@ -127,8 +127,8 @@ impl World {
         id
     }
 
-    /// The flow goes on by a new connection; its old one is forgotten by both ends at once, if it is
-    /// not closed. Gives the number by which the flow is known from now on.
+    /// Gives a flow a new connection; both ends drop the old one at once, if it is not closed. Returns the
+    /// flow's new number.
     pub(crate) fn reconnect(&mut self, now: Time, id: FlowId, link: PathChoice) -> Option<FlowId> {
         let flow = self.flows.open.get(id)?;
         let achieved = self.achieved(flow);
@@ -147,8 +147,8 @@ impl World {
         Some(id)
     }
 
-    /// Both ends of a flow's connection close it. The flow goes on: [`Self::reconnect`] will give it
-    /// another one.
+    /// Closes a flow's connection at both ends. The flow itself stays: [`Self::reconnect`] gives it another
+    /// connection.
     pub(crate) fn hang_up(&mut self, now: Time, id: FlowId) {
         let Some(flow) = self.flows.open.get_mut(id) else {
             return;
@@ -159,7 +159,7 @@ impl World {
         }
     }
 
-    /// Makes both ends of a flow's connection.
+    /// Creates both ends of a flow's connection.
     fn connect(&mut self, now: Time, id: FlowId) {
         let (initiator, responder) = (self.hosts.allocate(), self.hosts.allocate());
         let Some(flow) = self.flows.open.get_mut(id) else {
@@ -168,7 +168,7 @@ impl World {
         (flow.initiator, flow.responder) = (initiator, responder);
         let (group, pair) = (flow.group, flow.pair);
         let demand = flow.deadline.zip(flow.size);
-        // Whoever listens has to be there before a SYN comes.
+        // The listener has to exist before a SYN comes.
         let addresses = self.addresses(id);
         let seed = |drawer| self.seeds.of(drawer, id.number as usize);
         match &mut self.setups[group as usize] {
@@ -220,7 +220,7 @@ impl World {
         self.act(now, id, Side::Initiator, Action::Begin);
     }
 
-    /// Where the responder and the initiator of a flow are, and which way their packets go.
+    /// Returns the addresses of the responder and of the initiator of a flow.
     fn addresses(&self, id: FlowId) -> [Address; 2] {
         let nowhere = Address {
             flow: id,
@@ -261,8 +261,8 @@ impl World {
         [responder, initiator]
     }
 
-    /// The ports by which a flow leaves its initiator's and its responder's host: one that leads to the
-    /// same switch, if there is one.
+    /// Returns the ports of a flow on its initiator's and on its responder's host: both lead to the same
+    /// switch, if possible.
     fn links(&self, flow: &Flow) -> (Option<PortIndex>, Option<PortIndex>) {
         let group = &self.groups[flow.group as usize];
         let (topology, routes) = (&self.topology, &self.routes);
@@ -280,7 +280,7 @@ impl World {
         (there, back)
     }
 
-    /// A connection that has carried data leaves a session behind, which another one may resume.
+    /// Records the session of a connection that has carried data, so that another one may resume it.
     fn note_session(&mut self, (group, pair): (u32, HostPair), achieved: FlowCounters) {
         if let Setup::Tcp(setup) = &self.setups[group as usize]
             && setup.resumes()
@@ -290,19 +290,19 @@ impl World {
         }
     }
 
-    /// Hands an endpoint data to send.
+    /// Writes data to an endpoint.
     pub(crate) fn write(&mut self, now: Time, id: FlowId, side: Side, size: ByteSize) {
         self.tell_peer(id, side, Action::Write(size));
         self.act(now, id, side, Action::Write(size));
     }
 
-    /// The initiator will always have data to send.
+    /// Makes the initiator send endlessly.
     pub(crate) fn write_endlessly(&mut self, now: Time, id: FlowId) {
         self.tell_peer(id, Side::Initiator, Action::WriteEndlessly);
         self.act(now, id, Side::Initiator, Action::WriteEndlessly);
     }
 
-    /// TLS's records say how long they are.
+    /// Announces an action to the peer, as TLS record headers would.
     fn tell_peer(&mut self, id: FlowId, side: Side, action: Action) {
         let Some(flow) = self.flows.open.get(id) else {
             return;
@@ -312,7 +312,7 @@ impl World {
         }
     }
 
-    /// An endpoint has been handed all that it is to send.
+    /// Records that an endpoint has all data that it is to send.
     pub(crate) fn finish(&mut self, now: Time, id: FlowId, side: Side) {
         self.act(now, id, side, Action::Finish);
     }
@@ -325,14 +325,14 @@ impl World {
         }
     }
 
-    /// Asks for a notice when so many bytes have been delivered at one side.
+    /// Requests an event when this many bytes have been delivered at one side.
     pub(crate) fn wait_for(&mut self, id: FlowId, side: Side, bytes: u64) {
         if let Some(flow) = self.flows.open.get(id) {
             self.hosts.wait_for(flow.endpoint(side), bytes);
         }
     }
 
-    /// A transfer of the flow's is complete, which took this long.
+    /// Records a completed transfer of a flow and its duration.
     pub(crate) fn count_completion(&mut self, id: FlowId, took: Duration) {
         if let Some(flow) = self.flows.open.get(id) {
             let group = flow.group;
@@ -340,15 +340,14 @@ impl World {
         }
     }
 
-    /// The flow itself is a transfer that is complete.
+    /// Records a flow that is itself a completed transfer.
     pub(crate) fn count_completion_since_start(&mut self, now: Time, id: FlowId) {
         if let Some(flow) = self.flows.open.get(id) {
             self.count_completion(id, now.since(flow.start));
         }
     }
 
-    /// Everything that a flow was to carry has arrived: both ends close, and it is removed when they
-    /// are closed.
+    /// Closes both ends of a flow whose data have all arrived. It is removed when both are closed.
     pub(crate) fn dismiss(&mut self, now: Time, id: FlowId) {
         let Some(flow) = self.flows.open.get_mut(id) else {
             return;
@@ -358,13 +357,13 @@ impl World {
         for side in [Side::Initiator, Side::Responder] {
             self.act(now, id, side, Action::Close);
         }
-        // Connections without a handshake have no FINs either: nobody would notice the end.
+        // Connections without a handshake have no FINs either: the end would go unnoticed.
         if self.setups[group as usize].is_connectionless() {
             self.remove(id);
         }
     }
 
-    /// Ends all flows of a group, whatever they have left to send.
+    /// Ends all flows of a group, whether or not their data are sent.
     pub(crate) fn abort_group(&mut self, group: u32) {
         let flows = self
             .flows
@@ -383,7 +382,7 @@ impl World {
         ends.any(|end| self.hosts.has_failed(end))
     }
 
-    /// An end of a flow is closed: removes the flow if the other one is too, or never will be.
+    /// Handles a closed end of a flow: removes the flow if the other end is closed too, or has failed.
     pub(crate) fn on_closed(&mut self, id: FlowId) {
         let Some(flow) = self.flows.open.get(id) else {
             return;
@@ -417,36 +416,36 @@ impl World {
         }
     }
 
-    /// A host has another address on the link of this port, one of its own, from now on.
+    /// Changes a host's address on the link of this port of its own.
     pub(crate) fn readdress(&mut self, now: Time, port: PortIndex) {
         let port = port.index() as u32;
         let notices = self.hosts.readdress(now, port, &mut self.network);
         self.notices.extend(notices);
     }
 
-    /// A flow that has ended and was not given out yet, in any order.
+    /// Returns a flow that has ended and was not returned yet, in any order.
     pub(crate) fn next_over(&mut self) -> Option<FlowReport> {
         self.over.pop()
     }
 
-    /// What an endpoint told while an application acted on it.
+    /// Returns an event of an endpoint from while an application acted on it.
     pub(crate) fn next_notice(&mut self) -> Option<(FlowId, EndpointEvent)> {
         self.notices.pop()
     }
 
-    /// What an open flow has achieved so far.
+    /// Returns an open flow's counters so far.
     pub(crate) fn achieved(&self, flow: &Flow) -> FlowCounters {
         let ends = [flow.initiator, flow.responder].map(|end| self.hosts.achieved(end));
         let [initiator, responder] = ends;
         flow.earlier + initiator + responder
     }
 
-    /// How long a group's transfers may take, if it matters.
+    /// Returns the deadline of a group's transfers, if it has one.
     pub(crate) fn deadline_of(&self, group: u32) -> Option<Duration> {
         self.groups[group as usize].deadline
     }
 
-    /// The warm-up is over: notes what each flow has achieved, and forgets completed transfers.
+    /// Ends the warm-up: saves each flow's counters, and discards completed transfers.
     pub(crate) fn mark_flows(&mut self) {
         for (_, flow) in self.flows.open.iter_mut() {
             let ends = [flow.initiator, flow.responder];
@@ -515,7 +514,7 @@ impl Setup {
         }
     }
 
-    /// Whether flows begin and end without a packet that says so.
+    /// Whether flows begin and end without a handshake.
     fn is_connectionless(&self) -> bool {
         match self {
             Self::Tcp(setup) => !setup.handshake,
@@ -526,7 +525,7 @@ impl Setup {
 }
 
 impl Flow {
-    /// The position of one of its endpoints.
+    /// Returns the position of one of its endpoints.
     fn endpoint(&self, side: Side) -> u32 {
         match side {
             Side::Initiator => self.initiator,

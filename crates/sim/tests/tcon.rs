@@ -1,4 +1,4 @@
-//! What transparent congestion control promises, in virtual time: `scenarios/tcon-wan.toml` with fewer
+//! The guarantees of transparent congestion control in virtual time: `scenarios/tcon-wan.toml` with fewer
 //! files, and `scenarios/tcon-dctcp.toml`.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
@@ -16,7 +16,7 @@ fn run(scenario: Scenario) -> RunSummary {
     simulation.finish(&mut ()).unwrap()
 }
 
-/// The file's own run under the name `base`, and its variants.
+/// Runs the file's own values under the name `base`, and its variants.
 fn run_all(file: &str, settings: &[&str]) -> HashMap<String, RunSummary> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../scenarios")

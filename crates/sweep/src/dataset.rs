@@ -1,4 +1,4 @@
-//! The dataset of a directory.
+//! Writing the dataset of a directory.
 
 use std::path::{Path, PathBuf};
 
@@ -9,23 +9,23 @@ use crate::journal::Journal;
 use crate::plan::Sweep;
 use crate::row::Rows;
 
-/// The dataset's file in the directory.
+/// The file name of the dataset in the directory.
 const DATASET: &str = "runs.parquet";
 
-/// A dataset that has been written.
+/// A written dataset.
 #[derive(Debug)]
 pub struct WrittenDataset {
-    /// Where it is.
+    /// Its path.
     pub path: PathBuf,
-    /// The rows of which it was made.
+    /// The rows from which it was made.
     pub rows: Rows,
-    /// What is in it.
+    /// Its contents.
     pub dataset: Dataset,
 }
 
 impl Sweep {
-    /// Makes `runs.parquet` of all rows that a directory's journals have of this sweep, those of other parts
-    /// included.
+    /// Writes `runs.parquet` from all rows of this sweep in a directory's journals, including those of
+    /// other parts.
     ///
     /// # Errors
     /// A journal cannot be read; the file cannot be written.

@@ -1,4 +1,4 @@
-//! What can be wrong with a sweep.
+//! Errors of sweeps.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,28 +6,28 @@ use std::path::PathBuf;
 use weir_results::OutputError;
 use weir_scenario::ScenarioError;
 
-/// Why a sweep cannot begin or go on.
+/// An error of a sweep.
 #[derive(Debug, thiserror::Error)]
 pub enum SweepError {
     /// The file cannot be read.
     #[error("{}: {source}", path.display())]
     Unreadable {
-        /// Which one.
+        /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// The file makes no sense as a sweep.
+    /// The file is not a valid sweep.
     #[error("{}:{line}: {message}", path.display())]
     Invalid {
-        /// Which one.
+        /// The file.
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong, and what would be right.
+        /// The mistake and its correction.
         message: String,
     },
-    /// The scenario has mistakes, or has no key that the sweep sets.
+    /// The scenario has mistakes, or lacks a key that the sweep sets.
     #[error("{}: {source}", path.display())]
     Scenario {
         /// The sweep's file.
@@ -35,13 +35,13 @@ pub enum SweepError {
         /// The mistakes.
         source: ScenarioError,
     },
-    /// Combinations that are given one by one make no sense together.
+    /// Listed combinations contradict each other.
     #[error("{0}")]
     Points(String),
-    /// No threads to be had.
+    /// No threads could be created.
     #[error("no threads for the runs: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),
-    /// The directory has rows of an earlier sweep, and nobody said what is to become of them.
+    /// The directory has rows of an earlier sweep, and `--resume` is not set.
     #[error(
         "{} has {rows} rows already: --resume goes on with them, another --out begins anew",
         directory.display()
@@ -49,7 +49,7 @@ pub enum SweepError {
     NotEmpty {
         /// The directory.
         directory: PathBuf,
-        /// How many.
+        /// The number of rows.
         rows: usize,
     },
     /// Another process writes the same journal.
@@ -58,17 +58,17 @@ pub enum SweepError {
         /// The journal.
         path: PathBuf,
     },
-    /// A journal has a line that no sweep wrote.
+    /// A journal has an invalid line.
     #[error("{}:{line}: this is no row of a sweep: {source}", path.display())]
     Journal {
         /// The journal.
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// What is wrong with it.
+        /// The mistake.
         source: serde_json::Error,
     },
-    /// A file cannot be made or written.
+    /// A file cannot be created or written.
     #[error(transparent)]
     Output(#[from] OutputError),
 }

@@ -1,4 +1,4 @@
-//! A run of a sweep, from its plan to its row.
+//! The execution of a sweep's run, from its plan to its row.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -11,18 +11,19 @@ use crate::plan::{PlannedRun, Sweep};
 use crate::row::Row;
 use crate::steady::{SteadyRule, SteadyStateDetector};
 
-/// How much is simulated between two looks at whether to go on, where no rule looks more often.
+/// The number of slices of a run, with a check between them whether to continue, if no rule checks more
+/// often.
 const SLICES: u64 = 200;
 
 impl Sweep {
-    /// Carries a run out. `go_on` is asked now and then; when it says no, the run is given up and has no
-    /// row. What cannot be simulated, and what fails on the way, is a row with its error.
+    /// Executes a run. Calls `go_on` repeatedly; when it returns false, the run is dropped without a row. A
+    /// scenario that cannot be simulated, or a run that fails, gives a row with its error.
     pub fn carry_out(&self, planned: &PlannedRun, go_on: &mut dyn FnMut() -> bool) -> Option<Row> {
         carry_out(planned, self.steady(), go_on)
     }
 }
 
-/// As [`Sweep::carry_out`], for whoever has a run and no sweep.
+/// Does the same as [`Sweep::carry_out`] for a run without a sweep.
 pub(crate) fn carry_out(
     planned: &PlannedRun,
     steady: Option<&SteadyRule>,
@@ -51,7 +52,7 @@ pub(crate) fn carry_out(
     Some(row)
 }
 
-/// What a run gave, and when it was found steady, if it was.
+/// The result of a run, and when it was found steady, if it was.
 struct Outcome {
     summary: weir_results::RunSummary,
     stopped: Option<Time>,
@@ -98,14 +99,14 @@ fn simulate(
     }))
 }
 
-/// What a panic says: a fault of this program, which must not end a night's work.
+/// Returns the message of a panic: a bug in this program, which must not end the other runs.
 fn describe(panic: &(dyn std::any::Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     format!("panic: {}", text.unwrap_or_default())
 }
 
-/// The CPU time that this thread has had.
+/// Returns the CPU time of this thread.
 pub fn thread_time() -> Duration {
     let time = std::time::Duration::try_from(clock_gettime(ClockId::ThreadCPUTime));
     time.unwrap_or_default().into()

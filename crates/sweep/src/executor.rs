@@ -1,4 +1,4 @@
-//! Many runs at a time, on this machine.
+//! Parallel execution of runs on this machine.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
@@ -10,22 +10,21 @@ use crate::journal::Journal;
 use crate::plan::{PlannedRun, Sweep};
 use crate::row::{Row, Rows};
 
-/// Who looks on while runs are carried out, from several threads.
+/// An observer of runs, called from several threads.
 pub trait RunObserver: Sync {
-    /// Whether to go on: asked often. Runs in flight are given up when it says no.
+    /// Returns whether to continue; called often. If false, runs in progress are dropped.
     fn goes_on(&self) -> bool;
 
-    /// A run is over, and its row is in the journal.
+    /// Reports a finished run whose row is in the journal.
     fn over(&self, row: &Row);
 }
 
 impl Sweep {
-    /// Carries out those of the planned runs that have no row among `rows` yet, `jobs` at a time, or as
-    /// many as there are cores if it is zero. Each row goes into the journal when its run is over. Gives all
-    /// rows.
+    /// Executes the planned runs that have no row among `rows` yet, `jobs` at a time, or one per core if it
+    /// is zero. Each row is added to the journal when its run ends. Returns all rows.
     ///
     /// # Errors
-    /// There are no threads; the journal cannot be written, which ends the other runs too.
+    /// Threads cannot be created; the journal cannot be written, which ends the other runs too.
     pub fn carry_out_left(
         &self,
         planned: &[PlannedRun],

@@ -1,5 +1,5 @@
-//! The rows that there are so far, in files that only grow: a line for each, written when its run is over,
-//! so that a kill at any moment loses the runs in flight and nothing else.
+//! Journals: append-only files with one line per row, written when its run ends. A kill at any time loses
+//! only the runs in progress.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, ErrorKind, Write};
@@ -13,31 +13,31 @@ use crate::SweepError;
 use crate::plan::{PlannedRun, Shard};
 use crate::row::{Row, Rows};
 
-/// What journals are called: `runs.jsonl`, or `runs.3-of-16.jsonl` of a part.
+/// Journal names: `runs.jsonl`, or `runs.3-of-16.jsonl` for a part.
 const PREFIX: &str = "runs";
 const SUFFIX: &str = ".jsonl";
 
-/// A directory's journal, open for this process alone.
+/// A journal in a directory, locked by this process.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
     file: Mutex<File>,
 }
 
-/// Rows in the directory that are none of the sweep: of other settings, or of another version of the code.
+/// Rows in the directory that do not belong to the sweep: of other settings, or of another code version.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct StaleRows {
-    /// How many.
+    /// Their number.
     pub rows: usize,
 }
 
 impl Journal {
-    /// Opens the journal of a sweep's part in a directory, which is made if it is not there. Gives the rows
-    /// that all journals of the directory have of the planned runs, if they are to be gone on with.
+    /// Opens the journal of a sweep's part in a directory, which is created if it does not exist. Returns
+    /// the planned runs' rows from all journals of the directory, to resume from.
     ///
     /// # Errors
-    /// The directory has rows and `resume` is false; a file cannot be made, read or written; a line is no
-    /// row; another process writes the same journal.
+    /// The directory has rows and `resume` is false; a file cannot be created, read or written; a line is
+    /// not a row; another process writes the same journal.
     pub fn open(
         directory: &Path,
         shard: Shard,
@@ -79,10 +79,10 @@ impl Journal {
         Ok((Self { path, file }, rows, stale))
     }
 
-    /// The rows of the planned runs in all journals of a directory.
+    /// Returns the rows of the planned runs in all journals of a directory.
     ///
     /// # Errors
-    /// A file cannot be read; a line is no row.
+    /// A file cannot be read; a line is not a row.
     pub fn read_all(
         directory: &Path,
         planned: &[PlannedRun],
@@ -104,7 +104,7 @@ impl Journal {
         Ok((rows, stale))
     }
 
-    /// Adds a row.
+    /// Appends a row.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -115,7 +115,7 @@ impl Journal {
         };
         let mut line = serde_json::to_vec(row).map_err(|error| writing(error.into()))?;
         line.push(b'\n');
-        // A writer that panicked has left a whole line or none.
+        // A writer that panicked has left a complete line or none.
         let mut file = self
             .file
             .lock()
@@ -143,7 +143,7 @@ fn journals(directory: &Path) -> Result<Vec<PathBuf>, SweepError> {
     Ok(found)
 }
 
-/// A journal's rows. A last line without an end was cut off by a kill, and is none.
+/// Returns a journal's rows. A last line without a newline was cut off by a kill, and is ignored.
 fn read(path: &Path) -> Result<Vec<Row>, SweepError> {
     let unreadable = |source| SweepError::Unreadable {
         path: path.to_owned(),
@@ -172,7 +172,7 @@ fn read(path: &Path) -> Result<Vec<Row>, SweepError> {
     Ok(rows)
 }
 
-/// Takes away a last line that was cut off, so that the next one begins on its own.
+/// Removes a last line that was cut off, so that the next row starts on its own line.
 fn mend(path: &Path) -> Result<(), SweepError> {
     let writing = |source| OutputError::Write {
         path: path.to_owned(),

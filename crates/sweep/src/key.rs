@@ -1,4 +1,4 @@
-//! What names a run: everything that decides its outcome.
+//! Run keys: hashes of everything that determines a result.
 
 use std::fmt;
 
@@ -8,24 +8,24 @@ use weir_scenario::Scenario;
 
 use crate::steady::SteadyRule;
 
-/// The version of the code that decides what a run gives: a hash of its sources.
+/// The version of the code: a hash of the sources that determine the results.
 pub const CODE_VERSION: &str = env!("WEIR_CODE_VERSION");
 
-/// A hash of the scenario, with its seed, of the rule by which it may end early, and of the code. Runs
-/// with the same key give the same numbers.
+/// A hash of the scenario with its seed, of the early-stop rule, and of the code. Runs with the same key
+/// give the same results.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RunKey(String);
 
 impl RunKey {
-    /// The key of a run of this scenario. What cannot be written as a scenario, which only a mistake in
-    /// this program can cause, has the key of its debug text.
+    /// Returns the key of a run of this scenario. If the scenario cannot be serialized, which only a bug in
+    /// this program can cause, the key is that of its debug text.
     pub(crate) fn of(scenario: &Scenario, steady: Option<&SteadyRule>) -> Self {
         let scenario = toml::to_string(scenario).unwrap_or_else(|_| format!("{scenario:?}"));
         Self::of_text(&scenario, steady)
     }
 
-    /// The key of a run that cannot be made, by what was asked for.
+    /// Returns the key of a run that cannot be built, from the requested settings.
     pub(crate) fn of_text(text: &str, steady: Option<&SteadyRule>) -> Self {
         let mut hash = Sha256::new();
         for part in [CODE_VERSION, text, &format!("{steady:?}")] {

@@ -1,9 +1,10 @@
 //! Sweeps: one scenario under thousands of settings, on all cores, resumable.
 //!
 //! A [`Sweep`] is read from a file (`docs/sweeps.md`): a scenario, and a grid or a sample over any of its
-//! keys. It is a list of [`PlannedRun`] runs, each with a [`RunKey`] that names what decides its outcome. Each
-//! gives a [`Row`], here on all cores ([`Sweep::carry_out_left`]) or, as a [`Task`], elsewhere. A row goes into a [`Journal`] at once; the rows of a directory's journals are a
-//! [`Dataset`](weir_results::Dataset), a Parquet file with one row for each run.
+//! keys. It is a list of [`PlannedRun`]s, each with a [`RunKey`] that hashes everything that determines
+//! its result. Each run gives a [`Row`], here on all cores ([`Sweep::carry_out_left`]) or elsewhere as a
+//! [`Task`]. A row is added to a [`Journal`] at once. The rows of a directory's journals form a
+//! [`Dataset`](weir_results::Dataset), a Parquet file with one row per run.
 //!
 //! ```
 //! use weir_sweep::{Rows, Sweep};

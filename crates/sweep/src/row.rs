@@ -1,4 +1,4 @@
-//! What a run gave, as a row.
+//! The row of a run, and sets of rows.
 
 use std::cmp::Reverse;
 
@@ -15,23 +15,23 @@ use crate::plan::{PlannedRun, Sweep};
 pub struct Row {
     /// The run's number in the sweep.
     pub run: u64,
-    /// What names the run.
+    /// The run's key.
     pub key: RunKey,
     /// The version of the code.
     pub code: String,
     /// The seed.
     pub seed: u64,
-    /// The keys that the sweep goes through, by the names of their columns.
+    /// The values of the sweep's keys, by column name.
     pub inputs: IndexMap<String, Value>,
-    /// What the run gave, under the paths of `summary.json`: `groups.cubic.share`.
+    /// The outputs, by their path in `summary.json`: `groups.cubic.share`.
     pub outputs: IndexMap<String, Value>,
-    /// Why it gave nothing.
+    /// The error, if there are no outputs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// When it was found steady and ended before its time.
+    /// When it was found steady and stopped early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_at: Option<Time>,
-    /// The CPU time that it took.
+    /// The CPU time of the run.
     pub cpu: Duration,
 }
 
@@ -65,7 +65,7 @@ impl Row {
         }
     }
 
-    /// The cells of the dataset's row.
+    /// Returns the cells of the dataset's row.
     fn cells(&self) -> impl Iterator<Item = (String, Value)> {
         let own = [
             ("run", Some(Value::Count(self.run))),
@@ -91,7 +91,7 @@ fn seconds(span: Duration) -> Value {
     Value::Number(span.as_secs_f64())
 }
 
-/// All numbers of a summary's groups and ports, and its `reduction`, by their paths.
+/// Returns all numbers of a summary's groups and ports, and its `reduction`, by their paths.
 fn outputs(summary: &RunSummary) -> IndexMap<String, Value> {
     let mut found = IndexMap::new();
     for (name, part) in [
@@ -125,32 +125,32 @@ fn collect(path: &str, value: &serde_json::Value, found: &mut IndexMap<String, V
     }
 }
 
-/// Rows, one for each run that has one.
+/// A set of rows, at most one per run.
 #[derive(Clone, Debug, Default)]
 pub struct Rows(IndexMap<RunKey, Row>);
 
 impl Rows {
-    /// Adds a run's row, if it has one. The later one of a run holds.
+    /// Adds a run's row, if it has one. A later row of a run replaces an earlier one.
     pub fn push(&mut self, row: impl Into<Option<Row>>) {
         self.0.extend(row.into().map(|row| (row.key.clone(), row)));
     }
 
-    /// How many there are.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there are none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether this run has one. A run that failed is not tried again: it would fail the same way.
+    /// Whether this run has a row. A failed run is not repeated: it would fail again.
     pub fn has(&self, key: &RunKey) -> bool {
         self.0.contains_key(key)
     }
 
-    /// The errors of those that failed, each with the number of runs that it ended, the most frequent first.
+    /// Returns the errors of failed runs, each with the number of its runs, the most frequent first.
     pub fn errors(&self) -> Vec<(&str, usize)> {
         let mut counts = IndexMap::<&str, usize>::new();
         for error in self.0.values().filter_map(|row| row.error.as_deref()) {
@@ -161,7 +161,7 @@ impl Rows {
         errors
     }
 
-    /// The CPU time of all.
+    /// Returns the CPU time of all runs.
     pub fn cpu(&self) -> Duration {
         self.0
             .values()
@@ -172,11 +172,11 @@ impl Rows {
         self.0.into_values()
     }
 
-    /// The rows that belong to the sweep, in its order, with the columns in the order of its keys.
+    /// Returns the rows of the sweep, in its order, with the columns in the order of its keys.
     pub fn dataset(&self, sweep: &Sweep) -> Dataset {
         let mut dataset = Dataset::default();
         for planned in sweep.plan() {
-            // Two combinations can come to the same scenario.
+            // Two combinations can give the same scenario.
             if let Some(row) = self.0.get(&planned.key) {
                 let row = Row {
                     run: planned.number,

@@ -1,17 +1,18 @@
-//! When a run may end early: its averages have settled, and what is left of it would move them little.
+//! Steady-state detection: when a run may stop early, as its averages have converged and the rest of it
+//! would change them little.
 //!
-//! The time after the warm-up is cut into batches of equal length. The window is the later half of the
-//! batches so far. A run is steady when, for each group's share of the goodput and for each port's mean
-//! queue, over the batches of the window,
+//! The time after the warm-up is divided into batches of equal length. The window is the later half of the
+//! batches so far. A run is steady when two conditions hold over the batches of the window, for each
+//! group's share of the goodput and for each port's mean queue:
 //!
-//! - the half width of the 95 % confidence interval of the mean is within the tolerance: Student's t times
-//!   the standard error, widened by `(1 + r) / (1 - r)` where successive batches correlate with `r`, the
+//! - The half width of the 95 % confidence interval of the mean is within the tolerance. It is Student's t
+//!   times the standard error, widened by `(1 + r) / (1 - r)` if successive batches correlate with `r`, the
 //!   lag-1 autocorrelation (batch means as an AR(1) process: Fishman, "Principles of Discrete Event
-//!   Simulation", 1978, section 5.10);
-//! - the means of the window's halves differ by less than the tolerance: there is no trend.
+//!   Simulation", 1978, section 5.10).
+//! - The means of the window's halves differ by less than the tolerance: there is no trend.
 //!
-//! What comes out is what the whole run would have given if it had gone on as in the window: counters
-//! and averages are [extrapolated](SteadyStateDetector::extrapolated), percentiles and maxima are those so far.
+//! The results are those of the whole run if it had continued as in the window. Counters and averages are
+//! [extrapolated](SteadyStateDetector::extrapolated); percentiles and maxima are those so far.
 
 use serde::{Deserialize, Serialize};
 use weir_results::{GroupSummary, PortSummary, Ratio, RunSummary};
@@ -21,9 +22,9 @@ use weir_units::{ByteSize, Duration, Rate};
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SteadyRule {
-    /// How long a batch is.
+    /// The length of a batch.
     pub batch: Duration,
-    /// How many batches the window has at least.
+    /// The smallest number of batches in the window.
     pub batches: u32,
     /// The tolerance of shares.
     pub share: f64,
@@ -43,7 +44,7 @@ impl Default for SteadyRule {
 }
 
 impl SteadyRule {
-    /// Says what makes no sense.
+    /// Checks the parameters.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.batch.is_zero() || self.batches < 4 {
             return Err("a rule needs batches longer than zero, and at least 4 of them".to_owned());
@@ -55,16 +56,16 @@ impl SteadyRule {
     }
 }
 
-/// A run under the rule's eyes.
+/// The detector for one run.
 #[derive(Clone, Debug)]
 pub struct SteadyStateDetector {
     rule: SteadyRule,
-    /// What the run had given at the end of each batch.
+    /// The summary at the end of each batch.
     so_far: Vec<RunSummary>,
 }
 
 impl SteadyStateDetector {
-    /// At the run's beginning.
+    /// Creates a detector at the start of a run.
     pub fn new(rule: &SteadyRule) -> Self {
         Self {
             rule: rule.clone(),
@@ -72,12 +73,12 @@ impl SteadyStateDetector {
         }
     }
 
-    /// How long a batch is: how often to [`look`](Self::look).
+    /// Returns the length of a batch: call [`look`](Self::look) after each.
     pub fn batch(&self) -> Duration {
         self.rule.batch
     }
 
-    /// Looks at what the run has given so far, at a batch's end. Whether it is steady.
+    /// Adds the summary at a batch's end, and returns whether the run is steady.
     pub fn look(&mut self, summary: &RunSummary) -> bool {
         self.so_far.push(summary.clone());
         let begin = self.begin();
@@ -98,12 +99,12 @@ impl SteadyStateDetector {
             })
     }
 
-    /// Where the window begins: at the end of this batch.
+    /// Returns the batch at whose end the window begins.
     fn begin(&self) -> usize {
         self.so_far.len() / 2
     }
 
-    /// What the run gives by its end if it goes on as in the window.
+    /// Returns the summary of the whole run if it continues as in the window.
     pub fn extrapolated(&self, mut summary: RunSummary, duration: Duration) -> RunSummary {
         let Some(before) = self.so_far.get(self.begin()) else {
             return summary;
@@ -144,7 +145,7 @@ impl SteadyStateDetector {
     }
 }
 
-/// The time that counts.
+/// Returns the time after the warm-up.
 fn measured(summary: &RunSummary) -> Duration {
     Duration::from_nanos(
         summary
@@ -154,7 +155,7 @@ fn measured(summary: &RunSummary) -> Duration {
     )
 }
 
-/// How far the rest of the run reaches, in windows.
+/// The rest of the run, in multiples of the window.
 struct Horizon {
     factor: f64,
 }
@@ -175,7 +176,7 @@ impl Horizon {
         group.completed = self.count(group.completed, before.completed);
     }
 
-    /// `spans`: the measured seconds at the window's beginning, now, and at the run's end.
+    /// `spans`: the measured seconds at the window's start, now, and at the run's end.
     fn port(&self, port: &mut PortSummary, before: &PortSummary, spans: (f64, f64, f64)) {
         let (begin, now, whole) = spans;
         let average = |mean: f64, before: f64| {
@@ -196,7 +197,7 @@ impl Horizon {
     }
 }
 
-/// A group's share of what was delivered between two batches' ends.
+/// Returns a group's share of the bytes delivered between the ends of two batches.
 fn share(name: &str, from: &RunSummary, to: &RunSummary) -> Option<f64> {
     let delivered = |summary: &RunSummary| Some(summary.groups.get(name)?.delivered.bytes());
     let all = |summary: &RunSummary| -> u64 {
@@ -210,7 +211,7 @@ fn share(name: &str, from: &RunSummary, to: &RunSummary) -> Option<f64> {
     Some(delivered(to)?.checked_sub(delivered(from)?)? as f64 / total as f64)
 }
 
-/// A port's mean queue between two batches' ends, in bytes.
+/// Returns a port's mean queue between the ends of two batches, in bytes.
 fn queue(name: &str, from: &RunSummary, to: &RunSummary) -> Option<f64> {
     let area = |summary: &RunSummary| {
         let mean = summary.ports.get(name)?.queue_mean.bytes() as f64;
@@ -220,7 +221,7 @@ fn queue(name: &str, from: &RunSummary, to: &RunSummary) -> Option<f64> {
     (span > 0.0).then_some((area(to)? - area(from)?) / span)
 }
 
-/// A value of each batch, if each has one.
+/// Returns a value per batch, if every batch has one.
 fn batches(
     window: &[RunSummary],
     value: impl Fn(&RunSummary, &RunSummary) -> Option<f64>,
@@ -230,7 +231,7 @@ fn batches(
     values.unwrap_or_default()
 }
 
-/// Whether batch means have settled to within the tolerance.
+/// Whether batch means have converged to within the tolerance.
 fn settled(means: &[f64], tolerance: f64) -> bool {
     if means.len() < 4 {
         return false;
@@ -243,7 +244,7 @@ fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len() as f64
 }
 
-/// Half of the 95 % confidence interval of the mean.
+/// Returns half of the 95 % confidence interval of the mean.
 fn half_width(means: &[f64]) -> f64 {
     let count = means.len() as f64;
     let centre = mean(means);
@@ -254,13 +255,14 @@ fn half_width(means: &[f64]) -> f64 {
     let products = means
         .windows(2)
         .map(|pair| (pair[0] - centre) * (pair[1] - centre));
-    // Means that follow each other almost wholly say little, but not nothing.
+    // Almost fully correlated means carry little information, but some.
     let correlation = (products.sum::<f64>() / squares).clamp(0.0, 0.95);
     let variance = squares / (count - 1.0) / count * (1.0 + correlation) / (1.0 - correlation);
     student(count - 1.0) * variance.sqrt()
 }
 
-/// The 97.5 % point of Student's t (Abramowitz and Stegun, 26.7.5), to 1 % from 5 degrees of freedom on.
+/// Returns the 97.5 % point of Student's t (Abramowitz and Stegun, 26.7.5), to 1 % from 5 degrees of
+/// freedom on.
 fn student(freedom: f64) -> f64 {
     const Z: f64 = 1.959_964;
     let first = (Z.powi(3) + Z) / 4.0;
@@ -272,7 +274,7 @@ fn student(freedom: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// A run after so many batches of a second, in each of which a and b delivered these bytes.
+    /// Returns the summary after batches of one second, in each of which a and b delivered these bytes.
     fn summary(delivered: &[(u64, u64)], queue: u64) -> RunSummary {
         let sum = |pick: fn(&(u64, u64)) -> u64| delivered.iter().map(pick).sum();
         let group = |bytes| GroupSummary {
@@ -298,7 +300,7 @@ mod tests {
         summary
     }
 
-    /// After how many batches the run is steady.
+    /// Returns after how many batches the run is steady.
     fn stops(batch: impl Fn(u64) -> (u64, u64)) -> Option<usize> {
         let mut steady = SteadyStateDetector::new(&SteadyRule::default());
         let mut delivered = Vec::new();
@@ -323,7 +325,7 @@ mod tests {
 
     #[test]
     fn noise_takes_longer_and_what_nobody_delivers_is_never_steady() {
-        // A standard deviation of a percent.
+        // A standard deviation of one percent.
         let noisy = stops(|number| (700 + 37 * number % 127, 300));
         assert!(noisy.is_some_and(|batches| batches > 21), "{noisy:?}");
         assert_eq!(stops(|_| (0, 0)), None);
@@ -339,7 +341,7 @@ mod tests {
             steady.look(&summary(&delivered[..count], 1000));
         }
         let whole = steady.extrapolated(summary(&delivered, 1000), Duration::from_secs(120));
-        // 8 s without, 112 s with half.
+        // Group a delivers nothing for 8 s, then half of all bytes for 112 s.
         let share = 112.0 * 500.0 / 120_000.0;
         assert!((whole.groups["a"].share.value() - share).abs() < 1e-9);
         assert_eq!(whole.groups["a"].retransmits, 120);

@@ -1,4 +1,4 @@
-//! A run that is carried out elsewhere: in another process, on another machine.
+//! Tasks: runs for execution in another process or on another machine.
 
 use indexmap::IndexMap;
 use serde::{Deserialize, Serialize};
@@ -11,8 +11,7 @@ use crate::plan::{PlannedRun, Sweep};
 use crate::row::Row;
 use crate::steady::SteadyRule;
 
-/// All that a run needs, as JSON: neither the sweep's file nor the scenario's has to be there where it is
-/// carried out.
+/// A self-contained run, as JSON: its executor needs neither the sweep's file nor the scenario's.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
     code: String,
@@ -21,14 +20,14 @@ pub struct Task {
     inputs: IndexMap<String, Value>,
     seed: u64,
     steady: Option<SteadyRule>,
-    /// The scenario in the general form, or what is wrong with it.
+    /// The scenario in the general form, or the error in it.
     scenario: Result<String, String>,
 }
 
-/// Why a task cannot be made or carried out.
+/// An error in creating or executing a task.
 #[derive(Debug, thiserror::Error)]
 pub enum TaskError {
-    /// It comes from another version of the code, which gives other numbers.
+    /// It comes from another version of the code, which gives other results.
     #[error(
         "this run was planned by version {planned} of weir's code, and this is version {own}: install the \
          same one everywhere"
@@ -36,25 +35,25 @@ pub enum TaskError {
     OtherVersion {
         /// The version that planned it.
         planned: String,
-        /// The version that was to carry it out.
+        /// The version that was to execute it.
         own: &'static str,
     },
-    /// It is no task.
+    /// The text is not a task.
     #[error("this is no run of a sweep: {0}")]
     Format(#[from] serde_json::Error),
-    /// The scenario cannot be written down.
+    /// The scenario cannot be serialized.
     #[error("the scenario cannot be written down: {0}")]
     Write(#[from] toml::ser::Error),
-    /// The scenario cannot be read back.
+    /// The scenario cannot be parsed.
     #[error(transparent)]
     Scenario(#[from] ScenarioError),
 }
 
 impl Task {
-    /// A run of this sweep.
+    /// Creates a task for a run of this sweep.
     ///
     /// # Errors
-    /// The scenario cannot be written down.
+    /// The scenario cannot be serialized.
     pub fn of(sweep: &Sweep, planned: &PlannedRun) -> Result<Self, TaskError> {
         Ok(Self {
             code: CODE_VERSION.to_owned(),
@@ -70,7 +69,7 @@ impl Task {
         })
     }
 
-    /// As text.
+    /// Serializes the task to text.
     ///
     /// # Errors
     /// Those of the serializer.
@@ -78,18 +77,18 @@ impl Task {
         Ok(serde_json::to_string(self)?)
     }
 
-    /// From text.
+    /// Parses a task from text.
     ///
     /// # Errors
-    /// It is no task.
+    /// The text is not a task.
     pub fn from_json(text: &str) -> Result<Self, TaskError> {
         Ok(serde_json::from_str(text)?)
     }
 
-    /// Carries it out, as [`Sweep::carry_out`] does.
+    /// Executes it, as [`Sweep::carry_out`] does.
     ///
     /// # Errors
-    /// Another version of the code planned it; its scenario is none.
+    /// Another version of the code planned it; its scenario is invalid.
     pub fn carry_out(self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Row>, TaskError> {
         if self.code != CODE_VERSION {
             return Err(TaskError::OtherVersion {

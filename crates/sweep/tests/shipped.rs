@@ -1,4 +1,4 @@
-//! The sweeps that ship have the runs that the paper's tables ask for.
+//! The shipped sweeps have the runs of the paper's tables.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use std::path::Path;
@@ -32,7 +32,7 @@ fn parts_and_samples_are_of_the_whole() {
     assert!(numbers.into_iter().eq(0..297));
     let some = sweep.plan_some(30);
     assert_eq!(some.len(), 30);
-    // A third of them at each line rate, which is the slowest key.
+    // A third of them is at each line rate, which is the slowest key.
     let first = some.iter().filter(|run| run.number < 99).count();
     assert_eq!(first, 10);
 }

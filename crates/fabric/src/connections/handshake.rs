@@ -1,18 +1,18 @@
-//! What two ends agree on before they exchange data.
+//! The TCP handshake: the options that the two ends negotiate.
 
 use weir_wire::tcp::{Flags, Options, Segment, Sequence, SynOptions};
 
-/// Which way a segment of a connection goes.
+/// The direction of a segment in its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// From whoever sent the first SYN that was seen.
+    /// From the sender of the first SYN that was seen.
     Forth,
     /// Towards it.
     Back,
 }
 
 impl Direction {
-    /// The other way.
+    /// Returns the other direction.
     pub const fn reversed(self) -> Self {
         match self {
             Self::Forth => Self::Back,
@@ -20,7 +20,7 @@ impl Direction {
         }
     }
 
-    /// A place in an array of two.
+    /// Returns the index into an array of two.
     pub const fn index(self) -> usize {
         match self {
             Self::Forth => 0,
@@ -29,16 +29,16 @@ impl Direction {
     }
 }
 
-/// What the SYN of one end said.
+/// The SYN of one end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Offer {
     /// Its sequence number.
     pub sequence: Sequence,
     /// Its options.
     pub options: SynOptions,
-    /// Whether it had time stamps (RFC 7323, section 3.2).
+    /// Whether it carried time stamps (RFC 7323, section 3.2).
     pub timestamps: bool,
-    /// Its control bits: ECE and CWR say what it offers for ECN (RFC 3168, section 6.1.1).
+    /// Its control bits: ECE and CWR announce its ECN support (RFC 3168, section 6.1.1).
     pub flags: Flags,
 }
 
@@ -70,20 +70,20 @@ impl Handshake {
         }
     }
 
-    /// What the SYN said that went `way`.
+    /// Returns the SYN that was sent in direction `way`.
     pub fn offer(&self, way: Direction) -> Option<&Offer> {
         self.offers.get(way.index())?.as_ref()
     }
 
-    /// By how many bits the windows are shifted of segments that go `way`, after the SYNs: not at all
-    /// unless both ends have offered it (RFC 7323, section 2.2). `None` while a SYN is missing.
+    /// Returns the window scale of segments in direction `way`, after the SYNs: 0 unless both ends have
+    /// offered scaling (RFC 7323, section 2.2). `None` while a SYN is missing.
     pub fn window_scale(&self, way: Direction) -> Option<u8> {
         let own = self.offer(way)?.options.window_scale;
         let other = self.offer(way.reversed())?.options.window_scale;
         Some(other.and(own).unwrap_or(0))
     }
 
-    /// By how many bits the window of this segment is shifted, which goes `way`: that of a SYN is not
+    /// Returns the window scale of this segment in direction `way`. The window of a SYN is never scaled
     /// (RFC 7323, section 2.2).
     pub fn scale_of(&self, segment: &Segment, way: Direction) -> Option<u8> {
         if segment.flags.contains(Flags::SYN) {
@@ -93,8 +93,8 @@ impl Handshake {
         }
     }
 
-    /// The largest data, in bytes, of a segment that goes `way`: what the other end accepts (RFC 9293,
-    /// section 3.7.1), less the room for time stamps (RFC 6691). `None` while a SYN is missing.
+    /// Returns the largest payload, in bytes, of a segment in direction `way`: the MSS of the other end
+    /// (RFC 9293, section 3.7.1), less the room for time stamps (RFC 6691). `None` while a SYN is missing.
     pub fn segment_size(&self, way: Direction) -> Option<u32> {
         let accepted = self.offer(way.reversed())?.options.maximum_segment_size;
         let stamps = if self.has_timestamps() {

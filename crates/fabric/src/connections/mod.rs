@@ -1,5 +1,5 @@
-//! The TCP connections that pass through a place on their way: who they are, what their ends have
-//! agreed on, and whatever else is to be remembered of each.
+//! The table of the TCP connections that pass through a switch or host: their flows, their
+//! handshakes, and further state for each.
 
 mod handshake;
 mod recency_list;
@@ -17,20 +17,20 @@ use crate::flow_hash::{hash_of, mix};
 pub use handshake::{Direction, Handshake, Offer};
 use recency_list::RecencyList;
 
-/// How much a table remembers, and for how long.
+/// The size of a table and its timeouts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConnectionLimits {
-    /// How many connections at most.
+    /// The largest number of connections.
     pub connections: usize,
-    /// After how long without a segment one is forgotten.
+    /// The time without a segment after which a connection is removed.
     pub idle: Duration,
-    /// The same while its handshake is not complete.
+    /// The same while the handshake is not complete.
     pub half_open: Duration,
 }
 
 impl Default for ConnectionLimits {
-    /// A hundred thousand connections; RFC 5382, section 5 (REQ-5), for how long: 2 h 4 min, and 4 min
-    /// for those that are only being opened.
+    /// 100,000 connections, with the timeouts of RFC 5382, section 5 (REQ-5): 2 h 4 min, and 4 min for
+    /// half-open connections.
     fn default() -> Self {
         Self {
             connections: 100_000,
@@ -40,36 +40,36 @@ impl Default for ConnectionLimits {
     }
 }
 
-/// What a table has seen.
+/// Counters of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ConnectionCounters {
     /// Connections whose first SYN was seen.
     pub opened: u64,
     /// Connections that ended by FINs or a reset.
     pub closed: u64,
-    /// Connections of which nothing was heard for too long.
+    /// Connections removed after too long without a segment.
     pub idle: u64,
-    /// Half-open connections that made room for others.
+    /// Half-open connections removed to make room for others.
     pub displaced: u64,
     /// SYNs for which there was no room.
     pub refused: u64,
-    /// Segments of connections whose SYN was not seen, or which have been forgotten.
+    /// Segments of connections whose SYN was not seen, or which have been removed.
     pub unknown: u64,
 }
 
-/// A connection as a table remembers it.
+/// An entry of the table.
 #[derive(Debug)]
 pub struct Connection<T> {
-    /// Its flow, as the sender of the first SYN names it.
+    /// Its flow, in the direction of the first SYN.
     pub flow: FlowKey,
-    /// What its ends have agreed on.
+    /// Its handshake.
     pub handshake: Handshake,
-    /// What else is remembered of it.
+    /// The caller's state.
     pub state: T,
     stage: Stage,
-    /// The number behind the FIN that went forth, and back.
+    /// The sequence number after the FIN in each direction.
     ends: [Option<Sequence>; 2],
-    /// Which of these have been acknowledged.
+    /// Which of these FINs have been acknowledged.
     ended: [bool; 2],
     last_seen: Time,
 }
@@ -79,7 +79,7 @@ enum Stage {
     /// Until the third segment of its handshake.
     HalfOpen,
     Open,
-    /// Over: it waits to be given out.
+    /// Ended: it waits to be reclaimed.
     Closed,
 }
 
@@ -100,22 +100,22 @@ impl<T> Connection<T> {
     }
 }
 
-/// The number of a connection while the table remembers it.
+/// The number of a connection while it is in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ConnectionId(u32);
 
 /// A bounded table of TCP connections.
 ///
-/// A connection is remembered from its first SYN until both of its FINs have been acknowledged, a reset
-/// ends it, or nothing is heard of it for too long. Where a SYN is not seen, nobody knows by how many
-/// bits windows are shifted: such connections are counted, and nothing more.
+/// A connection stays in the table from its first SYN until both of its FINs have been acknowledged, a
+/// reset ends it, or it has been idle for too long. Without the SYN the window scale is unknown: such
+/// connections are only counted.
 ///
-/// Anybody can send SYNs. When the table is full, the half-open connection that has waited longest makes
-/// room; where there is none, the new one is not remembered. `seed` keeps those who choose the flows from
-/// choosing the places in the table too.
+/// SYNs may come from any host. When the table is full, the oldest half-open connection makes room; if
+/// there is none, the new one is refused. `seed` keeps an attacker who chooses the flows from choosing
+/// the hash buckets too.
 ///
 /// ```
-/// use weir_fabric::{Connections, ConnectionLimits, Way};
+/// use weir_fabric::{Connections, ConnectionLimits, Direction};
 /// use weir_units::Time;
 /// use weir_wire::FlowKey;
 /// use weir_wire::tcp::{Flags, Options, Segment, SynOptions};
@@ -130,9 +130,9 @@ pub struct ConnectionId(u32);
 ///     ..syn
 /// };
 /// let (way, connection) = table.observe(Time::ZERO, flow, &syn).ok_or("no room")?;
-/// assert_eq!((way, connection.handshake.window_scale(way)), (Way::Forth, None));
+/// assert_eq!((way, connection.handshake.window_scale(way)), (Direction::Forth, None));
 /// let (way, connection) = table.observe(Time::ZERO, flow.reversed(), &answer).ok_or("unknown")?;
-/// assert_eq!((way, connection.handshake.window_scale(way)), (Way::Back, Some(7)));
+/// assert_eq!((way, connection.handshake.window_scale(way)), (Direction::Back, Some(7)));
 /// # Ok::<(), &str>(())
 /// ```
 #[derive(Debug)]
@@ -141,22 +141,22 @@ pub struct Connections<T> {
     places: HashMap<Endpoints, u32, SeededState>,
     slots: Vec<Option<Connection<T>>>,
     free: Vec<u32>,
-    /// Half-open connections, the oldest first.
+    /// Half-open connections, oldest first.
     half_open: RecencyList,
-    /// Open ones, the one that has been silent longest first.
+    /// Open connections, longest idle first.
     open: RecencyList,
-    /// Those that are over.
+    /// Closed connections.
     closed: RecencyList,
-    /// The flow of the last segment, and its connection: the next one is often of the same.
+    /// The flow of the last segment and its connection: the next segment is often of the same flow.
     recent: Option<(FlowKey, ConnectionId)>,
     counters: ConnectionCounters,
 }
 
 impl<T: Default> Connections<T> {
-    /// Takes note of a segment of `flow`, and gives what is known of its connection and which way the
-    /// segment goes; `None` where that is nothing.
+    /// Records a segment of `flow`. Returns its connection and the segment's direction; `None` if the
+    /// connection is unknown.
     ///
-    /// What has to be forgotten is dropped; [`Self::reclaim`] first gives it out instead.
+    /// Drops expired connections. Call [`Self::reclaim`] first to receive them instead.
     pub fn observe(
         &mut self,
         now: Time,
@@ -167,7 +167,7 @@ impl<T: Default> Connections<T> {
         Some((way, self.get_mut(id)?))
     }
 
-    /// The same, giving the connection's number.
+    /// Does the same as [`Self::observe`], and returns the connection's number.
     pub fn observe_by_id(
         &mut self,
         now: Time,
@@ -176,7 +176,7 @@ impl<T: Default> Connections<T> {
     ) -> Option<(ConnectionId, Direction)> {
         let begins = begins(segment);
         let known = self.find(&flow).filter(|&id| {
-            // A SYN with another number begins another connection between the same ports.
+            // A SYN with another sequence number begins another connection between the same ports.
             !(begins && self.is_replaced_by(id, &flow, segment))
         });
         let id = match known {
@@ -198,13 +198,13 @@ impl<T: Default> Connections<T> {
         Some((id, way))
     }
 
-    /// Whether a SYN is not of the connection at `id`, which then is over.
+    /// Returns whether a SYN begins a new connection in place of the one at `id`, which then is closed.
     fn is_replaced_by(&mut self, id: ConnectionId, flow: &FlowKey, syn: &Segment) -> bool {
         let Some(connection) = self.get_mut(id) else {
             return true;
         };
         let offer = connection.handshake.offer(connection.way_of(flow));
-        // The other end of a simultaneous open has made no offer yet.
+        // The other end of a simultaneous open has sent no SYN yet.
         let is_same = match offer {
             Some(offer) => offer.sequence == syn.sequence,
             None => connection.stage == Stage::HalfOpen,
@@ -218,7 +218,7 @@ impl<T: Default> Connections<T> {
         true
     }
 
-    /// Makes a place for a connection, if there is room.
+    /// Adds a connection, if there is room.
     fn open(&mut self, now: Time, flow: FlowKey) -> Option<ConnectionId> {
         while self.reclaim(now).is_some() {}
         if self.len() >= self.limits.connections {
@@ -252,7 +252,7 @@ impl<T: Default> Connections<T> {
 }
 
 impl<T> Connections<T> {
-    /// An empty table.
+    /// Creates an empty table.
     pub fn new(limits: ConnectionLimits, seed: u64) -> Self {
         Self {
             limits,
@@ -267,9 +267,9 @@ impl<T> Connections<T> {
         }
     }
 
-    /// Takes a connection out of the table that is over, that has been silent for too long, or that has
-    /// to make room for the next SYN: call it until `None` before [`Self::observe`] to look after what
-    /// was remembered of them.
+    /// Removes and returns a connection that is closed, has been idle for too long, or has to make room
+    /// for the next SYN. Call it until `None` before [`Self::observe`] to receive the state of removed
+    /// connections.
     pub fn reclaim(&mut self, now: Time) -> Option<Connection<T>> {
         if let Some(place) = self.closed.first() {
             return self.remove(place);
@@ -294,17 +294,17 @@ impl<T> Connections<T> {
         Some(connection)
     }
 
-    /// The connection with this number.
+    /// Returns the connection with this number.
     pub fn get(&self, id: ConnectionId) -> Option<&Connection<T>> {
         self.slots.get(id.0 as usize)?.as_ref()
     }
 
-    /// The connection with this number.
+    /// Returns the connection with this number, mutably.
     pub fn get_mut(&mut self, id: ConnectionId) -> Option<&mut Connection<T>> {
         self.slots.get_mut(id.0 as usize)?.as_mut()
     }
 
-    /// The connection that packets of this flow belong to, whichever way they go.
+    /// Returns the connection of this flow, in either direction.
     pub fn find(&self, flow: &FlowKey) -> Option<ConnectionId> {
         if let Some((recent, id)) = &self.recent
             && recent == flow
@@ -315,41 +315,41 @@ impl<T> Connections<T> {
         Some(ConnectionId(*place))
     }
 
-    /// Each connection that is remembered, and its number.
+    /// Iterates over all connections with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection<T>)> {
         let slots = (0..).zip(&self.slots);
         slots.filter_map(|(place, slot)| Some((ConnectionId(place), slot.as_ref()?)))
     }
 
-    /// The same, to be changed.
+    /// Iterates over all connections mutably.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (ConnectionId, &mut Connection<T>)> {
         let slots = (0..).zip(&mut self.slots);
         slots.filter_map(|(place, slot)| Some((ConnectionId(place), slot.as_mut()?)))
     }
 
-    /// How many connections are remembered.
+    /// Returns the number of connections.
     pub fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Whether no connection is remembered.
+    /// Whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// What has been seen so far.
+    /// Returns the counters.
     pub fn counters(&self) -> ConnectionCounters {
         self.counters
     }
 
-    /// The connection at the head of `order`, if it has been silent for longer than `limit`.
+    /// Returns the connection at the head of `order`, if it has been idle for longer than `limit`.
     fn silent(&self, order: &RecencyList, now: Time, limit: Duration) -> Option<u32> {
         let place = order.first()?;
         let connection = self.slots.get(place as usize)?.as_ref()?;
         (now.since(connection.last_seen) > limit).then_some(place)
     }
 
-    /// Puts a connection where it belongs after a segment: an open one behind the others.
+    /// Moves a connection to its list after a segment: an open one to the end.
     fn sort(&mut self, ConnectionId(place): ConnectionId, before: Stage, after: Stage) {
         if before == after && after != Stage::Open {
             return;
@@ -397,7 +397,7 @@ impl<T> Connection<T> {
         }
     }
 
-    /// What a segment says about how far the connection has come.
+    /// Updates the state of the connection by a segment.
     fn follow(&mut self, way: Direction, segment: &Segment) {
         let (own, other) = (way.index(), way.reversed().index());
         let flags = segment.flags;
@@ -406,7 +406,7 @@ impl<T> Connection<T> {
             return;
         }
         if flags.contains(Flags::SYN) {
-            // A SYN that is sent again may offer less (RFC 7323, section 1.3); later ones mean nothing.
+            // A retransmitted SYN may offer less (RFC 7323, section 1.3); later ones are ignored.
             if self.stage == Stage::HalfOpen {
                 self.handshake.record(way, Offer::of(segment));
             }
@@ -437,13 +437,13 @@ impl<T> Connection<T> {
     }
 }
 
-/// Whether a segment begins a connection, or is the second SYN of two that cross.
+/// Whether a segment begins a connection, or is the second SYN of a simultaneous open.
 fn begins(segment: &Segment) -> bool {
     let flags = segment.flags;
     flags.contains(Flags::SYN) && !flags.intersects(Flags::ACK | Flags::RST | Flags::FIN)
 }
 
-/// The two ends of a connection, whichever way a packet goes.
+/// The two ends of a connection, equal for both directions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Endpoints(FlowKey);
 
@@ -459,7 +459,7 @@ impl std::hash::Hash for Endpoints {
     }
 }
 
-/// Hashes as the seed will have it.
+/// Builds hashers with the table's seed.
 #[derive(Clone, Copy, Debug)]
 struct SeededState(u64);
 

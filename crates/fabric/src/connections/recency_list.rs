@@ -1,10 +1,10 @@
-//! Places in the order of some events: a doubly linked list whose links lie in a table by place.
+//! A recency list of slots: a doubly linked list whose links are stored by slot number.
 
-/// An order of places. A place is in it at most once.
+/// Slots in order of an event. A slot is in the list at most once.
 #[derive(Clone, Debug, Default)]
 pub(super) struct RecencyList {
     links: Vec<RecencyLink>,
-    /// Before the first and behind the last.
+    /// The links before the first slot and behind the last.
     ends: RecencyLink,
 }
 
@@ -14,7 +14,7 @@ struct RecencyLink {
     next: u32,
 }
 
-/// No place: the beginning or the end.
+/// No slot: the beginning or the end.
 const NONE: u32 = u32::MAX;
 
 impl Default for RecencyLink {
@@ -27,17 +27,17 @@ impl Default for RecencyLink {
 }
 
 impl RecencyList {
-    /// The first place.
+    /// Returns the first slot.
     pub(super) fn first(&self) -> Option<u32> {
         Some(self.ends.next).filter(|place| *place != NONE)
     }
 
-    /// The last place.
+    /// Returns the last slot.
     pub(super) fn last(&self) -> Option<u32> {
         Some(self.ends.previous).filter(|place| *place != NONE)
     }
 
-    /// Puts a place, which is not in the order, at its end.
+    /// Appends a slot that is not in the list.
     pub(super) fn push(&mut self, place: u32) {
         let index = place as usize;
         if self.links.len() <= index {
@@ -52,14 +52,14 @@ impl RecencyList {
         self.ends.previous = place;
     }
 
-    /// Takes a place out, which is in the order.
+    /// Removes a slot that is in the list.
     pub(super) fn remove(&mut self, place: u32) {
         let RecencyLink { previous, next } = std::mem::take(self.link(place));
         self.link(previous).next = next;
         self.link(next).previous = previous;
     }
 
-    /// The link of a place; of no place, the ends'.
+    /// Returns the link of a slot; for [`NONE`], that of the ends.
     fn link(&mut self, place: u32) -> &mut RecencyLink {
         match self.links.get_mut(place as usize) {
             Some(link) => link,

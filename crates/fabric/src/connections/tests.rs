@@ -80,14 +80,14 @@ fn a_connection_from_its_first_syn_to_its_last_ack() {
     for (flow, segment) in [
         (flow(1), segment(fin, 101, 501)),
         (flow(1).reversed(), segment(Flags::ACK, 501, 102)),
-        // The other end goes on for a while.
+        // The other end continues for a while.
         (flow(1).reversed(), segment(fin, 501, 102)),
     ] {
         assert!(!table.observe(now, flow, &segment).unwrap().1.is_closed());
     }
     let last = segment(Flags::ACK, 102, 502);
     assert!(table.observe(now, flow(1), &last).unwrap().1.is_closed());
-    // The same again is nobody's, and what was remembered is given out.
+    // The same segment again is unknown, and the entry is reclaimed.
     assert!(table.observe(now, flow(1), &last).is_none());
     assert_eq!(table.reclaim(now).unwrap().state, 42);
     assert!(table.is_empty() && table.reclaim(now).is_none());
@@ -100,7 +100,7 @@ fn a_connection_from_its_first_syn_to_its_last_ack() {
 fn without_a_syn_nothing_is_known() {
     let mut table = table(LIMITS);
     assert!(table.observe(Time::ZERO, flow(1), &ack()).is_none());
-    // Half of a handshake is no beginning either.
+    // A SYN-ACK alone does not begin a connection either.
     assert!(table.observe(Time::ZERO, flow(1), &syn_ack()).is_none());
     assert_eq!(table.counters().unknown, 2);
 }
@@ -158,7 +158,7 @@ fn a_flood_displaces_the_half_open_and_nobody_else() {
     assert!(table.find(&flow(1)).is_some());
     assert!(table.find(&flow(999)).is_some() && table.find(&flow(990)).is_none());
     assert_eq!(table.counters().displaced, 995);
-    // Once all are open nobody is displaced any more.
+    // Open connections are not displaced.
     for number in 997..1000 {
         open(&mut table, Time::ZERO, number);
     }
@@ -182,8 +182,8 @@ fn what_is_silent_is_forgotten() {
 }
 
 proptest! {
-    /// Whatever comes, the table stays within its bound, every place is used once, and each connection
-    /// is found by its flow whichever way.
+    /// The table stays within its bound, every slot is used once, and each connection is found by its
+    /// flow in either direction.
     #[test]
     fn bounded_and_consistent(events in prop::collection::vec((0_u16..8, any::<bool>(), 0_u8..64, 0_u32..3, 0_u64..20), 0..300)) {
         let (mut table, mut now) = (table(LIMITS), Time::ZERO);

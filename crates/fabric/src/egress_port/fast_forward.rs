@@ -1,11 +1,11 @@
-//! The short way: where nothing can happen to a packet on a link, it is known when it is sent when it
-//! will come out, and it can be told at once to whoever is next.
+//! The fast-forward path: on a link without rules and faults, the arrival of a packet is known when it
+//! is sent, so the next hop can receive it at once.
 //!
-//! A pipe without rules, account and faults does nothing but to send packets one after the other.
-//! [`EgressPort::send_through`] hands such a packet back with the time at which it reaches the far end, and
-//! [`EgressPort::announce`] takes one that is certain to come later. What is announced is kept in the order in
-//! which it comes, so that the pipe does exactly what it would have done had each packet come in its time:
-//! should one be announced that comes before others, these are given to the link anew.
+//! A port without rules, occupancy statistics and faults only sends packets one after the other.
+//! [`EgressPort::send_or_fast_forward`] returns such a packet with the time at which it reaches the far
+//! end. [`EgressPort::fast_forward`] takes one that is certain to come later. These packets are kept in
+//! order of entry, so that the port does exactly what it would have done with each in its time. If one
+//! enters before others, the link transmits the others again.
 
 #[cfg(test)]
 mod tests;
@@ -16,12 +16,12 @@ use super::{EgressPort, QueuedPacket};
 use crate::link::TransmitSnapshot;
 use crate::packet::Packet;
 
-/// A packet that is certain to come.
+/// A packet that is certain to enter the port.
 #[derive(Debug)]
 pub(super) struct FastForwarded<P> {
-    /// When it comes, and where: of those that come at the same time the lowest number is the first.
+    /// Its entry time and ingress number: at the same time the lowest number enters first.
     order: (Time, u32),
-    /// The link before it is sent.
+    /// The state of the link before it is sent.
     link_before: TransmitSnapshot,
     /// When it reaches the link's far end.
     pub(super) arrival: Time,
@@ -30,16 +30,16 @@ pub(super) struct FastForwarded<P> {
 }
 
 impl<P: Packet + Clone> EgressPort<P> {
-    /// Whether nothing but the link decides what becomes of a packet of this length.
+    /// Whether only the link decides about a packet of this length.
     #[inline]
     pub(crate) fn is_plain(&self, length: ByteSize) -> bool {
         self.fault_free && !self.queue.watched && length <= self.link.mtu()
     }
 
-    /// A packet enters. Where nothing can happen to it before it has come out, it is given back with
-    /// the time at which it does, as though it had been [received](Self::receive) then; the caller
-    /// answers for it that the link and its faults do not change before `until`. Otherwise it is
-    /// [sent](Self::send).
+    /// Sends a packet. If nothing can happen to it before it comes out, returns it with that time, as
+    /// though it had been [polled](Self::poll_delivered) then. The caller guarantees that the link and its
+    /// faults do not change before `until`. Otherwise the packet is [sent](Self::send), and the result is
+    /// `None`.
     #[inline(always)]
     pub fn send_or_fast_forward(&mut self, now: Time, packet: P, until: Time) -> Option<(Time, P)> {
         let length = packet.length();
@@ -58,8 +58,8 @@ impl<P: Packet + Clone> EgressPort<P> {
         Some((times.1, packet))
     }
 
-    /// A packet is certain to come at `entry`, after now, by the way in with the number `from`; the pipe
-    /// [is plain](Self::is_plain) and will be until then. Tells whether [`Self::timeout`] has changed.
+    /// Takes a packet that is certain to enter at `entry`, after now, from ingress number `from`. The port
+    /// [is plain](Self::is_plain) and stays so until then. Returns whether [`Self::timeout`] has changed.
     #[inline(always)]
     pub(crate) fn fast_forward(&mut self, entry: Time, from: u32, packet: P) -> bool {
         let length = packet.length();
@@ -82,7 +82,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         is_next
     }
 
-    /// Puts a packet before others that come later.
+    /// Inserts a packet before others that enter later.
     #[cold]
     fn insert_fast_forwarded(&mut self, announced: FastForwarded<P>) -> bool {
         let order = announced.order;
@@ -96,7 +96,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         self.transmit_fast_forwarded(place)
     }
 
-    /// Gives those from a place on to the link anew. Tells whether [`Self::timeout`] has changed.
+    /// Transmits the packets from index `place` on again. Returns whether [`Self::timeout`] has changed.
     fn transmit_fast_forwarded(&mut self, place: usize) -> bool {
         for announced in self.fast_forwarded.iter_mut().skip(place) {
             announced.link_before = self.link.snapshot();
@@ -108,7 +108,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         self.next_arrival != before
     }
 
-    /// The first packet that was announced comes and goes: nobody is before it.
+    /// Returns the first fast-forwarded packet: no queued packet is before it.
     #[inline(always)]
     pub(super) fn deliver_fast_forwarded(&mut self) -> Option<P> {
         let first = self.fast_forwarded.pop_front()?;
@@ -120,7 +120,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         Some(first.packet)
     }
 
-    /// Lets a packet enter now by the way in with the number `from`, before others that were announced.
+    /// Sends a packet now from ingress number `from`, before later fast-forwarded packets.
     #[cold]
     pub(crate) fn send_between(&mut self, now: Time, from: u32, packet: P) {
         while let Some(first) = self.fast_forwarded.front() {
@@ -136,13 +136,13 @@ impl<P: Packet + Clone> EgressPort<P> {
         self.transmit_fast_forwarded(0);
     }
 
-    /// Whether packets have been announced.
+    /// Whether there are fast-forwarded packets.
     #[inline]
     pub(crate) fn has_fast_forwarded(&self) -> bool {
         !self.fast_forwarded.is_empty()
     }
 
-    /// Takes in all that was announced: the pipe is looked at, or changes.
+    /// Queues all fast-forwarded packets, before the port is inspected or changes.
     #[inline]
     pub(super) fn enqueue_all_fast_forwarded(&mut self) {
         while self.has_fast_forwarded() {
@@ -150,7 +150,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         }
     }
 
-    /// Puts the first packet that was announced into the line.
+    /// Queues the first fast-forwarded packet.
     #[cold]
     fn enqueue_first_fast_forwarded(&mut self) {
         if let Some(first) = self.fast_forwarded.pop_front() {

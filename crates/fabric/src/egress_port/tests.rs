@@ -1,4 +1,4 @@
-//! A packet's way through queue, link and faults.
+//! A packet's path through queue, link and faults.
 
 use super::*;
 use crate::packet::testing::NumberedPacket;
@@ -7,7 +7,7 @@ fn at(nanos: u64) -> Time {
     Time::from_nanos(nanos)
 }
 
-/// 1 byte takes 1 ns, and 100 ns pass until it arrives.
+/// 1 byte takes 1 ns, and the propagation delay is 100 ns.
 fn egress_port(rules: impl Into<Vec<Rule>>) -> EgressPort<NumberedPacket> {
     let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(100));
     EgressPort::new(Queue::new(rules, 1), link, Faults::none())
@@ -40,7 +40,7 @@ fn the_packet_being_sent_is_not_in_the_queue() {
         egress_port.send(at(9), NumberedPacket::new(2, 10)),
         Admission::Dropped(DropReason::Tail)
     );
-    // The first is out at 10 ns, before what arrives then.
+    // The first has left at 10 ns, before the next arrives.
     assert_eq!(
         egress_port.send(at(10), NumberedPacket::new(3, 10)),
         Admission::Queued
@@ -79,7 +79,7 @@ fn a_link_that_goes_down_loses_what_is_on_the_way() {
     let mut egress_port = egress_port([]);
     egress_port.send(at(0), NumberedPacket::new(0, 10));
     egress_port.send(at(50), NumberedPacket::new(1, 10));
-    // The first has arrived at 110 ns; nobody has asked for it yet.
+    // The first has arrived at 110 ns, but has not been polled yet.
     egress_port.set_faults(
         at(120),
         FaultSettings {
@@ -144,8 +144,8 @@ fn a_time_line_changes_a_pipe() {
         egress_port.send(at(sent), NumberedPacket::new(number as u64, 10));
     }
     out.extend(drain(&mut egress_port));
-    // 0: before everything. 1: at the far end after 200 ns, with the rate it began with. 2: half the
-    // rate. 3: too large. 4: the shorter link, but a longer way. 5: reaches a link that is down.
+    // 0: before all changes. 1: at the far end after 200 ns, with the rate it began with. 2: half the
+    // rate. 3: too large. 4: the smaller MTU, but a longer delay. 5: reaches a link that is down.
     let arrivals = [(110, 0), (1205, 1), (1270, 2), (1520, 4), (3060, 6)];
     assert_eq!(out, arrivals);
     assert_eq!(
@@ -187,7 +187,7 @@ mod line {
     use super::*;
 
     proptest! {
-        /// What is counted as inside is what is in the line.
+        /// The packets counted as inside are those that are queued.
         #[test]
         fn what_is_counted_is_there(
             steps in prop::collection::vec((0u64..30, 1u64..50, 0u64..4), 1..100),
@@ -226,7 +226,7 @@ mod line {
             }
         }
 
-        /// Times settled on arrival are those of a pipe that does everything when it happens.
+        /// Times computed on arrival are those of a port that acts on each event in its time.
         #[test]
         fn it_agrees_with_one_that_waits_and_sees(
             steps in prop::collection::vec((0u64..60, 1u64..50, 0u64..6), 1..150),
@@ -274,9 +274,9 @@ mod line {
     }
 }
 
-/// A pipe that starts each transmission when the one before it has ended, and not earlier.
+/// A port that starts each transmission when the one before it has ended, and not earlier.
 struct Model {
-    /// Nanoseconds that a byte takes; none: the link is stopped.
+    /// Nanoseconds per byte; zero if the link is stopped.
     pace: u64,
     delay: u64,
     free: u64,

@@ -1,4 +1,4 @@
-//! What each fault does, one at a time.
+//! Each fault on its own.
 
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;

@@ -1,4 +1,4 @@
-//! When what arrives.
+//! Arrival times.
 
 use proptest::prelude::*;
 

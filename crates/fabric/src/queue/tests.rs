@@ -1,4 +1,4 @@
-//! What each rule does, one at a time.
+//! Each rule on its own.
 
 use super::*;
 use crate::discipline;
@@ -8,7 +8,7 @@ use crate::random::Probability;
 use crate::rule::Class;
 use weir_units::Duration;
 
-/// A queue with what waits in it, without a link.
+/// A queue with its waiting packets, without a link.
 struct Waiting {
     queue: Queue,
     now: Time,
@@ -194,7 +194,7 @@ fn bytes(count: u64) -> ByteSize {
     ByteSize::from_bytes(count)
 }
 
-/// What becomes of `packets` packets of 500 bytes that all find `backlog`.
+/// Offers `packets` packets of 500 bytes that all find `backlog`.
 fn offer(rules: impl Into<Vec<Rule>>, ecn: Ecn, backlog: u64, packets: u64) -> Queue {
     let mut queue = Queue::new(rules, 3);
     if backlog > 0 {
@@ -242,7 +242,7 @@ fn the_shared_queue_marks_one_kind_and_drops_the_other() {
         queue.counters().dropped.by(reason).packets
     };
     let [ect, not_ect] = [Ecn::Ect0, Ecn::NotEct];
-    // Half of the way from one threshold to the other; four standard deviations are 120.
+    // Half-way between the thresholds; four standard deviations are 120.
     assert!(dropped(not_ect, 6000, DropReason::Red).abs_diff(1000) < 120);
     assert_eq!(dropped(not_ect, 4000, DropReason::Red), 0);
     assert_eq!(dropped(not_ect, 8001, DropReason::Tail), 10_000);
@@ -251,7 +251,7 @@ fn the_shared_queue_marks_one_kind_and_drops_the_other() {
     assert_eq!(offer(rules, ect, 2000, 10_000).marked().packets, 0);
     assert_eq!(offer(rules, not_ect, 9501, 1).marked().packets, 0);
     assert_eq!(dropped(ect, 9501, DropReason::Buffer), 10_000);
-    // At the buffer's edge only the buffer drops ECT packets.
+    // At the buffer's limit only the buffer drops ECT packets.
     assert_eq!(
         offer(rules, ect, 9500, 1).counters().dropped.total(),
         PacketCount::ZERO
@@ -292,7 +292,7 @@ fn every_arrival_counts_in_the_average_but_only_its_class_is_dropped() {
     assert_eq!(queue.queue.average(), Some(bytes(625)));
     let reason = DropReason::Tail;
     assert_eq!(queue.push(not_ect(3)), Admission::Dropped(reason));
-    // The queue runs empty at 40 ns; four samples later the next packet comes.
+    // The queue becomes empty at 40 ns; four samples later the next packet comes.
     queue.now = Time::from_nanos(40);
     for _ in 0..3 {
         queue.pop();

@@ -1,4 +1,4 @@
-//! Elements: what sits in a switch's path and treats packets as it sees fit.
+//! Elements: packet processors in a switch's path.
 
 use std::any::Any;
 use std::fmt;
@@ -12,19 +12,18 @@ use crate::packet::Packet;
 use super::PortIndex;
 use super::ports::Ports;
 
-/// Something in a switch's path, between the arrival of a packet and the choice of its port. It may
-/// rewrite packets, hold them, drop them, take them for itself, and send packets of its own in
-/// whatever direction.
+/// A packet processor in a switch's path, between the arrival of a packet and the choice of its port. It
+/// may rewrite, hold, drop and absorb packets, and send packets of its own in any direction.
 ///
-/// Every packet that it is given goes into one of the methods of [`Output`], or is held and counted
-/// in [`Self::held`]: the switch's balance tells if one got lost. A rewrite does not change a
-/// packet's length; who needs that absorbs one packet and injects another.
+/// Every packet that it receives goes into one of the methods of [`Output`], or is held and counted in
+/// [`Self::held`]: the switch's balance detects a lost packet. A rewrite does not change a packet's
+/// length. To change the length, absorb the packet and inject another.
 ///
 /// ```
 /// use weir_fabric::{Element, Output, Packet, PortIndex};
 /// use weir_units::Time;
 ///
-/// /// Lets no receiver offer more than this window, unscaled.
+/// /// Limits the window that receivers announce, unscaled.
 /// #[derive(Debug)]
 /// struct Clamp(u16);
 ///
@@ -38,29 +37,29 @@ use super::ports::Ports;
 /// }
 /// ```
 pub trait Element<P>: Any + fmt::Debug + Send {
-    /// A packet that came into the switch at port `ingress`.
+    /// Processes a packet that came into the switch at port `ingress`.
     fn process(&mut self, now: Time, ingress: PortIndex, packet: P, out: &mut Output<'_, P>);
 
-    /// When it wants [`Self::handle_timeout`] next. By default never.
+    /// Returns when it needs [`Self::handle_timeout`] next. By default never.
     fn timeout(&self) -> Option<Time> {
         None
     }
 
-    /// The time that it asked for has come. By default it does nothing; it must ask for a later one.
+    /// Handles the timeout that it asked for, and asks for a later one. By default does nothing.
     fn handle_timeout(&mut self, now: Time, out: &mut Output<'_, P>) {
         let _ = (now, out);
     }
 
-    /// What it holds of the packets that it was given. By default nothing.
+    /// Returns the received packets that it holds. By default none.
     fn held(&self) -> PacketCount {
         PacketCount::ZERO
     }
 }
 
-/// Where an element's packets go.
+/// The output of an element.
 pub struct Output<'a, P> {
     now: Time,
-    /// The elements behind the one that has this output.
+    /// The elements behind this one.
     behind: &'a mut [Box<dyn Element<P>>],
     ports: &'a mut Ports<P>,
     changed: &'a mut dyn FnMut(PortIndex, Option<Time>),
@@ -81,8 +80,8 @@ impl<'a, P: Packet + Clone + 'static> Output<'a, P> {
         }
     }
 
-    /// Passes a packet on, rewritten or not, to the next element, and behind the last one to the port
-    /// on its way. `ingress` is where it came in.
+    /// Passes a packet on, rewritten or not, to the next element, or after the last one to the port of
+    /// its route. `ingress` is the port where it came in.
     pub fn forward(&mut self, ingress: PortIndex, packet: P) {
         match self.behind.split_first_mut() {
             None => self.ports.send(self.now, ingress, packet, self.changed),
@@ -93,19 +92,18 @@ impl<'a, P: Packet + Clone + 'static> Output<'a, P> {
         }
     }
 
-    /// The port by which this packet would leave, if nobody behind rewrites where it goes.
+    /// Returns the port by which this packet would leave, if no later element rewrites its destination.
     pub fn egress(&self, packet: &P) -> Option<PortIndex> {
         self.ports.egress(packet)
     }
 
-    /// The pipe at a port as it was when something last happened there: its queue is no shorter than it is
-    /// now.
+    /// Returns a port as of the last event there: its queue is no shorter than it is now.
     #[inline]
     pub fn egress_port_before(&self, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports.egress_ports().get(port.index())
     }
 
-    /// The pipe at a port, up to date as of now.
+    /// Returns a port, up to date as of now.
     pub fn egress_port(&mut self, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports.alter(port, &mut self.changed, |egress_port| {
             egress_port.advance(self.now)
@@ -113,14 +111,14 @@ impl<'a, P: Packet + Clone + 'static> Output<'a, P> {
         self.egress_port_before(port)
     }
 
-    /// Sends a packet of the element's own: a copy, an answer, a message. Elements behind see it as
+    /// Sends a packet of the element's own: a copy, a reply, a message. Later elements receive it as
     /// though it had come in at `ingress`.
     pub fn inject(&mut self, ingress: PortIndex, packet: P) {
         self.ports.count_injection(&packet);
         self.forward(ingress, packet);
     }
 
-    /// Takes a packet for the element itself: it was meant for it, or has served its purpose.
+    /// Consumes a packet that was addressed to the element, or is no longer needed.
     pub fn absorb(&mut self, packet: P) {
         self.ports.absorb(packet);
     }

@@ -1,26 +1,26 @@
-//! What keeps a switch from being.
+//! Errors in the configuration of a switch.
 
 use super::routes::PortIndex;
 
-/// A switch that cannot be.
+/// An invalid configuration of a switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SwitchError {
-    /// A route leads to a port that is not there.
+    /// A route leads to a port that does not exist.
     #[error("the route to {destination} leads to port {}, but there are {ports} ports, counted from 0", port.index())]
     NoSuchPort {
-        /// Whom the route is for.
+        /// The destination of the route.
         destination: u32,
-        /// Where it leads.
+        /// The port of the route.
         port: PortIndex,
-        /// How many ports there are.
+        /// The number of ports.
         ports: usize,
     },
-    /// The shared buffer has another number of limits than the switch has ports.
+    /// The number of limits of the shared buffer differs from the number of ports.
     #[error("the shared buffer has limits for {limits} ports, but there are {ports}")]
     Limits {
-        /// How many limits there are.
+        /// The number of limits.
         limits: usize,
-        /// How many ports there are.
+        /// The number of ports.
         ports: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! The ports of a switch: where packets go when the elements are done with them.
+//! The ports of a switch: the stage after the elements.
 
 use weir_units::Time;
 
@@ -10,14 +10,14 @@ use super::error::SwitchError;
 use super::routes::{PortIndex, Routes};
 use super::shared_buffer::{BufferUsage, SharedBuffer};
 
-/// Pipes, the routes to them, and the buffer that they share.
+/// The egress ports, the routes to them, and their shared buffer.
 #[derive(Debug)]
 pub(super) struct Ports<P> {
     egress_ports: Vec<EgressPort<P>>,
     routes: Routes,
     seed: u64,
     usage: Option<BufferUsage>,
-    /// What happens outside the pipes.
+    /// Counters outside the egress ports.
     counters: StageCounters,
 }
 
@@ -72,12 +72,12 @@ impl<P: Packet + Clone> Ports<P> {
         self.counters.dropped.record(reason, packet.length());
     }
 
-    /// The port on a packet's way.
+    /// Returns the port of a packet's route.
     pub(super) fn egress(&self, packet: &P) -> Option<PortIndex> {
         self.routes.port_for(packet, self.seed)
     }
 
-    /// The port on a packet's way, where nothing but the port's link decides what becomes of it.
+    /// Returns the port of a packet's route, if only the port's link decides about the packet.
     #[inline(always)]
     pub(super) fn fast_forward_port(&self, packet: &P) -> Option<PortIndex> {
         let port = self.routes.port_for(packet, self.seed)?;
@@ -85,8 +85,9 @@ impl<P: Packet + Clone> Ports<P> {
         (self.usage.is_none() && egress_port.is_plain(packet.length())).then_some(port)
     }
 
-    /// A packet is certain to come in at `ingress`, and to leave by `port`, which is [direct](Self::direct).
-    /// Gives when that port delivers next, if this has changed.
+    /// Takes a packet that is certain to come in at `ingress`, and to leave by `port`, which is its
+    /// [fast-forward port](Self::fast_forward_port). Returns when that port delivers next, if this has
+    /// changed.
     #[inline(always)]
     pub(super) fn fast_forward(
         &mut self,
@@ -104,7 +105,7 @@ impl<P: Packet + Clone> Ports<P> {
         }
     }
 
-    /// Sends a packet that came in at `ingress` on its way.
+    /// Sends a packet that came in at `ingress`.
     #[inline]
     pub(super) fn send(
         &mut self,
@@ -155,7 +156,7 @@ impl<P: Packet + Clone> Ports<P> {
         packet
     }
 
-    /// Does something to one pipe that may change when its packets leave.
+    /// Changes one port, which may change when its packets leave.
     pub(super) fn alter(
         &mut self,
         port: PortIndex,
@@ -183,7 +184,7 @@ impl<P: Packet + Clone> Ports<P> {
             let within = egress_port.counters();
             counters = counters
                 + StageCounters {
-                    // It came in at the switch's entrance, and was counted there.
+                    // The packet was counted where it entered the switch.
                     arrived: PacketCount::ZERO,
                     ..within
                 };

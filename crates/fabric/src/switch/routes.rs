@@ -1,4 +1,4 @@
-//! Routes: by which port a packet leaves.
+//! Routes: the egress port for each destination.
 
 use crate::flow_hash::mix;
 use crate::packet::{self, Packet};
@@ -19,8 +19,8 @@ impl PortIndex {
     }
 }
 
-/// By which port packets leave a switch: one port for each destination, or several of equal cost
-/// among which the flow decides (ECMP: RFC 2992), so that a flow's packets stay in order.
+/// The routes of a switch: one port for each destination, or several of equal cost among which the flow
+/// decides (ECMP: RFC 2992), so that a flow's packets stay in order.
 ///
 /// Destinations are small numbers; memory grows with the largest.
 #[derive(Clone, Debug, Default)]
@@ -30,12 +30,12 @@ pub struct Routes {
     sets: Vec<PortIndex>,
 }
 
-/// Where a destination's packets go.
+/// The route to a destination.
 #[derive(Clone, Copy, Debug, Default)]
 struct Route {
-    /// How many ports there are to choose from.
+    /// The number of ports to choose from.
     choices: u32,
-    /// The port, if there is one; the place of the first in `sets`, if there are several.
+    /// The port, if there is one; the index of the first in `sets`, if there are several.
     first: u32,
 }
 
@@ -43,19 +43,19 @@ impl Routes {
     /// The destination that no switch has a route to.
     pub const NOWHERE: u32 = packet::NOWHERE;
 
-    /// No routes.
+    /// Creates an empty table.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The same, with packets to `destination` leaving by one of `ports`. It takes the place of what
-    /// was there; no ports, or a route to [`Self::NOWHERE`], is no route.
+    /// Sets the route to `destination` to one of `ports`, in place of an earlier one. No ports, or a
+    /// route to [`Self::NOWHERE`], is no route.
     pub fn with(mut self, destination: u32, ports: impl AsRef<[PortIndex]>) -> Self {
         self.set(destination, ports.as_ref());
         self
     }
 
-    /// Packets to `destination` leave by one of `ports` from now on.
+    /// Sets the route to `destination` to one of `ports`.
     pub fn set(&mut self, destination: u32, ports: &[PortIndex]) {
         if destination == Self::NOWHERE {
             return;
@@ -78,7 +78,7 @@ impl Routes {
         }
     }
 
-    /// Every destination with each of its ports.
+    /// Iterates over every destination with each of its ports.
     pub fn iter(&self) -> impl Iterator<Item = (u32, PortIndex)> {
         (0..).zip(&self.to).flat_map(|(destination, route)| {
             (0..route.choices)
@@ -87,7 +87,7 @@ impl Routes {
         })
     }
 
-    /// The port by which a packet leaves.
+    /// Returns the port by which a packet leaves.
     #[inline(always)]
     pub(super) fn port_for<P: Packet>(&self, packet: &P, seed: u64) -> Option<PortIndex> {
         let route = *self.to.get(packet.destination() as usize)?;
@@ -98,7 +98,7 @@ impl Routes {
         }
     }
 
-    /// One of several ports, by the flow.
+    /// Returns one of several ports, by the flow.
     fn choose(&self, route: Route, flow: u64) -> Option<PortIndex> {
         // The product is below the number of choices times 2^64.
         let choice = (u128::from(mix(flow)) * u128::from(route.choices)) >> 64;
@@ -186,7 +186,7 @@ mod tests {
                 .iter()
                 .all(|&port: &usize| counts[port].abs_diff(10_000) < 327)
         );
-        // Another switch decides otherwise: a third stays by chance.
+        // Another switch chooses independently: a third stays by chance.
         let same = (0..30_000).filter(|&port| choose(port, 1) == choose(port, 2));
         assert!(same.count().abs_diff(10_000) < 327);
         assert!(

@@ -1,8 +1,8 @@
 //! A buffer that the queues of several ports share.
 //!
-//! Pipes dequeue when somebody asks, so that what the other ports hold has to be brought up to date
-//! before a packet is let in. A heap has one entry for each port with a queue: a time before which
-//! nothing leaves it. Usually the earliest is still to come, and nothing has to be done.
+//! Ports dequeue lazily, so the backlogs of the other ports have to be brought up to date before a
+//! packet is admitted. A heap has one entry for each port with a queue: a time before which nothing
+//! leaves it. Usually the earliest is still to come, and nothing has to be done.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,7 +16,7 @@ use crate::packet::Packet;
 use super::error::SwitchError;
 use super::routes::PortIndex;
 
-/// How several ports share a buffer. What a port is sending is no longer in it.
+/// A shared buffer. A packet leaves it when its transmission starts.
 #[derive(Clone, Debug)]
 pub struct SharedBuffer {
     size: ByteSize,
@@ -26,13 +26,13 @@ pub struct SharedBuffer {
 /// The most that one port may hold.
 #[derive(Clone, Debug)]
 enum PortLimit {
-    /// This much, port by port.
+    /// A fixed limit per port.
     Static(Vec<ByteSize>),
-    /// This many times what is free.
+    /// A multiple of the free space.
     Dynamic(f64),
 }
 
-/// A factor for dynamic thresholds that is none.
+/// An invalid factor for dynamic thresholds.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 #[error("{alpha} cannot multiply the free space: a finite number above 0 is needed")]
 pub struct BufferError {
@@ -41,7 +41,7 @@ pub struct BufferError {
 }
 
 impl SharedBuffer {
-    /// Each port may hold as much as its limit, and all together `size`.
+    /// Creates a buffer of `size` with a fixed limit for each port.
     pub fn with_limits(size: ByteSize, limits: impl Into<Vec<ByteSize>>) -> Self {
         Self {
             size,
@@ -49,8 +49,8 @@ impl SharedBuffer {
         }
     }
 
-    /// Dynamic thresholds (Choudhury & Hahne 1998): a port may hold as much as `alpha` times the
-    /// space that is free before the packet, and all together `size`.
+    /// Creates a buffer of `size` with dynamic thresholds (Choudhury & Hahne 1998): a port may hold
+    /// `alpha` times the space that is free before the packet.
     pub fn dynamic(size: ByteSize, alpha: f64) -> Result<Self, BufferError> {
         if alpha.is_finite() && alpha > 0.0 {
             Ok(Self {
@@ -62,7 +62,7 @@ impl SharedBuffer {
         }
     }
 
-    /// How long the queue of a port may be that holds `backlog`, while all hold `used`.
+    /// Returns how long the queue of a port with `backlog` may become while all ports hold `used`.
     fn room(&self, port: PortIndex, backlog: ByteSize, used: ByteSize) -> ByteSize {
         let free = self.size - used;
         let limit = match &self.limit {
@@ -75,11 +75,11 @@ impl SharedBuffer {
     }
 }
 
-/// Who holds how much of the buffer.
+/// The use of the buffer by the ports.
 #[derive(Debug)]
 pub(super) struct BufferUsage {
     buffer: SharedBuffer,
-    /// The backlogs of all queues, as far as they are up to date.
+    /// The sum of all backlogs, as far as they are up to date.
     used: ByteSize,
     /// For each port with a queue, a time before which nothing leaves it.
     departures: BinaryHeap<Reverse<(Time, PortIndex)>>,
@@ -134,13 +134,13 @@ impl BufferUsage {
         self.watch(port, egress_port);
     }
 
-    /// So much has left.
+    /// Releases the space of packets that have left.
     #[inline]
     pub(super) fn release(&mut self, size: ByteSize) {
         self.used -= size;
     }
 
-    /// Sees to it that a port with a queue has an entry.
+    /// Adds an entry for a port with a queue.
     #[inline]
     pub(super) fn watch<P: Packet + Clone>(
         &mut self,
@@ -156,7 +156,7 @@ impl BufferUsage {
         }
     }
 
-    /// Lets leave what left by `now`.
+    /// Removes the packets that have left by `now`.
     #[inline]
     fn advance_all<P: Packet + Clone>(&mut self, egress_ports: &mut [EgressPort<P>], now: Time) {
         while let Some(mut first) = self.departures.peek_mut() {

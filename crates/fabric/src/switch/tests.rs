@@ -1,4 +1,4 @@
-//! Routes, elements, and the shared buffer, one at a time.
+//! Routes, elements, and the shared buffer, each on its own.
 
 use std::collections::VecDeque;
 
@@ -61,7 +61,7 @@ fn bytes(count: u64) -> ByteSize {
     ByteSize::from_bytes(count)
 }
 
-/// 1 byte takes 1 ns, and 50 ns pass until it arrives.
+/// 1 byte takes 1 ns, and the propagation delay is 50 ns.
 fn egress_port() -> EgressPort<Sent> {
     let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(50));
     EgressPort::new(Queue::new([], 1), link, Faults::none())
@@ -73,7 +73,7 @@ fn switch() -> Switch<Sent> {
     Switch::new([egress_port(), egress_port()], routes, 1).unwrap()
 }
 
-/// Runs a switch and keeps one entry per port, as its caller does.
+/// A switch with one event entry per port, as its caller keeps.
 struct Caller {
     switch: Switch<Sent>,
     entries: [Option<Time>; 2],
@@ -97,7 +97,7 @@ impl Caller {
             });
     }
 
-    /// Lets everything happen until nothing is left to happen.
+    /// Runs until no event is left.
     fn run(&mut self) {
         loop {
             for port in [CLIENT, SERVER] {
@@ -208,7 +208,7 @@ fn switches_that_cannot_be_are_refused() {
     }
 }
 
-/// Lets no window be larger.
+/// Limits the window.
 #[derive(Debug)]
 struct Clamp(u16);
 
@@ -257,7 +257,7 @@ impl Element<Sent> for Hold {
     }
 }
 
-/// Answers each packet of the client at once, drops every third, and takes those numbered 100.
+/// Answers each packet of the client at once, drops every third, and absorbs those numbered 100.
 #[derive(Debug, Default)]
 struct Answer {
     seen: u64,
@@ -366,7 +366,7 @@ fn a_static_limit_is_a_ports_own() {
         })
     };
     assert_eq!(dropped(&caller), [1, 1]);
-    // At 100 ns one has left each queue, though nobody has asked.
+    // At 100 ns one has left each queue, though it has not been polled.
     caller.forward(100, SERVER, packet(0, 13));
     caller.forward(100, SERVER, packet(0, 14));
     assert_eq!(dropped(&caller), [1, 1]);
@@ -383,7 +383,7 @@ fn a_dynamic_threshold_shrinks_as_the_buffer_fills() {
         let port = PortIndex::new(to);
         switch.port(port).unwrap().queue().backlog().packets
     };
-    // With 600 bytes 600 are free; of these the other port may then take half.
+    // With 600 bytes queued 600 are free; of these the other port may then take half.
     assert_eq!(offer(0), 6);
     assert_eq!(offer(1), 3);
 }
@@ -402,7 +402,7 @@ fn a_stopped_port_frees_its_space_when_it_goes_on() {
     (0..2).for_each(|number| switch.forward(at(0), CLIENT, packet(1, number), |_, _| {}));
     assert!(full(&mut switch, 20));
     switch.apply(at(30), SERVER, gbps(8), |_, _| {});
-    // One has left: there is room to be sent at once, and for one to wait.
+    // One has left: one packet can be sent at once, and one can wait.
     assert!(!full(&mut switch, 40));
     assert!(!full(&mut switch, 40));
     assert!(full(&mut switch, 129));

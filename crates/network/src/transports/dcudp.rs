@@ -1,4 +1,4 @@
-//! From a scenario's options to the engine's configuration, for simulated and real endpoints alike.
+//! DCUDP: a scenario's options as the engine's configuration, for simulated and real endpoints.
 
 use weir_congestion::AlgorithmSpec;
 use weir_dcudp::{
@@ -10,11 +10,11 @@ use weir_scenario::{
 };
 use weir_units::Rate;
 
-/// How the connections of a group are set up that has these options and this congestion control, and
-/// whose senders leave by links of `line_rate`.
+/// Returns the configuration of a group's connections with these options and this congestion control,
+/// whose senders have links of `line_rate`.
 ///
 /// # Errors
-/// The first option that the engine does not take.
+/// The first option that the engine rejects.
 pub fn dcudp_transport(
     options: &DcudpOptions,
     congestion: &AlgorithmSpec,

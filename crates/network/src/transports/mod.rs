@@ -1,4 +1,4 @@
-//! From a scenario's options to the configurations of transports, for simulated and real endpoints alike.
+//! Transports: a scenario's options as configurations, for simulated and real endpoints.
 
 mod dcudp;
 mod quic;

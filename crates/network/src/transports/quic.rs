@@ -1,4 +1,4 @@
-//! From a scenario's options to the engine's configuration, for simulated and real endpoints alike.
+//! QUIC: a scenario's options as the engine's configuration, for simulated and real endpoints.
 
 use weir_congestion::AlgorithmSpec;
 use weir_quic::migration::{Detector, MigrationConfig, PaperParameters, SizeClassParameters};
@@ -6,23 +6,23 @@ use weir_quic::{ConfigError, Congestion, PacketSizePolicy, TransportConfig};
 use weir_scenario::{MigrationDetector, MigrationOptions, QuicOptions, QuicPacketSize};
 use weir_units::ByteSize;
 
-/// The UDP payload of the first packets where larger ones are probed for: what fits 1280 bytes of IPv6,
-/// which everything carries.
+/// The UDP payload of the first packets if larger ones are probed: it fits 1280 bytes of IPv6, which every
+/// path carries.
 const PROBING_FROM: ByteSize = ByteSize::from_bytes(1252);
-/// The largest UDP payload of all (RFC 9000, section 18.2).
+/// The largest possible UDP payload (RFC 9000, section 18.2).
 const LARGEST_PAYLOAD: ByteSize = ByteSize::from_bytes(65_527);
 
-/// How the connections of a group are set up that has these options and this congestion control.
+/// Returns the configuration of a group's connections with these options and this congestion control.
 ///
 /// # Errors
-/// The first option that the engine does not take.
+/// The first option that the engine rejects.
 pub fn quic_transport(
     options: &QuicOptions,
     congestion: &AlgorithmSpec,
 ) -> Result<TransportConfig, ConfigError> {
     let profile = TransportConfig::data_center();
     let (packet_size, probe_up_to, packet_size_policy) = match options.packet_size {
-        // What the interfaces carry bounds it.
+        // The MTU of the interfaces bounds it.
         QuicPacketSize::Interface => (LARGEST_PAYLOAD, None, PacketSizePolicy::Largest),
         QuicPacketSize::Fixed(size) => (size, None, PacketSizePolicy::Largest),
         QuicPacketSize::Probe => (
@@ -39,7 +39,7 @@ pub fn quic_transport(
         packet_size_policy,
         ecn: options.ecn,
         migration: migration(options.migration.as_ref()),
-        // A pause of the workload must not end a connection.
+        // A pause of the workload must not end a connection by its idle timeout.
         keep_alive: profile.idle_timeout / 3,
         ..profile
     };

@@ -1,34 +1,32 @@
-//! The bytes of datagrams on their way, of QUIC and of DCUDP, apart from the packets, which stay a few
-//! words.
+//! A slab with the bytes of QUIC and DCUDP datagrams in transit. The packets themselves stay small.
 //!
-//! A packet holds the place of its bytes. Packets end in many ways (delivered, dropped by a queue or by
-//! a fault) and faults copy them, so that nobody counts who still needs a place. Instead, when all
-//! places are taken, the packets that are in the network are looked through, and the places that none
-//! of them holds are free again: the work per datagram is constant, as the time between two searches
-//! grows with their length.
+//! A packet holds the slot of its bytes. Packets end in many ways (delivered, dropped by a queue or by a
+//! fault) and faults copy them, so slots have no reference counts. Instead, when all slots are taken, the
+//! packets in the network are searched, and slots that none of them holds become free. The work per
+//! datagram is constant, as the time between two searches grows with their length.
 
 use weir_units::Time;
 use weir_wire::Ecn;
 
 use crate::packet::{Address, Contents, Location, Network, Packet, Packets, RawDatagram};
 
-/// So many places are used before the first search.
+/// The number of slots before the first search.
 const FEWEST: usize = 256;
 
-/// The bytes of datagrams, each at a place that is used again.
+/// The bytes of datagrams, each in a slot that is reused.
 #[derive(Debug, Default)]
 pub(crate) struct DatagramSlab {
     places: Vec<Vec<u8>>,
     free: Vec<u32>,
-    /// So many places may be in use before the network is searched.
+    /// The number of slots in use at which the network is searched.
     enough: usize,
-    /// What a receiver may write over.
+    /// A copy that a receiver may overwrite.
     received: Vec<u8>,
-    /// For each place, whether a packet holds it: used while searching.
+    /// For each slot, whether a packet holds it: used during a search.
     held: Vec<bool>,
 }
 
-/// The way of a datagram that leaves.
+/// The path of an outgoing datagram.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DatagramRoute {
     pub(super) from: Location,
@@ -46,7 +44,7 @@ impl DatagramSlab {
         }
     }
 
-    /// Sends the datagram that `fill` writes, if it does, and the way that it tells.
+    /// Sends the datagram that `fill` writes, on the path that it returns; nothing if that is `None`.
     pub(super) fn send(
         &mut self,
         now: Time,
@@ -65,7 +63,7 @@ impl DatagramSlab {
         };
         let datagram = RawDatagram {
             place,
-            // The engines bound it by what UDP can carry.
+            // The engines limit it to the maximum of UDP.
             payload: buffer.len() as u16,
             editions: [departure.from.edition, departure.to.edition],
         };
@@ -79,14 +77,14 @@ impl DatagramSlab {
         true
     }
 
-    /// Whether [`Self::keep`] should be called before the next [`Self::write`].
+    /// Whether [`Self::keep`] has to be called before the next [`Self::write`].
     #[inline]
     fn is_full(&self) -> bool {
         self.free.is_empty() && self.places.len() >= self.enough
     }
 
-    /// Frees all places but those that packets in the network hold. `None` stands for a packet that
-    /// holds none.
+    /// Frees all slots except those that packets in the network hold. `None` stands for a packet without a
+    /// slot.
     #[cold]
     fn keep(&mut self, packets: impl Iterator<Item = Option<u32>>) {
         self.held.clear();
@@ -99,7 +97,7 @@ impl DatagramSlab {
             }
         }
         self.free.clear();
-        // The lowest place is taken first, so that few are warm.
+        // The lowest slot is taken first, so that few slots are in the cache.
         let places = (0..self.places.len() as u32).rev();
         let held = &self.held;
         self.free
@@ -108,7 +106,7 @@ impl DatagramSlab {
         self.enough = kept + seen.max(FEWEST);
     }
 
-    /// A place for a datagram, and its empty buffer.
+    /// Allocates a slot, and returns it with its empty buffer.
     #[inline]
     fn write(&mut self) -> (u32, &mut Vec<u8>) {
         let place = self.free.pop().unwrap_or_else(|| {
@@ -120,19 +118,19 @@ impl DatagramSlab {
         (place, buffer)
     }
 
-    /// Nothing was written to the place after all.
+    /// Frees a slot to which nothing was written.
     #[inline]
     fn give_back(&mut self, place: u32) {
         self.free.push(place);
     }
 
-    /// The datagram at a place.
+    /// Returns the datagram in a slot.
     #[inline]
     pub(super) fn at(&self, place: u32) -> &[u8] {
         self.places.get(place as usize).map_or(&[], Vec::as_slice)
     }
 
-    /// A copy of the datagram at a place, to be opened: a copy of the packet may hold the same place.
+    /// Returns a copy of the datagram in a slot, for decryption, as a copy of the packet may hold the slot.
     #[inline]
     pub(super) fn take(&mut self, place: u32) -> &mut [u8] {
         self.received.clear();
@@ -144,7 +142,7 @@ impl DatagramSlab {
 }
 
 impl Packet {
-    /// Where its bytes are, if it has any.
+    /// Returns the slot of its bytes, if it has any.
     fn place(&self) -> Option<u32> {
         match self.contents {
             Contents::Written(datagram) => Some(datagram.place),
@@ -162,8 +160,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Packets in a network of this length, some of them lost, some doubled: whatever is
-        /// delivered has the bytes that were sent, and places do not grow without bound.
+        /// A network of this length loses and duplicates packets: every delivered packet has the bytes
+        /// that were sent, and the number of slots stays bounded.
         #[test]
         fn what_is_delivered_is_what_was_sent(
             length in 1_usize..2_000,

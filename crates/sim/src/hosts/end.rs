@@ -1,4 +1,4 @@
-//! What the ends of flows have in common, whatever their protocol.
+//! The common interface of all flow ends, for any protocol.
 
 use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Time};
@@ -9,26 +9,26 @@ use crate::packet::Address;
 
 /// One end of a flow.
 pub(super) trait End {
-    /// What it has achieved.
+    /// Returns its counters.
     fn achieved(&self) -> FlowCounters;
 
-    /// What it knows of its path.
+    /// Returns the RTT estimates of its path.
     fn path(&self) -> PathView {
         PathView::default()
     }
 
-    /// The congestion window, if the algorithm has one.
+    /// Returns the congestion window, if the algorithm has one.
     fn window(&self) -> Option<ByteSize> {
         None
     }
 
-    /// Whether nothing will be delivered to it any more, as its connection is closed.
+    /// Whether no more data will be delivered to it, as its connection is closed.
     fn is_closed(&self) -> bool {
         true
     }
 
-    /// Whether its connection ended before everything was delivered, or so long ago that nobody will tell the
-    /// peer any more.
+    /// Whether its connection ended before everything was delivered, or has drained and will not notify
+    /// the peer any more.
     fn has_failed(&self) -> bool {
         false
     }
@@ -36,13 +36,13 @@ pub(super) trait End {
 
 /// One end of a connection whose packets are datagrams.
 pub(super) trait DatagramEnd: End {
-    /// Reads what there is to be read, and hands on what the endpoint has to know.
+    /// Reads the available data and forwards the connection's events to the endpoint.
     fn take_events(&mut self);
 
-    /// The port by which most of its datagrams leave.
+    /// Returns the port by which most of its datagrams leave.
     fn port(&self, address: &Address) -> Option<u32>;
 
-    /// Writes the next datagram to the end of an empty buffer, if there is one to be sent now.
+    /// Appends the next datagram to an empty buffer, if there is one to send now.
     fn next_datagram(
         &mut self,
         now: Time,
@@ -50,17 +50,17 @@ pub(super) trait DatagramEnd: End {
         buffer: &mut Vec<u8>,
     ) -> Option<DatagramRoute>;
 
-    /// When something is due next.
+    /// Returns its next timeout.
     fn timeout(&self) -> Option<Time>;
 
-    /// Bytes delivered to the application.
+    /// Returns the bytes delivered to the application.
     fn delivered(&self) -> u64;
 
-    /// Whether the connection has just been closed, or has now forgotten all about it.
+    /// Whether the connection has just been closed, or has just drained.
     fn take_closed(&mut self) -> bool;
 }
 
-/// What the application was told of the end of a connection.
+/// The last closing state that the application was notified of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum CloseNotice {
     #[default]
@@ -70,7 +70,7 @@ pub(super) enum CloseNotice {
 }
 
 impl CloseNotice {
-    /// The connection has come so far; whether that is news.
+    /// Advances to `state`; returns whether it is new.
     pub(super) fn advance(&mut self, state: Self) -> bool {
         let is_news = state > *self;
         *self = state;

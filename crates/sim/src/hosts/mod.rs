@@ -1,4 +1,4 @@
-//! Hosts: the endpoints of flows, their timers, and what they send.
+//! Hosts: the endpoints of flows, their timers, and their packets.
 //!
 //! | file | endpoints of |
 //! |---|---|
@@ -7,11 +7,11 @@
 //! | `dcudp` | DCUDP |
 //! | `udp` | UDP without congestion control |
 //!
-//! `end` tells what they have in common; `datagrams` keeps the bytes that QUIC and DCUDP send.
+//! `end` is their common interface; `datagram_slab` keeps the bytes of QUIC and DCUDP datagrams.
 //!
-//! An endpoint is found by its position, which packets carry; positions are used again, so that a
-//! packet also says which flow it belongs to. Timers are lazy: the calendar holds the earliest time
-//! that an endpoint has asked for, and an endpoint that is called too early is asked again.
+//! Packets carry the position of their endpoint. Positions are reused, so a packet also carries the number
+//! of its flow. Timers are lazy: the event queue holds the earliest time that an endpoint has asked for,
+//! and an endpoint that is called too early is asked again.
 
 mod datagram_slab;
 mod dcudp;
@@ -42,16 +42,16 @@ struct Endpoint {
     transport: Transport,
 }
 
-/// What an endpoint has, whatever its protocol.
+/// The state of an endpoint of any protocol.
 #[derive(Debug)]
 struct Socket {
-    /// The time in the calendar; the end of time if there is none.
+    /// The time in the event queue; [`Time::MAX`] if there is none.
     armed: Time,
-    /// The application waits until this many bytes have been delivered to it.
+    /// The number of delivered bytes that the application waits for.
     awaited: u64,
-    /// When it may send one packet, where the host's queue was too long; otherwise zero.
+    /// When it may send one packet, if the host's queue was too long; otherwise zero.
     turn: Time,
-    /// Whether its host has lost the address that it is known by: nothing comes or goes any more.
+    /// Whether its host has lost the endpoint's address: no packet is sent or received any more.
     stranded: bool,
     address: Address,
 }
@@ -65,27 +65,27 @@ enum Transport {
     Udp(UdpEnd),
 }
 
-/// What an application does with the endpoint of a connection.
+/// An action of an application on the endpoint of a connection.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Action {
-    /// It begins to use it.
+    /// Starts to use it.
     Begin,
-    /// It hands it data to send.
+    /// Writes data to send.
     Write(ByteSize),
-    /// It will always have data to send.
+    /// Has data to send at all times.
     WriteEndlessly,
-    /// It has handed over all that is to be sent.
+    /// Sends no more data.
     Finish,
-    /// Everything has been delivered, in both directions.
+    /// Closes: everything has been delivered, in both directions.
     Close,
 }
 
-/// What an endpoint has to tell its flow's application.
+/// An event of an endpoint for its flow's application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EndpointEvent {
-    /// What the application waits for has been delivered.
+    /// The awaited data have been delivered.
     Delivered,
-    /// The connection is closed, or was given up.
+    /// The connection is closed, or has been given up.
     Closed,
 }
 
@@ -93,12 +93,12 @@ pub(crate) enum EndpointEvent {
 #[derive(Debug)]
 pub(crate) struct Hosts {
     endpoints: Vec<Option<Endpoint>>,
-    /// Positions that are free.
+    /// Free positions.
     free: Vec<u32>,
     shared: HostContext,
 }
 
-/// What all endpoints use.
+/// State that all endpoints share.
 #[derive(Debug)]
 struct HostContext {
     timers: EventQueue,
@@ -107,7 +107,7 @@ struct HostContext {
 }
 
 impl HostContext {
-    /// Sends the datagram that `fill` writes, if it does.
+    /// Sends the datagram that `fill` writes, if any.
     fn send(
         &mut self,
         now: Time,
@@ -121,7 +121,7 @@ impl HostContext {
 }
 
 impl Endpoint {
-    /// Sends what is to be sent, sets the timer, and tells what the application has to know.
+    /// Sends pending data, sets the timer, and returns an event for the application.
     #[inline]
     fn attend(
         &mut self,
@@ -164,7 +164,7 @@ impl Socket {
             }
             let packets = &mut shared.packets;
             let mut send = |contents| outlet.send(now, packets.fill(contents, *ecn, &self.address));
-            // Bursts are rare, and cutting takes divisions.
+            // Bursts are rare, and segmentation takes divisions.
             let size = end.segment_size();
             if segment.payload <= size {
                 send(Contents::Segment(*segment))
@@ -191,7 +191,7 @@ impl Socket {
         end.take_events();
         while self.turn <= now {
             let has_turn = std::mem::take(&mut self.turn) > Time::ZERO;
-            // A socket's buffer is full as long as the host's queue is.
+            // A socket's buffer counts as full while the host's queue is.
             if let Some(outlet) = end
                 .port(&self.address)
                 .and_then(|port| network.tx_port(port))
@@ -203,7 +203,7 @@ impl Socket {
             }
             let fill = |buffer: &mut Vec<u8>| {
                 let departure = end.next_datagram(now, &self.address, buffer);
-                // A stranded host's datagrams come to nothing.
+                // Datagrams of a stranded host are discarded.
                 departure.filter(|_| !self.stranded)
             };
             if !shared.send(now, &self.address, network, fill) {
@@ -220,7 +220,7 @@ impl Socket {
         Some((self.address.flow, notice?))
     }
 
-    /// What the application has to know, now that so many bytes are delivered.
+    /// Returns an event for the application, given the number of delivered bytes.
     #[inline]
     fn notice(
         &mut self,
@@ -234,7 +234,7 @@ impl Socket {
         is_closed().then_some(EndpointEvent::Closed)
     }
 
-    /// Sees to it that it is called when something is due, or earlier.
+    /// Sets the timer to `due`, unless it is earlier already.
     #[inline]
     fn set_timer(&mut self, due: Time, shared: &mut HostContext) {
         if due < self.armed {
@@ -257,7 +257,7 @@ impl Hosts {
         }
     }
 
-    /// A free position for an endpoint to come.
+    /// Allocates a position for an endpoint.
     pub(crate) fn allocate(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.endpoints.push(None);
@@ -266,22 +266,22 @@ impl Hosts {
         })
     }
 
-    /// Puts an endpoint to its position.
+    /// Puts a TCP endpoint at its position.
     pub(crate) fn open_tcp(&mut self, address: Address, end: TcpEnd) {
         self.open(address, Transport::Tcp(Box::new(end)));
     }
 
-    /// Puts an endpoint to its position.
+    /// Puts a QUIC endpoint at its position.
     pub(crate) fn open_quic(&mut self, address: Address, end: QuicEnd) {
         self.open(address, Transport::Quic(Box::new(end)));
     }
 
-    /// Puts an endpoint to its position.
+    /// Puts a DCUDP endpoint at its position.
     pub(crate) fn open_dcudp(&mut self, address: Address, end: DcudpEnd) {
         self.open(address, Transport::Dcudp(Box::new(end)));
     }
 
-    /// Puts an endpoint to its position.
+    /// Puts a UDP endpoint at its position.
     pub(crate) fn open_udp(&mut self, address: Address, end: UdpEnd) {
         self.open(address, Transport::Udp(end));
     }
@@ -299,7 +299,7 @@ impl Hosts {
         });
     }
 
-    /// Removes an endpoint. What is still on the way to it is lost on whoever comes next.
+    /// Removes an endpoint. The next endpoint at this position ignores packets that are still in transit.
     pub(crate) fn close(&mut self, position: u32) {
         if self.endpoints[position as usize].take().is_some() {
             self.shared.timers.set(position as usize, Time::MAX);
@@ -307,13 +307,13 @@ impl Hosts {
         }
     }
 
-    /// The earliest timer and whose it is.
+    /// Returns the earliest timer and its endpoint's position.
     #[inline]
     pub(crate) fn next_timeout(&self) -> (Time, usize) {
         self.shared.timers.first()
     }
 
-    /// A packet reaches the endpoint that it is for.
+    /// Delivers a packet to its endpoint.
     #[inline]
     pub(crate) fn receive(
         &mut self,
@@ -353,7 +353,7 @@ impl Hosts {
         }
     }
 
-    /// An endpoint's timer has come.
+    /// Handles an endpoint's timer.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Time,
@@ -378,7 +378,7 @@ impl Hosts {
         endpoint.attend(now, &mut self.shared, network)
     }
 
-    /// The application does something with the endpoint of a connection.
+    /// Applies an application's action to the endpoint of a connection.
     pub(crate) fn act(
         &mut self,
         now: Time,
@@ -404,7 +404,7 @@ impl Hosts {
         endpoint.attend(now, &mut self.shared, network)
     }
 
-    /// A host has another address on the link of this port, one of its own, from now on.
+    /// Changes a host's address on the link of this port of its own.
     pub(crate) fn readdress(
         &mut self,
         now: Time,
@@ -422,14 +422,14 @@ impl Hosts {
                     notices.extend(socket.attend_datagrams(end, now, &mut self.shared, network));
                 }
                 Transport::Tcp(_) | Transport::Dcudp(_) => socket.stranded |= is_there,
-                // Who only sends goes on from another address.
+                // A pure sender continues from the new address.
                 Transport::Udp(_) => socket.stranded |= is_there && !socket.address.initiator,
             }
         }
         notices
     }
 
-    /// The application at the other end does something: TLS's records will tell this end.
+    /// Announces the peer application's action, which this end would learn from TLS record headers.
     pub(crate) fn expect(&mut self, position: u32, action: Action) {
         let endpoint = self.endpoints[position as usize].as_mut();
         if let Some(Transport::Tcp(end)) = endpoint.map(|endpoint| &mut endpoint.transport) {
@@ -441,7 +441,7 @@ impl Hosts {
         }
     }
 
-    /// The application sends a datagram.
+    /// Sends a datagram of the application.
     pub(crate) fn send_datagram(
         &mut self,
         now: Time,
@@ -463,35 +463,34 @@ impl Hosts {
         }
     }
 
-    /// The application wants to know when this many bytes have been delivered to it.
+    /// Requests an event when this many bytes have been delivered to the application.
     pub(crate) fn wait_for(&mut self, position: u32, bytes: u64) {
         if let Some(endpoint) = &mut self.endpoints[position as usize] {
             endpoint.socket.awaited = bytes;
         }
     }
 
-    /// What the endpoint at a position has achieved.
+    /// Returns the counters of the endpoint at a position.
     pub(crate) fn achieved(&self, position: u32) -> FlowCounters {
         self.end(position).map_or(FlowCounters::ZERO, End::achieved)
     }
 
-    /// What the endpoint at a position knows of its path.
+    /// Returns the RTT estimates of the endpoint at a position.
     pub(crate) fn path(&self, position: u32) -> PathView {
         self.end(position).map_or(PathView::default(), End::path)
     }
 
-    /// The congestion window of the endpoint at a position, if it has one.
+    /// Returns the congestion window of the endpoint at a position, if it has one.
     pub(crate) fn window(&self, position: u32) -> Option<ByteSize> {
         self.end(position)?.window()
     }
 
-    /// Whether nothing will be delivered to the endpoint at a position any more, as its connection is
-    /// closed.
+    /// Whether no more data will be delivered to the endpoint at a position, as its connection is closed.
     pub(crate) fn is_closed(&self, position: u32) -> bool {
         self.end(position).is_none_or(End::is_closed)
     }
 
-    /// Whether its connection ended before everything was delivered, or nobody will tell the peer.
+    /// Whether its connection ended before everything was delivered, or will not notify the peer.
     pub(crate) fn has_failed(&self, position: u32) -> bool {
         self.end(position).is_some_and(End::has_failed)
     }

@@ -1,4 +1,4 @@
-//! Endpoints of TCP connections, with TLS over them or without.
+//! Endpoints of TCP connections, with or without TLS.
 
 use weir_congestion::{AlgorithmSpec, Context, Deadline};
 use weir_counters::FlowCounters;
@@ -14,7 +14,7 @@ use super::end::End;
 use super::tls::{Step, Tls};
 use crate::flows::PathView;
 
-/// The tick of the time stamp clock: 1 ms, as Linux has it.
+/// The tick of the time stamp clock: 1 ms, as in Linux.
 const TICK: Duration = Duration::from_millis(1);
 /// Linux's factors: twice the window per round trip in slow start, 1.2 times afterwards
 /// (`tcp_pacing_ss_ratio`, `tcp_pacing_ca_ratio`).
@@ -23,7 +23,7 @@ const LINUX_PACING: weir_tcp::Pacing = weir_tcp::Pacing::Window {
     avoidance: 1.2,
 };
 
-/// How a group's connections are made.
+/// The settings of a group's connections.
 #[derive(Debug)]
 pub(crate) struct TcpSetup {
     config: Config,
@@ -87,18 +87,17 @@ impl TcpSetup {
         })
     }
 
-    /// Whether an end is to be told what the other one's application writes.
+    /// Whether an end has to be notified of the peer application's writes.
     pub(crate) fn has_records(&self) -> bool {
         self.tls.is_some()
     }
 
-    /// Whether a connection between two hosts leaves something behind that a later one can resume.
+    /// Whether a later connection between two hosts can resume a session of an earlier one.
     pub(crate) fn resumes(&self) -> bool {
         self.tls.is_some_and(|tls| tls.resume)
     }
 
-    /// One end of a connection, which may resume an earlier one's session. Both ends are made with the
-    /// same seeds.
+    /// Creates one end of a connection, which may resume an earlier session. Both ends get the same seeds.
     pub(crate) fn end(
         &self,
         now: Time,
@@ -140,8 +139,8 @@ impl TcpSetup {
     }
 }
 
-/// The shift by which the window field can express the whole receive buffer, as RFC 7323, section
-/// 2.3, limits it.
+/// Returns the smallest window scale that covers the whole receive buffer, limited to 14 (RFC 7323, section
+/// 2.3).
 fn window_scale(buffer: Option<ByteSize>) -> u8 {
     let Some(buffer) = buffer else {
         return 14;
@@ -156,10 +155,10 @@ pub(crate) struct TcpEnd {
     pub(super) connection: Connection,
     /// Whether it waits while its host's queue is long.
     small_queues: bool,
-    /// Whether the application has been told that the connection is closed.
+    /// Whether the application has been notified of the close.
     told: bool,
     tls: Option<Box<Tls>>,
-    /// When what it sends has to have arrived.
+    /// When its data must have arrived.
     deadline: Option<Time>,
 }
 
@@ -176,12 +175,12 @@ impl TcpEnd {
         }
     }
 
-    /// What it sends has to have arrived by then.
+    /// Sets the time by which its data must have arrived.
     pub(crate) fn set_deadline(&mut self, deadline: Time) {
         self.deadline = Some(deadline);
     }
 
-    /// The congestion control is told how much is left, and how much time.
+    /// Passes the remaining data and time to the congestion control.
     fn tell_deadline(&mut self, now: Time, deadline: Time) {
         self.connection.set_deadline(Some(Deadline {
             remaining: self.connection.remaining(),
@@ -189,7 +188,7 @@ impl TcpEnd {
         }));
     }
 
-    /// Lets TLS do something, if there is any, and hands TCP what comes of it.
+    /// Calls TLS, if there is any, and applies its steps to TCP.
     fn with_tls(&mut self, act: impl FnOnce(&mut Tls, &mut Vec<Step>)) {
         let Some(tls) = &mut self.tls else {
             return;
@@ -205,10 +204,10 @@ impl TcpEnd {
         }
     }
 
-    /// The most data that a packet takes.
+    /// Returns the largest payload of a packet.
     #[inline]
     pub(super) fn segment_size(&self) -> u32 {
-        // A maximum segment size has 16 bits.
+        // The maximum segment size has 16 bits.
         self.connection.segment_size().bytes() as u32
     }
 
@@ -217,7 +216,7 @@ impl TcpEnd {
         self.small_queues
     }
 
-    /// Bytes delivered to the application.
+    /// Returns the bytes delivered to the application.
     #[inline]
     pub(super) fn delivered(&self) -> u64 {
         match &self.tls {
@@ -257,14 +256,14 @@ impl TcpEnd {
         }
     }
 
-    /// The other end's application writes this much: the headers of TLS's records will say so.
+    /// Announces a write of the peer's application, as TLS record headers would.
     pub(crate) fn expect(&mut self, size: ByteSize) {
         if let Some(tls) = &mut self.tls {
             tls.expect(size.bytes());
         }
     }
 
-    /// The other end's application always has more to send.
+    /// Announces that the peer's application sends endlessly.
     pub(crate) fn expect_endlessly(&mut self) {
         if let Some(tls) = &mut self.tls {
             tls.expect_endlessly();

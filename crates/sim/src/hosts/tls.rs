@@ -1,10 +1,10 @@
-//! TLS 1.3 over TCP, as bytes: the flights of its handshake, and what records add.
+//! TLS 1.3 over TCP as byte counts: the flights of the handshake, and the overhead of records.
 //!
-//! A client's application data follow its Finished, a server's wait for it (no 0-RTT, no half-RTT
-//! data). Each write becomes records of its own, and a record is delivered when all of it has
-//! arrived. The sizes of the flights are those of rustls 0.23 with X25519, AES-128-GCM and the
-//! certificate for P-256 that the live endpoints show, as captured on a loopback interface; those of a
-//! resumption follow from RFC 8446 with an identity of 32 bytes.
+//! A client's application data follow its Finished; a server's wait for it (no 0-RTT, no half-RTT data).
+//! Each write becomes records of its own, and a record is delivered when all of it has arrived. The sizes
+//! of the flights are those of rustls 0.23 with X25519, AES-128-GCM and the P-256 certificate of the live
+//! endpoints, as captured on a loopback interface. Those of a resumption follow from RFC 8446 with an
+//! identity of 32 bytes.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ const TICKETS: u64 = 2 * (RECORD + 57);
 #[derive(Clone, Copy, Debug)]
 struct FirstFlights {
     client: u64,
-    /// ServerHello to Finished, with the certificate where there is one.
+    /// ServerHello to Finished, with the certificate if there is one.
     server: u64,
 }
 
@@ -36,37 +36,37 @@ const RESUMED: FirstFlights = FirstFlights {
     server: 197,
 };
 
-/// What one end knows of a connection's TLS. It says how many bytes go over TCP; what they hold, both
-/// ends work out by themselves.
+/// The TLS state of one end of a connection. It determines how many bytes go over TCP; both ends compute
+/// the contents on their own.
 #[derive(Debug)]
 pub(crate) struct Tls {
     hellos: FirstFlights,
-    /// The most application data in a record.
+    /// The largest application data of a record.
     record: u64,
-    /// Whether the server hands out tickets.
+    /// Whether the server issues tickets.
     tickets: bool,
     is_client: bool,
     state: State,
-    /// What the application wrote before it could be sent.
+    /// Application writes before the handshake completes.
     waiting: Waiting,
-    /// What the peer's application wrote and has not been delivered as a whole: the headers of records
-    /// would say so.
+    /// Writes of the peer's application that have not been delivered completely, as record headers would
+    /// announce them.
     expected: VecDeque<u64>,
-    /// Whether the peer's application always has more to send, once `expected` is over.
+    /// Whether the peer's application sends endlessly after `expected`.
     endless: bool,
     /// Bytes of the stream before the first of `expected`.
     consumed: u64,
-    /// Application data in these.
+    /// Application data in these bytes.
     delivered: u64,
-    /// Application data delivered, with those of the first of `expected`.
+    /// Application data delivered, including those of the first of `expected`.
     pub(crate) opened: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Before its first flight is due.
+    /// Before its first flight.
     Hello,
-    /// Its first flight is sent.
+    /// Its first flight has been sent.
     Answer,
     /// Application data can be sent.
     Open,
@@ -79,14 +79,14 @@ struct Waiting {
     close: bool,
 }
 
-/// What is to be handed to TCP.
+/// A step for TCP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// So many bytes.
+    /// Send this many bytes.
     Send(u64),
-    /// Bytes without end.
+    /// Send bytes endlessly.
     SendEndlessly,
-    /// Nothing more.
+    /// Send nothing more.
     Close,
 }
 
@@ -113,7 +113,7 @@ impl Tls {
         }
     }
 
-    /// The connection begins: what is to be sent at once.
+    /// Starts the connection: adds the first steps.
     pub(crate) fn begin(&mut self, out: &mut Vec<Step>) {
         if self.is_client {
             self.state = State::Answer;
@@ -121,7 +121,7 @@ impl Tls {
         }
     }
 
-    /// So much of the stream has been received.
+    /// Handles a total of `received` bytes of the stream.
     pub(crate) fn on_received(&mut self, received: u64, out: &mut Vec<Step>) {
         if self.state != State::Open {
             self.shake_hands(received, out);
@@ -149,7 +149,7 @@ impl Tls {
         }
     }
 
-    /// The handshake is over: what waited for that.
+    /// Completes the handshake: adds the steps that waited for it.
     fn go_on(&mut self, out: &mut Vec<Step>) {
         self.state = State::Open;
         let Waiting {
@@ -168,7 +168,7 @@ impl Tls {
         }
     }
 
-    /// How long application data are as records.
+    /// Returns the length of application data as records.
     fn sealed(&self, size: u64) -> u64 {
         size + RECORD * size.div_ceil(self.record)
     }
@@ -194,12 +194,12 @@ impl Tls {
         }
     }
 
-    /// The peer's application writes this much.
+    /// Announces a write of the peer's application.
     pub(crate) fn expect(&mut self, size: u64) {
         self.expected.push_back(size);
     }
 
-    /// The peer's application always has more to send.
+    /// Announces that the peer's application sends endlessly.
     pub(crate) fn expect_endlessly(&mut self) {
         self.endless = true;
     }
@@ -241,7 +241,7 @@ mod tests {
         [true, false].map(|is_client| Tls::new(&options, is_client, resumed))
     }
 
-    /// How much each step of the list hands to TCP.
+    /// Returns the bytes of each step in the list.
     fn bytes(steps: &[Step]) -> u64 {
         let sizes = steps.iter().map(|step| match step {
             Step::Send(size) => *size,
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(answer, []);
         server.on_received(214, &mut answer);
         assert_eq!(answer, [Step::Send(660)]);
-        // What it writes now waits for the client's Finished.
+        // The server's write waits for the client's Finished.
         server.write(5, &mut answer);
         assert_eq!(answer.len(), 1);
         let mut rest = Vec::new();
@@ -330,8 +330,8 @@ mod tests {
     }
 
     proptest! {
-        /// However the stream arrives: what is delivered never shrinks, is never more than what was
-        /// written, and is all of it in the end.
+        /// For any segmentation of the stream, the delivered data never shrink, never exceed the written
+        /// data, and are complete in the end.
         #[test]
         fn everything_is_delivered_once(
             record in 1_u64..5000,

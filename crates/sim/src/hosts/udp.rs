@@ -15,7 +15,7 @@ pub(crate) struct UdpEnd {
     counters: FlowCounters,
 }
 
-/// The codepoint that a scenario names.
+/// Returns the codepoint of a scenario's option.
 pub(crate) fn codepoint(ecn: UdpEcn) -> Ecn {
     match ecn {
         UdpEcn::NotEct => Ecn::NotEct,

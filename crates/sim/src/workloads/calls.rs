@@ -1,5 +1,5 @@
-//! Requests and their answers: on a connection that is kept or on fresh ones, and again over another
-//! link where the answer does not come.
+//! Requests and responses: on a persistent connection or on new ones, with failover to another link if
+//! the response does not come.
 
 use weir_scenario::{ConnectionUse, Group};
 use weir_units::{ByteSize, Duration, Time};
@@ -8,8 +8,8 @@ use super::{HostPair, TimerQueue};
 use crate::flows::{FlowId, FlowMap};
 use crate::world::{PathChoice, Side, World};
 
-/// The flows of a group on which one side asks and the other answers. Flows are known by their
-/// position here: another connection gives a flow another number.
+/// The request-response flows of a group. Flows are identified by their position here, as a new connection
+/// gives a flow another number.
 #[derive(Debug)]
 pub(super) struct Calls {
     group: u32,
@@ -19,12 +19,12 @@ pub(super) struct Calls {
     failover: Option<Duration>,
     calls: Vec<Call>,
     positions: FlowMap<usize>,
-    /// When which request has to be answered: the flow's position, and how many requests it has made
-    /// and on how many connections when this was noted.
+    /// The timeouts of requests: the flow's position, and its numbers of requests and of connections when
+    /// the timeout was set.
     pub(super) timeouts: TimerQueue<(usize, u64, u64)>,
 }
 
-/// How far a flow is.
+/// The state of a flow.
 #[derive(Clone, Copy, Debug)]
 struct Call {
     flow: FlowId,
@@ -34,35 +34,35 @@ struct Call {
     asked_here: u64,
     asked_at: Time,
     state: State,
-    /// Connections of this request.
+    /// Connections used for this request.
     attempts: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Nothing is asked.
+    /// No request is open.
     Idle,
-    /// The request is on its way.
+    /// The request is in transit.
     Asked,
-    /// The answer is on its way.
+    /// The response is in transit.
     Answering,
-    /// The connection has failed, and nobody opens another one before the next request.
+    /// The connection has failed, and no other is opened before the next request.
     Broken,
 }
 
-/// What became of a request.
+/// The result of a request.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
     /// The flow's position.
     pub(super) position: usize,
-    /// How long it took; `None` if it was given up.
+    /// Its duration; `None` if it was given up.
     pub(super) took: Option<Duration>,
-    /// How many connections it was made on.
+    /// The number of connections that it used.
     pub(super) attempts: u64,
 }
 
 impl Calls {
-    /// For the group with this number.
+    /// Creates the flows of the group with this number.
     pub(super) fn new(
         number: u32,
         group: &Group,
@@ -81,7 +81,7 @@ impl Calls {
         }
     }
 
-    /// Opens a flow: its position.
+    /// Opens a flow and returns its position.
     pub(super) fn open(&mut self, now: Time, pair: HostPair, world: &mut World) -> usize {
         let position = self.calls.len();
         let flow = world.open(now, self.group, pair, None);
@@ -97,17 +97,17 @@ impl Calls {
         position
     }
 
-    /// The flow at this position.
+    /// Returns the flow at this position.
     pub(super) fn flow(&self, position: usize) -> Option<FlowId> {
         self.calls.get(position).map(|call| call.flow)
     }
 
-    /// How many requests the flow has made.
+    /// Returns how many requests the flow has made.
     pub(super) fn asked(&self, position: usize) -> u64 {
         self.calls.get(position).map_or(0, |call| call.asked)
     }
 
-    /// The flow makes its next request.
+    /// Makes the next request of a flow.
     pub(super) fn ask(&mut self, now: Time, position: usize, world: &mut World) {
         let Some(call) = self.calls.get_mut(position) else {
             return;
@@ -131,7 +131,7 @@ impl Calls {
         }
     }
 
-    /// Sends the request on the connection that there is.
+    /// Sends the request on the current connection.
     fn submit(&mut self, now: Time, position: usize, world: &mut World) {
         let Some(call) = self.calls.get_mut(position) else {
             return;
@@ -149,7 +149,7 @@ impl Calls {
         world.write(now, flow, Side::Initiator, self.request);
     }
 
-    /// Makes requests again that were not answered in time.
+    /// Repeats requests that were not answered in time.
     pub(super) fn handle_timeout(&mut self, now: Time, world: &mut World) {
         while let Some((position, asked, attempts)) = self.timeouts.due(now) {
             let waits = self.calls.get(position).is_some_and(|call| {
@@ -167,7 +167,7 @@ impl Calls {
         self.submit(now, position, world);
     }
 
-    /// What a side waits for has been delivered: the outcome, if it is the whole answer.
+    /// Handles the delivery of awaited data; returns the result if it is the whole response.
     pub(super) fn on_delivered(
         &mut self,
         now: Time,
@@ -198,7 +198,7 @@ impl Calls {
         }
     }
 
-    /// The connection has failed: the outcome, if nobody will make the request again.
+    /// Handles a failed connection; returns the result if the request will not be repeated.
     pub(super) fn on_failed(
         &mut self,
         now: Time,
@@ -220,7 +220,7 @@ impl Calls {
         })
     }
 
-    /// The connection of a request that is answered is not used again: both ends close it.
+    /// Closes the connection of an answered request at both ends, if it is not used again.
     pub(super) fn hang_up_if_fresh(&mut self, now: Time, position: usize, world: &mut World) {
         if self.connection == ConnectionUse::Fresh
             && let Some(flow) = self.flow(position)

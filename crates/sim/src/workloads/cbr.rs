@@ -8,7 +8,7 @@ use super::{Application, HostPair, TimerQueue};
 use crate::flows::FlowId;
 use crate::world::{Side, World};
 
-/// The times between packets.
+/// The packet intervals.
 #[derive(Debug)]
 pub(super) struct PacketSchedule {
     interval: Duration,
@@ -22,7 +22,7 @@ pub(super) struct Cbr {
     starts: TimerQueue<HostPair>,
     sends: TimerQueue<FlowId>,
     ticks: PacketSchedule,
-    /// The data of each packet.
+    /// The payload of each packet.
     payload: ByteSize,
     is_stream: bool,
 }
@@ -30,7 +30,7 @@ pub(super) struct Cbr {
 impl PacketSchedule {
     pub(super) fn new(rate: Rate, packet: ByteSize, arrivals: Arrivals, random: Random) -> Self {
         Self {
-            // A rate beyond a packet per nanosecond would never let time pass.
+            // With more than one packet per nanosecond time would stand still.
             interval: rate.time_for(packet).max(Duration::from_nanos(1)),
             arrivals,
             random,

@@ -1,4 +1,4 @@
-//! Receivers that ask many senders at once, wait for all responses, and ask again.
+//! Incast: receivers that request data from many senders at once, wait for all responses, and repeat.
 
 use std::collections::BTreeMap;
 
@@ -9,21 +9,21 @@ use super::{Application, HostPair, TimerQueue};
 use crate::flows::{FlowId, FlowMap};
 use crate::world::{Side, World};
 
-/// What each receiver does.
+/// The rounds of each receiver.
 #[derive(Debug)]
 pub(super) struct IncastRounds {
-    /// What it asks each flow for.
+    /// The size of each flow's response.
     pub(super) response: ByteSize,
-    /// How often it asks.
+    /// The number of rounds.
     pub(super) count: u32,
-    /// How long it waits after the last response.
+    /// The pause after the last response.
     pub(super) pause: Duration,
-    /// Senders begin within this span.
+    /// Senders start within this time.
     pub(super) spread: Duration,
 }
 
-/// The requests themselves are not simulated: a sender begins to respond when it is asked, or within
-/// `spread` from then. A round is complete when its last byte has arrived.
+/// An incast group. The requests themselves are not simulated: a sender starts to respond when it is
+/// asked, or within `spread` from then. A round is complete when its last byte has arrived.
 #[derive(Debug)]
 pub(super) struct Incast {
     group: u32,
@@ -33,18 +33,18 @@ pub(super) struct Incast {
     random: Random,
     /// By the receiving host.
     receivers: BTreeMap<usize, Receiver>,
-    /// Who receives a flow.
+    /// The receiving host of each flow.
     receiver_of: FlowMap<usize>,
 }
 
-/// A host that asks.
+/// A receiving host.
 #[derive(Debug, Default)]
 struct Receiver {
     flows: Vec<FlowId>,
-    /// Flows that are still to be opened.
+    /// Flows that are not opened yet.
     to_open: usize,
     rounds: u32,
-    /// Responses that are due.
+    /// Outstanding responses.
     due: usize,
     asked_at: Time,
 }

@@ -1,7 +1,7 @@
-//! What the flows of a group carry, and when: one file per kind of workload.
+//! Workloads: the data of a group's flows, and their times. One file per kind.
 //!
-//! A group's [`Application`] opens its flows, hands them data, waits for what arrives, and closes
-//! them. It acts when its time comes and when a flow has something to tell.
+//! A group's [`Application`] opens its flows, writes data, waits for deliveries, and closes the flows. It
+//! acts on its timeouts and on events of its flows.
 
 mod bulk;
 mod calls;
@@ -26,21 +26,21 @@ use crate::world::World;
 use calls::Calls;
 use timer_queue::TimerQueue;
 
-/// The applications of a group's flows.
+/// The application of a group's flows.
 pub(crate) trait Application: Debug + Send {
-    /// When [`Self::handle_timeout`] is to be called next.
+    /// Returns when [`Self::handle_timeout`] has to be called next.
     fn timeout(&self) -> Option<Time>;
 
-    /// Does what is due by `now`.
+    /// Handles the timeouts that are due by `now`.
     fn handle_timeout(&mut self, now: Time, world: &mut World);
 
-    /// What a flow of the group waits for has been delivered.
+    /// Handles the delivery of the data that a flow of the group waits for.
     fn on_delivered(&mut self, now: Time, flow: FlowId, world: &mut World);
 
-    /// A flow of the group has a connection that failed; it is over unless it gets another one now.
+    /// Handles a failed connection of a flow. The flow ends unless it gets another connection now.
     fn on_failed(&mut self, _: Time, _: FlowId, _: &mut World) {}
 
-    /// An epoch begins.
+    /// Handles the start of an epoch.
     fn on_epoch(&mut self, _: Time, _: &mut World) {}
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct GroupRunner {
 }
 
 impl GroupRunner {
-    /// The group with this number.
+    /// Creates the group with this number.
     pub(crate) fn new(number: u32, group: &Group, seed: u64) -> Self {
         Self {
             number,
@@ -62,13 +62,13 @@ impl GroupRunner {
         }
     }
 
-    /// When [`Self::handle_timeout`] is to be called next.
+    /// Returns when [`Self::handle_timeout`] has to be called next.
     pub(crate) fn timeout(&self) -> Option<Time> {
         let application = self.application.timeout();
         application.into_iter().chain(self.stop).min()
     }
 
-    /// Does what is due by `now`.
+    /// Handles the timeouts that are due by `now`.
     pub(crate) fn handle_timeout(&mut self, now: Time, world: &mut World) {
         if self.stop.is_some_and(|stop| stop <= now) {
             self.stop = None;
@@ -78,7 +78,7 @@ impl GroupRunner {
         self.application.handle_timeout(now, world);
     }
 
-    /// A flow of the group has something to tell.
+    /// Handles an event of a flow of the group.
     pub(crate) fn on_notice(
         &mut self,
         now: Time,
@@ -97,13 +97,13 @@ impl GroupRunner {
         }
     }
 
-    /// An epoch begins.
+    /// Handles the start of an epoch.
     pub(crate) fn on_epoch(&mut self, now: Time, world: &mut World) {
         self.application.on_epoch(now, world);
     }
 }
 
-/// A group whose time is over.
+/// A group that has stopped.
 #[derive(Debug)]
 struct Stopped;
 
@@ -191,7 +191,7 @@ fn application(number: u32, group: &Group, mut random: Random) -> Box<dyn Applic
     }
 }
 
-/// The flows that a group begins with, each with its start.
+/// Returns the initial flows of a group, each with its start.
 fn starts(group: &Group, random: &mut Random) -> TimerQueue<HostPair> {
     let count = match group.workload {
         Workload::Poisson { .. } => 0,

@@ -8,7 +8,7 @@ use super::{Application, HostPair, transfer};
 use crate::flows::FlowId;
 use crate::world::World;
 
-/// How often, and how large.
+/// The arrival times and sizes of flows.
 #[derive(Debug)]
 pub(super) struct Arrivals {
     pub(super) mean_interval: Duration,

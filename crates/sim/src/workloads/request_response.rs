@@ -1,4 +1,4 @@
-//! Flows on which one side asks and the other answers, over and over.
+//! Flows with repeated requests and responses.
 
 use weir_units::{Duration, Time};
 
@@ -10,11 +10,11 @@ use crate::world::World;
 #[derive(Debug)]
 pub(super) struct Requests {
     starts: TimerQueue<HostPair>,
-    /// Flows that pause before they ask again, by position.
+    /// Flows that pause before their next request, by position.
     pauses: TimerQueue<usize>,
     calls: Calls,
     pause: Duration,
-    /// How many requests each flow makes.
+    /// The number of requests per flow.
     count: u64,
 }
 
@@ -69,7 +69,7 @@ impl Application for Requests {
         }
     }
 
-    /// A flow whose connection has failed is over, unless it makes its request again.
+    /// A flow whose connection has failed ends, unless it repeats its request.
     fn on_failed(&mut self, now: Time, flow: FlowId, world: &mut World) {
         self.calls.on_failed(now, flow, world);
     }

@@ -1,5 +1,5 @@
-//! Flows whose requests are in step with those of all other such flows: [`crate::epochs`] says when
-//! they ask.
+//! Flows whose requests are synchronized with those of all other such flows: [`crate::epochs`] starts
+//! each round.
 
 use weir_units::Time;
 
@@ -13,7 +13,7 @@ pub(super) struct SynchronizedRequests {
     group: u32,
     starts: TimerQueue<HostPair>,
     calls: Calls,
-    /// How many flows have started.
+    /// The number of flows that have started.
     flows: usize,
 }
 
@@ -56,7 +56,7 @@ impl Application for SynchronizedRequests {
 
     fn on_failed(&mut self, now: Time, flow: FlowId, world: &mut World) {
         if let Some(outcome) = self.calls.on_failed(now, flow, world) {
-            // The flow goes on with the next epoch, by another connection.
+            // The flow continues with the next epoch, on another connection.
             world.hang_up(now, flow);
             self.report(outcome, world);
         }

@@ -1,11 +1,11 @@
-//! What a group's application has to do later.
+//! A queue of an application's timers.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
 use weir_units::Time;
 
-/// Things to do by time; of those at the same time, the one that was noted first comes first.
+/// Timers by time; at the same time, in the order in which they were set.
 #[derive(Debug)]
 pub(super) struct TimerQueue<T> {
     entries: BinaryHeap<Entry<T>>,
@@ -27,7 +27,7 @@ impl<T> TimerQueue<T> {
         }
     }
 
-    /// Notes what to do at `time`.
+    /// Sets a timer at `time`.
     pub(super) fn note(&mut self, time: Time, what: T) {
         self.entries.push(Entry {
             time,
@@ -37,17 +37,17 @@ impl<T> TimerQueue<T> {
         self.next_number += 1;
     }
 
-    /// What is to be done, in no particular order.
+    /// Iterates over all timers, in no order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
         self.entries.iter().map(|entry| &entry.what)
     }
 
-    /// When there is something to do next.
+    /// Returns the time of the next timer.
     pub(super) fn timeout(&self) -> Option<Time> {
         self.entries.peek().map(|entry| entry.time)
     }
 
-    /// The next thing to do by `now`.
+    /// Returns the next timer that is due by `now`.
     pub(super) fn due(&mut self, now: Time) -> Option<T> {
         self.timeout().filter(|&time| time <= now)?;
         self.entries.pop().map(|entry| entry.what)
@@ -75,7 +75,7 @@ impl<T> PartialOrd for Entry<T> {
 }
 
 impl<T> Ord for Entry<T> {
-    /// The heap gives its greatest entry: the earliest.
+    /// Inverted, as the heap returns its greatest entry: the earliest.
     fn cmp(&self, other: &Self) -> Ordering {
         other.rank().cmp(&self.rank())
     }

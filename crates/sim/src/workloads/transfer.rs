@@ -1,4 +1,4 @@
-//! Flows that send an amount and close, once or in rounds.
+//! Flows that send a fixed size and close, once or in rounds.
 
 use weir_network::Random;
 use weir_units::{ByteSize, Duration, Time};
@@ -15,16 +15,16 @@ pub(super) struct Transfers {
     random: Random,
 }
 
-/// What there is to be done of a pair's transfers.
+/// The remaining transfers of a pair of hosts.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TransferRounds {
-    /// How many, the next one included.
+    /// Their number, the next one included.
     pub(super) left: u32,
-    /// When this one begins.
+    /// When the next one begins.
     pub(super) begin: Time,
-    /// How long after one the next one begins.
+    /// The time from the begin of one to the begin of the next.
     pub(super) interval: Duration,
-    /// Each flow starts within this span from then.
+    /// Each flow starts within this time from its begin.
     pub(super) within: Duration,
 }
 
@@ -84,7 +84,7 @@ pub(super) fn begin(now: Time, group: u32, pair: HostPair, size: ByteSize, world
     world.finish(now, flow, Side::Initiator);
 }
 
-/// Everything has arrived.
+/// Ends a flow: all its data have arrived.
 pub(super) fn end(now: Time, flow: FlowId, world: &mut World) {
     world.count_completion_since_start(now, flow);
     world.dismiss(now, flow);

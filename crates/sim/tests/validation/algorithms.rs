@@ -2,7 +2,7 @@
 
 use crate::observe::{bottleneck, run};
 
-/// The queue suits those that want marks and those that want losses: K of the DCTCP paper for 1 Gbps,
+/// The queue suits algorithms that need marks and those that need losses: K of the DCTCP paper for 1 Gbps,
 /// and a buffer of one C·RTT.
 const SCENARIO: &str = r#"
 title = "Two equal flows"
@@ -27,8 +27,8 @@ workload = "bulk"
 start_within = "100ms"
 "#;
 
-/// DCUDP's rate falls to one packet per round trip with every loss, and this queue loses: the marking that
-/// it is meant for never drops (section IV-A.1 of its paper).
+/// DCUDP's rate falls to one packet per round trip with every loss, and this queue loses packets: the
+/// marking that DCUDP is designed for never drops (section IV-A.1 of its paper).
 fn least_utilization(algorithm: &str) -> f64 {
     match algorithm {
         "dcudp" => 0.6,

@@ -1,4 +1,4 @@
-//! Bursts as segmentation offload makes them: they leave as packets that the links take.
+//! Bursts of segmentation offload: they leave as packets that fit the links.
 
 use crate::observe::{bottleneck, run};
 

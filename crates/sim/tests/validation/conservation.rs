@@ -1,7 +1,7 @@
-//! Random small scenarios: nothing panics, nothing appears or vanishes, what is to arrive arrives.
+//! Random small scenarios: nothing panics, no byte appears or vanishes, and all expected data arrive.
 //!
-//! Bulk flows, datagrams and arrivals stop early, faults end, and there is time for what is left to
-//! arrive. At the end the network is silent, and all counters have to balance exactly.
+//! Bulk flows, datagrams and arrivals stop early, faults end, and the rest has time to arrive. At the end
+//! the network is silent, and all counters have to balance exactly.
 
 use std::fmt::Write as _;
 
@@ -15,7 +15,7 @@ use weir_units::{ByteSize, Time};
 
 use crate::observe::scenario;
 
-/// What left each port's link, and each flow.
+/// The packets that left each port's link, and each flow.
 #[derive(Default)]
 struct Seen {
     /// Packets and bytes by the port's position among the measured ones.
@@ -105,7 +105,7 @@ fn queue() -> impl Strategy<Value = String> {
     })
 }
 
-/// A network whose hosts are `red1`, `red2`, `blue1`, `blue2`.
+/// Generates a network with the hosts `red1`, `red2`, `blue1`, `blue2`.
 fn network() -> impl Strategy<Value = String> {
     let mbps = select(vec![2_u32, 10, 50, 200]);
     let delay = select(vec!["0ns", "1us", "300us", "5ms"]);
@@ -131,7 +131,7 @@ fn network() -> impl Strategy<Value = String> {
                 ] {
                     let _ = write!(text, "[[links]]\nfrom = \"{from}\"\nto = \"{to}\"\nrate = \"{rate}Mbps\"\ndelay = \"{delay}\"\nqueue = \"port\"\nreverse_queue = \"port\"\n");
                 }
-                // The second switch must be connected to both or none matters.
+                // The second switch must be connected to both sides or to none.
                 if !shared {
                     let _ = write!(text, "[[links]]\nfrom = \"left\"\nto = \"a2\"\nrate = \"{mbps}Mbps\"\ndelay = \"{delay}\"\nqueue = \"port\"\n");
                 }
@@ -170,7 +170,7 @@ fn workload() -> impl Strategy<Value = String> {
     })
 }
 
-/// A transport with congestion control, and the table of its options.
+/// Generates a transport with congestion control, and the table of its options.
 fn transport() -> impl Strategy<Value = (&'static str, String)> {
     prop_oneof![
         3 => tcp().prop_map(|options| ("tcp", options)),
@@ -223,7 +223,7 @@ fn groups(dumbbell: bool) -> impl Strategy<Value = String> {
             if !workload.contains("kind = \"poisson\"") {
                 let _ = writeln!(text, "flows = {flows}");
             }
-            // Swift takes milliseconds for a congested network, and would take hours.
+            // Swift would pace over milliseconds in a congested network, and would take hours.
             let patience = if congestion == "swift" { ", min_window = 1.0" } else { "" };
             if !workload.contains("udp") {
                 let _ = write!(text, "transport = \"{transport}\"\ncongestion = {{ name = \"{congestion}\"{patience} }}\n[groups.g{number}.{transport}]\n{options}");
@@ -233,7 +233,7 @@ fn groups(dumbbell: bool) -> impl Strategy<Value = String> {
     })
 }
 
-/// At most one of each kind, as faults of one kind must not overlap.
+/// Generates at most one fault of each kind, as faults of one kind must not overlap.
 fn faults() -> impl Strategy<Value = String> {
     let kinds = prop::sample::subsequence(
         vec![
@@ -269,8 +269,8 @@ fn anything() -> impl Strategy<Value = String> {
     })
 }
 
-/// At a silent network's end: what left a port's queue arrived at the link's other end or met a
-/// fault, and what arrived at a switch was sent on or dropped.
+/// Checks, once the network is silent, that packets which left a port's queue arrived at the link's other
+/// end or met a fault, and that packets which arrived at a switch were sent on or dropped.
 fn assert_balance(scenario: &Scenario, summary: &RunSummary, seen: &Seen, duplicated: bool) {
     let topology = &scenario.topology;
     let mut switches = vec![(0, 0); topology.switches.len()];

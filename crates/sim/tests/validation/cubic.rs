@@ -2,9 +2,9 @@
 //! `W_cubic(t) = C (t - K)^3 + W_max` with `K = cbrt((W_max - cwnd_epoch) / C)` (figures 1 and 2),
 //! `cwnd_epoch = β W_max` and β = 0.7, C = 0.4 packets/s³.
 //!
-//! What the formula needs: a packet or two lost at a known time and none after them, a window that is the
-//! limit all the time, and a round trip so long that the window is beyond the Reno-friendly region
-//! (section 4.3).
+//! The formula needs a packet or two lost at a known time and none after them, a window that is the limit
+//! all the time, and a round trip so long that the window is beyond the Reno-friendly region (section
+//! 4.3).
 
 use weir_units::Time;
 
@@ -42,8 +42,8 @@ until = "870.1ms"
 sample_interval = "2ms"
 "#;
 
-/// The reductions of the window: what it was before, what it was after, and the last sample before
-/// it grew again.
+/// A reduction of the window: its value before, its value after, and the last sample before it grew
+/// again.
 struct Reduction {
     before: f64,
     after: f64,
@@ -119,7 +119,7 @@ fn an_epoch_follows_the_cubic_function() {
         0.7 * reduction.before,
         0.1,
     );
-    // The concave and the convex part: K is about 10 s.
+    // The concave and the convex parts: K is about 10 s.
     assert_curve(&windows, reduction, reduction.after / 0.7, 22.0);
 }
 

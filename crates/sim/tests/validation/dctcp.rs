@@ -8,12 +8,12 @@
 //! - the period is `T = ½ sqrt(2 (C·RTT + K) / N)` round trips (equation 9),
 //! - the maximum of the queue is `Q_max = K + N` (equation 10).
 //!
-//! What the model needs, and these scenarios have: flows that start together and have equal paths;
-//! every packet acknowledged; a window that is large beside its oscillation (α small, as equation 6
-//! approximates); a queue that does not run empty; marks by the instantaneous queue; and an estimate
-//! of α that hardly moves within a period, `g` far below `1.386 / sqrt(2 (C·RTT + K))` (equation 15).
-//! With the usual `g` of 1/16, which is above that here, the reduction uses an α that has decayed
-//! since the last one, and the amplitude is a sixth smaller.
+//! These scenarios have what the model needs: flows that start together and have equal paths; every packet
+//! acknowledged; a window that is large beside its oscillation (α small, as equation 6 approximates); a
+//! queue that does not run empty; marks by the instantaneous queue; and an estimate of α that hardly moves
+//! within a period, `g` far below `1.386 / sqrt(2 (C·RTT + K))` (equation 15). With the usual `g` of 1/16,
+//! which is above that here, the reduction uses an α that has decayed since the last one, and the
+//! amplitude is a sixth smaller.
 
 use weir_units::Time;
 
@@ -51,17 +51,17 @@ receive_buffer = "unlimited"
 sample_interval = "5us"
 "#;
 
-/// A setting, and what the model makes of it, in packets and round trips.
+/// A setting, and the model's results for it, in packets and round trips.
 struct Model {
     flows: f64,
     threshold: f64,
-    /// C·RTT with what a packet and its acknowledgment spend on the links.
+    /// C·RTT, including the transmission times of a packet and its acknowledgment.
     bandwidth_delay: f64,
 }
 
 impl Model {
     fn new(flows: u32, threshold: u32, rtt_us: u32) -> Self {
-        // A link of 100 Gbps and one of 10 Gbps carry 1538 B, and 78 B of the acknowledgment.
+        // A link of 100 Gbps and one of 10 Gbps carry 1538 B, and 78 B for the acknowledgment.
         let transmission = 1.1 * (1538.0 + 78.0) * 8.0 / 10e9;
         let rtt = f64::from(rtt_us) * 1e-6 + transmission;
         Self {
@@ -103,7 +103,7 @@ struct Oscillation {
 fn oscillation(samples: &[QueueSample], middle: f64) -> Oscillation {
     let mut extremes: Vec<(bool, f64)> = Vec::new();
     let mut rises = Vec::new();
-    // A band about the middle, so that packets arriving and leaving make no oscillation.
+    // A band around the middle, so that single arrivals and departures are no oscillation.
     let band = middle * 0.03 + 1.0;
     for sample in samples {
         let queue = sample.queue.bytes() as f64 / PACKET;
@@ -181,8 +181,7 @@ fn the_queue_oscillates_as_the_model_has_it() {
             0.1,
         );
         assert_close("  alpha", alpha, model.alpha(), 0.1);
-        // After a reduction the window rests for a round trip, as Linux's does; the model's grows
-        // on.
+        // After a reduction the window rests for a round trip, as in Linux; the model's keeps growing.
         let period = measured.period / round_trip;
         assert_close("  period", period, model.period() + 1.0, 0.05);
         assert!(port.utilization.value() > 0.999);

@@ -1,5 +1,5 @@
 //! The same scenario with the same seed gives the same rows, the same summary and the same files, to
-//! the last byte: in every run, in debug and in release, however time is sliced.
+//! the last byte: in every run, in debug and in release, for any division into time slices.
 
 use std::fs;
 
@@ -9,8 +9,8 @@ use weir_units::Duration;
 
 use crate::observe::{Rows, scenario};
 
-/// Something of everything: controllers that draw, workloads that draw, queues that draw, faults,
-/// flows that come and go.
+/// A mixture of all features: random controllers, workloads and queues, faults, and flows that come and
+/// go.
 const SCENARIO: &str = r#"
 title = "A mixture"
 source = "a test"
@@ -88,7 +88,7 @@ until = "260ms"
 rate = "300Mbps"
 "#;
 
-/// The DCQUIC engine beside TLS over TCP, each request counted: handshakes, two paths, faults.
+/// The DCQUIC engine beside TLS over TCP, with every request recorded: handshakes, two paths, faults.
 const STACKS: &str = r#"
 title = "Two stacks"
 source = "a test"
@@ -152,9 +152,9 @@ delay = "10ms"
 ports = "*->server"
 "#;
 
-/// What [`Rows::digest`] makes of the mixture. It changes whenever the simulator does something else, and
-/// only then: whoever changes it on purpose puts the new one here, after both `cargo test` and `cargo
-/// test --release` agree on it.
+/// The [`Rows::digest`] of the mixture. It changes whenever the behaviour of the simulator changes, and
+/// only then. After an intended change put the new value here, once `cargo test` and `cargo test
+/// --release` agree on it.
 const GOLDEN: u64 = 0x9a80_6547_909d_a919;
 
 fn settings(seed: u64) -> [String; 1] {
@@ -165,7 +165,7 @@ fn simulate(seed: u64, slices: &[Duration], recorder: &mut dyn Recorder) -> RunS
     simulate_file(SCENARIO, seed, slices, recorder)
 }
 
-/// Simulates in slices of these lengths, one after the other, again and again.
+/// Simulates in slices of these lengths, in turn and repeatedly.
 fn simulate_file(
     file: &str,
     seed: u64,
@@ -183,7 +183,7 @@ fn simulate_file(
     simulation.finish(recorder).unwrap()
 }
 
-/// All rows and the summary, as text.
+/// Returns all rows and the summary, as text.
 fn rows(seed: u64, slices: &[Duration]) -> Rows {
     let mut rows = Rows::default();
     let summary = simulate(seed, slices, &mut rows);
@@ -207,7 +207,7 @@ fn slices_of_time_make_no_difference() {
     let whole = rows(7, &WHOLE);
     let nanos = [1, 999, 31_415, 2_718_281, 14_142, 577_215].map(Duration::from_nanos);
     assert!(whole == rows(7, &nanos));
-    // What is on its way at a slice's end is asked for by whoever takes packets.
+    // A recorder of packets reads those that are in transit at the end of a slice.
     struct Packets(Rows);
     impl Recorder for Packets {
         fn wants_packets(&self) -> bool {

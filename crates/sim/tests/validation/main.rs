@@ -1,5 +1,5 @@
-//! The simulator against what is known: closed forms of the literature, its own promises, and the
-//! observations of Vargas et al. `docs/validation.md` tells the numbers.
+//! The simulator against known results: closed forms of the literature, its own guarantees, and the
+//! observations of Vargas et al. `docs/validation.md` has the numbers.
 //!
 //! | file | against |
 //! |---|---|
@@ -14,7 +14,7 @@
 //! | `conservation` | packets and bytes of random scenarios |
 //! | `sed` | section 5.2 of Lu's SED |
 //! | `quic`, `migration` | the DCQUIC engine in virtual time |
-//! | `observe` | what the tests look at |
+//! | `observe` | helpers: a run's summary and samples |
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! DCQUIC's ways out when a path goes bad: Tan et al., *DCQUIC*, sections 3.4 and 4.3.
+//! DCQUIC's path migration when a path degrades: Tan et al., *DCQUIC*, sections 3.4 and 4.3.
 
 use weir_results::RunSummary;
 use weir_scenario::Scenario;
@@ -46,7 +46,7 @@ fn packets_via(summary: &RunSummary, switch: &str) -> u64 {
 fn a_dark_path_is_left_within_milliseconds() {
     let healthy = run(TWO_WAYS, &[]);
     let usual = healthy.groups["client"].completion.as_ref().unwrap().max;
-    // What validates the other path is all that goes over it.
+    // Only the validation of the other path uses it.
     assert!(
         packets_via(&healthy, "s1") < 20,
         "{}",
@@ -61,12 +61,12 @@ fn a_dark_path_is_left_within_milliseconds() {
         let client = &summary.groups["client"];
         let slowest = client.completion.as_ref().unwrap().max;
         longest = longest.max(slowest - usual);
-        // All the others came as fast as ever, by the other switch.
+        // All other requests were as fast as before, through the other switch.
         assert!(client.completed + 5 > healthy.groups["client"].completed);
         assert!(packets_via(&summary, "s1") > 5_000);
     }
     println!("usual {usual}, later by {longest} at most");
-    // Three probe timeouts and a round trip (DCQUIC's own bound), and what is sent again.
+    // Three probe timeouts and a round trip (DCQUIC's own bound), and the retransmissions.
     assert!(longest < Duration::from_millis(4), "{longest}");
     assert!(longest > Duration::from_micros(500), "{longest}");
 }
@@ -84,7 +84,7 @@ fn without_migration_a_dark_path_is_waited_out() {
     assert!(packets_via(&summary, "s1") < 20);
 }
 
-/// The same, and a request of 1 MB in whose middle the client's address changes.
+/// The same, and a request of 1 MB during which the client's address changes.
 #[test]
 fn a_client_goes_on_from_its_new_address() {
     let settings = [
@@ -99,17 +99,17 @@ fn a_client_goes_on_from_its_new_address() {
     let slowest = |group: &weir_results::GroupSummary| group.completion.unwrap().max;
     let later = slowest(client) - slowest(undisturbed);
     println!("usual {}, later by {later}", slowest(undisturbed));
-    // A round trip and what was on its way: nothing waits for a time-out.
+    // A round trip and the data in flight: nothing waits for a time-out.
     assert!(later < Duration::from_millis(2), "{later}");
     // It stays with the switch.
     assert!(packets_via(&moved, "s1") < 20);
 }
 
-/// Section 4.3: a client on TCP over a good switch, one on TCP that flees a bad one after a time-out of a
+/// Section 4.3: a client on TCP over a good switch, one on TCP that leaves a bad one after a time-out of a
 /// second, one on DCQUIC.
 const EXPERIMENT: &str = include_str!("../../../../scenarios/migration.toml");
 
-/// Simulates a run of it; gives the fraction of time saved, and asserts that no request was lost.
+/// Simulates a run of it; returns the fraction of time saved, and asserts that no request was lost.
 fn reduction(name: &str, scenario: Scenario) -> f64 {
     let mut simulation = Simulation::new(scenario).unwrap();
     simulation.advance(Time::MAX, &mut ()).unwrap();

@@ -1,4 +1,4 @@
-//! One flow against random losses of constant probability: the laws that relate throughput to loss.
+//! One flow with random losses of constant probability: the laws that relate throughput to loss.
 //!
 //! - NewReno: the mean window is `c / sqrt(p)` packets. For independent losses and one packet more per
 //!   round trip, `c = 1.3098` (Ott, Kemperman and Mathis 1996; Mathis et al. 1997, table 1, round 1.31).
@@ -7,9 +7,9 @@
 //! - CUBIC: the mean window is proportional to `(RTT / p)^(3/4)` (RFC 9438, section 5.1, equation 6).
 //!   Its constant is for losses at equal distances; the exponents hold for independent ones as well.
 //!
-//! What the laws need: no queue, no other limit than the window, and so few losses that there are
-//! hardly any time-outs. After each loss our window stands still for the round trip of the recovery,
-//! which the laws do not know: with larger p they are too high.
+//! The laws need no queue, no other limit than the window, and so few losses that there are hardly any
+//! time-outs. After each loss our window stands still for the round trip of the recovery, which the laws
+//! do not include: with larger p they are too high.
 
 use weir_units::Duration;
 
@@ -47,7 +47,7 @@ at = "0s"
 probability = "$loss"
 "#;
 
-/// The mean window in packets: what is delivered per round trip.
+/// Returns the mean window in packets: the packets delivered per round trip.
 fn mean_window(settings: &[String], rtt: Duration) -> f64 {
     let summary = run(SCENARIO, settings);
     let flow = &summary.groups["flow"];
@@ -74,7 +74,7 @@ fn newreno_follows_the_square_root_of_loss() {
     }
 }
 
-/// The exponent of CUBIC's window: four times the round trip, and ten times the losses.
+/// The exponent of CUBIC's window: with four times the round trip, and with ten times the losses.
 #[test]
 fn cubic_follows_its_exponents() {
     // With the usual C of 0.4 the region beyond Reno takes millions of packets per loss.

@@ -1,4 +1,4 @@
-//! What the tests look at: a run's summary and its samples.
+//! Helpers of the tests: a run's summary and its samples.
 
 use std::fmt::Debug;
 
@@ -9,21 +9,21 @@ use weir_scenario::{Scenario, Setting};
 use weir_sim::Simulation;
 use weir_units::{ByteSize, Time};
 
-/// A length of the queue at one moment.
+/// The length of the queue at one time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct QueueSample {
     pub(crate) time: Time,
     pub(crate) queue: ByteSize,
 }
 
-/// The mean congestion window of a group's flows at one moment.
+/// The mean congestion window of a group's flows at one time.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct WindowSample {
     pub(crate) time: Time,
     pub(crate) window: ByteSize,
 }
 
-/// Everything that was recorded of a run with one measured port and one group.
+/// The records of a run with one measured port and one group.
 #[derive(Default)]
 pub(crate) struct Observed {
     pub(crate) queue: Vec<QueueSample>,
@@ -46,7 +46,7 @@ impl Recorder for Observed {
     }
 }
 
-/// A scenario from TOML, with settings in place of its own values.
+/// Parses a scenario from TOML, with settings in place of its own values.
 pub(crate) fn scenario(text: &str, settings: &[String]) -> Scenario {
     let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
     match Scenario::parse("test", text, &settings) {
@@ -67,19 +67,19 @@ pub(crate) fn observe(text: &str, settings: &[String]) -> Observed {
     observed
 }
 
-/// Simulates a scenario from start to end.
+/// Simulates a scenario from start to end with this recorder.
 pub(crate) fn record(text: &str, settings: &[String], recorder: &mut dyn Recorder) -> RunSummary {
     let mut simulation = Simulation::new(scenario(text, settings)).unwrap();
     simulation.advance(Time::MAX, recorder).unwrap();
     simulation.finish(recorder).unwrap()
 }
 
-/// The port that all of these scenarios measure.
+/// Returns the port that all of these scenarios measure.
 pub(crate) fn bottleneck(summary: &RunSummary) -> &PortSummary {
     &summary.ports["bottleneck"]
 }
 
-/// Whether a measurement is as close to what is expected as `tolerance`, relatively.
+/// Asserts that a measurement is within the relative `tolerance` of its expected value.
 #[track_caller]
 pub(crate) fn assert_close(what: &str, measured: f64, expected: f64, tolerance: f64) {
     let error = measured / expected - 1.0;
@@ -94,7 +94,7 @@ pub(crate) fn assert_close(what: &str, measured: f64, expected: f64, tolerance: 
     );
 }
 
-/// Takes everything, row by row, as text and as a digest of it.
+/// Records everything, row by row, as text and as a digest of it.
 #[derive(Default, PartialEq)]
 pub(crate) struct Rows {
     pub(crate) text: Vec<String>,

@@ -2,10 +2,10 @@
 
 use crate::observe::{assert_close, bottleneck, run};
 
-/// M/D/1: packets arrive as a Poisson process and take the same time each. The mean time that a
-/// packet waits is `ρ / (2 (1 - ρ))` service times (Pollaczek 1930 and Khinchin 1932; Kleinrock,
-/// Queueing Systems I, section 5.6); by Little's law `ρ² / (2 (1 - ρ))` packets wait, which is what
-/// a queue is here: without the packet that the link is sending.
+/// M/D/1: packets arrive as a Poisson process and have equal service times. The mean waiting time of a
+/// packet is `ρ / (2 (1 - ρ))` service times (Pollaczek 1930 and Khinchin 1932; Kleinrock, Queueing Systems
+/// I, section 5.6). By Little's law `ρ² / (2 (1 - ρ))` packets wait. That is the queue here, which does
+/// not include the packet that the link is sending.
 #[test]
 fn poisson_packets_wait_as_in_md1() {
     const SCENARIO: &str = r#"
@@ -44,11 +44,11 @@ workload = { kind = "cbr", rate = "500Mbps", packet = "962B", arrivals = "poisso
     }
 }
 
-/// One Reno flow over a link with a buffer of `b` bandwidth-delay products, `b <= 1`. Its window
-/// rises from half of `P (1 + b)` to that, where `P` is C·RTT. In units of P packets and round
-/// trips: `3/8 (1 + b)²` packets leave in `(1 - b) / 2` round trips while the link is not full, and
-/// in `b + b² / 2` while it is. So the utilization is `3/4 (1 + b)² / (1 + b + b²)`: three quarters
-/// without a buffer, one with a buffer of C·RTT (the rule of Villamizar and Song 1994).
+/// One Reno flow over a link with a buffer of `b` bandwidth-delay products, `b <= 1`. Its window rises from
+/// half of `P (1 + b)` to that, where `P` is C·RTT. In units of P packets and round trips: `3/8 (1 + b)²`
+/// packets leave in `(1 - b) / 2` round trips while the link is not full, and in `b + b² / 2` while it is.
+/// So the utilization is `3/4 (1 + b)² / (1 + b + b²)`: three quarters without a buffer, one with a buffer
+/// of C·RTT (the rule of Villamizar and Song 1994).
 #[test]
 fn a_short_buffer_costs_a_reno_flow_throughput() {
     const SCENARIO: &str = r#"

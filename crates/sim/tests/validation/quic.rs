@@ -1,4 +1,4 @@
-//! The DCQUIC engine in virtual time: what it carries, and how it shares a queue.
+//! The DCQUIC engine in virtual time: its workloads, and its share of a queue.
 
 use weir_counters::FlowCounters;
 use weir_results::{Observation, OutputError, Recorder, RunSummary, Summary};
@@ -41,7 +41,7 @@ fn dctcp_keeps_the_queue_that_it_keeps_under_tcp() {
         assert!(bottleneck(summary).utilization.value() > 0.99);
         assert!(flows.fairness.unwrap().value() > 0.9, "{flows:?}");
         assert_eq!(flows.retransmits, 0);
-        // Exactly what the switch marked, but for what is on its way at either end of the span.
+        // Exactly the switch's marks, except for packets in transit at either end of the period.
         let (seen, marked) = (flows.marks, bottleneck(summary).marks);
         assert!(seen.abs_diff(marked) <= 60, "{seen} of {marked}");
     }
@@ -80,7 +80,7 @@ fn packets_are_as_large_as_the_interfaces_carry_unless_told() {
     assert_close("task", jumbo("task"), 5028.0, 0.02);
 }
 
-/// Something of everything that QUIC carries, on links that do their worst.
+/// A mixture of all QUIC workloads, on links with every kind of fault.
 const MIXTURE: &str = r#"
 title = "What QUIC carries"
 source = "a test"
@@ -165,8 +165,8 @@ until = "200ms"
 probability = 0.01
 "#;
 
-/// What the rows and the summary of the mixture amount to. It changes whenever the simulator or the
-/// engine does something else; `cargo test` and `cargo test --release` agree on it.
+/// The digest of the mixture's rows and summary. It changes whenever the behaviour of the simulator or the
+/// engine changes; `cargo test` and `cargo test --release` agree on it.
 const GOLDEN: u64 = 0x0e2f_3a81_fb93_1ab3;
 
 #[test]
@@ -184,7 +184,7 @@ fn every_run_and_every_build_gives_the_golden_rows() {
     assert!(digest == GOLDEN, "the digest is {digest:#018x} now");
 }
 
-/// Flows that have ended, by group, and what all flows counted.
+/// Ended flows by group, and the counters of all flows.
 #[derive(Default)]
 struct Ended(Vec<(String, bool)>, FlowCounters);
 

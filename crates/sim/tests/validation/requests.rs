@@ -1,12 +1,12 @@
-//! Requests: what TLS and fresh connections cost, requests in step, and what clients do when the
-//! answer does not come.
+//! Requests: the cost of TLS and of new connections, synchronized requests, and the behaviour of clients
+//! when the response does not come.
 
 use weir_results::{Observation, OutputError, Recorder, RunSummary};
 use weir_scenario::{Scenario, Setting};
 use weir_sim::Simulation;
 use weir_units::{Duration, Time};
 
-/// Two hosts with two ways between them, 100 us there and back, 1 Gbps.
+/// Two hosts with two paths between them, 100 us round trip, 1 Gbps.
 const FILE: &str = r#"
 title = "Requests"
 source = "arithmetic"
@@ -42,10 +42,10 @@ via = "one"
 workload = { kind = "request-response", request = "100B", response = "100B", requests = 10 }
 "#;
 
-/// What a run recorded of flows and epochs.
+/// The recorded flows and epochs of a run.
 #[derive(Default)]
 struct Records {
-    /// Epoch, how long it took, attempts.
+    /// Epoch, duration, attempts.
     epochs: Vec<(u64, Option<Duration>, u64)>,
     ended: usize,
     flows: usize,
@@ -80,8 +80,8 @@ fn run(file: &str, settings: &[&str]) -> (RunSummary, Records) {
     (simulation.finish(&mut records).unwrap(), records)
 }
 
-/// The mean completion time in whole round trips of 100 us: transmissions take less than one, also those
-/// of QUIC's handshake, whose first datagrams in both directions and second one of the client are padded
+/// Returns the mean completion time in whole round trips of 100 us. Transmissions take less than one, even
+/// those of QUIC's handshake: the first datagrams in both directions and the client's second one are padded
 /// to 1200 bytes (RFC 9000, section 14.1) and take 20 us each, as its certificate does.
 fn round_trips(summary: &RunSummary) -> f64 {
     let mean = summary.groups["calls"].completion.unwrap().mean;
@@ -109,7 +109,7 @@ fn a_fresh_connection_costs_its_round_trips() {
             (10, 0),
             "{settings:?}"
         );
-        // It is one flow, whatever it has for connections, and its books hold all of them.
+        // It is one flow with any number of connections, and its counters include all of them.
         assert_eq!((group.flows, records.flows, records.ended), (1, 1, 1));
         assert_eq!(group.delivered.bytes(), 10 * 200, "{settings:?}");
     }
@@ -185,7 +185,7 @@ start = "5ms"
     let epochs = |group: &str| summary.groups[group].epochs.unwrap();
     assert_eq!((epochs("calls").count, epochs("slow").count), (20, 20));
     assert_eq!(records.epochs.len(), 60);
-    // Nobody asks before the last flow has started.
+    // No flow sends a request before the last flow has started.
     assert_eq!(
         summary.simulated,
         epochs("slow").total + Duration::from_millis(5)
@@ -193,7 +193,7 @@ start = "5ms"
     assert!(epochs("calls").total < epochs("slow").total / 8);
 }
 
-/// The way of the group over which it begins fails in the middle of its epochs.
+/// The path of the group's first link fails in the middle of its epochs.
 const BROKEN: &str = r#"
 [[faults]]
 kind = "down"
@@ -243,11 +243,11 @@ fn an_address_that_changes_is_the_end_of_a_tcp_connection() {
         (epochs.count, summary.simulated),
         (10, Duration::from_secs(60))
     );
-    // Another connection, from the new address, is all it takes.
+    // Another connection, from the new address, is sufficient.
     let (summary, records) = run(&file, &[EPOCHS, "groups.calls.failover=50ms"]);
     assert_eq!(summary.groups["calls"].epochs.unwrap().count, 20);
     assert_eq!(records.epochs[10].2, 2);
-    // DCQUIC goes on.
+    // DCQUIC continues.
     let (summary, records) = run(&file, &[EPOCHS, "groups.calls.transport=quic"]);
     let epochs = summary.groups["calls"].epochs.unwrap();
     assert_eq!((epochs.count, epochs.lost), (20, 0));

@@ -1,4 +1,4 @@
-//! SED against its paper's claims, as far as they hold: `docs/sed.md` has the tables.
+//! SED against the claims of its paper, where they hold: `docs/sed.md` has the tables.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use weir_results::{DeadlineSummary, RunSummary};
 use weir_scenario::{Scenario, Setting};
 use weir_sim::Simulation;
 
-/// What a shipped scenario's variant gives under these settings.
+/// Runs a shipped scenario's variant under these settings.
 fn run(file: &str, variant: &str, settings: &[&str]) -> RunSummary {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
     let settings: Vec<Setting> = settings.iter().map(|text| text.parse().unwrap()).collect();
@@ -26,7 +26,7 @@ fn run(file: &str, variant: &str, settings: &[&str]) -> RunSummary {
     simulation.finish(&mut ()).unwrap()
 }
 
-/// Two rounds of so many senders of each of the five applications.
+/// Runs two rounds with this many senders of each of the five applications.
 fn large(variant: &str, senders: u32) -> (DeadlineSummary, f64) {
     let senders = format!("parameters.senders={senders}");
     let settings = [&senders, "parameters.rounds=2", "duration=2s"];
@@ -37,7 +37,7 @@ fn large(variant: &str, senders: u32) -> (DeadlineSummary, f64) {
     (deadlines, goodput / most)
 }
 
-/// Who missed a deadline of the small scale.
+/// Returns the groups that missed a deadline at the small scale.
 fn late(run: &RunSummary) -> Vec<&str> {
     let groups = run.groups.iter();
     let late = groups.filter(|(_, group)| group.deadlines_missed.is_some_and(|missed| missed > 0));
@@ -53,7 +53,7 @@ fn five_deadlines_are_met_and_the_endless_flow_goes_on() {
         late(&run("sed-small.toml", "dctcp", &[])),
         ["flow1", "flow3"]
     );
-    // Flows that count on the empty network's round trip get too little.
+    // Flows that assume the empty network's round trip get too little.
     assert!(late(&run("sed-small.toml", "base-reading", &[])).len() >= 3);
 }
 
@@ -99,7 +99,7 @@ fn where_nobody_can_meet_all_deadlines_more_are_met_than_by_others() {
     assert!(missed("short-rsed") < missed("short-d2tcp"));
 }
 
-/// Windows come too late to be of use, but stop nobody for good.
+/// Windows come too late to be of use, but no flow is stopped for good.
 #[test]
 fn a_controller_that_is_far_away_does_no_lasting_harm() {
     let settings = [

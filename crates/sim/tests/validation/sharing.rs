@@ -1,10 +1,10 @@
-//! What Vargas, Balasubramanian and Sundaresan observe of DCTCP and CUBIC in one queue (sections 6.3
-//! and 6.4), one by one, where it holds and where it does not: docs/validation.md has the map.
+//! The observations of Vargas, Balasubramanian and Sundaresan on DCTCP and CUBIC in one queue (sections 6.3
+//! and 6.4), one by one, where they hold and where they do not: docs/validation.md has the map.
 //!
-//! The scenario that ships, at 1 Gbps instead of 5 to 25 and with 4 s of warm-up in 9 s instead of two
+//! This is the shipped scenario, at 1 Gbps instead of 5 to 25 and with 4 s of warm-up in 9 s instead of two
 //! minutes from the start. With 100 DCTCP flows of at least two segments, DCTCP has a floor of
-//! 100 · 2 · 1500 B = 300 KB in flight that no mark takes from it. `full_size` has the paper's own
-//! size: `cargo test --release -p weir-sim --test validation sharing -- --ignored --nocapture`.
+//! 100 · 2 · 1500 B = 300 KB in flight that no mark reduces. `full_size` has the paper's own size:
+//! `cargo test --release -p weir-sim --test validation sharing -- --ignored --nocapture`.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use weir_units::Time;
 
 use crate::observe::bottleneck;
 
-/// What one setting led to.
+/// The result of one setting.
 struct Shared {
     /// CUBIC's share of the goodput.
     cubic: f64,
@@ -41,7 +41,7 @@ impl Shared {
 #[derive(Clone, Copy)]
 struct Thresholds(u32, u32, u32);
 
-/// Runs the scenario that ships.
+/// Runs the shipped scenario.
 fn share(thresholds: Thresholds, settings: &[&str]) -> Shared {
     let Thresholds(ecn, min, max) = thresholds;
     let mut all = vec![
@@ -80,19 +80,19 @@ fn small(thresholds: Thresholds, more: &[&str]) -> Shared {
 /// Section 6.3: "a higher drop-tail threshold increases Cubic throughput". It holds throughout.
 ///
 /// "The trade off for increased Cubic throughput is an increase in packet drops": that holds between a
-/// threshold that starves CUBIC and one that does not; from there on a longer queue, and with it a
-/// longer round trip, means fewer drops.
+/// threshold that starves CUBIC and one that does not. Above, a longer queue, and with it a longer round
+/// trip, means fewer drops.
 #[test]
 fn a_higher_drop_threshold_raises_cubics_share() {
     let runs = [200, 600, 1000, 1800].map(|drop| small(Thresholds(100, drop, drop), &[]));
     let [starved, some, more, most] = &runs;
-    // Below DCTCP's floor nothing of CUBIC's fits.
+    // Below DCTCP's floor CUBIC has no room.
     assert!(starved.cubic < 0.02);
     assert!(
         runs.windows(2)
             .all(|pair| pair[0].cubic + 0.05 < pair[1].cubic)
     );
-    // What is left beside DCTCP's floor: 1 - 300 KB / (queue + 6 KB), where 6 KB are DCTCP's C·RTT.
+    // The rest beside DCTCP's floor: 1 - 300 KB / (queue + 6 KB), where 6 KB are DCTCP's C·RTT.
     for run in [some, more, most] {
         let expected = 1.0 - 300.0 / (run.queue_mean + 6.0);
         assert!(
@@ -105,10 +105,10 @@ fn a_higher_drop_threshold_raises_cubics_share() {
     assert!(most.drops < some.drops);
 }
 
-/// Section 6.3: "lower ECN thresholds increase DCTCP throughput". They do not: far below the drop
-/// threshold the ECN threshold changes nothing while DCTCP is at its floor, and near it DCTCP takes
-/// what CUBIC, which is dropped there, cannot. So do the paper's last words on it ("top right has
-/// higher Cubic throughput") and its reason for showing thresholds above 400 KB.
+/// Section 6.3: "lower ECN thresholds increase DCTCP throughput". They do not. Far below the drop threshold
+/// the ECN threshold changes nothing while DCTCP is at its floor. Near it DCTCP takes the capacity that
+/// CUBIC, which is dropped there, cannot use. The paper's own last words on it agree ("top right has higher
+/// Cubic throughput"), and so does its reason for showing thresholds above 400 KB.
 #[test]
 fn a_low_ecn_threshold_takes_nothing_from_cubic() {
     let [low, middle, high] =
@@ -118,9 +118,9 @@ fn a_low_ecn_threshold_takes_nothing_from_cubic() {
 }
 
 /// Section 6.4: "RED also has lower average buffer utilization while still maintaining similar max
-/// buffer utilization", and "slightly lower packet drops". The lower mean holds throughout; fewer
-/// drops only where DCTCP's floor leaves the queue below RED's minimum, as with one segment as the
-/// smallest window.
+/// buffer utilization", and "slightly lower packet drops". The lower mean holds throughout. Fewer drops
+/// occur only where DCTCP's floor leaves the queue below RED's minimum, as with one segment as the smallest
+/// window.
 #[test]
 fn red_keeps_the_queue_short_and_drops_less_beside_a_lower_floor() {
     let (tail, red) = (Thresholds(100, 1000, 1000), Thresholds(100, 200, 1000));

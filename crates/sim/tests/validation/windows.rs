@@ -1,12 +1,12 @@
-//! What a window alone decides, exactly.
+//! Exact throughput under a window limit.
 
 use weir_units::Duration;
 
 use crate::observe::{Observed, assert_close, bottleneck, observe, run};
 
-/// A receiver that holds no more than `rwnd` limits a flow to `rwnd / RTT` (RFC 9293, section 3.8.6).
-/// The round trip is that of the propagation and of what a packet and its acknowledgment spend on
-/// the two links each way.
+/// A receiver that holds no more than `rwnd` limits a flow to `rwnd / RTT` (RFC 9293, section 3.8.6). The
+/// round trip consists of the propagation delay and the transmission times of a packet and its
+/// acknowledgment on the two links each way.
 #[test]
 fn a_small_receive_buffer_means_one_window_per_round_trip() {
     const SCENARIO: &str = r#"
@@ -76,7 +76,7 @@ sample_interval = "2ms"
         let Observed { windows, .. } = observe(SCENARIO, &settings);
         let mut rounds = [false; 11];
         for sample in windows {
-            // The handshake takes the first; between two bursts the window is what it is.
+            // The handshake takes the first round; between two bursts the window is constant.
             let round = sample.time.as_nanos() / 100_000_000;
             let within = Duration::from_nanos(sample.time.as_nanos() % 100_000_000);
             if (1..=10).contains(&round) && within > Duration::from_millis(50) {
@@ -90,7 +90,7 @@ sample_interval = "2ms"
 }
 
 /// Flows whose own link is the bottleneck keep no more than a millisecond (2^-10 s) of it in their host,
-/// and take turns at it; without small queues they fill the host instead.
+/// and take turns. Without small queues they fill the host instead.
 #[test]
 fn small_queues_keep_a_hosts_queue_to_a_millisecond() {
     const SCENARIO: &str = r#"

@@ -1,8 +1,8 @@
-//! What a key goes through.
+//! Axes: the values of a sweep's keys.
 
 use super::quantity::Quantity;
 
-/// The most steps of one range.
+/// The largest number of steps of one range.
 const MOST_STEPS: f64 = 1e6;
 
 /// The values of a key.
@@ -10,30 +10,30 @@ const MOST_STEPS: f64 = 1e6;
 pub struct Axis {
     /// The path to the key in the scenario: `parameters.ecn_threshold`.
     pub path: String,
-    /// What the key is called in the dataset: the last part of its path, or all of it where two keys
-    /// would share that, and the unit: `ecn_threshold_bytes`.
+    /// The name of the key's column in the dataset: the last part of its path, or all of it if two keys
+    /// share the last part, with the unit: `ecn_threshold_bytes`.
     pub column: String,
     pub(crate) values: Values,
 }
 
-/// What a key can be.
+/// The possible values of a key.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Values {
     /// One of these.
     List(Vec<Quantity>),
-    /// Anything from one amount to another.
+    /// Any amount in this range.
     Between {
         from: Quantity,
         to: Quantity,
         /// Amounts are rounded to multiples of this.
         round: Option<f64>,
-        /// Whether the logarithm is spread evenly, and not the amount.
+        /// Whether the logarithm is uniform instead of the amount.
         logarithmic: bool,
     },
 }
 
 impl Values {
-    /// The value at a place between 0, included, and 1, excluded.
+    /// Returns the value at a position from 0, included, to 1, excluded.
     pub(crate) fn at(&self, place: f64) -> Quantity {
         match self {
             Self::List(values) => {
@@ -61,7 +61,7 @@ impl Values {
         }
     }
 
-    /// A value, to see what kind they are of.
+    /// Returns one value, as an example of their kind.
     pub(crate) fn example(&self) -> &Quantity {
         match self {
             Self::List(values) => &values[0],
@@ -74,7 +74,7 @@ fn amount(quantity: &Quantity) -> f64 {
     quantity.amount().unwrap_or_default()
 }
 
-/// The amounts from one to another, both included, if the steps lead there.
+/// Returns the amounts from one to another, both included, if the steps lead there.
 pub(crate) fn steps(
     from: &Quantity,
     to: &Quantity,
@@ -98,7 +98,7 @@ pub(crate) fn steps(
             "{count} steps of `{step}` are more than the {MOST_STEPS} that one key may have"
         ));
     }
-    // Integers where a step has a fraction would come out rounded.
+    // Integers with a fractional step would be rounded.
     let kind = match (from, step) {
         (Quantity::Integer(_), Quantity::Number(_)) => Quantity::Number(low),
         _ => from.clone(),
@@ -109,7 +109,7 @@ pub(crate) fn steps(
         .collect())
 }
 
-/// Checks a span that samples are drawn from.
+/// Checks a range for samples.
 pub(crate) fn between(
     from: Quantity,
     to: Quantity,

@@ -1,4 +1,4 @@
-//! Which combinations of values are meant: `parameters.red_min <= parameters.red_max`.
+//! Conditions on combinations of values: `parameters.red_min <= parameters.red_max`.
 
 use std::cmp::Ordering;
 use std::str::FromStr;
@@ -50,7 +50,7 @@ impl FromStr for Condition {
 }
 
 impl Condition {
-    /// Whether it holds of these values. Amounts of different kinds are neither equal nor in any order.
+    /// Whether it holds for these values. Amounts of different kinds are neither equal nor ordered.
     pub(crate) fn holds(&self, left: &Quantity, right: &Quantity) -> bool {
         let order = left.compare(right);
         match self.comparison {

@@ -16,7 +16,7 @@ use super::{Points, Sweep};
 use crate::SweepError;
 use crate::steady::SteadyRule;
 
-/// The most combinations of a sweep, before conditions.
+/// The largest number of combinations of a sweep, before conditions.
 const MOST_POINTS: u64 = 10_000_000;
 
 #[derive(Deserialize)]
@@ -82,7 +82,7 @@ struct WrittenBetween {
     logarithmic: bool,
 }
 
-/// A text that says what is wrong, and where.
+/// A mistake in the file, and its position.
 struct PlanProblem {
     at: usize,
     message: String,
@@ -123,7 +123,7 @@ pub(super) fn load(path: &Path) -> Result<Sweep, SweepError> {
     }
 }
 
-/// The scenario with the settings of all runs.
+/// Reads the scenario, with the settings of all runs.
 fn read_base(path: &Path, file: &File) -> Result<Document, SweepError> {
     let beside = path.parent().unwrap_or(Path::new("."));
     let settings: Vec<Setting> = (file.settings.iter())
@@ -276,7 +276,7 @@ fn sample_axes(sample: Spanned<WrittenSample>) -> Result<(Keys, Points), PlanPro
     ))
 }
 
-/// Keys as they stand in the file.
+/// Returns keys in the order of the file.
 fn in_order<T>(keys: IndexMap<String, Spanned<T>>) -> Vec<(String, Spanned<T>)> {
     let mut keys: Vec<_> = keys.into_iter().collect();
     keys.sort_by_key(|(_, value)| value.span().start);
@@ -324,7 +324,7 @@ fn check_condition(condition: &Spanned<String>, axes: &Keys) -> Result<Condition
     Ok(parsed)
 }
 
-/// Keys with the names of their columns.
+/// Returns keys with the names of their columns.
 pub(super) fn named(axes: Keys) -> Vec<Axis> {
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     let all: Vec<String> = axes.iter().map(|(path, _)| last(path)).collect();

@@ -1,4 +1,4 @@
-//! A sweep without a file: single combinations, one after the other, of whoever looks for good ones.
+//! Sweeps without a file: listed combinations, as an optimizer requests them.
 
 use std::path::Path;
 
@@ -11,12 +11,12 @@ use super::{Points, Sweep};
 use crate::SweepError;
 
 impl Sweep {
-    /// The scenario under each of these combinations of settings, with each of the seeds. All set the same
-    /// keys. `name` is what errors call the scenario.
+    /// Creates a sweep of the scenario under each of these combinations of settings, with each of the
+    /// seeds. All set the same keys. `name` is the scenario's name in errors.
     ///
     /// # Errors
-    /// There are no combinations, or no seeds; a combination sets other keys than the first one; a key that
-    /// the scenario does not have.
+    /// There are no combinations, or no seeds; a combination sets other keys than the first one; the
+    /// scenario does not have a key.
     pub fn of_points(
         name: &Path,
         base: Document,

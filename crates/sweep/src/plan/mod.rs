@@ -1,4 +1,4 @@
-//! Which runs a sweep has.
+//! Planning: the runs of a sweep.
 
 mod axis;
 mod condition;
@@ -22,15 +22,15 @@ use crate::SweepError;
 use crate::key::RunKey;
 use crate::steady::SteadyRule;
 
-/// A sweep, read and checked.
+/// A parsed and validated sweep.
 #[derive(Clone, Debug)]
 pub struct Sweep {
-    /// What it is, in one line.
+    /// Its title, in one line.
     pub title: String,
-    /// Where it comes from.
+    /// Its source.
     pub source: String,
     path: PathBuf,
-    /// The scenario with what the sweep sets in all runs.
+    /// The scenario with the settings of all runs.
     base: Document,
     axes: Vec<Axis>,
     points: Points,
@@ -39,41 +39,41 @@ pub struct Sweep {
     steady: Option<SteadyRule>,
 }
 
-/// Which combinations of values there are.
+/// The combinations of values.
 #[derive(Clone, Debug, PartialEq)]
 enum Points {
-    /// All, the last key changing fastest.
+    /// All combinations; the last key changes fastest.
     Grid,
     Sample {
         method: Method,
         count: u64,
         seed: u64,
     },
-    /// These.
+    /// Listed combinations.
     List(Vec<Vec<Quantity>>),
 }
 
-/// A run that a sweep asks for.
+/// A planned run of a sweep.
 #[derive(Clone, Debug)]
 pub struct PlannedRun {
     /// Its number in the sweep, from zero.
     pub number: u64,
-    /// What names it.
+    /// Its key.
     pub key: RunKey,
-    /// What differs from the scenario's file, key and value, as a row of the dataset has it.
+    /// The values of the sweep's keys, by column name.
     pub inputs: IndexMap<String, Value>,
     /// The seed.
     pub seed: u64,
-    /// What is to be run, or what is wrong with it.
+    /// The scenario, or the error in it.
     pub scenario: Result<Scenario, String>,
 }
 
 /// A part of a sweep, for one of several processes: every `of`-th run, beginning with number `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
-    /// Which part, from zero.
+    /// The part's number, from zero.
     pub index: u64,
-    /// How many parts there are; at least one.
+    /// The number of parts; at least one.
     pub of: u64,
 }
 
@@ -87,7 +87,7 @@ impl Shard {
     }
 }
 
-/// A combination of values, before it is a scenario.
+/// A combination of values, before it becomes a scenario.
 struct Point {
     number: u64,
     values: Vec<Quantity>,
@@ -95,21 +95,21 @@ struct Point {
 }
 
 impl Sweep {
-    /// Reads a sweep's file, and its scenario's, which it names relative to itself.
+    /// Reads a sweep's file, and the scenario's, whose path is relative to it.
     ///
     /// # Errors
-    /// One of the two cannot be read or makes no sense; a key that the scenario does not have; no
-    /// combination of values that fulfils the conditions.
+    /// One of the two cannot be read or is invalid; the scenario does not have a key; no combination of
+    /// values fulfils the conditions.
     pub fn load(path: &Path) -> Result<Self, SweepError> {
         let sweep = file::load(path)?;
         sweep.check_keys()?;
         Ok(sweep)
     }
 
-    /// The same with these settings in all runs, over those of the file.
+    /// Sets these settings in all runs, over those of the file.
     ///
     /// # Errors
-    /// A path leads nowhere.
+    /// A path does not exist.
     pub fn with(mut self, settings: &[Setting]) -> Result<Self, SweepError> {
         let base = self.base.with(settings);
         self.base = base.map_err(|source| self.in_scenario(source))?;
@@ -117,37 +117,37 @@ impl Sweep {
         Ok(self)
     }
 
-    /// The rule by which runs may end early, if they may.
+    /// Returns the early-stop rule, if there is one.
     pub fn steady(&self) -> Option<&SteadyRule> {
         self.steady.as_ref()
     }
 
-    /// The same with another rule by which runs may end early, or none.
+    /// Replaces the early-stop rule.
     #[must_use]
     pub fn with_steady(mut self, rule: Option<SteadyRule>) -> Self {
         self.steady = rule;
         self
     }
 
-    /// What its keys go through.
+    /// Returns its keys with their values.
     pub fn axes(&self) -> &[Axis] {
         &self.axes
     }
 
-    /// All its runs.
+    /// Returns all its runs.
     pub fn plan(&self) -> Vec<PlannedRun> {
         self.plan_of(Shard::WHOLE)
     }
 
-    /// The runs of a part of it.
+    /// Returns the runs of a part.
     pub fn plan_of(&self, shard: Shard) -> Vec<PlannedRun> {
         let points = self.points().into_iter();
         let points = points.filter(|point| shard.has(point.number));
         points.map(|point| self.planned(point)).collect()
     }
 
-    /// About `count` of all runs, spread evenly over the sweep: every so-many-th one in the order of the
-    /// sweep, so that each value of the slowest keys has its part.
+    /// Returns about `count` of all runs, spread evenly: every n-th one in the order of the sweep, so that
+    /// each value of the slowest keys has its share.
     pub fn plan_some(&self, count: u64) -> Vec<PlannedRun> {
         let points = self.points();
         let total = points.len() as u64;
@@ -159,7 +159,7 @@ impl Sweep {
         points.map(|point| self.planned(point)).collect()
     }
 
-    /// How many runs it has.
+    /// Returns the number of its runs.
     pub fn runs(&self) -> usize {
         self.points().len()
     }
@@ -271,8 +271,8 @@ impl Sweep {
         }
     }
 
-    /// Whether the scenario has the keys: single settings may not fit together, but a name that means
-    /// nothing fits nowhere.
+    /// Checks that the scenario has all keys. Single combinations may be invalid, but an unknown key is
+    /// always an error.
     fn check_keys(&self) -> Result<(), SweepError> {
         let values: Vec<Quantity> = self
             .axes

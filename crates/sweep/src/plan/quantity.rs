@@ -1,5 +1,5 @@
-//! Values of keys: what a scenario takes as text or number, as something that can be compared, stepped
-//! through and put into a table.
+//! Typed values of keys: a scenario's texts and numbers as amounts that can be compared, stepped through
+//! and written to a table.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -27,7 +27,7 @@ pub(crate) enum Quantity {
 }
 
 impl Quantity {
-    /// Reads a value as it stands in a file; tables and lists are none.
+    /// Reads a value of a file; `None` for tables and lists.
     pub(crate) fn of(value: &toml::Value) -> Option<Self> {
         match value {
             toml::Value::String(text) => Some(Self::of_text(text)),
@@ -38,7 +38,7 @@ impl Quantity {
         }
     }
 
-    /// Reads a value as a setting has it: TOML, or else text.
+    /// Reads a value of a setting: TOML, or else text.
     pub(crate) fn of_setting(text: &str) -> Self {
         let table = format!("value = {text}").parse::<toml::Table>().ok();
         let value = table.and_then(|table| Self::of(table.get("value")?));
@@ -53,7 +53,7 @@ impl Quantity {
         found.unwrap_or_else(|_| Self::Text(text.to_owned()))
     }
 
-    /// The amount in its base unit, where it is one.
+    /// Returns the amount in its base unit, if it is an amount.
     pub(crate) fn amount(&self) -> Option<f64> {
         match self {
             Self::Size(size) => Some(size.bytes() as f64),
@@ -65,7 +65,7 @@ impl Quantity {
         }
     }
 
-    /// Another amount of the same kind; integers and quantities are rounded to their base units.
+    /// Returns another amount of the same kind; integers and quantities are rounded to their base units.
     pub(crate) fn with_amount(&self, amount: f64) -> Self {
         let whole = amount.round().max(0.0) as u64;
         match self {
@@ -92,7 +92,7 @@ impl Quantity {
         )
     }
 
-    /// Which is more, if they are amounts of the same kind.
+    /// Compares two amounts; `None` if they are of different kinds.
     pub(crate) fn compare(&self, other: &Self) -> Option<Ordering> {
         if !self.is_like(other) {
             return None;
@@ -100,7 +100,7 @@ impl Quantity {
         self.amount()?.partial_cmp(&other.amount()?)
     }
 
-    /// What the unit is called in the name of a column.
+    /// Returns the unit's suffix for column names.
     pub(crate) fn unit(&self) -> &'static str {
         match self {
             Self::Size(_) => "_bytes",
@@ -110,7 +110,7 @@ impl Quantity {
         }
     }
 
-    /// As a table has it: sizes in bytes, rates in bits per second, times in seconds.
+    /// Returns the value for a table: sizes in bytes, rates in bits per second, times in seconds.
     pub(crate) fn to_value(&self) -> Value {
         match self {
             Self::Size(size) => Value::Count(size.bytes()),
@@ -127,7 +127,7 @@ impl Quantity {
     }
 }
 
-/// As a setting of a scenario has it.
+/// Formats the value as a setting of a scenario.
 impl fmt::Display for Quantity {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -135,7 +135,7 @@ impl fmt::Display for Quantity {
             Self::Rate(rate) => rate.fmt(f),
             Self::Span(span) => span.fmt(f),
             Self::Integer(integer) => integer.fmt(f),
-            // With a point, so that it stays a number with one.
+            // With a decimal point, so that it stays a floating-point number.
             Self::Number(number) => write!(f, "{number:?}"),
             Self::Flag(flag) => flag.fmt(f),
             Self::Text(text) => text.fmt(f),

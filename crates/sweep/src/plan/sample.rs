@@ -1,27 +1,27 @@
-//! Points in a unit cube: where a sample's settings come from.
+//! Sampling: points in a unit cube for the values of keys.
 
 use rand_core::Rng;
 use rand_pcg::Pcg64Mcg;
 use serde::Deserialize;
 
-/// How points are spread.
+/// The distribution of points.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Method {
     /// Independently.
     Random,
-    /// Each key's values are met equally often (McKay, Beckman and Conover 1979).
+    /// Stratified: each key's values occur equally often (McKay, Beckman and Conover 1979).
     LatinHypercube,
-    /// Sobol's sequence with Owen's scrambling: all keys together are covered evenly.
+    /// Sobol's sequence with Owen's scrambling: even coverage of all keys together.
     Sobol,
 }
 
-/// The most keys of a Sobol sample: as many dimensions as the generator has.
+/// The largest number of keys of a Sobol sample: the dimensions of the generator.
 pub(crate) const MOST_SOBOL_KEYS: usize = sobol_burley::NUM_DIMENSIONS as usize;
-/// The most points of a Sobol sample.
+/// The largest number of points of a Sobol sample.
 pub(crate) const MOST_SOBOL_POINTS: u64 = 1 << 16;
 
-/// A generator of points: the same seed, the same points.
+/// A generator of points. The same seed gives the same points.
 pub(crate) struct Generator(Pcg64Mcg);
 
 impl Generator {
@@ -29,12 +29,12 @@ impl Generator {
         Self(Pcg64Mcg::new(u128::from(seed) << 64 | u128::from(!seed)))
     }
 
-    /// Between zero, included, and one, excluded.
+    /// Returns a uniform number from zero, included, to one, excluded.
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.0.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    /// `count` points with `keys` coordinates each.
+    /// Returns `count` points with `keys` coordinates each.
     pub(crate) fn points(&mut self, method: Method, count: u64, keys: usize) -> Vec<Vec<f64>> {
         match method {
             Method::Random => {
@@ -69,7 +69,7 @@ impl Generator {
         points
     }
 
-    /// Fisher and Yates.
+    /// Shuffles (Fisher and Yates).
     fn shuffle(&mut self, rows: &mut [u64]) {
         for last in (1..rows.len()).rev() {
             let other = (self.fraction() * (last + 1) as f64) as usize;

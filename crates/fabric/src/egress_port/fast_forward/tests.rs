@@ -19,7 +19,7 @@ fn egress_port() -> EgressPort<NumberedPacket> {
     EgressPort::new(Queue::new([], 1), link, faults)
 }
 
-/// What comes out by `now`, and when.
+/// Collects the packets that come out by `now`, with their times.
 fn drain(egress_port: &mut EgressPort<NumberedPacket>, now: Time, out: &mut Vec<(Time, u64)>) {
     while let Some(time) = egress_port.timeout().filter(|time| *time <= now) {
         let packet = egress_port
@@ -29,14 +29,14 @@ fn drain(egress_port: &mut EgressPort<NumberedPacket>, now: Time, out: &mut Vec<
     }
 }
 
-/// How a packet comes: how long before it is announced, if it is, and its length.
+/// How long before its entry a packet is fast-forwarded, if at all, and its length.
 type Coming = (Option<u64>, u64);
 
 fn packet(number: usize, length: u64) -> NumberedPacket {
     NumberedPacket::new(number as u64, length)
 }
 
-/// Each packet is sent in its time.
+/// Sends each packet at its entry time.
 fn one_by_one(packets: &BTreeMap<(u64, u32), Coming>) -> Vec<(Time, u64)> {
     let (mut egress_port, mut out) = (egress_port(), Vec::new());
     for (number, ((entry, _), (_, length))) in packets.iter().enumerate() {
@@ -47,19 +47,19 @@ fn one_by_one(packets: &BTreeMap<(u64, u32), Coming>) -> Vec<(Time, u64)> {
     out
 }
 
-/// Some of them are announced before.
+/// Fast-forwards some of them.
 fn fast_forwarded(packets: &BTreeMap<(u64, u32), Coming>) -> Vec<(Time, u64)> {
     let mut steps: Vec<_> = packets
         .iter()
         .enumerate()
         .map(|(number, (&(entry, from), &(notice, length)))| {
-            // Who is announced comes later than that.
+            // A fast-forwarded packet enters later than that.
             let notice = notice.map(|notice| notice.clamp(1, entry));
             let time = entry - notice.unwrap_or(0);
             (time, notice.is_some(), entry, from, packet(number, length))
         })
         .collect();
-    // Announcements of the same time in any order, here from the last to the first.
+    // At the same time packets come in any order, here from the last to the first.
     steps.reverse();
     steps.sort_by_key(|(time, early, _, from, _)| (*time, if *early { 0 } else { from + 1 }));
     let (mut egress_port, mut out) = (egress_port(), Vec::new());
@@ -125,7 +125,7 @@ fn what_goes_through_is_told_when_it_comes_out() {
     }
     assert_eq!(through.sent(), usual.sent());
     assert!(through.counters().balance(through.inside()));
-    // Something changes before it is through: it is on its way then, and others behind it too.
+    // The link changes before the packet is through: it is queued, and the next one behind it too.
     let until = at(1_000);
     for number in 3..5 {
         let sent = through.send_or_fast_forward(at(900), NumberedPacket::new(number, 1_000), until);

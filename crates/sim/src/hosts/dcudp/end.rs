@@ -1,4 +1,4 @@
-//! One end of a DCUDP connection, around the engine.
+//! One end of a DCUDP connection: a wrapper around the engine.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,20 +21,20 @@ use crate::packet::{Address, Location};
 #[derive(Debug)]
 pub(crate) struct DcudpEnd {
     endpoint: Endpoint,
-    /// A server's is there as soon as a client has brought a cookie.
+    /// On a server it exists once a client has presented a cookie.
     engine: Option<Engine>,
     peer: SocketAddr,
     stream: Stream,
-    /// What the endpoint answers without a connection.
+    /// A reply of the endpoint without a connection.
     reply: Option<Vec<u8>>,
     /// Datagrams that arrived with a CE mark.
     marks: u64,
-    /// How the connection has ended: in order, or not.
+    /// The end of the connection: orderly (`Some(None)`), or by an error.
     ending: Option<Option<ConnectionError>>,
     told: CloseNotice,
 }
 
-/// The connection and its name.
+/// The connection and its handle.
 #[derive(Debug)]
 struct Engine {
     handle: ConnectionHandle,
@@ -42,7 +42,7 @@ struct Engine {
 }
 
 impl DcudpEnd {
-    /// The end that connects, at once: the group's configuration was checked.
+    /// Creates the end that connects at once; the group's configuration has been validated.
     pub(super) fn client(
         now: Time,
         mut endpoint: Endpoint,
@@ -57,7 +57,7 @@ impl DcudpEnd {
         Self::new(endpoint, engine, peer)
     }
 
-    /// The end that listens.
+    /// Creates the end that listens.
     pub(super) fn server(endpoint: Endpoint, peer: SocketAddr) -> Self {
         Self::new(endpoint, None, peer)
     }
@@ -75,7 +75,7 @@ impl DcudpEnd {
         }
     }
 
-    /// A datagram arrives.
+    /// Receives a datagram.
     pub(in crate::hosts) fn receive(&mut self, now: Time, ecn: Ecn, datagram: &[u8]) {
         self.marks += u64::from(ecn == Ecn::Ce);
         let route = self.endpoint.route(now, self.peer, None, datagram);
@@ -88,8 +88,8 @@ impl DcudpEnd {
             }
             (Route::New(handle, connection), None) => {
                 self.engine = Some(Engine { handle, connection });
-                // A flow is one connection: whoever asks again is late. Without a server nothing can
-                // be wrong with its settings.
+                // A flow is one connection: later requests are refused. Without a server there are no
+                // settings to reject.
                 let _ = self.endpoint.set_server(None);
             }
             (Route::Reply(reply), _) => self.reply = Some(reply),
@@ -111,7 +111,7 @@ impl DcudpEnd {
         self.stream.finish();
     }
 
-    /// Everything has been delivered.
+    /// Closes the connection: everything has been delivered.
     pub(crate) fn close(&mut self, now: Time) {
         self.stream.finish();
         if let Some(engine) = &mut self.engine {

@@ -1,14 +1,14 @@
-//! Endpoints of DCUDP connections: the engine of `weir_dcudp`, in virtual time.
+//! Endpoints of DCUDP connections: the engine of `weir_dcudp` in virtual time.
 //!
-//! Real datagrams pass the network, as with QUIC: packets hold the places of their bytes in
-//! [`DatagramSlab`](super::DatagramSlab). A connection has one link at each end and does not move. All
-//! workloads are one stream of bytes in each direction.
+//! Real datagrams pass the network, as with QUIC: packets hold the slots of their bytes in
+//! [`DatagramSlab`](super::DatagramSlab). A connection has one link at each end and does not move. Every
+//! workload is one byte stream in each direction.
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
-//! | `setup` | how connections are made |
+//! | `setup` | the creation of connections |
 //! | `end` | one end of a connection, around the engine |
-//! | `stream` | what the application sends and receives |
+//! | `stream` | the data that the application sends and receives |
 
 mod end;
 mod setup;

@@ -1,4 +1,4 @@
-//! How a group's DCUDP connections are made.
+//! The creation of a group's DCUDP connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,11 +12,11 @@ use weir_units::{Rate, Time};
 use super::end::DcudpEnd;
 use crate::packet::{Address, Location, ports};
 
-/// How a group's connections are made.
+/// The settings of a group's connections.
 #[derive(Debug)]
 pub(crate) struct DcudpSetup {
     transport: TransportConfig,
-    /// Whether each end sends as fast as its own link.
+    /// Whether each end sends at the rate of its own link.
     at_line_rate: bool,
 }
 
@@ -32,8 +32,8 @@ impl DcudpSetup {
         })
     }
 
-    /// Both ends of a flow with these addresses: the one that asks for the connection, and the one that
-    /// waits for it. All random choices of both stem from the seed.
+    /// Creates both ends of a flow with these addresses: the connecting one and the listening one. All
+    /// random choices of both follow from the seed.
     ///
     /// # Errors
     /// None that [`Self::new`] has not found: links have a rate.

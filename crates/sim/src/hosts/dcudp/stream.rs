@@ -1,19 +1,19 @@
-//! What the application of a flow sends and receives on a connection's stream.
+//! The data that the application of a flow sends and receives on a connection's stream.
 
 use weir_dcudp::{Connection, WriteError};
 use weir_units::ByteSize;
 
-/// What every message consists of: nobody reads it.
+/// The content of all messages: no application reads it.
 static NOTHING: [u8; 65_536] = [0; 65_536];
 
 /// The data of one end of a connection.
 #[derive(Debug, Default)]
 pub(super) struct Stream {
-    /// Bytes that the connection has not taken; endless at the largest number.
+    /// Bytes that the connection has not taken yet; the largest number means endless.
     left: u64,
-    /// Whether nothing follows.
+    /// Whether the application sends no more.
     ends: bool,
-    /// Whether the end has been told to the connection.
+    /// Whether the connection's stream is finished.
     has_ended: bool,
     /// Whether the connection had no room when it was last written to.
     is_blocked: bool,
@@ -22,29 +22,29 @@ pub(super) struct Stream {
 }
 
 impl Stream {
-    /// The application sends so much more.
+    /// Adds data to send.
     pub(super) fn send(&mut self, size: ByteSize) {
         self.left = self.left.saturating_add(size.bytes());
     }
 
-    /// The application will send no more.
+    /// Ends the stream after the data so far.
     pub(super) fn finish(&mut self) {
         self.ends = true;
     }
 
-    /// The connection has room again.
+    /// Records that the connection has room again.
     pub(super) fn on_writable(&mut self) {
         self.is_blocked = false;
     }
 
-    /// Takes whatever the connection has to be read.
+    /// Reads all available data from the connection.
     pub(super) fn read(&mut self, connection: &mut Connection) {
         while let Ok(chunk) = connection.read_chunk() {
             self.delivered += chunk.len() as u64;
         }
     }
 
-    /// Hands the connection as much as it takes.
+    /// Writes as much as the connection takes.
     pub(super) fn write(&mut self, connection: &mut Connection) {
         while self.left > 0 && !self.is_blocked {
             let length = self.left.min(NOTHING.len() as u64) as usize;
@@ -52,7 +52,7 @@ impl Stream {
                 Ok(written) if self.left < u64::MAX => self.left -= written as u64,
                 Ok(_) => {}
                 Err(WriteError::Blocked) => self.is_blocked = true,
-                // The connection is over, and so are the data.
+                // The connection has ended, and its data are discarded.
                 Err(_) => self.left = 0,
             }
         }

@@ -1,4 +1,4 @@
-//! One end of a QUIC connection: the engine, and the ways that its datagrams take.
+//! One end of a QUIC connection: the engine, and the paths of its datagrams.
 
 use std::net::SocketAddr;
 
@@ -17,27 +17,27 @@ use crate::hosts::datagram_slab::DatagramRoute;
 use crate::hosts::end::{CloseNotice, DatagramEnd, End};
 use crate::packet::{Address, Location};
 
-/// The name that clients connect to.
+/// The server name of all connections.
 const SERVER_NAME: &str = "server";
 
 /// One end of a QUIC connection.
 #[derive(Debug)]
 pub(crate) struct QuicEnd {
     endpoint: Endpoint,
-    /// A server's is there as soon as a client has asked for one.
+    /// On a server it exists once a client has connected.
     connection: Option<Engine>,
     messages: Messages,
     ways: HostPaths,
-    /// What the endpoint answers without a connection, and where to.
+    /// A reply of the endpoint without a connection, and its destination.
     reply: Option<(Vec<u8>, SocketAddr)>,
     /// Datagrams that arrived with a CE mark.
     marks: u64,
-    /// Why the connection is over.
+    /// The error that ended the connection.
     ending: Option<ConnectionError>,
     told: CloseNotice,
 }
 
-/// The connection and its name.
+/// The connection and its handle.
 struct Engine {
     handle: ConnectionHandle,
     connection: Box<Connection>,
@@ -52,7 +52,7 @@ impl std::fmt::Debug for Engine {
 }
 
 impl QuicEnd {
-    /// The end that connects, at once: the group's configuration was checked, and there is a way.
+    /// Creates the end that connects at once. The group's configuration has been validated; a path exists.
     pub(super) fn client(
         now: Time,
         mut endpoint: Endpoint,
@@ -71,7 +71,7 @@ impl QuicEnd {
         Self::new(endpoint, connection, messages, ways)
     }
 
-    /// The end that listens.
+    /// Creates the end that listens.
     pub(super) fn server(
         mut endpoint: Endpoint,
         config: ServerConfig,
@@ -100,7 +100,7 @@ impl QuicEnd {
         }
     }
 
-    /// A datagram arrives.
+    /// Receives a datagram.
     pub(in crate::hosts) fn receive(
         &mut self,
         now: Time,
@@ -122,7 +122,7 @@ impl QuicEnd {
             (Route::New(handle, mut connection), None) => {
                 connection.end_batch(now);
                 self.connection = Some(Engine { handle, connection });
-                // A flow is one connection: whoever asks again is late.
+                // A flow is one connection: later requests are refused.
                 self.endpoint.set_server(None);
             }
             (Route::Reply(reply), _) => self.reply = Some((reply, remote)),
@@ -144,7 +144,7 @@ impl QuicEnd {
         self.messages.finish();
     }
 
-    /// Everything has been delivered: a client closes the connection, and its server learns of that.
+    /// Closes a client's connection, as everything has been delivered; its server learns of it.
     pub(crate) fn close(&mut self, now: Time) {
         if let Some(Engine { connection, .. }) = &mut self.connection
             && connection.side().is_client()
@@ -153,8 +153,8 @@ impl QuicEnd {
         }
     }
 
-    /// The host has another address on the link of this port from now on. A client goes on from it; a
-    /// server is not found any more.
+    /// Changes the host's address on the link of this port. A client continues from the new one; a server
+    /// becomes unreachable.
     pub(crate) fn readdress(&mut self, now: Time, port: u32) {
         let Some((old, new)) = self.ways.readdress(port) else {
             return;
@@ -169,7 +169,7 @@ impl QuicEnd {
             connection.add_local_address(now, new);
             true
         };
-        // Before the handshake is confirmed a client cannot tell: it is as if a NAT did it.
+        // Before the handshake is confirmed a client cannot migrate: the change looks like that of a NAT.
         if moved {
             self.ways.note_known(port);
         }
@@ -266,7 +266,7 @@ impl DatagramEnd for QuicEnd {
             if departure.is_some() {
                 return departure;
             }
-            // No way leads there.
+            // No path leads there.
             buffer.clear();
         }
     }

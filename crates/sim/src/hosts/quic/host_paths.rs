@@ -1,4 +1,4 @@
-//! Between which addresses the datagrams of one end go, and by which ports of its host.
+//! The paths of one end's datagrams: address pairs, and the ports of its host.
 
 use std::net::SocketAddr;
 
@@ -7,18 +7,18 @@ use weir_wire::Ecn;
 use crate::hosts::datagram_slab::DatagramRoute;
 use crate::packet::Location;
 
-/// From a host by one of its links to an address.
+/// A path from a host by one of its links to an address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostPath {
     /// The port of the topology by which the host sends.
     pub(crate) port: u32,
-    /// What its own address and the peer's have for a number.
+    /// The numbers of its own address and of the peer's.
     pub(crate) own: u32,
     pub(crate) peer: u32,
 }
 
-/// The ways that an end may use, the preferred one first. There are as many as the hosts have links: a
-/// search is the fastest.
+/// The paths of an end, the preferred one first. There are as many as the hosts have links: linear search
+/// is the fastest.
 #[derive(Clone, Debug)]
 pub(super) struct HostPaths {
     entries: Vec<Entry>,
@@ -35,7 +35,7 @@ struct Entry {
 }
 
 impl HostPaths {
-    /// These, with the UDP ports of this end and of the other one.
+    /// Creates the table with the UDP ports of this end and of the other one.
     pub(super) fn new(ways: &[HostPath], own_port: u16, peer_port: u16) -> Self {
         let entries = ways.iter().map(|way| Entry {
             way: *way,
@@ -49,7 +49,7 @@ impl HostPaths {
         }
     }
 
-    /// The addresses of both hosts before any has changed.
+    /// Returns the address pairs before any change.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr)> {
         self.entries.iter().map(|entry| {
             let location = |number| Location { number, edition: 0 };
@@ -64,8 +64,8 @@ impl HostPaths {
         )
     }
 
-    /// The addresses, as the engine knows them, between which a packet came; `None` where the host has
-    /// not got the address that the packet was sent to.
+    /// Returns the addresses of an incoming packet as the engine knows them; `None` if the host no longer
+    /// has the packet's destination address.
     pub(super) fn arriving(
         &self,
         from: Location,
@@ -84,7 +84,7 @@ impl HostPaths {
         Some(self.sockets(known, from))
     }
 
-    /// The way between these addresses; where the engine does not name its own, the first one.
+    /// Returns the path between these addresses; the first one if the engine does not name its own.
     pub(super) fn leaving(
         &self,
         local: Option<SocketAddr>,
@@ -109,8 +109,8 @@ impl HostPaths {
         })
     }
 
-    /// The host has another address on the link of this port, which the engine does not know yet: the
-    /// one that it knows, and the new one.
+    /// Changes the host's address on the link of this port. Returns the address that the engine knows, and
+    /// the new one.
     pub(super) fn readdress(&mut self, port: u32) -> Option<(SocketAddr, SocketAddr)> {
         let here = self.entries.iter_mut();
         let here = here.filter(|entry| entry.way.port == port);
@@ -131,7 +131,7 @@ impl HostPaths {
         Some((socket(known), socket(edition)))
     }
 
-    /// The engine knows the address of a port's link.
+    /// Records that the engine knows the address of a port's link.
     pub(super) fn note_known(&mut self, port: u32) {
         let here = self.entries.iter_mut();
         for entry in here.filter(|entry| entry.way.port == port) {
@@ -164,7 +164,7 @@ mod tests {
         assert_eq!(old, second.0);
         assert_eq!(new, "11.0.0.9:60002".parse().unwrap());
         assert_eq!(ways.arriving(location(1, 0), location(8, 0)), None);
-        // Until the engine knows, it goes on by what it knows, as behind a NAT.
+        // Until the engine knows, it uses the old address, as behind a NAT.
         let arrived = ways.arriving(location(1, 0), location(8, 1));
         assert_eq!(arrived, Some(second));
         assert_eq!(leaving(&ways, old).unwrap().from, location(8, 1));

@@ -1,4 +1,4 @@
-//! What the application of a flow sends and receives, laid on a connection's streams.
+//! The mapping of an application's messages to a connection's streams.
 
 use std::collections::VecDeque;
 
@@ -7,17 +7,17 @@ use weir_quic::{Connection, Direction, Event, StreamEvent, StreamId};
 use weir_scenario::Workload;
 use weir_units::ByteSize;
 
-/// What every message consists of: nobody reads it.
+/// The content of all messages: no application reads it.
 static NOTHING: [u8; 65_536] = [0; 65_536];
 
-/// How messages are laid on streams.
+/// The mapping of messages to streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum StreamLayout {
-    /// All of a side's on one unidirectional stream.
+    /// All messages of a side on one unidirectional stream.
     OneStream,
-    /// Each on a unidirectional stream of its own.
+    /// Each message on a unidirectional stream of its own.
     Messages,
-    /// Each request on a bidirectional stream of its own, on which it is answered.
+    /// Each request on a bidirectional stream of its own, which carries the response too.
     Exchanges,
 }
 
@@ -27,26 +27,26 @@ pub(super) struct Messages {
     layout: StreamLayout,
     is_initiator: bool,
     outgoing: VecDeque<PendingMessage>,
-    /// Streams with a request that has been read to its end.
+    /// Streams with a request that has been read completely.
     unanswered: VecDeque<StreamId>,
-    /// Bytes delivered to the application, each stream's in order.
+    /// Bytes delivered to the application, in order within each stream.
     pub(super) delivered: u64,
 }
 
-/// A message that has not been handed to the connection as a whole.
+/// A message that has not been written completely.
 #[derive(Debug)]
 struct PendingMessage {
     stream: Option<StreamId>,
-    /// Bytes to be written.
+    /// Bytes still to be written.
     left: u64,
-    /// Whether nothing follows on the stream.
+    /// Whether the stream ends with it.
     ends: bool,
     /// Whether the stream's buffer was full when it was last written to.
     is_blocked: bool,
 }
 
 impl StreamLayout {
-    /// What suits a workload.
+    /// Returns the layout for a workload.
     pub(super) fn of(workload: &Workload) -> Self {
         match workload {
             Workload::RequestResponse { .. } | Workload::Epochs { .. } => Self::Exchanges,
@@ -70,7 +70,7 @@ impl Messages {
         }
     }
 
-    /// The application sends a message.
+    /// Adds a message to send.
     pub(super) fn send(&mut self, size: ByteSize) {
         let continues = self.layout == StreamLayout::OneStream;
         match self.outgoing.back_mut().filter(|_| continues) {
@@ -84,14 +84,14 @@ impl Messages {
         }
     }
 
-    /// The application will send no more.
+    /// Ends the last stream: the application sends no more.
     pub(super) fn finish(&mut self) {
         if let Some(last) = self.outgoing.back_mut() {
             last.ends = true;
         }
     }
 
-    /// Reads whatever the connection tells to be there.
+    /// Reads the data that the connection's event announces.
     pub(super) fn on_event(&mut self, connection: &mut Connection, event: &Event) {
         let Event::Stream(event) = event else {
             return;
@@ -128,12 +128,12 @@ impl Messages {
         }
     }
 
-    /// Hands the connection as much as it takes.
+    /// Writes as much as the connection takes.
     pub(super) fn write(&mut self, connection: &mut Connection) {
         let mut place = 0;
         while let Some(message) = self.outgoing.get(place) {
             let Some(stream) = message.stream.or_else(|| self.next_stream(connection)) else {
-                // Messages behind it have no streams either.
+                // Later messages have no streams either.
                 return;
             };
             let message = &mut self.outgoing[place];
@@ -146,13 +146,13 @@ impl Messages {
         }
     }
 
-    /// A stream for the next message that has none.
+    /// Returns a stream for the next message without one.
     fn next_stream(&mut self, connection: &mut Connection) -> Option<StreamId> {
         match (self.layout, self.is_initiator) {
             (StreamLayout::Exchanges, false) => self.unanswered.pop_front(),
             (StreamLayout::Exchanges, true) => {
                 let stream = connection.open(Direction::Bidirectional)?;
-                // Who is told of the response has to have looked for it.
+                // A stream is announced as readable only after it was read from once.
                 self.read(connection, stream);
                 Some(stream)
             }
@@ -164,7 +164,7 @@ impl Messages {
 }
 
 impl PendingMessage {
-    /// Writes what fits; tells whether the message is done with.
+    /// Writes as much as fits; returns whether the message is done.
     fn write(&mut self, connection: &mut Connection, stream: StreamId) -> bool {
         while self.left > 0 && !self.is_blocked {
             let length = self.left.min(NOTHING.len() as u64) as usize;
@@ -172,14 +172,14 @@ impl PendingMessage {
             match connection.write_bytes(stream, &mut piece) {
                 Ok(written) => self.left -= written as u64,
                 Err(weir_quic::WriteError::Blocked) => self.is_blocked = true,
-                // The connection is over, and so is the message.
+                // The connection has ended, and so has the message.
                 Err(_) => return true,
             }
         }
         if self.left > 0 || !self.ends {
             return false;
         }
-        // It can only fail where the connection is over.
+        // This fails only if the connection has ended.
         let _ = connection.finish(stream);
         true
     }

@@ -1,16 +1,17 @@
-//! Endpoints of QUIC connections: the DCQUIC engine of `weir_quic`, in virtual time.
+//! Endpoints of QUIC connections: the DCQUIC engine of `weir_quic` in virtual time.
 //!
-//! Real datagrams pass the network: packets hold the places of their bytes in [`DatagramSlab`](super::DatagramSlab). TLS is the
-//! engine's seeded stand-in, whose handshake has the messages and about the sizes of TLS 1.3 and whose
-//! packets have its tags: real keys would cost time and be different in every run.
+//! Real datagrams pass the network: packets hold the slots of their bytes in
+//! [`DatagramSlab`](super::DatagramSlab). TLS is the engine's seeded stand-in. Its handshake has the
+//! messages and about the sizes of TLS 1.3, and its packets have authentication tags. Real keys would cost
+//! time and differ in every run.
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
-//! | `setup` | how connections are made |
+//! | `setup` | the creation of connections |
 //! | `end` | one end of a connection, around the engine |
-//! | `pairs` | which links of two hosts there are for connections |
-//! | `ways` | a host's addresses and links, as a connection uses them |
-//! | `messages` | what the application sends and receives, on streams |
+//! | `pair_endpoints` | the links between two hosts for connections |
+//! | `host_paths` | a host's addresses and links, as a connection uses them |
+//! | `messages` | the application's messages on streams |
 
 mod end;
 mod host_paths;

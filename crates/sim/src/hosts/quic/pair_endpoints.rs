@@ -1,4 +1,4 @@
-//! Which links of two hosts the connections between them may use.
+//! The links between two hosts that their connections may use.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use super::host_paths::HostPath;
 use crate::flows::HostPair;
 use crate::packet::Network;
 
-/// The links for each pair of a group's hosts that has had a connection.
+/// The links of each pair of a group's hosts that has had a connection.
 #[derive(Debug, Default)]
 pub(super) struct PairEndpoints(BTreeMap<(HostIndex, HostIndex), Vec<ClientSlot>>);
 
-/// Where a group's hosts are, and how packets get there.
+/// The hosts of a group, and the routes between them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HostEnvironment<'a> {
     pub(crate) group: &'a Group,
@@ -21,23 +21,23 @@ pub(crate) struct HostEnvironment<'a> {
     pub(crate) routes: &'a Routes,
 }
 
-/// A link of the host that asks for connections.
+/// A link of the connecting host.
 #[derive(Clone, Debug)]
 pub(super) struct ClientSlot {
     /// The host's port.
     port: PortIndex,
     mtu: ByteSize,
-    /// What the host's address on the link has for a number.
+    /// The number of the host's address on the link.
     number: u32,
-    /// The ports of the other host by which packets go back, with the MTUs of their links.
+    /// The ports of the other host by which packets return, with the MTUs of their links.
     back: Vec<(PortIndex, ByteSize)>,
 }
 
-/// Each way with the MTU of the link that it begins with.
+/// Paths, each with the MTU of its first link.
 pub(super) type WaysWithMtu = Vec<(HostPath, ByteSize)>;
 
 impl PairEndpoints {
-    /// The links between two hosts of the group, the preferred one first.
+    /// Returns the links between two hosts of the group, the preferred one first.
     pub(super) fn links(&mut self, around: HostEnvironment<'_>, pair: HostPair) -> &[ClientSlot] {
         let links = self.0.entry((pair.from, pair.to));
         links.or_insert_with(|| {
@@ -59,7 +59,7 @@ impl PairEndpoints {
 }
 
 impl ClientSlot {
-    /// The ways of both ends of a flow over these links: of the one that asks, and of the other one.
+    /// Returns the paths of both ends of a flow over these links: the connecting end's, and the other's.
     pub(super) fn ways(links: &[Self], pair: HostPair, flow: u32) -> (WaysWithMtu, WaysWithMtu) {
         let responder = pair.to.index() as u32;
         let there = links.iter().map(|link| {
@@ -71,7 +71,7 @@ impl ClientSlot {
             (way, link.mtu)
         });
         let back = links.iter().filter_map(|link| {
-            // Flows are spread over equal ways.
+            // Flows are spread over equal paths.
             let choice = flow as usize % link.back.len().max(1);
             let (port, mtu) = link.back.get(choice)?;
             let way = HostPath {
@@ -85,7 +85,7 @@ impl ClientSlot {
     }
 }
 
-/// The ports by which the host that is asked sends back to a link of the one that asks.
+/// Returns the ports by which the listening host sends back to a link of the connecting one.
 fn back(
     topology: &Topology,
     routes: &Routes,
@@ -109,7 +109,7 @@ fn back(
     nearest.map(|(port, _)| with_mtu(*port)).collect()
 }
 
-/// How many links there are between a host's port and another host's `uplink`, if packets get there.
+/// Returns the number of links from a host's port to another host's `uplink`; `None` if it is unreachable.
 fn links_between(
     topology: &Topology,
     routes: &Routes,

@@ -1,4 +1,4 @@
-//! How a group's QUIC connections are made.
+//! The creation of a group's QUIC connections.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use super::pair_endpoints::{ClientSlot, HostEnvironment, PairEndpoints, WaysWith
 use crate::flows::HostPair;
 use crate::packet::ports;
 
-/// How a group's connections are made.
+/// The settings of a group's connections.
 #[derive(Debug)]
 pub(crate) struct QuicSetup {
     transport: Arc<TransportConfig>,
@@ -41,8 +41,8 @@ impl QuicSetup {
         })
     }
 
-    /// Both ends of a flow between these hosts: the one that asks for the connection, and the one that
-    /// waits for it. All random choices of both stem from the seed.
+    /// Creates both ends of a flow between these hosts: the connecting one and the listening one. All
+    /// random choices of both follow from the seed.
     pub(crate) fn ends(
         &mut self,
         now: Time,
@@ -86,14 +86,14 @@ impl QuicSetup {
     }
 }
 
-/// An endpoint without connections, and its ways.
+/// An endpoint without connections, and its paths.
 struct IdleEndpoint {
     endpoint: Endpoint,
     ways: HostPaths,
 }
 
 impl IdleEndpoint {
-    /// With these ways, UDP ports (its own and the other's), and seeds.
+    /// Creates an endpoint with these paths, UDP ports (its own and the peer's), and seeds.
     fn new(ways: WaysWithMtu, (own, peer): (u16, u16), seeds: [u64; 2]) -> Self {
         let (ways, mtus): (Vec<_>, Vec<_>) = ways.into_iter().unzip();
         let ways = HostPaths::new(&ways, own, peer);
