@@ -23,8 +23,8 @@ impl Recovery {
         self.saw_loss
     }
 
-    /// `BBRModulateCwndForRecovery`: takes losses off the window, and keeps it at what is in
-    /// flight and delivered. Returns whether recovery decides about the window.
+    /// `BBRModulateCwndForRecovery`: subtracts losses from the window, and keeps it at the bytes in
+    /// flight plus the bytes delivered. Returns whether recovery determines the window.
     pub(super) fn bound(&mut self, ack: &AckSample, cwnd: &mut ByteSize) -> bool {
         *cwnd -= std::mem::take(&mut self.lost);
         self.saw_loss = false;
