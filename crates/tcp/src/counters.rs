@@ -18,7 +18,7 @@ pub struct Counters {
     pub lost: ByteSize,
     /// Fast recoveries entered (RFC 5681, RFC 6675).
     pub fast_recoveries: u64,
-    /// Retransmission time-outs.
+    /// Retransmission timeouts.
     pub timeouts: u64,
     /// Tail loss probes (RFC 8985, section 7).
     pub tail_loss_probes: u64,
