@@ -50,7 +50,7 @@ pub(crate) struct Victim {
 }
 
 const FIRST: u32 = 0x7fff_fff0;
-/// Datagrams of peer and victim per step; more would be an amplification.
+/// The most datagrams that the victim may send at once; more would be unbounded work.
 const MOST_PER_STEP: usize = 64;
 
 impl Victim {
