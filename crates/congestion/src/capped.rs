@@ -1,14 +1,14 @@
-//! A limit from outside around any controller: a controller's allocation (SED), an operator's
-//! policy.
+//! A wrapper that caps the window and rate of any controller, for an SDN controller's allocation
+//! (SED) or an operator's policy.
 
 use weir_units::{ByteSize, Rate, Time};
 
 use crate::{AckSample, Controller, Deadline, LossSample, PacketSent, Snapshot, SpuriousLoss};
 
-/// A controller whose window and rate are capped. The caps change at run time.
+/// A controller with a capped window and rate. The caps can change at run time.
 ///
-/// While the window cap binds, the controller inside sees its flow as application-limited, so
-/// that its window does not grow behind the cap and break out when the cap is lifted.
+/// While the window cap binds, the inner controller sees an application-limited flow. Its window
+/// therefore does not grow beyond the cap and burst out when the cap is lifted.
 #[derive(Clone, Debug)]
 pub struct CappedController {
     inner: Box<dyn Controller>,
@@ -17,7 +17,7 @@ pub struct CappedController {
 }
 
 impl CappedController {
-    /// `inner`, without caps yet.
+    /// Wraps `inner`, initially without caps.
     pub fn new(inner: Box<dyn Controller>) -> Self {
         Self {
             inner,
@@ -26,29 +26,29 @@ impl CappedController {
         }
     }
 
-    /// Caps the window; `None` lifts the cap. A cap below one packet makes the transport send
-    /// single packets, paced; a cap of zero counts as one byte.
+    /// Caps the window; `None` lifts the cap. Below one packet, the transport sends single paced
+    /// packets. A cap of zero counts as one byte.
     pub fn set_window_cap(&mut self, cap: Option<ByteSize>) {
         self.window_cap = cap.map(|cap| cap.max(ByteSize::from_bytes(1)));
     }
 
-    /// Caps the pacing rate; `None` lifts the cap. A cap of zero counts as one bit per second, as
-    /// a pacing rate is never zero.
+    /// Caps the pacing rate; `None` lifts the cap. A cap of zero counts as one bit per second,
+    /// because a pacing rate is never zero.
     pub fn set_rate_cap(&mut self, cap: Option<Rate>) {
         self.rate_cap = cap.map(|cap| cap.max(Rate::from_bits_per_second(1)));
     }
 
-    /// The cap on the window.
+    /// Returns the window cap.
     pub fn window_cap(&self) -> Option<ByteSize> {
         self.window_cap
     }
 
-    /// The cap on the rate.
+    /// Returns the rate cap.
     pub fn rate_cap(&self) -> Option<Rate> {
         self.rate_cap
     }
 
-    /// The controller inside.
+    /// Returns the inner controller.
     pub fn inner(&self) -> &dyn Controller {
         &*self.inner
     }

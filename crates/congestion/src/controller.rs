@@ -1,4 +1,4 @@
-//! What a transport tells an algorithm, and what it may ask.
+//! The interface between a transport and a congestion control algorithm.
 
 use std::fmt;
 
@@ -6,28 +6,28 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::DeliverySample;
 
-/// A packet that counts against the window has been sent.
+/// A sent packet that counts against the window.
 #[derive(Clone, Copy, Debug)]
 pub struct PacketSent {
-    /// When.
+    /// Send time.
     pub now: Time,
-    /// Its size as the transport counts it (QUIC: the UDP payload; TCP: the segment's data).
+    /// Packet size as the transport counts it (QUIC: the UDP payload; TCP: the segment's data).
     pub size: ByteSize,
     /// Bytes in flight, this packet included.
     pub in_flight: ByteSize,
 }
 
-/// What one acknowledgment says, summed over the packets that it newly acknowledges.
+/// One acknowledgment, summed over the packets that it newly acknowledges.
 #[derive(Clone, Copy, Debug)]
 pub struct AckSample {
-    /// When it arrived.
+    /// Arrival time of the acknowledgment.
     pub now: Time,
     /// Bytes newly acknowledged.
     pub acked: ByteSize,
-    /// Of these, the bytes that met a CE mark on their way.
+    /// Of these, the bytes that were CE-marked.
     pub ce_marked: ByteSize,
     /// Whether an ECE echo was set, for protocols that echo a state instead of counting marks
-    /// (classic TCP ECN, RFC 3168). `ce_marked` is zero then.
+    /// (classic TCP ECN, RFC 3168). `ce_marked` is then zero.
     pub ece: bool,
     /// The round-trip time that this acknowledgment measures, if it measures one.
     pub rtt: Option<Duration>,
@@ -39,55 +39,55 @@ pub struct AckSample {
     pub prior_in_flight: ByteSize,
     /// Bytes in flight after this acknowledgment and the losses that it revealed.
     pub in_flight: ByteSize,
-    /// When the newest of the acknowledged packets was sent.
+    /// Send time of the newest acknowledged packet.
     pub newest_sent: Time,
     /// The delivery rate that this acknowledgment measures.
     pub delivery: Option<DeliverySample>,
-    /// Whether the window was not the limit while these packets were sent: it must not grow.
+    /// Whether the window was not the limit while these packets were sent. If so, it must not grow.
     pub app_limited: bool,
-    /// Whether this acknowledgment ends a round trip: a packet is acknowledged that was sent
-    /// after the previous round trip ended.
+    /// Whether this acknowledgment ends a round trip: it acknowledges a packet that was sent after
+    /// the previous round trip ended.
     pub round_ended: bool,
 }
 
-/// How a loss was found.
+/// How a loss was detected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LossCause {
     /// By later acknowledgments (reordering threshold, duplicate ACKs, SACK).
     Acks,
-    /// By a negative acknowledgment (DCUDP).
+    /// By a negative acknowledgment (DCUDP NAK).
     Nak,
-    /// By a retransmission time-out (TCP's RTO; QUIC's persistent congestion, RFC 9002 7.6).
+    /// By a retransmission timeout (TCP's RTO; QUIC's persistent congestion, RFC 9002 7.6).
     Timeout,
 }
 
-/// Packets have been declared lost.
+/// Packets declared lost.
 #[derive(Clone, Copy, Debug)]
 pub struct LossSample {
-    /// When they were declared lost.
+    /// Time of the declaration.
     pub now: Time,
     /// Bytes lost.
     pub lost: ByteSize,
-    /// When the newest of the lost packets was sent.
+    /// Send time of the newest lost packet.
     pub newest_sent: Time,
-    /// How the loss was found.
+    /// How the loss was detected.
     pub cause: LossCause,
     /// Bytes in flight after the loss.
     pub in_flight: ByteSize,
 }
 
-/// An earlier loss turned out not to be one: its packets have been acknowledged after all.
+/// A spurious loss: packets that were declared lost have been acknowledged after all.
 #[derive(Clone, Copy, Debug)]
 pub struct SpuriousLoss {
-    /// When this became known.
+    /// Time of the late acknowledgment.
     pub now: Time,
     /// Bytes wrongly declared lost.
     pub bytes: ByteSize,
-    /// When the newest of these packets was sent.
+    /// Send time of the newest of these packets.
     pub newest_sent: Time,
 }
 
-/// What is left to do until when (D2TCP).
+/// The remaining bytes and time of a transfer with a deadline (D2TCP).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Deadline {
     /// Bytes that have not been acknowledged yet.
@@ -96,12 +96,12 @@ pub struct Deadline {
     pub time_left: Duration,
 }
 
-/// What an algorithm shows of itself, for statistics and traces.
+/// An algorithm's internal state, for statistics and traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Snapshot {
     /// The slow-start threshold, where the algorithm has one and it is set.
     pub ssthresh: Option<ByteSize>,
-    /// What it is doing: `slow-start`, `recovery`, `probe-bw` …
+    /// The current phase: `slow-start`, `recovery`, `probe-bw` …
     pub phase: &'static str,
     /// The smoothed fraction of CE-marked bytes (DCTCP's α), where the algorithm keeps one.
     pub ce_fraction: Option<f64>,
@@ -109,58 +109,58 @@ pub struct Snapshot {
     pub bandwidth: Option<Rate>,
 }
 
-/// A congestion control algorithm, driving one path of one connection.
+/// A congestion control algorithm for one path of one connection.
 ///
-/// The order of events matters: for one acknowledgment, [`Controller::on_loss`] comes before
-/// [`Controller::on_ack`], as losses are part of what the acknowledgment says.
+/// The order of events matters: for one acknowledgment, the transport calls [`Controller::on_loss`]
+/// before [`Controller::on_ack`].
 pub trait Controller: fmt::Debug + Send + Sync {
-    /// The name under which the registry knows the algorithm.
+    /// Returns the algorithm's name in the registry.
     fn name(&self) -> &'static str;
 
-    /// Whether the algorithm uses [`AckSample::delivery`]. A transport may save itself the estimate
-    /// where it does not.
+    /// Returns whether the algorithm uses [`AckSample::delivery`]. If not, the transport may skip
+    /// the delivery rate estimate.
     fn wants_delivery(&self) -> bool {
         true
     }
 
-    /// A packet was sent.
+    /// Handles a sent packet.
     fn on_sent(&mut self, _sent: &PacketSent) {}
 
-    /// An acknowledgment of at least one new packet arrived; from a receiver that reports once per
-    /// round trip (DCUDP), possibly one that only says how the path is.
+    /// Handles an acknowledgment of at least one new packet. A receiver that reports once per round
+    /// trip (DCUDP) may also send one that only reports the state of the path.
     fn on_ack(&mut self, ack: &AckSample);
 
-    /// Packets were declared lost.
+    /// Handles packets declared lost.
     fn on_loss(&mut self, loss: &LossSample);
 
-    /// An earlier loss was none.
+    /// Handles an earlier loss that turned out spurious.
     fn on_spurious_loss(&mut self, _spurious: &SpuriousLoss) {}
 
-    /// The sender starts again after a time with nothing in flight that was long enough for what is
-    /// known of the path to be stale: longer than the retransmission time-out (RFC 5681 4.1,
-    /// RFC 2861). Shorter gaps need no call.
+    /// Handles a restart after an idle period. The transport calls this if nothing was in flight
+    /// for longer than the RTO, so that the path state is stale (RFC 5681 4.1, RFC 2861). Shorter
+    /// gaps need no call.
     fn on_idle_restart(&mut self, _now: Time) {}
 
-    /// What is left until the deadline of the data in transfer; `None` where there is none.
+    /// Sets what remains until the deadline of the current transfer; `None` without a deadline.
     fn on_deadline(&mut self, _deadline: Option<Deadline>) {}
 
-    /// The size of a full packet changed (path MTU discovery, negotiated packet size).
+    /// Sets the size of a full packet (after path MTU discovery or packet size negotiation).
     fn on_packet_size(&mut self, size: ByteSize);
 
-    /// How many bytes may be in flight; [`ByteSize::MAX`] for an algorithm that only sets a rate.
-    /// Below one packet the transport keeps one packet in flight at a time and spaces packets as
-    /// [`Controller::pacing_rate`] says.
+    /// Returns the window in bytes; [`ByteSize::MAX`] for an algorithm that only sets a rate. Below
+    /// one packet, the transport keeps one packet in flight at a time and spaces packets by
+    /// [`Controller::pacing_rate`].
     fn window(&self) -> ByteSize;
 
-    /// The rate at which packets should leave; `None` leaves pacing to the transport.
+    /// Returns the pacing rate; `None` leaves pacing to the transport.
     fn pacing_rate(&self) -> Option<Rate> {
         None
     }
 
-    /// What the algorithm shows of itself.
+    /// Returns the algorithm's internal state.
     fn snapshot(&self) -> Snapshot;
 
-    /// A copy in the same state.
+    /// Returns a copy in the same state.
     fn clone_box(&self) -> Box<dyn Controller>;
 }
 

@@ -1,9 +1,10 @@
 //! D2TCP: Vamanan, Hasan, Vijaykumar, "Deadline-Aware Datacenter TCP", SIGCOMM 2012.
 //!
-//! DCTCP whose reduction is bent by how urgent the flow is. With Tc the time that the rest of the
-//! flow needs and D the time that it has, the imminence factor is d = Tc/D, between 0.5 and 2.0.
-//! A mark multiplies the window by 1 − p/2 with p = α^d: a near deadline (d > 1) backs off less
-//! than DCTCP, a far one more. Without a deadline d is 1, and the flow is a DCTCP flow.
+//! D2TCP scales DCTCP's reduction by the flow's urgency. Tc is the time that the rest of the flow
+//! needs, D the time left until its deadline. The imminence factor is d = Tc/D, between 0.5 and
+//! 2.0. A mark multiplies the window by 1 − p/2 with p = α^d: a flow with a near deadline (d > 1)
+//! backs off less than DCTCP, one with a far deadline more. Without a deadline d is 1, and the flow
+//! is a DCTCP flow.
 
 use weir_units::{ByteSize, Duration};
 
@@ -37,7 +38,7 @@ struct D2tcp {
 
 impl D2tcp {
     /// d = Tc/D. The sawtooth of a deadline-agnostic flow averages 3/4 of its window W, so the
-    /// rest of B bytes takes Tc = B / (3/4 W) round trips (section 3.2 of the paper).
+    /// remaining B bytes take Tc = B / (3/4 W) round trips (section 3.2 of the paper).
     fn imminence(&self, window: ByteSize, rtt: Duration) -> f64 {
         let Some(deadline) = self.deadline else {
             return 1.0;

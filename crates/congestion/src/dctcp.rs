@@ -1,9 +1,9 @@
-//! DCTCP, RFC 8257: the window shrinks in proportion to how much of the traffic was marked.
+//! DCTCP, RFC 8257: the window shrinks in proportion to the fraction of marked bytes.
 //!
-//! α estimates the fraction of marked bytes, one step per observation window (a round trip); the
-//! first mark of a round trip multiplies the window by 1 − α/2. The transport tells the marked
-//! bytes exactly, so α needs no guess about delayed acknowledgments. Losses halve the window as in
-//! Reno (RFC 8257 section 3.5).
+//! α estimates the fraction of marked bytes and is updated once per observation window (a round
+//! trip). The first mark of a round trip multiplies the window by 1 − α/2. The transport reports
+//! the exact number of marked bytes, so α needs no assumption about delayed ACKs. Losses halve the
+//! window as in Reno (RFC 8257 section 3.5).
 
 use weir_units::ByteSize;
 
@@ -65,8 +65,9 @@ impl MarkedFraction {
         }
     }
 
-    /// α = α (1 − g) + g M at the end of each observation window (RFC 8257 section 3.3). Returns
-    /// whether the acknowledgment carries a mark. An ECE echo stands for all that it acknowledges.
+    /// Updates α = α (1 − g) + g M at the end of each observation window (RFC 8257 section 3.3).
+    /// Returns whether the acknowledgment carries a mark. An ECE echo marks all bytes that it
+    /// acknowledges.
     pub(crate) fn on_ack(&mut self, ack: &AckSample) -> bool {
         let marked = if ack.ece {
             ack.acked
@@ -102,7 +103,7 @@ mod tests {
     use crate::samples::{PACKET, ack, build, loss, packets};
     use crate::{Controller, LossCause};
 
-    /// A window of 20 packets, `marked` of which met a mark, acknowledged in two halves.
+    /// A window of 20 packets, `marked` of which were CE-marked, acknowledged in two halves.
     fn window_with(dctcp: &mut dyn Controller, number: u64, marked: u64) {
         for half in 0..2 {
             let now = 1_000 * (number + 1) + half * 100;

@@ -1,20 +1,20 @@
-//! Delivery rate estimation (draft-ietf-ccwg-bbr, section 4.1): what each packet remembers, and
-//! what an acknowledgment measures. One estimator serves every transport.
+//! Delivery rate estimation (draft-ietf-ccwg-bbr, section 4.1): the state stored per packet, and
+//! the sample that an acknowledgment yields. All transports use this estimator.
 
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-/// What a packet remembers from the moment it was sent.
+/// The state of the path when a packet was sent, stored with the packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PacketDelivery {
-    /// What had been delivered on the path in all.
+    /// Total bytes delivered on the path.
     pub delivered: ByteSize,
-    /// When the newest of that was acknowledged, or when the first packet was sent after an idle time.
+    /// Time of the newest delivery, or of the first packet sent after an idle period.
     pub delivered_at: Time,
-    /// When that packet was sent.
+    /// Send time of the packet of that delivery.
     pub first_sent_at: Time,
-    /// What had been lost on the path in all.
+    /// Total bytes lost on the path.
     pub lost: ByteSize,
-    /// In flight with this packet.
+    /// Bytes in flight, this packet included.
     pub in_flight: ByteSize,
     /// Whether the application, not the network, was the limit.
     pub app_limited: bool,
@@ -23,43 +23,43 @@ pub struct PacketDelivery {
 /// The delivery rate that an acknowledgment measures.
 #[derive(Clone, Copy, Debug)]
 pub struct DeliverySample {
-    /// The rate.
+    /// The delivery rate.
     pub rate: Rate,
-    /// Over which span.
+    /// The interval over which the rate was measured.
     pub interval: Duration,
-    /// Bytes delivered in that span.
+    /// Bytes delivered in that interval.
     pub delivered: ByteSize,
-    /// Bytes delivered on the path in all when the newest acknowledged packet was sent.
+    /// Total bytes delivered on the path when the newest acknowledged packet was sent.
     pub prior_delivered: ByteSize,
     /// Bytes in flight just after the newest acknowledged packet was sent.
     pub in_flight_at_send: ByteSize,
-    /// Bytes lost between that packet's sending and this acknowledgment.
+    /// Bytes lost between the sending of that packet and this acknowledgment.
     pub lost: ByteSize,
     /// Whether the application, not the network, was the limit when that packet was sent.
     pub app_limited: bool,
 }
 
-/// The estimator: one per path.
+/// The delivery rate estimator of one path.
 #[derive(Clone, Debug, Default)]
 pub struct DeliveryRate {
     delivered: ByteSize,
     delivered_at: Time,
     first_sent_at: Time,
     lost: ByteSize,
-    /// The samples are application-limited until more than this has been delivered: then the gap
-    /// that the application left has passed through the network.
+    /// Samples are application-limited until more than this has been delivered: by then, the gap in
+    /// the application's data has left the network.
     app_limited_until: Option<ByteSize>,
-    /// The newest packet of the acknowledgment that is being processed, and when it was sent.
+    /// The newest packet of the acknowledgment being processed, and its send time.
     newest: Option<(PacketDelivery, Time)>,
 }
 
 impl DeliveryRate {
-    /// An estimator that has seen nothing.
+    /// Returns an estimator without samples.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// A packet of `size` is about to be sent on top of `prior_in_flight`.
+    /// Records that a packet of `size` is about to be sent on top of `prior_in_flight`.
     pub fn on_sent(
         &mut self,
         now: Time,
@@ -80,9 +80,9 @@ impl DeliveryRate {
         }
     }
 
-    /// A packet that was sent at `sent_at` is acknowledged by the acknowledgment at `now`. The
-    /// packets of one acknowledgment may come in any order: the newest one counts, and of those
-    /// that were sent at the same time the one with the most in flight.
+    /// Records that the acknowledgment at `now` covers a packet sent at `sent_at`. The packets of
+    /// one acknowledgment may come in any order: the newest one counts. Among packets sent at the
+    /// same time, the one with the most bytes in flight counts.
     pub fn on_acked(&mut self, now: Time, packet: &PacketDelivery, sent_at: Time, size: ByteSize) {
         self.delivered += size;
         self.delivered_at = now;
@@ -95,19 +95,20 @@ impl DeliveryRate {
         }
     }
 
-    /// Bytes were declared lost.
+    /// Records bytes declared lost.
     pub fn on_lost(&mut self, size: ByteSize) {
         self.lost += size;
     }
 
-    /// The sender ran out of data with `in_flight` outstanding: what is sent until that has been
-    /// delivered says nothing about the network.
+    /// Records that the sender ran out of data with `in_flight` outstanding. Packets sent until
+    /// that has been delivered yield application-limited samples.
     pub fn set_app_limited(&mut self, in_flight: ByteSize) {
         self.app_limited_until = Some(self.delivered + in_flight);
     }
 
-    /// Ends an acknowledgment: what it measured. `None` where it acknowledged nothing new, or in
-    /// less than `min_rtt`, which ACK compression and retransmissions make unreliable.
+    /// Ends an acknowledgment and returns its sample. Returns `None` if it acknowledged nothing
+    /// new, or if the interval is below `min_rtt`, where ACK compression and retransmissions make
+    /// it unreliable.
     pub fn sample(&mut self, min_rtt: Duration) -> Option<DeliverySample> {
         if self
             .app_limited_until
@@ -135,12 +136,12 @@ impl DeliveryRate {
         })
     }
 
-    /// Whether what is sent now measures the application instead of the network.
+    /// Returns whether packets sent now measure the application instead of the network.
     pub fn is_app_limited(&self) -> bool {
         self.app_limited_until.is_some()
     }
 
-    /// Bytes delivered on the path in all.
+    /// Returns the total bytes delivered on the path.
     pub fn delivered(&self) -> ByteSize {
         self.delivered
     }
@@ -244,7 +245,7 @@ mod tests {
             rate.on_acked(micros(100), &packet, sent_at, PACKET);
         }
         assert!(!rate.sample(Duration::ZERO).unwrap().app_limited);
-        // What was in flight has been delivered, but nothing sent after the gap yet.
+        // The in-flight packets have been delivered, but nothing sent after the gap yet.
         assert!(rate.is_app_limited());
         rate.on_acked(micros(190), &after_gap, micros(90), PACKET);
         assert!(rate.sample(Duration::ZERO).unwrap().app_limited);
@@ -289,8 +290,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the order of events, no sample is faster than what was delivered since the
-        /// start divided by the minimum round-trip time.
+        /// For any order of events, no sample exceeds the bytes delivered since the start divided
+        /// by the minimum round-trip time.
         #[test]
         fn samples_are_bounded(operations in prop::collection::vec((0_u8..4, 0_usize..8, 0_u64..100), 0..200)) {
             let (mut rate, mut now) = (DeliveryRate::new(), 0);

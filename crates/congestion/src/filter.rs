@@ -1,13 +1,13 @@
 //! A maximum over a sliding window, in constant space.
 
-/// The largest value of the last `length` steps of a clock that counts rounds.
+/// A filter for the maximum of the last `length` steps of a round counter.
 ///
-/// Kathleen Nichols' method: the best value and the two best after it, each from a later part of
-/// the window, so that a successor is at hand when the best one expires.
+/// It uses Kathleen Nichols' method: it keeps the best value and the two best after it, each from a
+/// later part of the window, so that a successor exists when the best one expires.
 #[derive(Clone, Debug)]
 pub(crate) struct MaxFilter {
     length: u64,
-    /// Best first; values fall, times do not.
+    /// Best first; values decrease, times do not.
     best: [Sample; 3],
 }
 

@@ -1,13 +1,12 @@
-//! Congestion control algorithms behind one trait, and a registry by name.
+//! Congestion control algorithms behind the trait [`Controller`], and a registry by name.
 //!
-//! A transport owns a boxed [`Controller`] per path, tells it what happened (packets sent, ACKs,
-//! losses) and asks it what may be sent: a window, a pacing rate, or both. The algorithms read no
-//! clock and know no protocol; time comes in with every event and randomness as a seed.
+//! A transport owns one boxed [`Controller`] per path. It reports packets sent, ACKs and losses,
+//! and reads back a window, a pacing rate, or both. The algorithms read no clock and know no
+//! protocol: every event carries its time, and randomness comes from a seed.
 //!
 //! [`AlgorithmSpec`] names an algorithm with its parameters (`dctcp,g=0.0625`) and builds it;
-//! [`algorithms`] lists what exists. [`CappedController`] puts a limit from outside around any controller.
-//! [`DeliveryRate`] measures the delivery rate for transports that feed an algorithm which wants
-//! it.
+//! [`algorithms`] lists all algorithms. [`CappedController`] limits the window and rate of any
+//! controller. [`DeliveryRate`] measures the delivery rate for algorithms that use it.
 
 mod algorithm;
 mod bbr;

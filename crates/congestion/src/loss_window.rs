@@ -1,14 +1,14 @@
-//! The window of the algorithms that descend from Reno: slow start, additive increase, at most
-//! one reduction per round trip, collapse on a time-out, and undo (RFC 9002 section 7, RFC 6582).
-//! NewReno, DCTCP and D2TCP differ in the factor of their reductions, CUBIC also in its growth.
+//! The congestion window of the Reno family: slow start, additive increase, at most one reduction
+//! per round trip, collapse on a timeout, and undo (RFC 9002 section 7, RFC 6582). NewReno, DCTCP
+//! and D2TCP differ in their reduction factor; CUBIC also differs in its growth.
 
 use weir_units::{ByteSize, Time};
 
 use crate::algorithm::Typed;
 use crate::{AckSample, AlgorithmSpec, Context, LossCause, LossSample, SpuriousLoss};
 
-/// How many packets may be in flight before anything is known. Counted in packets, as a window
-/// that is fixed in bytes (RFC 9002 section 7.2) starts a jumbo connection with one or two.
+/// The initial window. It is counted in packets because a window fixed in bytes (RFC 9002 section
+/// 7.2) would start a connection with jumbo frames at one or two packets.
 pub(crate) const INITIAL_WINDOW: Typed<u64> = Typed {
     name: "initial_window",
     doc: "the window at the start, in packets",
@@ -36,8 +36,8 @@ pub(crate) const LOSS_WINDOW: Typed<u64> = Typed {
     max: 10_000,
 };
 
-/// Linux counts windows in packets. In bytes, a window of 3.9 packets lets 3 leave per round trip and
-/// waits for 3.9 until it grows.
+/// Linux counts windows in packets. In bytes, a window of 3.9 packets sends 3 packets per round
+/// trip but grows only after 3.9 have been acknowledged.
 pub(crate) const WHOLE_PACKETS: Typed<bool> = Typed {
     name: "whole_packets",
     doc: "growth counts in whole packets, as in Linux",
@@ -46,21 +46,21 @@ pub(crate) const WHOLE_PACKETS: Typed<bool> = Typed {
     max: true,
 };
 
-/// What a loss did to the window.
+/// The effect of a loss on the window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reaction {
-    /// Nothing: the round trip's reduction has been made already.
+    /// Nothing: the window has been reduced already in this round trip.
     None,
-    /// It was multiplied by the factor.
+    /// Multiplied by the factor.
     Reduced,
-    /// It fell to the loss window: a time-out.
+    /// Fell to the loss window after a timeout.
     Collapsed {
-        /// Whether the window had not been reduced for these packets before.
+        /// Whether the window had not yet been reduced for these packets.
         new_episode: bool,
     },
 }
 
-/// The window before a reduction, in case that the loss turns out spurious.
+/// The window before a reduction, for the case that the loss turns out spurious.
 #[derive(Clone, Copy, Debug)]
 struct Undo {
     cwnd: ByteSize,
@@ -77,12 +77,12 @@ pub(crate) struct LossWindow {
     pub(crate) packet: ByteSize,
     initial_packets: u64,
     min_packets: u64,
-    /// What a time-out leaves.
+    /// The window after a timeout.
     loss_packets: u64,
     whole_packets: bool,
     /// Bytes acknowledged towards the next additive increase.
     credit: ByteSize,
-    /// When the last reduction was made: what was sent before causes no other one.
+    /// Time of the last reduction. Packets sent before it cause no further reduction.
     recovery_start: Option<Time>,
     /// Whether the last acknowledgment was for packets sent before the last reduction.
     recovering: bool,
@@ -116,7 +116,7 @@ impl LossWindow {
         self.cwnd
     }
 
-    /// The slow-start threshold, once there is one.
+    /// Returns the slow-start threshold, if it is set.
     pub(crate) fn ssthresh(&self) -> Option<ByteSize> {
         (self.ssthresh != ByteSize::MAX).then_some(self.ssthresh)
     }
@@ -139,21 +139,21 @@ impl LossWindow {
         self.packet * self.min_packets
     }
 
-    /// Whether a packet was sent before the last reduction (RFC 9002 section 7.3.2).
+    /// Returns whether a packet was sent before the last reduction (RFC 9002 section 7.3.2).
     fn sent_before_reduction(&self, sent: Time) -> bool {
         self.recovery_start.is_some_and(|start| sent <= start)
     }
 
-    /// Notes an acknowledgment. Returns whether it may let the window grow: not while the
-    /// application is the limit (RFC 9002 section 7.8), and not in recovery.
+    /// Records an acknowledgment. Returns whether it may grow the window: not while the application
+    /// is the limit (RFC 9002 section 7.8), and not in recovery.
     pub(crate) fn admits_growth(&mut self, ack: &AckSample) -> bool {
         self.used = true;
         self.recovering = self.sent_before_reduction(ack.newest_sent);
         !self.recovering && !ack.app_limited
     }
 
-    /// Slow start: as many bytes as were acknowledged, up to the threshold. Returns what is left
-    /// of `acked` for congestion avoidance.
+    /// Slow start: grows by the bytes acknowledged, up to ssthresh. Returns the part of `acked`
+    /// that is left for congestion avoidance.
     pub(crate) fn grow_exponentially(&mut self, acked: ByteSize) -> ByteSize {
         let step = acked.min(self.ssthresh - self.cwnd);
         self.cwnd += step;
@@ -185,24 +185,24 @@ impl LossWindow {
         }
     }
 
-    /// Raises the window, for algorithms with a growth of their own.
+    /// Raises the window, for algorithms with their own growth function.
     pub(crate) fn grow_by(&mut self, bytes: ByteSize) {
         self.cwnd += bytes;
     }
 
-    /// Rounds a window that has been reduced down to whole packets.
+    /// Rounds a reduced window down to whole packets.
     pub(crate) fn round_down(&mut self) {
         self.cwnd = self.packet * (self.cwnd / self.packet);
         self.ssthresh = self.cwnd;
     }
 
-    /// Ends slow start at the present window.
+    /// Ends slow start at the current window.
     pub(crate) fn end_slow_start(&mut self) {
         self.ssthresh = self.cwnd;
     }
 
-    /// Multiplies the window, once per round trip, as an acknowledgment of packets of which the
-    /// newest was sent at `newest_sent` carries a congestion mark.
+    /// Multiplies the window once per round trip, on a congestion mark in an acknowledgment whose
+    /// newest packet was sent at `newest_sent`.
     pub(crate) fn on_mark(&mut self, now: Time, newest_sent: Time, factor: f64) -> bool {
         if self.sent_before_reduction(newest_sent) {
             return false;
@@ -213,7 +213,7 @@ impl LossWindow {
         true
     }
 
-    /// Reacts to a loss, multiplying the window, or the threshold after a time-out.
+    /// Reacts to a loss: multiplies the window, or ssthresh after a timeout.
     pub(crate) fn on_loss(&mut self, loss: &LossSample, factor: f64) -> Reaction {
         self.used = true;
         let known = self.sent_before_reduction(loss.newest_sent);
@@ -231,11 +231,11 @@ impl LossWindow {
         Reaction::Reduced
     }
 
-    /// Keeps what undo restores: the window before the first loss of an episode.
+    /// Saves the state that undo restores: the window before the first loss of an episode.
     fn remember(&mut self, lost: ByteSize, same_episode: bool) {
         match &mut self.undo {
             Some(undo) if same_episode => undo.lost += lost,
-            // The episode began with a mark, which justifies the reduction whatever was lost.
+            // The episode began with a mark, which justifies the reduction regardless of losses.
             None if same_episode => {}
             undo => {
                 *undo = Some(Undo {
@@ -255,9 +255,9 @@ impl LossWindow {
         self.recovering = true;
     }
 
-    /// RFC 9002 section 7.6.2 and RFC 5681 section 3.1: the reduced window (of CUBIC too: RFC 9438
-    /// section 4.8) is the new threshold, but the threshold does not shrink again while the same
-    /// data keeps timing out.
+    /// RFC 9002 section 7.6.2 and RFC 5681 section 3.1: ssthresh becomes the reduced window (for
+    /// CUBIC too: RFC 9438 section 4.8). It does not shrink again while the same data keeps timing
+    /// out.
     fn collapse(&mut self, now: Time, known: bool, factor: f64) {
         if !known {
             let reduced = self.cwnd.mul_f64(factor);
@@ -269,8 +269,8 @@ impl LossWindow {
         self.recovering = true;
     }
 
-    /// Takes the last reduction back once all of its losses turned out spurious (RFC 9438
-    /// section 4.9, RFC 4015). Returns whether it did.
+    /// Undoes the last reduction once all of its losses turned out spurious (RFC 9438 section 4.9,
+    /// RFC 4015). Returns whether it did.
     pub(crate) fn on_spurious_loss(&mut self, spurious: &SpuriousLoss) -> bool {
         let known = self.sent_before_reduction(spurious.newest_sent);
         let Some(undo) = self.undo.as_mut().filter(|_| known) else {
@@ -286,8 +286,8 @@ impl LossWindow {
         true
     }
 
-    /// After idleness the window is at most the initial one, and slow start leads back to most
-    /// of what was there (RFC 5681 section 4.1, RFC 2861).
+    /// Limits the window to the initial window after an idle period. Slow start then leads back to
+    /// most of the old window (RFC 5681 section 4.1, RFC 2861).
     pub(crate) fn on_idle_restart(&mut self) {
         let initial = self.packet * self.initial_packets;
         if self.cwnd <= initial {
@@ -301,8 +301,7 @@ impl LossWindow {
         self.credit = ByteSize::ZERO;
     }
 
-    /// A window that has not been used yet follows the packet size; later it only has to stay
-    /// above its minimum.
+    /// An unused window follows the packet size; later it only stays above its minimum.
     pub(crate) fn on_packet_size(&mut self, size: ByteSize) {
         self.packet = size.max(ByteSize::from_bytes(1));
         self.cwnd = if self.used {

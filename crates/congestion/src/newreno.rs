@@ -1,5 +1,5 @@
-//! NewReno as QUIC uses it: RFC 9002 section 7 and appendix B, which is RFC 6582 with recovery
-//! periods told by send time instead of by sequence number.
+//! NewReno as used by QUIC: RFC 9002 section 7 and appendix B. This is RFC 6582 with recovery
+//! periods delimited by send time instead of sequence number.
 
 use weir_units::ByteSize;
 
@@ -52,7 +52,7 @@ mod tests {
         assert_eq!(reno.window(), packets(10));
         reno.on_ack(&ack(310, 260, 1));
         assert_eq!(reno.window(), packets(11));
-        // One acknowledgment for several windows is worth a packet for each.
+        // One acknowledgment for several windows adds one packet for each.
         reno.on_ack(&ack(400, 350, 33));
         assert_eq!(reno.window(), packets(14));
     }
@@ -163,7 +163,7 @@ mod tests {
             let mut reno = build(&format!("{spec},initial_window=9"));
             reno.on_loss(&loss(100, 50, 1, LossCause::Acks));
             assert_eq!(reno.window(), packets(9) / 2);
-            // Four packets per round trip are all that a window of 4.5 lets go.
+            // A window of 4.5 packets sends only four packets per round trip.
             for round in 1..=rounds {
                 let before = reno.window();
                 reno.on_ack(&ack(100 + 100 * round, 50 + 100 * round, 4));

@@ -1,5 +1,5 @@
-//! A controller of Reno's window, whose answer to marks an algorithm chooses: NewReno, DCTCP and D2TCP
-//! are a [`MarkResponse`] each.
+//! A controller based on Reno's window with a pluggable response to marks. NewReno, DCTCP and D2TCP
+//! each implement [`MarkResponse`].
 
 use std::fmt::Debug;
 
@@ -10,23 +10,23 @@ use crate::{
     AckSample, AlgorithmSpec, Context, Controller, Deadline, LossSample, Snapshot, SpuriousLoss,
 };
 
-/// What a loss multiplies the window by (RFC 9002 appendix B: `kLossReductionFactor`; RFC 8257 section
-/// 3.5 treats losses as conventional TCP does).
+/// The factor by which a loss multiplies the window (RFC 9002 appendix B: `kLossReductionFactor`;
+/// RFC 8257 section 3.5 treats losses as conventional TCP does).
 pub(crate) const LOSS_REDUCTION: f64 = 0.5;
 
-/// How an algorithm answers congestion marks.
+/// An algorithm's response to congestion marks.
 pub(crate) trait MarkResponse: Clone + Debug + Send + Sync + 'static {
     /// The algorithm's name.
     const NAME: &'static str;
 
-    /// Takes an acknowledgment. Returns the factor by which its mark multiplies the window, unless this
-    /// was done in the same round trip; `None` where it carries no mark.
+    /// Processes an acknowledgment. Returns the factor by which its mark multiplies the window, or
+    /// `None` without a mark. The window applies it at most once per round trip.
     fn factor(&mut self, ack: &AckSample, window: ByteSize) -> Option<f64>;
 
-    /// What is left of the transfer in progress, and until when.
+    /// Sets what remains of the current transfer until its deadline.
     fn on_deadline(&mut self, _: Option<Deadline>) {}
 
-    /// The estimate of the fraction of marked bytes, where there is one.
+    /// Returns the estimated fraction of marked bytes, if the algorithm has one.
     fn ce_fraction(&self) -> Option<f64> {
         None
     }

@@ -1,5 +1,5 @@
-//! Round trips counted by packets: one ends when a packet is acknowledged that was sent after the
-//! previous one ended (draft-ietf-ccwg-bbr section 5.5.1, told by send time).
+//! A counter of round trips. A round trip ends when a packet is acknowledged that was sent after
+//! the previous one ended (draft-ietf-ccwg-bbr section 5.5.1, by send time).
 
 use weir_units::Time;
 
@@ -7,16 +7,16 @@ use crate::AckSample;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RoundTripCounter {
-    /// What was sent from here on ends the round trip.
+    /// An acknowledged packet sent from this time on ends the round trip.
     start: Time,
-    /// How many round trips have ended.
+    /// Number of round trips that have ended.
     pub(crate) count: u64,
     /// Whether the last acknowledgment ended a round trip.
     pub(crate) is_start: bool,
 }
 
 impl RoundTripCounter {
-    /// Notes an acknowledgment.
+    /// Records an acknowledgment.
     pub(crate) fn on_ack(&mut self, ack: &AckSample) {
         self.is_start = ack.newest_sent >= self.start;
         if self.is_start {
@@ -25,7 +25,7 @@ impl RoundTripCounter {
         }
     }
 
-    /// The present round trip starts at `now` instead.
+    /// Restarts the current round trip at `now`.
     pub(crate) fn restart(&mut self, now: Time) {
         self.start = now;
     }

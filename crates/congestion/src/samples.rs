@@ -22,8 +22,7 @@ pub(crate) fn micros(micros: u64) -> Time {
     Time::ZERO + Duration::from_micros(micros)
 }
 
-/// An acknowledgment at `now` of packets of which the newest was sent at `sent`; the round-trip
-/// time is the difference.
+/// An acknowledgment at `now` whose newest packet was sent at `sent`; the RTT is the difference.
 pub(crate) fn ack(now: u64, sent: u64, count: u64) -> AckSample {
     let rtt = Duration::from_micros(now - sent);
     AckSample {

@@ -1,9 +1,9 @@
-//! Telling delivery rates that the algorithm held down itself.
+//! Detection of delivery rates that the algorithm limited itself.
 //!
-//! In ProbeRTT a BBR sender keeps the pipe nearly empty. The drafts mark the connection as
-//! application-limited meanwhile, so that the low rates do not count; here the transport keeps
-//! that mark, and the algorithm recognizes its own gap by send times: samples count again for
-//! packets that were sent once the gap has passed through the network.
+//! In ProbeRTT a BBR sender keeps the path nearly empty. The drafts mark the connection as
+//! application-limited meanwhile, so that the low rates do not count. Here that mark belongs to the
+//! transport, and the algorithm detects its own gap by send times: samples count again for packets
+//! that were sent once the gap has left the network.
 
 use weir_units::Time;
 
@@ -13,16 +13,17 @@ use crate::AckSample;
 pub(crate) enum SelfLimit {
     #[default]
     No,
-    /// The pipe is kept empty.
+    /// The path is kept empty.
     Yes,
-    /// Since this time the pipe refills; nothing sent since then has been acknowledged.
+    /// The path has been refilling since this time; no packet sent since then has been
+    /// acknowledged.
     Refilling(Time),
-    /// What was sent up to this time still followed the gap.
+    /// Packets sent up to this time still followed the gap.
     Until(Time),
 }
 
 impl SelfLimit {
-    /// Whether the delivery rate that `ack` measures was held down.
+    /// Returns whether the delivery rate that `ack` measures was limited by the algorithm.
     pub(crate) fn on_ack(&mut self, ack: &AckSample) -> bool {
         match *self {
             Self::No => return false,

@@ -1,13 +1,14 @@
 //! Swift: Kumar et al., "Swift: Delay is Simple and Effective for Congestion Control in the
 //! Datacenter", SIGCOMM 2020, algorithms 1 and 2.
 //!
-//! The window follows the distance of each round-trip time from a target: additive increase
-//! below it, a decrease in proportion to the excess above it, at most once per round trip. Under
-//! heavy incast the window falls below one packet, and pacing spaces the packets.
+//! The window follows the distance of each RTT from a target: additive increase below it, a
+//! decrease in proportion to the excess above it, at most once per round trip. Under heavy incast
+//! the window falls below one packet, and pacing spaces the packets.
 //!
-//! The paper splits the delay into the fabric's and the host's and runs two windows; here the
-//! transport's round-trip time is taken as the fabric's. The paper's base target contains the
-//! unloaded round-trip time of its fabric; a transport that does not know its topology adds the
+//! The paper splits the delay into fabric delay and host delay and runs two windows. Here the
+//! transport's RTT counts as fabric delay. The paper's base target contains the unloaded RTT of its
+//! fabric. A transport that does not know its topology adds the base target to the path's minimum
+//! RTT instead (`above_min_rtt`, on by default).
 //! base target to the path's minimum round-trip time instead (`above_min_rtt`, on by default).
 
 use weir_units::{ByteSize, Duration, Rate, Time};
@@ -133,7 +134,7 @@ const RESET_THRESHOLD: Typed<u64> = Typed {
     max: 1_000,
 };
 
-/// No path carries more; keeps the arithmetic finite whatever is acknowledged.
+/// More than any path carries. Keeps the arithmetic finite for any acknowledgment.
 const MAX_PACKETS: f64 = 1e9;
 
 /// The target delay (section 3.5 of the paper).
@@ -176,7 +177,7 @@ impl Target {
 
 #[derive(Clone, Debug)]
 struct Swift {
-    /// In packets, of which fractions matter.
+    /// In packets, with fractions.
     cwnd: f64,
     packet: ByteSize,
     initial: f64,
@@ -226,7 +227,7 @@ impl Swift {
         self.phase = "increase";
     }
 
-    /// Multiplies the window, unless that has been done within the last round-trip time.
+    /// Multiplies the window, unless it was reduced within the last RTT.
     fn decrease(&mut self, now: Time, factor: f64) {
         self.phase = "decrease";
         if self
@@ -346,7 +347,7 @@ mod tests {
         );
     }
 
-    /// An acknowledgment of one packet with a round-trip time of `rtt` on a path of 50 us.
+    /// An acknowledgment of one packet with an RTT of `rtt` on a path of 50 us.
     fn delayed(now: u64, rtt: u64) -> AckSample {
         let mut sample = ack(now, now - rtt, 1);
         sample.min_rtt = Duration::from_micros(50);
@@ -374,7 +375,7 @@ mod tests {
         assert_eq!(swift.window(), packets(8));
         swift.on_ack(&delayed(1_100, 100));
         assert_eq!(swift.window(), packets(8).mul_f64(0.8));
-        // Never more than half.
+        // Never reduced by more than half.
         swift.on_ack(&delayed(9_000, 5_000));
         assert_eq!(swift.window(), packets(8).mul_f64(0.4));
     }
@@ -399,7 +400,7 @@ mod tests {
         swift.on_ack(&delayed(1_000, 100));
         // 0.8 packets of 1500 bytes per 100 us.
         assert_eq!(swift.pacing_rate(), Some(Rate::from_mbps(96)));
-        // Below a packet, the increase is per packet acknowledged.
+        // Below one packet, the increase is per acknowledged packet.
         swift.on_ack(&delayed(1_050, 60));
         assert_eq!(swift.window(), packets(1).mul_f64(1.8));
     }

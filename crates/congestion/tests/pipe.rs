@@ -1,4 +1,5 @@
-//! Each algorithm alone on a pipe: it fills it, and goes through its phases.
+//! Tests of each algorithm alone on a bottleneck: it uses the full rate and goes through its
+//! phases.
 
 mod support;
 
@@ -12,7 +13,7 @@ fn after(moments: &[Moment], from: Duration) -> impl Iterator<Item = &Moment> {
         .filter(move |moment| moment.now >= Time::ZERO + from)
 }
 
-/// The phases in order, each once where it follows itself.
+/// Returns the phases in order, without consecutive duplicates.
 fn phases(moments: &[Moment]) -> Vec<&'static str> {
     let mut phases: Vec<_> = moments.iter().map(|moment| moment.phase).collect();
     phases.dedup();
@@ -117,7 +118,7 @@ fn bbr_starts_up_drains_and_cycles() {
     let cycling: Vec<_> = after(&moments, Duration::from_millis(100))
         .filter(|moment| moment.phase == "probe-bw")
         .collect();
-    // The gains, told by pacing rate over bandwidth; the bandwidth estimate is the link's.
+    // Pacing rate over bandwidth gives the gain; the bandwidth estimate is the link's.
     let mut gains: Vec<u64> = Vec::new();
     for moment in &cycling {
         let bandwidth = moment.bandwidth.unwrap().bits_per_second() as f64;

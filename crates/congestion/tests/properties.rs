@@ -1,4 +1,4 @@
-//! What holds for every algorithm of the registry under any sequence of events.
+//! Properties of every registered algorithm under any sequence of events.
 
 use proptest::prelude::*;
 use weir_congestion::{
@@ -7,7 +7,7 @@ use weir_congestion::{
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-/// Algorithms that reduce at most once per round trip, told by send time.
+/// Algorithms that reduce at most once per round trip, determined by send time.
 const ONCE_PER_ROUND_TRIP: [&str; 4] = ["newreno", "cubic", "dctcp", "d2tcp"];
 
 #[derive(Clone, Debug)]
@@ -43,7 +43,7 @@ struct Ack {
     round_ended: bool,
 }
 
-/// Mostly plausible, now and then anything.
+/// Mostly plausible values, sometimes any value.
 fn amount(plausible: u64) -> impl Strategy<Value = u64> {
     prop_oneof![20 => 0..plausible, 1 => any::<u64>()]
 }
@@ -101,12 +101,12 @@ fn event() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// A controller under test and what its promises refer to.
+/// A controller under test and the state to check it against.
 struct Subject {
     controller: Box<dyn Controller>,
     now: Time,
     packet: ByteSize,
-    /// The smallest window promised, in packets.
+    /// The smallest allowed window, in packets.
     min_packets: f64,
     last_decrease: Option<Time>,
     largest: ByteSize,
@@ -120,7 +120,7 @@ impl Subject {
             .algorithm()
             .parameters()
             .find(|parameter| parameter.name == "min_window")
-            // One that sets a rate alone has no window, and no minimum of it.
+            // A purely rate-based algorithm has no window and no minimum window.
             .map_or_else(|| "1".to_owned(), |parameter| parameter.default.to_string());
         let controller = spec.build(&Context {
             packet_size: packet,
@@ -198,7 +198,7 @@ impl Subject {
         };
         self.controller.on_ack(&sample);
         if ack.app_limited {
-            // BBR may go back to a window that it had before recovery or ProbeRTT.
+            // BBR may return to the window before recovery or ProbeRTT.
             let name = self.controller.name();
             let ceiling = if name.starts_with("bbr") {
                 self.largest
@@ -314,7 +314,7 @@ proptest! {
             subject.min_packets = 0.0;
             for (step, event) in &events {
                 subject.now += Duration::from_nanos(*step);
-                // Only the cap is of interest here: the promises have a test of their own.
+                // Only the cap matters here: the other properties have their own test.
                 let _ = subject.apply(event);
                 prop_assert!(subject.controller.window() <= ByteSize::from_bytes(cap));
                 prop_assert!(subject.controller.pacing_rate().unwrap() <= Rate::from_mbps(1));

@@ -1,4 +1,4 @@
-//! What every packet of a connection passes through: names, numbers, time stamps and protection.
+//! The packet layer of a connection: socket ids, packet numbers, timestamps and protection.
 
 use bytes::{Buf, BytesMut};
 use weir_units::Time;
@@ -9,7 +9,7 @@ use crate::packet::{
 use crate::protection::{ASSOCIATED_LENGTH, PACKET_NUMBER_LENGTH, PacketProtection, ReplayWindow};
 use crate::sequence::SequenceNumber;
 
-/// Where control packets begin to be counted.
+/// The first count of control packets.
 const FIRST_CONTROL: u64 = 1 << 32;
 
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Channel {
     pub(crate) local: SocketId,
     pub(crate) peer: SocketId,
     started: Time,
-    /// The number that the next control packet will have.
+    /// The number of the next control packet.
     pub(crate) next_control: u64,
     /// The peer's newest control packet.
     newest_control: u64,
@@ -26,7 +26,7 @@ pub(crate) struct Channel {
     replay: ReplayWindow,
 }
 
-/// What a data packet says beside its payload.
+/// The header fields of a data packet.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DataFields {
     pub(crate) count: u64,
@@ -54,7 +54,7 @@ impl Channel {
         self.protection = protection;
     }
 
-    /// Bytes of a data packet beside its payload.
+    /// Returns the overhead of a data packet beside its payload.
     pub(crate) fn overhead(&self) -> usize {
         let protection = self.protection.as_ref();
         let sealed =
@@ -66,7 +66,7 @@ impl Channel {
         Timestamp(now.since(self.started).as_micros() as u32)
     }
 
-    /// Writes a control packet with a number of its own, and returns that.
+    /// Writes a control packet with the next number, and returns the number.
     pub(crate) fn write_control(
         &mut self,
         now: Time,
@@ -107,12 +107,12 @@ impl Channel {
         self.seal(start, body, buffer);
     }
 
-    /// Whether a data packet is more than its header and its payload.
+    /// Returns whether data packets contain more than header and payload.
     pub(crate) fn is_protected(&self) -> bool {
         self.protection.is_some()
     }
 
-    /// The header of a data packet.
+    /// Returns the header of a data packet.
     pub(crate) fn data_header(&self, now: Time, fields: &DataFields) -> DataHeader {
         DataHeader {
             sequence: SequenceNumber::of(fields.count),
@@ -140,7 +140,7 @@ impl Channel {
         self.seal(start, body, buffer);
     }
 
-    /// Where the packet's rest begins.
+    /// Writes the packet number, if packets are protected. Returns the start of the body.
     fn write_number(&self, buffer: &mut Vec<u8>) -> usize {
         if self.protection.is_some() {
             buffer.extend_from_slice(&self.next_number.to_be_bytes());
@@ -158,7 +158,7 @@ impl Channel {
         }
     }
 
-    /// Takes a packet apart: its header, and its rest once that is shown to come from the peer.
+    /// Decodes and authenticates a packet. Returns its header and body.
     pub(crate) fn open(&mut self, mut datagram: BytesMut) -> Option<(Header, BytesMut)> {
         let (header, _) = Header::decode(&datagram).ok()?;
         let Some(protection) = &self.protection else {
@@ -178,7 +178,7 @@ impl Channel {
         Some((header, datagram))
     }
 
-    /// A control packet of the peer's has come under this number: whether none newer had.
+    /// Records the number of a control packet from the peer. Returns whether it is the newest.
     pub(crate) fn is_newest(&mut self, number: SequenceNumber) -> bool {
         let number = number.expand(self.newest_control);
         let is_newest = number > self.newest_control;

@@ -1,4 +1,4 @@
-//! What an operator may set about a connection and an endpoint.
+//! The configuration of connections and endpoints.
 
 use std::sync::Arc;
 
@@ -9,124 +9,125 @@ use crate::observer::QuitConfig;
 use crate::protection::SharedKey;
 use crate::sequence::SequenceNumber;
 
-/// The largest receive window in packets, and the most that a sender keeps unacknowledged.
+/// The largest receive window in packets; also the limit of a sender's unacknowledged packets.
 pub(crate) const LARGEST_WINDOW: u32 = 1 << 16;
 /// The smallest packet size: header, packet number, tag and some payload.
 pub(crate) const SMALLEST_PACKET: ByteSize = ByteSize::from_bytes(128);
-/// What fits a UDP datagram over IPv4.
+/// The largest UDP payload over IPv4.
 const LARGEST_PACKET: ByteSize = ByteSize::from_bytes(65_507);
 
-/// What the application's data are.
+/// The kind of the application's data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum DataKind {
     /// One stream of bytes in each direction.
     #[default]
     Stream,
-    /// Messages with ends, in order or not.
+    /// Messages with boundaries, ordered or unordered.
     Messages,
 }
 
 /// When an ACK carries the ECN echo.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum EchoRule {
-    /// From a CE mark until a data packet brings CWR, as classic TCP does (RFC 3168, section 6.1.3)
-    /// and as the paper has it.
+    /// From a CE mark until a data packet carries CWR, as in classic TCP (RFC 3168, section 6.1.3)
+    /// and in the paper.
     #[default]
     UntilReduced,
-    /// If a CE mark came since the last ACK.
+    /// If a CE mark has arrived since the last ACK.
     SinceLastAck,
 }
 
-/// How far apart the ACKs of Congestion Mode are.
+/// The ACK interval in Congestion Mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum AckInterval {
-    /// A round trip, as the paper has it: the longer the queue, the later the sender hears of it.
+    /// One RTT, as in the paper: a longer queue delays the sender's feedback.
     #[default]
     RoundTrip,
-    /// A round trip through empty queues.
+    /// One RTT through empty queues.
     IdleRoundTrip,
 }
 
-/// What the congestion controller is told of marks.
+/// The feedback about marks that the congestion controller receives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Feedback {
-    /// The ECE bit: what the paper's rate control counts.
+    /// The ECE bit, which the paper's rate control counts.
     #[default]
     Echo,
-    /// How many bytes were marked, from the counters of the ACK: for algorithms that estimate a
+    /// The number of marked bytes, from the counters of the ACK, for algorithms that estimate a
     /// fraction.
     Counts,
 }
 
-/// The transport of a connection. Start from [`TransportConfig::new`].
+/// The transport configuration of a connection. Start from [`TransportConfig::new`].
 #[derive(Clone, Debug)]
 pub struct TransportConfig {
-    /// Streams or messages; both ends must agree.
+    /// Stream or messages; both ends must agree.
     pub data: DataKind,
-    /// The rate of UDP Mode, in UDP payload: what the application wants or the line carries. Never
-    /// exceeded in Congestion Mode either.
+    /// The rate of UDP Mode, in UDP payload: the application's rate or the link rate. It is also
+    /// the upper limit in Congestion Mode.
     pub rate: Rate,
-    /// The rate control of Congestion Mode. It begins anew with each congestion.
+    /// The rate control of Congestion Mode. It restarts with each congestion.
     pub congestion: AlgorithmSpec,
-    /// What it is told of marks.
+    /// The feedback about marks that it receives.
     pub feedback: Feedback,
-    /// The seed of whatever it randomizes.
+    /// The seed of its random decisions.
     pub seed: u64,
-    /// The largest UDP payload, 128 to 65507 bytes; the smaller one of both ends counts.
+    /// The largest UDP payload, 128 to 65507 bytes; the smaller one of both ends applies.
     pub packet_size: ByteSize,
     /// Packets that the receive buffer holds, 16 to 65536.
     pub receive_window: u32,
-    /// Bytes that are kept for sending, unacknowledged ones included.
+    /// Size of the send buffer in bytes, unacknowledged data included.
     pub send_buffer: ByteSize,
     /// When ACKs carry the echo.
     pub echo: EchoRule,
     /// When Congestion Mode ends.
     pub quit: QuitConfig,
-    /// How far apart ACKs are.
+    /// The ACK interval.
     pub ack_interval: AckInterval,
-    /// Whether a gap in the data begins Congestion Mode as a CE mark does. The paper's receiver looks
-    /// at marks alone; on a network that does not mark, UDP Mode would then never end.
+    /// Whether a gap in the data starts Congestion Mode as a CE mark does. The paper's receiver
+    /// only considers marks; without marking in the network, UDP Mode would then never end.
     pub congestion_on_loss: bool,
-    /// The round-trip time before one is measured.
+    /// The RTT before the first sample.
     pub initial_rtt: Duration,
-    /// ACKs are at least this far apart.
+    /// The minimum ACK interval.
     pub min_ack_interval: Duration,
-    /// A sender that waits for news asks for them after this time or twice the round-trip time,
-    /// whichever is longer; doubled each time in vain.
+    /// A sender that waits for feedback requests it after this time or two RTTs, whichever is
+    /// longer. The interval doubles with each unanswered request.
     pub request_interval: Duration,
-    /// How late a wake-up may come without costing rate.
+    /// How late a wake-up may be without reducing the rate.
     pub pacing_slack: Duration,
-    /// How long packets may wait for those after them, so that they leave together: for as long as the
-    /// largest batch takes at most. At least as much slack makes up for it. Zero sends each packet at
-    /// its time.
+    /// How long packets may wait for later ones to form a batch, limited to the duration of the
+    /// largest batch. `pacing_slack` should be at least as long. Zero sends each packet at its own
+    /// time.
     pub pacing_quantum: Duration,
-    /// How long a client waits before it repeats itself; doubled each time.
+    /// The interval before a client repeats a handshake packet; doubled each time.
     pub handshake_interval: Duration,
-    /// How long it tries.
+    /// The handshake timeout.
     pub handshake_timeout: Duration,
-    /// A connection that has sent nothing for this long sends a keep-alive packet.
+    /// The send idle time after which a connection sends a keep-alive packet.
     pub keep_alive: Duration,
-    /// A peer that has said nothing for this long is gone.
+    /// The receive idle time after which the peer counts as gone.
     pub idle_timeout: Duration,
-    /// A connection whose data on the way have made no progress for this long is broken.
+    /// The time without progress of data in flight after which a connection counts as broken.
     pub stall_timeout: Duration,
-    /// How long an orderly close may take.
+    /// The time limit of an orderly close.
     pub close_timeout: Duration,
     /// How long a closed connection still answers its peer.
     pub linger: Duration,
-    /// The number of the first data packet, for tests and repeatable captures; random otherwise.
+    /// The sequence number of the first data packet, for tests and reproducible captures; random by
+    /// default.
     pub first_sequence: Option<SequenceNumber>,
-    /// A key that both ends know: authenticates, and if it wants encrypts, every packet.
+    /// A key shared by both ends: it authenticates, and optionally encrypts, every packet.
     pub shared_key: Option<Arc<dyn SharedKey>>,
 }
 
-/// A setting out of its range.
+/// A setting outside its range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{setting}` must be {accepted}")]
 pub struct ConfigError {
-    /// Its name.
+    /// The setting's name.
     pub setting: &'static str,
-    /// What it accepts.
+    /// The accepted values.
     pub accepted: &'static str,
 }
 
@@ -134,7 +135,7 @@ impl TransportConfig {
     /// The smallest receive window in packets.
     pub const SMALLEST_WINDOW: u32 = 16;
 
-    /// A transport for a data center whose line has this rate.
+    /// Returns a transport configuration for a data center with this link rate.
     pub fn new(rate: Rate) -> Self {
         Self {
             data: DataKind::Stream,
@@ -166,10 +167,10 @@ impl TransportConfig {
         }
     }
 
-    /// Whether every setting is in its range.
+    /// Validates all settings.
     ///
     /// # Errors
-    /// [`ConfigError`] for the first one that is not.
+    /// [`ConfigError`] for the first invalid setting.
     pub fn validate(&self) -> Result<(), ConfigError> {
         let quit = &self.quit;
         let share = |value: f64| (0.0..=1.0).contains(&value);
@@ -225,27 +226,27 @@ impl TransportConfig {
     }
 }
 
-/// The paper's rate control for a path of this capacity; at the bounds of what the registry accepts
-/// where `rate` lies outside.
+/// Returns the paper's rate control for a path of this capacity; the default capacity if the
+/// registry does not accept `rate`.
 fn dcudp_from(rate: Rate) -> AlgorithmSpec {
     let named = AlgorithmSpec::new("dcudp").unwrap_or_default();
     let capacity = weir_congestion::Value::Rate(rate);
     named.clone().with("capacity", capacity).unwrap_or(named)
 }
 
-/// What a server takes.
+/// The configuration of a server.
 #[derive(Clone, Debug)]
 pub struct ServerConfig {
     /// The transport of its connections.
     pub transport: Arc<TransportConfig>,
-    /// How many connections it has at the same time.
+    /// Maximum number of concurrent connections.
     pub max_connections: usize,
-    /// How long a cookie is good at least; at most twice as long.
+    /// Minimum lifetime of a cookie; the maximum is twice as long.
     pub cookie_lifetime: Duration,
 }
 
 impl ServerConfig {
-    /// Up to 1000 connections, cookies of five seconds.
+    /// Returns a configuration for up to 1000 connections and cookies of five seconds.
     pub fn new(transport: Arc<TransportConfig>) -> Self {
         Self {
             transport,

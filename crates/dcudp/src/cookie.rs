@@ -1,7 +1,7 @@
-//! Cookies: how a server knows that a client is where it says, without remembering anything.
+//! Cookies: stateless validation of a client's address by a server.
 //!
-//! A cookie is a keyed hash of the client's address, of what its request says, and of the time in
-//! steps of the cookies' lifetime. It is good in the step in which it was made and in the next one.
+//! A cookie is a keyed hash of the client's address, of its request, and of the time in steps of
+//! the cookie lifetime. It is valid in the step in which it was made and in the next one.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -20,12 +20,12 @@ impl Cookies {
         Self { key, lifetime }
     }
 
-    /// The cookie for whoever sends this request from `remote`.
+    /// Returns the cookie for this request from `remote`.
     pub(crate) fn bake(&self, now: Time, remote: SocketAddr, request: &Handshake) -> u64 {
         self.at_step(self.step(now), remote, request)
     }
 
-    /// Whether the request brings a cookie of ours that is still good.
+    /// Returns whether the request carries a valid cookie.
     pub(crate) fn is_good(&self, now: Time, remote: SocketAddr, request: &Handshake) -> bool {
         let step = self.step(now);
         let steps = [Some(step), step.checked_sub(1)];
@@ -48,7 +48,7 @@ impl Cookies {
         input.extend_from_slice(&request.socket.0.to_be_bytes());
         input.extend_from_slice(&request.initial_sequence.value().to_be_bytes());
         input.extend_from_slice(&request.random);
-        // Zero says that there is no cookie.
+        // Zero means no cookie.
         self.key.hash(&input).max(1)
     }
 }

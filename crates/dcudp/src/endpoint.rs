@@ -1,8 +1,8 @@
-//! Routing datagrams to connections, and making connections.
+//! The endpoint: routes datagrams to connections and creates connections.
 //!
-//! The caller owns the connections; the endpoint knows their names. A name holds the connection's
-//! index, so that a packet finds its connection without a search. A server remembers nothing of a
-//! client before the client has brought back a cookie.
+//! The caller owns the connections; the endpoint knows their socket ids. A socket id contains the
+//! connection's index, so that routing needs no search. A server keeps no state for a client until
+//! the client has returned a cookie.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -20,29 +20,29 @@ use crate::packet::{
 use crate::random::Random;
 use crate::sequence::SequenceNumber;
 
-/// A name's low bits are an index; the others are random, so that names that were used before and
-/// guesses rarely fit.
+/// The low bits of a socket id are an index. The others are random, so that old or guessed ids
+/// rarely match.
 const INDEX_BITS: u32 = 20;
 const MOST_CONNECTIONS: usize = (1 << INDEX_BITS) - 1;
 
-/// Names a connection to its endpoint: a small index, used again once the connection is drained.
+/// Identifies a connection at its endpoint: a small index, reused once the connection is drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionHandle(pub usize);
 
-/// Where a datagram belongs.
+/// The destination of a datagram.
 #[derive(Debug)]
 pub enum Route {
-    /// To this connection: hand it to [`Connection::handle_datagram`].
+    /// A known connection: pass the datagram to [`Connection::handle_datagram`].
     Connection(ConnectionHandle),
-    /// It began this connection, which has taken it in already.
+    /// A new connection, which has processed the datagram already.
     New(ConnectionHandle, Box<Connection>),
-    /// It is to be answered with this datagram, which is no longer than itself.
+    /// A reply to send, no longer than the datagram itself.
     Reply(Vec<u8>),
-    /// Nowhere.
+    /// None: the datagram is dropped.
     Drop,
 }
 
-/// Why a connection cannot be begun.
+/// An error when starting a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectError {
     /// The transport's settings are out of range.
@@ -51,29 +51,29 @@ pub enum ConnectError {
     /// The peer's address cannot be connected to.
     #[error("cannot connect to {0}: the address or the port is unspecified")]
     InvalidAddress(SocketAddr),
-    /// There are as many connections as an endpoint can name.
+    /// The endpoint has used up its socket ids.
     #[error("the endpoint has as many connections as it can name")]
     TooMany,
 }
 
-/// What an endpoint did without a connection.
+/// Counters of the endpoint for datagrams without a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointCounters {
-    /// Clients that were sent a cookie.
+    /// Cookies sent to clients.
     pub challenges: u64,
-    /// Clients that were refused.
+    /// Clients refused.
     pub refusals: u64,
-    /// Datagrams that belonged nowhere.
+    /// Datagrams without a destination.
     pub dropped: u64,
 }
 
 struct Slot {
     socket: SocketId,
-    /// On servers: whose connection it is, as the client names it.
+    /// On servers: the client's address and its socket id.
     client: Option<(SocketAddr, u32)>,
 }
 
-/// The part that all connections over one UDP socket share.
+/// The state shared by all connections over one UDP socket.
 pub struct Endpoint {
     server: Option<ServerConfig>,
     cookies: Option<Cookies>,
@@ -86,11 +86,11 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint; one without a server configuration takes no connections. Everything random about
-    /// it comes from `seed`.
+    /// Creates an endpoint; without a server configuration it accepts no connections. All its
+    /// random values derive from `seed`.
     ///
     /// # Errors
-    /// [`ConfigError`] where the server's settings are out of range.
+    /// [`ConfigError`] if the server's settings are out of range.
     pub fn new(server: Option<ServerConfig>, seed: [u8; 32]) -> Result<Self, ConfigError> {
         let mut words = seed.chunks_exact(8).map(|word| {
             word.iter()
@@ -112,10 +112,10 @@ impl Endpoint {
         Ok(endpoint)
     }
 
-    /// Replaces what new connections of clients get; `None` takes no more of them.
+    /// Replaces the configuration of new incoming connections; `None` accepts no more of them.
     ///
     /// # Errors
-    /// [`ConfigError`] where the settings are out of range; nothing changes then.
+    /// [`ConfigError`] if the settings are out of range; the old configuration stays.
     pub fn set_server(&mut self, server: Option<ServerConfig>) -> Result<(), ConfigError> {
         if let Some(server) = &server {
             server.transport.validate()?;
@@ -126,20 +126,20 @@ impl Endpoint {
         Ok(())
     }
 
-    /// What was done without a connection so far.
+    /// Returns the counters of datagrams without a connection.
     pub fn counters(&self) -> EndpointCounters {
         self.counters
     }
 
-    /// How many connections there are, those included that are over but not drained.
+    /// Returns the number of connections, including closed ones that are not drained.
     pub fn connections(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Begins a connection to a server.
+    /// Opens a connection to a server.
     ///
     /// # Errors
-    /// [`ConnectError`] where settings or address are invalid.
+    /// [`ConnectError`] if settings or address are invalid.
     pub fn connect(
         &mut self,
         now: Time,
@@ -156,8 +156,8 @@ impl Endpoint {
         Ok((handle, Connection::connect(now, setup)))
     }
 
-    /// Which connection a datagram belongs to; begins a connection where a client with a good cookie
-    /// asks for one.
+    /// Returns the destination of a datagram. Creates a connection for a client's request with a
+    /// valid cookie.
     pub fn route(
         &mut self,
         now: Time,
@@ -187,7 +187,7 @@ impl Endpoint {
             if slot.is_some_and(|slot| slot.socket == destination) {
                 return Route::Connection(ConnectionHandle(index));
             }
-            // A client that does not know our name yet sends data under its own.
+            // A client that does not know our socket id yet sends data under its own.
             let client = self.clients.get(&(remote, destination.0));
             return client.map_or(Route::Drop, |handle| Route::Connection(*handle));
         }
@@ -217,7 +217,7 @@ impl Endpoint {
         if let Some(handle) = self.clients.get(&(remote, request.socket.0)) {
             return Route::Connection(*handle);
         }
-        // Nobody can be answered at port 0, or without a name.
+        // No answer is possible to port 0 or without a socket id.
         if remote.port() == 0 || request.socket == SocketId::NONE {
             return Route::Drop;
         }
@@ -241,7 +241,7 @@ impl Endpoint {
                 request.random,
                 cookie,
             );
-            // An answer is never longer than what it answers: no tag for those who have none.
+            // A reply is never longer than its request: no tag for a request without one.
             let said = Handshake {
                 tag: said.tag.filter(|_| request.tag.is_some()),
                 ..said
@@ -307,7 +307,7 @@ impl Endpoint {
             None => return None,
         };
         let random = (self.random.draw() as u32) << INDEX_BITS;
-        // Zero names nobody, and so the index counts from one.
+        // Zero is the empty socket id, so the index counts from one.
         let socket = SocketId(random | (index as u32 + 1));
         if let Some(slot) = self.slots.get_mut(index) {
             *slot = Some(Slot { socket, client });
@@ -319,7 +319,7 @@ impl Endpoint {
         Some(handle)
     }
 
-    /// Something changed about a connection.
+    /// Processes an event of a connection.
     pub fn handle_event(&mut self, handle: ConnectionHandle, event: EndpointEvent) {
         let EndpointEvent::Drained = event;
         let Some(slot) = self.slots.get_mut(handle.0).and_then(Option::take) else {
@@ -332,7 +332,7 @@ impl Endpoint {
     }
 }
 
-/// The index that a name holds; out of range for names that are none.
+/// Returns the index in a socket id; out of range for an invalid one.
 fn index_of(socket: SocketId) -> usize {
     let index = socket.0 & ((1 << INDEX_BITS) - 1);
     (index as usize).wrapping_sub(1)

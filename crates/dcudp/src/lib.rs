@@ -1,28 +1,29 @@
 //! The DCUDP engine: reliable, ECN-driven UDP as state machines, without clocks, sockets or tasks.
 //!
-//! DCUDP is the protocol of Ye, Mhamdi and Hamdi, "Efficient UDP-Based Congestion Aware Transport for
-//! Data Center Traffic" (CloudNet 2014), on UDT's packet formats. A sender begins in UDP Mode, at full
-//! rate and without ACKs; CE marks bring it into Congestion Mode, and their end brings it back.
-//! `docs/dcudp.md` has the formats and what was decided where the paper leaves something open.
+//! DCUDP is the protocol of Ye, Mhamdi and Hamdi, "Efficient UDP-Based Congestion Aware Transport
+//! for Data Center Traffic" (CloudNet 2014), on UDT's packet formats. A sender starts in UDP Mode,
+//! at full rate and without ACKs. CE marks switch it to Congestion Mode, and their end switches it
+//! back. `docs/dcudp.md` describes the formats and the decisions where the paper leaves something
+//! open.
 //!
 //! **DCUDP is not encrypted, and without a [`PreSharedKey`] it is not authenticated either:**
-//! who sees its packets can read, change and end a connection.
+//! anyone on the path can read, change and end a connection.
 //!
-//! A caller owns an [`Endpoint`], which routes datagrams to [`Connection`]s and makes new ones.
-//! Everything that happens goes in by a method with the time as an argument; what is to be sent comes
-//! out of [`Connection::poll_transmit`], what the application should know out of
-//! [`Connection::poll_event`], and [`Connection::timeout`] says when to come back.
+//! A caller owns an [`Endpoint`], which routes datagrams to [`Connection`]s and creates new ones.
+//! Every input is a method call with the time as an argument. Outgoing datagrams come from
+//! [`Connection::poll_transmit`], events for the application from [`Connection::poll_event`], and
+//! [`Connection::timeout`] returns the time of the next call.
 //!
-//! | module | what it holds |
+//! | module | content |
 //! |---|---|
-//! | [`packet`] | the bytes on the wire |
-//! | `endpoint`, `cookie` | names, routing, new connections, and what keeps spoofed sources out |
-//! | `connection` | the whole of it, from a datagram to events and back |
-//! | `sender`, `send_buffer`, `stream_queue`, `pacer`, `mode` | data on their way out: modes, rate, losses |
-//! | `receiver`, `receive_buffer`, `message_order` | data on their way in: gaps, ACKs, messages |
-//! | `observer` | how the receiver sees that a congestion is over: equations 3 and 4 |
-//! | [`protection`], `pre_shared_key` | sealing packets, by a key that both ends know |
-//! | [`threshold`] | how large a switch's `th_max` may be |
+//! | [`packet`] | the wire format |
+//! | `endpoint`, `cookie` | socket ids, routing, new connections, and protection against spoofed sources |
+//! | `connection` | the connection state machine, from datagrams to events |
+//! | `sender`, `send_buffer`, `stream_queue`, `pacer`, `mode` | outgoing data: modes, rate, losses |
+//! | `receiver`, `receive_buffer`, `message_order` | incoming data: gaps, ACKs, messages |
+//! | `observer` | the receiver's detection of the end of congestion: equations 3 and 4 |
+//! | [`protection`], `pre_shared_key` | packet protection with a key shared by both ends |
+//! | [`threshold`] | the upper bound of a switch's `th_max` |
 
 mod channel;
 mod config;

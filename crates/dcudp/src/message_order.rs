@@ -1,4 +1,4 @@
-//! Which messages are complete: those that wait for their turn, and those that need not.
+//! Message reassembly: detects complete messages, ordered and unordered.
 
 use std::collections::VecDeque;
 
@@ -6,13 +6,13 @@ use crate::error::Violation;
 use crate::received_packet::ReceivedPacket;
 use crate::sequence::MessageNumber;
 
-/// What is known of a message that need not wait for its turn.
+/// The state of an unordered message.
 #[derive(Clone, Copy, Debug, Default)]
 struct Entry {
     number: u64,
     first: Option<u64>,
     last: Option<u64>,
-    /// The lowest and the highest of its packets that have come, and how many.
+    /// The lowest and highest of its received packets, and their number.
     lowest: u64,
     highest: u64,
     packets: u64,
@@ -21,13 +21,14 @@ struct Entry {
 #[derive(Debug)]
 pub(crate) struct MessageOrder {
     window: u64,
-    /// The message of the last packet that has left the buffer: those to come are no lower.
+    /// The message of the last packet that has left the buffer; later packets have no lower
+    /// message.
     base: u64,
-    /// By number modulo the window; empty until the first message comes that need not wait.
+    /// Indexed by number modulo the window; empty until the first unordered message arrives.
     entries: Vec<Entry>,
-    /// Complete messages that need not wait: first and last packet.
+    /// Complete unordered messages: first and last packet.
     ready: VecDeque<(u64, u64)>,
-    /// The packet up to which the message at the head has been looked at, and its number.
+    /// The packet up to which the message at the head has been scanned, and its number.
     pub(crate) scanned: u64,
     scanning: u64,
 }
@@ -44,8 +45,8 @@ impl MessageOrder {
         }
     }
 
-    /// The message that a number on the wire means: no more than a window ahead, as each message has a
-    /// packet at least.
+    /// Returns the message of a wire number. It is at most a window ahead, because each message has
+    /// at least one packet.
     pub(crate) fn expand(&self, number: MessageNumber) -> Result<u64, Violation> {
         let count = number.expand(self.base);
         if count >= self.base && count <= self.base + self.window {
@@ -55,7 +56,7 @@ impl MessageOrder {
         }
     }
 
-    /// A packet has come. Whether it completes a message that need not wait.
+    /// Records a packet. Returns whether it completes an unordered message.
     pub(crate) fn note(&mut self, count: u64, packet: &ReceivedPacket) -> Result<bool, Violation> {
         if packet.in_order {
             return Ok(false);
@@ -82,8 +83,8 @@ impl MessageOrder {
         if packet.position.is_last() && entry.last.replace(count).is_some() {
             return Err(Violation::Message);
         }
-        // Nothing lies before the first packet or after the last one, so that as many as lie between
-        // them are all of them.
+        // Nothing lies before the first packet or after the last one. So the message is complete
+        // once the number of packets equals the range.
         let outside = entry.first.is_some_and(|first| entry.lowest < first)
             || entry.last.is_some_and(|last| entry.highest > last);
         if outside {
@@ -99,18 +100,18 @@ impl MessageOrder {
         Ok(is_complete)
     }
 
-    /// The next complete message that need not wait.
+    /// Returns the next complete unordered message.
     pub(crate) fn next_ready(&mut self) -> Option<(u64, u64)> {
         self.ready.pop_front()
     }
 
-    /// The packet `count`, of this message, has left the buffer.
+    /// Records that the packet `count` of this message has left the buffer.
     pub(crate) fn on_passed(&mut self, count: u64, message: u64) {
         self.scanned = self.scanned.max(count + 1);
         self.base = self.base.max(message);
     }
 
-    /// Looks at the next packet of the message at the head: whether it is its last one.
+    /// Scans the next packet of the message at the head. Returns whether it is the last one.
     pub(crate) fn scan(
         &mut self,
         packet: &ReceivedPacket,

@@ -1,24 +1,24 @@
-//! The two modes, and a guard against a peer that switches between them without end.
+//! The two sending modes, and a guard against a peer that keeps switching between them.
 
 use weir_units::{Duration, Time};
 
-/// How a sender sends (section III-C).
+/// The sending mode (section III-C).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Mode {
-    /// At the configured rate, without ACKs: OBS is 0.
+    /// Sends at the configured rate, without ACKs: OBS is 0.
     #[default]
     Udp,
-    /// At the rate that the congestion controller sets, an ACK per round trip: OBS is 1.
+    /// Sends at the congestion controller's rate, with one ACK per round trip: OBS is 1.
     Congestion,
 }
 
-/// Switches in a short time beyond which the peer is not believed.
+/// More switches than this in a short time are a violation.
 const MOST_SWITCHES: u64 = 64;
-/// A receiver needs K² ≥ 4 packets to see a congestion end, or some time without any.
+/// A receiver needs K² ≥ 4 packets, or some time without any, to detect the end of congestion.
 const PACKETS_PER_SWITCH: u64 = 4;
 const TIME_PER_SWITCH: Duration = Duration::from_millis(1);
 
-/// A leaky bucket of mode switches: packets sent and time passed empty it.
+/// A leaky bucket of mode switches, drained by sent packets and by time.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SwitchGuard {
     level: u64,
@@ -31,7 +31,7 @@ impl SwitchGuard {
         self.packets += 1;
     }
 
-    /// The mode switches: whether that is still to be believed.
+    /// Records a mode switch. Returns whether it is plausible.
     pub(crate) fn on_switch(&mut self, now: Time) -> bool {
         let elapsed = now.since(self.since).as_nanos() / TIME_PER_SWITCH.as_nanos();
         let leaked = self.packets / PACKETS_PER_SWITCH + elapsed;

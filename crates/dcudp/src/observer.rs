@@ -1,48 +1,46 @@
-//! How the receiver sees that a congestion is over (section IV-C).
+//! The receiver's detection of the end of congestion (section IV-C).
 
 use std::collections::VecDeque;
 
 use weir_units::Duration;
 
-/// How Condition 1 compares the trends with their thresholds.
+/// The interpretation of Condition 1: how it compares the trends with their thresholds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum ConditionReading {
-    /// Above: most of the latest values were no larger than those before them.
+    /// Above: most of the latest values were no larger than the ones before.
     #[default]
     Above,
-    /// Below, as printed. Condition 2 then asks for the contrary, so that Condition 1 must have held
+    /// Below, as printed. Condition 2 then requires the opposite, so Condition 1 must have held
     /// some time before.
     Below,
 }
 
-/// Which round-trip time is kept for the trend.
+/// The RTT value used for the trend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum RttReading {
-    /// The smoothed one, which the paper calls RTT.
+    /// The smoothed RTT, called RTT in the paper.
     #[default]
     Smoothed,
-    /// The latest sample, which it calls RTT_current.
+    /// The latest sample, called RTT_current in the paper.
     Current,
 }
 
-/// When Congestion Mode ends.
+/// The conditions that end Congestion Mode.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct QuitConfig {
-    /// K: how many values each window keeps, and of how many packets a marked portion is taken. 2 to
-    /// 1024.
+    /// K: the number of values per window, and the number of packets per marked portion. 2 to 1024.
     pub window: u16,
     /// θ_ecn, in 0 to 1.
     pub ecn_threshold: f64,
     /// θ_RTT, in 0 to 1.
     pub rtt_threshold: f64,
-    /// β: how many times `RTT_idle` the ACK interval is once Condition 1 holds; 1 to 1000.
+    /// β: the ACK interval in units of `RTT_idle` once Condition 1 holds; 1 to 1000.
     pub beta: f64,
-    /// How Condition 1 is read.
+    /// The interpretation of Condition 1.
     pub condition: ConditionReading,
-    /// Which round-trip time counts.
+    /// The RTT value used for the trend.
     pub rtt: RttReading,
-    /// A round-trip time this much above the one before still counts as no larger: what clocks and
-    /// schedulers make of equal ones.
+    /// The tolerance for RTT increases: clock and scheduling jitter makes equal RTTs differ.
     pub rtt_tolerance: Duration,
 }
 
@@ -61,10 +59,10 @@ impl Default for QuitConfig {
     }
 }
 
-/// What the receiver makes of it.
+/// The observer's conclusion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// There is congestion: ACKs once per round trip.
+    /// Congestion: ACKs once per round trip.
     Congested,
     /// Condition 1 has held: ACKs every β RTT_idle.
     Easing,
@@ -72,12 +70,12 @@ pub enum Verdict {
     Ended,
 }
 
-/// The windows of recent values.
+/// Detects the end of congestion from windows of recent values.
 #[derive(Clone, Debug)]
 pub struct CongestionObserver {
     config: QuitConfig,
     rtts: VecDeque<Duration>,
-    /// How many of each K packets in a row were marked.
+    /// Marked packets in each group of K consecutive packets.
     portions: VecDeque<u16>,
     packets: u16,
     marked: u16,
@@ -85,7 +83,7 @@ pub struct CongestionObserver {
 }
 
 impl CongestionObserver {
-    /// Empty windows.
+    /// Creates an observer with empty windows.
     pub fn new(config: QuitConfig) -> Self {
         let capacity = usize::from(config.window);
         Self {
@@ -98,7 +96,7 @@ impl CongestionObserver {
         }
     }
 
-    /// Forgets everything: a congestion begins.
+    /// Resets all state at the start of congestion.
     pub fn clear(&mut self) {
         self.rtts.clear();
         self.portions.clear();
@@ -106,7 +104,7 @@ impl CongestionObserver {
         self.easing = false;
     }
 
-    /// A data packet came. A mark ends what Condition 1 began.
+    /// Records a data packet. A mark resets Condition 1.
     pub fn on_data(&mut self, is_marked: bool) {
         self.packets += 1;
         self.marked += u16::from(is_marked);
@@ -117,7 +115,7 @@ impl CongestionObserver {
         }
     }
 
-    /// An ACK2 came, which measured this round-trip time.
+    /// Records the RTT measured by an ACK2.
     pub fn on_rtt(&mut self, rtt: Duration) -> Verdict {
         push(&mut self.rtts, rtt, self.config.window);
         let (Some(ecn), Some(delay)) = (self.ecn_trend(), self.delay_trend()) else {
@@ -142,12 +140,12 @@ impl CongestionObserver {
         }
     }
 
-    /// Whether Condition 1 has held since the last mark.
+    /// Returns whether Condition 1 has held since the last mark.
     pub fn is_easing(&self) -> bool {
         self.easing
     }
 
-    /// Equation (3): the share of round-trip times that are no larger than the one before; `None`
+    /// Equation (3): returns the fraction of RTTs that are no larger than the one before; `None`
     /// until the window is full. K values have K − 1 such pairs.
     pub fn delay_trend(&self) -> Option<f64> {
         let tolerance = self.config.rtt_tolerance;
@@ -159,7 +157,7 @@ impl CongestionObserver {
         self.trend(&self.portions, |before, after| after <= before)
     }
 
-    /// The portion of marked packets among the latest K that are complete.
+    /// Returns the portion of marked packets in the latest complete group of K.
     pub fn latest_portion(&self) -> Option<f64> {
         let latest = self.portions.back()?;
         Some(f64::from(*latest) / f64::from(self.config.window))
@@ -196,7 +194,7 @@ mod tests {
         rtt_tolerance: Duration::ZERO,
     };
 
-    /// Five packets of which `marked` are.
+    /// Adds five packets, `marked` of them marked.
     fn five(observer: &mut CongestionObserver, marked: u16) {
         for index in 0..5 {
             observer.on_data(index < marked);
@@ -215,10 +213,10 @@ mod tests {
             assert_eq!(observer.delay_trend(), None);
         }
         rtt(&mut observer, 95);
-        // Not 100→120, but 120→120 and 120→90; not 90→95.
+        // 100→120 rises; 120→120 and 120→90 do not; 90→95 rises.
         assert_eq!(observer.delay_trend(), Some(0.5));
         rtt(&mut observer, 95);
-        // The oldest has gone.
+        // The oldest value has left the window.
         assert_eq!(observer.delay_trend(), Some(0.75));
         for marked in [5, 4, 4, 5] {
             five(&mut observer, marked);
@@ -239,11 +237,11 @@ mod tests {
             assert_eq!(rtt(&mut observer, 200), Verdict::Congested);
         }
         five(&mut observer, 0);
-        // Portions 2, 3, 1, 0, 0: three pairs of four fall.
+        // Portions 2, 3, 1, 0, 0: three of four pairs do not rise.
         assert_eq!(rtt(&mut observer, 150), Verdict::Easing);
         five(&mut observer, 0);
         five(&mut observer, 0);
-        // A longer round trip: only once it has left the window is Condition 2 met.
+        // A longer RTT: Condition 2 holds only once it has left the window.
         assert_eq!(rtt(&mut observer, 160), Verdict::Easing);
         for _ in 0..3 {
             assert_eq!(rtt(&mut observer, 100), Verdict::Easing);
@@ -271,7 +269,7 @@ mod tests {
             rtt(&mut observer, 100);
         }
         assert_eq!(rtt(&mut observer, 100), Verdict::Ended);
-        // A path that was always calm never eases in this reading.
+        // In this interpretation a path that never had congestion never reaches Condition 1.
         observer.clear();
         for _ in 0..50 {
             five(&mut observer, 0);

@@ -1,21 +1,21 @@
-//! When data packets leave: one every `Interval_data`.
+//! Pacing of data packets: one every `Interval_data`.
 
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-/// The most bytes that one system call sends: longer than they take nothing waits for company.
+/// The most bytes per system call. No packet waits for a batch longer than these take.
 const BATCH: u64 = 64 * 1024;
 
-/// Spaces packets. A caller who comes late makes up for at most the slack, so that late wake-ups cost
-/// no rate and a pause is not followed by a burst.
+/// Spaces packets. A late caller catches up by at most the slack. Late wake-ups therefore do not
+/// reduce the rate, and a pause is not followed by a burst.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pacer {
     next: Time,
     slack: Duration,
     quantum: Duration,
-    /// What the last packet was spaced by, and how long packets wait for company at that rate. Most
-    /// packets are like the one before, and dividing for each would cost as much as sending it.
+    /// Cached interval and batch delay of the last packet. Most packets equal the one before, and a
+    /// division per packet would cost as much as sending it.
     spacing: Spacing,
-    /// Whether there was nothing to send when the next packet could have left.
+    /// Whether there was nothing to send when the next packet was permitted.
     idle: bool,
 }
 
@@ -38,7 +38,7 @@ impl Pacer {
         }
     }
 
-    /// When to send next, so that packets leave together.
+    /// Returns the next send time, delayed to form a batch.
     pub(crate) fn next_batch(&self) -> Time {
         self.next + self.spacing.wait
     }
@@ -47,12 +47,13 @@ impl Pacer {
         self.next <= now
     }
 
-    /// Nothing is waiting: time that passes now is not made up for.
+    /// Records that nothing is waiting: this time is not caught up.
     pub(crate) fn on_idle(&mut self) {
         self.idle = true;
     }
 
-    /// A packet leaves at `now`; the next one as much later as `size` takes at `rate`.
+    /// Records a packet sent at `now`. The next one follows after the transmission time of `size`
+    /// at `rate`.
     pub(crate) fn on_sent(&mut self, now: Time, size: ByteSize, rate: Rate) {
         let earliest = if self.idle { now } else { now - self.slack };
         self.idle = false;
@@ -72,7 +73,7 @@ impl Pacer {
         self.spacing.interval
     }
 
-    /// The rate has changed: the wait that is left was worked out at another one.
+    /// Rescales the remaining wait after a change of the rate.
     pub(crate) fn on_rate(&mut self, now: Time, before: Rate, after: Rate) {
         let left = self.next.since(now);
         if left.is_zero() || after.is_zero() {

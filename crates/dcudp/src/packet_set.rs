@@ -1,6 +1,6 @@
-//! Sets of packets within a window, as bits in a ring.
+//! Sets of packets within a window, as a ring of bits.
 
-/// A set of counts that lie within less than its capacity of each other.
+/// A set of counts that differ by less than its capacity.
 #[derive(Clone, Debug)]
 pub(crate) struct PacketSet {
     words: Vec<u64>,
@@ -9,7 +9,7 @@ pub(crate) struct PacketSet {
 }
 
 impl PacketSet {
-    /// An empty set with room for counts in a window of `capacity`.
+    /// Creates an empty set for counts in a window of `capacity`.
     pub(crate) fn new(capacity: usize) -> Self {
         let bits = capacity.max(64).next_power_of_two();
         Self {
@@ -33,7 +33,7 @@ impl PacketSet {
         self.words[word] & bit != 0
     }
 
-    /// Whether it is new.
+    /// Inserts a count. Returns whether it is new.
     pub(crate) fn insert(&mut self, count: u64) -> bool {
         let (word, bit) = self.place(count);
         let is_new = self.words[word] & bit == 0;
@@ -42,7 +42,7 @@ impl PacketSet {
         is_new
     }
 
-    /// Whether it was there.
+    /// Removes a count. Returns whether it was in the set.
     pub(crate) fn remove(&mut self, count: u64) -> bool {
         let (word, bit) = self.place(count);
         let was_there = self.words[word] & bit != 0;
@@ -51,17 +51,18 @@ impl PacketSet {
         was_there
     }
 
-    /// The first in `from..to` that is in the set.
+    /// Returns the first count in `from..to` that is in the set.
     pub(crate) fn first_inside(&self, from: u64, to: u64) -> Option<u64> {
         self.first(from, to, 0)
     }
 
-    /// The first in `from..to` that is not in the set.
+    /// Returns the first count in `from..to` that is not in the set.
     pub(crate) fn first_outside(&self, from: u64, to: u64) -> Option<u64> {
         self.first(from, to, u64::MAX)
     }
 
-    /// The first in `from..to` whose bit differs from those of `skipped`, a word at a time.
+    /// Returns the first count in `from..to` whose bit differs from those of `skipped`, a word at a
+    /// time.
     fn first(&self, from: u64, to: u64, skipped: u64) -> Option<u64> {
         let mut next = from;
         while next < to {

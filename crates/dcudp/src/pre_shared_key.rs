@@ -1,11 +1,11 @@
-//! A key that both ends know: every packet is sealed with it.
+//! Packet protection with a pre-shared key.
 //!
-//! HKDF-SHA256 (RFC 5869) makes of the key one for the tags of handshake packets (HMAC-SHA256, half of
-//! it), and for each connection and direction a secret. AES-128-GCM seals packets, with the packet
-//! number in the nonce as in TLS 1.3 (RFC 8446, section 5.3). Every 2²⁴ packets it goes on with a new
-//! key out of that secret, as no AES-GCM key should seal many more (RFC 9001, appendix B).
+//! HKDF-SHA256 (RFC 5869) derives a key for the tags of handshake packets (HMAC-SHA256, half of it)
+//! and a secret for each connection and direction. AES-128-GCM seals packets, with the packet
+//! number in the nonce as in TLS 1.3 (RFC 8446, section 5.3). Every 2²⁴ packets the secret yields a
+//! new key, as no AES-GCM key should seal many more (RFC 9001, appendix B).
 //!
-//! There is no forward secrecy: who learns the key can read what was recorded before.
+//! There is no forward secrecy: the key decrypts previously recorded traffic.
 
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
@@ -19,28 +19,28 @@ use crate::protection::{ASSOCIATED_LENGTH, PacketProtection, Session, SharedKey}
 const KEY_LENGTH: usize = 32;
 const TAG_LENGTH: usize = 16;
 const NONCE_LENGTH: usize = 12;
-/// Packets that one AEAD key seals, as a power of two.
+/// Packets sealed per AEAD key, as a power of two.
 const EPOCH_BITS: u32 = 24;
 
-/// Why there is no key.
+/// An invalid key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyError {
-    /// The text is no key.
+    /// The text is not a key.
     #[error("a key is 64 hexadecimal digits, as `openssl rand -hex 32` writes them")]
     Malformed,
-    /// The cryptographic library refuses to derive keys.
+    /// The cryptographic library cannot derive keys.
     #[error("keys cannot be derived")]
     Derivation,
 }
 
-/// A key that both ends know beforehand, of 32 random bytes.
+/// A key of 32 random bytes, shared by both ends beforehand.
 pub struct PreSharedKey {
     mac: hmac::Key,
     root: Prk,
 }
 
 impl PreSharedKey {
-    /// The key of these bytes, which should be random: who can guess them can forge packets.
+    /// Creates a key from these bytes. They must be random: guessing them allows forging packets.
     ///
     /// # Errors
     /// [`KeyError::Derivation`].
@@ -54,7 +54,7 @@ impl PreSharedKey {
         })
     }
 
-    /// The key that 64 hexadecimal digits write, with or without space around them.
+    /// Parses a key from 64 hexadecimal digits, optionally surrounded by space.
     ///
     /// # Errors
     /// [`KeyError`] for any other text.
@@ -122,12 +122,12 @@ struct SealingKey {
 /// The keys of one direction.
 #[derive(Debug)]
 struct Direction {
-    /// `None` where it could not be derived: nothing is sealed or opened then.
+    /// `None` if the derivation failed: nothing is sealed or opened then.
     secret: Option<Prk>,
     current: Mutex<Option<EpochKey>>,
 }
 
-/// What seals the packets whose numbers agree but for their last [`EPOCH_BITS`].
+/// The key of the packets whose numbers differ only in their last [`EPOCH_BITS`].
 #[derive(Debug)]
 struct EpochKey {
     epoch: u64,
@@ -160,8 +160,8 @@ impl Direction {
         }
     }
 
-    /// Does something with the key for this number. Only where it succeeds the key is kept for the
-    /// next: a forged number shall not push out the key in use.
+    /// Calls `work` with the key for this number. The key is cached only on success, so that a
+    /// forged number does not evict the key in use.
     fn with_key<T>(&self, number: u64, work: impl FnOnce(&EpochKey) -> Option<T>) -> Option<T> {
         let epoch = number >> EPOCH_BITS;
         let mut current = self.current.lock().unwrap_or_else(PoisonError::into_inner);
@@ -196,7 +196,8 @@ impl PacketProtection for SealingKey {
         });
         match tag {
             Some(tag) => buffer.extend_from_slice(tag.as_ref()),
-            // Nothing leaves unsealed. The peer cannot open this, and the connection times out.
+            // Nothing is sent unsealed. The peer cannot open this packet, and the connection times
+            // out.
             None => {
                 buffer.truncate(body);
                 buffer.resize(body + TAG_LENGTH, 0);

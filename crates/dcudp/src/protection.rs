@@ -1,10 +1,10 @@
-//! The seam for authenticated connections. DCUDP is neither encrypted nor authenticated of itself.
+//! The interface for authenticated connections. DCUDP alone is neither encrypted nor authenticated.
 //!
-//! Who has a pre-shared key brings a [`SharedKey`]. Handshake packets then carry a tag, and every
-//! other packet goes as: header (16 bytes, in clear), packet number (8 bytes, in clear, counted up
-//! from zero for each direction and never used twice), and the sealed rest with the AEAD's tag. Header
-//! and packet number are the associated data. A window of 1024 numbers keeps old packets from being
-//! played again.
+//! A pre-shared key implements [`SharedKey`]. Handshake packets then carry a tag. Every other
+//! packet consists of the header (16 bytes, in clear), the packet number (8 bytes, in clear,
+//! counted from zero per direction and never reused), and the sealed body with the AEAD's tag.
+//! Header and packet number are the associated data. A window of 1024 numbers protects against
+//! replayed packets.
 
 use std::fmt;
 
@@ -12,39 +12,39 @@ use crate::packet::{HEADER_LENGTH, SocketId};
 
 /// Bytes of a packet number.
 pub const PACKET_NUMBER_LENGTH: usize = 8;
-/// Bytes in clear before what is sealed: header and packet number.
+/// Bytes in clear before the sealed body: header and packet number.
 pub const ASSOCIATED_LENGTH: usize = HEADER_LENGTH + PACKET_NUMBER_LENGTH;
 
-/// What a connection's keys are to be derived from, beside the shared key.
+/// The inputs of a connection's key derivation, beside the shared key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Session {
-    /// Whether this end is the client: each direction needs a key of its own.
+    /// Whether this end is the client: each direction has its own key.
     pub is_client: bool,
-    /// What the client has chosen at random.
+    /// The client's random value.
     pub client_random: [u8; 16],
-    /// What the server has chosen at random.
+    /// The server's random value.
     pub server_random: [u8; 16],
-    /// The client's name for the connection.
+    /// The client's socket id.
     pub client: SocketId,
-    /// The server's name for the connection.
+    /// The server's socket id.
     pub server: SocketId,
 }
 
-/// A key that both ends know beforehand.
+/// A key shared by both ends beforehand.
 pub trait SharedKey: fmt::Debug + Send + Sync {
-    /// A message authentication code of a handshake packet. Deterministic.
+    /// Returns a message authentication code of a handshake packet. Must be deterministic.
     fn tag(&self, message: &[u8]) -> [u8; 16];
 
-    /// The protection of a connection's packets.
+    /// Returns the protection of a connection's packets.
     fn session(&self, session: &Session) -> Box<dyn PacketProtection>;
 }
 
 /// Seals and opens the packets of one connection.
 pub trait PacketProtection: fmt::Debug + Send + Sync {
-    /// How many bytes longer a packet's rest becomes.
+    /// Returns the number of bytes by which a packet grows.
     fn overhead(&self) -> usize;
 
-    /// Seals `buffer[body..]` in place and lets it grow by [`Self::overhead`].
+    /// Seals `buffer[body..]` in place and extends it by [`Self::overhead`].
     fn seal(
         &self,
         number: u64,
@@ -53,8 +53,8 @@ pub trait PacketProtection: fmt::Debug + Send + Sync {
         body: usize,
     );
 
-    /// Opens `body` in place. How many bytes of it are the packet's rest, or `None` where it was not
-    /// sealed by the peer.
+    /// Opens `body` in place. Returns the length of the opened body, or `None` if the peer did not
+    /// seal it.
     fn open(
         &self,
         number: u64,
@@ -63,7 +63,7 @@ pub trait PacketProtection: fmt::Debug + Send + Sync {
     ) -> Option<usize>;
 }
 
-/// Whether two tags are equal, in a time that does not tell where they differ.
+/// Compares two tags in constant time.
 pub(crate) fn tags_agree(left: &[u8; 16], right: &[u8; 16]) -> bool {
     let pairs = left.iter().zip(right);
     pairs.fold(0, |difference, (left, right)| difference | (left ^ right)) == 0
@@ -72,23 +72,23 @@ pub(crate) fn tags_agree(left: &[u8; 16], right: &[u8; 16]) -> bool {
 const WORDS: usize = 16;
 const SPAN: u64 = 64 * WORDS as u64;
 
-/// Which packet numbers have come.
+/// The packet numbers received so far.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ReplayWindow {
-    /// One past the highest.
+    /// One past the highest number.
     next: u64,
-    /// A bit for each of the last [`SPAN`] numbers, by the number modulo the span.
+    /// A bit for each of the last [`SPAN`] numbers, indexed by the number modulo the span.
     seen: [u64; WORDS],
 }
 
 impl ReplayWindow {
-    /// Whether a packet of this number is new. What is too old to tell is not.
+    /// Returns whether this number is new. Numbers older than the window count as old.
     pub(crate) fn is_new(&self, number: u64) -> bool {
         let (word, bit) = place(number);
         number >= self.next || (self.next - number <= SPAN && self.seen[word] & bit == 0)
     }
 
-    /// A packet of this number has come.
+    /// Records a packet with this number.
     pub(crate) fn note(&mut self, number: u64) {
         if number >= self.next {
             let fresh = (number - self.next).min(SPAN - 1);

@@ -1,8 +1,8 @@
-//! Numbers that nobody else can guess.
+//! Unpredictable random numbers.
 
 use siphasher::sip::SipHasher24;
 
-/// Numbers that follow from a seed and cannot be guessed without it.
+/// A generator whose numbers derive from a seed and are unpredictable without it.
 pub(crate) struct Random {
     key: SipHasher24,
     drawn: u64,

@@ -1,4 +1,4 @@
-//! What has come and has not been read, and what is missing.
+//! The receive buffer: data received and not read yet, and the gaps in it.
 
 use std::collections::VecDeque;
 
@@ -14,20 +14,20 @@ use crate::sequence::MessageNumber;
 #[derive(Debug)]
 pub(crate) struct ReceiveBuffer {
     pub(crate) window: u64,
-    /// Data are messages; otherwise a stream.
+    /// Present for messages, absent for a stream.
     order: Option<MessageOrder>,
-    /// The first packet that has not been read.
+    /// The first packet not read yet.
     head: u64,
-    /// The first packet that has not come.
+    /// The first packet not received yet.
     pub(crate) expected: u64,
-    /// One past the last packet that has come or is known to have been sent.
+    /// One past the last packet received or known to have been sent.
     pub(crate) end: u64,
     came: PacketSet,
-    /// From `head` on; `None` for what is missing.
+    /// The packets from `head` on; `None` for missing ones.
     packets: VecDeque<Option<ReceivedPacket>>,
     /// The packet that ends the data.
     finish: Option<u64>,
-    /// Whether something can be read that could not be before.
+    /// Whether new data has become readable.
     readable: bool,
 }
 
@@ -46,7 +46,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Packets from here on find no room.
+    /// Returns the first packet beyond the window.
     pub(crate) fn limit(&self) -> u64 {
         self.head + self.window
     }
@@ -55,22 +55,22 @@ impl ReceiveBuffer {
         self.expected < self.end
     }
 
-    /// Whether everything up to the end of the data has come.
+    /// Returns whether all data up to the end has been received.
     pub(crate) fn is_complete(&self) -> bool {
         self.finish.is_some_and(|finish| self.expected > finish)
     }
 
-    /// Whether everything has been read.
+    /// Returns whether all data has been read.
     pub(crate) fn is_drained(&self) -> bool {
         self.finish.is_some_and(|finish| self.head >= finish)
     }
 
-    /// Whether there is something new to read since the last call.
+    /// Returns whether new data has become readable since the last call.
     pub(crate) fn take_readable(&mut self) -> bool {
         std::mem::take(&mut self.readable)
     }
 
-    /// The first packets missing in `from..to`, as a range without its end.
+    /// Returns the first gap in `from..to`, as a range without its end.
     pub(crate) fn next_missing(&self, from: u64, to: u64) -> Option<(u64, u64)> {
         let to = to.min(self.end);
         let first = self.came.first_outside(from.max(self.expected), to)?;
@@ -78,7 +78,7 @@ impl ReceiveBuffer {
         Some((first, last))
     }
 
-    /// The peer has sent everything before `next`. What is newly known to be missing.
+    /// Processes the announcement that everything before `next` has been sent. Returns the new gap.
     pub(crate) fn announce(&mut self, next: u64) -> Result<Option<(u64, u64)>, Violation> {
         if next <= self.end {
             return Ok(None);
@@ -94,7 +94,7 @@ impl ReceiveBuffer {
         Ok(Some(gap))
     }
 
-    /// A data packet has come. Whether it is new, and the gap that it leaves behind it.
+    /// Processes a data packet. Returns whether it is new, and the gap before it.
     pub(crate) fn accept(
         &mut self,
         count: u64,
@@ -137,7 +137,7 @@ impl ReceiveBuffer {
         Ok(Accepted { is_new: true, gap })
     }
 
-    /// Nothing comes after the end, and there is one end.
+    /// Checks that no data follows the end, and that there is one end.
     fn check_end(
         &mut self,
         count: u64,
@@ -157,7 +157,7 @@ impl ReceiveBuffer {
         Ok(())
     }
 
-    /// The message that a packet belongs to.
+    /// Returns the message of a packet.
     fn check_kind(&self, header: &DataHeader, payload: &Bytes) -> Result<u64, Violation> {
         let Some(order) = &self.order else {
             let is_end = header.position == MessagePosition::Middle && payload.is_empty();
@@ -171,7 +171,7 @@ impl ReceiveBuffer {
         order.expand(header.message)
     }
 
-    /// Removes the packet at the head. The caller knows that it has come.
+    /// Removes the packet at the head, which must have been received.
     fn advance(&mut self) {
         if let (Some(Some(packet)), Some(order)) = (self.packets.pop_front(), &mut self.order) {
             order.on_passed(self.head, packet.message);
@@ -180,7 +180,7 @@ impl ReceiveBuffer {
         self.head += 1;
     }
 
-    /// Copies what has come of the stream to `target`: how many bytes.
+    /// Copies received stream data to `target`. Returns the number of bytes.
     pub(crate) fn read(&mut self, target: &mut [u8]) -> usize {
         let mut filled = 0;
         while filled < target.len() && self.head < self.expected && !self.is_drained() {
@@ -199,7 +199,7 @@ impl ReceiveBuffer {
         filled
     }
 
-    /// Takes the next part of the stream as it came.
+    /// Returns the next part of the stream as received.
     pub(crate) fn read_chunk(&mut self) -> Option<Bytes> {
         if self.head >= self.expected || self.is_drained() {
             return None;
@@ -209,7 +209,7 @@ impl ReceiveBuffer {
         Some(payload)
     }
 
-    /// Appends the next message to `target`: whether there was one.
+    /// Appends the next message to `target`. Returns whether there was one.
     pub(crate) fn read_message(&mut self, target: &mut Vec<u8>) -> Result<bool, Violation> {
         if let Some((first, last)) = self.order.as_mut().and_then(MessageOrder::next_ready) {
             let index = usize::try_from(first - self.head).unwrap_or(usize::MAX);
@@ -237,7 +237,7 @@ impl ReceiveBuffer {
         Ok(true)
     }
 
-    /// Passes over what was read ahead of its turn.
+    /// Skips packets that were read out of order.
     fn skip_taken(&mut self) {
         while let Some(Some(packet)) = self.packets.front()
             && packet.taken
@@ -246,7 +246,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// How many packets the message at the head has, once all of them have come.
+    /// Returns the number of packets of the message at the head, once all have been received.
     fn whole_at_head(&mut self) -> Result<Option<usize>, Violation> {
         if self.is_drained() {
             return Ok(None);
@@ -265,7 +265,7 @@ impl ReceiveBuffer {
                 return Err(Violation::Message);
             }
             if !packet.in_order {
-                // It is read as soon as it is complete, which it is not.
+                // It would have been read when complete, so it is incomplete.
                 return match index {
                     0 => Ok(None),
                     _ => Err(Violation::Message),
@@ -283,11 +283,11 @@ impl ReceiveBuffer {
     }
 }
 
-/// What became of a data packet.
+/// The result of processing a data packet.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Accepted {
-    /// It had not come before.
+    /// Whether it was not a duplicate.
     pub(crate) is_new: bool,
-    /// What it shows to be missing, as a range without its end.
+    /// The gap that it reveals, as a range without its end.
     pub(crate) gap: Option<(u64, u64)>,
 }

@@ -4,14 +4,14 @@ use bytes::Bytes;
 
 use crate::packet::MessagePosition;
 
-/// A data packet that has come.
+/// A received data packet.
 #[derive(Debug)]
 pub(crate) struct ReceivedPacket {
     pub(crate) payload: Bytes,
     pub(crate) position: MessagePosition,
     pub(crate) in_order: bool,
-    /// Which message, counted.
+    /// The message count.
     pub(crate) message: u64,
-    /// Whether it has been read ahead of its turn.
+    /// Whether it has been read out of order.
     pub(crate) taken: bool,
 }

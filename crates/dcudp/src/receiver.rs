@@ -1,5 +1,4 @@
-//! The part of a connection that receives data: gaps and NAKs, marks and ACKs, and the end of a
-//! congestion.
+//! The receiving half of a connection: gaps and NAKs, marks and ACKs, and the end of congestion.
 
 use std::collections::VecDeque;
 
@@ -13,20 +12,20 @@ use crate::packet::DataHeader;
 use crate::receive_buffer::ReceiveBuffer;
 use crate::rtt::Rtt;
 
-/// ACKs whose ACK2 may still come.
+/// Limit of ACKs whose ACK2 may still arrive.
 const MOST_OPEN_ACKS: usize = 256;
-/// Gaps that wait to be reported for the first time. What does not fit waits for the repetition.
+/// Limit of gaps that wait for their first report. Further gaps wait for the repetition.
 const MOST_FRESH_GAPS: usize = 64;
 const MOST_DOUBLINGS: u32 = 6;
 
-/// What the receiver wants of the sender (section IV).
+/// The mode that the receiver requests (section IV).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     /// UDP Mode: no ACKs.
     Quiet,
     /// Congestion Mode: ACKs with OBS set.
     Congested,
-    /// The congestion is over: ACKs with OBS clear until the sender says that it has changed.
+    /// The congestion is over: ACKs with OBS clear until the sender confirms the change.
     Quitting,
 }
 
@@ -52,12 +51,12 @@ pub(crate) struct Receiver {
     last_data: Time,
     fresh: VecDeque<(u64, u64)>,
     nak_at: Option<Time>,
-    /// What is missing below has been missing since the repetition before.
+    /// The end of the range to repeat: gaps below it existed at the previous repetition.
     horizon: u64,
-    /// From where on the repetition that is under way goes on.
+    /// The position at which the current repetition continues.
     repeat_from: Option<u64>,
     repeats: u32,
-    /// The limit that the peer was last told.
+    /// The limit last announced to the peer.
     advertised: u64,
     pub(crate) update_due: bool,
 }
@@ -94,18 +93,18 @@ impl Receiver {
         }
     }
 
-    /// The mode that the receiver wants, as its OBS bit says.
+    /// Returns the OBS bit: whether the receiver requests Congestion Mode.
     pub(crate) fn observes(&self) -> bool {
         self.phase == Phase::Congested
     }
 
-    /// How many packets from the first missing one on there is room for.
+    /// Returns the room in packets, from the first missing one on.
     pub(crate) fn room(&self) -> u32 {
         let room = self.buffer.limit() - self.buffer.expected;
         u32::try_from(room).unwrap_or(u32::MAX)
     }
 
-    /// A data packet has come.
+    /// Processes a data packet.
     pub(crate) fn on_data(
         &mut self,
         now: Time,
@@ -151,7 +150,7 @@ impl Receiver {
         let congested = is_marked || (is_gap && self.congestion_on_loss);
         match self.phase {
             Phase::Quiet | Phase::Quitting if congested => self.enter(),
-            // The sender has not noticed that the congestion is over, or its OBS-change came early.
+            // The sender has missed the end of the congestion, or its OBS-change arrived early.
             Phase::Quiet if header.marks.observe => {
                 self.ack_due |= now >= self.last_ack + self.interval(rtt);
             }
@@ -164,7 +163,7 @@ impl Receiver {
         }
     }
 
-    /// A congestion begins, and the sender hears of it at once.
+    /// Starts Congestion Mode and reports it to the sender at once.
     fn enter(&mut self) {
         self.observer.clear();
         self.phase = Phase::Congested;
@@ -172,7 +171,7 @@ impl Receiver {
         self.doublings = 0;
     }
 
-    /// The sender is back in UDP Mode.
+    /// The sender has returned to UDP Mode.
     fn leave(&mut self) {
         self.phase = Phase::Quiet;
         self.ack_due = false;
@@ -181,7 +180,7 @@ impl Receiver {
         self.open_acks.clear();
     }
 
-    /// The ACK interval: RTT, or β RTT_idle once Condition 1 holds.
+    /// Returns the ACK interval: RTT, or β RTT_idle once Condition 1 holds.
     fn interval(&self, rtt: &Rtt) -> Duration {
         let interval = match self.ack_interval {
             AckInterval::RoundTrip if self.observer.is_easing() => {
@@ -193,8 +192,8 @@ impl Receiver {
         interval.max(self.min_ack_interval)
     }
 
-    /// Without any data for so long there is no congestion to be seen: the time that the windows take
-    /// to fill.
+    /// Returns the idle time that ends congestion: without data the windows would take this long to
+    /// fill.
     fn idle_quit(&self, rtt: &Rtt) -> Duration {
         let windows = f64::from(self.quit.window) * self.quit.beta;
         rtt.smoothed.mul_f64(windows).max(Duration::from_millis(1))
@@ -210,7 +209,7 @@ impl Receiver {
         }
     }
 
-    /// The peer has sent everything before `next`, it says.
+    /// Processes the peer's announcement that it has sent everything before `next`.
     pub(crate) fn on_announced(
         &mut self,
         now: Time,
@@ -233,7 +232,8 @@ impl Receiver {
         !self.fresh.is_empty() || self.repeat_from.is_some()
     }
 
-    /// The next range to be reported missing, without its end; what has come meanwhile is left out.
+    /// Returns the next missing range, without its end. Packets that have arrived meanwhile are
+    /// left out.
     pub(crate) fn next_loss(&mut self) -> Option<(u64, u64)> {
         while let Some(gap) = self.fresh.front_mut() {
             if let Some(missing) = self.buffer.next_missing(gap.0, gap.1) {
@@ -251,12 +251,12 @@ impl Receiver {
         missing
     }
 
-    /// A range did not fit the packet: it comes first in the next one.
+    /// Puts back a range that did not fit into the packet; it comes first in the next one.
     pub(crate) fn put_back(&mut self, range: (u64, u64)) {
         self.fresh.push_front(range);
     }
 
-    /// An ACK leaves under this number.
+    /// Records that an ACK with this number is sent.
     pub(crate) fn on_ack_sent(&mut self, now: Time, number: u64, rtt: &Rtt) {
         if self.open_acks.len() == MOST_OPEN_ACKS {
             self.open_acks.pop_front();
@@ -281,20 +281,20 @@ impl Receiver {
         self.on_advertised();
     }
 
-    /// The peer has been told how much room there is.
+    /// Records that the room was announced to the peer.
     pub(crate) fn on_advertised(&mut self) {
         self.advertised = self.buffer.limit();
         self.update_due = false;
     }
 
-    /// The application has read: the peer must hear of it once there is much more room than it knows.
+    /// Announces the room once it exceeds the announced limit considerably.
     pub(crate) fn on_read(&mut self) {
         if self.buffer.limit() - self.advertised >= self.buffer.window / 2 {
             self.update_due = true;
         }
     }
 
-    /// An ACK2 has come for the ACK of this number.
+    /// Processes an ACK2 for the ACK of this number.
     pub(crate) fn on_ack2(&mut self, now: Time, number: u64, rtt: &mut Rtt) {
         let position = self.open_acks.iter().position(|(open, _)| *open == number);
         let Some((_, sent_at)) = position.and_then(|position| self.open_acks.remove(position))
@@ -316,11 +316,11 @@ impl Receiver {
         }
     }
 
-    /// The sender says that it has changed its mode.
+    /// Processes the sender's report of a mode change.
     pub(crate) fn on_change(&mut self, now: Time, observe: bool) {
         match self.phase {
             Phase::Quitting if !observe => self.leave(),
-            // It changed upon an older ACK: a newer one brings it back.
+            // The sender changed upon an older ACK: a newer one switches it back.
             Phase::Congested if !observe => {
                 self.ack_due |= now >= self.last_ack + self.min_ack_interval;
             }
@@ -332,7 +332,7 @@ impl Receiver {
         [self.ack_at, self.nak_at].into_iter().flatten().min()
     }
 
-    /// Does what is due.
+    /// Handles expired timers.
     pub(crate) fn handle_timeout(&mut self, now: Time, rtt: &Rtt) {
         if self.nak_at.is_some_and(|at| now >= at) {
             self.repeat_from = Some(self.buffer.expected);

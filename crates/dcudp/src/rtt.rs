@@ -1,11 +1,11 @@
-//! The round-trip time of a connection (section IV-A.2).
+//! The RTT of a connection (section IV-A.2).
 
 use weir_units::Duration;
 
-/// A round-trip time above this says more about the peer than about the network.
+/// Upper bound of samples: a longer RTT is caused by the peer rather than the network.
 const LONGEST: Duration = Duration::from_secs(10);
 
-/// What is known of the round-trip time.
+/// The RTT estimate.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rtt {
     pub(crate) smoothed: Duration,
@@ -14,7 +14,7 @@ pub(crate) struct Rtt {
 }
 
 impl Rtt {
-    /// Nothing is known, and `initial` assumed.
+    /// Creates an estimate without samples; `initial` is assumed.
     pub(crate) fn new(initial: Duration) -> Self {
         Self {
             smoothed: initial,
@@ -23,7 +23,7 @@ impl Rtt {
         }
     }
 
-    /// RTT = (1 − α) RTT + α RTT_current with α = 0.125; the deviation as in RFC 6298.
+    /// Updates RTT = (1 − α) RTT + α RTT_current with α = 0.125; the deviation as in RFC 6298.
     pub(crate) fn on_sample(&mut self, sample: Duration) {
         let sample = sample.clamp(Duration::from_nanos(1), LONGEST);
         if self.min.is_none() {
@@ -36,7 +36,7 @@ impl Rtt {
         self.min = Some(self.min.map_or(sample, |min| min.min(sample)));
     }
 
-    /// The peer has measured, and says what it has found, smoothed.
+    /// Adopts the smoothed RTT that the peer has measured and reported.
     pub(crate) fn adopt(&mut self, smoothed: Duration) {
         let smoothed = smoothed.clamp(Duration::from_nanos(1), LONGEST);
         self.deviation = (self.deviation * 3 + self.smoothed.abs_diff(smoothed)) / 4;
@@ -44,12 +44,12 @@ impl Rtt {
         self.min = Some(self.min.map_or(smoothed, |min| min.min(smoothed)));
     }
 
-    /// The smallest one seen: `RTT_idle`. The initial one while there is none.
+    /// Returns the minimum RTT, `RTT_idle`; the initial RTT without samples.
     pub(crate) fn idle(&self) -> Duration {
         self.min.unwrap_or(self.smoothed)
     }
 
-    /// How long an answer may take before it counts as missing.
+    /// Returns the time after which an answer counts as missing.
     pub(crate) fn patience(&self) -> Duration {
         self.smoothed + self.deviation * 4
     }

@@ -1,4 +1,4 @@
-//! What is to be sent, what has been sent and not acknowledged, and what of it was lost.
+//! The send buffer: data not sent yet, sent data not acknowledged yet, and lost packets.
 
 use std::collections::VecDeque;
 
@@ -12,28 +12,28 @@ use crate::packet_set::PacketSet;
 use crate::sequence::MessageNumber;
 use crate::stream_queue::{PacketRun, QueuedPayload, StreamQueue};
 
-/// How many packets one NAK may declare lost. A receiver that misses more repeats itself.
+/// The most packets that one NAK can declare lost. The receiver repeats reports beyond it.
 const MOST_LOST_AT_ONCE: u64 = 4096;
 
-/// A data packet that is kept until it is acknowledged.
+/// A data packet kept until it is acknowledged.
 #[derive(Clone, Debug)]
 pub(crate) struct SentPacket {
     payload: Payload,
     pub(crate) position: MessagePosition,
     pub(crate) in_order: bool,
-    /// Which message, counted; of a stream, the first count.
+    /// The message count; the first count for a stream.
     pub(crate) message: u64,
-    /// When it was last sent.
+    /// Time of the last transmission.
     pub(crate) sent_at: Time,
     pub(crate) delivery: PacketDelivery,
 }
 
-/// What a data packet carries.
+/// The payload of a data packet.
 #[derive(Clone, Debug)]
 enum Payload {
-    /// A part of the stream, which the queue keeps.
+    /// A part of the stream, stored in the queue.
     Stream(QueuedPayload),
-    /// A part of a message, or nothing.
+    /// A part of a message, or empty.
     Message(Bytes),
 }
 
@@ -46,7 +46,7 @@ impl Payload {
     }
 }
 
-/// A message of which something has not been sent.
+/// A message that has not been sent completely.
 #[derive(Debug)]
 struct Queued {
     rest: Bytes,
@@ -55,20 +55,20 @@ struct Queued {
     begun: bool,
 }
 
-/// Data packets that an acknowledgment frees, or that a NAK declares lost.
+/// Data packets freed by an acknowledgment or declared lost by a NAK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PacketBatch {
     pub(crate) packets: u64,
     /// Their UDP payloads.
     pub(crate) bytes: ByteSize,
-    /// When the newest of them was sent.
+    /// Send time of the newest of them.
     pub(crate) newest_sent: Time,
 }
 
 #[derive(Debug)]
 pub(crate) struct SendBuffer {
     pub(crate) capacity: usize,
-    /// Payload bytes of a full packet, and what a packet has beside.
+    /// Payload bytes of a full packet, and its overhead.
     payload: usize,
     overhead: usize,
     pub(crate) stream: StreamQueue,
@@ -79,13 +79,13 @@ pub(crate) struct SendBuffer {
     pub(crate) finish_wanted: bool,
     /// The packet that ends the data.
     finish: Option<u64>,
-    /// The first packet that is not acknowledged.
+    /// The first unacknowledged packet.
     pub(crate) base: u64,
     packets: VecDeque<SentPacket>,
     /// Payload bytes in `packets`.
     kept: usize,
     lost: PacketSet,
-    /// UDP payload of packets that are on the way as far as is known.
+    /// UDP payload in flight, as far as known.
     pub(crate) in_flight: ByteSize,
 }
 
@@ -109,29 +109,29 @@ impl SendBuffer {
         }
     }
 
-    /// How large packets are, once that is settled.
+    /// Sets the packet size once it is negotiated.
     pub(crate) fn set_packet_size(&mut self, packet: usize, overhead: usize) {
         self.payload = packet.saturating_sub(overhead).max(1);
         self.overhead = overhead;
     }
 
-    /// The next packet that has never been sent.
+    /// Returns the next packet that has never been sent.
     pub(crate) fn next(&self) -> u64 {
         self.base + self.packets.len() as u64
     }
 
-    /// The UDP payload of a full packet.
+    /// Returns the UDP payload of a full packet.
     pub(crate) fn packet_size(&self) -> usize {
         self.payload + self.overhead
     }
 
-    /// Bytes that may still be written.
+    /// Returns the bytes that can still be written.
     pub(crate) fn room(&self) -> usize {
         let used = self.stream.len() + self.queued + self.kept;
         self.capacity.saturating_sub(used)
     }
 
-    /// Bytes that have not been acknowledged.
+    /// Returns the bytes not acknowledged yet.
     pub(crate) fn unacknowledged(&self) -> usize {
         self.stream.len() + self.queued + self.kept
     }
@@ -140,7 +140,7 @@ impl SendBuffer {
         !self.packets.is_empty()
     }
 
-    /// Whether there is something that has never been sent.
+    /// Returns whether there is data that has never been sent.
     pub(crate) fn has_new(&self) -> bool {
         !self.stream.is_empty()
             || !self.messages.is_empty()
@@ -151,7 +151,7 @@ impl SendBuffer {
         !self.lost.is_empty()
     }
 
-    /// Takes as much of `data` as there is room for.
+    /// Writes as much of `data` as fits. Returns the number of bytes.
     pub(crate) fn write(&mut self, data: &[u8]) -> usize {
         let taken = data.len().min(self.room());
         let data = data.get(..taken).unwrap_or_default();
@@ -159,7 +159,8 @@ impl SendBuffer {
         taken
     }
 
-    /// Takes a message whole, or not at all. An empty buffer takes one that is larger than it.
+    /// Writes a whole message or nothing. An empty buffer accepts a message larger than its
+    /// capacity.
     pub(crate) fn write_message(&mut self, data: &[u8], in_order: bool) -> bool {
         if data.len() > self.room() && self.unacknowledged() > 0 {
             return false;
@@ -175,17 +176,17 @@ impl SendBuffer {
         true
     }
 
-    /// No more data will come.
+    /// Ends the data.
     pub(crate) fn finish(&mut self) {
         self.finish_wanted = true;
     }
 
-    /// Whether the end has been acknowledged, and so everything before it.
+    /// Returns whether the end, and thus all data, has been acknowledged.
     pub(crate) fn is_finished(&self) -> bool {
         self.finish.is_some_and(|finish| finish < self.base)
     }
 
-    /// Drops everything that is kept.
+    /// Drops all data.
     pub(crate) fn clear(&mut self) {
         self.stream = StreamQueue::default();
         self.messages = VecDeque::new();
@@ -196,7 +197,7 @@ impl SendBuffer {
         self.in_flight = ByteSize::ZERO;
     }
 
-    /// The UDP payload of the packet that [`Self::cut`] would make.
+    /// Returns the UDP payload of the packet that [`Self::cut`] would create.
     pub(crate) fn next_size(&self) -> usize {
         let waiting = match self.messages.front() {
             _ if !self.stream.is_empty() => self.stream.next_size(self.payload),
@@ -206,7 +207,7 @@ impl SendBuffer {
         waiting.min(self.payload) + self.overhead
     }
 
-    /// Makes the next packet out of what is new. `None` where nothing is.
+    /// Creates the next packet from new data. Returns `None` if there is none.
     pub(crate) fn cut(&mut self) -> Option<u64> {
         let count = self.next();
         let packet = if let Some(part) = self.stream.cut(self.payload) {
@@ -252,13 +253,13 @@ impl SendBuffer {
         self.packets.get(self.index(count)?)
     }
 
-    /// Whether the packet that [`Self::cut`] would make can leave from where its payload lies, as the next one
-    /// of `run` if there is one.
+    /// Returns whether the packet that [`Self::cut`] would create can be sent in place, as the next
+    /// one of `run` if given.
     pub(crate) fn can_extend(&self, run: Option<PacketRun>) -> bool {
         self.stream.can_extend(run, self.payload)
     }
 
-    /// Writes a packet's header before its payload: the run with that packet.
+    /// Writes a packet's header before its payload. Returns the run including that packet.
     pub(crate) fn extend(
         &mut self,
         run: Option<PacketRun>,
@@ -271,7 +272,7 @@ impl SendBuffer {
         }
     }
 
-    /// What a packet carries.
+    /// Returns the payload of a packet.
     pub(crate) fn payload<'a>(&'a self, packet: &'a SentPacket) -> &'a [u8] {
         match &packet.payload {
             Payload::Stream(part) => self.stream.get(*part),
@@ -283,12 +284,12 @@ impl SendBuffer {
         usize::try_from(count.checked_sub(self.base)?).ok()
     }
 
-    /// The UDP payload of a packet.
+    /// Returns the UDP payload of a packet, in bytes.
     pub(crate) fn size_of(&self, packet: &SentPacket) -> ByteSize {
         ByteSize::from_bytes((packet.payload.len() + self.overhead) as u64)
     }
 
-    /// The packet has been sent, for the first time or once more.
+    /// Records a transmission of the packet.
     pub(crate) fn on_sent(&mut self, now: Time, count: u64, delivery: PacketDelivery) {
         self.lost.remove(count);
         let Some(index) = self.index(count) else {
@@ -302,8 +303,8 @@ impl SendBuffer {
         self.in_flight += ByteSize::from_bytes((packet.payload.len() + self.overhead) as u64);
     }
 
-    /// Everything before `expected` has come; `None` where that was never sent. `each` sees what is
-    /// freed.
+    /// Frees all packets before `expected` and calls `each` for them. Returns `None` if `expected`
+    /// was never sent.
     pub(crate) fn acknowledge(
         &mut self,
         expected: u64,
@@ -334,8 +335,8 @@ impl SendBuffer {
         Some(batch)
     }
 
-    /// The packets `first..=last` are missing at the receiver; `None` where they were never sent. What
-    /// was sent less than `recent` ago is still on its way: the NAK is older than that.
+    /// Declares the packets `first..=last` lost. Returns `None` if they were never sent. Packets
+    /// sent less than `recent` ago are still in flight: the NAK predates them.
     pub(crate) fn mark_lost(
         &mut self,
         now: Time,

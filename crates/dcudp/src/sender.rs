@@ -1,4 +1,4 @@
-//! The part of a connection that sends data: modes, rate, losses, and requests for news.
+//! The sending half of a connection: modes, rate, losses, and requests for feedback.
 
 use weir_congestion::{
     AckSample, Context, Controller, DeliveryRate, LossCause, LossSample, PacketSent,
@@ -15,24 +15,24 @@ use crate::rtt::Rtt;
 use crate::send_buffer::SendBuffer;
 use crate::sequence::SequenceNumber;
 
-/// How often the wait for news is doubled.
+/// The most doublings of the request interval.
 const MOST_DOUBLINGS: u32 = 6;
-/// Of ACKs that come faster than the path answers, one is answered for so many data packets: an ACK2 for
-/// each would take a fortieth of a link that many senders share.
+/// With short ACK intervals, one ACK2 is sent per this many data packets: one per ACK would take a
+/// fortieth of a link that many senders share.
 const PACKETS_PER_ACK2: u64 = 8;
 
-/// Requests for keep-alive packets: what frees the send buffer in UDP Mode, and what finds out about
-/// a lost tail in both.
+/// Requests for keep-alive packets: they free the send buffer in UDP Mode, and detect a lost tail
+/// in both modes.
 #[derive(Debug, Default)]
 struct Requests {
-    /// One is to be sent.
+    /// A request is due.
     due: bool,
-    /// The one that has not been answered, and when it was sent.
+    /// The unanswered request, and its send time.
     open: Option<(u64, Time)>,
-    /// When to ask again for lack of progress.
+    /// When to repeat the request without progress.
     at: Option<Time>,
     doublings: u32,
-    /// Packets sent since the last one.
+    /// Packets sent since the last request.
     packets: u64,
     bytes: u64,
 }
@@ -42,35 +42,35 @@ pub(crate) struct Sender {
     pub(crate) buffer: SendBuffer,
     pub(crate) mode: Mode,
     guard: SwitchGuard,
-    /// As at the beginning of a congestion.
+    /// The controller's state at the start of a congestion.
     fresh: Box<dyn Controller>,
     controller: Box<dyn Controller>,
     estimator: Option<DeliveryRate>,
     feedback: Feedback,
     ack_interval: AckInterval,
-    /// Data packets sent since an ACK was answered.
+    /// Data packets sent since the last ACK2.
     since_ack2: u64,
     /// The rate of UDP Mode.
     full_rate: Rate,
     pacer: Pacer,
-    /// The first packet that the peer has no room for.
+    /// The first packet beyond the peer's window.
     limit: u64,
-    /// OBS-change is to be sent.
+    /// An OBS-change packet is due.
     pub(crate) change_due: bool,
     /// The next data packet carries CWR.
     reduced: bool,
-    /// The counters of the newest ACK, and bytes that were marked but not yet acknowledged.
+    /// The counters of the newest ACK, and bytes marked but not acknowledged yet.
     received: u32,
     marked: u32,
     marked_bytes: ByteSize,
     request_interval: Duration,
     requests: Requests,
-    /// When data on the way last made progress, or first were there.
+    /// When data in flight last made progress or was first sent.
     progress_at: Time,
     stall_timeout: Duration,
     pub(crate) switches: u64,
-    /// Packets count as marked that the peer says came with CE. What is lost is reported, or asked
-    /// for: nothing is sent again on suspicion, so that there are no time-outs.
+    /// Marks are packets reported by the peer with CE. Losses are reported or requested; nothing is
+    /// retransmitted on suspicion, so there are no timeouts.
     pub(crate) counters: FlowCounters,
 }
 
@@ -81,7 +81,7 @@ impl Sender {
             seed: config.seed,
         });
         let mut buffer = SendBuffer::new(config.send_buffer, first);
-        // As it will be where the peer agrees; what is written before is cut into chunks for it.
+        // The size if the peer agrees; data written earlier is cut for it.
         buffer.set_packet_size(config.packet_size.as_usize(), HEADER_LENGTH);
         Self {
             buffer,
@@ -110,7 +110,7 @@ impl Sender {
         }
     }
 
-    /// The handshake is complete: how large packets are, and how much the peer has room for.
+    /// Applies the packet size and the peer's window after the handshake.
     pub(crate) fn begin(&mut self, packet: ByteSize, overhead: usize, window: u32) {
         self.buffer.set_packet_size(packet.as_usize(), overhead);
         self.fresh.on_packet_size(packet);
@@ -122,7 +122,7 @@ impl Sender {
         &*self.controller
     }
 
-    /// The rate at which packets leave now.
+    /// Returns the current sending rate.
     pub(crate) fn rate(&self, rtt: &Rtt) -> Rate {
         if self.mode == Mode::Udp {
             return self.full_rate;
@@ -130,7 +130,7 @@ impl Sender {
         let rate = self.controller.pacing_rate().unwrap_or_else(|| {
             Rate::from_size_over(self.controller.window(), rtt.smoothed).mul_f64(1.25)
         });
-        // Never nothing: a connection that cannot send cannot learn either.
+        // Never zero: a connection that cannot send receives no feedback.
         rate.clamp(Rate::from_bits_per_second(1), self.full_rate)
     }
 
@@ -139,7 +139,7 @@ impl Sender {
         self.buffer.next() < self.limit && outstanding < u64::from(LARGEST_WINDOW)
     }
 
-    /// Whether something could leave if the pacer let it.
+    /// Returns whether a packet could be sent if the pacer permitted it.
     fn has_sendable(&self) -> bool {
         let in_flight = self.buffer.in_flight;
         let window = in_flight.is_zero() || in_flight < self.controller.window();
@@ -147,7 +147,7 @@ impl Sender {
         allowed && (self.buffer.has_lost() || (self.buffer.has_new() && self.has_room()))
     }
 
-    /// The next data packet to leave at `now`: lost ones first.
+    /// Returns the next data packet to send at `now`, lost ones first.
     pub(crate) fn next_packet(&mut self, now: Time) -> Option<u64> {
         if !self.has_sendable() {
             if self.pacer.allows(now) {
@@ -174,7 +174,7 @@ impl Sender {
         }
     }
 
-    /// The UDP payload of the packet that [`Self::next_packet`] would give.
+    /// Returns the UDP payload of the packet that [`Self::next_packet`] would return.
     pub(crate) fn next_size(&self) -> usize {
         let lost = self.buffer.first_lost();
         match lost.and_then(|count| self.buffer.packet(count)) {
@@ -183,7 +183,7 @@ impl Sender {
         }
     }
 
-    /// The packet leaves. Whether it is to carry CWR.
+    /// Records that the packet is sent. Returns whether it carries CWR.
     pub(crate) fn on_sent(&mut self, now: Time, count: u64, rtt: &Rtt) -> bool {
         let Some(size) = self
             .buffer
@@ -216,7 +216,7 @@ impl Sender {
         std::mem::take(&mut self.reduced)
     }
 
-    /// A batch has left: asks for news where nothing else would bring them.
+    /// Requests feedback after a batch if no other packet would bring it.
     pub(crate) fn after_batch(&mut self, now: Time, rtt: &Rtt) {
         let blocked = self.buffer.has_new() && !self.has_room();
         if blocked && self.requests.at.is_none() {
@@ -247,7 +247,7 @@ impl Sender {
         self.requests.due
     }
 
-    /// A request leaves under this number.
+    /// Records that a request with this number is sent.
     pub(crate) fn on_request_sent(&mut self, now: Time, number: u64, rtt: &Rtt) {
         self.requests.due = false;
         self.requests.open = Some((number, now));
@@ -255,7 +255,7 @@ impl Sender {
         self.arm(now, rtt);
     }
 
-    /// A request was answered: the round-trip time, if it was the newest one.
+    /// Processes the answer to a request. Returns the RTT if it was the newest request.
     pub(crate) fn on_answer(&mut self, now: Time, answered: SequenceNumber) -> Option<Duration> {
         let (number, sent_at) = self.requests.open?;
         if SequenceNumber::of(number) != answered {
@@ -265,7 +265,8 @@ impl Sender {
         Some(now.since(sent_at))
     }
 
-    /// The peer has everything before `expected` and room for `window` packets from there on.
+    /// Processes the peer's progress: it has everything before `expected`, and room for `window`
+    /// packets from there on.
     pub(crate) fn on_progress(
         &mut self,
         now: Time,
@@ -304,8 +305,7 @@ impl Sender {
         })
     }
 
-    /// A newer control packet than any before says which mode the receiver wants. Whether the mode
-    /// changed.
+    /// Processes the mode requested by the newest control packet. Returns whether the mode changed.
     pub(crate) fn on_wish(
         &mut self,
         now: Time,
@@ -337,7 +337,7 @@ impl Sender {
         Ok(true)
     }
 
-    /// An ACK has come: whether to answer it, so that the receiver measures the round-trip time.
+    /// Returns whether to answer an ACK, so that the receiver can measure the RTT.
     pub(crate) fn answers_ack(&mut self) -> bool {
         let is_due = match self.ack_interval {
             AckInterval::RoundTrip => true,
@@ -349,7 +349,7 @@ impl Sender {
         is_due
     }
 
-    /// An ACK in Congestion Mode: what the controller makes of it.
+    /// Processes an ACK and reports it to the controller in Congestion Mode.
     pub(crate) fn on_ack(
         &mut self,
         now: Time,
@@ -364,7 +364,7 @@ impl Sender {
         } = progress;
         let marked = ack.marked.wrapping_sub(self.marked);
         let received = ack.received.wrapping_sub(self.received);
-        // Counters that run backwards are those of an older ACK.
+        // Counters that run backwards belong to an older ACK.
         if marked <= received && received < 1 << 31 {
             let mean = self.buffer.packet_size() as u64;
             self.marked_bytes += ByteSize::from_bytes(mean.saturating_mul(marked.into()));
@@ -400,12 +400,12 @@ impl Sender {
         self.pacer.on_rate(now, before, self.rate(rtt));
     }
 
-    /// Whether there is something left to send: if not, the rate is not the limit.
+    /// Returns whether there is more to send; if not, the rate is not the limit.
     fn has_more(&self) -> bool {
         self.buffer.has_new() || self.buffer.has_lost()
     }
 
-    /// The receiver misses these packets.
+    /// Processes a NAK: the receiver misses these packets.
     pub(crate) fn on_nak(
         &mut self,
         now: Time,
@@ -443,13 +443,13 @@ impl Sender {
         Ok(())
     }
 
-    /// When data on the way count as stuck.
+    /// Returns when data in flight counts as stalled.
     pub(crate) fn stalled_at(&self) -> Option<Time> {
         let waits = self.buffer.has_outstanding();
         waits.then(|| self.progress_at + self.stall_timeout)
     }
 
-    /// When the next data packets leave.
+    /// Returns when the next data packets are sent.
     pub(crate) fn next_data_time(&self) -> Option<Time> {
         self.has_sendable().then(|| self.pacer.next_batch())
     }
@@ -460,7 +460,7 @@ impl Sender {
         [paced, requested].into_iter().flatten().min()
     }
 
-    /// Does what is due.
+    /// Handles an expired request timer.
     pub(crate) fn handle_timeout(&mut self, now: Time) {
         if self.requests.at.is_none_or(|at| now < at) {
             return;
@@ -472,7 +472,7 @@ impl Sender {
         }
     }
 
-    /// Nothing will be sent any more.
+    /// Drops all data and requests.
     pub(crate) fn clear(&mut self) {
         self.buffer.clear();
         self.requests = Requests::default();
@@ -480,7 +480,7 @@ impl Sender {
     }
 }
 
-/// What an acknowledgment brought.
+/// The progress reported by an acknowledgment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Progress {
     pub(crate) batch: crate::send_buffer::PacketBatch,

@@ -1,10 +1,11 @@
-//! Numbers that wrap on the wire and do not inside.
+//! Sequence numbers that wrap on the wire but not internally.
 //!
-//! The engine counts packets and messages with 64 bits. A number on the wire is the low bits of such
-//! a count; [`SequenceNumber::expand`] finds the count again, as the one nearest to what is expected.
+//! The engine counts packets and messages with 64 bits. A number on the wire is the low bits of
+//! such a count. [`SequenceNumber::expand`] restores the count, as the one nearest to the expected
+//! value.
 
-/// Where the engine's counts begin, above the wire's numbers: far enough from zero for whatever lies
-/// half a cycle before the first one.
+/// The origin of the engine's counts: far enough from zero for values half a cycle before the first
+/// count.
 const ORIGIN: u64 = 1 << 32;
 
 /// A sequence number of a data or control packet: 31 bits.
@@ -12,35 +13,35 @@ const ORIGIN: u64 = 1 << 32;
 pub struct SequenceNumber(u32);
 
 impl SequenceNumber {
-    /// How many there are.
+    /// The size of the number space.
     pub const CYCLE: u64 = 1 << 31;
 
-    /// The number of which `value` holds the low 31 bits; the highest bit is ignored.
+    /// Creates a number from the low 31 bits of `value`; the highest bit is ignored.
     pub const fn new(value: u32) -> Self {
         Self(value & 0x7fff_ffff)
     }
 
-    /// Its 31 bits.
+    /// Returns the 31 bits.
     pub const fn value(self) -> u32 {
         self.0
     }
 
-    /// The number that the wire shows for a count.
+    /// Returns the wire number of a count.
     pub const fn of(count: u64) -> Self {
         Self::new(count as u32)
     }
 
-    /// The count nearest to `near` that the wire shows as this number.
+    /// Returns the count nearest to `near` with this wire number.
     pub const fn expand(self, near: u64) -> u64 {
         expand(self.0, near, Self::CYCLE)
     }
 
-    /// The count with which a connection begins whose first number is this one.
+    /// Returns the first count of a connection whose first number is this one.
     pub const fn first_count(self) -> u64 {
         ORIGIN + self.0 as u64
     }
 
-    /// How far this number lies ahead of `earlier`, in 0 to 2³¹ − 1.
+    /// Returns the distance from `earlier` to this number, in 0 to 2³¹ − 1.
     pub const fn ahead_of(self, earlier: Self) -> u32 {
         self.0.wrapping_sub(earlier.0) & 0x7fff_ffff
     }
@@ -51,27 +52,27 @@ impl SequenceNumber {
 pub struct MessageNumber(u32);
 
 impl MessageNumber {
-    /// How many there are.
+    /// The size of the number space.
     pub const CYCLE: u64 = 1 << 26;
     /// The count of a connection's first message, whose number is zero.
     pub(crate) const FIRST_COUNT: u64 = ORIGIN;
 
-    /// The number of which `value` holds the low 26 bits; higher bits are ignored.
+    /// Creates a number from the low 26 bits of `value`; higher bits are ignored.
     pub const fn new(value: u32) -> Self {
         Self(value & 0x03ff_ffff)
     }
 
-    /// Its 26 bits.
+    /// Returns the 26 bits.
     pub const fn value(self) -> u32 {
         self.0
     }
 
-    /// The number that the wire shows for a count.
+    /// Returns the wire number of a count.
     pub const fn of(count: u64) -> Self {
         Self::new(count as u32)
     }
 
-    /// The count nearest to `near` that the wire shows as this number.
+    /// Returns the count nearest to `near` with this wire number.
     pub const fn expand(self, near: u64) -> u64 {
         expand(self.0, near, Self::CYCLE)
     }

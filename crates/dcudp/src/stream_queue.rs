@@ -1,8 +1,9 @@
-//! What an application has written to a stream, until it is acknowledged.
+//! The data that an application has written to a stream, until it is acknowledged.
 //!
-//! Chunks hold whole packets' payloads, each behind room for its header, so that packets lie in a chunk
-//! as they leave and nothing is moved between writing and sending. Acknowledgments are cumulative, so chunks are freed in the order in which
-//! they were written; the large ones are used again, which allocators make expensive otherwise.
+//! Chunks hold the payloads of whole packets, each preceded by room for its header. Packets can
+//! thus be sent in place, and nothing is copied between writing and sending. Acknowledgments are
+//! cumulative, so chunks are freed in the order in which they were written. Large ones are reused,
+//! because allocating them is expensive.
 
 use std::collections::VecDeque;
 
@@ -10,15 +11,15 @@ use crate::packet::HEADER_LENGTH;
 
 /// The largest chunk in bytes.
 const LARGEST: usize = 64 * 1024;
-/// Smaller ones are not kept to be used again.
+/// Smaller chunks are not kept for reuse.
 const WORTH_KEEPING: usize = LARGEST / 2;
-/// So many are kept, while anything is unacknowledged.
+/// Maximum number of chunks kept while data is unacknowledged.
 const MOST_SPARE: usize = 16;
 
-/// A packet's payload: where it lies.
+/// The location of a packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueuedPayload {
-    /// Counted from the first chunk that there ever was.
+    /// The chunk number, counted from the first chunk ever.
     chunk: u64,
     begin: usize,
     end: usize,
@@ -30,30 +31,30 @@ impl QueuedPayload {
     }
 }
 
-/// Packets that follow each other in a chunk, with their headers.
+/// Consecutive packets in a chunk, with their headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PacketRun {
     chunk: u64,
     begin: usize,
     end: usize,
-    /// The bytes of its first packet, header and all.
+    /// Size of the first packet, header included.
     pub(crate) segment: usize,
 }
 
 impl PacketRun {
-    /// Bytes of all packets.
+    /// Returns the size of all packets in bytes.
     pub(crate) fn len(self) -> usize {
         self.end - self.begin
     }
 }
 
-/// Memory for some packets.
+/// Memory for a number of packets.
 #[derive(Debug)]
 struct Chunk {
     bytes: Vec<u8>,
-    /// The payload of each packet.
+    /// The payload size per packet.
     payload: usize,
-    /// As much as it may hold: whole packets.
+    /// The capacity in bytes: whole packets.
     size: usize,
 }
 
@@ -66,7 +67,7 @@ impl Chunk {
         self.bytes.len() == self.size
     }
 
-    /// Takes as much of `data` as fits into one packet; gives the rest.
+    /// Writes as much of `data` as fits into one packet. Returns the rest.
     fn write<'a>(&mut self, data: &'a [u8]) -> &'a [u8] {
         let mut used = self.bytes.len() % self.stride();
         if used == 0 {
@@ -78,7 +79,7 @@ impl Chunk {
         later
     }
 
-    /// What a packet with this payload has of what begins at `at`: where it begins and ends.
+    /// Returns the start and end of the payload of the packet at `at`.
     fn part(&self, at: usize, payload: usize) -> (usize, usize) {
         let begin = at + HEADER_LENGTH.saturating_sub(at % self.stride());
         let end_of_packet = (at / self.stride() + 1) * self.stride();
@@ -86,7 +87,7 @@ impl Chunk {
         (begin, end.max(begin))
     }
 
-    /// Whether there is room for a header before what begins here.
+    /// Returns whether there is room for a header before `begin`.
     fn is_behind_header(&self, begin: usize) -> bool {
         begin % self.stride() == HEADER_LENGTH
     }
@@ -94,29 +95,29 @@ impl Chunk {
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamQueue {
-    /// None but the last one is empty.
+    /// No chunk but the last one is empty.
     chunks: VecDeque<Chunk>,
-    /// The number of the first of them.
+    /// The number of the first chunk.
     first: u64,
-    /// The number of the one that is cut next, and where.
+    /// The number of the chunk to cut next, and the position in it.
     next: (u64, usize),
-    /// Bytes that have not been cut.
+    /// Bytes not cut into packets yet.
     length: usize,
     spare: Vec<Vec<u8>>,
 }
 
 impl StreamQueue {
-    /// Bytes that have not been cut.
+    /// Returns the bytes not cut into packets yet.
     pub(crate) fn len(&self) -> usize {
         self.length
     }
 
-    /// Whether all has been cut.
+    /// Returns whether all data has been cut.
     pub(crate) fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Takes `data`, to go in packets with this payload.
+    /// Writes `data` for packets with this payload size.
     pub(crate) fn write(&mut self, mut data: &[u8], payload: usize) {
         self.length += data.len();
         while !data.is_empty() {
@@ -128,13 +129,13 @@ impl StreamQueue {
         }
     }
 
-    /// A chunk for so much, up to the largest.
+    /// Adds a chunk for `wanted` bytes, up to the largest size.
     fn add(&mut self, wanted: usize, payload: usize) -> &mut Chunk {
         let payload = payload.max(1);
         let stride = HEADER_LENGTH + payload;
         let packets = wanted.div_ceil(payload).min(LARGEST / stride).max(1);
         let size = packets * stride;
-        // Of the same size, as packets have: a connection's packets change theirs once at most.
+        // Only of the same size: a connection changes its packet size at most once.
         let spare = self.spare.pop_if(|spare| spare.capacity() == size);
         self.chunks.push_back(Chunk {
             bytes: spare.unwrap_or_else(|| Vec::with_capacity(size)),
@@ -145,7 +146,7 @@ impl StreamQueue {
         &mut self.chunks[last]
     }
 
-    /// The payload of the next packet, in bytes.
+    /// Returns the payload of the next packet, in bytes.
     pub(crate) fn next_size(&self, payload: usize) -> usize {
         self.next_part(payload).map_or(0, QueuedPayload::len)
     }
@@ -165,7 +166,7 @@ impl StreamQueue {
         self.chunks.get(usize::try_from(index).ok()?)
     }
 
-    /// The payload of the next packet; `None` where nothing is left.
+    /// Cuts the payload of the next packet; `None` if nothing is left.
     pub(crate) fn cut(&mut self, payload: usize) -> Option<QueuedPayload> {
         let part = self.next_part(payload)?;
         self.length -= part.len();
@@ -174,7 +175,7 @@ impl StreamQueue {
         Some(part)
     }
 
-    /// Goes on to the next chunk if nothing can be written to this one and all of it has been cut.
+    /// Advances to the next chunk if this one is full and completely cut.
     fn leave_if_full(&mut self) {
         let (number, at) = self.next;
         let chunk = self.chunk(number);
@@ -183,14 +184,14 @@ impl StreamQueue {
         }
     }
 
-    /// What lies there; nothing of what has been released.
+    /// Returns the payload; empty if it has been released.
     pub(crate) fn get(&self, part: QueuedPayload) -> &[u8] {
         let chunk = self.chunk(part.chunk);
         let bytes = chunk.and_then(|chunk| chunk.bytes.get(part.begin..part.end));
         bytes.unwrap_or_default()
     }
 
-    /// Whether the next packet can leave from where it lies, as the next one of `run` if there is one.
+    /// Returns whether the next packet can be sent in place, as the next one of `run` if given.
     pub(crate) fn can_extend(&self, run: Option<PacketRun>, payload: usize) -> bool {
         let (Some(part), Some(chunk)) = (self.next_part(payload), self.chunk(self.next.0)) else {
             return false;
@@ -202,8 +203,8 @@ impl StreamQueue {
             })
     }
 
-    /// Writes a packet's header before its payload, which [`Self::can_extend`] has found to have room for
-    /// it: the run with that packet.
+    /// Writes a packet's header before its payload, after [`Self::can_extend`] has returned true.
+    /// Returns the run including that packet.
     pub(crate) fn extend(
         &mut self,
         run: Option<PacketRun>,
@@ -226,14 +227,14 @@ impl StreamQueue {
         })
     }
 
-    /// The packets of a run, as they leave.
+    /// Returns the packets of a run as sent.
     pub(crate) fn run(&self, run: PacketRun) -> &[u8] {
         let chunk = self.chunk(run.chunk);
         let bytes = chunk.and_then(|chunk| chunk.bytes.get(run.begin..run.end));
         bytes.unwrap_or_default()
     }
 
-    /// This part and all that were cut before it are no longer needed.
+    /// Releases this part and all parts cut before it.
     pub(crate) fn release(&mut self, part: QueuedPayload) {
         while self.first < part.chunk {
             self.free_first();
@@ -277,7 +278,7 @@ mod tests {
             payload in 1..9000_usize,
         ) {
             let (mut queue, mut written) = (StreamQueue::default(), Vec::new());
-            // Parts, and where they begin in what was written.
+            // Parts, and their offset in the written data.
             let mut kept: VecDeque<(QueuedPayload, usize)> = VecDeque::new();
             let mut cut = 0;
             for (length, packets, released) in steps {
@@ -292,7 +293,7 @@ mod tests {
                     kept.extend(part.map(|part| (part, cut)));
                     cut += size;
                 }
-                // What leaves from where it lies is what would have been copied.
+                // Data sent in place equals the data that would have been copied.
                 let mut run = None;
                 while queue.can_extend(run, payload) {
                     let part = queue.cut(payload).unwrap();

@@ -1,70 +1,71 @@
-//! How large `th_max` may be (section IV-A.1), so that what senders in UDP Mode send before they hear
-//! of the congestion still fits the switch's buffer:
+//! The upper bound of `th_max` (section IV-A.1), for which the packets that senders in UDP Mode
+//! send before the first feedback still fit into the switch's buffer:
 //!
 //! th_max + N (RTT_idle + th_max Delay) / Interval − (RTT_idle + th_max Delay) / Delay ≤ Max_qsize
 //!
-//! All queues are in packets. `N / Interval` is what arrives, `1 / Delay` what leaves, both while a mark
-//! travels to the sender and its effect back: an idle round trip and the wait behind `th_max` packets.
-//! That reads *Delay* as the time that the bottleneck takes for a packet. The paper calls it "the
-//! average link delay", which as a propagation delay gives an inequality of its own.
+//! All queues are in packets. `N / Interval` is the arrival rate, `1 / Delay` the departure rate.
+//! Both apply while a mark travels to the sender and its effect back: an idle RTT plus the queueing
+//! delay of `th_max` packets. This interprets *Delay* as the service time of a packet at the
+//! bottleneck. The paper calls it "the average link delay", which as a propagation delay gives a
+//! different inequality.
 
 use weir_units::{ByteSize, Duration, Rate};
 
-/// What *Delay* is.
+/// The interpretation of *Delay*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DelayReading {
-    /// A packet's service time at the bottleneck.
+    /// The service time of a packet at the bottleneck.
     Service,
-    /// The propagation delay of a link: a quarter of the idle round-trip time, over a switch with a
-    /// link on either side.
+    /// The propagation delay of a link: a quarter of the idle RTT, for one switch with a link on
+    /// either side.
     Propagation,
 }
 
-/// A switch and those who send through it.
+/// A switch and its senders.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Bottleneck {
-    /// The rate of the narrow link, C.
+    /// The rate of the bottleneck link, C.
     pub capacity: Rate,
-    /// The buffer before it, Max_qsize.
+    /// The buffer of its egress port, Max_qsize.
     pub buffer: ByteSize,
-    /// How many send at the same time, N.
+    /// The number of concurrent senders, N.
     pub senders: u32,
-    /// The round-trip time without a queue, RTT_idle.
+    /// The RTT without a queue, RTT_idle.
     pub idle_rtt: Duration,
-    /// At which each sends in UDP Mode.
+    /// The rate of each sender in UDP Mode.
     pub sending_rate: Rate,
-    /// The size of the packets, PktSize.
+    /// The packet size, PktSize.
     pub packet_size: ByteSize,
 }
 
-/// What the inequality allows.
+/// The solution of the inequality.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Threshold {
     /// Any `th_max` up to this many packets, at least one.
     UpTo(u64),
-    /// Any `th_max` up to the buffer: the senders together are no faster than the link.
+    /// Any `th_max` up to the buffer: the senders together do not exceed the link rate.
     Unlimited,
     /// None: even at a `th_max` of one packet the buffer overflows.
     None,
 }
 
-/// The inequality cannot be asked.
+/// An input of the inequality is zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` must be above zero")]
 pub struct ThresholdError(pub &'static str);
 
 impl Bottleneck {
-    /// The largest `th_max` for which the inequality holds.
+    /// Returns the largest `th_max` for which the inequality holds.
     ///
     /// # Errors
-    /// [`ThresholdError`] where something is zero that cannot be.
+    /// [`ThresholdError`] if an input is zero.
     pub fn threshold(&self, reading: DelayReading) -> Result<Threshold, ThresholdError> {
         self.validate()?;
         let buffer = self.buffer_packets();
         if self.queue(1, reading)? > buffer {
             return Ok(Threshold::None);
         }
-        // The left side is a line in th_max: it is met up to a point, or everywhere.
+        // The left side is linear in th_max: it holds up to a point, or everywhere.
         let whole = (buffer.floor().max(1.0)) as u64;
         if self.queue(whole, reading)? <= buffer {
             return Ok(Threshold::Unlimited);
@@ -81,10 +82,10 @@ impl Bottleneck {
         Ok(Threshold::UpTo(good))
     }
 
-    /// The left side: the queue in packets at its largest, if marking ends at `th_max` packets.
+    /// Returns the left side: the maximum queue in packets with a threshold of `th_max` packets.
     ///
     /// # Errors
-    /// [`ThresholdError`] where something is zero that cannot be.
+    /// [`ThresholdError`] if an input is zero.
     pub fn queue(&self, th_max: u64, reading: DelayReading) -> Result<f64, ThresholdError> {
         self.validate()?;
         let delay = self.delay(reading).as_secs_f64();
@@ -94,7 +95,7 @@ impl Bottleneck {
         Ok(th_max as f64 + arriving - deaf / delay)
     }
 
-    /// *Delay* in this reading.
+    /// Returns *Delay* in this interpretation.
     pub fn delay(&self, reading: DelayReading) -> Duration {
         match reading {
             DelayReading::Service => self.capacity.time_for(self.packet_size),
@@ -102,7 +103,7 @@ impl Bottleneck {
         }
     }
 
-    /// The buffer in packets.
+    /// Returns the buffer size in packets.
     pub fn buffer_packets(&self) -> f64 {
         self.buffer.bytes() as f64 / self.packet_size.bytes() as f64
     }
@@ -141,8 +142,8 @@ mod tests {
 
     #[test]
     fn the_papers_setup() {
-        // By hand: Delay = 12 us, Interval = 7.5 us, so th + 20 (100 + 12 th) / 7.5 − (100 + 12 th) / 12
-        // = 32 th + 258.33 ≤ 2666.67, and th ≤ 75.26.
+        // By hand: Delay = 12 us, Interval = 7.5 us, so th + 20 (100 + 12 th) / 7.5 − (100 + 12 th)
+        // / 12 = 32 th + 258.33 ≤ 2666.67, and th ≤ 75.26.
         let queue = PAPER.queue(15, DelayReading::Service).unwrap();
         assert!((queue - (32.0 * 15.0 + 258.333_333)).abs() < 1e-3);
         assert_eq!(

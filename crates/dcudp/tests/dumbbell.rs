@@ -1,6 +1,6 @@
-//! Several senders and one bottleneck, as in section V-A of the paper but for a shorter time: ours fills the
-//! link with 1 to 20. What the readings of Figure 4 make of link, queue and fairness, the ignored test
-//! prints, and `docs/dcudp.md` explains.
+//! Several senders and one bottleneck, as in section V-A of the paper but shorter: 1 to 20 senders
+//! fill the link. The ignored test prints utilization, queue and fairness for all interpretations
+//! of Figure 4; `docs/dcudp.md` explains them.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 use std::collections::BTreeMap;
@@ -52,24 +52,24 @@ struct Host {
 
 struct Dumbbell {
     now: Time,
-    /// The receiver is the last one.
+    /// The receiver is the last host.
     hosts: Vec<Host>,
-    /// To the receiver, with the queue, and from it.
+    /// Towards the receiver, with the queue, and back.
     pipes: [EgressPort<Datagram>; 2],
     buffer: Vec<u8>,
 }
 
-/// What came of a run, after its first half.
+/// The results of the second half of a run.
 #[derive(Debug)]
 struct Outcome {
-    /// IP bytes of the link.
+    /// Utilization of the link in IP bytes.
     utilization: f64,
     fairness: f64,
     mean_queue: f64,
     drops: u64,
 }
 
-/// Marks from one packet on, surely above 15; 4 MB.
+/// Marks from one packet on, with certainty above 15; a buffer of 4 MB.
 fn rules() -> Vec<Rule> {
     let ramp = Ramp {
         min: ByteSize::from_bytes(PACKET),
@@ -89,7 +89,7 @@ impl Dumbbell {
         let mut config = TransportConfig::new(Rate::from_mbps(1600));
         config.congestion = algorithm.parse().unwrap();
         if config.congestion.name() != "dcudp" {
-            // As scenarios choose.
+            // As the scenarios configure it.
             config.feedback = Feedback::Counts;
             config.ack_interval = AckInterval::IdleRoundTrip;
             config.quit.window = 64;
@@ -281,7 +281,7 @@ fn the_link_is_filled_and_the_queue_settles() {
     }
 }
 
-/// The readings of Figure 4 side by side: `cargo test -p weir-dcudp --test dumbbell -- --ignored
+/// Prints all interpretations of Figure 4: `cargo test -p weir-dcudp --test dumbbell -- --ignored
 /// --nocapture`.
 #[test]
 #[ignore = "prints a table"]

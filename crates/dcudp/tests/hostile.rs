@@ -1,4 +1,4 @@
-//! Peers that lie, and networks that give nothing: bounded work, a typed error, and an end.
+//! Hostile peers and dead networks: bounded work, a typed error, and an end.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 #[path = "hostile/peer.rs"]
@@ -32,7 +32,7 @@ fn say(kind: u8, words: [u32; 5]) -> Step {
     }
 }
 
-/// What the application is told after these steps.
+/// Returns the error that the application receives after these steps.
 fn outcome(messages: bool, steps: Vec<Step>) -> Option<ConnectionError> {
     let mut victim = Victim::new(messages);
     for step in steps {
@@ -70,7 +70,7 @@ fn lies_are_errors() {
             Violation::PacketTooLarge,
         ),
         (vec![say(DATA, [0, 1, 0, 0, 0])], Violation::NotAStream),
-        // The end at the second packet, and something behind it.
+        // An end at the second packet, with data behind it.
         (
             vec![say(DATA, [1, 0, 0, 0, 0]), say(DATA, [2, 1, 0, 0, 9])],
             Violation::DataAfterEnd,
@@ -103,13 +103,13 @@ fn messages_that_do_not_fit_together_are_errors() {
             say(DATA, [0, IN_ORDER | FIRST, 0, 0, 9]),
             say(DATA, [1, IN_ORDER, 0, 0, 0]),
         ],
-        // Two firsts of one message that need not wait, and a number that no honest peer has reached.
+        // Two firsts of one unordered message, and a number that no correct peer has reached.
         vec![
             say(DATA, [5, FIRST, 3, 0, 9]),
             say(DATA, [7, FIRST, 3, 0, 9]),
         ],
         vec![say(DATA, [5, FIRST | LAST, 900, 0, 9])],
-        // One that no buffer holds.
+        // A message larger than any buffer.
         (0..64)
             .map(|index| say(DATA, [index, IN_ORDER | u32::from(index == 0), 0, 0, 9]))
             .collect(),
@@ -137,7 +137,7 @@ fn datagrams_from_elsewhere_change_nothing() {
     let mut world = World::new(Plan::default());
     world.hosts[CLIENT].flow.to_send = 1_000_000;
     world.service(CLIENT);
-    // Everything comes twice: once from another address, a little earlier.
+    // Every datagram arrives twice: first from another address.
     world.run_until(Duration::from_secs(60), |world| {
         let source = SocketAddr::from(([10, 0, 0, 66], 9000));
         if let Some((_, connection)) = &world.hosts[SERVER].connection
@@ -180,7 +180,7 @@ fn a_copied_packet_from_another_address_is_not_taken() {
 #[test]
 fn requests_without_a_cookie_cost_no_memory_and_are_not_amplified() {
     let mut world = World::new(Plan::default());
-    // Requests of spoofed sources: the client's own, with other names.
+    // Requests with spoofed sources: the client's own request with other addresses and socket ids.
     let mut request = Vec::new();
     let _ = world.hosts[CLIENT]
         .connection()
@@ -245,7 +245,7 @@ fn step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// What a network does, and when.
+/// A network fault: time, port and change.
 fn fault() -> impl Strategy<Value = (u64, usize, PortChange)> {
     let chance = |value: f64| Probability::new(value).unwrap();
     let change = prop_oneof![
@@ -320,13 +320,13 @@ proptest! {
             let now = world.now;
             if world.hosts[CLIENT].connection.is_some() {
                 world.hosts[CLIENT].connection().close(now);
-                // Who closes has no more to write.
+                // The closing application has no more to write.
                 let flow = &mut world.hosts[CLIENT].flow;
                 flow.to_send = flow.sent;
                 world.service(CLIENT);
             }
         }
-        // An idle time-out follows a stall at the latest, and the linger follows that.
+        // A stall is followed by an idle timeout at the latest, and that by the linger time.
         world.run(Duration::from_secs(120));
         for (index, host) in world.hosts.iter_mut().enumerate() {
             let closed = host.events.iter().filter(|event| matches!(event, Event::Closed(_)));
@@ -335,7 +335,7 @@ proptest! {
                 prop_assert!(host.connection().is_drained());
             }
         }
-        // What closed in order at the sender has come to its end at the receiver.
+        // Data closed in order at the sender has been received completely.
         if world.hosts[CLIENT].closed() == Some(None) && world.hosts[CLIENT].flow.finishes {
             let sent = world.hosts[CLIENT].flow.sent;
             prop_assert_eq!(world.hosts[SERVER].flow.received, sent);

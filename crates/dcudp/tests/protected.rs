@@ -1,5 +1,5 @@
-//! The seam for a pre-shared key, with a toy in place of an AEAD: what is changed, played again or
-//! sent by somebody without the key changes nothing.
+//! Packet protection with a toy cipher in place of an AEAD: modified, replayed or forged packets
+//! have no effect.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod world;
@@ -14,7 +14,7 @@ use world::{CLIENT, Plan, SERVER, World};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Anything but a cipher.
+/// A toy, not a cipher.
 #[derive(Debug)]
 struct Toy(u64);
 
@@ -120,7 +120,7 @@ fn sealed_packets_keep_to_the_packet_size_and_come_through() {
         true
     }));
     let mut world = transfer(world, 1_000_000);
-    // Copies are played again, and known by their numbers.
+    // Replayed copies are detected by their numbers.
     assert!(world.hosts[SERVER].connection().stats().unauthentic > 10);
     let size = world.hosts[SERVER].connection().stats().packet_size;
     assert_eq!(size, ByteSize::from_bytes(1472));
@@ -132,7 +132,7 @@ fn what_somebody_changed_on_the_way_is_lost_and_repaired() {
     let mut count = 0_usize;
     world.tap = Some(Box::new(move |_, _, datagram| {
         count += 1;
-        // Headers too, but not the name: by that the packet is routed.
+        // Headers too, except for the socket id, which routes the packet.
         let place = [0, 5, 9, 17, 30, 60][count % 6];
         if count.is_multiple_of(5)
             && let Some(byte) = datagram.bytes.get_mut(place)
@@ -163,6 +163,6 @@ fn ends_whose_keys_differ_do_not_meet() {
     let silent = |error| matches!(error, ConnectionError::HandshakeTimeout(_));
     assert!(silent(with(Some(1), Some(2))));
     assert!(refused(with(None, Some(2))));
-    // A refusal without a tag could be anybody's.
+    // A refusal without a tag could be forged.
     assert!(silent(with(Some(1), None)));
 }

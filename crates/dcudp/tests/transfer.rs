@@ -1,4 +1,4 @@
-//! Data come through exactly, whatever the network does and however the modes switch.
+//! Exact data transfer under any network faults and mode switches.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
 mod world;
@@ -15,7 +15,7 @@ fn probability(value: f64) -> Probability {
     Probability::new(value).unwrap()
 }
 
-/// Everything at once, with this much loss.
+/// All faults at once, with this loss rate.
 fn faults(loss: f64) -> FaultSettings {
     FaultSettings {
         loss: probability(loss),
@@ -30,7 +30,7 @@ fn faults(loss: f64) -> FaultSettings {
     }
 }
 
-/// Both ends send this much, finish, and close.
+/// Both ends send these amounts, finish, and close.
 fn exchange(plan: Plan, amounts: [u64; 2]) -> World {
     let description = format!("{plan:?}");
     let mut world = World::new(plan);
@@ -65,7 +65,7 @@ fn a_quiet_network_needs_no_acks() {
         !kinds.contains_key("ack") && !kinds.contains_key("nak"),
         "{kinds:?}"
     );
-    // Not many requests: one for each quarter of the buffer, and the tail.
+    // Few requests: one per quarter of the buffer, and one for the tail.
     assert!(stats.requests_sent < 40, "{stats:?}");
     // 4 MB at 1 Gbit/s.
     let spent = world.now.as_nanos() - 1_000_000_000;
@@ -120,7 +120,7 @@ fn marking(packets: u64) -> Vec<Rule> {
 #[test]
 fn marks_bring_congestion_mode_and_their_end_brings_udp_mode_back() {
     for feedback in [Feedback::Echo, Feedback::Counts] {
-        // Faster than the link: the queue grows until marks come.
+        // Faster than the link: the queue grows until packets are marked.
         let plan = Plan {
             rules: marking(15),
             rate: Rate::from_mbps(500),
@@ -139,7 +139,7 @@ fn marks_bring_congestion_mode_and_their_end_brings_udp_mode_back() {
         assert!(events.contains(&Event::Mode(Mode::Udp)), "{events:?}");
         let kinds = &world.hosts[SERVER].kinds;
         assert!(kinds["ack2"] > 10 && kinds["obs-change"] > 0, "{kinds:?}");
-        // A marked packet is a delivered packet.
+        // A marked packet has been delivered.
         assert!(world.hosts[SERVER].connection().stats().ce_marked > 0);
     }
 }
@@ -202,7 +202,7 @@ fn sequence_numbers_wrap() {
 
 #[test]
 fn a_lost_tail_is_repaired_at_once() {
-    // Ten packets, of which the last three are lost the first time.
+    // Ten packets; the last three are lost the first time.
     let mut world = World::new(Plan::default());
     let mut seen = 0;
     world.tap = Some(Box::new(move |_, host, datagram| {
@@ -217,7 +217,7 @@ fn a_lost_tail_is_repaired_at_once() {
         world.hosts[SERVER].flow.received == 10 * 1456
     });
     assert!(came);
-    // Handshake, data, request, NAK, repair: no timer of a millisecond is involved.
+    // Handshake, data, request, NAK, repair: no millisecond timer is involved.
     assert!(
         (world.now - begun) < Duration::from_millis(1),
         "{}",
@@ -316,7 +316,7 @@ fn the_same_seed_repeats_itself() {
     assert_eq!(digest(), digest());
 }
 
-/// The default size is for every run; the ignored one for `make long`.
+/// Every run uses the default size; `make long` runs the ignored test.
 fn many_packets(packets: u64) {
     let small = ByteSize::from_bytes(128);
     for (seed, loss) in [(1, 0.2), (2, 0.05)] {

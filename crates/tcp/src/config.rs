@@ -1,4 +1,4 @@
-//! What a connection can be told. The defaults are Linux's values.
+//! The configuration of a connection. The defaults are Linux's values.
 
 use thiserror::Error;
 use weir_units::{ByteSize, Duration};
@@ -9,152 +9,154 @@ use weir_units::{ByteSize, Duration};
 /// (`initial_window` and `min_window` of the algorithms in `weir-congestion`).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Config {
-    /// The largest amount of data in a segment without options, as the MSS option offers it
-    /// (RFC 9293, section 3.7.1). Time stamps take 12 bytes of it from every segment.
+    /// Maximum segment size without options, as announced in the MSS option (RFC 9293, section
+    /// 3.7.1). Timestamps take 12 bytes of it from every segment.
     pub mss: ByteSize,
-    /// By how many bits the window field is shifted (RFC 7323, section 2), at most 14; `None` keeps
-    /// the option out of the SYN and the windows below 64 KiB.
+    /// Shift count of the window field (RFC 7323, section 2), at most 14. `None` omits the option
+    /// from the SYN and keeps windows below 64 KiB.
     pub window_scale: Option<u8>,
-    /// Whether to offer SACK (RFC 2018). Without it losses are found by duplicate ACKs and repaired
-    /// as RFC 6582 (NewReno) says.
+    /// Whether to offer SACK (RFC 2018). Without it, losses are detected by duplicate ACKs and
+    /// repaired as in RFC 6582 (NewReno).
     pub sack: bool,
-    /// The time stamps option (RFC 7323): the length of a tick of the time stamp clock; `None`
-    /// keeps the option out of the SYN.
+    /// The timestamps option (RFC 7323): the tick length of the timestamp clock. `None` omits the
+    /// option from the SYN.
     pub timestamps: Option<Duration>,
-    /// What to do about ECN.
+    /// The ECN mode.
     pub ecn: EcnMode,
-    /// How much data may wait for an acknowledgment or for its first transmission; `None` for any
-    /// amount. Limits what is in flight.
+    /// Size of the send buffer: data sent but not acknowledged, and data not sent yet. `None` for
+    /// no limit. It limits the bytes in flight.
     pub send_buffer: Option<ByteSize>,
-    /// How much received data may wait for the application or for a gap to be filled; `None` for
-    /// as much as the window field can express.
+    /// Size of the receive buffer: data not read by the application, and data received out of
+    /// order. `None` for as much as the window field can express.
     pub receive_buffer: Option<ByteSize>,
     /// Whether the application reads all data at once; otherwise it calls
     /// [`Connection::read`](crate::Connection::read).
     pub read_automatically: bool,
-    /// When to acknowledge in-order data; `None` for every segment at once.
+    /// Delayed ACKs for in-order data; `None` acknowledges every segment at once.
     pub delayed_acks: Option<DelayedAcks>,
-    /// Whether small segments wait while data is in flight (RFC 9293, section 3.7.4).
+    /// Nagle's algorithm: whether small segments wait while data is in flight (RFC 9293, section
+    /// 3.7.4).
     pub nagle: bool,
-    /// How many full segments may leave as one burst that the network interface cuts up (TSO);
-    /// 1 for single segments.
+    /// Maximum number of full segments per burst, which the network interface splits (TSO); 1 for
+    /// single segments.
     pub burst_segments: u32,
-    /// What to pace by.
+    /// The source of the pacing rate.
     pub pacing: Pacing,
-    /// How losses are found where SACK is in use.
+    /// Loss detection with SACK.
     pub loss_detection: LossDetection,
-    /// Whether the first two duplicate ACKs let new segments go (RFC 3042).
+    /// Whether the first two duplicate ACKs permit new segments (RFC 3042).
     pub limited_transmit: bool,
-    /// Whether fast recovery follows Proportional Rate Reduction (RFC 9937) instead of stopping until
-    /// the flight has shrunk to the new window. A controller that sets a pacing rate governs its
-    /// recovery itself, as in Linux.
+    /// Whether fast recovery follows Proportional Rate Reduction (RFC 9937). Otherwise sending
+    /// stops until the bytes in flight have fallen to the new window. A controller with a pacing
+    /// rate controls its recovery itself, as in Linux.
     pub proportional_rate_reduction: bool,
-    /// Whether the controller is told when the connection starts again after it was idle for longer
-    /// than the retransmission time-out (RFC 2861, RFC 5681 section 4.1).
+    /// Whether to notify the controller when the connection restarts after being idle for longer
+    /// than the RTO (RFC 2861, RFC 5681 section 4.1).
     pub idle_restart: bool,
-    /// The time-out before the first measurement (RFC 6298, section 2.1).
+    /// The RTO before the first RTT sample (RFC 6298, section 2.1).
     pub initial_rto: Duration,
-    /// The least that a time-out adds to the smoothed round-trip time, as Linux has it with 200 ms.
-    /// RFC 6298, section 2.4, asks for 1 s in all.
+    /// Minimum margin of the RTO above the smoothed RTT; 200 ms as in Linux. RFC 6298, section 2.4,
+    /// requires an RTO of at least 1 s in total.
     pub min_rto: Duration,
-    /// The largest time-out, with back-off; also that of the persist timer.
+    /// Maximum RTO with backoff; also the maximum interval of the persist timer.
     pub max_rto: Duration,
-    /// How often the same data may time out before the connection is given up
-    /// (Linux: `tcp_retries2`).
+    /// Number of timeouts of the same data before the connection is aborted (Linux:
+    /// `tcp_retries2`).
     pub max_retries: u32,
-    /// How often a SYN may be sent again (Linux: `tcp_syn_retries`).
+    /// Number of SYN retransmissions (Linux: `tcp_syn_retries`).
     pub max_syn_retries: u32,
-    /// Probes of an idle connection (RFC 9293, section 3.8.4); `None` for none.
+    /// Keep-alive probes of an idle connection (RFC 9293, section 3.8.4); `None` for none.
     pub keep_alive: Option<KeepAlive>,
-    /// How long a closed connection stays in TIME-WAIT (RFC 9293, section 3.6.1: twice the maximum
-    /// segment lifetime; Linux: 60 s).
+    /// Duration of TIME-WAIT (RFC 9293, section 3.6.1: twice the maximum segment lifetime; Linux:
+    /// 60 s).
     pub time_wait: Duration,
 }
 
-/// What to do about ECN.
+/// The ECN mode.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum EcnMode {
-    /// Not to be used.
+    /// ECN is not used.
     #[default]
     Off,
     /// RFC 3168: new data is ECT(0); retransmissions, pure ACKs and SYNs are not. The receiver
-    /// echoes ECE until it sees CWR.
+    /// echoes ECE until it receives CWR.
     Classic,
-    /// RFC 8257: the receiver's echo tells for every byte whether it was marked. All segments are
-    /// ECT(0): SYNs, ACKs and retransmissions too, as in Linux.
+    /// RFC 8257: the receiver's echo reports for every byte whether it was marked. All segments are
+    /// ECT(0), including SYNs, ACKs and retransmissions, as in Linux.
     Dctcp,
 }
 
-/// When in-order data is acknowledged (RFC 9293, section 3.8.6.3).
+/// When to acknowledge in-order data (RFC 9293, section 3.8.6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DelayedAcks {
-    /// After so many segments,
+    /// Acknowledge after this many segments,
     pub segments: u32,
-    /// or when the first of them has waited for so long.
+    /// or when the first of them has waited this long.
     pub timeout: Duration,
-    /// So many segments at the connection's start are acknowledged at once (Linux's quick ACKs).
+    /// Number of segments at the connection's start that are acknowledged at once (Linux's quick
+    /// ACKs).
     pub quick_segments: u32,
 }
 
-/// What to pace by.
+/// The source of the pacing rate.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub enum Pacing {
-    /// By the controller's rate, where it sets one.
+    /// The controller's rate, if it sets one.
     #[default]
     Controller,
-    /// By the controller's rate where it sets one, and otherwise by a multiple of the congestion
-    /// window per smoothed round-trip time (Linux: 2 and 1.2), but at least a segment per second.
+    /// The controller's rate, or else a multiple of cwnd per smoothed RTT (Linux: 2 and 1.2), but
+    /// at least one segment per second.
     Window {
         /// The multiple in slow start.
         slow_start: f64,
-        /// The multiple afterwards.
+        /// The multiple in congestion avoidance.
         avoidance: f64,
     },
 }
 
-/// How losses are found where SACK is in use.
+/// Loss detection with SACK.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LossDetection {
-    /// By three segments that were SACKed above (RFC 6675, RFC 5681).
+    /// Three SACKed segments above (RFC 6675, RFC 5681).
     DuplicateThreshold,
-    /// By time (RFC 8985), with tail loss probes and lost retransmissions.
+    /// Time-based (RFC 8985), with tail loss probes and detection of lost retransmissions.
     #[default]
     RackTlp,
 }
 
-/// Probes of an idle connection.
+/// Keep-alive probes of an idle connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// How long nothing must have come before the first probe.
+    /// Idle time before the first probe.
     pub idle: Duration,
     /// The time between probes.
     pub interval: Duration,
-    /// So many unanswered probes end the connection.
+    /// Number of unanswered probes that end the connection.
     pub probes: u32,
 }
 
-/// A configuration that cannot work.
+/// An invalid configuration.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 pub enum ConfigError {
     /// The MSS leaves no room for data or does not fit the option.
     #[error("mss is {0}; it must be from 13 B (1 B without time stamps) to 65535 B")]
     Mss(ByteSize),
-    /// RFC 7323, section 2.3.
+    /// The window scale exceeds 14 (RFC 7323, section 2.3).
     #[error("window_scale is {0}; it must be at most 14")]
     WindowScale(u8),
-    /// A clock without ticks.
+    /// The timestamp tick is zero.
     #[error("timestamps has a tick of no length")]
     TimestampTick,
-    /// A buffer that holds nothing.
+    /// A buffer has size zero.
     #[error("{0} is empty")]
     EmptyBuffer(&'static str),
-    /// A count that must be at least one.
+    /// A count is zero.
     #[error("{0} is 0; it must be at least 1")]
     Zero(&'static str),
-    /// The time-outs are out of order.
+    /// The timeouts are zero or out of order.
     #[error("the time-outs must be min_rto <= max_rto, and none of no length")]
     Timeouts,
-    /// A pacing factor is not a positive number.
+    /// A pacing factor is not positive.
     #[error("pacing factors must be positive numbers")]
     PacingFactor,
 }
@@ -170,7 +172,7 @@ impl Default for DelayedAcks {
 }
 
 impl Default for KeepAlive {
-    /// Linux's values once a program asks for keep-alive.
+    /// Linux's defaults for an application that enables keep-alive.
     fn default() -> Self {
         Self {
             idle: Duration::from_secs(7200),
@@ -188,7 +190,7 @@ impl Default for Config {
             sack: true,
             timestamps: Some(Duration::from_millis(1)),
             ecn: EcnMode::Off,
-            // What Linux's automatic tuning reaches.
+            // The sizes that Linux's auto-tuning reaches.
             send_buffer: Some(ByteSize::from_mib(4)),
             receive_buffer: Some(ByteSize::from_mib(6)),
             read_automatically: true,
@@ -212,10 +214,10 @@ impl Default for Config {
 }
 
 impl Config {
-    /// Whether a connection can work like this.
+    /// Validates the configuration.
     ///
     /// # Errors
-    /// The first value that it cannot work with.
+    /// The first invalid value.
     pub fn check(&self) -> Result<(), ConfigError> {
         let overhead = if self.timestamps.is_some() {
             crate::TIMESTAMPS_LENGTH

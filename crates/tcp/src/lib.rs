@@ -1,16 +1,16 @@
 //! TCP as state machines for simulated hosts.
 //!
 //! A [`Connection`] is one end of a TCP connection. It reads no clock, opens no socket and moves no
-//! bytes: what it exchanges are the headers of `weir_wire::tcp`, and of the stream only the number
-//! of bytes is known. Its owner calls
+//! bytes. It exchanges the headers of `weir_wire::tcp`, and only counts the bytes of the stream.
+//! The caller calls
 //!
-//! 1. [`Connection::receive`] for every segment that arrives, [`Connection::handle_timeout`] when
-//!    [`Connection::timeout`] has come, and [`Connection::write`], [`Connection::read`] and
-//!    [`Connection::close`] as the application does;
-//! 2. after each of these, [`Connection::next_segment`] until there is none.
+//! 1. [`Connection::receive`] for every arriving segment, [`Connection::handle_timeout`] at
+//!    [`Connection::timeout`], and [`Connection::write`], [`Connection::read`] and
+//!    [`Connection::close`] for the application;
+//! 2. after each of these, [`Connection::next_segment`] until it returns `None`.
 //!
-//! Congestion control is a `weir_congestion::Controller` that is handed in. What RFCs leave open is
-//! a field of [`Config`], with Linux's values as defaults.
+//! Congestion control is a `weir_congestion::Controller` supplied by the caller. [`Config`] has a
+//! field for each choice that the RFCs leave open, with Linux's values as defaults.
 //!
 //! ```
 //! use weir_congestion::{AlgorithmSpec, Context};
@@ -44,12 +44,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Inside, the stream is counted in 64-bit offsets; sequence numbers that wrap around exist only in
-//! `connection`. The sending half (`sender`) keeps a `scoreboard` of what is outstanding, the
-//! receiving half (`receiver`) what came out of order.
+//! Internally, the stream is counted in 64-bit offsets; wrapping sequence numbers exist only in
+//! `connection`. The sending half (`sender`) keeps a `scoreboard` of outstanding segments; the
+//! receiving half (`receiver`) reassembles data received out of order.
 //!
-//! Not modelled: urgent data, data on a SYN, simultaneous open, path MTU discovery, and segments that
-//! carry more than three SACK blocks.
+//! Not modelled: urgent data, data on a SYN, simultaneous open, path MTU discovery, and segments
+//! that carry more than three SACK blocks.
 
 mod config;
 mod connection;
@@ -63,6 +63,6 @@ pub use config::{Config, ConfigError, DelayedAcks, EcnMode, KeepAlive, LossDetec
 pub use connection::{Connection, Ending, Snapshot, State};
 pub use counters::Counters;
 
-/// What the time stamps option takes from a segment's data, padding included (RFC 7323,
+/// Bytes that the timestamps option takes from a segment's data, padding included (RFC 7323,
 /// appendix A).
 const TIMESTAMPS_LENGTH: u64 = 12;

@@ -1,10 +1,10 @@
-//! The round-trip time and the retransmission time-out (RFC 6298).
+//! The RTT estimator and the retransmission timeout (RFC 6298).
 
 use weir_units::{Duration, Time};
 
 use crate::Config;
 
-/// The estimator.
+/// The RTT estimator and the RTO.
 #[derive(Clone, Debug)]
 pub(crate) struct RttEstimator {
     /// The smoothed round-trip time; zero before the first sample.
@@ -13,11 +13,11 @@ pub(crate) struct RttEstimator {
     pub(crate) variation: Duration,
     /// The shortest round-trip time; [`Duration::MAX`] before the first sample.
     pub(crate) min: Duration,
-    /// The time-out without back-off.
+    /// The RTO without backoff.
     rto: Duration,
     min_rto: Duration,
     max_rto: Duration,
-    /// How often the time-out has been doubled since the last sample.
+    /// Number of doublings of the RTO since the last sample.
     backoff: u32,
     pub(crate) sampled: bool,
 }
@@ -36,8 +36,8 @@ impl RttEstimator {
         }
     }
 
-    /// A segment that was sent once has been acknowledged after `rtt` (RFC 6298, section 2), which
-    /// also ends the back-off (section 5).
+    /// Records that a segment sent once was acknowledged after `rtt` (RFC 6298, section 2). This
+    /// also ends the backoff (section 5).
     #[inline]
     pub(crate) fn on_sample(&mut self, rtt: Duration) {
         if self.sampled {
@@ -54,28 +54,28 @@ impl RttEstimator {
             self.variation = rtt / 2;
             self.sampled = true;
         }
-        // As Linux has it (`tcp_rtt_estimator`): the smallest time-out is one of the margin. Where
-        // it is one of the whole (RFC 6298, section 2.4, with a second), round trips that are that
-        // long and do not vary would leave no margin at all.
+        // As in Linux (`tcp_rtt_estimator`), the minimum applies to the margin. If it applied to
+        // the whole RTO (RFC 6298, section 2.4, with one second), a constant RTT of that length
+        // would leave no margin.
         let margin = (self.variation * 4).max(self.min_rto);
         self.rto = (self.smoothed + margin).min(self.max_rto);
         self.backoff = 0;
     }
 
-    /// The shortest round trip counts all samples, those of a segment's last acknowledged
-    /// neighbour too.
+    /// Records a sample for the minimum RTT. It comes from the newest acknowledged segment, which
+    /// the peer's delayed ACK affects least.
     #[inline]
     pub(crate) fn on_min_sample(&mut self, rtt: Duration) {
         self.min = self.min.min(rtt);
     }
 
-    /// The retransmission timer expired (RFC 6298, section 5.5).
+    /// Doubles the RTO after the retransmission timer has expired (RFC 6298, section 5.5).
     pub(crate) fn back_off(&mut self) {
         self.backoff = self.backoff.saturating_add(1);
     }
 
-    /// A SYN was sent more than once and measured nothing: data starts with 3 s (RFC 6298,
-    /// section 5.7).
+    /// Handles a retransmitted SYN that yielded no sample: data starts with an RTO of 3 s (RFC
+    /// 6298, section 5.7).
     pub(crate) fn on_syn_timeouts(&mut self) {
         if !self.sampled {
             self.rto = self.rto.max(Duration::from_secs(3)).min(self.max_rto);
@@ -83,7 +83,7 @@ impl RttEstimator {
         self.backoff = 0;
     }
 
-    /// The time-out, backed off.
+    /// Returns the RTO with backoff.
     #[inline]
     pub(crate) fn rto(&self) -> Duration {
         if self.backoff == 0 {
@@ -92,13 +92,13 @@ impl RttEstimator {
         self.backed_off(self.backoff)
     }
 
-    /// The time-out after `doublings`.
+    /// Returns the RTO after `doublings`.
     pub(crate) fn backed_off(&self, doublings: u32) -> Duration {
         let factor = 1u64.checked_shl(doublings).unwrap_or(u64::MAX);
         (self.rto * factor).min(self.max_rto)
     }
 
-    /// When the retransmission timer expires that is started now.
+    /// Returns the expiry of a retransmission timer started now.
     #[inline]
     pub(crate) fn deadline(&self, now: Time) -> Time {
         now + self.rto()

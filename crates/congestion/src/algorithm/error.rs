@@ -1,18 +1,18 @@
-//! What can be wrong with an algorithm that somebody asked for.
+//! Errors in the specification of an algorithm.
 
 use weir_units::ParseError;
 
 use super::{Algorithm, Parameter, Value};
 
-/// Why a text or a table names no algorithm that can be built.
+/// An error in a text or table that specifies an algorithm.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum SpecError {
     /// No algorithm of that name.
     #[error("no congestion control is called `{name}`; there are {known}")]
     UnknownAlgorithm {
-        /// The name that was given.
+        /// The given name.
         name: String,
-        /// The names that exist.
+        /// The available names.
         known: String,
     },
     /// The algorithm has no such parameter.
@@ -20,9 +20,9 @@ pub enum SpecError {
     UnknownParameter {
         /// The algorithm.
         algorithm: &'static str,
-        /// The parameter that was given.
+        /// The given parameter.
         parameter: String,
-        /// The parameters that exist.
+        /// The available parameters.
         known: String,
     },
     /// A parameter was given twice.
@@ -40,9 +40,9 @@ pub enum SpecError {
         algorithm: &'static str,
         /// The parameter.
         parameter: &'static str,
-        /// The kind that the parameter has.
+        /// The parameter's kind.
         expected: &'static str,
-        /// What was given.
+        /// The given value.
         found: String,
     },
     /// The value is outside the parameter's range.
@@ -56,26 +56,26 @@ pub enum SpecError {
         min: Value,
         /// The largest value accepted.
         max: Value,
-        /// What was given.
+        /// The given value.
         found: Value,
     },
-    /// A duration, size or rate does not read as one.
+    /// The value is not a valid duration, size or rate.
     #[error("`{algorithm}`: `{parameter}`: {source}")]
     Quantity {
         /// The algorithm.
         algorithm: &'static str,
         /// The parameter.
         parameter: &'static str,
-        /// What is wrong with it.
+        /// The parse error.
         source: ParseError,
     },
-    /// A part of the text is no `parameter=value`.
+    /// A part of the text is not of the form `parameter=value`.
     #[error("`{part}` is no parameter=value; write for example `dctcp,g=0.0625,min_window=1`")]
     Syntax {
         /// The part.
         part: String,
     },
-    /// A table without a name.
+    /// The table has no name.
     #[error("`name` is missing; write for example {{ name = \"dctcp\", g = 0.0625 }}")]
     MissingName,
 }

@@ -1,5 +1,5 @@
-//! What an algorithm is: a name, parameters, and how its controller is built. The algorithms are above
-//! this, and the registry, which lists them, above these.
+//! The definition of an algorithm: a name, parameters, and a function that builds its controller.
+//! The algorithms build on this module; the registry lists the algorithms.
 
 mod error;
 mod parameter;
@@ -14,7 +14,7 @@ pub use spec::AlgorithmSpec;
 
 use crate::controller::Controller;
 
-/// Parameters that every algorithm takes: a limit from the first packet on (see
+/// Parameters of every algorithm: caps from the first packet on (see
 /// [`CappedController`](crate::CappedController)).
 static COMMON: [Parameter; 2] = [MAX_WINDOW.parameter(), MAX_RATE.parameter()];
 
@@ -34,29 +34,29 @@ const MAX_RATE: Typed<Rate> = Typed {
     max: Rate::MAX,
 };
 
-/// What a controller is built for.
+/// The context in which a controller is built.
 #[derive(Clone, Copy, Debug)]
 pub struct Context {
-    /// The size of a full packet, as the transport counts it; at least one byte is assumed.
+    /// Size of a full packet as the transport counts it; at least one byte is assumed.
     pub packet_size: ByteSize,
-    /// The seed of whatever the algorithm randomizes. Equal seeds and events give equal decisions.
+    /// Seed of the algorithm's random decisions. Equal seeds and events give equal decisions.
     pub seed: u64,
 }
 
-/// An algorithm that the registry knows.
+/// A registered algorithm.
 #[derive(Debug)]
 pub struct Algorithm {
     /// Its name.
     pub name: &'static str,
-    /// What it is, in one line.
+    /// A one-line description.
     pub summary: &'static str,
-    /// Its own parameters, without those that all algorithms share.
+    /// Its own parameters, without the common ones.
     pub(crate) own_parameters: &'static [Parameter],
     pub(crate) build: fn(&AlgorithmSpec, &Context) -> Box<dyn Controller>,
 }
 
 impl Algorithm {
-    /// All its parameters, its own ones first.
+    /// Returns all parameters, the algorithm's own first.
     pub fn parameters(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
         self.own_parameters.iter().chain(&COMMON)
     }

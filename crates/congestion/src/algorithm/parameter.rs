@@ -9,9 +9,9 @@ use weir_units::{ByteSize, Duration, ParseError, Rate};
 pub enum Value {
     /// A number, such as a gain.
     Float(f64),
-    /// A count.
+    /// A whole number.
     Integer(u64),
-    /// A switch.
+    /// A boolean.
     Boolean(bool),
     /// A span of time; [`Duration::MAX`] is written `unbounded`.
     Duration(Duration),
@@ -24,7 +24,7 @@ pub enum Value {
 const UNBOUNDED: &str = "unbounded";
 
 impl Value {
-    /// What kind of value this is, with its article, as errors say it.
+    /// Returns the kind of value with its article, for error messages.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Float(_) => "a number",
@@ -36,7 +36,8 @@ impl Value {
         }
     }
 
-    /// Reads `text` as a value of the same kind as `self`. `Ok(None)` where it is of another kind.
+    /// Parses `text` as a value of the same kind as `self`. Returns `Ok(None)` if it is of another
+    /// kind.
     pub(crate) fn parse_alike(&self, text: &str) -> Result<Option<Self>, ParseError> {
         Ok(match self {
             Self::Float(_) => text.parse().ok().map(Self::Float),
@@ -51,7 +52,7 @@ impl Value {
         })
     }
 
-    /// Whether `self` lies between `least` and `most`, which are of the same kind.
+    /// Returns whether `self` lies between `least` and `most`, which are of the same kind.
     fn is_within(&self, least: &Self, most: &Self) -> bool {
         match (least, self, most) {
             (Self::Float(least), Self::Float(value), Self::Float(most)) => {
@@ -96,9 +97,9 @@ impl fmt::Display for Value {
 pub struct Parameter {
     /// Its name.
     pub name: &'static str,
-    /// What it does, in one line.
+    /// A one-line description.
     pub doc: &'static str,
-    /// The value that it has when nobody sets it. It also tells the parameter's kind.
+    /// The default value. It also determines the parameter's kind.
     pub default: Value,
     /// The smallest value accepted.
     pub min: Value,
@@ -107,13 +108,13 @@ pub struct Parameter {
 }
 
 impl Parameter {
-    /// Whether `value` is of this parameter's kind and within its range.
+    /// Returns whether `value` is of this parameter's kind and within its range.
     pub(crate) fn accepts(&self, value: &Value) -> bool {
         value.is_within(&self.min, &self.max)
     }
 }
 
-/// A parameter together with its Rust type, so that an algorithm reads what the registry checked.
+/// A parameter with its Rust type, so that an algorithm reads values that the registry checked.
 pub(crate) struct Typed<T> {
     pub(crate) name: &'static str,
     pub(crate) doc: &'static str,
@@ -122,16 +123,16 @@ pub(crate) struct Typed<T> {
     pub(crate) max: T,
 }
 
-/// A type that parameters can have.
+/// A Rust type of parameter values.
 pub(crate) trait ParameterType: Copy {
-    /// The value, if it is of this type.
+    /// Returns the value, if it is of this type.
     fn from_value(value: &Value) -> Option<Self>;
 }
 
 macro_rules! impl_parameter_type {
     ($($type:ty => $variant:ident),+) => {$(
         impl Typed<$type> {
-            /// The parameter as the registry describes it.
+            /// Returns the parameter as the registry describes it.
             pub(crate) const fn parameter(&self) -> Parameter {
                 Parameter {
                     name: self.name,

@@ -1,4 +1,4 @@
-//! An algorithm with its parameters, checked.
+//! A validated algorithm specification with its parameters.
 
 use std::fmt;
 
@@ -7,19 +7,19 @@ use super::{Algorithm, Context, MAX_RATE, MAX_WINDOW, Parameter, SpecError, Type
 use crate::capped::CappedController;
 use crate::controller::Controller;
 
-/// Which algorithm, with which parameters. Only what exists and fits can be expressed.
+/// An algorithm and its parameters. Only existing algorithms and valid values can be expressed.
 ///
-/// As text: `cubic`, `dctcp,g=0.0625,min_window=1`. By serde: `"cubic"` or
-/// `{ name = "dctcp", g = 0.0625 }`. The default is CUBIC, as in Linux.
+/// As text: `cubic`, `dctcp,g=0.0625,min_window=1`. In serde: `"cubic"` or `{ name = "dctcp", g =
+/// 0.0625 }`. The default is CUBIC, as in Linux.
 #[derive(Clone, Debug)]
 pub struct AlgorithmSpec {
     algorithm: &'static Algorithm,
-    /// What was set, in the order in which it was set.
+    /// The values that were set, in that order.
     values: Vec<(&'static Parameter, Value)>,
 }
 
 impl AlgorithmSpec {
-    /// An algorithm with default parameters.
+    /// Returns an algorithm with default parameters.
     pub(crate) fn of(algorithm: &'static Algorithm) -> Self {
         Self {
             algorithm,
@@ -27,24 +27,24 @@ impl AlgorithmSpec {
         }
     }
 
-    /// The name of the algorithm.
+    /// Returns the name of the algorithm.
     pub fn name(&self) -> &'static str {
         self.algorithm.name
     }
 
-    /// The algorithm.
+    /// Returns the algorithm.
     pub fn algorithm(&self) -> &'static Algorithm {
         self.algorithm
     }
 
-    /// The parameters that were set, by name.
+    /// Returns the parameters that were set, by name.
     pub fn values(&self) -> impl Iterator<Item = (&'static str, Value)> {
         self.values
             .iter()
             .map(|(parameter, value)| (parameter.name, *value))
     }
 
-    /// A controller in its initial state.
+    /// Builds a controller in its initial state.
     pub fn build(&self, context: &Context) -> Box<dyn Controller> {
         let controller = (self.algorithm.build)(self, context);
         let (window, rate) = (self.get(&MAX_WINDOW), self.get(&MAX_RATE));
@@ -57,7 +57,7 @@ impl AlgorithmSpec {
         Box::new(capped)
     }
 
-    /// The value of a parameter.
+    /// Returns the value of a parameter.
     pub(crate) fn get<T: ParameterType>(&self, parameter: &Typed<T>) -> T {
         let set = self
             .values
@@ -67,7 +67,7 @@ impl AlgorithmSpec {
             .unwrap_or(parameter.default)
     }
 
-    /// The description of the parameter called `name`.
+    /// Returns the description of the parameter `name`.
     pub(crate) fn parameter(&self, name: &str) -> Result<&'static Parameter, SpecError> {
         self.algorithm
             .parameters()
@@ -127,7 +127,7 @@ impl AlgorithmSpec {
 }
 
 impl PartialEq for AlgorithmSpec {
-    /// Equal names and equal values set, in whatever order.
+    /// Compares names and set values, in any order.
     fn eq(&self, other: &Self) -> bool {
         self.name() == other.name()
             && self.values.len() == other.values.len()

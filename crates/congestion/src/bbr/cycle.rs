@@ -6,11 +6,12 @@ use weir_units::Time;
 use super::{Bbr, PROBE_CWND_GAIN, State};
 use crate::AckSample;
 
-/// One phase above the bandwidth to find more, one below it to drain what that left, six at it.
+/// One phase above the bandwidth to probe for more, one below it to drain the resulting queue, six
+/// at it.
 const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 
 impl Bbr {
-    /// Enters the cycle at a random phase, but not at the one that drains.
+    /// Enters the cycle at a random phase other than the draining one.
     pub(super) fn enter_probe_bw(&mut self, now: Time) {
         self.state = State::ProbeBw;
         self.cwnd_gain = PROBE_CWND_GAIN;
@@ -30,8 +31,8 @@ impl Bbr {
         }
     }
 
-    /// A phase lasts a propagation delay; probing goes on until it has filled the pipe or caused
-    /// loss, draining ends as soon as the queue is gone.
+    /// A phase lasts one propagation delay. Probing continues until it has filled the pipe or
+    /// caused loss; draining ends once the queue is empty.
     fn is_next_phase(&self, ack: &AckSample) -> bool {
         let full_length = ack.now.since(self.cycle_start) > self.min_rtt;
         if self.pacing_gain > 1.0 {

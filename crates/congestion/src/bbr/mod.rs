@@ -1,11 +1,11 @@
-//! BBR, version 1: draft-cardwell-iccrg-bbr-congestion-control-00 (2017), as Linux carries it.
+//! BBR, version 1: draft-cardwell-iccrg-bbr-congestion-control-00 (2017), as implemented in Linux.
 //!
-//! A model of the path instead of a reaction to loss: the bottleneck's bandwidth is the largest
-//! delivery rate of the last ten round trips, the propagation delay the smallest round-trip time
-//! of the last ten seconds. Startup doubles the rate until the bandwidth stops growing, Drain
-//! empties the queue that this left, ProbeBW then cycles its pacing gain around 1, and ProbeRTT
-//! empties the pipe now and then to see the propagation delay. Marks are ignored, and losses only
-//! matter for one round trip, in which the window follows what is delivered.
+//! BBR follows a model of the path instead of reacting to loss. The bottleneck bandwidth is the
+//! largest delivery rate of the last ten round trips. The propagation delay is the smallest RTT of
+//! the last ten seconds. Startup doubles the rate until the bandwidth stops growing, Drain empties
+//! the resulting queue, ProbeBW cycles its pacing gain around 1, and ProbeRTT occasionally empties
+//! the pipe to measure the propagation delay. Marks are ignored. A loss only affects one round
+//! trip, in which the window follows the deliveries.
 
 mod cycle;
 mod probe_rtt;
@@ -120,18 +120,18 @@ struct Bbr {
 
     cycle_index: usize,
     cycle_start: Time,
-    /// When ProbeRTT may end; `None` while the pipe is not empty yet.
+    /// The earliest end of ProbeRTT; `None` while the pipe is not empty yet.
     probe_rtt_until: Option<Time>,
     probe_rtt_round_done: bool,
     self_limited: SelfLimit,
     restarting: bool,
 
     cwnd: ByteSize,
-    /// The last window that neither recovery nor ProbeRTT had shrunk.
+    /// The last window that was not reduced by recovery or ProbeRTT.
     prior_cwnd: ByteSize,
     pacing_rate: Rate,
     recovery: Recovery,
-    /// Bytes acknowledged in all, as far as needed: until the initial window has been delivered.
+    /// Total bytes acknowledged; needed until the initial window has been delivered.
     delivered: ByteSize,
     used: bool,
 }
@@ -188,7 +188,7 @@ impl Bbr {
         self.packet * self.min_packets
     }
 
-    /// Section 4.2.2 of the draft: a packet, two, or what a millisecond sends.
+    /// Section 4.2.2 of the draft: one packet, two, or the bytes sent in a millisecond.
     fn send_quantum(&self) -> ByteSize {
         if self.pacing_rate < Rate::from_bits_per_second(1_200_000) {
             self.packet
@@ -202,7 +202,7 @@ impl Bbr {
     }
 
     /// `BBRInflight` (section 4.2.3.2 of the draft): a multiple of the bandwidth-delay product,
-    /// and what the hosts hold back.
+    /// plus the bytes that the hosts hold back.
     fn target_in_flight(&self, gain: f64) -> ByteSize {
         if self.min_rtt == Duration::MAX {
             return self.initial_window();
@@ -274,7 +274,7 @@ impl Bbr {
         }
     }
 
-    /// `BBRSetCwnd` (section 4.2.3.4 of the draft); a window that is not the limit does not grow.
+    /// `BBRSetCwnd` (section 4.2.3.4 of the draft). A window that is not the limit does not grow.
     fn set_cwnd(&mut self, ack: &AckSample) {
         let target = self.target_in_flight(self.cwnd_gain);
         if !self.recovery.bound(ack, &mut self.cwnd) {
@@ -301,7 +301,8 @@ impl Controller for Bbr {
         ALGORITHM.name
     }
 
-    /// Section 4.3.4.4 of the draft: after idleness in ProbeBW, pace at the bandwidth at once.
+    /// Section 4.3.4.4 of the draft: after an idle period in ProbeBW, pace at the bandwidth at
+    /// once.
     fn on_sent(&mut self, sent: &PacketSent) {
         if !self.used || sent.in_flight > sent.size {
             return;

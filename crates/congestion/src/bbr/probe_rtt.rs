@@ -17,7 +17,7 @@ impl Bbr {
             self.min_rtt_at = ack.now;
         }
         if first {
-            // Linux: the guess of a millisecond gives way to the first measurement.
+            // As in Linux, the first measurement replaces the initial RTT of one millisecond.
             self.pacing_rate = initial_rate(self.initial_window(), Some(self.min_rtt), HIGH_GAIN);
         }
     }

@@ -1,5 +1,5 @@
-//! What losses do to the window (section 4.2.3.3 of the draft): one round trip of packet
-//! conservation, then the old window again. After a time-out the window grows from its minimum.
+//! The effect of losses on the window (section 4.2.3.3 of the draft): one round trip of packet
+//! conservation, then the old window again. After a timeout the window grows from its minimum.
 
 use weir_units::{ByteSize, Time};
 
@@ -8,11 +8,11 @@ use crate::{AckSample, LossCause, LossSample};
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Recovery {
-    /// While the window follows what is delivered: since when.
+    /// Start of packet conservation, while it lasts.
     conserving_since: Option<Time>,
-    /// When the last recovery began: what was sent before begins no other one.
+    /// Start of the last recovery. Losses of packets sent before it start no further recovery.
     start: Option<Time>,
-    /// Bytes lost since the last acknowledgment, as far as the window has not shrunk by them.
+    /// Bytes lost since the last acknowledgment that have not been subtracted from the window yet.
     lost: ByteSize,
     /// Whether anything was lost since the last acknowledgment.
     saw_loss: bool,
@@ -23,8 +23,8 @@ impl Recovery {
         self.saw_loss
     }
 
-    /// `BBRModulateCwndForRecovery`: takes losses off the window, and keeps it at what is in
-    /// flight and delivered. Returns whether recovery decides about the window.
+    /// `BBRModulateCwndForRecovery`: subtracts losses from the window, and keeps it at the bytes in
+    /// flight plus the bytes delivered. Returns whether recovery determines the window.
     pub(super) fn bound(&mut self, ack: &AckSample, cwnd: &mut ByteSize) -> bool {
         *cwnd -= std::mem::take(&mut self.lost);
         self.saw_loss = false;
@@ -39,7 +39,7 @@ impl Recovery {
 }
 
 impl Bbr {
-    /// Remembers the window before recovery or ProbeRTT shrinks it.
+    /// Saves the window before recovery or ProbeRTT reduces it.
     pub(super) fn save_cwnd(&mut self) {
         self.prior_cwnd =
             if self.recovery.conserving_since.is_none() && self.state != State::ProbeRtt {
@@ -72,7 +72,7 @@ impl Bbr {
             self.recovery.start = Some(loss.now);
             self.recovery.conserving_since = Some(loss.now);
             self.cwnd = self.cwnd.min(loss.in_flight.max(self.min_window()));
-            // What this loss takes off the window has been taken by the line above.
+            // The line above has already subtracted this loss from the window.
             self.recovery.lost = ByteSize::ZERO;
         }
     }
@@ -89,7 +89,7 @@ impl Bbr {
         }
     }
 
-    /// The loss was none: the window before it comes back.
+    /// Restores the window after a spurious loss.
     pub(super) fn undo_recovery(&mut self) {
         if self.recovery.start.is_none() {
             return;
@@ -114,12 +114,12 @@ mod tests {
         lost.in_flight = packets(20);
         bbr.on_loss(&lost);
         assert_eq!(bbr.window(), packets(20));
-        // In flight and delivered: room for as much as was delivered.
+        // Bytes in flight plus bytes delivered: room for as many as were delivered.
         let mut delivered = ack(1_010, 910, 2);
         delivered.in_flight = packets(21);
         bbr.on_ack(&delivered);
         assert_eq!(bbr.window(), packets(23));
-        // A packet that was sent during recovery: it is over.
+        // A packet sent during recovery is acknowledged: recovery ends.
         bbr.on_ack(&ack(1_110, 1_010, 0));
         assert_eq!(bbr.window(), packets(40));
     }

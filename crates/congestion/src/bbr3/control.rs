@@ -48,7 +48,7 @@ impl Bbr3 {
         self.quantize(self.bdp_multiple(gain))
     }
 
-    /// `TargetInflight`: the estimate of the pipe, unless congestion cut the window below it.
+    /// `TargetInflight`: the bandwidth-delay product, unless congestion cut the window below it.
     pub(super) fn reno_target(&self) -> ByteSize {
         self.bdp_multiple(1.0).min(self.cwnd)
     }
@@ -61,12 +61,12 @@ impl Bbr3 {
         };
     }
 
-    /// Whether no loss has shrunk the window.
+    /// Returns whether no loss has reduced the window.
     fn bounds_untouched(&self) -> bool {
         self.bounds.inflight_shortterm == ByteSize::MAX
     }
 
-    /// `SetCwnd`; a window that is not the limit does not grow.
+    /// `SetCwnd`. A window that is not the limit does not grow.
     pub(super) fn set_cwnd(&mut self, ack: &AckSample) {
         let extra = ByteSize::from_bytes(self.extra_acked.get());
         let max_in_flight = self.quantize(self.bdp_multiple(self.state.cwnd_gain()) + extra);

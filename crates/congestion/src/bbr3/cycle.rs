@@ -7,14 +7,14 @@ use super::model::Sample;
 use super::{Bbr3, FullPipe, State};
 use crate::AckSample;
 
-/// `BBR.Headroom`: the fraction of the long-term bound that is left to others.
+/// `BBR.Headroom`: the fraction of the long-term bound that is left to other flows.
 const HEADROOM: f64 = 0.15;
-/// Round trips after which a Reno flow of this many packets would probe, at most.
+/// The most round trips between probes; a Reno flow of this many packets would probe as often.
 const RENO_ROUNDS: u64 = 63;
-/// How fast the bound grows while probing: doubling per round trip, this often.
+/// How often the growth of the bound doubles while probing, once per round trip.
 const MAX_GROWTH_ROUNDS: u32 = 30;
 
-/// What the acknowledgments that arrive now tell about.
+/// The probing stage to which the arriving acknowledgments belong.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AckPhase {
     #[default]
@@ -29,18 +29,18 @@ pub(super) enum AckPhase {
 pub(super) struct Cycle {
     pub(super) ack_phase: AckPhase,
     pub(super) start: Time,
-    /// How long to wait until the next probe.
+    /// The time until the next probe.
     pub(super) wait: Duration,
     pub(super) rounds_since_probe: u64,
-    /// Whether losses are those of a probe: `BBR.is_bw_probe_sample`.
+    /// Whether losses belong to a probe: `BBR.is_bw_probe_sample`.
     pub(super) probing_samples: bool,
-    /// The last probe met too much loss.
+    /// The last probe caused too much loss.
     pub(super) previous_too_high: bool,
-    /// The last probe stopped early, as the one before had met too much loss.
+    /// The last probe stopped early because the one before had caused too much loss.
     precautionary: bool,
     growth_rounds: u32,
     acked: ByteSize,
-    /// How many acknowledged bytes let the long-term bound grow by a packet; zero while none do.
+    /// Acknowledged bytes per packet of growth of the long-term bound; zero without growth.
     acked_per_packet: ByteSize,
 }
 
@@ -134,7 +134,7 @@ impl Bbr3 {
         self.full_pipe.now
     }
 
-    /// The long-term bound less a margin for other flows.
+    /// Returns the long-term bound minus a margin for other flows.
     pub(super) fn in_flight_with_headroom(&self) -> ByteSize {
         let bound = self.bounds.inflight_longterm;
         if bound == ByteSize::MAX {
@@ -143,7 +143,7 @@ impl Bbr3 {
         (bound - bound.mul_f64(HEADROOM).max(self.packet)).max(self.min_window())
     }
 
-    /// `AdaptLongTermModel`. Returns whether it decided about the state.
+    /// `AdaptLongTermModel`. Returns whether it changed the state.
     fn adapt_longterm_model(&mut self, ack: &AckSample, sample: &Sample) -> bool {
         if self.cycle.ack_phase == AckPhase::ProbeStarting && self.round.is_start {
             self.cycle.ack_phase = AckPhase::ProbeFeedback;

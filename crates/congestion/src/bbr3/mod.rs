@@ -1,13 +1,13 @@
 //! BBR, version 3: draft-ietf-ccwg-bbr.
 //!
-//! Like version 1 a model of the path, but one that losses bound: what was in flight when losses
-//! passed 2 % while probing is the long-term bound, what arrived in a lossy round trip the
-//! short-term one. ProbeBW goes through Down, Cruise, Refill and Up, and probes about as often as
-//! a Reno flow of the same window would meet congestion. The draft does not react to marks, and
-//! so neither does this.
+//! Like version 1, it follows a model of the path, but losses bound the model. The long-term bound
+//! is the number of bytes in flight when losses passed 2 % while probing. The short-term bound is
+//! the number of bytes delivered in a lossy round trip. ProbeBW cycles through Down, Cruise, Refill
+//! and Up. It probes about as often as a Reno flow of the same window would meet congestion. Marks
+//! are ignored, as in the draft.
 //!
-//! `model` keeps the path's model, `cycle` the ProbeBW states, `probe_rtt` the minimum round-trip
-//! time, `control` the pacing rate and the window.
+//! `model` holds the path model, `cycle` the ProbeBW states, `probe_rtt` the minimum RTT, `control`
+//! the pacing rate and the window.
 
 mod control;
 mod cycle;
@@ -64,7 +64,7 @@ const STARTUP_PACING_GAIN: f64 = 2.77;
 const DRAIN_PACING_GAIN: f64 = 0.5;
 /// `BBR.DefaultCwndGain`.
 const CWND_GAIN: f64 = 2.0;
-/// Drain ends after this many round trips even if the flight stays above the estimate.
+/// Drain ends after this many round trips even if the bytes in flight stay above the estimate.
 const DRAIN_ROUNDS: u64 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl State {
         )
     }
 
-    /// Whether the sender tries to find more bandwidth.
+    /// Returns whether the sender probes for more bandwidth.
     fn is_accelerating(self) -> bool {
         matches!(self, Self::Startup | Self::ProbeRefill | Self::ProbeUp)
     }
@@ -127,7 +127,7 @@ impl State {
 struct FullPipe {
     bandwidth: Rate,
     rounds: u32,
-    /// Whether the present acceleration has filled the pipe.
+    /// Whether the current acceleration has filled the pipe.
     now: bool,
 }
 
@@ -150,7 +150,7 @@ struct Bbr3 {
     /// Whether the pipe has ever been filled.
     filled_pipe: bool,
 
-    /// `BBR.max_bw`: the maxima of the last ProbeBW cycle and of the present one.
+    /// `BBR.max_bw`: the maxima of the last ProbeBW cycle and of the current one.
     max_bandwidths: [Rate; 2],
     /// `BBR.bw`.
     bandwidth: Rate,
@@ -164,7 +164,7 @@ struct Bbr3 {
     min_rtt_at: Time,
     min_rtt_expired: bool,
     probe_rtt_cwnd: ByteSize,
-    /// When ProbeRTT may end; `None` while too much is in flight.
+    /// The earliest end of ProbeRTT; `None` while too much is in flight.
     probe_rtt_until: Option<Time>,
     probe_rtt_round_done: bool,
     self_limited: SelfLimit,
@@ -175,7 +175,7 @@ struct Bbr3 {
     extra_acked_delivered: ByteSize,
 
     cwnd: ByteSize,
-    /// The last window that ProbeRTT had not shrunk.
+    /// The last window that was not reduced by ProbeRTT.
     prior_cwnd: ByteSize,
     pacing_rate: Rate,
     delivered: ByteSize,

@@ -1,5 +1,5 @@
-//! The model of the path: bandwidth, aggregation of acknowledgments, and the bounds that losses
-//! set (sections 5.5.1 to 5.5.11 of the draft).
+//! The path model: bandwidth, ACK aggregation, and the bounds set by losses (sections 5.5.1 to
+//! 5.5.11 of the draft).
 
 use weir_units::{ByteSize, Rate};
 
@@ -8,13 +8,13 @@ use crate::{AckSample, LossCause, LossSample, SpuriousLoss};
 
 /// `BBR.Beta`: no bound falls faster than CUBIC's window.
 const BETA: f64 = 0.7;
-/// `BBR.StartupFullLossCnt`: losses in a round trip before Startup takes them as a full pipe.
-/// Each report of losses counts as one discontiguous range.
+/// `BBR.StartupFullLossCnt`: losses in a round trip that Startup takes for a full pipe. Each loss
+/// event counts as one discontiguous range.
 const STARTUP_LOSSES: u32 = 6;
 /// `BBR.ExtraAckedFilterLen`, in round trips.
 const EXTRA_ACKED_ROUNDS: u64 = 10;
 
-/// What an acknowledgment measures (the draft's `RS`).
+/// The measurement of an acknowledgment (the draft's `RS`).
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Sample {
     /// Zero without a measurement.
@@ -43,7 +43,7 @@ impl Sample {
     }
 }
 
-/// What losses say about the path.
+/// The bounds that losses set.
 #[derive(Clone, Debug)]
 pub(super) struct Bounds {
     /// The most that may be in flight without causing loss; `MAX` while unknown.
@@ -51,7 +51,7 @@ pub(super) struct Bounds {
     /// Bounds from the last lossy round trips; `MAX` while there are none.
     pub(super) inflight_shortterm: ByteSize,
     pub(super) bandwidth_shortterm: Rate,
-    /// Maxima of the present round trip.
+    /// Maxima of the current round trip.
     bandwidth_latest: Rate,
     inflight_latest: ByteSize,
     loss_in_round: bool,
@@ -107,7 +107,7 @@ impl Bbr3 {
         self.max_bandwidths[0].max(self.max_bandwidths[1])
     }
 
-    /// Forgets the maximum of the last but one ProbeBW cycle.
+    /// Drops the maximum of the ProbeBW cycle before the last.
     pub(super) fn advance_max_bandwidth(&mut self) {
         self.max_bandwidths = [self.max_bandwidths[1], Rate::ZERO];
     }
@@ -132,7 +132,7 @@ impl Bbr3 {
         }
     }
 
-    /// Once per round trip: a lossy one that was not probing lowers the short-term bounds.
+    /// Lowers the short-term bounds once per round trip, if it was lossy and not probing.
     fn adapt_lower_bounds(&mut self) {
         let lossy = self.bounds.loss_in_round;
         if lossy && !self.state.is_accelerating() {
@@ -151,7 +151,7 @@ impl Bbr3 {
                 .inflight_latest
                 .max(bounds.inflight_shortterm.mul_f64(BETA));
         }
-        // Startup still asks, further down the same acknowledgment, how lossy the round was.
+        // Startup still needs the losses of the round, later in the same acknowledgment.
         if self.state != State::Startup {
             self.bounds.loss_in_round = false;
             self.bounds.losses_in_round = 0;
@@ -238,8 +238,8 @@ impl Bbr3 {
         self.bounds.losses_in_round = self.bounds.losses_in_round.saturating_add(1);
     }
 
-    /// `InflightAtLoss`: at which flight within the lost burst of `size` bytes the losses passed
-    /// the threshold.
+    /// `InflightAtLoss`: returns the bytes in flight, within the lost burst of `size` bytes, at
+    /// which the losses passed the threshold.
     fn in_flight_at_loss(&self, size: ByteSize, lost: ByteSize, in_flight: ByteSize) -> ByteSize {
         let (prior_flight, prior_lost) = (in_flight - size, lost - size);
         let prefix = (prior_flight.mul_f64(self.loss_threshold) - prior_lost)
@@ -247,7 +247,7 @@ impl Bbr3 {
         prior_flight + prefix
     }
 
-    /// `HandleInflightTooHigh`: once per probe, what was in flight becomes the long-term bound.
+    /// `HandleInflightTooHigh`: sets the long-term bound to the bytes in flight, once per probe.
     fn handle_too_high(&mut self, loss: &LossSample, in_flight: ByteSize) {
         self.cycle.previous_too_high = true;
         self.cycle.probing_samples = false;

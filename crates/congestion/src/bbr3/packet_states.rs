@@ -1,7 +1,7 @@
-//! What was in flight when a packet was sent, for packets that are lost later.
+//! A ring of the bytes in flight at each send time, for packets that are lost later.
 //!
-//! The draft lets each packet remember it; a transport tells only the send time of what it lost.
-//! So a ring keeps snapshots a sixteenth of the round-trip time apart, four round trips deep.
+//! In the draft each packet stores this state, but a transport only reports the send time of lost
+//! packets. The ring keeps snapshots a sixteenth of the RTT apart, four round trips deep.
 
 use weir_units::{ByteSize, Duration, Time};
 
@@ -10,12 +10,12 @@ use crate::PacketSent;
 const SLOTS: usize = 64;
 const PER_ROUND_TRIP: u64 = 16;
 
-/// The state when a packet was sent.
+/// The path state when a packet was sent.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct PacketState {
     pub(super) sent: Time,
     pub(super) in_flight: ByteSize,
-    /// Bytes lost on the path in all by then.
+    /// Total bytes lost on the path until then.
     pub(super) lost: ByteSize,
 }
 
@@ -56,7 +56,7 @@ impl PacketStates {
         };
     }
 
-    /// The newest snapshot that is not newer than `sent`, or the oldest that there is.
+    /// Returns the newest snapshot not newer than `sent`, or else the oldest.
     pub(super) fn at(&self, sent: Time) -> Option<PacketState> {
         let newest_first =
             (0..self.filled).map(|age| self.slots[(self.newest + SLOTS - age) % SLOTS]);

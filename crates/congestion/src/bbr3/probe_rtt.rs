@@ -1,5 +1,5 @@
-//! The minimum round-trip time, ProbeRTT, and restarts from idleness (sections 5.3.4 and 5.4 of
-//! the draft).
+//! The minimum RTT, ProbeRTT, and restarts after idle periods (sections 5.3.4 and 5.4 of the
+//! draft).
 
 use weir_units::{ByteSize, Duration, Time};
 
@@ -13,7 +13,7 @@ impl Bbr3 {
         let first = self.min_rtt == Duration::MAX;
         self.min_rtt_expired = !first && ack.now.since(self.min_rtt_at) > self.probe_rtt_interval;
         if self.min_rtt_expired && self.state != State::ProbeRtt {
-            // From the estimate that expires, as its successor may contain a queue.
+            // Uses the expiring estimate, because the next one may contain queueing delay.
             self.probe_rtt_cwnd = self
                 .bdp_multiple(State::ProbeRtt.cwnd_gain())
                 .max(self.min_window());
@@ -24,7 +24,7 @@ impl Bbr3 {
             self.min_rtt_at = ack.now;
         }
         if first {
-            // The guess of a millisecond gives way to the first measurement.
+            // The first measurement replaces the initial RTT of one millisecond.
             self.pacing_rate = initial_rate(
                 self.initial_window(),
                 Some(self.min_rtt),
@@ -74,7 +74,7 @@ impl Bbr3 {
         self.cwnd = self.cwnd.max(self.prior_cwnd);
         self.bounds.reset_shortterm();
         if self.filled_pipe {
-            // Raising the flight may cause loss: the next probe has to wait its time.
+            // Raising the bytes in flight may cause loss, so the next probe has to wait.
             self.start_probe_down(now);
             self.start_probe_cruise();
         } else {

@@ -2,8 +2,8 @@ use super::*;
 use crate::LossCause;
 use crate::samples::{CONTEXT, PACKET, ack, loss, micros, packets, spurious};
 
-/// A flow that has filled a pipe of 80 packets per millisecond and probes upward with 100 in
-/// flight, at 10 ms.
+/// A flow at 10 ms that has filled a pipe of 80 packets per millisecond and probes upward with 100
+/// packets in flight.
 fn probing() -> Bbr3 {
     let spec: AlgorithmSpec = "bbr3".parse().unwrap();
     let mut bbr = Bbr3::new(&spec, &CONTEXT);
@@ -32,8 +32,8 @@ fn losses_while_probing_set_the_longterm_bound_where_they_passed_the_threshold()
     bbr.on_loss(&loss(11_000, 10_000, 1, LossCause::Acks));
     assert_eq!(bbr.bounds.inflight_longterm, ByteSize::MAX);
     assert_eq!(bbr.state, State::ProbeUp);
-    // Four more as one burst: before it, 96 were in flight and 1 was lost. The threshold was
-    // passed (0.02 · 96 − 1) / 0.98 = 0.94 packets into it.
+    // Four more in one burst: before it, 96 were in flight and 1 was lost. The losses pass the
+    // threshold (0.02 · 96 − 1) / 0.98 = 0.94 packets into it.
     bbr.on_loss(&loss(11_010, 10_000, 4, LossCause::Acks));
     let bound = bbr.bounds.inflight_longterm.bytes() as f64 / PACKET.bytes() as f64;
     assert!((bound - (96.0 + 0.92 / 0.98)).abs() < 0.01, "{bound}");
@@ -77,7 +77,7 @@ fn losses_while_cruising_set_the_shortterm_bounds_once_per_round() {
     assert_eq!(bbr.window(), packets(112));
     bbr.on_ack(&ack(12_200, 11_200, 1));
     assert_eq!(bbr.bounds.inflight_shortterm, packets(112));
-    // Refilling the pipe forgets them.
+    // Refill resets the short-term bounds.
     bbr.start_probe_refill(micros(12_300));
     assert_eq!(bbr.bounds.inflight_shortterm, ByteSize::MAX);
 }
@@ -104,7 +104,7 @@ fn the_longterm_bound_grows_faster_each_round_while_probing() {
         let before = bbr.bounds.inflight_longterm;
         let start = 11_000 + 2_000 * round;
         for index in 0..10 {
-            // The first acknowledgment of a round is for what was sent after the last one ended.
+            // The first acknowledgment of a round covers a packet sent after the last round ended.
             bbr.cwnd = bbr.bounds.inflight_longterm;
             bbr.on_ack(&ack(
                 start + 1_000 + index,
@@ -115,7 +115,7 @@ fn the_longterm_bound_grows_faster_each_round_while_probing() {
         growth.push((bbr.bounds.inflight_longterm - before) / PACKET);
     }
     assert_eq!(bbr.state, State::ProbeUp);
-    // 1, 2, 4, 8 packets per window acknowledged, less what each round's start rounds off.
+    // 1, 2, 4, 8 packets per acknowledged window, minus the rounding at the start of each round.
     assert!(
         growth.windows(2).all(|pair| pair[1] >= pair[0]),
         "{growth:?}"

@@ -4,7 +4,7 @@
 pub(crate) const C: f64 = 0.4;
 /// RFC 9438 section 4.6: the multiplicative decrease factor.
 pub(crate) const BETA: f64 = 0.7;
-/// RFC 9438 section 4.3: Reno's increase that is as fast as Reno with this β.
+/// RFC 9438 section 4.3: the additive increase at which Reno with this β is as fast as Reno.
 const ALPHA: f64 = 3.0 * (1.0 - BETA) / (1.0 + BETA);
 
 /// One congestion avoidance stage.
@@ -35,9 +35,9 @@ impl RenoEstimate {
 }
 
 impl CubicEpoch {
-    /// A stage that starts at `cwnd` with the plateau at `w_max` and the window before the last
-    /// reduction at `prior`. Where `cwnd` is not below the plateau (after slow start without a
-    /// congestion event, or a time-out) the stage starts on it: K = 0 (RFC 9438 section 4.10).
+    /// Starts a stage at `cwnd` with the plateau at `w_max` and the window before the last
+    /// reduction at `prior`. If `cwnd` is not below the plateau (after slow start without a
+    /// congestion event, or a timeout), the stage starts on it: K = 0 (RFC 9438 section 4.10).
     pub(crate) fn new(c: f64, cwnd: f64, w_max: f64, prior: f64) -> Self {
         let (w_max, k) = if cwnd < w_max {
             (w_max, ((w_max - cwnd) / c).cbrt())
@@ -52,19 +52,19 @@ impl CubicEpoch {
         }
     }
 
-    /// The same stage without the Reno-friendly region.
+    /// Returns the same stage without the Reno-friendly region.
     pub(crate) fn without_reno(self) -> Self {
         Self { reno: None, ..self }
     }
 
-    /// `W_cubic(t) = C (t − K)³ + W_max`, `t` seconds into the stage.
+    /// Returns `W_cubic(t) = C (t − K)³ + W_max`, `t` seconds into the stage.
     pub(crate) fn w_cubic(&self, t: f64) -> f64 {
         self.c * (t - self.k).powi(3) + self.w_max
     }
 
-    /// The window that the curve asks for `t` seconds into the stage, as Linux computes it: the
+    /// Returns the curve's target window `t` seconds into the stage, as Linux computes it. The
     /// distance from the plateau is truncated to whole packets, so that a window reaches the
-    /// plateau early and leaves it late. Reno's window, where it is larger.
+    /// plateau early and leaves it late. Returns Reno's window if it is larger.
     pub(crate) fn whole_target(&mut self, t: f64, cwnd: f64, acked: f64) -> f64 {
         let distance = (self.c * (t - self.k).abs().powi(3)).floor();
         let target = if t < self.k {
@@ -79,8 +79,8 @@ impl CubicEpoch {
         target.max(reno.w_est.floor())
     }
 
-    /// The window after `acked` packets were acknowledged `t` seconds into the stage, with a
-    /// window of `cwnd` packets and a round-trip time of `rtt` seconds.
+    /// Returns the window after `acked` packets were acknowledged `t` seconds into the stage, with
+    /// a window of `cwnd` packets and an RTT of `rtt` seconds.
     pub(crate) fn grow(&mut self, t: f64, rtt: f64, cwnd: f64, acked: f64) -> f64 {
         let windows = acked / cwnd;
         if let Some(reno) = &mut self.reno {

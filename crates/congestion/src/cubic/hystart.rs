@@ -1,10 +1,10 @@
-//! HyStart++, RFC 9406: leaves slow start when the round-trip time rises, before losses say so.
+//! HyStart++, RFC 9406: leaves slow start when the RTT rises, before losses occur.
 
 use weir_units::{ByteSize, Duration};
 
 use crate::AckSample;
 
-/// RFC 9406 section 4.3: samples of a round before its minimum counts.
+/// RFC 9406 section 4.3: samples of a round before its minimum counts (`N_RTT_SAMPLE`).
 const RTT_SAMPLES: u32 = 8;
 /// RFC 9406 section 4.3: `MIN_RTT_DIVISOR`.
 const RTT_DIVISOR: u64 = 8;
@@ -17,7 +17,7 @@ const CAUTIOUS_ROUNDS: u32 = 5;
 pub(super) struct HyStart {
     min_threshold: Duration,
     max_threshold: Duration,
-    /// The smallest round-trip time of the last round and of this one; `MAX` before a sample.
+    /// The smallest RTT of the last round and of this one; `MAX` before a sample.
     last_round: Duration,
     this_round: Duration,
     samples: u32,
@@ -31,7 +31,7 @@ struct ConservativeSlowStart {
     rounds: u32,
 }
 
-/// What slow start does with an acknowledgment.
+/// The action of slow start on an acknowledgment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlowStartAction {
     /// Grow by this many bytes.
@@ -56,7 +56,7 @@ impl HyStart {
         self.cautious.is_some()
     }
 
-    /// A new slow start: nothing is known about its rounds.
+    /// Starts a new slow start without any round known.
     pub(super) fn reset(&mut self) {
         *self = Self::new(self.min_threshold, self.max_threshold);
     }

@@ -1,8 +1,8 @@
 //! CUBIC, RFC 9438, with HyStart++ (RFC 9406).
 //!
-//! After a reduction the window follows a cubic function of time that flattens out near the
-//! window at which the last congestion was met and then probes beyond it; where Reno would be
-//! faster (short round trips, as in a data center) it follows Reno's window.
+//! After a reduction the window follows a cubic function of time. It flattens out near the window
+//! of the last congestion and then probes beyond it. Where Reno would be faster (short round trips,
+//! as in a data center), it follows Reno's window.
 
 mod curve;
 mod hystart;
@@ -82,7 +82,7 @@ const RENO_FRIENDLY: Typed<bool> = Typed {
     max: true,
 };
 
-/// What ns-3 does and Linux does not.
+/// ns-3 does this, Linux does not.
 const KEEP_COUNT: Typed<bool> = Typed {
     name: "keep_count",
     doc: "with whole_packets: packets that were counted towards growth count on after reductions",
@@ -123,20 +123,20 @@ struct Cubic {
     hystart: Option<HyStart>,
     fast_convergence: bool,
     reno_friendly: bool,
-    /// Growth by whole packets, where it is asked for.
+    /// Growth in whole packets, if configured.
     steps: Option<WholeSegments>,
     c: f64,
     history: CubicState,
-    /// As it was before the episode that undo would take back.
+    /// The state before the episode that undo would revert.
     before_loss: CubicState,
-    /// The congestion avoidance stage, once it has begun, and when that was.
+    /// The congestion avoidance stage and its start time, once it has begun.
     stage: Option<(Time, CubicEpoch)>,
     last_ack: Time,
-    /// Growth that does not make a whole byte yet.
+    /// Growth that does not yet amount to a whole byte.
     remainder: f64,
 }
 
-/// What past congestion left behind, in packets; zero before the first.
+/// The state left by past congestion, in packets; zero before the first.
 #[derive(Clone, Copy, Debug, Default)]
 struct CubicState {
     w_max: f64,
@@ -149,7 +149,7 @@ impl Cubic {
         self.counted(packets)
     }
 
-    /// `packets` as they are counted.
+    /// Returns `packets` as counted: rounded down to whole packets if configured.
     fn counted(&self, packets: f64) -> f64 {
         if self.steps.is_some() {
             packets.floor()
@@ -158,7 +158,7 @@ impl Cubic {
         }
     }
 
-    /// A reduction from `cwnd` packets has been made (RFC 9438 sections 4.6 and 4.7).
+    /// Handles a reduction from `cwnd` packets (RFC 9438 sections 4.6 and 4.7).
     fn on_congestion(&mut self, cwnd: f64) {
         let shrinking = self.fast_convergence && cwnd < self.history.w_max;
         let w_max = if shrinking {
@@ -235,8 +235,8 @@ impl Controller for Cubic {
             .now
             .since(std::mem::replace(&mut self.last_ack, ack.now));
         if !self.window.admits_growth(ack) {
-            // Time in which the window could not grow is no time on the curve (RFC 9438
-            // section 5.8).
+            // Time in which the window could not grow does not advance the curve (RFC 9438 section
+            // 5.8).
             if let Some((start, _)) = &mut self.stage {
                 *start += elapsed;
             }
@@ -259,8 +259,8 @@ impl Controller for Cubic {
                 self.before_loss = self.history;
                 self.on_congestion(cwnd);
             }
-            // RFC 9438 section 4.8: slow start follows, and the stage after it starts on its
-            // own plateau.
+            // RFC 9438 section 4.8: slow start follows, and the next stage starts on its own
+            // plateau.
             Reaction::Collapsed { new_episode } => {
                 if new_episode {
                     self.before_loss = self.history;

@@ -89,7 +89,7 @@ fn without_the_reno_friendly_region_the_curve_alone_decides() {
         }
         in_packets(cubic.window())
     };
-    // 1000 round trips of 50 us: Reno's window passes the old one, 50 ms of the curve do not.
+    // In 1000 round trips of 50 us Reno's window passes the old one; the curve in 50 ms does not.
     assert!(grown("cubic,initial_window=100,hystart=false") > 500.0);
     let curve = CubicEpoch::new(0.4, 70.0, 100.0, 100.0);
     let alone = grown("cubic,initial_window=100,hystart=false,reno_friendly=false");
@@ -103,7 +103,7 @@ fn whole_packets_follow_a_truncated_curve_and_go_on_on_the_plateau() {
     cubic.on_loss(&loss(1_000 * MILLI, 900 * MILLI, 1, LossCause::Acks));
     // 6.3 packets, rounded down.
     assert_eq!(cubic.window(), packets(6));
-    // K = cbrt(3 / 0.4) = 1.957 s: within C^-1/3 = 1.357 s of it less than a packet is missing.
+    // K = cbrt(3 / 0.4) = 1.957 s: within C^-1/3 = 1.357 s of it, less than a packet is missing.
     let mut reached = Vec::new();
     let mut window = cubic.window();
     for n in 0..4_500 {
@@ -116,7 +116,7 @@ fn whole_packets_follow_a_truncated_curve_and_go_on_on_the_plateau() {
     }
     let at = |packets| reached.iter().find(|step| step.0 == packets).unwrap().1;
     assert!(at(9) > 600 && at(9) < 620, "{reached:?}");
-    // A hundred windows of 9 packets later, one more, though the curve asks for it at 3.31 s.
+    // One packet more a hundred windows of 9 packets later, though the curve reaches it at 3.31 s.
     assert!(at(10) > 1_450 && at(10) < 1_550, "{reached:?}");
 }
 

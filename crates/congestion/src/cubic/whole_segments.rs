@@ -1,23 +1,23 @@
-//! Growth in whole packets, as Linux counts it (`tcp_cubic.c`, and ns-3's `TcpCubic` after it).
+//! Growth in whole packets, as in Linux (`tcp_cubic.c`, and ns-3's `TcpCubic` after it).
 //!
-//! The window is a packet wider for every so many that are acknowledged: as many as the window has
-//! packets per packet that it is below its target. On the plateau, where RFC 9438 holds the window
-//! still, it goes on growing by a packet per hundred windows. With windows of a few packets that
-//! decides how fast they recover.
+//! The window grows by one packet per step. A step is the number of packets to be acknowledged: the
+//! window divided by its distance to the target, both in packets. On the plateau, where RFC 9438
+//! holds the window still, it keeps growing by one packet per hundred windows. With windows of a
+//! few packets this determines the recovery time.
 
-/// Windows that are acknowledged before one that has reached its target grows by a packet.
+/// Windows to be acknowledged before a window at its target grows by one packet.
 const WINDOWS_ON_PLATEAU: f64 = 100.0;
-/// While no plateau is known, a step takes at most so many packets: growth of 5 % per round trip.
+/// The longest step while no plateau is known, in packets: growth of 5 % per round trip.
 const MOST_WITHOUT_PLATEAU: f64 = 20.0;
-/// A step takes at least so many packets: the window grows by half per round trip at most.
+/// The shortest step, in packets: the window grows by at most half per round trip.
 const LEAST: f64 = 2.0;
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WholeSegments {
     /// Packets acknowledged towards the next step.
     acked: f64,
-    /// Whether packets beyond a step count on, one step per acknowledgment, and after reductions,
-    /// as in ns-3.
+    /// As in ns-3: packets beyond a step are carried over, also after reductions, with one step per
+    /// acknowledgment.
     keeps: bool,
 }
 
@@ -26,12 +26,12 @@ impl WholeSegments {
         Self { acked: 0.0, keeps }
     }
 
-    /// By how many packets a window of `cwnd` grows towards `target` as `acked` are acknowledged.
-    /// `on_curve` tells whether there is a plateau that an earlier loss has left.
+    /// Returns the packets by which a window of `cwnd` grows towards `target` when `acked` packets
+    /// are acknowledged. `on_curve`: whether an earlier loss has set a plateau.
     pub(super) fn grow(&mut self, cwnd: f64, target: f64, acked: f64, on_curve: bool) -> u64 {
         let step = packets_per_step(cwnd, target, on_curve);
         let mut steps = 0;
-        // What was saved up at a slower pace is worth one step.
+        // Packets counted at a slower pace are worth one step.
         if self.acked >= step && !self.keeps {
             self.acked = 0.0;
             steps = 1;
@@ -43,7 +43,7 @@ impl WholeSegments {
         steps + more as u64
     }
 
-    /// The window has been reduced.
+    /// Resets the count after a reduction.
     pub(super) fn on_reduction(&mut self) {
         if !self.keeps {
             self.acked = 0.0;
@@ -83,9 +83,9 @@ mod tests {
         let mut steps = WholeSegments::new(false);
         let grown: Vec<u64> = (0..6).map(|_| steps.grow(70.0, 100.0, 1.0, true)).collect();
         assert_eq!(grown, [0, 1, 0, 1, 0, 1]);
-        // An acknowledgment of many packets is worth all their steps.
+        // An acknowledgment of many packets yields all their steps.
         assert_eq!(steps.grow(70.0, 100.0, 9.0, true), 4);
-        // Packets that were acknowledged on the plateau are worth one.
+        // Packets acknowledged on the plateau yield one step.
         steps.on_reduction();
         assert_eq!(steps.grow(70.0, 70.0, 60.0, true), 0);
         assert_eq!(steps.grow(70.0, 71.0, 1.0, true), 0);
@@ -101,7 +101,7 @@ mod tests {
         let grown: Vec<u64> = (0..12).map(|_| steps.grow(49.0, 70.0, 1.0, true)).collect();
         assert_eq!(grown, [1; 12].map(|step: u64| step));
         let later: u64 = (0..40).map(|_| steps.grow(49.0, 70.0, 1.0, true)).sum();
-        // 72 packets in steps of two: 36, not one per acknowledgment for ever.
+        // 72 packets in steps of two: 36 steps, not one per acknowledgment.
         assert!(later < 30, "{later}");
     }
 }

@@ -1,16 +1,17 @@
 //! DCUDP's rate control: Figure 4 of Ye, Mhamdi and Hamdi, "Efficient UDP-Based Congestion Aware
 //! Transport for Data Center Traffic" (CloudNet 2014).
 //!
-//! Two rates in packets per second: `Rate_data`, at which packets leave, and `Rate_max`, up to which
-//! it may come back fast. Both begin with the capacity of the path. The receiver acknowledges once
-//! per round trip; each acknowledgment with an echo divides both rates by
-//! 1 + (n_ecn / n_ack) / (Rate_data RTT), which takes about one packet off each round trip; each one
-//! without raises `Rate_data`; a loss sends it to one packet per round trip and halves `Rate_max`.
+//! It keeps two rates in packets per second: `Rate_data`, the sending rate, and `Rate_max`, the
+//! limit of its fast recovery. Both start at the capacity of the path. The receiver acknowledges
+//! once per round trip. An acknowledgment with an echo divides both rates by 1 + (n_ecn / n_ack) /
+//! (Rate_data RTT), about one packet less per round trip. An acknowledgment without an echo raises
+//! `Rate_data`. A loss reduces `Rate_data` to one packet per round trip and halves `Rate_max`.
 //! After a reduction the rates are frozen until the next packet has been sent.
 //!
-//! Figure 4 contradicts itself where `Rate_data` has passed `Rate_max`: it increments `Rate_max` and
-//! then overwrites it. The parameters `raise_data` and `stop_at_max` choose the reading, and
-//! `increment` with `increment_per_rtt` give the increment its unit; `docs/dcudp.md` compares them.
+//! Figure 4 contradicts itself where `Rate_data` has passed `Rate_max`: it increments `Rate_max`
+//! and then overwrites it. The parameters `raise_data` and `stop_at_max` select an interpretation.
+//! `increment` with `increment_per_rtt` gives the increment its unit. `docs/dcudp.md` compares
+//! them.
 
 use weir_units::{ByteSize, Duration, Rate};
 
@@ -102,8 +103,8 @@ impl Dcudp {
         }
     }
 
-    /// Equations (1) and (2), in the order in which they are printed: the second one sees the rate
-    /// that the first one has set.
+    /// Applies equations (1) and (2) in printed order: the second one uses the rate that the first
+    /// one has set.
     fn slow_down(&mut self) {
         if self.frozen {
             return;
@@ -195,7 +196,7 @@ impl Controller for Dcudp {
         self.rates.bound(self.rtt);
     }
 
-    /// There is none: the rate alone limits.
+    /// There is no window: only the rate limits.
     fn window(&self) -> ByteSize {
         ByteSize::MAX
     }
@@ -224,7 +225,7 @@ mod tests {
     use crate::LossCause;
     use crate::samples::{PACKET, ack, build, loss, micros};
 
-    /// What one acknowledgment per round trip of 100 us says.
+    /// Reports one acknowledgment for a round trip of 100 us.
     fn report(controller: &mut dyn Controller, now: u64, ece: bool) {
         let mut sample = ack(now, now - 100, 1);
         sample.ece = ece;
@@ -240,7 +241,7 @@ mod tests {
         });
     }
 
-    /// In packets of 1500 bytes per round trip of 100 us.
+    /// The rate in packets of 1500 bytes per round trip of 100 us.
     fn window(controller: &dyn Controller) -> f64 {
         let rate = controller.pacing_rate().unwrap().bits_per_second();
         rate as f64 / 12_000.0 * 1e-4
@@ -266,11 +267,12 @@ mod tests {
     fn echoes_follow_equations_1_and_2() {
         let mut dcudp = build("dcudp,capacity=1.2Gbps");
         report(&mut *dcudp, 200, true);
-        // Ten packets per round trip, and every acknowledgment so far had an echo: w / (1 + 1 / w).
+        // Ten packets per round trip, and every acknowledgment so far carried an echo: w / (1 + 1 /
+        // w).
         let first = 10.0 / (1.0 + 1.0 / 10.0);
         close(window(&*dcudp), first);
         close(maximum(&*dcudp), 10.0 / (1.0 + 1.0 / first));
-        // Frozen: counted, but nothing changes until a packet is sent.
+        // Frozen: the echo is counted, but the rates change only after a packet is sent.
         report(&mut *dcudp, 300, true);
         close(window(&*dcudp), first);
         send(&mut *dcudp, 310);

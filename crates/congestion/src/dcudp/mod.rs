@@ -1,13 +1,13 @@
-//! DCUDP's rate controls, and what they have in common: two rates in packets per second, of which
-//! `Rate_data` is what packets leave at and `Rate_max` is what it may come back to fast, a lock that a
-//! sent packet opens (`freeze`), and one verdict per round trip.
+//! DCUDP's rate controls and their shared parts. Both keep two rates in packets per second:
+//! `Rate_data`, the sending rate, and `Rate_max`, the limit of its fast recovery. Both have a lock
+//! that a sent packet releases (`freeze`), and decide once per round trip.
 //!
-//! | file | what it holds |
+//! | file | content |
 //! |---|---|
-//! | `figure4` | the paper's (Ye, Mhamdi and Hamdi, CloudNet 2014, Figure 4) in all its readings |
-//! | `proportional` | ours: by the marked fraction, what is delivered and what waits in the queue |
+//! | `figure4` | the paper's rate control (Ye, Mhamdi and Hamdi, CloudNet 2014, Figure 4) in all its interpretations |
+//! | `proportional` | our own: by the marked fraction, the delivery rate and the queued packets |
 //! | `rates` | the two rates and their bounds |
-//! | `round` | what the acknowledgments of a round trip say, put together |
+//! | `round` | sums over the acknowledgments of a round trip |
 
 pub(crate) mod figure4;
 pub(crate) mod proportional;
@@ -35,6 +35,6 @@ const FREEZE: Typed<bool> = Typed {
     max: true,
 };
 
-/// The round-trip time before one is known, and the smallest that is believed.
+/// The initial RTT, and the smallest accepted RTT.
 const INITIAL_RTT: Duration = Duration::from_micros(100);
 const SHORTEST_RTT: Duration = Duration::from_nanos(100);

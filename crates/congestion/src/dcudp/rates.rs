@@ -2,7 +2,7 @@
 
 use weir_units::{ByteSize, Duration, Rate};
 
-/// Rates stay below this many packets per second, whatever a receiver claims.
+/// The upper bound of the rates in packets per second, for any report of a receiver.
 const FASTEST: f64 = 1e12;
 
 /// The two rates of Figure 4, in packets per second.
@@ -14,7 +14,7 @@ pub(super) struct Rates {
 }
 
 impl Rates {
-    /// Both at `capacity`, in packets of this size.
+    /// Sets both rates to `capacity`, in packets of this size.
     pub(super) fn new(capacity: Rate, packet_size: ByteSize) -> Self {
         let packet_size = packet_size.max(ByteSize::from_bytes(1));
         let mut rates = Self {
@@ -27,7 +27,7 @@ impl Rates {
         rates
     }
 
-    /// How many packets, not only whole ones, these bytes are.
+    /// Returns the number of packets in `size`, with fractions.
     pub(super) fn packets(&self, size: ByteSize) -> f64 {
         size.bytes() as f64 / self.packet_size.bytes() as f64
     }
@@ -36,20 +36,20 @@ impl Rates {
         rate.bits_per_second() as f64 / (8.0 * self.packet_size.bytes() as f64)
     }
 
-    /// So many packets per second as a rate, which is never none.
+    /// Converts packets per second to a [`Rate`], which is never zero.
     pub(super) fn rate_of(&self, packets_per_second: f64) -> Rate {
         let bits = packets_per_second * 8.0 * self.packet_size.bytes() as f64;
         Rate::from_bits_per_second((bits as u64).max(1))
     }
 
-    /// Neither rate is below one packet per round trip (section IV-A.3).
+    /// Keeps both rates at one packet per round trip or above (section IV-A.3).
     pub(super) fn bound(&mut self, rtt: Duration) {
         let least = least(rtt);
         self.data = self.data.clamp(least, FASTEST);
         self.max = self.max.clamp(least, FASTEST);
     }
 
-    /// The same rates in packets of another size; gives how many of these one was.
+    /// Converts the rates to another packet size. Returns the old packet size in new packets.
     pub(super) fn resize(&mut self, packet_size: ByteSize) -> f64 {
         let packet_size = packet_size.max(ByteSize::from_bytes(1));
         let scale = self.packet_size.bytes() as f64 / packet_size.bytes() as f64;
@@ -60,7 +60,7 @@ impl Rates {
     }
 }
 
-/// One packet per round trip.
+/// Returns one packet per round trip, in packets per second.
 pub(super) fn least(rtt: Duration) -> f64 {
     1.0 / rtt.as_secs_f64()
 }

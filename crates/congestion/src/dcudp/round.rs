@@ -1,14 +1,14 @@
-//! What the acknowledgments of a round trip say, put together: DCUDP's receiver reports once in each, and
-//! transports that acknowledge more often are read as if they did not.
+//! Sums over the acknowledgments of a round trip. DCUDP's receiver reports once per round trip;
+//! more frequent acknowledgments of other transports are combined.
 
 use weir_units::{ByteSize, Time};
 
 use crate::AckSample;
 
-/// A round trip so far.
+/// The counts of the current round trip.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTripCounts {
-    /// When the one before ended; unknown for the first.
+    /// End of the previous round trip; unknown for the first.
     pub(super) began: Option<Time>,
     pub(super) acked: ByteSize,
     marked: ByteSize,
@@ -17,7 +17,7 @@ pub(super) struct RoundTripCounts {
 }
 
 impl RoundTripCounts {
-    /// Takes an acknowledgment in. The whole round trip, if it has ended.
+    /// Adds an acknowledgment. Returns the counts if it ends the round trip.
     pub(super) fn on_ack(&mut self, ack: &AckSample) -> Option<Self> {
         self.acked += ack.acked;
         self.marked += ack.ce_marked;
@@ -33,12 +33,12 @@ impl RoundTripCounts {
         Some(std::mem::replace(self, next))
     }
 
-    /// Whether anything was marked.
+    /// Returns whether anything was marked.
     pub(super) fn is_marked(&self) -> bool {
         self.echo || !self.marked.is_zero()
     }
 
-    /// The marked fraction. With an echo instead of a count it is the whole.
+    /// Returns the marked fraction; 1 with an echo instead of a count.
     pub(super) fn fraction(&self) -> f64 {
         if self.echo || self.acked.is_zero() {
             return f64::from(u8::from(self.is_marked()));

@@ -1,5 +1,5 @@
-//! The algorithms by name. A new one is a file that declares an [`Algorithm`] and a line in
-//! `ALGORITHMS`.
+//! The registry of algorithms by name. A new algorithm needs a file that declares an [`Algorithm`]
+//! and an entry in `ALGORITHMS`.
 //!
 //! ```
 //! use weir_congestion::{AlgorithmSpec, Context};
@@ -34,13 +34,13 @@ static ALGORITHMS: [&Algorithm; 9] = [
     &dcudp::proportional::ALGORITHM,
 ];
 
-/// The algorithms that exist.
+/// Returns all registered algorithms.
 pub fn algorithms() -> impl Iterator<Item = &'static Algorithm> {
     ALGORITHMS.iter().copied()
 }
 
 impl AlgorithmSpec {
-    /// The algorithm called `name`, with default parameters.
+    /// Returns the algorithm `name` with default parameters.
     ///
     /// # Errors
     /// [`SpecError::UnknownAlgorithm`], which lists the algorithms.
@@ -49,10 +49,10 @@ impl AlgorithmSpec {
         algorithm.map(Self::of).ok_or_else(|| unknown(name))
     }
 
-    /// The same with a parameter set.
+    /// Returns the specification with one more parameter set.
     ///
     /// # Errors
-    /// The parameter does not exist, is set already, or does not take this value.
+    /// The parameter does not exist, is set already, or does not accept this value.
     pub fn with(mut self, parameter: &str, value: Value) -> Result<Self, SpecError> {
         let parameter = self.parameter(parameter)?;
         self.set(parameter, value)?;

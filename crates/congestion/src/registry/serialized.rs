@@ -47,7 +47,7 @@ impl<'de> Visitor<'de> for SpecVisitor {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut table: A) -> Result<AlgorithmSpec, A::Error> {
-        // The name may come last, and only it tells what the other entries mean.
+        // The name may come last, and the other entries depend on it.
         let mut name = None;
         let mut entries: Vec<(String, Scalar)> = Vec::new();
         while let Some(key) = table.next_key::<String>()? {
@@ -69,7 +69,7 @@ impl<'de> Visitor<'de> for SpecVisitor {
     }
 }
 
-/// A value as a data format writes it.
+/// A value as a data format represents it.
 #[derive(Deserialize)]
 #[serde(
     untagged,

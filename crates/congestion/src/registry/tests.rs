@@ -19,7 +19,7 @@ fn every_algorithm_builds_under_its_name_and_starts_with_ten_packets() {
             };
             let controller = AlgorithmSpec::new(algorithm.name).unwrap().build(&context);
             assert_eq!(controller.name(), algorithm.name);
-            // One that sets a rate alone has no window.
+            // A purely rate-based algorithm has no window.
             let window = match algorithm.name {
                 "dcudp" | "dcudp-proportional" => ByteSize::MAX,
                 _ => ByteSize::from_bytes(10 * size),
@@ -164,7 +164,7 @@ fn errors_list_what_exists() {
     assert!(message.contains("must be a number"), "{message}");
 }
 
-/// Any value that a parameter accepts, more or less.
+/// Returns a value within the parameter's range.
 fn value_of(parameter: &Parameter, fraction: f64) -> Value {
     let between = |least: u64, most: u64| least + ((most - least) as f64 * fraction) as u64;
     match (parameter.min, parameter.max) {

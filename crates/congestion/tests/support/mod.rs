@@ -1,5 +1,5 @@
-//! A pipe for the algorithms: one sender with endless data, one bottleneck with a drop-tail (and,
-//! if wanted, marking) queue, one constant delay. Deterministic.
+//! A deterministic path for the algorithms: one sender with endless data, one bottleneck with a
+//! drop-tail queue that optionally marks, and one constant delay.
 
 use std::collections::VecDeque;
 
@@ -45,7 +45,7 @@ pub(crate) struct Moment {
     pub(crate) pacing: Option<Rate>,
     pub(crate) phase: &'static str,
     pub(crate) bandwidth: Option<Rate>,
-    /// What waits at the bottleneck.
+    /// Bytes queued at the bottleneck.
     pub(crate) queue: ByteSize,
     pub(crate) delivered: ByteSize,
     pub(crate) lost: ByteSize,
@@ -53,7 +53,7 @@ pub(crate) struct Moment {
 
 struct Flight {
     sent: Time,
-    /// When the acknowledgment arrives; `None` for a packet that was dropped.
+    /// Arrival time of the acknowledgment; `None` for a dropped packet.
     acknowledged: Option<Time>,
     marked: bool,
     delivery: PacketDelivery,
@@ -74,7 +74,7 @@ struct Sender {
     lost: ByteSize,
 }
 
-/// Runs `spec` over `pipe` for `span` and returns what each acknowledgment left.
+/// Runs `spec` over `pipe` for `span` and returns the sender state after each acknowledgment.
 pub(crate) fn run(spec: &str, pipe: Pipe, span: Duration) -> Vec<Moment> {
     let spec: AlgorithmSpec = spec.parse().expect("a valid spec");
     let controller = spec.build(&Context {
@@ -101,7 +101,7 @@ pub(crate) fn run(spec: &str, pipe: Pipe, span: Duration) -> Vec<Moment> {
     moments
 }
 
-/// The fraction of the link that was used after `from`.
+/// Returns the link utilization after `from`.
 pub(crate) fn utilization(moments: &[Moment], pipe: Pipe, from: Duration) -> f64 {
     let start = moments
         .iter()
@@ -167,7 +167,7 @@ impl Sender {
             size: PACKET,
             in_flight,
         });
-        // What a transport does for an algorithm that leaves pacing to it.
+        // A transport paces like this for an algorithm without a pacing rate.
         let rate = self.controller.pacing_rate().unwrap_or_else(|| {
             Rate::from_size_over(self.controller.window(), self.smoothed_rtt).mul_f64(1.25)
         });
@@ -210,7 +210,7 @@ impl Sender {
         });
     }
 
-    /// Three later packets acknowledged: lost (RFC 9002 section 6.1.1).
+    /// Declares a packet lost after three later acknowledgments (RFC 9002 section 6.1.1).
     fn detect_losses(&mut self, acknowledged: usize) {
         let (mut lost, mut newest) = (0, None);
         for packet in self.flight.iter_mut().take(acknowledged) {

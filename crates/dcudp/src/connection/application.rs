@@ -1,4 +1,4 @@
-//! Data as the application reads and writes them.
+//! The application's reads and writes.
 
 use bytes::Bytes;
 
@@ -8,11 +8,11 @@ use crate::config::DataKind;
 use crate::error::{ConnectionError, ReadError, WriteError};
 
 impl Connection {
-    /// Takes as much of `data` as there is room for, and returns how much that is. Possible before
-    /// the handshake is complete.
+    /// Copies as much of `data` into the send buffer as fits, and returns that length. Possible
+    /// before the handshake is complete.
     ///
     /// # Errors
-    /// [`WriteError`] where nothing was taken.
+    /// [`WriteError`] if nothing was copied.
     pub fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
         self.check_write(DataKind::Stream)?;
         let taken = self.sender.buffer.write(data);
@@ -23,11 +23,11 @@ impl Connection {
         Ok(taken)
     }
 
-    /// Takes a message, whole. One that is not `in_order` is delivered as soon as it has come,
-    /// whatever became of those before it.
+    /// Copies a whole message into the send buffer. An unordered message is delivered as soon as it
+    /// has arrived, independent of earlier ones.
     ///
     /// # Errors
-    /// [`WriteError`] where it was not taken.
+    /// [`WriteError`] if the message was not copied.
     pub fn write_message(&mut self, message: &[u8], in_order: bool) -> Result<(), WriteError> {
         self.check_write(DataKind::Messages)?;
         let limit = self.message_limit();
@@ -41,8 +41,8 @@ impl Connection {
         Ok(())
     }
 
-    /// The largest message: what the peer's buffer holds. Before the handshake is complete that is
-    /// not known, and nothing larger than a packet's payload is taken.
+    /// Returns the largest message size: the size of the peer's buffer. It is unknown before the
+    /// handshake is complete; until then the limit is one packet's payload.
     pub fn message_limit(&self) -> usize {
         let packets = self.peer_window.max(1) as usize;
         let overhead = self.channel.overhead();
@@ -63,10 +63,11 @@ impl Connection {
         Ok(())
     }
 
-    /// Copies what has come to `target`; how many bytes, none only for an empty target.
+    /// Copies received data to `target` and returns the length. It is zero only for an empty
+    /// target.
     ///
     /// # Errors
-    /// [`ReadError`] where there was nothing to copy.
+    /// [`ReadError`] if there was nothing to copy.
     pub fn read(&mut self, target: &mut [u8]) -> Result<usize, ReadError> {
         self.check_read(DataKind::Stream)?;
         let length = self.receiver.buffer.read(target);
@@ -77,10 +78,10 @@ impl Connection {
         Ok(length)
     }
 
-    /// Takes the next part of the stream as it came, without copying it.
+    /// Returns the next part of the stream as received, without copying it.
     ///
     /// # Errors
-    /// [`ReadError`] where there was none.
+    /// [`ReadError`] if there was none.
     pub fn read_chunk(&mut self) -> Result<Bytes, ReadError> {
         self.check_read(DataKind::Stream)?;
         let chunk = self.receiver.buffer.read_chunk();
@@ -91,7 +92,7 @@ impl Connection {
     /// Appends the next message to `target`, and returns its length.
     ///
     /// # Errors
-    /// [`ReadError`] where there was none.
+    /// [`ReadError`] if there was none.
     pub fn read_message(&mut self, target: &mut Vec<u8>) -> Result<usize, ReadError> {
         self.check_read(DataKind::Messages)?;
         let before = target.len();
@@ -125,7 +126,7 @@ impl Connection {
                 ReadError::Blocked
             }
             (_, Some(error)) => ReadError::Closed(error),
-            // Closed in order from here, before the peer's data had ended.
+            // Closed in order by this end before the peer's data had ended.
             (_, None) => ReadError::Closed(ConnectionError::Aborted),
         }
     }

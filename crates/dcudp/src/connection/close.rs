@@ -1,4 +1,4 @@
-//! How a connection ends: in order, once all data have been acknowledged, or at once.
+//! The end of a connection: in order, once all data has been acknowledged, or at once.
 
 use weir_units::{Duration, Time};
 
@@ -9,11 +9,11 @@ use crate::sequence::SequenceNumber;
 
 #[derive(Debug)]
 pub(super) enum State {
-    /// From the beginning on.
+    /// Open or in the handshake.
     Open,
-    /// Over; the peer may not know yet.
+    /// Ended; the peer may not know yet.
     Closing(Closing),
-    /// Over and done with.
+    /// Ended and drained.
     Closed,
 }
 
@@ -21,7 +21,7 @@ pub(super) enum State {
 pub(super) struct Closing {
     reason: ShutdownReason,
     is_answer: bool,
-    /// A shutdown packet is to be sent.
+    /// A shutdown packet is due.
     due: bool,
     again_at: Time,
     interval: Duration,
@@ -35,28 +35,27 @@ impl Closing {
 }
 
 impl Connection {
-    /// Says that no more data will come from here. What has been written is delivered, and then the
-    /// end of the data; what the peer sends still arrives. Once both ends have finished and have
-    /// everything, the connection closes.
+    /// Ends the outgoing data. The data written so far is delivered, then its end; the peer's data
+    /// still arrives. Once both ends have finished and received everything, the connection closes.
     pub fn finish(&mut self) {
         self.sender.buffer.finish();
     }
 
-    /// Closes in order: [`Self::finish`], and as soon as everything has been acknowledged the
-    /// connection is over, whatever the peer still had to say. It takes at most the close timeout.
+    /// Closes in order: calls [`Self::finish`] and ends the connection once everything has been
+    /// acknowledged, without waiting for the peer's data. It takes at most the close timeout.
     pub fn close(&mut self, now: Time) {
         self.finish();
         if self.timers.close_at.is_none() {
             self.timers.close_at = Some(now + self.config.close_timeout);
         }
-        // Nothing has been said to the peer that it must be told the end of.
+        // The peer has received nothing yet, so it needs no shutdown.
         if self.client.is_some() && self.sender.buffer.unacknowledged() == 0 {
             self.close_silently(ConnectionError::Aborted);
         }
         self.close_if_finished(now);
     }
 
-    /// Closes at once; what has not been delivered is lost. The peer is told `code`.
+    /// Closes at once; undelivered data is lost. The peer receives `code`.
     pub fn abort(&mut self, now: Time, code: u32) {
         if !matches!(self.state, State::Open) {
             return;
@@ -72,7 +71,7 @@ impl Connection {
         matches!(self.state, State::Closing(_))
     }
 
-    /// Closes once there is nothing more to be done.
+    /// Closes once both directions are complete.
     pub(super) fn close_if_finished(&mut self, now: Time) {
         let wanted = self.timers.close_at.is_some() || self.receiver.buffer.is_complete();
         let open = matches!(self.state, State::Open);
@@ -104,7 +103,7 @@ impl Connection {
         );
     }
 
-    /// Closes without a word to the peer, who knows of no connection or of none any more.
+    /// Closes without a shutdown packet: the peer knows of no connection.
     pub(super) fn close_silently(&mut self, error: ConnectionError) {
         self.over(State::Closed, Some(error));
         self.endpoint_events.push_back(EndpointEvent::Drained);
@@ -124,7 +123,7 @@ impl Connection {
         self.endpoint_events.push_back(EndpointEvent::Drained);
     }
 
-    /// The peer says that the connection is over.
+    /// Processes the peer's shutdown packet.
     pub(super) fn handle_shutdown(
         &mut self,
         now: Time,
@@ -160,7 +159,7 @@ impl Connection {
         Ok(())
     }
 
-    /// What comes after the end is answered by another shutdown packet.
+    /// Answers a packet after the end with another shutdown packet.
     pub(super) fn handle_when_closing(&mut self, header: &Header) {
         match header {
             Header::Control(header) if header.kind == ControlKind::Shutdown => {
@@ -185,7 +184,7 @@ impl Connection {
         let (due, is_answer) = (std::mem::take(&mut closing.due), closing.is_answer);
         let shutdown = Shutdown {
             reason: match (closing.reason, is_answer) {
-                // The peer's code is not ours to repeat.
+                // The peer's code is not repeated.
                 (ShutdownReason::Aborted(_), true) => ShutdownReason::Aborted(0),
                 (reason, _) => reason,
             },
@@ -207,7 +206,7 @@ impl Connection {
             return;
         };
         if now >= closing.until {
-            // An answer that nobody has fetched yet is still to leave: once.
+            // An answer that has not been polled yet is still sent, once.
             if !(closing.is_answer && closing.due) {
                 self.drained();
             }

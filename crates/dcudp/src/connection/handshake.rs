@@ -1,9 +1,10 @@
-//! How a connection begins: request, challenge with a cookie, request with the cookie, response.
+//! The handshake: request, challenge with a cookie, request with the cookie, response.
 //!
-//! Data follow the cookie at once, so that they leave after one round trip as TCP's do: the challenge has
-//! said how large packets may be. The client does not know the server's name for the connection before the
-//! response; until then its data carry its own, by which and by its address the server finds them. With a
-//! shared key data wait for the response, as the key of the connection is derived from it.
+//! Data follows the cookie at once, so that it leaves after one round trip as in TCP: the challenge
+//! carries the packet size. The client does not know the server's socket id before the response.
+//! Until then its data carries the client's own id, and the server finds the connection by that and
+//! the address. With a shared key data waits for the response, because the connection's key is
+//! derived from it.
 
 use weir_units::{ByteSize, Duration, Time};
 
@@ -28,28 +29,28 @@ pub(super) struct ClientHandshake {
     pub(super) again_at: Time,
     interval: Duration,
     pub(super) give_up_at: Time,
-    /// When the request with the newest cookie was sent, if it was sent once.
+    /// Send time of the request with the newest cookie, if it was sent once.
     sent_at: Option<Time>,
     times_sent: u32,
-    /// How long the challenge took, for the server to know.
+    /// The RTT of the challenge, reported to the server.
     rtt: Duration,
-    /// The size of data packets that may follow the cookie, and how many still may.
+    /// Packet size and remaining number of data packets that may follow the cookie.
     early: Option<(ByteSize, usize)>,
 }
 
-/// Data packets that follow the cookie at most: should the request be lost, they are.
+/// Limit of the data packets that follow the cookie: they are lost if the request is lost.
 const MOST_EARLY: usize = 64;
 
-/// What a server answers.
+/// The server's answer to a request.
 #[derive(Debug)]
 pub(super) struct ServerResponse {
     first: SequenceNumber,
     random: [u8; 16],
     client_random: [u8; 16],
-    /// The cookie that the client brought: by it the client knows the answer as one to its request.
+    /// The client's cookie. By it the client matches the answer to its request.
     cookie: u64,
     pub(super) due: bool,
-    /// When it was sent, until the client is heard of; not if it was sent more than once.
+    /// Send time until the client answers; `None` if it was sent more than once.
     pub(super) sent_at: Option<Time>,
     times_sent: u32,
 }
@@ -72,7 +73,7 @@ impl ClientHandshake {
         }
     }
 
-    /// How many data packets may leave now.
+    /// Returns the number of data packets that may be sent now.
     pub(super) fn early_room(&self) -> usize {
         match self.early {
             Some((_, room)) if !self.due => room,
@@ -112,7 +113,7 @@ impl ServerResponse {
     }
 }
 
-/// A handshake packet as one end of a connection with these settings says it.
+/// Returns a handshake packet of one end of a connection with this configuration.
 pub(crate) fn handshake(
     config: &TransportConfig,
     kind: HandshakeKind,
@@ -136,7 +137,7 @@ pub(crate) fn handshake(
     }
 }
 
-/// Fills in the tag of a handshake packet, which ends `buffer` and begins at `start`.
+/// Sets the tag of a handshake packet, which spans `start` to the end of `buffer`.
 pub(crate) fn sign(key: Option<&dyn SharedKey>, start: usize, buffer: &mut Vec<u8>) {
     let Some(key) = key else {
         return;
@@ -147,7 +148,7 @@ pub(crate) fn sign(key: Option<&dyn SharedKey>, start: usize, buffer: &mut Vec<u
     buffer.extend_from_slice(&tag);
 }
 
-/// Whether a handshake packet is what somebody with our key sent. Without a key everything is.
+/// Returns whether the sender of a handshake packet has our key. Without a key, any packet passes.
 pub(crate) fn is_signed(
     key: Option<&dyn SharedKey>,
     datagram: &[u8],
@@ -163,7 +164,7 @@ pub(crate) fn is_signed(
     }
 }
 
-/// A handshake packet that belongs to no connection yet.
+/// Returns a handshake packet outside of any connection.
 pub(crate) fn reply(
     key: Option<&dyn SharedKey>,
     destination: SocketId,
@@ -184,7 +185,7 @@ pub(crate) fn reply(
 }
 
 impl Connection {
-    /// A handshake packet has come; `datagram` is the whole of it.
+    /// Processes a handshake packet; `datagram` is the whole packet.
     pub(super) fn handle_handshake(&mut self, now: Time, datagram: &[u8]) {
         let body = datagram.get(HEADER_LENGTH..).unwrap_or_default();
         let Ok(Control::Handshake(handshake)) = Control::decode(ControlKind::Handshake, body)
@@ -193,8 +194,8 @@ impl Connection {
             return;
         };
         if !is_signed(self.config.shared_key.as_deref(), datagram, handshake.tag) {
-            // A server without a key cannot sign that it has none; that is told only to a client
-            // without one.
+            // A server without a key cannot sign a refusal, so only a client without a key accepts
+            // one.
             self.counters.unauthentic += 1;
             return;
         }
@@ -234,7 +235,7 @@ impl Connection {
                     return self.close_silently(ConnectionError::Refused(refusal));
                 }
                 if early.is_some_and(|size| size != self.agreed_size(handshake)) {
-                    // Packets of another size have left already.
+                    // Packets of another size have been sent already.
                     self.counters.malformed += 1;
                     return;
                 }
@@ -252,7 +253,7 @@ impl Connection {
         }
     }
 
-    /// Data may follow the cookie, where the challenge says what they have to be like.
+    /// Allows data to follow the cookie, if the challenge permits it.
     fn begin_early(&mut self, challenge: &Handshake) {
         let is_possible = self.config.shared_key.is_none() && self.mismatch(challenge).is_none();
         let size = self.agreed_size(challenge);
@@ -268,7 +269,7 @@ impl Connection {
             .begin(size, self.channel.overhead(), challenge.window);
     }
 
-    /// The packet size of both ends.
+    /// Returns the negotiated packet size.
     fn agreed_size(&self, peer: &Handshake) -> ByteSize {
         let smaller = self.config.packet_size.min(peer.packet_size);
         smaller.max(SMALLEST_PACKET)
@@ -282,7 +283,7 @@ impl Connection {
         (handshake.messages != messages).then_some(Refusal::Mode)
     }
 
-    /// Both ends know all that they need to know of each other.
+    /// Applies the parameters of both ends and completes the handshake.
     pub(super) fn establish(
         &mut self,
         now: Time,
@@ -318,7 +319,7 @@ impl Connection {
         self.events.push_back(Event::Connected);
     }
 
-    /// Writes the handshake packet that is due, if one is.
+    /// Writes the handshake packet that is due. Returns whether there was one.
     pub(super) fn transmit_handshake(&mut self, now: Time, buffer: &mut Vec<u8>) -> bool {
         let (kind, first, random, cookie, rtt) = if let Some(client) = &mut self.client {
             if !client.due {
@@ -362,7 +363,7 @@ impl Connection {
         true
     }
 
-    /// The client repeats itself, or gives up.
+    /// Repeats the client's request, or times out.
     pub(super) fn on_handshake_time(&mut self, now: Time) {
         let Some(client) = &mut self.client else {
             return;

@@ -1,14 +1,15 @@
-//! A connection: datagrams, time and the application's wishes go in; datagrams and events come out.
+//! The connection state machine: datagrams, time and application calls in, datagrams and events
+//! out.
 //!
-//! | file | what it does |
+//! | file | content |
 //! |---|---|
-//! | `handshake` | how it begins |
-//! | `receive` | from a datagram to what it changes |
-//! | `transmit` | from what is due to datagrams |
-//! | `timers` | when to come back, and what to do then |
-//! | `close` | how it ends |
-//! | `application` | data as the application reads and writes them |
-//! | `stats` | what an onlooker may know |
+//! | `handshake` | the start of a connection |
+//! | `receive` | processing of datagrams |
+//! | `transmit` | outgoing datagrams |
+//! | `timers` | timers and their expiry |
+//! | `close` | the end of a connection |
+//! | `application` | the application's reads and writes |
+//! | `stats` | statistics |
 
 mod application;
 mod close;
@@ -40,33 +41,34 @@ use handshake::{ClientHandshake, ServerResponse};
 use stats::Counters;
 use timers::Timers;
 
-/// Something the application should know.
+/// An event for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// The handshake is complete.
     Connected,
-    /// There is something to read, where a read found nothing before; or the data have ended.
+    /// Data is available after a blocked read, or the data has ended.
     Readable,
-    /// There is room to write, where there was none before.
+    /// The send buffer has room after a blocked write.
     Writable,
-    /// The sender has changed its mode.
+    /// The sender has switched its mode.
     Mode(Mode),
-    /// The connection is over: in order, or for this reason. What has come can still be read.
+    /// The connection has ended: in order, or with this error. Received data can still be read.
     Closed(Option<ConnectionError>),
 }
 
-/// What the endpoint must know.
+/// An event for the endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointEvent {
-    /// The connection is over and done with; its handle may be used again.
+    /// The connection is drained; its handle may be reused.
     Drained,
 }
 
 /// One end of a DCUDP connection.
 ///
-/// The caller keeps the order: hand in what arrived with [`Connection::handle_datagram`], take events
-/// with [`Connection::poll_event`], send what [`Connection::poll_transmit`] gives until it gives
-/// nothing, and call [`Connection::handle_timeout`] when [`Connection::timeout`] is reached.
+/// The caller passes arriving datagrams to [`Connection::handle_datagram`], takes events from
+/// [`Connection::poll_event`], sends the datagrams of [`Connection::poll_transmit`] until it
+/// returns `None`, and calls [`Connection::handle_timeout`] at [`Connection::timeout`], in this
+/// order.
 #[derive(Debug)]
 pub struct Connection {
     config: Arc<TransportConfig>,
@@ -75,34 +77,34 @@ pub struct Connection {
     state: State,
     /// The handshake of a client, until it is complete.
     client: Option<ClientHandshake>,
-    /// What a server answers to its client's handshake.
+    /// The server's answer to the client's handshake.
     response: Option<ServerResponse>,
     channel: Channel,
     rtt: Rtt,
     sender: Sender,
     receiver: Receiver,
     packet_size: ByteSize,
-    /// The peer's window when the connection began: no larger message fits.
+    /// The peer's initial window, which limits the message size.
     peer_window: u32,
-    /// ACKs to be answered, by their numbers.
+    /// Numbers of the ACKs to be answered.
     ack2s: VecDeque<SequenceNumber>,
-    /// A keep-alive packet is due, and the request that it answers.
+    /// A keep-alive packet is due, with the number of the request that it answers.
     keep_alive_due: bool,
     answer: Option<SequenceNumber>,
     timers: Timers,
     events: VecDeque<Event>,
     endpoint_events: VecDeque<EndpointEvent>,
-    /// The application found nothing to read, or no room to write, and waits to be told.
+    /// The last read or write of the application was blocked, so it waits for an event.
     read_blocked: bool,
     write_blocked: bool,
-    /// What reading has shown to be wrong with the peer's messages, to be dealt with at once.
+    /// A violation found while reading the peer's messages, to be handled at once.
     broken: Option<Violation>,
     counters: Counters,
-    /// For lists of lost ranges.
+    /// Buffer for lists of lost ranges.
     scratch: Vec<u8>,
 }
 
-/// What an endpoint decides for a connection.
+/// The parameters of a connection that its endpoint chooses.
 #[derive(Clone, Debug)]
 pub(crate) struct Setup {
     pub(crate) config: Arc<TransportConfig>,
@@ -114,13 +116,13 @@ pub(crate) struct Setup {
 }
 
 impl Connection {
-    /// A connection that a client begins.
+    /// Creates a client's connection.
     pub(crate) fn connect(now: Time, setup: Setup) -> Self {
         let client = ClientHandshake::new(now, &setup);
         Self::new(now, setup, Some(client))
     }
 
-    /// A connection that a server has taken: `request` brought a good cookie.
+    /// Creates a server's connection for a `request` with a valid cookie.
     pub(crate) fn accept(now: Time, setup: Setup, request: &Handshake) -> Self {
         let (first, random) = (setup.first, setup.random);
         let mut connection = Self::new(now, setup, None);
@@ -151,7 +153,7 @@ impl Connection {
             channel: Channel::new(now, socket, SocketId::NONE),
             rtt: Rtt::new(config.initial_rtt),
             sender: Sender::new(&config, first.first_count()),
-            // Another one takes its place once the peer's first number is known.
+            // Replaced once the peer's first sequence number is known.
             receiver: Receiver::new(&config, messages, first.first_count()),
             packet_size: config.packet_size,
             peer_window: 0,
@@ -170,32 +172,32 @@ impl Connection {
         }
     }
 
-    /// What the application should know next.
+    /// Returns the next event for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
         self.events.pop_front()
     }
 
-    /// What the endpoint must know next.
+    /// Returns the next event for the endpoint.
     pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
         self.endpoint_events.pop_front()
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub fn remote(&self) -> SocketAddr {
         self.remote
     }
 
-    /// Our address, where the caller has said it.
+    /// Returns the local address, if the caller has set it.
     pub fn local(&self) -> Option<SocketAddr> {
         self.local
     }
 
-    /// Whether the handshake is complete.
+    /// Returns whether the handshake is complete.
     pub fn is_established(&self) -> bool {
         self.client.is_none()
     }
 
-    /// Whether nothing more will happen.
+    /// Returns whether the connection is drained.
     pub fn is_drained(&self) -> bool {
         matches!(self.state, State::Closed)
     }

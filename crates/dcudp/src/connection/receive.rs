@@ -1,4 +1,4 @@
-//! From a datagram to what it changes.
+//! Processing of arriving datagrams.
 
 use std::net::SocketAddr;
 
@@ -12,18 +12,18 @@ use crate::error::Violation;
 use crate::mode::Mode;
 use crate::packet::{Ack, Control, ControlHeader, ControlKind, DataHeader, Header, KeepAlive};
 
-/// ACKs that wait for their ACK2: of more than so many in one go, the oldest go unanswered.
+/// Limit of ACKs that wait for their ACK2; beyond it the oldest are not answered.
 const MOST_ACK2S: usize = 8;
 
 impl Connection {
-    /// A datagram has arrived from `remote` with this codepoint. What its payload pins in memory
-    /// stays until the application has read it: at most as many datagrams as the receive window has
+    /// Processes a datagram from `remote` with this ECN codepoint. Its payload stays in memory
+    /// until the application has read it: at most as many datagrams as the receive window has
     /// packets.
     pub fn handle_datagram(&mut self, now: Time, remote: SocketAddr, ecn: Ecn, datagram: BytesMut) {
         if matches!(self.state, State::Closed) {
             return;
         }
-        // DCUDP connections do not move.
+        // DCUDP connections do not migrate.
         if remote != self.remote {
             self.counters.foreign += 1;
             return;
@@ -41,8 +41,8 @@ impl Connection {
             self.counters.early += 1;
             return;
         }
-        // Where both ends have the same name by chance, early data look as if they had heard us: what
-        // they measured would be no round trip.
+        // If both ends have the same socket id by chance, early data seems to answer our response
+        // and would yield a wrong RTT sample.
         let knows_us =
             header.destination() == self.channel.local && self.channel.local != self.channel.peer;
         let Some((header, body)) = self.channel.open(datagram) else {
@@ -63,7 +63,7 @@ impl Connection {
         }
     }
 
-    /// Whether a packet carries our name, or is one of a client's that does not know it yet.
+    /// Returns whether a packet carries our socket id, or is a client's early data without it.
     fn is_for_us(&self, header: &Header) -> bool {
         let is_early = matches!(header, Header::Data(_))
             && self.response.is_some()
@@ -71,7 +71,7 @@ impl Connection {
         is_early || header.destination() == self.channel.local
     }
 
-    /// A packet of the peer's has come, which has heard our response if it `knows_us`.
+    /// Records a packet from the peer. `knows_us`: the peer has received our response.
     fn on_heard(&mut self, now: Time, knows_us: bool) {
         self.counters.datagrams_received += 1;
         self.timers.on_heard(now);
@@ -138,7 +138,7 @@ impl Connection {
         }
     }
 
-    /// The OBS bit of what a receiver sends: old packets do not count.
+    /// Processes the OBS bit of a receiver's packet, unless the packet is old.
     fn wish(
         &mut self,
         now: Time,
@@ -191,11 +191,11 @@ impl Connection {
         }
         let sender = &mut self.sender;
         if !header.marks.observe && sender.mode == Mode::Udp {
-            // The receiver still waits to hear that the mode has changed.
+            // The receiver still waits for the report of the mode change.
             sender.change_due = true;
         }
         let progress = sender.on_progress(now, ack.expected, ack.window, &self.rtt)?;
-        // Only the receiver measures in Congestion Mode, and says what it has found.
+        // In Congestion Mode only the receiver measures the RTT, and reports it.
         self.rtt.adopt(ack.rtt);
         if is_newest {
             let echo = header.marks.echo;
@@ -214,7 +214,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Tells the application what has become possible.
+    /// Queues events for blocked reads and writes.
     fn after_receipt(&mut self, now: Time) {
         let is_readable = self.receiver.buffer.take_readable();
         if is_readable && self.read_blocked {
@@ -225,7 +225,7 @@ impl Connection {
             self.write_blocked = false;
             self.events.push_back(Event::Writable);
         }
-        // Whoever has sent and received the end of all data closes.
+        // An end that has sent and received the end of all data closes.
         self.close_if_finished(now);
     }
 }

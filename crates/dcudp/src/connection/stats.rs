@@ -1,4 +1,4 @@
-//! What an onlooker may know.
+//! The statistics of a connection.
 
 use weir_congestion::Snapshot;
 use weir_counters::FlowCounters;
@@ -8,7 +8,7 @@ use super::Connection;
 use crate::error::ConnectionError;
 use crate::mode::Mode;
 
-/// What has been counted.
+/// The counters of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counters {
     pub(super) datagrams_sent: u64,
@@ -30,68 +30,68 @@ pub(super) struct Counters {
     pub(super) error: Option<ConnectionError>,
 }
 
-/// A connection as it is now, and what it has counted since it began.
+/// The current state of a connection, and its counters since the start.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ConnectionStats {
     /// The sender's mode.
     pub mode: Mode,
-    /// How often it has changed.
+    /// Number of mode switches.
     pub mode_switches: u64,
-    /// The rate at which data packets leave, in UDP payload.
+    /// The sending rate of data packets, in UDP payload.
     pub rate: Rate,
-    /// The smoothed round-trip time.
+    /// The smoothed RTT.
     pub smoothed_rtt: Duration,
-    /// The smallest round-trip time seen.
+    /// The minimum RTT.
     pub min_rtt: Duration,
-    /// UDP payload on the way, as far as is known.
+    /// UDP payload in flight, as far as known.
     pub in_flight: ByteSize,
-    /// Payload that is kept until it is acknowledged, or has not been sent.
+    /// Payload in the send buffer: not acknowledged or not sent.
     pub unacknowledged: ByteSize,
-    /// The congestion control's name.
+    /// The name of the congestion control algorithm.
     pub algorithm: &'static str,
-    /// What the congestion controller shows of itself.
+    /// The state of the congestion controller.
     pub controller: Snapshot,
     /// The largest UDP payload.
     pub packet_size: ByteSize,
     /// Datagrams of all kinds sent.
     pub datagrams_sent: u64,
-    /// Datagrams of the peer's that came.
+    /// Datagrams received from the peer.
     pub datagrams_received: u64,
     /// Data packets sent, retransmissions included.
     pub data_packets_sent: u64,
-    /// What every transport counts. What was delivered is not among it: the application receives it.
-    /// Marks are those of our packets, by the peer's account.
+    /// The counters that all transports have. Delivered data is not included: the application
+    /// receives it. Marks are those of our packets, as reported by the peer.
     pub flow: FlowCounters,
     /// Payload sent, retransmissions included.
     pub payload_sent: ByteSize,
-    /// Data packets that came, copies included.
+    /// Data packets received, duplicates included.
     pub data_packets_received: u64,
-    /// Those that had come before.
+    /// Duplicate data packets received.
     pub duplicates: u64,
-    /// Those that came with a CE mark.
+    /// Data packets received with a CE mark.
     pub ce_marked: u64,
     /// ACK packets sent.
     pub acks_sent: u64,
-    /// ACK packets that came.
+    /// ACK packets received.
     pub acks_received: u64,
     /// NAK packets sent.
     pub naks_sent: u64,
-    /// NAK packets that came.
+    /// NAK packets received.
     pub naks_received: u64,
-    /// Keep-alive packets that asked for one.
+    /// Keep-alive requests sent.
     pub requests_sent: u64,
-    /// Packets that could not be read.
+    /// Packets that could not be decoded.
     pub malformed: u64,
-    /// Packets that were not sealed or signed by the peer.
+    /// Packets that failed authentication.
     pub unauthentic: u64,
-    /// Datagrams from another address than the peer's.
+    /// Datagrams from an address other than the peer's.
     pub foreign: u64,
-    /// Packets for another connection, or before this one had begun.
+    /// Packets for another connection, or before this one was established.
     pub early: u64,
 }
 
 impl Connection {
-    /// What an onlooker may know.
+    /// Returns the statistics.
     pub fn stats(&self) -> ConnectionStats {
         let (counters, sender) = (&self.counters, &self.sender);
         ConnectionStats {
@@ -125,7 +125,8 @@ impl Connection {
         }
     }
 
-    /// Why the connection is over, where it is and not in order.
+    /// Returns the error that ended the connection; `None` while it is open or after an orderly
+    /// close.
     pub fn error(&self) -> Option<ConnectionError> {
         self.counters.error
     }

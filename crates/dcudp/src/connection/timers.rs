@@ -1,4 +1,4 @@
-//! When to come back, and what to do then.
+//! The timers of a connection.
 
 use weir_units::{Duration, Time};
 
@@ -7,14 +7,14 @@ use super::close::State;
 use crate::config::TransportConfig;
 use crate::error::ConnectionError;
 
-/// The timers of neither role.
+/// The timers that belong to neither sender nor receiver.
 #[derive(Debug)]
 pub(super) struct Timers {
     heard: Time,
     sent: Time,
     keep_alive: Duration,
     idle_timeout: Duration,
-    /// When an orderly close has taken too long.
+    /// Deadline of an orderly close.
     pub(super) close_at: Option<Time>,
 }
 
@@ -47,8 +47,8 @@ impl Timers {
 }
 
 impl Connection {
-    /// When [`Connection::handle_timeout`] is to be called next, and [`Connection::poll_transmit`] after it,
-    /// unless something happens before.
+    /// Returns the next time to call [`Connection::handle_timeout`], followed by
+    /// [`Connection::poll_transmit`], unless an event comes first.
     pub fn timeout(&self) -> Option<Time> {
         match &self.state {
             State::Closed => return None,
@@ -74,7 +74,7 @@ impl Connection {
         .min()
     }
 
-    /// Does what is due at `now`.
+    /// Handles all expired timers.
     pub fn handle_timeout(&mut self, now: Time) {
         match self.state {
             State::Closed => return,
@@ -97,7 +97,7 @@ impl Connection {
         self.receiver.handle_timeout(now, &self.rtt);
     }
 
-    /// What has taken too long.
+    /// Returns the error of an expired deadline.
     fn overdue(&self, now: Time) -> Option<ConnectionError> {
         let config = &self.config;
         if now >= self.timers.idle_at() {

@@ -1,4 +1,4 @@
-//! From what is due to datagrams.
+//! Outgoing datagrams.
 
 use weir_units::Time;
 use weir_wire::{Ecn, Transmit};
@@ -13,23 +13,23 @@ use crate::packet::{
 use crate::sequence::SequenceNumber;
 use crate::stream_queue::PacketRun;
 
-/// The kernel takes this many segments of one batch (UDP_MAX_SEGMENTS).
+/// The kernel's limit of segments per batch (UDP_MAX_SEGMENTS).
 const MAX_SEGMENTS: usize = 64;
-/// A batch must fit one IPv4 packet: larger ones vanish with EMSGSIZE.
+/// A batch must fit into one IPv4 packet: larger ones fail with EMSGSIZE.
 const MAX_BATCH: usize = 65_507;
 
-/// What leaves next.
+/// The next datagrams to send.
 enum NextTransmit {
-    /// What has been written, if anything: its codepoint, and the size of each datagram where there may be
-    /// several.
+    /// The datagrams already written, if any: their ECN codepoint, and the size of each datagram if
+    /// there may be several.
     Written(Ecn, Option<usize>),
-    /// Data, if there are any.
+    /// Data packets, if any.
     Data,
 }
 
 impl Connection {
-    /// Writes the next batch of datagrams to the end of `buffer`: at most `max_datagrams`, and never
-    /// more than fits one IP packet. To be called until it gives `None`.
+    /// Appends the next batch of datagrams to `buffer`: at most `max_datagrams`, and never more
+    /// than fits into one IP packet. Call it until it returns `None`.
     pub fn poll_transmit(
         &mut self,
         now: Time,
@@ -47,8 +47,8 @@ impl Connection {
         self.batch(now, buffer.len() - begin, ecn, segment)
     }
 
-    /// The same, with the batch itself: data that need no protection are not copied into `buffer` but leave
-    /// from where they were written to.
+    /// Like [`Self::poll_transmit`], but returns the batch itself. Unprotected data is not copied
+    /// into `buffer` but sent from where it was written.
     pub fn poll_transmit_in_place<'a>(
         &'a mut self,
         now: Time,
@@ -71,7 +71,7 @@ impl Connection {
         Some((transmit, buffer.get(begin..)?))
     }
 
-    /// Writes what goes before data.
+    /// Writes the packets that precede data.
     fn write_due(&mut self, now: Time, buffer: &mut Vec<u8>, max_datagrams: usize) -> NextTransmit {
         match self.state {
             State::Closed => {}
@@ -95,7 +95,7 @@ impl Connection {
         NextTransmit::Written(Ecn::Ect0, None)
     }
 
-    /// A batch of this size leaves, if it has any.
+    /// Returns the transmission of a batch of this size, if it is not empty.
     fn batch(
         &mut self,
         now: Time,
@@ -117,7 +117,7 @@ impl Connection {
         })
     }
 
-    /// Writes the control packet that is due first: whether there was one.
+    /// Writes the next control packet that is due. Returns whether there was one.
     fn transmit_control(&mut self, now: Time, buffer: &mut Vec<u8>) -> bool {
         if let Some(number) = self.ack2s.pop_front() {
             let marks = self.sender_marks();
@@ -150,7 +150,7 @@ impl Connection {
         due
     }
 
-    /// What data packets, ACK2 and OBS-change say of the sender's mode.
+    /// Returns the flags of data packets, ACK2 and OBS-change: the sender's mode.
     fn sender_marks(&self) -> HeaderFlags {
         HeaderFlags {
             observe: self.sender.mode == Mode::Congestion,
@@ -158,7 +158,7 @@ impl Connection {
         }
     }
 
-    /// What ACK, NAK and keep-alive packets say of the mode that the receiver wants.
+    /// Returns the flags of ACK, NAK and keep-alive packets: the mode that the receiver requests.
     fn receiver_marks(&self) -> HeaderFlags {
         HeaderFlags {
             observe: self.receiver.observes(),
@@ -193,7 +193,7 @@ impl Connection {
             .saturating_sub(self.channel.overhead());
         let mut reached = 0;
         while let Some((first, end)) = self.receiver.next_loss() {
-            // The first report of a gap and its repetition may meet in one packet; ranges go upwards.
+            // A gap's first report and its repetition may share a packet; ranges must ascend.
             let fits = first >= reached && list.len() + 8 <= room;
             if !fits {
                 self.receiver.put_back((first, end));
@@ -238,7 +238,7 @@ impl Connection {
         self.keep_alive_due = false;
     }
 
-    /// Writes data packets of a client that waits for the response. They carry its own name.
+    /// Writes data packets of a client that waits for the response. They carry its own socket id.
     fn transmit_early(&mut self, now: Time, buffer: &mut Vec<u8>, room: usize) -> Option<usize> {
         if room == 0 {
             return None;
@@ -246,7 +246,7 @@ impl Connection {
         self.channel.peer = self.channel.local;
         let begin = buffer.len();
         let segment = self.transmit_data(now, buffer, room);
-        // Handshake packets go to no name.
+        // Handshake packets carry no destination id.
         self.channel.peer = SocketId::NONE;
         let sent = segment.map_or(0, |segment| (buffer.len() - begin).div_ceil(segment));
         if let Some(client) = &mut self.client {
@@ -255,7 +255,7 @@ impl Connection {
         segment
     }
 
-    /// How many data packets a batch may have.
+    /// Returns the maximum number of data packets per batch.
     fn most_packets(&self, max_datagrams: usize) -> usize {
         let largest = self.packet_size.as_usize();
         max_datagrams
@@ -263,9 +263,9 @@ impl Connection {
             .min((MAX_BATCH / largest).max(1))
     }
 
-    /// Completes data packets where they lie, if they are neither protected nor repeated.
+    /// Completes data packets in place, unless they are protected or retransmitted.
     fn transmit_run(&mut self, now: Time, max_datagrams: usize) -> Option<PacketRun> {
-        // What was lost lies anywhere, and is little.
+        // Lost packets are scattered and few.
         if self.channel.is_protected() || self.sender.buffer.has_lost() {
             return None;
         }
@@ -288,7 +288,8 @@ impl Connection {
         run
     }
 
-    /// Writes data packets of equal size, the last one possibly shorter: the size of the first one.
+    /// Writes data packets of equal size, except for a shorter last one. Returns the size of the
+    /// first.
     fn transmit_data(
         &mut self,
         now: Time,
@@ -325,7 +326,7 @@ impl Connection {
         }
     }
 
-    /// A data packet leaves: what its header says.
+    /// Records that a data packet is sent. Returns its header fields.
     fn on_data(&mut self, now: Time, count: u64) -> Option<DataFields> {
         let reduced = self.sender.on_sent(now, count, &self.rtt);
         let marks = HeaderFlags {

@@ -1,84 +1,84 @@
-//! What control packets say.
+//! The contents of control packets.
 
 use weir_units::Duration;
 
 use super::{ControlKind, DecodeError, Handshake, LossRanges, take_sequence, take_u32};
 use crate::SequenceNumber;
 
-/// The information of a keep-alive packet.
+/// The contents of a keep-alive packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeepAlive {
-    /// Every data packet before this one has come.
+    /// Every data packet before this one has been received.
     pub expected: SequenceNumber,
-    /// How many data packets from there on there is room for.
+    /// Room for data packets from there on.
     pub window: u32,
-    /// The data packet that this end will send next: all before it have been sent.
+    /// The next data packet of this end; all before it have been sent.
     pub next: SequenceNumber,
-    /// Whether this end asks for a keep-alive packet in return.
+    /// Whether this end requests a keep-alive packet in return.
     pub request: bool,
     /// The request that this packet answers.
     pub answers: Option<SequenceNumber>,
 }
 
-/// The information of an ACK packet.
+/// The contents of an ACK packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ack {
-    /// Every data packet before this one has come.
+    /// Every data packet before this one has been received.
     pub expected: SequenceNumber,
-    /// How many data packets from there on there is room for.
+    /// Room for data packets from there on.
     pub window: u32,
-    /// The receiver's smoothed round-trip time, in steps of a nanosecond up to 4.29 s.
+    /// The receiver's smoothed RTT, in nanoseconds up to 4.29 s.
     pub rtt: Duration,
-    /// Data packets that have come since the connection began, copies included, modulo 2³².
+    /// Data packets received since the connection started, duplicates included, modulo 2³².
     pub received: u32,
-    /// Those of them that came with a CE mark, modulo 2³².
+    /// Of these, the packets with a CE mark, modulo 2³².
     pub marked: u32,
 }
 
-/// Why a connection is over.
+/// The reason of a shutdown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ShutdownReason {
-    /// 0: whoever sends this has had all its data acknowledged.
+    /// 0: all data of this packet's sender has been acknowledged.
     Finished,
-    /// 1: the application gave up, with this code.
+    /// 1: the application aborted with this code.
     Aborted(u32),
-    /// 2: the peer broke a rule.
+    /// 2: the peer violated the protocol.
     Protocol,
-    /// 3: too long without an answer, or without progress.
+    /// 3: no answer or no progress for too long.
     TimedOut,
 }
 
-/// The information of a shutdown packet.
+/// The contents of a shutdown packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shutdown {
-    /// Why.
+    /// The reason.
     pub reason: ShutdownReason,
-    /// Every data packet before this one has come.
+    /// Every data packet before this one has been received.
     pub expected: SequenceNumber,
-    /// Whether it answers a shutdown packet, and wants no answer itself.
+    /// Whether it answers a shutdown packet and needs no answer itself.
     pub is_answer: bool,
 }
 
-/// What a control packet says.
+/// The contents of a control packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(
     clippy::large_enum_variant,
     reason = "a value that lives on the stack while one packet is handled"
 )]
 pub enum Control<'a> {
-    /// Sets a connection up.
+    /// Opens a connection.
     Handshake(Handshake),
-    /// Somebody is there.
+    /// Keeps the connection alive and reports progress.
     KeepAlive(KeepAlive),
-    /// How far the data have come.
+    /// Acknowledges data.
     Ack(Ack),
-    /// Which data packets are missing.
+    /// Reports missing data packets.
     Nak(LossRanges<'a>),
-    /// The mode changed to what the OBS bit says.
+    /// Reports the sender's mode change, given by the OBS bit.
     ObsChange,
-    /// The connection is over.
+    /// Ends the connection.
     Shutdown(Shutdown),
-    /// Answers the ACK whose number this packet has.
+    /// Answers the ACK with the same number.
     Ack2,
 }
 
@@ -87,7 +87,7 @@ const ANSWER: u32 = 2;
 const SHUTDOWN_ANSWER: u32 = 1 << 16;
 
 impl<'a> Control<'a> {
-    /// Its type.
+    /// Returns the packet type.
     pub const fn kind(&self) -> ControlKind {
         match self {
             Self::Handshake(_) => ControlKind::Handshake,
@@ -100,10 +100,10 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Reads the information of a packet of this type.
+    /// Decodes the contents of a packet of this type.
     ///
     /// # Errors
-    /// [`DecodeError`] unless the bytes are that and nothing else.
+    /// [`DecodeError`] if the bytes are anything else.
     pub fn decode(kind: ControlKind, bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut rest = bytes;
         let control = match kind {
@@ -122,7 +122,7 @@ impl<'a> Control<'a> {
         }
     }
 
-    /// Writes the information to the end of `buffer`.
+    /// Appends the contents to `buffer`.
     pub fn encode(&self, buffer: &mut Vec<u8>) {
         match self {
             Self::Handshake(handshake) => handshake.encode(buffer),

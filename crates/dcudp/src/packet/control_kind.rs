@@ -2,28 +2,28 @@
 
 use super::DecodeError;
 
-/// The types of control packets. Their codes are UDT's; OBS-change has the one that UDT's draft left
-/// unused.
+/// The types of control packets. The codes are UDT's; OBS-change has the code left unused by UDT's
+/// draft.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ControlKind {
-    /// 0: sets a connection up.
+    /// 0: opens a connection.
     Handshake,
-    /// 1: tells that somebody is there, and how far the data have come.
+    /// 1: keeps the connection alive and reports progress.
     KeepAlive,
-    /// 2: in Congestion Mode, once per round trip: how far the data have come, and whether marks came.
+    /// 2: acknowledges data and echoes marks, once per round trip in Congestion Mode.
     Ack,
-    /// 3: which data packets are missing.
+    /// 3: reports missing data packets.
     Nak,
     /// 4: the sender has changed its mode.
     ObsChange,
-    /// 5: the connection is over.
+    /// 5: ends the connection.
     Shutdown,
-    /// 6: answers an ACK, so that the receiver knows the round-trip time.
+    /// 6: answers an ACK, so that the receiver can measure the RTT.
     Ack2,
 }
 
 impl ControlKind {
-    /// Its code on the wire: 15 bits.
+    /// Returns the code on the wire: 15 bits.
     pub const fn code(self) -> u16 {
         match self {
             Self::Handshake => 0,
@@ -36,10 +36,10 @@ impl ControlKind {
         }
     }
 
-    /// The type with this code.
+    /// Returns the type with this code.
     ///
     /// # Errors
-    /// [`DecodeError::UnknownType`] where there is none.
+    /// [`DecodeError::UnknownType`] if there is none.
     pub const fn from_code(code: u16) -> Result<Self, DecodeError> {
         Ok(match code {
             0 => Self::Handshake,

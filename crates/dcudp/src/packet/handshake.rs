@@ -1,33 +1,34 @@
-//! What is said before there is a connection.
+//! Handshake packets.
 
 use weir_units::{ByteSize, Duration};
 
 use super::{DecodeError, SocketId, take, take_sequence, take_u16, take_u32, take_u64};
 use crate::SequenceNumber;
 
-/// Why a server takes no connection.
+/// The reason why a server refuses a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Refusal {
-    /// It has as many as it may have.
+    /// The server has reached its maximum number of connections.
     Busy,
-    /// It does not speak this version.
+    /// The server does not support this version.
     Version,
-    /// It wants the other one of streams and messages.
+    /// One end uses a stream, the other messages.
     Mode,
-    /// One end has a pre-shared key and the other one has none.
+    /// Only one end has a pre-shared key.
     Authentication,
 }
 
-/// What a handshake packet is for.
+/// The kind of a handshake packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum HandshakeKind {
-    /// 1: a client wants a connection. Its cookie is zero in its first packet, and then the server's.
+    /// 1: a client requests a connection. The cookie is zero in its first packet, then the
+    /// server's.
     Request,
-    /// 2: a server's cookie, for the client to show that it is where it says.
+    /// 2: a server's cookie, which lets the client prove its address.
     Challenge,
-    /// 3: there is a connection.
+    /// 3: the server accepts the connection.
     Response,
-    /// 1000 and above: there will be none.
+    /// 1000 and above: the server refuses the connection.
     Refused(Refusal),
 }
 
@@ -58,33 +59,33 @@ impl HandshakeKind {
     }
 }
 
-/// The information of a handshake packet: 52 bytes, and a tag of 16 where it is authenticated.
+/// The contents of a handshake packet: 52 bytes, plus a tag of 16 bytes if authenticated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Handshake {
     /// The version of DCUDP.
     pub version: u32,
-    /// What for.
+    /// The packet's kind.
     pub kind: HandshakeKind,
-    /// Whether data are messages; otherwise they are a stream.
+    /// Whether data consists of messages; otherwise of a stream.
     pub messages: bool,
-    /// The first data packet's number.
+    /// The number of the first data packet.
     pub initial_sequence: SequenceNumber,
-    /// The largest UDP payload that this end wants to send and receive.
+    /// The largest UDP payload that this end can send and receive.
     pub packet_size: ByteSize,
-    /// How many data packets this end has room for.
+    /// Room for data packets at this end.
     pub window: u32,
-    /// The round-trip time that a client has measured by the challenge, in whole nanoseconds; zero where it
-    /// has not, and in what a server says. Data may follow its request at once, and then nothing that the
-    /// server could measure has crossed an empty queue.
+    /// The RTT that a client has measured by the challenge, in whole nanoseconds. It is zero
+    /// without a measurement and in a server's packets. Data may follow the request at once, so the
+    /// server cannot measure an RTT through empty queues itself.
     pub rtt: Duration,
-    /// Whom this end's packets are to be sent to.
+    /// This end's socket id, the destination of the peer's packets.
     pub socket: SocketId,
-    /// What the server knows the client's address by.
+    /// The cookie by which the server validates the client's address.
     pub cookie: u64,
-    /// Chosen anew for each connection; keys depend on it. Answers to a request repeat the client's
-    /// until there is a connection.
+    /// A new random value for each connection, used in key derivation. Answers to a request repeat
+    /// the client's value until the connection exists.
     pub random: [u8; 16],
-    /// Present where the packet is authenticated by a pre-shared key.
+    /// The tag of a packet authenticated by a pre-shared key.
     pub tag: Option<[u8; 16]>,
 }
 
@@ -92,9 +93,9 @@ const MESSAGES: u16 = 1;
 const AUTHENTICATED: u16 = 2;
 
 impl Handshake {
-    /// The version that this engine speaks.
+    /// The version of this engine.
     pub const VERSION: u32 = 1;
-    /// Its length in bytes, without a tag.
+    /// Length in bytes, without a tag.
     pub const LENGTH: usize = 52;
 
     pub(super) fn decode(rest: &mut &[u8]) -> Result<Self, DecodeError> {

@@ -1,4 +1,4 @@
-//! The 16 bytes with which every packet begins.
+//! The 16-byte header of every packet.
 
 use super::{ControlKind, DecodeError, take_u32};
 use crate::{MessageNumber, SequenceNumber};
@@ -9,35 +9,35 @@ pub const HEADER_LENGTH: usize = 16;
 const CONTROL: u32 = 1 << 31;
 const POSITION_SHIFT: u32 = 30;
 const IN_ORDER: u32 = 1 << 29;
-/// OBS, CWR and ECE stand in this order, downwards.
+/// OBS, CWR and ECE in this order, from the highest bit down.
 const DATA_MARKS_SHIFT: u32 = 26;
 const CONTROL_MARKS_SHIFT: u32 = 13;
 const CONTROL_RESERVED: u32 = 0x1fff;
 
-/// Names a connection at the end that receives; zero in a client's first packets, which know none
-/// yet.
+/// The id of a connection at the receiving end; zero in a client's first packets, before it knows
+/// the server's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct SocketId(pub u32);
 
 impl SocketId {
-    /// Nobody yet.
+    /// No connection yet.
     pub const NONE: Self = Self(0);
 }
 
-/// When a packet was sent: microseconds since its sender's connection began, modulo 2³². For those
-/// who watch; nothing depends on it.
+/// Send time in microseconds since the sender's connection started, modulo 2³². Informational: the
+/// protocol does not use it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Timestamp(pub u32);
 
 /// The three bits that DCUDP adds to UDT (section III-B).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct HeaderFlags {
-    /// OBS: Congestion Mode. In data packets, ACK2 and OBS-change the sender's mode; in ACK, NAK and
-    /// keep-alive packets the one that the receiver wants.
+    /// OBS: Congestion Mode. In data packets, ACK2 and OBS-change it is the sender's mode; in ACK,
+    /// NAK and keep-alive packets the mode that the receiver requests.
     pub observe: bool,
-    /// CWR: the sender has slowed down upon the last echo.
+    /// CWR: the sender has reduced its rate on the last echo.
     pub reduced: bool,
-    /// ECE: a data packet came with a CE mark.
+    /// ECE: a data packet arrived with a CE mark.
     pub echo: bool,
 }
 
@@ -55,21 +55,22 @@ impl HeaderFlags {
     }
 }
 
-/// Which part of a message a data packet carries. A stream's packets are all [`MessagePosition::Only`].
+/// The position of a data packet in its message. All packets of a stream are
+/// [`MessagePosition::Only`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MessagePosition {
-    /// Neither the first nor the last one. Without a payload: the end of all data.
+    /// Neither first nor last. Without a payload: the end of all data.
     Middle,
-    /// The last one of several.
+    /// The last of several packets.
     Last,
-    /// The first one of several.
+    /// The first of several packets.
     First,
-    /// The whole message.
+    /// The only packet of its message.
     Only,
 }
 
 impl MessagePosition {
-    /// The position of a packet that is the first or the last one, or both, or neither.
+    /// Returns the position of a packet from whether it is the first and the last one.
     pub const fn new(first: bool, last: bool) -> Self {
         match (first, last) {
             (true, true) => Self::Only,
@@ -79,12 +80,12 @@ impl MessagePosition {
         }
     }
 
-    /// Whether a message begins here.
+    /// Returns whether a message starts here.
     pub const fn is_first(self) -> bool {
         matches!(self, Self::First | Self::Only)
     }
 
-    /// Whether a message ends here.
+    /// Returns whether a message ends here.
     pub const fn is_last(self) -> bool {
         matches!(self, Self::Last | Self::Only)
     }
@@ -106,29 +107,29 @@ impl MessagePosition {
 /// The header of a data packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DataHeader {
-    /// Which data packet it is.
+    /// The sequence number.
     pub sequence: SequenceNumber,
-    /// Which part of its message.
+    /// The position in its message.
     pub position: MessagePosition,
-    /// Whether the message waits for those before it.
+    /// Whether the message is delivered in order.
     pub in_order: bool,
     /// OBS, CWR, ECE.
     pub marks: HeaderFlags,
-    /// Which message; zero on streams.
+    /// The message number; zero on streams.
     pub message: MessageNumber,
-    /// When it was sent.
+    /// The send time.
     pub timestamp: Timestamp,
-    /// Whose it is.
+    /// The destination socket id.
     pub destination: SocketId,
 }
 
 impl DataHeader {
-    /// Writes the header to the end of `buffer`.
+    /// Appends the header to `buffer`.
     pub fn encode(&self, buffer: &mut Vec<u8>) {
         buffer.extend_from_slice(&self.to_bytes());
     }
 
-    /// The header as it is on the wire.
+    /// Returns the header in wire format.
     pub fn to_bytes(&self) -> [u8; HEADER_LENGTH] {
         let order = if self.in_order { IN_ORDER } else { 0 };
         let message = self.position.bits() << POSITION_SHIFT
@@ -148,20 +149,20 @@ impl DataHeader {
 /// The header of a control packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ControlHeader {
-    /// What it says.
+    /// The packet type.
     pub kind: ControlKind,
     /// OBS, CWR, ECE.
     pub marks: HeaderFlags,
-    /// Which control packet it is, counted apart from data; an ACK2 has the number of its ACK.
+    /// The packet number, counted separately from data; an ACK2 has the number of its ACK.
     pub number: SequenceNumber,
-    /// When it was sent.
+    /// The send time.
     pub timestamp: Timestamp,
-    /// Whose it is.
+    /// The destination socket id.
     pub destination: SocketId,
 }
 
 impl ControlHeader {
-    /// Writes the header to the end of `buffer`.
+    /// Appends the header to `buffer`.
     pub fn encode(&self, buffer: &mut Vec<u8>) {
         let first =
             CONTROL | u32::from(self.kind.code()) << 16 | self.marks.bits() << CONTROL_MARKS_SHIFT;
@@ -185,10 +186,10 @@ pub enum Header {
 }
 
 impl Header {
-    /// Reads the header; what follows it comes with it.
+    /// Decodes a header. Returns it with the following bytes.
     ///
     /// # Errors
-    /// [`DecodeError`] where the bytes begin with no header.
+    /// [`DecodeError`] if the bytes do not start with a valid header.
     pub fn decode(bytes: &[u8]) -> Result<(Self, &[u8]), DecodeError> {
         let mut rest = bytes;
         let first = take_u32(&mut rest)?;
@@ -220,7 +221,7 @@ impl Header {
         Ok((Self::Control(header), rest))
     }
 
-    /// Whose packet it is.
+    /// Returns the destination socket id.
     pub const fn destination(&self) -> SocketId {
         match self {
             Self::Data(header) => header.destination,

@@ -1,37 +1,37 @@
-//! NAK compression, as in UDT: a number alone is a packet that is missing; a number with its highest
-//! bit set begins a range that the next number ends.
+//! NAK compression, as in UDT. A number alone is a missing packet. A number with its highest bit
+//! set starts a range that the next number ends.
 
 use super::{DecodeError, take_u32};
 use crate::SequenceNumber;
 
 const RANGE: u32 = 1 << 31;
 
-/// Missing data packets in a row.
+/// A range of missing data packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossRange {
-    /// The first one.
+    /// The first packet.
     pub first: SequenceNumber,
-    /// The last one, included.
+    /// The last packet, inclusive.
     pub last: SequenceNumber,
 }
 
-/// The ranges of a NAK: checked, in order, apart from each other, spanning less than half a cycle of
-/// sequence numbers.
+/// The ranges of a NAK: validated, ascending, disjoint, spanning less than half the sequence number
+/// space.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LossRanges<'a> {
     bytes: &'a [u8],
 }
 
 impl<'a> LossRanges<'a> {
-    /// Reads what [`write_loss_range`] has written.
+    /// Decodes the output of [`write_loss_range`].
     ///
     /// # Errors
-    /// [`DecodeError::LossRanges`] where they are empty, out of order, overlap or are not in their
-    /// shortest form; [`DecodeError::Truncated`] where a range has no end.
+    /// [`DecodeError::LossRanges`] if they are empty, not ascending, overlapping or not in their
+    /// shortest form; [`DecodeError::Truncated`] if a range has no end.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut rest = bytes;
         let mut origin = None;
-        // One past what the ranges before reach, counted from the first number.
+        // One past the end of the previous ranges, counted from the first number.
         let mut reached = 0;
         while !rest.is_empty() {
             let range = next_range(&mut rest)?;
@@ -49,19 +49,19 @@ impl<'a> LossRanges<'a> {
         Ok(Self { bytes })
     }
 
-    /// The ranges, in order.
+    /// Returns the ranges in order.
     pub fn iter(&self) -> impl Iterator<Item = LossRange> + use<'a> {
         let mut rest = self.bytes;
         std::iter::from_fn(move || next_range(&mut rest).ok())
     }
 
-    /// As they stand in the packet.
+    /// Returns the encoded ranges.
     pub const fn as_bytes(&self) -> &'a [u8] {
         self.bytes
     }
 }
 
-/// Writes a range to the end of `buffer`: one number, or two.
+/// Appends a range to `buffer`: one number, or two.
 pub fn write_loss_range(buffer: &mut Vec<u8>, range: LossRange) {
     let (first, last) = (range.first.value(), range.last.value());
     if first == last {

@@ -1,9 +1,9 @@
 //! DCUDP's packets: UDT's formats with the OBS, CWR and ECE bits of the paper's Figure 2.
 //!
-//! Every packet begins with a [`Header`] of 16 bytes; its first bit tells data from control. What
-//! follows is the payload of a data packet or the information of a [`Control`] packet. All numbers
-//! are big-endian. Whatever a field may not hold is refused, so that every packet has exactly one
-//! form. `docs/dcudp.md` has the tables and the reasons.
+//! Every packet starts with a [`Header`] of 16 bytes, whose first bit distinguishes data from
+//! control. The payload of a data packet or the contents of a [`Control`] packet follow. All
+//! numbers are big-endian. Invalid field values are rejected, so that every packet has exactly one
+//! encoding. `docs/dcudp.md` has the tables and the reasons.
 
 mod control;
 mod control_kind;
@@ -22,43 +22,43 @@ pub use header::{
 };
 pub use loss_ranges::{LossRange, LossRanges, write_loss_range};
 
-/// Why bytes are no DCUDP packet.
+/// The reason why bytes are not a DCUDP packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
-    /// There are fewer bytes than the packet's kind needs.
+    /// The packet is shorter than its type requires.
     #[error("the packet ends early")]
     Truncated,
-    /// There are more bytes than the packet's kind has.
+    /// The packet is longer than its type permits.
     #[error("the packet has bytes after its end")]
     Trailing,
-    /// A control packet of a type that does not exist.
+    /// An unknown type of control packet.
     #[error("there is no control packet of type {0}")]
     UnknownType(u16),
     /// A bit that must be zero is set.
     #[error("a reserved bit is set")]
     Reserved,
-    /// A field holds a value that it may not hold.
+    /// A field has an invalid value.
     #[error("the field `{0}` holds no valid value")]
     InvalidField(&'static str),
-    /// The loss ranges of a NAK are empty, not in order, or overlap.
+    /// The loss ranges of a NAK are empty, not ascending, or overlap.
     #[error("the loss ranges of a NAK are not in order")]
     LossRanges,
 }
 
-/// A whole packet, unprotected.
+/// A complete, unprotected packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Packet<'a> {
-    /// A data packet and its payload.
+    /// A data packet with its payload.
     Data(DataHeader, &'a [u8]),
-    /// A control packet and its information.
+    /// A control packet with its contents.
     Control(ControlHeader, Control<'a>),
 }
 
 impl<'a> Packet<'a> {
-    /// Reads a packet.
+    /// Decodes a packet.
     ///
     /// # Errors
-    /// [`DecodeError`] unless the bytes are a packet and nothing else.
+    /// [`DecodeError`] if the bytes are anything but exactly one packet.
     pub fn decode(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let (header, body) = Header::decode(bytes)?;
         match header {
@@ -70,7 +70,7 @@ impl<'a> Packet<'a> {
         }
     }
 
-    /// Writes the packet to the end of `buffer`.
+    /// Appends the packet to `buffer`.
     pub fn encode(&self, buffer: &mut Vec<u8>) {
         match self {
             Self::Data(header, payload) => {
@@ -85,7 +85,7 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The next number of `N` bytes.
+/// Takes the next `N` bytes.
 fn take<const N: usize>(bytes: &mut &[u8]) -> Result<[u8; N], DecodeError> {
     let (first, rest) = bytes.split_first_chunk().ok_or(DecodeError::Truncated)?;
     *bytes = rest;
@@ -104,7 +104,7 @@ fn take_u64(bytes: &mut &[u8]) -> Result<u64, DecodeError> {
     take(bytes).map(u64::from_be_bytes)
 }
 
-/// The next sequence number, whose highest bit is zero.
+/// Takes the next sequence number, whose highest bit must be zero.
 fn take_sequence(bytes: &mut &[u8]) -> Result<crate::SequenceNumber, DecodeError> {
     match take_u32(bytes)? {
         value if value >> 31 == 0 => Ok(crate::SequenceNumber::new(value)),

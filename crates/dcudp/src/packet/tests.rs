@@ -65,7 +65,7 @@ fn handshake() -> impl Strategy<Value = Handshake> {
         )
 }
 
-/// Everything but NAKs, whose ranges are borrowed.
+/// All control packets but NAKs, whose ranges are borrowed.
 fn control() -> impl Strategy<Value = Control<'static>> {
     let reason = prop_oneof![
         Just(ShutdownReason::Finished),
@@ -110,7 +110,7 @@ fn control() -> impl Strategy<Value = Control<'static>> {
     ]
 }
 
-/// Ranges as gaps and lengths, from any number on.
+/// Ranges as gaps and lengths, starting at any number.
 fn ranges() -> impl Strategy<Value = Vec<LossRange>> {
     let steps = prop::collection::vec((0_u32..1000, 0_u32..1000), 1..50);
     (any::<u32>(), steps).prop_map(|(start, steps)| {

@@ -1,4 +1,4 @@
-//! A connection, and a peer that has made it in order and then says whatever a script tells it to.
+//! A connection with a scripted peer: the handshake is correct, then the peer follows a script.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -16,19 +16,19 @@ use weir_dcudp::{
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
 
-/// What the script says.
+/// A step of the script.
 #[derive(Clone, Debug)]
 pub(crate) enum Step {
-    /// A packet of this kind, its fields near what would be right.
+    /// Sends a packet of this kind, with fields near the correct values.
     Say {
         kind: u8,
         marks: u8,
         words: [u32; 5],
         ce: bool,
     },
-    /// Any bytes behind a header that reaches the connection.
+    /// Sends any bytes behind a valid header.
     Bytes(Vec<u8>),
-    /// Microseconds.
+    /// Waits, in microseconds.
     Wait(u32),
     /// The victim's application writes.
     Write(u16),
@@ -36,7 +36,7 @@ pub(crate) enum Step {
     Close,
 }
 
-/// The server end, and its application.
+/// The server end with its application.
 pub(crate) struct Victim {
     now: Time,
     peer: SocketAddr,
@@ -50,7 +50,7 @@ pub(crate) struct Victim {
 }
 
 const FIRST: u32 = 0x7fff_fff0;
-/// The peer's datagrams and the victim's, beyond which an answer is an amplification.
+/// The most datagrams that the victim may send at once; more would be unbounded work.
 const MOST_PER_STEP: usize = 64;
 
 impl Victim {
@@ -166,7 +166,7 @@ impl Victim {
 
     fn wait(&mut self, span: Duration) {
         let end = self.now + span;
-        // Rates are bounded, and so is what happens in a span: packets of the send buffer at most.
+        // Rates are bounded, and so are the packets per time span: at most the send buffer's.
         while let Some(next) = self.connection.timeout().filter(|next| *next <= end) {
             self.now = self.now.max(next);
             self.connection.handle_timeout(self.now);
@@ -203,7 +203,7 @@ impl Victim {
         assert!(stats.in_flight.bytes() <= 20_000_000, "{stats:?}");
     }
 
-    /// Whatever was said: once the peer is silent, the connection ends within its timers.
+    /// Checks that the connection ends within its timers once the peer is silent.
     pub(crate) fn outlive(&mut self) {
         self.wait(Duration::from_secs(30));
         assert!(self.connection.is_drained(), "{:?}", self.connection);
@@ -223,7 +223,7 @@ impl Victim {
         SequenceNumber::new(self.first.value().wrapping_add(word))
     }
 
-    /// Words are offsets from what a peer in order would begin with.
+    /// The words are offsets from a correct peer's initial values.
     fn packet(&mut self, kind: u8, marks: u8, words: [u32; 5]) -> Vec<u8> {
         let [first, second, third, fourth, fifth] = words;
         self.number += 1;

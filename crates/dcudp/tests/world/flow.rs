@@ -1,4 +1,4 @@
-//! What an application sends and expects: bytes that tell their place.
+//! The application's data: each byte is a function of its offset.
 
 use std::collections::BTreeSet;
 
@@ -7,36 +7,36 @@ use weir_dcudp::{Connection, DataKind, ReadError, WriteError};
 /// The application at one end.
 pub(crate) struct Flow {
     kind: DataKind,
-    /// Bytes, or messages, that are to be sent, and that have been.
+    /// Bytes or messages to send, and those sent so far.
     pub(crate) to_send: u64,
     pub(crate) sent: u64,
-    /// Whether the data end then.
+    /// Whether the data ends after them.
     pub(crate) finishes: bool,
     /// Whether it reads at all.
     pub(crate) reads: bool,
-    /// Bytes, or messages, that came, each checked.
+    /// Bytes or messages received, each verified.
     pub(crate) received: u64,
-    /// Whether the peer's data have ended.
+    /// Whether the peer's data has ended.
     pub(crate) ended: bool,
-    /// Messages that came before their turn, and the next one whose turn it is.
+    /// Messages received out of order, and the next one in order.
     early: BTreeSet<u64>,
     next: u64,
-    /// How many came before their turn.
+    /// Number of messages received out of order.
     pub(crate) overtaken: u64,
     buffer: Vec<u8>,
 }
 
-/// The byte at a place of every stream.
+/// Returns the byte at an offset of every stream.
 fn byte_at(place: u64) -> u8 {
     (place ^ place >> 8 ^ place >> 16).wrapping_mul(0x9d) as u8
 }
 
-/// How long a message is: some have no packet of their own, some have many.
+/// Returns the length of a message: from less than one packet to many.
 fn length_of(message: u64) -> usize {
     8 + (message * 7919 % 4001) as usize
 }
 
-/// Every third message need not wait.
+/// Every third message is unordered.
 fn is_in_order(message: u64) -> bool {
     message % 3 != 1
 }

@@ -1,8 +1,8 @@
 //! Two endpoints in one process over a simulated network, in virtual time.
 //!
-//! Each direction is a `weir_fabric` pipe: queue, link, faults. Damaged datagrams are dropped where
-//! the UDP checksum would. Nothing here reads a clock or draws from a generator without a seed, so
-//! that a run repeats byte for byte.
+//! Each direction is a `weir_fabric` egress port: queue, link, faults. Damaged datagrams are
+//! dropped as by the UDP checksum. Nothing here reads a clock or uses an unseeded generator, so
+//! every run is reproducible byte for byte.
 #![allow(dead_code, reason = "each test file uses its part of it")]
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
 
@@ -26,7 +26,7 @@ use weir_wire::Ecn;
 /// IPv4 and UDP headers.
 const HEADERS: u64 = 28;
 
-/// A datagram on its way.
+/// A datagram in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     pub(crate) source: SocketAddr,
@@ -55,14 +55,14 @@ impl Packet for Datagram {
     }
 }
 
-/// One end: an endpoint, one connection, and the application on it.
+/// One end: an endpoint, one connection, and its application.
 pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
     pub(crate) connection: Option<(ConnectionHandle, Connection)>,
     pub(crate) flow: Flow,
     pub(crate) events: Vec<Event>,
     pub(crate) address: SocketAddr,
-    /// Datagrams that came, by what they begin with.
+    /// Datagrams received, by kind.
     pub(crate) kinds: BTreeMap<&'static str, u64>,
 }
 
@@ -82,18 +82,18 @@ impl Host {
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
 
-/// What to build.
+/// The configuration of a world.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) rate: Rate,
-    /// One way.
+    /// One-way delay.
     pub(crate) delay: Duration,
     pub(crate) faults: FaultSettings,
     pub(crate) rules: Vec<Rule>,
     pub(crate) client: TransportConfig,
     pub(crate) server: TransportConfig,
-    /// Datagrams that are written in one go.
+    /// Maximum number of datagrams per batch.
     pub(crate) batch: usize,
 }
 
@@ -114,7 +114,7 @@ impl Default for Plan {
 }
 
 impl Plan {
-    /// The same setting at both ends.
+    /// Applies a change to the configuration of both ends.
     pub(crate) fn both(mut self, change: impl Fn(&mut TransportConfig)) -> Self {
         change(&mut self.client);
         change(&mut self.server);
@@ -122,19 +122,19 @@ impl Plan {
     }
 }
 
-/// The whole of it.
+/// The simulated world.
 pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) hosts: [Host; 2],
-    /// `pipes[i]` carries what host `i` sends.
+    /// `pipes[i]` carries the datagrams sent by host `i`.
     pub(crate) pipes: [EgressPort<Datagram>; 2],
-    /// Sees, and may change or drop, what is about to arrive at a host.
+    /// Inspects, and may change or drop, each datagram about to arrive at a host.
     pub(crate) tap: Option<Tap>,
     batch: usize,
     buffer: Vec<u8>,
 }
 
-/// Whether the datagram goes on, at this host.
+/// Returns whether the datagram is delivered at this host.
 pub(crate) type Tap = Box<dyn FnMut(Time, usize, &mut Datagram) -> bool>;
 
 impl World {
@@ -171,7 +171,7 @@ impl World {
         world
     }
 
-    /// Until both ends are drained, or there is nothing more to wait for, or `limit` has passed.
+    /// Runs until both ends are drained, no event is left, or `limit` has passed.
     pub(crate) fn run(&mut self, limit: Duration) {
         self.run_until(limit, |world| {
             world.hosts.iter().all(|host| match &host.connection {
@@ -181,7 +181,7 @@ impl World {
         });
     }
 
-    /// Until `done`: whether that came about.
+    /// Runs until `done`. Returns whether the condition was met.
     pub(crate) fn run_until(
         &mut self,
         limit: Duration,
@@ -237,7 +237,7 @@ impl World {
         }
     }
 
-    /// A datagram arrives, wherever it comes from.
+    /// Delivers a datagram from any source.
     pub(crate) fn inject(&mut self, index: usize, source: SocketAddr, ecn: Ecn, bytes: &[u8]) {
         let host = &mut self.hosts[index];
         *host.kinds.entry(kind_of(bytes)).or_default() += 1;
@@ -272,7 +272,7 @@ impl World {
         self.pipes[index].send(self.now, datagram);
     }
 
-    /// Lets the application do what it can, and sends what is to be sent.
+    /// Runs the application and sends all due datagrams.
     pub(crate) fn service(&mut self, index: usize) {
         let host = &mut self.hosts[index];
         let Some((handle, connection)) = &mut host.connection else {
@@ -291,7 +291,7 @@ impl World {
                 return;
             };
             let mut buffer = std::mem::take(&mut self.buffer);
-            // One end has its data copied, the other sends them from where they lie.
+            // One end copies its data, the other sends it in place.
             let batch = match index {
                 0 => connection
                     .poll_transmit(self.now, &mut buffer, self.batch)
@@ -313,7 +313,7 @@ impl World {
     }
 }
 
-/// A name for what a datagram is.
+/// Returns the kind of a datagram.
 pub(crate) fn kind_of(bytes: &[u8]) -> &'static str {
     match Header::decode(bytes) {
         Ok((Header::Data(_), _)) => "data",
@@ -330,12 +330,12 @@ pub(crate) fn kind_of(bytes: &[u8]) -> &'static str {
     }
 }
 
-/// A packet in clear.
+/// Decodes an unprotected packet.
 pub(crate) fn decode(bytes: &[u8]) -> Dcudp<'_> {
     Dcudp::decode(bytes).unwrap()
 }
 
-/// Whether data are messages.
+/// Switches both ends to messages.
 pub(crate) fn messages(plan: Plan) -> Plan {
     plan.both(|config| config.data = DataKind::Messages)
 }

@@ -1,23 +1,23 @@
-//! The time stamp clock (RFC 7323, section 5.4).
+//! The timestamp clock (RFC 7323, section 5.4).
 
 use weir_units::{Duration, Time};
 use weir_wire::tcp::Timestamps;
 
-/// Ticks of a host, and what is known of the peer's.
+/// The timestamp clock of this end, and the peer's last timestamp.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimestampClock {
     /// The length of a tick.
     pub(super) tick: Duration,
-    /// The present tick: its number, and when it began. Divisions are dear.
+    /// The current tick: its number and its start. Cached because divisions are expensive.
     number: u64,
     began: Time,
     /// The peer's value that is echoed (TS.Recent).
     recent: u32,
-    /// When that was taken over.
+    /// When `recent` was updated.
     taken_at: Time,
 }
 
-/// Values that are farther apart than this cannot be compared.
+/// Timestamps that are farther apart than this cannot be compared.
 const HALF_OF_THE_SPACE: u64 = 1 << 31;
 
 impl TimestampClock {
@@ -38,7 +38,7 @@ impl TimestampClock {
         }
     }
 
-    /// What stands in a segment that leaves now.
+    /// Returns the timestamps of a segment that leaves now.
     #[inline]
     pub(super) fn stamp(&mut self, now: Time) -> Timestamps {
         self.advance(now);
@@ -49,13 +49,13 @@ impl TimestampClock {
         }
     }
 
-    /// When the segment was sent that an echo answers, as exactly as the clock ticks: the tick's
-    /// end, so that it never seems earlier than it was.
+    /// Returns the send time of the segment that `echo` acknowledges, to the precision of a tick.
+    /// It is the end of the tick, so that it is never earlier than the real send time.
     #[inline]
     pub(super) fn sent_at(&mut self, now: Time, echo: u32) -> Option<Time> {
         self.advance(now);
         let ago = (self.number as u32).wrapping_add(1).wrapping_sub(echo);
-        // Half of the space lies in the future.
+        // Half of the number space lies in the future.
         if echo == 0 || ago > u32::MAX / 2 {
             return None;
         }
@@ -63,8 +63,8 @@ impl TimestampClock {
         Some(Time::ZERO + self.tick * number.saturating_add(1))
     }
 
-    /// Whether a segment is older than what has been received (PAWS, RFC 7323, section 5.3). After a
-    /// pause in which the clock may have gone half around, nothing is (section 5.5).
+    /// Returns whether a segment is older than the received data (PAWS, RFC 7323, section 5.3).
+    /// After a pause in which the clock may have wrapped halfway, no segment is (section 5.5).
     #[inline]
     pub(super) fn is_old(&self, now: Time, value: u32) -> bool {
         self.recent != 0
@@ -72,7 +72,7 @@ impl TimestampClock {
             && now.since(self.taken_at) < self.tick * HALF_OF_THE_SPACE
     }
 
-    /// The segment that is answered next carried this value.
+    /// Stores the timestamp that is echoed next.
     #[inline]
     pub(super) fn take(&mut self, now: Time, value: u32) {
         self.recent = value;
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(clock.sent_at(at(5_300), value), Some(at(6_000)));
         assert_eq!(clock.sent_at(at(9_900), value), Some(at(6_000)));
         assert_eq!(clock.sent_at(at(9_900), 0), None);
-        // From the future, and from before the clock began.
+        // A timestamp from the future, and one from before the start of the clock.
         assert_eq!(clock.sent_at(at(9_900), value + 1_000), None);
         assert_eq!(clock.sent_at(at(9_900), value.wrapping_sub(1_000)), None);
     }

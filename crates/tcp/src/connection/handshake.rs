@@ -1,4 +1,4 @@
-//! The three-way handshake (RFC 9293, section 3.5) and what it settles.
+//! The three-way handshake (RFC 9293, section 3.5) and its negotiation.
 
 use weir_units::{Duration, Time};
 use weir_wire::Ecn;
@@ -7,25 +7,25 @@ use weir_wire::tcp::{Flags, Options, Segment, SynOptions};
 use super::{Connection, Ending, State};
 use crate::{Config, EcnMode, TIMESTAMPS_LENGTH};
 
-/// The MSS of a peer that names none (RFC 9293, section 3.7.1).
+/// The MSS of a peer that does not announce one (RFC 9293, section 3.7.1).
 const DEFAULT_MSS: u16 = 536;
 
-/// A SYN under way.
+/// A handshake in progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Handshake {
     /// The SYN of this end has not been acknowledged.
     pub(super) pending: bool,
-    /// A SYN, or the answer to one, has to leave.
+    /// A SYN or SYN-ACK is due.
     pub(super) due: bool,
-    /// When it left.
+    /// Its send time.
     sent_at: Option<Time>,
-    /// How often it timed out.
+    /// Number of its timeouts.
     timeouts: u32,
-    /// What the answer to the peer's SYN offers back.
+    /// The options of the SYN-ACK that answers the peer's SYN.
     answer: Option<NegotiatedOptions>,
 }
 
-/// What the peer's SYN leaves to agree to.
+/// The options that the peer's SYN permits.
 #[derive(Clone, Copy, Debug)]
 struct NegotiatedOptions {
     window_scale: bool,
@@ -36,7 +36,7 @@ struct NegotiatedOptions {
 /// The options of a SYN.
 pub(super) fn offer(config: &Config) -> SynOptions {
     SynOptions {
-        // Checked with the configuration.
+        // Validated with the configuration.
         maximum_segment_size: u16::try_from(config.mss.bytes()).unwrap_or(u16::MAX),
         window_scale: config.window_scale,
         sack_permitted: config.sack,
@@ -44,7 +44,7 @@ pub(super) fn offer(config: &Config) -> SynOptions {
 }
 
 impl Connection {
-    /// The peer's SYN has come: both ends know what they have in common.
+    /// Applies the options that both ends support, once the peer's SYN has arrived.
     pub(super) fn settle_options(&mut self, peer: &SynOptions, peer_has_timestamps: bool) {
         if !peer_has_timestamps {
             self.clock = None;
@@ -76,7 +76,7 @@ impl Connection {
         }
     }
 
-    /// A segment while waiting for a SYN (RFC 9293, section 3.10.7.2).
+    /// Handles a segment in LISTEN (RFC 9293, section 3.10.7.2).
     pub(super) fn receive_in_listen(&mut self, now: Time, segment: &Segment) {
         if segment.flags.contains(Flags::RST) {
             return;
@@ -104,7 +104,7 @@ impl Connection {
         self.restart_keep_alive(now);
     }
 
-    /// Takes over what a SYN says.
+    /// Applies a SYN.
     fn take_syn(&mut self, now: Time, segment: &Segment) -> SynOptions {
         self.remote = segment.sequence + 1;
         let options = match segment.options {
@@ -125,7 +125,7 @@ impl Connection {
         options
     }
 
-    /// A segment while waiting for the answer to a SYN (RFC 9293, section 3.10.7.3).
+    /// Handles a segment in SYN-SENT (RFC 9293, section 3.10.7.3).
     pub(super) fn receive_in_syn_sent(&mut self, now: Time, segment: &Segment) {
         let flags = segment.flags;
         if flags.contains(Flags::ACK) && segment.acknowledgment != self.local {
@@ -150,11 +150,11 @@ impl Connection {
         self.receiver.acks.ack_now();
     }
 
-    /// The SYN of this end has been acknowledged.
+    /// Enters ESTABLISHED: the SYN of this end has been acknowledged.
     pub(super) fn establish(&mut self, now: Time) {
         self.handshake.pending = false;
         self.state_at = Time::MAX;
-        // Karn: only what was sent once measures (RFC 6298, section 3).
+        // Karn: only a SYN that was sent once yields a sample (RFC 6298, section 3).
         let sent = self
             .handshake
             .sent_at
@@ -172,12 +172,12 @@ impl Connection {
         self.restart_keep_alive(now);
     }
 
-    /// Whether the SYN of this end has been acknowledged.
+    /// Returns whether the SYN of this end is still unacknowledged.
     pub(super) fn awaits_acknowledgment_of_syn(&self) -> bool {
         self.handshake.pending
     }
 
-    /// The SYN or its answer, if it has to leave.
+    /// Returns the SYN or SYN-ACK, if one is due.
     pub(super) fn next_syn(&mut self, now: Time) -> Option<(Segment, Ecn)> {
         if !std::mem::take(&mut self.handshake.due) {
             return None;
@@ -225,7 +225,7 @@ impl Connection {
         (self.config.initial_rto * factor).min(self.config.max_rto)
     }
 
-    /// No answer to the SYN so far.
+    /// Handles a timeout of the SYN.
     pub(super) fn on_handshake_time(&mut self) {
         if self.handshake.timeouts >= self.config.max_syn_retries {
             self.end(Ending::TimedOut);
@@ -234,17 +234,17 @@ impl Connection {
         self.handshake.timeouts += 1;
         self.counters.timeouts += 1;
         self.handshake.due = true;
-        // Set again when it leaves.
+        // The timer is set again when the SYN leaves.
         self.state_at = Time::MAX;
     }
 
-    /// The peer's SYN came again: so does the answer.
+    /// Repeats the SYN-ACK for a repeated SYN.
     pub(super) fn repeat_answer(&mut self) {
         self.handshake.due = self.handshake.answer.is_some();
     }
 }
 
-/// The reset that answers a segment for which there is no connection (RFC 9293, section 3.10.7.1).
+/// Returns the reset for a segment without a connection (RFC 9293, section 3.10.7.1).
 pub(super) fn reset_for(segment: &Segment) -> Segment {
     if segment.flags.contains(Flags::ACK) {
         Segment {

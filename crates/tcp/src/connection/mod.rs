@@ -1,4 +1,5 @@
-//! One end of a connection: states, sequence numbers and headers around the two halves.
+//! One end of a connection: states, sequence numbers and headers around the sending and receiving
+//! halves.
 
 mod clock;
 mod handshake;
@@ -18,7 +19,7 @@ use clock::TimestampClock;
 use handshake::Handshake;
 pub use state::{Ending, State};
 
-/// One end of a TCP connection. How it is driven is told at the top of the crate.
+/// One end of a TCP connection. The crate documentation describes its use.
 #[derive(Clone, Debug)]
 pub struct Connection {
     state: State,
@@ -28,61 +29,61 @@ pub struct Connection {
     local: Sequence,
     /// The sequence number of the first byte that the peer sends.
     remote: Sequence,
-    /// By how many bits the peer's windows are shifted.
+    /// Shift count of the peer's windows.
     peer_scale: u8,
     sack: bool,
-    /// The time stamp clock, where the option is in use.
+    /// The timestamp clock, if the option is in use.
     clock: Option<TimestampClock>,
     /// The sequence number of the peer's segment that last changed the window (SND.WL1), as an
     /// offset.
     window_from: u64,
-    /// What was acknowledged last (Last.ACK.sent of RFC 7323), as an offset.
+    /// The last acknowledgment sent (Last.ACK.sent of RFC 7323), as an offset.
     last_acknowledged: u64,
-    /// The handshake while it lasts, and the end of TIME-WAIT.
+    /// The handshake timer, and later the end of TIME-WAIT.
     state_at: Time,
     keep_alive_at: Time,
     keep_alive_probes: u32,
     keep_alive_due: bool,
     handshake: Handshake,
-    /// A reset has to leave.
+    /// A reset that is due.
     reset_due: Option<Box<Segment>>,
-    /// When an ACK was last sent for a segment that was not acceptable.
+    /// When an ACK was last sent for an unacceptable segment.
     challenged_at: Option<Time>,
     ending: Option<Ending>,
     counters: Counters,
     config: Box<Config>,
 }
 
-/// What a connection shows of itself.
+/// The state of a connection for statistics.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Snapshot {
     /// The controller's congestion window.
     pub congestion_window: ByteSize,
-    /// Sent and neither acknowledged nor declared lost.
+    /// Data in flight: neither acknowledged nor declared lost.
     pub in_flight: ByteSize,
-    /// The window that the peer offers.
+    /// The window that the peer announces.
     pub peer_window: ByteSize,
-    /// The smoothed round-trip time; zero before it is known.
+    /// The smoothed RTT; zero before the first sample.
     pub smoothed_rtt: Duration,
-    /// The mean deviation of the round-trip time.
+    /// The mean deviation of the RTT.
     pub rtt_variation: Duration,
-    /// The shortest round-trip time, once it is known.
+    /// The minimum RTT, after the first sample.
     pub min_rtt: Option<Duration>,
-    /// The retransmission time-out, backed off.
+    /// The RTO with backoff.
     pub retransmission_timeout: Duration,
-    /// The rate that the controller sets, if it does.
+    /// The controller's pacing rate, if it sets one.
     pub pacing_rate: Option<Rate>,
-    /// Whether losses are being repaired.
+    /// Whether the sender is in recovery.
     pub recovering: bool,
-    /// What the controller shows.
+    /// The state of the controller.
     pub controller: weir_congestion::Snapshot,
 }
 
 impl Connection {
-    /// The end that opens the connection: a SYN leaves first. `isn` is its sequence number.
+    /// Opens a connection: a SYN with sequence number `isn` is due first.
     ///
     /// # Errors
-    /// The configuration cannot work.
+    /// The configuration is invalid.
     pub fn client(
         now: Time,
         config: &Config,
@@ -96,10 +97,10 @@ impl Connection {
         Ok(client)
     }
 
-    /// The end that waits for a SYN.
+    /// Creates a listening end that waits for a SYN.
     ///
     /// # Errors
-    /// The configuration cannot work.
+    /// The configuration is invalid.
     pub fn server(
         config: &Config,
         controller: Box<dyn Controller>,
@@ -108,12 +109,12 @@ impl Connection {
         Self::new(config, controller, isn, State::Listen)
     }
 
-    /// An end of a connection that is established already, without a handshake: both ends know
-    /// each other's configuration. `isn` and `peer_isn` are what the SYNs would have carried. The
-    /// round-trip time is unknown until data has been acknowledged.
+    /// Creates one end of an established connection, without a handshake: both ends know each
+    /// other's configuration. `isn` and `peer_isn` are the sequence numbers of the omitted SYNs.
+    /// The RTT is unknown until data has been acknowledged.
     ///
     /// # Errors
-    /// One of the configurations cannot work.
+    /// One of the configurations is invalid.
     pub fn established(
         now: Time,
         config: &Config,
@@ -172,25 +173,23 @@ impl Connection {
         })
     }
 
-    /// The application hands over that much more to send. Nothing is added after
-    /// [`Connection::close`].
+    /// Adds that many bytes to the send buffer. Has no effect after [`Connection::close`].
     pub fn write(&mut self, bytes: ByteSize) {
         self.sender.write(bytes.bytes());
     }
 
-    /// The application always has more to send, from now on.
+    /// Keeps the send buffer filled from now on.
     pub fn write_endlessly(&mut self) {
         self.sender.write_endlessly();
     }
 
-    /// The application has read that much of what was received. Only of use where
+    /// Removes that many bytes from the receive buffer. Only needed if
     /// [`Config::read_automatically`] is off.
     pub fn read(&mut self, bytes: ByteSize) {
         self.receiver.on_read(bytes);
     }
 
-    /// The application has no more to send: FIN follows what was handed over. The peer may go on
-    /// sending.
+    /// Closes the sending direction: FIN follows the buffered data. The peer may continue to send.
     pub fn close(&mut self) {
         self.sender.finish();
         match self.state {
@@ -203,7 +202,7 @@ impl Connection {
         }
     }
 
-    /// Gives up the connection: a reset leaves, and nothing else.
+    /// Aborts the connection: only a reset is sent.
     pub fn abort(&mut self) {
         if self.state.is_synchronized() && self.state != State::TimeWait
             || self.state == State::SynReceived
@@ -215,59 +214,60 @@ impl Connection {
         }
     }
 
-    /// What is left until the deadline of the data in transfer, for controllers that heed it.
+    /// Sets what remains until the deadline of the current transfer, for deadline-aware
+    /// controllers.
     pub fn set_deadline(&mut self, deadline: Option<Deadline>) {
         self.sender.controller_mut().on_deadline(deadline);
         self.sender.on_controller_changed();
     }
 
-    /// How much data a full segment has: what bursts are to be [cut](Segment::cut) into.
+    /// Returns the data size of a full segment, into which bursts are [cut](Segment::cut).
     #[inline]
     pub fn segment_size(&self) -> ByteSize {
         ByteSize::from_bytes(self.sender.mss)
     }
 
-    /// The state.
+    /// Returns the state.
     pub fn state(&self) -> State {
         self.state
     }
 
-    /// How it ended, once it is [`State::Closed`] or [`State::TimeWait`].
+    /// Returns how the connection ended, once it is [`State::Closed`] or [`State::TimeWait`].
     pub fn ending(&self) -> Option<Ending> {
         self.ending
     }
 
-    /// Data received in order.
+    /// Returns the bytes received in order.
     pub fn received(&self) -> ByteSize {
         ByteSize::from_bytes(self.receiver.received())
     }
 
-    /// Data received in order that the application has not read.
+    /// Returns the bytes received in order that the application has not read.
     pub fn unread(&self) -> ByteSize {
         ByteSize::from_bytes(self.receiver.unread())
     }
 
-    /// Data that the peer has acknowledged.
+    /// Returns the bytes that the peer has acknowledged.
     pub fn acknowledged(&self) -> ByteSize {
         ByteSize::from_bytes(self.sender.acknowledged())
     }
 
-    /// Data that was handed over and has not been acknowledged.
+    /// Returns the bytes written and not acknowledged yet.
     pub fn remaining(&self) -> ByteSize {
         ByteSize::from_bytes(self.sender.remaining())
     }
 
-    /// What was counted.
+    /// Returns the counters.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }
 
-    /// The congestion control algorithm.
+    /// Returns the congestion control algorithm.
     pub fn controller(&self) -> &dyn Controller {
         self.sender.controller()
     }
 
-    /// The state of the sending half.
+    /// Returns the state of the sending half.
     pub fn snapshot(&self) -> Snapshot {
         let rtt = &self.sender.rtt;
         let controller = self.sender.controller();
@@ -285,14 +285,14 @@ impl Connection {
         }
     }
 
-    /// It is over; no timer runs any more.
+    /// Ends the connection and stops all timers.
     fn end(&mut self, ending: Ending) {
         self.state = State::Closed;
         self.ending.get_or_insert(ending);
         self.stop();
     }
 
-    /// No timer runs and nothing leaves but a reset.
+    /// Stops all timers and all sending except for a reset.
     fn stop(&mut self) {
         self.sender.stop();
         self.receiver.acks.stop();
@@ -302,7 +302,7 @@ impl Connection {
         self.keep_alive_due = false;
     }
 
-    /// The sequence number of an offset of the stream that this end sends.
+    /// Returns the sequence number of an offset in this end's stream.
     #[inline]
     fn sequence(&self, offset: u64) -> Sequence {
         // Sequence numbers are offsets modulo 2^32.

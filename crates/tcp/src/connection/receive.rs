@@ -1,4 +1,4 @@
-//! Arriving segments (RFC 9293, section 3.10.7; RFC 5961).
+//! Processing of arriving segments (RFC 9293, section 3.10.7; RFC 5961).
 
 use weir_units::{Duration, Time};
 use weir_wire::Ecn;
@@ -10,16 +10,16 @@ use crate::receiver::Arrival;
 use crate::scoreboard::SackRange;
 use crate::sender::Acknowledgment;
 
-/// The shortest time between two ACKs for segments that are not acceptable and carry no data: ends
-/// that disagree must not answer each other forever (RFC 5961, section 7; Linux:
+/// The shortest interval between ACKs for unacceptable segments without data. It keeps two ends in
+/// disagreement from answering each other forever (RFC 5961, section 7; Linux:
 /// `tcp_invalid_ratelimit`).
 const CHALLENGE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// As many SACK blocks as fit.
+/// The most SACK blocks per segment.
 const BLOCKS: usize = weir_wire::tcp::SackBlocks::CAPACITY;
 
 impl Connection {
-    /// A segment arrives, in an IP packet with this ECN codepoint.
+    /// Processes a segment that arrived in an IP packet with this ECN codepoint.
     #[inline]
     pub fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
         self.counters.segments_received += 1;
@@ -29,9 +29,9 @@ impl Connection {
         self.receive_any(now, segment, ecn);
     }
 
-    /// Header prediction (Jacobson; RFC 1323, appendix): in an established connection without
-    /// disorder, the next data and acknowledgments of what is outstanding need few questions.
-    /// Returns whether the segment was one of these.
+    /// Header prediction (Jacobson; RFC 1323, appendix): a fast path for in-order data and for
+    /// acknowledgments of outstanding data in an established connection without disorder. Returns
+    /// whether it handled the segment.
     #[inline]
     fn receive_predicted(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> bool {
         let next = self.receiver.next;
@@ -71,7 +71,8 @@ impl Connection {
         true
     }
 
-    /// The next segment in order has a time stamp that is not older than the last one, and is echoed.
+    /// Checks and stores the timestamp of the next in-order segment. Returns false if it is older
+    /// than the last one.
     #[inline]
     fn take_predicted_timestamps(&mut self, now: Time, segment: &Segment) -> bool {
         let Some(clock) = &mut self.clock else {
@@ -89,7 +90,7 @@ impl Connection {
         true
     }
 
-    /// All that was not predicted.
+    /// Processes a segment on the slow path.
     fn receive_any(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
         if self.state != State::Established {
             match self.state {
@@ -99,7 +100,7 @@ impl Connection {
                 _ => {}
             }
         }
-        // How far ahead of what is expected it starts.
+        // The distance of its start from the next expected byte.
         let distance = i64::from(
             segment
                 .sequence
@@ -129,8 +130,8 @@ impl Connection {
         }
     }
 
-    /// Protection against wrapped sequence numbers (RFC 7323, section 5.3), and which value is echoed
-    /// next (section 4.3).
+    /// Protection against wrapped sequence numbers (RFC 7323, section 5.3), and selection of the
+    /// timestamp to echo (section 4.3).
     #[inline]
     fn check_timestamps(&mut self, now: Time, segment: &Segment, distance: i64) -> bool {
         let Some(clock) = &mut self.clock else {
@@ -149,7 +150,7 @@ impl Connection {
             return false;
         }
         let next = self.receiver.next;
-        // Up to the last acknowledgment: the oldest segment that is not acknowledged is echoed.
+        // The timestamp of the oldest unacknowledged segment is echoed.
         let unacknowledged = (next - self.last_acknowledged.min(next)) as i64;
         if distance <= -unacknowledged {
             clock.take(now, timestamps.value);
@@ -157,7 +158,7 @@ impl Connection {
         true
     }
 
-    /// RFC 9293, section 3.10.7.4, first step. What is not acceptable is answered by an ACK.
+    /// RFC 9293, section 3.10.7.4, first step. An unacceptable segment is answered with an ACK.
     #[inline]
     fn is_acceptable(&mut self, now: Time, segment: &Segment, distance: i64) -> bool {
         let window = self.receiver.edge().saturating_sub(self.receiver.next) as i64;
@@ -167,7 +168,7 @@ impl Connection {
         let acceptable = if length == 0 {
             distance == 0 || (distance > 0 && distance < window)
         } else {
-            // Some of it lies in the window.
+            // Acceptable if some of it lies in the window.
             distance < window && distance + length > 0
         };
         if !acceptable {
@@ -182,7 +183,7 @@ impl Connection {
         if segment.flags.contains(Flags::RST) {
             return;
         }
-        // The peer has not seen the answer to its SYN.
+        // The peer has not received the SYN-ACK.
         if segment.flags.contains(Flags::SYN) && self.awaits_acknowledgment_of_syn() {
             self.repeat_answer();
             return;
@@ -194,12 +195,12 @@ impl Connection {
             self.counters.duplicate_segments += 1;
             self.receiver.on_old_data(distance, segment.payload);
         }
-        // Probes of the window and of an idle connection must be answered: they carry data, or
-        // the number before the next one.
+        // Window probes and keep-alive probes must be answered: they carry data, or the sequence
+        // number before the next one.
         self.challenge(now, length > 0 || distance == -1);
     }
 
-    /// An ACK tells the peer where this end stands.
+    /// Sends an ACK with the current state of this end, rate-limited unless `always`.
     fn challenge(&mut self, now: Time, always: bool) {
         let recently = self
             .challenged_at
@@ -228,7 +229,7 @@ impl Connection {
         } else if segment.flags.contains(Flags::SYN) {
             self.challenge(now, false);
         }
-        // Without ACK a segment says nothing.
+        // A segment without ACK is ignored.
         false
     }
 
@@ -245,7 +246,7 @@ impl Connection {
             self.establish(now);
         }
         if ahead < 0 {
-            // Old, but its data may be new.
+            // An old acknowledgment, but its data may be new.
             return ahead.unsigned_abs() <= self.sender.largest_window;
         }
         if ahead.unsigned_abs() > nxt - una {
@@ -307,7 +308,7 @@ impl Connection {
                 continue;
             }
             // RFC 2883, section 4: a first block below the acknowledgment, or within the second
-            // block, says that this arrived twice.
+            // block, reports duplicate data.
             if index == 0 && end <= ack.upto {
                 duplicate = Some(block);
                 continue;
@@ -334,7 +335,7 @@ impl Connection {
         self.sender.on_ack(now, &ack, tick, &mut self.counters);
     }
 
-    /// The window moves with an acknowledgment of new data, with newer segments, and where the same
+    /// Updates the window on an acknowledgment of new data, on a newer segment, or if the same
     /// segment offers more (RFC 9293, section 3.10.7.4; Linux: `tcp_may_update_window`).
     #[inline]
     fn update_window(&mut self, segment: &Segment, distance: i64, upto: u64) {
@@ -365,7 +366,7 @@ impl Connection {
         );
     }
 
-    /// FINs that have been acknowledged or received change the state (RFC 9293, section 3.10.7.4).
+    /// Changes the state on acknowledged or received FINs (RFC 9293, section 3.10.7.4).
     fn follow_halves(&mut self, now: Time) {
         let acknowledged = self.sender.is_fin_acknowledged();
         let finished = self.receiver.is_finished();

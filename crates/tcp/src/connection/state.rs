@@ -7,23 +7,23 @@ pub enum State {
     Listen,
     /// A SYN was sent.
     SynSent,
-    /// A SYN came and was answered.
+    /// A SYN was received and answered.
     SynReceived,
-    /// Data flows.
+    /// Data can be transferred.
     Established,
-    /// Closed on this end; FIN has not been acknowledged.
+    /// Closed by this end; FIN not acknowledged.
     FinWait1,
-    /// Closed on this end; FIN has been acknowledged.
+    /// Closed by this end; FIN acknowledged.
     FinWait2,
-    /// Closed on the peer's end.
+    /// Closed by the peer.
     CloseWait,
-    /// Closed on both ends at the same time; FIN has not been acknowledged.
+    /// Closed by both ends at the same time; FIN not acknowledged.
     Closing,
-    /// Closed on the peer's end first; FIN has not been acknowledged.
+    /// Closed by the peer first; FIN not acknowledged.
     LastAck,
     /// Closed; late segments are still answered.
     TimeWait,
-    /// Over, or reset.
+    /// Ended or reset.
     Closed,
 }
 
@@ -38,12 +38,12 @@ pub enum Ending {
     Refused,
     /// This end aborted it.
     Aborted,
-    /// The peer was silent for too long.
+    /// The peer did not answer for too long.
     TimedOut,
 }
 
 impl State {
-    /// Whether the handshake is over and neither a reset nor the end has come.
+    /// Returns whether the handshake is complete and the connection has not ended.
     pub fn is_synchronized(self) -> bool {
         !matches!(
             self,

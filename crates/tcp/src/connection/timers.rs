@@ -1,4 +1,4 @@
-//! Time passes.
+//! The timers of a connection.
 
 use weir_units::Time;
 
@@ -6,8 +6,8 @@ use super::{Connection, Ending, State};
 use crate::sender::Expiry;
 
 impl Connection {
-    /// When [`Connection::handle_timeout`] is to be called at the latest; `None` while nothing is waited
-    /// for. Calls before that time do no harm.
+    /// Returns the next time to call [`Connection::handle_timeout`]; `None` if no timer runs.
+    /// Earlier calls have no effect.
     #[inline]
     pub fn timeout(&self) -> Option<Time> {
         let next = self
@@ -19,7 +19,7 @@ impl Connection {
         (next != Time::MAX).then_some(next)
     }
 
-    /// Does what is due.
+    /// Handles all expired timers.
     pub fn handle_timeout(&mut self, now: Time) {
         if self.state == State::Closed {
             return;
@@ -65,7 +65,7 @@ impl Connection {
         self.keep_alive_at = now + keep_alive.interval;
     }
 
-    /// The peer was heard of.
+    /// Restarts the keep-alive timer: the peer has sent a segment.
     #[inline]
     pub(super) fn on_heard(&mut self, now: Time) {
         if self.keep_alive_at != Time::MAX {

@@ -1,4 +1,4 @@
-//! What leaves, and its headers.
+//! Outgoing segments and their headers.
 
 use weir_units::Time;
 use weir_wire::Ecn;
@@ -9,8 +9,8 @@ use crate::EcnMode;
 use crate::sender::OutgoingSegment;
 
 impl Connection {
-    /// The next segment that leaves now, and the ECN codepoint of its packet. To be called until
-    /// there is none, after every event.
+    /// Returns the next segment to send now and the ECN codepoint of its packet. After every event,
+    /// call it until it returns `None`.
     #[inline]
     pub fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
         if self.state == State::Established && !self.keep_alive_due {
@@ -42,7 +42,7 @@ impl Connection {
         {
             return Some(self.prior_acknowledgment(now, prior));
         }
-        // What is reported of the disorder would not fit beside a full segment.
+        // SACK blocks would not fit beside a full segment.
         let apart = self.receiver.acks.is_due() && self.receiver.acks.has_blocks();
         if !apart
             && !self.sender.is_quiet()
@@ -65,8 +65,8 @@ impl Connection {
         None
     }
 
-    /// Outside of ESTABLISHED: resets, SYNs, and states in which nothing else leaves. `None` where
-    /// data may.
+    /// Handles the states outside of ESTABLISHED: resets, SYNs, and states in which nothing else is
+    /// sent. Returns `None` if data may be sent.
     fn next_besides_data(&mut self, now: Time) -> Option<Option<(Segment, Ecn)>> {
         if let Some(reset) = self.reset_due.take() {
             self.counters.segments_sent += 1;
@@ -80,7 +80,7 @@ impl Connection {
         silent.then_some(None)
     }
 
-    /// A header that acknowledges all that has arrived.
+    /// Builds a header that acknowledges all received data.
     #[inline]
     fn header(&mut self, now: Time, offset: u64) -> Segment {
         let next = self.receiver.next;
@@ -141,7 +141,7 @@ impl Connection {
         (segment, ecn)
     }
 
-    /// An acknowledgment by number alone.
+    /// Builds an acknowledgment without SACK blocks.
     #[inline]
     fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
         self.counters.segments_sent += 1;
@@ -162,8 +162,8 @@ impl Connection {
             .collect()
     }
 
-    /// DCTCP's acknowledgment of what came before the mark changed (RFC 8257, section 3.2). The
-    /// window's right edge stays where it is.
+    /// Builds DCTCP's acknowledgment of the data before the mark changed (RFC 8257, section 3.2).
+    /// The window's right edge stays in place.
     fn prior_acknowledgment(
         &mut self,
         now: Time,
@@ -181,8 +181,8 @@ impl Connection {
         (segment, self.codepoint_without_data())
     }
 
-    /// A segment that the peer has to answer: the number before the first that is not acknowledged
-    /// (RFC 9293, section 3.8.4).
+    /// Builds a segment that the peer has to answer: its sequence number is the one before the
+    /// first unacknowledged byte (RFC 9293, section 3.8.4).
     fn probe(&mut self, now: Time) -> (Segment, Ecn) {
         self.counters.segments_sent += 1;
         let mut segment = self.header(now, self.sender.una);
@@ -190,7 +190,7 @@ impl Connection {
         (segment, self.codepoint_without_data())
     }
 
-    /// A reset that the peer must believe (RFC 5961, section 3: exactly the next number).
+    /// Builds a reset that the peer must accept (RFC 5961, section 3: exactly the next number).
     pub(super) fn reset_at_next(&self) -> Segment {
         Segment {
             sequence: self.sequence(self.sender.nxt),

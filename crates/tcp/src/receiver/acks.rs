@@ -1,29 +1,28 @@
-//! When an acknowledgment is due, and which blocks it reports (RFC 9293 section 3.8.6.3, RFC 2018,
-//! RFC 2883).
+//! The timing of acknowledgments and the SACK blocks that they report (RFC 9293 section 3.8.6.3,
+//! RFC 2018, RFC 2883).
 
 use weir_units::Time;
 
 use crate::DelayedAcks;
 use crate::scoreboard::SackRange;
 
-/// Blocks that are remembered for later acknowledgments.
+/// Number of SACK blocks stored for later acknowledgments.
 const RECENT: usize = 3;
 
-/// What the next acknowledgment says beside its number.
+/// The delayed-ACK state and the SACK blocks of the next acknowledgment.
 #[derive(Clone, Debug)]
 pub(crate) struct AckState {
     delayed: Option<DelayedAcks>,
-    /// Segments that have not been acknowledged.
+    /// Segments received but not acknowledged.
     pending: u32,
     now: bool,
-    /// When those that are pending are acknowledged at the latest.
+    /// Expiry of the delayed-ACK timer.
     at: Time,
-    /// Segments that are still acknowledged at once.
+    /// Segments that are still to be acknowledged at once.
     quick: u32,
-    /// Runs that were received out of order, the one that changed last first; an empty block ends
-    /// the list.
+    /// Ranges received out of order, the most recently changed first; an empty block ends the list.
     recent: [SackRange; RECENT],
-    /// What arrived again; reported once.
+    /// A range received twice (D-SACK); reported once.
     duplicate: Option<SackRange>,
 }
 
@@ -40,7 +39,7 @@ impl AckState {
         }
     }
 
-    /// The next data has arrived.
+    /// Records in-order data.
     #[inline]
     pub(super) fn on_in_order(&mut self, now: Time, payload: u32, mss: u64) {
         let Some(delayed) = self.delayed else {
@@ -61,7 +60,7 @@ impl AckState {
         }
     }
 
-    /// Data came out of order; it is part of `run` now.
+    /// Records out-of-order data, which is part of `run` now.
     pub(super) fn on_out_of_order(&mut self, run: SackRange) {
         self.now = true;
         let before = self.recent;
@@ -76,7 +75,7 @@ impl AckState {
         self.recent = recent;
     }
 
-    /// Data arrived that had arrived before.
+    /// Records duplicate data.
     pub(super) fn on_duplicate(&mut self, start: u64, end: u64) {
         self.now = true;
         if end > start {
@@ -84,7 +83,7 @@ impl AckState {
         }
     }
 
-    /// What is below `next` is acknowledged by number.
+    /// Drops ranges below `next`, which are acknowledged cumulatively.
     pub(super) fn forget_below(&mut self, next: u64) {
         let before = self.recent;
         let left = before.into_iter().filter(|block| block.end > next);
@@ -95,25 +94,25 @@ impl AckState {
         self.recent = recent;
     }
 
-    /// An acknowledgment is due at once.
+    /// Schedules an immediate acknowledgment.
     #[inline]
     pub(crate) fn ack_now(&mut self) {
         self.now = true;
     }
 
-    /// Whether data waits for its acknowledgment.
+    /// Returns whether data waits for its acknowledgment.
     #[inline]
     pub(super) fn is_pending(&self) -> bool {
         self.pending > 0
     }
 
-    /// Whether an acknowledgment is due.
+    /// Returns whether an acknowledgment is due.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
         self.now
     }
 
-    /// When the delayed one is due.
+    /// Returns the expiry of the delayed-ACK timer.
     #[inline]
     pub(crate) fn timeout(&self) -> Time {
         self.at
@@ -126,7 +125,7 @@ impl AckState {
         }
     }
 
-    /// An acknowledgment of all that arrived leaves.
+    /// Records that an acknowledgment of all received data is sent.
     #[inline]
     pub(crate) fn on_sent(&mut self) {
         self.pending = 0;
@@ -134,18 +133,18 @@ impl AckState {
         self.at = Time::MAX;
     }
 
-    /// Nothing is to be acknowledged any more.
+    /// Cancels pending acknowledgments.
     pub(crate) fn stop(&mut self) {
         self.on_sent();
     }
 
-    /// Whether there is anything to report beside the number.
+    /// Returns whether there are SACK blocks to report.
     #[inline]
     pub(crate) fn has_blocks(&self) -> bool {
         self.duplicate.is_some() || self.recent[0].end > self.recent[0].start
     }
 
-    /// The blocks, the newest first; a duplicate before all others (RFC 2883, section 4).
+    /// Returns the blocks, the newest first; a duplicate before all others (RFC 2883, section 4).
     pub(crate) fn take_blocks(&mut self) -> impl Iterator<Item = SackRange> {
         let recent = self.recent;
         self.duplicate.take().into_iter().chain(

@@ -1,22 +1,22 @@
-//! The receiver's side of ECN: RFC 3168 section 6.1.3, RFC 8257 section 3.2.
+//! The receiver's ECN echo: RFC 3168 section 6.1.3, RFC 8257 section 3.2.
 
 use crate::EcnMode;
 
-/// What acknowledgments echo.
+/// The ECN echo of acknowledgments.
 #[derive(Clone, Debug)]
 pub(crate) struct EcnEcho {
     mode: EcnMode,
-    /// Whether acknowledgments carry ECE: since a mark and until CWR (RFC 3168), or because the last
+    /// Whether acknowledgments carry ECE: from a mark until CWR (RFC 3168), or because the last
     /// data segment was marked (DCTCP.CE of RFC 8257).
     ece: bool,
-    /// An acknowledgment of what came before the mark changed.
+    /// An acknowledgment of the data before the mark changed.
     prior: Option<PriorAck>,
 }
 
-/// An acknowledgment of data that met marks otherwise than what followed.
+/// An acknowledgment of data whose marks differ from the following data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PriorAck {
-    /// The next byte expected then.
+    /// The next expected byte at that time.
     pub(crate) next: u64,
     pub(crate) ece: bool,
 }
@@ -30,18 +30,18 @@ impl EcnEcho {
         }
     }
 
-    /// A data segment arrives while `next` is expected and, if `waiting`, data below waits for its
-    /// delayed acknowledgment. Returns whether it must be acknowledged at once.
+    /// Processes a data segment that arrives while `next` is expected. `waiting`: earlier data
+    /// waits for its delayed ACK. Returns whether to acknowledge at once.
     ///
-    /// DCTCP: where the mark changes, what waits is acknowledged with the echo that it deserves, so
-    /// that every acknowledgment's echo holds for all the bytes that it acknowledges.
+    /// DCTCP: if the mark changes, the waiting data is acknowledged first with its own echo. The
+    /// echo of every acknowledgment thus applies to all the bytes that it acknowledges.
     #[inline]
     pub(super) fn on_data(&mut self, marked: bool, cwr: bool, next: u64, waiting: bool) -> bool {
         match self.mode {
             EcnMode::Off => false,
             EcnMode::Classic => {
                 self.ece = marked || (self.ece && !cwr);
-                // Linux acknowledges CWR at once, which keeps a window of one segment going.
+                // Linux acknowledges CWR at once, which keeps a window of one segment moving.
                 cwr
             }
             EcnMode::Dctcp => {
@@ -65,7 +65,7 @@ impl EcnEcho {
         self.ece
     }
 
-    /// The acknowledgment that goes before the next one.
+    /// Returns the acknowledgment to send before the next one.
     #[inline]
     pub(crate) fn take_prior(&mut self) -> Option<PriorAck> {
         self.prior.take()

@@ -1,4 +1,4 @@
-//! The receiving half: what has arrived, what is acknowledged when, and what window is offered.
+//! The receiving half of a connection: reassembly, acknowledgments, and the announced window.
 
 mod acks;
 mod echo;
@@ -15,10 +15,10 @@ pub(crate) use echo::PriorAck;
 use reassembly::Reassembly;
 use window::Window;
 
-/// A data segment, or FIN, in offsets of the peer's stream; it may lie anywhere.
+/// A data segment or FIN, in offsets of the peer's stream; it may lie outside the window.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Arrival {
-    /// Relative to the next byte expected.
+    /// Distance from the next expected byte.
     pub(crate) distance: i64,
     pub(crate) payload: u32,
     pub(crate) fin: bool,
@@ -32,7 +32,7 @@ pub(crate) struct Arrival {
 pub(crate) struct Receiver {
     /// The next byte expected.
     pub(crate) next: u64,
-    /// Where FIN is, once it has been seen.
+    /// The offset of FIN, once received.
     fin: Option<u64>,
     window: Window,
     pub(crate) acks: AckState,
@@ -54,45 +54,46 @@ impl Receiver {
         }
     }
 
-    /// What the handshake has settled.
+    /// Applies the negotiated MSS and window scale.
     pub(crate) fn settle(&mut self, mss: u64, scale: u8) {
         self.mss = mss;
         self.window.set_scale(scale);
     }
 
-    /// What the handshake has settled: ECN is not in use.
+    /// Disables ECN after the negotiation.
     pub(crate) fn disable_ecn(&mut self) {
         self.echo = EcnEcho::new(EcnMode::Off);
     }
 
-    /// The window field of a SYN, which is not shifted.
+    /// Returns the window field of a SYN, which is not shifted.
     pub(crate) fn initial_window(&self) -> u16 {
         self.window.initial()
     }
 
-    /// All of this segment has arrived before.
+    /// Handles a segment whose data has all arrived before.
     pub(crate) fn on_old_data(&mut self, distance: i64, payload: u32) {
         let start = self.next.saturating_sub(distance.unsigned_abs());
         self.acks.on_duplicate(start, start + u64::from(payload));
     }
 
-    /// Offers the whole buffer, where there is no handshake. Gives how much that is.
+    /// Announces the whole buffer, if there is no handshake. Returns its size.
     pub(crate) fn offer_all(&mut self) -> u64 {
         self.window.offer_all();
         self.window.acceptable_up_to()
     }
 
-    /// Data delivered in order to the application.
+    /// Returns the bytes delivered in order to the application.
     pub(crate) fn received(&self) -> u64 {
         self.fin.map_or(self.next, |fin| self.next.min(fin))
     }
 
-    /// Whether everything up to FIN has arrived.
+    /// Returns whether everything up to FIN has arrived.
     pub(crate) fn is_finished(&self) -> bool {
         self.fin.is_some_and(|fin| self.next > fin)
     }
 
-    /// Whether data of this length, if it is the next, is all that there is to it.
+    /// Returns whether in-order data of this length is on the fast path: no gaps, no FIN, within
+    /// the window.
     #[inline]
     pub(crate) fn expects(&self, payload: u32) -> bool {
         self.reassembly.runs.is_empty()
@@ -100,7 +101,7 @@ impl Receiver {
             && self.next + u64::from(payload) <= self.window.acceptable_up_to()
     }
 
-    /// The next data has arrived, as expected.
+    /// Records in-order data on the fast path.
     #[inline]
     pub(crate) fn on_expected(
         &mut self,
@@ -116,7 +117,7 @@ impl Receiver {
         self.acks.on_in_order(now, payload, self.mss);
     }
 
-    /// A data segment has or has not met congestion.
+    /// Records the ECN mark of a data segment.
     #[inline]
     fn note_mark(&mut self, cwr: bool, ecn: Ecn, counters: &mut Counters) {
         let marked = ecn == Ecn::Ce;
@@ -127,7 +128,7 @@ impl Receiver {
         }
     }
 
-    /// A segment with data or FIN has arrived.
+    /// Processes a segment with data or FIN.
     pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival, counters: &mut Counters) {
         if arrival.payload > 0 {
             self.note_mark(arrival.cwr, arrival.ecn, counters);
@@ -136,7 +137,7 @@ impl Receiver {
         self.place(now, arrival, end, counters);
     }
 
-    /// Places a segment: what is below or beyond the window is cut off.
+    /// Places a segment in the stream and cuts off data below or beyond the window.
     fn place(&mut self, now: Time, arrival: &Arrival, end: i64, counters: &mut Counters) {
         let edge = self.window.acceptable_up_to();
         let below = self
@@ -158,7 +159,7 @@ impl Receiver {
             self.acks.ack_now();
         }
         if arrival.fin && self.fin.is_none() && end <= edge {
-            // Data beyond a FIN would be a lie; what has arrived so far decides.
+            // Data beyond a FIN would be invalid; the data received so far takes precedence.
             self.fin = Some(end.max(self.reassembly.highest()));
         }
         let end = end.min(edge).min(self.fin.unwrap_or(u64::MAX));
@@ -195,8 +196,8 @@ impl Receiver {
         }
     }
 
-    /// Keeps what came out of order. Where there are too many gaps, it is thrown away, as without
-    /// memory (RFC 2018, section 8, allows even more).
+    /// Stores out-of-order data. With too many gaps it is discarded (RFC 2018, section 8, permits
+    /// even more).
     fn keep(&mut self, start: u64, end: u64, counters: &mut Counters) {
         if let Some(known) = self.reassembly.overlap(start, end) {
             counters.duplicate_segments += 1;
@@ -207,7 +208,7 @@ impl Receiver {
         }
     }
 
-    /// The application has read more. An ACK tells the peer if that opens the window
+    /// Records that the application has read data. Sends an ACK if that opens the window
     /// considerably.
     pub(crate) fn on_read(&mut self, bytes: ByteSize) {
         let received = self.received();
@@ -217,23 +218,23 @@ impl Receiver {
         }
     }
 
-    /// Where acceptable segments end.
+    /// Returns the end of the acceptable data.
     pub(crate) fn edge(&self) -> u64 {
         self.window.acceptable_up_to()
     }
 
-    /// What was received and not read.
+    /// Returns the bytes received but not read.
     pub(crate) fn unread(&self) -> u64 {
         self.window.unread(self.received())
     }
 
-    /// The window field of the segment that leaves now, in steps of the scale.
+    /// Returns the window field of the segment that leaves now, in units of the scale.
     #[inline]
     pub(crate) fn advertise(&mut self) -> u16 {
         self.window.advertise(self.next, self.mss)
     }
 
-    /// The window field of an acknowledgment of less than has arrived.
+    /// Returns the window field of an acknowledgment of `next`, less than has arrived.
     pub(crate) fn advertise_from(&mut self, next: u64) -> u16 {
         self.window.advertise(next, self.mss)
     }

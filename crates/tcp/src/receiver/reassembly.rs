@@ -1,25 +1,25 @@
-//! What has arrived out of order.
+//! Reassembly of data received out of order.
 
 use crate::scoreboard::SackRange;
 
-/// More runs than this are not kept apart: whoever sends so many gaps sends the rest again.
+/// The most ranges stored. A sender with this many gaps retransmits the rest.
 pub(super) const MAX_RUNS: usize = 16_384;
 
-/// Separate runs of bytes, in order.
+/// Separate ranges of bytes, in order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reassembly {
     pub(super) runs: Vec<SackRange>,
 }
 
 impl Reassembly {
-    /// The end of what has arrived; 0 without anything.
+    /// Returns the end of the received data; 0 without any.
     pub(super) fn highest(&self) -> u64 {
         self.runs.last().map_or(0, |run| run.end)
     }
 
-    /// Adds a run. Gives the one that it is part of now; `None` where it cannot be kept.
+    /// Adds a range. Returns the merged range that contains it; `None` if it cannot be stored.
     pub(super) fn insert(&mut self, start: u64, end: u64) -> Option<SackRange> {
-        // Most arrivals extend the last run or begin one behind it.
+        // Most arrivals extend the last range or begin one behind it.
         let first = match self.runs.last() {
             Some(last) if last.start <= start && start <= last.end => self.runs.len() - 1,
             _ => self.runs.partition_point(|run| run.end < start),
@@ -47,7 +47,7 @@ impl Reassembly {
         Some(run)
     }
 
-    /// The first run that shares bytes with these, as far as it does.
+    /// Returns the first overlap of a stored range with `start..end`.
     pub(super) fn overlap(&self, start: u64, end: u64) -> Option<SackRange> {
         let first = self.runs.partition_point(|run| run.end <= start);
         let run = self.runs.get(first).filter(|run| run.start < end)?;
@@ -57,7 +57,7 @@ impl Reassembly {
         })
     }
 
-    /// Removes what is reached by `next`, and tells how far that reaches.
+    /// Removes the ranges reached by `next`. Returns the end of the last one.
     pub(super) fn take_up_to(&mut self, next: u64) -> Option<u64> {
         let reached = self.runs.partition_point(|run| run.start <= next);
         let end = self.runs.get(reached.checked_sub(1)?)?.end;
@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Against a set of single bytes.
+        /// Compares against a set of single bytes.
         #[test]
         fn runs_are_the_bytes_that_came(
             arrivals in prop::collection::vec((1u64..200, 1u64..20), 1..60),

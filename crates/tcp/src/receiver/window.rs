@@ -1,8 +1,8 @@
-//! The window that is offered (RFC 9293, section 3.8.6; RFC 7323, section 2).
+//! The announced window (RFC 9293, section 3.8.6; RFC 7323, section 2).
 //!
-//! The right edge never moves back. On the wire it can only be told in steps of the scale, counted
-//! from the acknowledgment; it is rounded up, so that what the peer hears may vary by less than a
-//! step (RFC 7323, section 2.4). What was offered once stays acceptable.
+//! The right edge never moves back. The wire format expresses it in units of the scale, counted
+//! from the acknowledgment. It is rounded up, so the announced edge may vary by less than one unit
+//! (RFC 7323, section 2.4). Data within an announced window stays acceptable.
 
 use weir_units::ByteSize;
 
@@ -11,14 +11,14 @@ use crate::Config;
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     buffer: u64,
-    /// The buffer, as far as windows can express it.
+    /// The buffer size, limited to what the window field can express.
     size: u64,
     automatic: bool,
-    /// What the application has read, by offset.
+    /// The offset up to which the application has read.
     read: u64,
     /// The right edge.
     edge: u64,
-    /// The farthest that the peer may have understood it to be.
+    /// The largest right edge that was announced, rounding included.
     heard: u64,
     scale: u8,
 }
@@ -35,36 +35,36 @@ impl Window {
             scale,
         };
         window.set_scale(scale);
-        // The peer's first flight may use what the SYN offers.
+        // The peer's first flight may use the window of the SYN.
         window.edge = u64::from(window.initial());
         window.heard = window.edge;
         window
     }
 
-    /// By how many bits the field will be shifted. A SYN's window is not.
+    /// Sets the shift count of the window field. A SYN's window is not shifted.
     pub(super) fn set_scale(&mut self, scale: u8) {
         self.scale = scale;
         self.size = self.buffer.min(u64::from(u16::MAX) << scale);
     }
 
-    /// Offers all there is, as both ends know without a word.
+    /// Announces the whole buffer; both ends know it without a handshake.
     pub(super) fn offer_all(&mut self) {
         self.edge = self.size;
         self.heard = self.edge;
     }
 
-    /// The field of a SYN.
+    /// Returns the window field of a SYN.
     pub(super) fn initial(&self) -> u16 {
         u16::try_from(self.buffer).unwrap_or(u16::MAX)
     }
 
-    /// Where acceptable data ends.
+    /// Returns the end of acceptable data.
     #[inline]
     pub(super) fn acceptable_up_to(&self) -> u64 {
         self.heard
     }
 
-    /// Data up to `received` can be read.
+    /// Records that data up to `received` can be read.
     #[inline]
     pub(super) fn on_delivered(&mut self, received: u64) {
         if self.automatic {
@@ -80,7 +80,7 @@ impl Window {
         received.saturating_sub(self.read)
     }
 
-    /// Where the right edge may be now; it does not move by small steps (RFC 9293, section
+    /// Returns the new right edge. It does not advance by small steps (RFC 9293, section
     /// 3.8.6.2.2).
     #[inline]
     fn candidate(&self, mss: u64) -> u64 {
@@ -93,14 +93,14 @@ impl Window {
         }
     }
 
-    /// Whether a window can be offered that is at least twice what is left of the last one.
+    /// Returns whether the new window is at least twice what is left of the last one.
     pub(super) fn has_opened(&self, next: u64, mss: u64) -> bool {
         let candidate = self.candidate(mss);
         let left = self.edge.saturating_sub(next);
         candidate > self.edge && candidate.saturating_sub(next) >= 2 * left
     }
 
-    /// Offers a window from `next` on.
+    /// Announces a window starting at `next`.
     #[inline]
     pub(super) fn advertise(&mut self, next: u64, mss: u64) -> u16 {
         self.edge = self.candidate(mss);

@@ -1,17 +1,17 @@
-//! Which segments are lost (RFC 6675 section 4, RFC 8985 section 6).
+//! Loss detection on the scoreboard (RFC 6675 section 4, RFC 8985 section 6).
 
 use weir_units::{Duration, Time};
 
 use super::{DetectedLosses, LOST, RETRANSMITTED, RackSegment, SACKED, Scoreboard, SentSegment};
 
-/// Segments that have to arrive behind one for it to be lost (RFC 5681, section 3.2).
+/// Number of later segments that must arrive for a segment to be lost (RFC 5681, section 3.2).
 pub(crate) const DUPLICATE_THRESHOLD: u64 = 3;
 
-/// When a segment is overdue (RFC 8985, section 6.2).
+/// The rules for overdue segments (RFC 8985, section 6.2).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RackRules {
     pub(crate) now: Time,
-    /// For how long segments may be out of order.
+    /// The time for which reordering is tolerated.
     pub(crate) reordering_window: Duration,
 }
 
@@ -28,9 +28,8 @@ impl DetectedLosses {
 }
 
 impl Scoreboard {
-    /// A segment has arrived that may be the newest one by the time of its sending. Where it was
-    /// sent more than once, the acknowledgment may be of an earlier time (RFC 8985, section 6.2,
-    /// step 2).
+    /// Records an arrived segment if it is the newest by send time. If it was retransmitted, the
+    /// acknowledgment may be for an earlier transmission (RFC 8985, section 6.2, step 2).
     #[inline]
     pub(super) fn note_latest(&mut self, now: Time, record: &SentSegment) {
         let rtt = now.since(record.sent_at);
@@ -64,8 +63,8 @@ impl Scoreboard {
         }
     }
 
-    /// Finds what is lost by what arrived behind it (RFC 6675, section 4, `IsLost`): more than two
-    /// full segments, or three separate runs.
+    /// Finds losses by later arrivals (RFC 6675, section 4, `IsLost`): more than two full segments,
+    /// or three separate ranges.
     pub(crate) fn find_lost_by_threshold(&mut self, found: &mut DetectedLosses) {
         let Some(edge) = self.threshold_edge() else {
             return;
@@ -80,7 +79,7 @@ impl Scoreboard {
         self.scanned = self.scanned.max(edge);
     }
 
-    /// Below this, what has not arrived is lost by the duplicate threshold.
+    /// Returns the offset below which missing segments are lost by the duplicate threshold.
     fn threshold_edge(&self) -> Option<u64> {
         let last = self.index_of(self.highest_sacked.checked_sub(1)?);
         let (mut bytes, mut runs, mut in_run) = (0, 0, false);
@@ -101,14 +100,14 @@ impl Scoreboard {
         None
     }
 
-    /// Finds what is overdue: sent before a segment that has arrived, and for longer than its
-    /// round-trip time and the reordering window (RFC 8985, section 6.2, step 5).
+    /// Finds overdue segments: sent before an arrived segment, and outstanding for longer than its
+    /// RTT plus the reordering window (RFC 8985, section 6.2, step 5).
     pub(crate) fn find_overdue(&mut self, rules: &RackRules, found: &mut DetectedLosses) {
         self.find_overdue_originals(rules, found);
         self.find_overdue_retransmissions(rules, found);
     }
 
-    /// Segments that were sent once lie in the order of time.
+    /// Segments sent once are ordered by send time.
     fn find_overdue_originals(&mut self, rules: &RackRules, found: &mut DetectedLosses) {
         let mut index = self.index_of(self.scanned);
         while let Some(record) = self.records.get(index) {
@@ -151,14 +150,14 @@ impl Scoreboard {
         }
     }
 
-    /// When a segment that was sent then becomes overdue; `None` while nothing that was sent later
+    /// Returns when a segment sent at `sent_at` becomes overdue; `None` if no segment sent later
     /// has arrived.
     fn overdue(&self, sent_at: Time, end: u64, rules: &RackRules) -> Option<Time> {
         let before_latest = (sent_at, end) < (self.latest.sent_at, self.latest.end);
         before_latest.then(|| sent_at + self.latest.rtt + rules.reordering_window)
     }
 
-    /// Declares the first segment lost, as duplicate ACKs without SACK do (RFC 6582).
+    /// Declares the first segment lost, on duplicate ACKs without SACK (RFC 6582).
     pub(crate) fn lose_first(&mut self, found: &mut DetectedLosses) {
         if self
             .records
@@ -169,7 +168,8 @@ impl Scoreboard {
         }
     }
 
-    /// A time-out: all that has not arrived is lost (RFC 6298 section 5.4, RFC 5681 section 3.1).
+    /// Declares everything outstanding lost on a timeout (RFC 6298 section 5.4, RFC 5681 section
+    /// 3.1).
     pub(crate) fn lose_all(&mut self, found: &mut DetectedLosses) {
         for index in 0..self.records.len() {
             if self
@@ -185,7 +185,7 @@ impl Scoreboard {
         self.resend_from = self.records.front().map_or(0, |record| record.start);
     }
 
-    /// The losses were none: what waits to be sent again is in flight after all.
+    /// Revokes spurious losses: segments waiting for retransmission are in flight again.
     pub(crate) fn revoke_losses(&mut self) {
         for record in &mut self.records {
             if record.has(LOST) {
@@ -194,7 +194,7 @@ impl Scoreboard {
             }
         }
         self.lost = 0;
-        // What was sent once can be found lost anew.
+        // Segments sent once can be declared lost again.
         self.scanned = self
             .records
             .front()

@@ -1,9 +1,9 @@
-//! What has been sent and not yet acknowledged cumulatively, segment by segment.
+//! The scoreboard: segments sent and not yet acknowledged cumulatively.
 //!
-//! Records lie in a ring in the order of the stream. Every question that an acknowledgment asks is
-//! answered from where the last answer ended: acknowledged records leave at the front, SACK blocks
-//! are compared with those of the acknowledgment before, losses are looked for behind the place
-//! where the last search stopped, and retransmissions wait in a second ring in the order of time.
+//! Records lie in a ring in stream order. Every search continues where the last one ended.
+//! Acknowledged records leave at the front. SACK blocks are compared with those of the previous
+//! acknowledgment. Loss detection starts where the last search stopped. Retransmissions wait in a
+//! second ring, ordered by time.
 
 mod detection;
 mod sack;
@@ -18,21 +18,21 @@ use weir_units::{ByteSize, Duration, Time};
 pub(crate) use detection::{DUPLICATE_THRESHOLD, RackRules};
 pub(crate) use sack::SackRange;
 
-/// A segment as it was sent: consecutive bytes of the stream, FIN among them as the last one.
+/// A sent segment: consecutive bytes of the stream, with FIN as the last one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SentSegment {
     pub(crate) start: u64,
-    /// When it was sent, the last time.
+    /// Time of the last transmission.
     pub(crate) sent_at: Time,
     pub(crate) length: u32,
     marks: u8,
 }
 
-/// The receiver has it.
+/// SACKed by the receiver.
 const SACKED: u8 = 1;
-/// Declared lost and not sent again yet.
+/// Declared lost and not retransmitted yet.
 const LOST: u8 = 1 << 1;
-/// Sent more than once.
+/// Transmitted more than once.
 const RETRANSMITTED: u8 = 1 << 2;
 
 impl SentSegment {
@@ -47,21 +47,22 @@ impl SentSegment {
     }
 }
 
-/// What an acknowledgment newly says about segments.
+/// The new information of an acknowledgment.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AckSummary {
-    /// Bytes that are known to have arrived, cumulatively or selectively, and were not before.
+    /// Bytes newly known to have arrived, cumulatively or selectively.
     pub(crate) delivered: u64,
-    /// When the newest of these was sent.
+    /// Send time of the newest of these.
     pub(crate) newest_sent: Time,
-    /// When the oldest and the newest of those were sent that were sent only once (Karn), and have not
-    /// waited at the receiver for others to be sent again.
+    /// Send times of the oldest and newest of those sent only once (Karn) that did not wait at the
+    /// receiver behind a retransmission.
     pub(crate) once_sent: Option<(Time, Time)>,
-    /// Bytes of segments that had been declared lost, were not sent again, and arrived.
+    /// Bytes declared lost that arrived without a retransmission.
     pub(crate) falsely_lost: u64,
-    /// When the first segment that is acknowledged cumulatively was sent again, if it was.
+    /// Time of the retransmission of the first cumulatively acknowledged segment, if it was
+    /// retransmitted.
     pub(crate) first_resent: Option<Time>,
-    /// Whether a segment that was sent once arrived later than one behind it.
+    /// Whether a segment sent once arrived after a later one.
     pub(crate) reordered: bool,
 }
 
@@ -82,7 +83,7 @@ impl AckSummary {
     }
 }
 
-/// The newest segment that has arrived, by the time of its sending (RFC 8985, section 5.3).
+/// The newest arrived segment by send time (RFC 8985, section 5.3).
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RackSegment {
     pub(crate) sent_at: Time,
@@ -90,19 +91,19 @@ pub(crate) struct RackSegment {
     pub(crate) rtt: Duration,
 }
 
-/// What was found lost by one search.
+/// The losses found by one search.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct DetectedLosses {
     pub(crate) bytes: u64,
-    /// When the newest of those was sent that were sent once.
+    /// Send time of the newest of these that were sent once.
     pub(crate) newest_sent: Time,
-    /// When the newest of those was sent that were sent again.
+    /// Send time of the newest of these that were retransmitted.
     pub(crate) newest_resent: Time,
-    /// When the next segment becomes overdue, if nothing is heard of it.
+    /// When the next segment becomes overdue, unless it is acknowledged.
     pub(crate) next_overdue: Option<Time>,
 }
 
-/// What delivery rate samples need, beside the records and in step with them.
+/// The state for delivery rate samples, parallel to the records.
 #[derive(Clone, Debug)]
 struct DeliveryRecords {
     estimator: DeliveryRate,
@@ -112,26 +113,26 @@ struct DeliveryRecords {
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
     pub(crate) records: VecDeque<SentSegment>,
-    /// Apart, as most controllers do without.
+    /// Boxed, because most controllers do not need it.
     deliveries: Option<Box<DeliveryRecords>>,
-    /// The usual length of a record: where to look for one first.
+    /// The usual length of a record, for the first guess in searches.
     mss: u64,
     in_flight: u64,
     sacked: u64,
     lost: u64,
     /// The end of the last SACKed record.
     highest_sacked: u64,
-    /// Records below were looked at: those that were sent once have arrived or are declared lost.
+    /// Search position: below it, records sent once have arrived or are declared lost.
     scanned: u64,
-    /// No lost record lies below.
+    /// Lower bound of the lost records.
     resend_from: u64,
-    /// What was sent again and when, in the order of time. Entries of records that were dealt with
-    /// otherwise are dropped when they come to the front.
+    /// Start and time of retransmissions, ordered by time. Outdated entries are dropped when they
+    /// reach the front.
     resent: VecDeque<(u64, Time)>,
-    /// The SACK blocks that have been dealt with.
+    /// The SACK blocks that have been processed.
     known: [SackRange; sack::KNOWN],
     latest: RackSegment,
-    /// The shortest round-trip time of the path.
+    /// The minimum RTT of the path.
     shortest_rtt: Duration,
 }
 
@@ -159,8 +160,7 @@ impl Scoreboard {
         }
     }
 
-    /// The shortest round-trip time of the path, below which no acknowledgment can be one of a
-    /// retransmission.
+    /// Sets the minimum RTT. A shorter sample cannot belong to a retransmission.
     #[inline]
     pub(crate) fn set_shortest_rtt(&mut self, rtt: Duration) {
         self.shortest_rtt = rtt;
@@ -170,25 +170,25 @@ impl Scoreboard {
         self.mss = mss;
     }
 
-    /// Bytes that were sent and have neither arrived nor been declared lost.
+    /// Returns the bytes in flight: sent, not arrived and not declared lost.
     #[inline]
     pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight
     }
 
-    /// Bytes that the receiver holds out of order.
+    /// Returns the bytes SACKed by the receiver.
     #[inline]
     pub(crate) fn sacked(&self) -> u64 {
         self.sacked
     }
 
-    /// Bytes that are lost and wait to be sent again.
+    /// Returns the lost bytes that wait for retransmission.
     #[inline]
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Whether a segment that begins below `offset` is outstanding.
+    /// Returns whether a segment that starts below `offset` is outstanding.
     #[inline]
     pub(crate) fn starts_below(&self, offset: u64) -> bool {
         self.records
@@ -196,26 +196,26 @@ impl Scoreboard {
             .is_some_and(|record| record.start < offset)
     }
 
-    /// Whether there is but one segment.
+    /// Returns whether exactly one segment is outstanding.
     #[inline]
     pub(crate) fn is_single(&self) -> bool {
         self.records.len() == 1
     }
 
-    /// Whether the controller wants the delivery rate.
+    /// Returns whether the controller uses the delivery rate.
     #[inline]
     pub(crate) fn measures_delivery(&self) -> bool {
         self.deliveries.is_some()
     }
 
-    /// The delivery rate estimator, where the controller wants it.
+    /// Returns the delivery rate estimator, if the controller uses it.
     pub(crate) fn delivery_rate(&mut self) -> Option<&mut DeliveryRate> {
         self.deliveries
             .as_mut()
             .map(|deliveries| &mut deliveries.estimator)
     }
 
-    /// New data leaves, right behind what was sent before.
+    /// Records new data, contiguous with the data sent before.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Time, start: u64, length: u32) {
         if let Some(deliveries) = &mut self.deliveries {
@@ -233,8 +233,8 @@ impl Scoreboard {
         });
     }
 
-    /// Everything below `ack` has arrived, and nothing is SACKed or lost. Stops at a record that
-    /// something has happened to, which is left to [`Scoreboard::acknowledge`].
+    /// Acknowledges everything below `ack` while nothing is SACKed or lost. Stops at a marked
+    /// record and leaves it to [`Scoreboard::acknowledge`].
     #[inline]
     pub(crate) fn acknowledge_plain(&mut self, now: Time, ack: u64, news: &mut AckSummary) {
         let mut last = None;
@@ -257,7 +257,7 @@ impl Scoreboard {
             last = Some((oldest, record));
         }
         self.in_flight -= news.delivered;
-        // Records that were sent once lie in the order of time.
+        // Records sent once are ordered by send time.
         if let Some((oldest, record)) = last {
             news.newest_sent = record.sent_at;
             news.once_sent = Some((oldest, record.sent_at));
@@ -265,7 +265,7 @@ impl Scoreboard {
         }
     }
 
-    /// Everything below `ack` has arrived.
+    /// Acknowledges everything below `ack`.
     #[inline]
     pub(crate) fn acknowledge(&mut self, now: Time, ack: u64, news: &mut AckSummary) {
         news.first_resent = self
@@ -299,7 +299,7 @@ impl Scoreboard {
             }
         }
         if filled {
-            // What follows the hole may have waited at the receiver for as long as it was there.
+            // Data behind the hole may have waited at the receiver until it was filled.
             news.once_sent = selectively;
         }
         if self.records.is_empty() {
@@ -307,7 +307,7 @@ impl Scoreboard {
         }
     }
 
-    /// A record that something had happened to leaves the ring.
+    /// Removes a marked record from the counts.
     fn leave_marked(&mut self, record: &SentSegment) {
         let length = u64::from(record.length);
         if record.has(SACKED) {
@@ -319,7 +319,7 @@ impl Scoreboard {
         }
     }
 
-    /// The first part of the first record has arrived: the record is cut.
+    /// Acknowledges the first part of the first record and splits it.
     fn acknowledge_part(&mut self, now: Time, ack: u64, news: &mut AckSummary) {
         let Some(record) = self.records.front_mut() else {
             return;
@@ -341,7 +341,7 @@ impl Scoreboard {
         }
     }
 
-    /// A record has arrived that was not known to have.
+    /// Records the arrival of a segment not known to have arrived.
     #[inline]
     fn arrived(
         &mut self,
@@ -360,7 +360,7 @@ impl Scoreboard {
         self.note_latest(now, record);
     }
 
-    /// The index of the first record that ends beyond `offset`.
+    /// Returns the index of the first record that ends beyond `offset`.
     fn index_of(&self, offset: u64) -> usize {
         let Some(front) = self.records.front() else {
             return 0;
@@ -377,7 +377,7 @@ impl Scoreboard {
             .partition_point(|record| record.end() <= offset)
     }
 
-    /// The first segment that waits to be sent again.
+    /// Returns the first segment that waits for retransmission.
     pub(crate) fn next_lost(&mut self) -> Option<SentSegment> {
         if self.lost == 0 {
             return None;
@@ -392,7 +392,7 @@ impl Scoreboard {
         Some(record)
     }
 
-    /// The last segment that has not arrived: what a tail loss probe sends.
+    /// Returns the last segment that has not arrived, for a tail loss probe.
     pub(crate) fn last_outstanding(&self) -> Option<SentSegment> {
         self.records
             .iter()
@@ -401,7 +401,7 @@ impl Scoreboard {
             .copied()
     }
 
-    /// The segment that starts at `start` is sent again.
+    /// Records the retransmission of the segment at `start`.
     pub(crate) fn on_resent(&mut self, now: Time, start: u64) {
         let index = self.index_of(start);
         let Some(record) = self.records.get_mut(index) else {

@@ -4,10 +4,10 @@ use weir_units::Time;
 
 use super::{AckSummary, LOST, SACKED, Scoreboard};
 
-/// As many blocks as an acknowledgment can carry (RFC 2018, section 3).
+/// The most blocks per acknowledgment (RFC 2018, section 3).
 pub(super) const KNOWN: usize = 4;
 
-/// A run of the stream, from `start` up to `end`.
+/// A range of the stream, from `start` up to `end`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct SackRange {
     pub(crate) start: u64,
@@ -15,8 +15,8 @@ pub(crate) struct SackRange {
 }
 
 impl Scoreboard {
-    /// The receiver holds these blocks, all beyond what it has acknowledged. Blocks mostly repeat or
-    /// extend those of the acknowledgment before, so that only what is new is looked at.
+    /// Processes SACK blocks, all beyond the cumulative acknowledgment. Blocks mostly repeat or
+    /// extend those of the previous acknowledgment, so only new ranges are processed.
     pub(crate) fn sack(&mut self, now: Time, blocks: &[SackRange], news: &mut AckSummary) {
         for block in blocks {
             self.sack_block(now, *block, news);
@@ -29,8 +29,7 @@ impl Scoreboard {
 
     fn sack_block(&mut self, now: Time, block: SackRange, news: &mut AckSummary) {
         let mut from = block.start;
-        // What is left of the block after the known ones, which may lie in it in any order, are
-        // taken out from the left to the right.
+        // Skips the known blocks, which may overlap this block in any order, from left to right.
         while from < block.end {
             let next = self
                 .known
@@ -49,7 +48,7 @@ impl Scoreboard {
         }
     }
 
-    /// Marks the records that the run touches and that lie wholly within the block.
+    /// Marks the records that the range touches and that lie entirely within the block.
     fn sack_run(
         &mut self,
         now: Time,
@@ -85,15 +84,15 @@ impl Scoreboard {
         }
     }
 
-    /// The receiver may have thrown away what it held out of order (RFC 2018, section 8): its
-    /// first segment is SACKed and yet not acknowledged.
+    /// Returns whether the receiver may have discarded out-of-order data (reneging, RFC 2018,
+    /// section 8): the first segment is SACKed but not acknowledged.
     pub(crate) fn has_reneged(&self) -> bool {
         self.records
             .front()
             .is_some_and(|record| record.has(SACKED))
     }
 
-    /// Forgets all SACKs (RFC 2018, section 8).
+    /// Clears all SACKs (RFC 2018, section 8).
     pub(crate) fn forget_sacks(&mut self) {
         for record in &mut self.records {
             if record.has(SACKED) {

@@ -1,4 +1,4 @@
-//! The scoreboard against one that looks at everything every time.
+//! Compares the scoreboard with a naive model that always searches everything.
 
 use proptest::prelude::*;
 
@@ -9,9 +9,9 @@ const MSS: u64 = 100;
 #[derive(Clone, Debug)]
 enum Step {
     Send(u32),
-    /// A segment arrives: which one, as a fraction of those that were sent.
+    /// A segment arrives, chosen as a fraction of those sent.
     Arrive(prop::sample::Index),
-    /// The peer's acknowledgments so far get lost.
+    /// Whether the peer's acknowledgments get lost.
     Mute(bool),
     Detect,
     Resend,
@@ -49,7 +49,7 @@ impl Plain {
 struct Model {
     segments: Vec<Plain>,
     una: u64,
-    /// What the peer has reported last, the newest first.
+    /// The blocks last reported by the peer, the newest first.
     blocks: Vec<SackRange>,
 }
 
@@ -67,7 +67,7 @@ impl Model {
             .sum()
     }
 
-    /// The peer's answer to the arrival of a segment.
+    /// Returns the peer's answer to the arrival of a segment.
     fn arrive(&mut self, index: usize) -> (u64, Vec<SackRange>) {
         self.segments[index].arrived = true;
         let arrived = self.segments[index];
@@ -249,10 +249,10 @@ fn a_segment_is_overdue_a_reordering_window_after_later_ones_arrived() {
     assert_eq!(find(&mut board, 120), (0, Some(at(125))));
     assert_eq!(find(&mut board, 125), (MSS, Some(at(135))));
     assert_eq!(find(&mut board, 135), (MSS, None));
-    // The fourth was sent later than what has arrived.
+    // The fourth was sent after the newest arrived segment.
     assert_eq!(find(&mut board, 10_000), (0, None));
-    // When the second's retransmission has arrived, the fourth is long overdue, and the first's
-    // will be.
+    // After the second's retransmission has arrived, the fourth is overdue, and the first's
+    // retransmission will be.
     for (start, time) in [(0, 136), (100, 140)] {
         board.on_resent(at(time), start);
     }
@@ -294,7 +294,7 @@ fn what_a_peer_threw_away_is_in_flight_again() {
     assert_eq!((board.in_flight(), board.sacked()), (100, 100));
 }
 
-/// Without SACK nothing tells how long the second one has waited for the first.
+/// Without SACK, the time that the second one has waited for the first is unknown.
 #[test]
 fn what_waited_behind_a_hole_does_not_measure_the_round_trip() {
     let mut board = sent(3);

@@ -1,4 +1,4 @@
-//! What acknowledgments say, and what the controller is told about them.
+//! Processing of acknowledgments, and the reports to the controller.
 
 use weir_congestion::AckSample;
 use weir_units::{ByteSize, Duration, Time};
@@ -14,19 +14,19 @@ pub(crate) struct Acknowledgment<'a> {
     pub(crate) upto: u64,
     /// Whether ECE is set.
     pub(crate) ece: bool,
-    /// What the peer holds beyond that, within what was sent.
+    /// SACK blocks above `upto`, within the data sent.
     pub(crate) blocks: &'a [SackRange],
-    /// What arrived at the peer twice (RFC 2883).
+    /// Data that arrived at the peer twice (D-SACK, RFC 2883).
     pub(crate) duplicate: Option<SackRange>,
-    /// It has no data, and window and acknowledgment are those of the one before (RFC 5681,
-    /// section 2).
+    /// Whether it is a duplicate ACK: no data, and the same window and acknowledgment as before
+    /// (RFC 5681, section 2).
     pub(crate) repeats: bool,
-    /// When the segment that the time stamp echo answers was sent, as exactly as the clock ticks.
+    /// The send time of the segment that the timestamp echo answers, to the precision of a tick.
     pub(crate) echoed: Option<Time>,
 }
 
 impl Sender {
-    /// An acknowledgment of new data, while [`Sender::is_plain`].
+    /// Processes an acknowledgment of new data, while [`Sender::is_plain`].
     #[inline]
     pub(crate) fn on_plain_ack(
         &mut self,
@@ -50,7 +50,7 @@ impl Sender {
         self.rearm(now);
     }
 
-    /// An acknowledgment of something between `una` and `nxt` has come.
+    /// Processes an acknowledgment between `una` and `nxt`.
     pub(crate) fn on_ack(
         &mut self,
         now: Time,
@@ -89,7 +89,8 @@ impl Sender {
         }
     }
 
-    /// Nothing is lost, out of order or under suspicion: an acknowledgment is just that.
+    /// Returns whether nothing is lost, out of order or suspected lost, so that the fast path
+    /// applies.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.recovery.is_none()
@@ -100,9 +101,9 @@ impl Sender {
             && self.early != EarlyTimer::Overdue
     }
 
-    /// Segments that were sent once measure the round trip (Karn): the oldest for the time-out, as
-    /// it includes the peer's delayed ACK (RFC 7323, section 4), the newest for the shortest round
-    /// trip. Where all were sent again, the time stamp echo tells which sending is meant.
+    /// Samples the RTT from segments sent once (Karn). The oldest one feeds the RTO, because it
+    /// includes the peer's delayed ACK (RFC 7323, section 4). The newest one feeds the minimum RTT.
+    /// If all were retransmitted, the timestamp echo identifies the transmission that arrived.
     #[inline]
     fn sample_rtt(
         &mut self,
@@ -153,7 +154,7 @@ impl Sender {
         }
         let min_rtt = self.rtt.min;
         let delivery = self.board.delivery_rate().and_then(|rate| {
-            // Without a round-trip time there is no minimum that a sample has to span.
+            // Without an RTT sample there is no minimum interval for a rate sample.
             rate.sample(if min_rtt == Duration::MAX {
                 Duration::ZERO
             } else {
@@ -180,16 +181,16 @@ impl Sender {
             newest_sent: Self::told(news.newest_sent),
             delivery,
             // In fast recovery the window must not grow (RFC 5681 section 3.2, RFC 9937), unless
-            // the controller governs recovery by its rate. After a time-out slow start repairs
-            // what was lost (RFC 5681 section 3.1).
+            // the controller controls recovery by its rate. After a timeout, slow start repairs the
+            // losses (RFC 5681 section 3.1).
             app_limited: unlimited || (recovering && !self.pacer.of_controller),
             round_ended,
         });
         self.follow_controller();
     }
 
-    /// An ECE echo beyond the last reduction: the peer is told of a new one by CWR on the next new
-    /// segment (RFC 3168, section 6.1.2).
+    /// Schedules CWR on the next new segment for an ECE echo beyond the last reduction: it reports
+    /// the new reduction to the peer (RFC 3168, section 6.1.2).
     fn note_reduction(&mut self) {
         if self.una > self.reduced_up_to || self.reduced_up_to == 0 {
             self.reduced_up_to = self.nxt;
@@ -197,7 +198,7 @@ impl Sender {
         }
     }
 
-    /// New data has been acknowledged: the timers start again (RFC 6298, section 5.3; RFC 8985,
+    /// Restarts the timers after new data has been acknowledged (RFC 6298, section 5.3; RFC 8985,
     /// section 7.2).
     #[inline]
     pub(super) fn rearm(&mut self, now: Time) {

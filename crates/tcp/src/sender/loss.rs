@@ -1,4 +1,4 @@
-//! Looking for losses (RFC 6582, RFC 6675, RFC 8985), and telling the controller.
+//! Loss detection (RFC 6582, RFC 6675, RFC 8985), and the reports to the controller.
 
 use weir_congestion::{LossCause, LossSample};
 use weir_units::{ByteSize, Duration, Time};
@@ -8,19 +8,20 @@ use super::{Detection, EarlyTimer, Sender};
 use crate::Counters;
 use crate::scoreboard::{AckSummary, DUPLICATE_THRESHOLD, DetectedLosses, RackRules};
 
-/// How many recoveries a widened reordering window lasts (RFC 8985, section 6.2, step 4).
+/// Number of recoveries for which a widened reordering window lasts (RFC 8985, section 6.2, step
+/// 4).
 const WINDOW_LASTS: u32 = 16;
 
-/// How much reordering the path is given room for (RFC 8985, section 6.2, steps 3 and 4).
+/// The tolerated reordering of the path (RFC 8985, section 6.2, steps 3 and 4).
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reordering {
-    /// Whether there has been any.
+    /// Whether reordering has been seen.
     seen: bool,
-    /// The window in quarters of the shortest round trip.
+    /// The window in quarters of the minimum RTT.
     quarters: u64,
-    /// How many recoveries the window stays so wide.
+    /// Number of recoveries for which the window stays this wide.
     lasts: u32,
-    /// A duplicate has widened the window; the next one does when this has been acknowledged.
+    /// A duplicate has widened the window; it can widen again once this offset is acknowledged.
     widened_until: Option<u64>,
 }
 
@@ -58,8 +59,8 @@ impl Reordering {
 }
 
 impl Sender {
-    /// Finds what the acknowledgments so far show to be lost:
-    /// the present acknowledgment, if it is one, has `advanced`, and `delivered` so many bytes.
+    /// Detects losses from the acknowledgments so far. `advanced`: whether the current
+    /// acknowledgment has advanced `una`. `delivered`: the bytes that it delivered.
     pub(super) fn find_losses(
         &mut self,
         now: Time,
@@ -86,8 +87,8 @@ impl Sender {
         }
     }
 
-    /// RFC 6582, section 3.2: the third duplicate ACK, and in recovery every partial ACK, says that
-    /// the first segment is lost.
+    /// RFC 6582, section 3.2: the first segment is lost on the third duplicate ACK, and in recovery
+    /// on every partial ACK.
     fn lose_first_if_due(&mut self, advanced: bool, found: &mut DetectedLosses) {
         let due = match self.recovery {
             None => self.duplicates >= DUPLICATE_THRESHOLD,
@@ -98,7 +99,7 @@ impl Sender {
         }
     }
 
-    /// RFC 8985, section 6.2, step 4.
+    /// The reordering window (RFC 8985, section 6.2, step 4).
     fn reordering_window(&self) -> Duration {
         let many_arrived = self.board.sacked() > (DUPLICATE_THRESHOLD - 1) * self.mss;
         if !self.reordering.seen && (self.recovery.is_some() || many_arrived) {
@@ -107,7 +108,7 @@ impl Sender {
         (self.rtt.min / 4 * self.reordering.quarters).min(self.rtt.smoothed)
     }
 
-    /// Sets the reordering timer, or gives the early timer back to tail loss probes.
+    /// Sets the reordering timer, or else returns the early timer to tail loss probes.
     fn await_overdue(&mut self, now: Time, overdue: Option<Time>) {
         if let Some(at) = overdue {
             self.early = EarlyTimer::Overdue;
@@ -119,10 +120,11 @@ impl Sender {
         }
     }
 
-    /// Segments were found lost by acknowledgments: the controller hears of it, and recovery begins
-    /// unless it is under way. What was sent since it began is no reason for another one until what
-    /// was outstanding then has been acknowledged (RFC 6675, section 5), unless the controller
-    /// governs recovery by its rate and has to know when the losses were sent.
+    /// Handles losses detected by acknowledgments: reports them to the controller, and starts
+    /// recovery unless one is in progress. Losses of segments sent during a recovery start another
+    /// one only after the data outstanding at its start has been acknowledged (RFC 6675, section
+    /// 5). A controller that controls recovery by its rate needs the send times of all losses and
+    /// is the exception.
     pub(super) fn on_losses(
         &mut self,
         now: Time,

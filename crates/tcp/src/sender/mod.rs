@@ -1,4 +1,4 @@
-//! The sending half: what leaves, when, and what acknowledgments make of it.
+//! The sending half of a connection: transmission, timers, and the processing of acknowledgments.
 //!
 //! The stream is counted in 64-bit offsets from its first byte; FIN is the byte after its last.
 //! [`crate::connection`] turns offsets into sequence numbers.
@@ -28,7 +28,7 @@ use tail_probe::TailProbe;
 pub(crate) use timeout::Expiry;
 pub(crate) use transmit::OutgoingSegment;
 
-/// How losses are found.
+/// The loss detection in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Detection {
     /// Duplicate ACKs without SACK (RFC 6582).
@@ -39,7 +39,7 @@ enum Detection {
     Rack,
 }
 
-/// What the early timer is for, which expires before the retransmission timer.
+/// The purpose of the early timer, which expires before the retransmission timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EarlyTimer {
     /// A tail loss probe (RFC 8985, section 7.2).
@@ -55,15 +55,15 @@ pub(crate) struct Sender {
     pub(crate) una: u64,
     /// The first byte that has not been sent.
     pub(crate) nxt: u64,
-    /// The peer accepts what is below.
+    /// The right edge of the peer's window.
     pub(crate) edge: u64,
-    /// What the application has handed over.
+    /// Bytes written by the application.
     written: u64,
-    /// Whether FIN follows what was handed over.
+    /// Whether FIN follows the written data.
     pub(crate) fin: bool,
-    /// How much data fits into a segment.
+    /// Data size of a full segment.
     pub(crate) mss: u64,
-    /// The controller's window.
+    /// The controller's window (cwnd).
     cwnd: u64,
     pub(crate) board: Scoreboard,
     pub(crate) rtt: RttEstimator,
@@ -75,9 +75,9 @@ pub(crate) struct Sender {
     early: EarlyTimer,
     pacer: Pacer,
     last_sent: Option<Time>,
-    /// When the congestion window last was the limit.
+    /// When cwnd was last the limit.
     limited_at: Option<Time>,
-    /// What was sent from here on ends the round trip.
+    /// An acknowledged segment sent from this time on ends the round trip.
     round_started: Time,
 
     recovery: Option<Recovery>,
@@ -85,22 +85,22 @@ pub(crate) struct Sender {
     undo: Option<Undo>,
     tail_probe: Option<TailProbe>,
     reordering: Reordering,
-    /// Duplicate ACKs since the last new one, where there is no SACK.
+    /// Duplicate ACKs since the last new one, without SACK.
     duplicates: u64,
-    /// ECE up to here belongs to a reduction that was made (RFC 3168, section 6.1.2).
+    /// ECE up to this offset belongs to a reduction already made (RFC 3168, section 6.1.2).
     reduced_up_to: u64,
     cwr_due: bool,
 
-    /// How often the data at `una` has timed out.
+    /// Number of timeouts of the data at `una`.
     retries: u32,
-    /// Probes of a closed window since it closed.
+    /// Probes sent since the peer's window closed.
     window_probes: u32,
-    /// Of these, those since the peer was last heard of.
+    /// Of these, the probes since the last segment from the peer.
     unanswered_probes: u32,
     window_probe_due: bool,
-    /// A segment below the size that silly window avoidance asks for may go.
+    /// A segment below the size of silly window avoidance may be sent.
     small_segment_due: bool,
-    /// The largest window that the peer has offered.
+    /// The largest window that the peer has announced.
     pub(crate) largest_window: u64,
 
     detection: Detection,
@@ -116,7 +116,7 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
-    /// A sender with nothing to send. `controller` must count packets of at most `mss`.
+    /// Creates a sender without data. `controller` must count packets of at most `mss`.
     pub(crate) fn new(config: &Config, mut controller: Box<dyn Controller>, mss: u64) -> Self {
         controller.on_packet_size(ByteSize::from_bytes(mss));
         let wants_delivery = controller.wants_delivery();
@@ -168,7 +168,7 @@ impl Sender {
         sender
     }
 
-    /// What the handshake has settled: whether the peer sends SACKs.
+    /// Applies the negotiated use of SACK.
     pub(crate) fn set_sack(&mut self, sack: bool, detection: LossDetection) {
         self.detection = match (sack, detection) {
             (false, _) => Detection::DuplicateAcks,
@@ -177,7 +177,7 @@ impl Sender {
         };
     }
 
-    /// What the handshake has settled: how much data fits into a segment.
+    /// Applies the negotiated MSS.
     pub(crate) fn set_mss(&mut self, mss: u64) {
         self.mss = mss;
         self.board.set_mss(mss);
@@ -185,12 +185,12 @@ impl Sender {
         self.follow_controller();
     }
 
-    /// What the handshake has settled: whether ECN is in use.
+    /// Disables ECN after the negotiation.
     pub(crate) fn disable_ecn(&mut self) {
         self.ecn = EcnMode::Off;
     }
 
-    /// The handshake took this long, or cannot tell.
+    /// Processes the RTT of the handshake; `None` if it yields no sample.
     pub(crate) fn on_handshake(&mut self, rtt: Option<Duration>) {
         match rtt {
             Some(rtt) => {
@@ -202,15 +202,15 @@ impl Sender {
         }
     }
 
-    /// When something was sent, as the controller is told: a segment leaves after the event that
-    /// released it. Here that takes no time, but what leaves at the time of a reduction must not seem
-    /// to have been on its way then.
+    /// Returns a send time as reported to the controller, 1 ns late. A segment leaves after the
+    /// event that released it. Here this takes no time, but a segment sent at the time of a
+    /// reduction must not seem to have been in flight before it.
     #[inline]
     fn told(sent: Time) -> Time {
         sent + Duration::from_nanos(1)
     }
 
-    /// Takes over what the controller decided.
+    /// Reads the controller's window and rate.
     #[inline]
     fn follow_controller(&mut self) {
         self.cwnd = self.controller.window().bytes();
@@ -218,39 +218,39 @@ impl Sender {
             .follow(self.controller.as_ref(), &self.rtt, self.cwnd);
     }
 
-    /// The application hands over more.
+    /// Adds data to the send buffer.
     pub(crate) fn write(&mut self, bytes: u64) {
         if !self.fin {
             self.written = self.written.saturating_add(bytes).min(ENDLESS);
         }
     }
 
-    /// The application will never stop handing over data.
+    /// Keeps the send buffer filled forever.
     pub(crate) fn write_endlessly(&mut self) {
         self.write(ENDLESS);
     }
 
-    /// FIN follows what was handed over.
+    /// FIN follows the written data.
     pub(crate) fn finish(&mut self) {
         self.fin = true;
     }
 
-    /// Whether FIN has been acknowledged.
+    /// Returns whether FIN has been acknowledged.
     pub(crate) fn is_fin_acknowledged(&self) -> bool {
         self.fin && self.una > self.written
     }
 
-    /// Data that the peer has acknowledged.
+    /// Returns the bytes that the peer has acknowledged.
     pub(crate) fn acknowledged(&self) -> u64 {
         self.una.min(self.written)
     }
 
-    /// Data that was handed over and has not been acknowledged.
+    /// Returns the bytes written and not acknowledged yet.
     pub(crate) fn remaining(&self) -> u64 {
         self.written - self.acknowledged()
     }
 
-    /// The window that the peer offers, beyond what it has acknowledged.
+    /// Returns the window that the peer announces, beyond the acknowledged data.
     pub(crate) fn offered(&self) -> u64 {
         self.edge.saturating_sub(self.una)
     }
@@ -263,7 +263,7 @@ impl Sender {
         self.controller.as_mut()
     }
 
-    /// The limits that the controller is told about changed: its window may have, too.
+    /// Rereads the window after the controller's limits have changed.
     pub(crate) fn on_controller_changed(&mut self) {
         self.follow_controller();
     }
@@ -272,7 +272,7 @@ impl Sender {
         self.recovery.is_some()
     }
 
-    /// The window that is in force.
+    /// Returns the window in force.
     #[inline]
     pub(crate) fn window(&self) -> u64 {
         match &self.reduction {
@@ -281,25 +281,25 @@ impl Sender {
         }
     }
 
-    /// When [`Sender::handle_timeout`] has something to do.
+    /// Returns the next expiry of a timer.
     #[inline]
     pub(crate) fn timeout(&self) -> Time {
         self.rto_at.min(self.early_at).min(self.pacer.wake_at)
     }
 
-    /// The peer accepts what is below `edge`; `window` is the size that it said.
+    /// Sets the right edge of the peer's window; `window` is the announced size.
     #[inline]
     pub(crate) fn on_window(&mut self, edge: u64, window: u64) {
         self.largest_window = self.largest_window.max(window);
         if edge > self.edge && self.board.records.is_empty() {
-            // The persist timer, if it was that.
+            // Stops the persist timer, if it was that.
             self.rto_at = Time::MAX;
             self.window_probes = 0;
         }
         self.edge = edge;
     }
 
-    /// The peer was heard of, whatever it said.
+    /// Records that a segment from the peer has arrived.
     #[inline]
     pub(crate) fn on_heard(&mut self) {
         self.unanswered_probes = 0;
@@ -313,5 +313,5 @@ impl Sender {
     }
 }
 
-/// More than any connection sends: three years at 400 Gbit/s.
+/// More bytes than any connection sends: three years at 400 Gbit/s.
 const ENDLESS: u64 = u64::MAX >> 2;

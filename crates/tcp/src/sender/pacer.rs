@@ -1,4 +1,4 @@
-//! Pacing: segments leave no faster than a rate.
+//! Pacing: limits the sending rate.
 
 use weir_congestion::Controller;
 use weir_units::{ByteSize, Duration, Rate, Time};
@@ -14,9 +14,9 @@ pub(super) struct Pacer {
     rate: Option<Rate>,
     /// Whether the rate is the controller's own.
     pub(super) of_controller: bool,
-    /// When the next segment may leave.
+    /// The earliest time of the next segment.
     next: Time,
-    /// When a segment that waits for that may leave; never while none waits.
+    /// The time at which a waiting segment may be sent; `Time::MAX` if none waits.
     pub(super) wake_at: Time,
 }
 
@@ -32,7 +32,7 @@ impl Pacer {
         }
     }
 
-    /// The controller's rate, its window or the round-trip time has changed.
+    /// Updates the rate after a change of the controller's rate, its window or the RTT.
     #[inline]
     pub(super) fn follow(&mut self, controller: &dyn Controller, rtt: &RttEstimator, window: u64) {
         self.rate = controller.pacing_rate();
@@ -44,19 +44,19 @@ impl Pacer {
             } = self.pacing
             && rtt.sampled
         {
-            // Linux: slow start as long as the window is below half the threshold.
+            // As in Linux: slow start as long as the window is below half of ssthresh.
             let window = ByteSize::from_bytes(window);
             let threshold = controller.snapshot().ssthresh;
             let starting = threshold.is_none_or(|threshold| window < threshold / 2);
             let factor = if starting { slow_start } else { avoidance };
-            // A round trip that was long because of the pacer must not slow it down ever more.
+            // An RTT that the pacer itself prolonged must not slow the pacer further.
             let slowest = Rate::from_size_over(self.mss, Duration::from_secs(1));
             let rate = Rate::from_size_over(window, rtt.smoothed).mul_f64(factor);
             self.rate = Some(rate.max(slowest));
         }
     }
 
-    /// Whether a segment has to wait. One timer follows then.
+    /// Returns whether a segment has to wait. If so, the pacing timer is set.
     #[inline]
     pub(super) fn holds(&mut self, now: Time) -> bool {
         if self.rate.is_none() || now >= self.next {

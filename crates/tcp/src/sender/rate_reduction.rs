@@ -1,5 +1,5 @@
-//! Proportional Rate Reduction (RFC 9937): in fast recovery the flight shrinks to the new window
-//! evenly over a round trip, paced by what arrives.
+//! Proportional Rate Reduction (RFC 9937): in fast recovery the bytes in flight fall to the new
+//! window evenly over a round trip, clocked by deliveries.
 
 use super::recovery::Cause;
 use super::{Acknowledgment, Detection, Sender};
@@ -14,7 +14,7 @@ pub(super) struct RateReduction {
     out: u64,
     /// Bytes in flight at its start.
     flight: u64,
-    /// What may be in flight now.
+    /// Bytes that may be in flight now.
     pub(super) window: u64,
 }
 
@@ -23,8 +23,8 @@ impl RateReduction {
         self.out += bytes;
     }
 
-    /// An acknowledgment says that `delivered` bytes have arrived (RFC 9937, section 7). `target` is
-    /// the new congestion window; `safe` that the acknowledgment made progress without new losses.
+    /// Processes an acknowledgment of `delivered` bytes (RFC 9937, section 7). `target` is the new
+    /// cwnd. `safe`: the acknowledgment made progress without new losses.
     fn update(&mut self, delivered: u64, in_flight: u64, target: u64, mss: u64, safe: bool) {
         self.delivered += delivered;
         let allowance = if in_flight > target {
@@ -45,7 +45,7 @@ impl RateReduction {
 }
 
 impl Sender {
-    /// Starts with recovery, unless the controller sets the rate itself.
+    /// Starts the reduction with recovery, unless the controller sets a pacing rate.
     pub(super) fn begin_reduction(&mut self, cause: Cause, prior_flight: u64) {
         let governs_itself = self.pacer.of_controller;
         let applies = cause == Cause::Acks && self.reduce_proportionally && !governs_itself;
@@ -57,8 +57,8 @@ impl Sender {
         });
     }
 
-    /// What an acknowledgment delivered. Without SACK a duplicate ACK stands for a segment, and a
-    /// partial ACK for what duplicates have not stood for (RFC 9937, section 6).
+    /// Returns the bytes that an acknowledgment delivered. Without SACK, a duplicate ACK counts as
+    /// one segment, and a partial ACK as the rest of its bytes (RFC 9937, section 6).
     pub(super) fn delivered_for_reduction(
         &self,
         ack: &Acknowledgment<'_>,
@@ -94,8 +94,8 @@ mod tests {
 
     const MSS: u64 = 1000;
 
-    /// 20 segments are in flight, one is lost, the window falls to `target` segments: how many
-    /// segments leave with each of the 19 acknowledgments.
+    /// Returns the segments sent per acknowledgment, for 20 segments in flight of which one is lost
+    /// and a new window of `target` segments. There are 19 acknowledgments.
     fn sent_per_ack(target: u64) -> Vec<u64> {
         let (mut in_flight, mut sent) = (19 * MSS, Vec::new());
         let mut reduction = RateReduction {
@@ -119,7 +119,8 @@ mod tests {
     fn half_a_window_leaves_with_every_second_acknowledgment() {
         let sent = sent_per_ack(10);
         assert!(sent.iter().all(|&count| count <= 1));
-        // 10 out while 19 are delivered; the last ones hold the flight at the target.
+        // 10 are sent while 19 are delivered; the last acknowledgments hold the bytes in flight at
+        // the target.
         assert_eq!(sent.iter().sum::<u64>(), 10);
         assert!(sent.windows(2).all(|pair| pair[0] + pair[1] <= 2));
     }
@@ -132,7 +133,7 @@ mod tests {
             flight: 20 * MSS,
             window: 0,
         };
-        // Many were lost: 3 are in flight, the target is 10.
+        // Many losses: 3 are in flight, the target is 10.
         reduction.update(MSS, 3 * MSS, 10 * MSS, MSS, false);
         assert_eq!(reduction.window, 4 * MSS);
         reduction.update(MSS, 3 * MSS, 10 * MSS, MSS, true);

@@ -1,4 +1,4 @@
-//! Recovery: from a loss to the acknowledgment of all that was outstanding then.
+//! Recovery: from a loss to the acknowledgment of all data outstanding at that time.
 
 use weir_congestion::SpuriousLoss;
 use weir_units::{ByteSize, Time};
@@ -7,63 +7,63 @@ use super::{Acknowledgment, Detection, Sender};
 use crate::Counters;
 use crate::scoreboard::{AckSummary, DetectedLosses, SackRange};
 
-/// Recovery under way.
+/// A recovery in progress.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Recovery {
     pub(super) cause: Cause,
-    /// It ends when this has been acknowledged.
+    /// Recovery ends when this offset has been acknowledged.
     pub(super) point: u64,
-    /// When the newest segment was sent that was outstanding at its start. Losses of what had been
-    /// sent by then, and of its retransmissions, are no reason for another reduction.
+    /// Send time of the newest segment outstanding at the start. Losses of segments sent until
+    /// then, and of their retransmissions, cause no further reduction.
     pub(super) newest_sent: Time,
-    /// What the controller was told as the sending time of its first losses.
+    /// The send time of the first losses, as reported to the controller.
     pub(super) reported: Time,
-    /// One segment goes without asking the window (RFC 5681, section 3.2, step 3).
+    /// The first retransmission ignores the window (RFC 5681, section 3.2, step 3).
     pub(super) first_due: bool,
 }
 
-/// What began it.
+/// The cause of a recovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     /// Fast retransmit.
     Acks,
-    /// A time-out, and what is known about its need.
+    /// A timeout, with the F-RTO state.
     Timeout(FrtoState),
 }
 
-/// Whether a time-out was needed (F-RTO, RFC 5682, section 3: the version with SACK).
+/// Whether a timeout was spurious (F-RTO, RFC 5682, section 3: the version with SACK).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FrtoState {
-    /// Nothing has been heard since.
+    /// No acknowledgment has arrived since.
     Open,
-    /// The first acknowledgment came: up to two new segments go instead of retransmissions, and
-    /// the next one decides.
+    /// After the first acknowledgment, up to two new segments are sent instead of retransmissions.
+    /// The next acknowledgment decides.
     Probing {
-        /// How many new segments may still go.
+        /// Number of new segments that may still be sent.
         segments: u32,
     },
-    /// It was needed.
+    /// The timeout was genuine.
     Settled,
 }
 
-/// What a recovery did that may have to be taken back.
+/// The state needed to undo a recovery.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Undo {
-    /// Bytes that the controller was told are lost, without those that were revoked.
+    /// Bytes reported to the controller as lost, without those revoked.
     pub(super) lost: u64,
-    /// When the newest of these was sent.
+    /// Send time of the newest of these bytes.
     pub(super) newest_sent: Time,
-    /// Bytes that were sent again without the peer saying that they came twice.
+    /// Retransmitted bytes that the peer has not reported as duplicates.
     pub(super) resent: u64,
-    /// When the first of these was sent again.
+    /// Time of the first of these retransmissions.
     pub(super) first_resent: Option<Time>,
-    /// From where to where these lie.
+    /// The range of offsets of these bytes.
     pub(super) from: u64,
     pub(super) to: u64,
 }
 
 impl Undo {
-    /// A lost segment is sent again.
+    /// Records the retransmission of a lost segment.
     pub(super) fn on_resent(&mut self, now: Time, start: u64, end: u64) {
         if self.first_resent.is_none() {
             self.first_resent = Some(now);
@@ -76,8 +76,8 @@ impl Undo {
 }
 
 impl Sender {
-    /// What an acknowledgment means for losses: those that were none, those that are over, and new
-    /// ones.
+    /// Processes an acknowledgment for recovery: spurious losses, the end of recovery, and new
+    /// losses.
     pub(super) fn recover(
         &mut self,
         now: Time,
@@ -106,13 +106,14 @@ impl Sender {
         self.find_losses(now, advanced, news.delivered, counters);
     }
 
-    /// Without SACK, a duplicate ACK says that some segment has arrived (RFC 5681, section 3.2).
+    /// Counts duplicate ACKs without SACK: each reports the arrival of a segment (RFC 5681, section
+    /// 3.2).
     fn count_duplicates(&mut self, ack: &Acknowledgment<'_>, news: &AckSummary, advanced: bool) {
         if self.detection != Detection::DuplicateAcks {
             return;
         }
         if advanced {
-            // The first segment filled the gap; the others had come before (RFC 6582).
+            // The first segment filled the gap; the others had arrived before (RFC 6582).
             let arrived = (news.delivered / self.mss).saturating_sub(1);
             self.duplicates = match self.recovery {
                 Some(recovery) if self.una < recovery.point => {
@@ -125,7 +126,7 @@ impl Sender {
         }
     }
 
-    /// Whether losses are being repaired without a time-out.
+    /// Returns whether losses are being repaired without a timeout.
     #[inline]
     pub(super) fn is_in_fast_recovery(&self) -> bool {
         self.recovery
@@ -140,7 +141,7 @@ impl Sender {
         self.follow_controller();
     }
 
-    /// Recovery begins, or begins anew for what was sent since.
+    /// Starts recovery, or restarts it for losses of newer segments.
     pub(super) fn begin_recovery(&mut self, cause: Cause, reported: Time, prior_flight: u64) {
         self.recovery = Some(Recovery {
             cause,
@@ -152,7 +153,7 @@ impl Sender {
         self.begin_reduction(cause, prior_flight);
     }
 
-    /// Notes losses that the controller is told about.
+    /// Records losses that are reported to the controller.
     pub(super) fn note_losses(&mut self, found: &DetectedLosses, newest: Time, anew: bool) {
         let undo = self.undo.get_or_insert_default();
         if anew {
@@ -162,7 +163,7 @@ impl Sender {
         undo.newest_sent = undo.newest_sent.max(newest);
     }
 
-    /// Segments have arrived that were declared lost and not sent again.
+    /// Revokes losses of segments that arrived without a retransmission.
     fn revoke_arrived(&mut self, now: Time, bytes: u64, counters: &mut Counters) {
         let Some(undo) = &mut self.undo else {
             return;
@@ -178,7 +179,7 @@ impl Sender {
         }
     }
 
-    /// F-RTO: a segment that was sent once has arrived although it timed out.
+    /// F-RTO: checks whether a segment sent once has arrived after its timeout.
     fn doubt_timeout(
         &mut self,
         now: Time,
@@ -202,7 +203,7 @@ impl Sender {
             self.revoke(now, counters);
             return;
         }
-        // With SACK, duplicates are no proof: the answer to what was sent again is waited for.
+        // With SACK, a duplicate proves nothing: wait for the acknowledgment of a retransmission.
         let proves = advanced || (ack.repeats && self.detection == Detection::DuplicateAcks);
         let next = match doubt {
             FrtoState::Open if advanced && self.una < point && self.may_send_new() => {
@@ -216,15 +217,15 @@ impl Sender {
         }
     }
 
-    /// The time-out counts as needed.
+    /// Treats the timeout as genuine.
     pub(super) fn settle_doubt(&mut self) {
         if let Some(recovery) = &mut self.recovery {
             recovery.cause = Cause::Timeout(FrtoState::Settled);
         }
     }
 
-    /// The Eifel test (RFC 3522): the acknowledgment is for a segment that this recovery sent again,
-    /// but answers one that was sent before any was sent again, so the first sending had arrived.
+    /// The Eifel test (RFC 3522): the acknowledgment covers a retransmitted segment, but its
+    /// timestamp echo predates the first retransmission. So the original transmission had arrived.
     fn compare_time_stamps(
         &mut self,
         now: Time,
@@ -245,8 +246,8 @@ impl Sender {
         }
     }
 
-    /// Something arrived twice: the reordering window grows, and once all that was sent again did,
-    /// nothing had been lost (RFC 3708, section 2).
+    /// Processes a duplicate report: widens the reordering window. Once all retransmissions were
+    /// duplicates, nothing had been lost (RFC 3708, section 2).
     fn on_duplicate(&mut self, now: Time, block: SackRange, counters: &mut Counters) {
         if self.is_tail_probe(block) {
             return;
@@ -265,7 +266,7 @@ impl Sender {
         }
     }
 
-    /// The last recovery was not needed: its losses are taken back.
+    /// Undoes the last recovery, whose losses were spurious.
     fn revoke(&mut self, now: Time, counters: &mut Counters) {
         self.board.revoke_losses();
         if let Some(undo) = self.undo.take() {

@@ -1,4 +1,5 @@
-//! Tail loss probes (RFC 8985, section 7): when acknowledgments stop, one segment asks for another.
+//! Tail loss probes (RFC 8985, section 7): when acknowledgments stop, a probe segment elicits
+//! another.
 
 use weir_congestion::{LossCause, LossSample};
 use weir_units::{ByteSize, Duration, Time};
@@ -7,26 +8,26 @@ use super::{Acknowledgment, Detection, EarlyTimer, Sender};
 use crate::Counters;
 use crate::scoreboard::SackRange;
 
-/// A probe that has not been answered.
+/// A probe without an answer yet.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TailProbe {
-    /// The end of what had been sent when it left.
+    /// The end of the sent data when the probe was sent.
     end: u64,
-    /// What it sent again; `None` where it was new data.
+    /// The data that it retransmitted; `None` for new data.
     resent: Option<Resent>,
-    /// It still has to leave.
+    /// The probe has not been sent yet.
     due: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Resent {
     bytes: u64,
-    /// When that was sent first.
+    /// First send time of the data.
     first_sent: Time,
 }
 
 impl Sender {
-    /// Sets the timer, where there is reason for a probe (RFC 8985, section 7.2).
+    /// Sets the timer, if the conditions for a probe hold (RFC 8985, section 7.2).
     #[inline]
     pub(super) fn schedule_tail_probe(&mut self, now: Time) {
         let eligible = self.detection == Detection::Rack
@@ -41,8 +42,7 @@ impl Sender {
             }
             return;
         }
-        // A lone segment may wait for the peer's delayed ACK; Linux allows it its smallest
-        // time-out.
+        // A single segment may wait for the peer's delayed ACK; Linux adds its minimum RTO.
         let delay = if self.board.is_single() {
             self.min_rto
         } else {
@@ -53,13 +53,12 @@ impl Sender {
         } else {
             self.rtt.rto()
         };
-        // The probe goes before the time-out at the latest. Time passes even on a path that takes
-        // none.
+        // The probe precedes the RTO. The delay is never zero, even on a path without delay.
         let at = now + timeout.max(Duration::from_nanos(1));
         self.early_at = at.min(self.rto_at);
     }
 
-    /// The timer expired: a probe is due.
+    /// Schedules a probe after the timer has expired.
     pub(super) fn on_probe_time(&mut self, now: Time) {
         self.early_at = Time::MAX;
         if self.board.records.is_empty() || self.tail_probe.is_some() {
@@ -70,7 +69,7 @@ impl Sender {
             resent: None,
             due: true,
         });
-        // RFC 8985, section 7.3: the retransmission timer starts again with the probe.
+        // RFC 8985, section 7.3: the retransmission timer restarts with the probe.
         self.rto_at = self.rtt.deadline(now);
     }
 
@@ -78,7 +77,7 @@ impl Sender {
         self.tail_probe.is_some_and(|probe| probe.due)
     }
 
-    /// The probe left, with new data up to `nxt` or with what was sent before.
+    /// Records that the probe was sent, with new data up to `nxt` or with a retransmission.
     pub(super) fn on_tail_probe_sent(&mut self, resent: Option<(u64, Time)>) {
         let end = self.nxt;
         if let Some(probe) = &mut self.tail_probe {
@@ -88,14 +87,14 @@ impl Sender {
         }
     }
 
-    /// Whether a segment that arrived twice was the probe.
+    /// Returns whether a duplicate segment was the probe.
     pub(super) fn is_tail_probe(&self, block: SackRange) -> bool {
         self.tail_probe
             .is_some_and(|probe| probe.resent.is_some() && probe.end == block.end)
     }
 
-    /// RFC 8985, section 7.4.2: once all that the probe covers is acknowledged without a word about
-    /// a duplicate, the probe has repaired a loss, which the controller must hear of.
+    /// RFC 8985, section 7.4.2: if all data covered by the probe is acknowledged without a
+    /// duplicate report, the probe has repaired a loss. The loss is reported to the controller.
     pub(super) fn settle_tail_probe(
         &mut self,
         now: Time,
@@ -115,7 +114,7 @@ impl Sender {
             self.tail_probe = None;
             self.on_repaired(now, resent, counters);
         } else if !advanced && ack.repeats && ack.blocks.is_empty() {
-            // Both sendings have arrived, at a peer that does not say so.
+            // Both transmissions have arrived at a peer that does not send D-SACKs.
             self.tail_probe = None;
         }
     }

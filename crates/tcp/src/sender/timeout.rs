@@ -1,5 +1,5 @@
 //! The retransmission timer (RFC 6298), the persist timer (RFC 9293, section 3.8.6.1), and the
-//! early ones.
+//! early timers.
 
 use weir_congestion::{LossCause, LossSample};
 use weir_units::{ByteSize, Time};
@@ -9,17 +9,17 @@ use super::{EarlyTimer, Sender};
 use crate::Counters;
 use crate::scoreboard::DetectedLosses;
 
-/// What a timer has led to.
+/// The result of an expired timer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Expiry {
-    /// The connection goes on.
+    /// The connection continues.
     GoOn,
-    /// The peer has not been heard of for too long.
+    /// The peer did not answer for too long: the connection is aborted.
     GiveUp,
 }
 
 impl Sender {
-    /// Does what is due.
+    /// Handles all expired timers.
     pub(crate) fn handle_timeout(&mut self, now: Time, counters: &mut Counters) -> Expiry {
         self.pacer.handle_timeout(now);
         if self.early_at <= now {
@@ -39,10 +39,10 @@ impl Sender {
         }
     }
 
-    /// RFC 6298, sections 5.4 to 5.6; RFC 5681, section 3.1.
+    /// The retransmission timer has expired (RFC 6298, sections 5.4 to 5.6; RFC 5681, section 3.1).
     fn on_retransmission_time(&mut self, now: Time, counters: &mut Counters) -> Expiry {
         if self.board.in_flight() == 0 {
-            // What is lost waits for the pacer: it cannot have been acknowledged.
+            // Lost segments are waiting for the pacer, so they cannot have been acknowledged.
             self.rto_at = self.rtt.deadline(now);
             return Expiry::GoOn;
         }
@@ -58,7 +58,7 @@ impl Sender {
         self.board.lose_all(&mut found);
         counters.lost += ByteSize::from_bytes(found.bytes);
 
-        // The threshold stays while the same data times out again (RFC 5681, section 3.1).
+        // ssthresh stays if the same data times out again (RFC 5681, section 3.1).
         let newest = Self::told(found.newest_sent.max(found.newest_resent));
         let (anew, newest_sent) = match &self.recovery {
             Some(recovery) if found.newest_sent <= recovery.newest_sent => {
@@ -89,8 +89,8 @@ impl Sender {
         Expiry::GoOn
     }
 
-    /// The peer's window has been closed, or too small, for a while: it is asked, or gets what fits
-    /// into it (RFC 9293, sections 3.8.6.1 and 3.8.6.2.1).
+    /// The peer's window has been closed or too small for a while: sends a probe, or a segment that
+    /// fits into it (RFC 9293, sections 3.8.6.1 and 3.8.6.2.1).
     fn on_persist_time(&mut self, now: Time) -> Expiry {
         self.rto_at = Time::MAX;
         if !self.has_unsent() {
@@ -109,14 +109,14 @@ impl Sender {
         Expiry::GoOn
     }
 
-    /// The peer's window keeps data back while nothing is outstanding.
+    /// Starts the persist timer if the peer's window blocks data while nothing is outstanding.
     pub(super) fn persist(&mut self, now: Time) {
         if self.board.records.is_empty() && self.rto_at == Time::MAX {
             self.rto_at = now + self.rtt.backed_off(self.window_probes);
         }
     }
 
-    /// Whether a probe of the window has to leave; it has then.
+    /// Returns whether a window probe is due, and clears it.
     pub(crate) fn take_window_probe(&mut self) -> bool {
         std::mem::take(&mut self.window_probe_due)
     }

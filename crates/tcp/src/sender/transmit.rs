@@ -1,4 +1,4 @@
-//! What leaves next.
+//! Selection of the next segment to send.
 
 use weir_congestion::PacketSent;
 use weir_units::{ByteSize, Time};
@@ -12,19 +12,19 @@ use crate::scoreboard::SentSegment;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct OutgoingSegment {
     pub(crate) start: u64,
-    /// The data in it.
+    /// Bytes of data in the segment.
     pub(crate) payload: u32,
     pub(crate) fin: bool,
-    /// Whether all that was handed over has left with it.
+    /// Whether it ends the written data.
     pub(crate) push: bool,
-    /// Whether it is sent for the first time.
+    /// Whether it is the first transmission.
     pub(crate) new: bool,
     /// Whether it carries CWR.
     pub(crate) cwr: bool,
 }
 
 impl Sender {
-    /// The next segment, if one may leave now.
+    /// Returns the next segment, if one may be sent now.
     #[inline]
     pub(crate) fn next(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
         if self.is_tail_probe_due() {
@@ -36,7 +36,8 @@ impl Sender {
         self.next_new(now, counters)
     }
 
-    /// Most often the window has no room for one more segment, and nothing else could leave.
+    /// Fast path: returns whether the window has no room for another segment and nothing else could
+    /// be sent.
     #[inline]
     pub(crate) fn waits_for_window(&mut self, now: Time) -> bool {
         let flight = self.board.in_flight();
@@ -53,7 +54,7 @@ impl Sender {
         waits
     }
 
-    /// Whether certainly nothing leaves, whatever the time; nothing is to be noted of it either.
+    /// Returns whether nothing can be sent at any time, and no limit has to be recorded.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.board.lost() == 0
@@ -63,14 +64,14 @@ impl Sender {
             && !self.board.measures_delivery()
     }
 
-    /// Whether there is nothing new to send.
+    /// Returns whether there is no new data to send.
     #[inline]
     fn has_sent_all(&self) -> bool {
         self.nxt >= self.written + u64::from(self.fin)
     }
 
-    /// What is lost comes first, but for what F-RTO sends between: up to two new segments, whose
-    /// answer it waits for (RFC 5682, section 3.1, step 2).
+    /// Returns the next segment in recovery. Lost segments come first, except for F-RTO's up to two
+    /// new segments, whose acknowledgments it waits for (RFC 5682, section 3.1, step 2).
     fn next_in_recovery(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
         if let Some(Recovery {
             cause: Cause::Timeout(FrtoState::Probing { segments }),
@@ -88,9 +89,9 @@ impl Sender {
         self.next_retransmission(now, counters)
     }
 
-    /// What is in flight as far as the window is concerned: without SACK, each duplicate ACK says
-    /// that a segment has left the network; without limited transmit, nothing has until recovery
-    /// begins (RFC 3042, RFC 6675).
+    /// Returns the bytes in flight that count against the window. Without SACK, each duplicate ACK
+    /// reports that a segment has left the network. Without limited transmit, duplicates do not
+    /// count until recovery starts (RFC 3042, RFC 6675).
     #[inline]
     pub(super) fn effective_flight(&self) -> u64 {
         let flight = self.board.in_flight();
@@ -106,13 +107,13 @@ impl Sender {
         flight
     }
 
-    /// Whether the window and the pacer let `bytes` go. Below one segment the window lets one be in
-    /// flight at a time.
+    /// Returns whether the window and the pacer permit `bytes`. A window below one segment permits
+    /// one segment in flight at a time.
     #[inline]
     fn admits(&mut self, now: Time, bytes: u64) -> bool {
         let flight = self.effective_flight();
         if flight > 0 && flight + bytes > self.window() || self.pacer.holds(now) {
-            // A sender that only pacing holds back makes full use of its window.
+            // A sender limited only by pacing makes full use of its window.
             self.limited_at = Some(now);
             return false;
         }
@@ -123,7 +124,7 @@ impl Sender {
         !self.has_sent_all()
     }
 
-    /// Whether there is new data that the peer accepts.
+    /// Returns whether there is new data within the peer's window.
     pub(super) fn may_send_new(&self) -> bool {
         self.has_unsent() && self.nxt < self.edge
     }
@@ -151,11 +152,11 @@ impl Sender {
         Some(self.send_new(now, length, counters))
     }
 
-    /// Whether a segment below the full size may leave: silly window avoidance at the sender
-    /// (RFC 9293, section 3.8.6.2.1) and Nagle's algorithm (section 3.7.4).
+    /// Returns whether a segment below the full size may be sent: silly window avoidance at the
+    /// sender (RFC 9293, section 3.8.6.2.1) and Nagle's algorithm (section 3.7.4).
     fn admits_small(&mut self, now: Time, size: u64, data: u64, allowed: u64) -> bool {
         if size == data {
-            // The last of it, or FIN alone, which needs room of its own.
+            // The last data, or FIN alone, which needs room in the window too.
             let fits = allowed > 0;
             let waits = self.nagle && !self.fin && !self.board.records.is_empty();
             if !fits {
@@ -176,7 +177,7 @@ impl Sender {
         self.on_nothing_to_send();
     }
 
-    /// How much leaves at once: full segments up to the length of a burst.
+    /// Returns the bytes to send at once: full segments up to the length of a burst.
     #[inline]
     fn burst_length(&self, size: u64, available: u64) -> u64 {
         if self.burst == 1 || size < self.mss {
@@ -203,7 +204,7 @@ impl Sender {
         let was_empty = self.board.records.is_empty();
         let fin = self.fin && start + length == self.written;
         let total = length + u64::from(fin);
-        // The last segment takes FIN along.
+        // FIN is part of the last segment.
         let (mut left, mut segments) = (total, 1);
         while left > self.mss + u64::from(fin) {
             self.board.on_sent(now, self.nxt, self.mss as u32);
@@ -235,7 +236,7 @@ impl Sender {
         }
     }
 
-    /// A segment of `bytes` is in flight now.
+    /// Records that a segment of `bytes` is in flight now.
     #[inline]
     fn on_sent(&mut self, now: Time, bytes: u64) {
         self.last_sent = Some(now);
@@ -250,7 +251,7 @@ impl Sender {
         });
     }
 
-    /// F-RTO has let new data go.
+    /// Counts the new segments that F-RTO has sent.
     fn note_probing(&mut self, sent: u32) {
         if let Some(Recovery {
             cause: Cause::Timeout(FrtoState::Probing { segments }),
@@ -289,7 +290,7 @@ impl Sender {
         self.board.on_resent(now, record.start);
         self.on_sent(now, u64::from(record.length));
         if record.start == self.una || self.rto_at == Time::MAX {
-            // RFC 6298, section 5.1: the timer runs for what is oldest.
+            // RFC 6298, section 5.1: the timer covers the oldest segment.
             self.rto_at = self.rtt.deadline(now);
         }
         let fin = record.end() > self.written;
@@ -308,8 +309,8 @@ impl Sender {
         }
     }
 
-    /// RFC 8985, section 7.3: a segment of new data, or else the last one again. The congestion
-    /// window does not hold it.
+    /// RFC 8985, section 7.3: the probe is a segment of new data, or else the last one again. It
+    /// ignores cwnd.
     fn next_tail_probe(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
         counters.tail_loss_probes += 1;
         let data = self.written.saturating_sub(self.nxt);
@@ -335,13 +336,13 @@ impl Sender {
         if idle && self.idle_restart {
             self.controller.on_idle_restart(now);
             self.follow_controller();
-            // Once per pause.
+            // Only once per pause.
             self.last_sent = Some(now);
         }
     }
 
-    /// The application or the peer's window is the limit: the delivery rate says nothing about the
-    /// network then.
+    /// Marks the delivery rate as application-limited: the application or the peer's window is the
+    /// limit.
     #[inline]
     fn on_nothing_to_send(&mut self) {
         if !self.board.measures_delivery() {

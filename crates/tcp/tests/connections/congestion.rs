@@ -1,4 +1,4 @@
-//! What the controller makes of it: windows, reductions, time-outs, marks.
+//! Congestion control in a connection: windows, reductions, timeouts, marks.
 
 use weir_fabric::{FaultSettings, Probability, Rule};
 use weir_tcp::{Config, EcnMode, LossDetection};
@@ -40,7 +40,7 @@ fn slow_start_doubles_per_round_trip() {
     }
 }
 
-/// Drops exactly one data segment of a long flow and tells the windows before and after.
+/// Drops exactly one data segment of a long flow. Returns the windows before and after.
 fn after_one_loss(spec: &str, config: &Config) -> (u64, u64, World) {
     let path = Path {
         rate: Rate::from_gbps(1),
@@ -77,7 +77,7 @@ fn one_loss_is_one_reduction() {
                     format!("{spec} {detection:?} sack {sack}: {before} {after} {counters:?}");
                 assert_eq!(counters.fast_recoveries, 1, "{context}");
                 assert_eq!(counters.timeouts, 0, "{context}");
-                // The window went on growing until the loss was noticed.
+                // The window kept growing until the loss was detected.
                 assert!(after as f64 >= before as f64 * factor, "{context}");
                 assert!(
                     after as f64 <= before as f64 * 2.0 * factor + 2.0,
@@ -111,7 +111,7 @@ fn alpha_is_fed_the_true_fraction() {
         let told = sender.ece_acknowledged.bytes() as f64;
         let truth = (receiver.ce_received * MSS) as f64;
         assert!(truth > 1e5, "delayed {delayed}: {truth}");
-        // What is under way makes the difference.
+        // The difference is still in flight.
         assert!(
             (told - truth).abs() < 10_000.0,
             "delayed {delayed}: {told} of {truth}"
@@ -151,7 +151,7 @@ fn a_silent_peer_sees_time_outs_back_off() {
         .iter()
         .map(|(at, ..)| at.since(start).as_nanos())
         .collect();
-    // The segment, a probe when the time-out was due, then time-outs: 200 ms beyond the round trip.
+    // The segment, a probe when the RTO was due, then timeouts: 200 ms beyond the RTT.
     let gaps: Vec<u64> = times.windows(2).map(|pair| pair[1] - pair[0]).collect();
     assert!((200_000_000..205_000_000).contains(&gaps[0]), "{gaps:?}");
     assert!(
@@ -165,8 +165,8 @@ fn a_silent_peer_sees_time_outs_back_off() {
     assert_eq!(world.client.ending(), Some(weir_tcp::Ending::TimedOut));
 }
 
-/// After a time-out slow start repairs what was lost: a window that is lost whole needs round trips
-/// like its logarithm, not like its length.
+/// After a timeout slow start repairs the losses: a completely lost window takes a number of round
+/// trips logarithmic in its size, not linear.
 #[test]
 fn slow_start_repairs_a_window_that_timed_out() {
     for detection in [LossDetection::RackTlp, LossDetection::DuplicateThreshold] {
@@ -196,8 +196,8 @@ fn slow_start_repairs_a_window_that_timed_out() {
     }
 }
 
-/// What leaves at the time of a reduction belongs to the next window: an unmarked round trip of one
-/// segment lets the window grow again.
+/// A segment sent at the time of a reduction belongs to the next window: an unmarked round trip of
+/// one segment grows the window again.
 #[test]
 fn a_reduction_covers_what_left_before_it() {
     let config = Config {
@@ -216,8 +216,8 @@ fn a_reduction_covers_what_left_before_it() {
         world.run_for(Duration::from_micros(1_000 * marked + 100));
         assert_eq!(window(&world), 1);
         world.to_server.set_rules([]);
-        // One marked segment is under way, and is acknowledged after this millisecond; the first
-        // without a mark after the next.
+        // One marked segment is in flight and is acknowledged after this millisecond; the first
+        // unmarked one after the next.
         world.run_for(Duration::from_millis(1));
         assert_eq!(window(&world), 1);
         world.run_for(Duration::from_millis(1));

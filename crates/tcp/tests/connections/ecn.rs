@@ -1,4 +1,4 @@
-//! ECN: who is asked, who echoes, and what it leads to.
+//! ECN: negotiation, echo, and reduction.
 
 use weir_fabric::{Probability, Rule};
 use weir_tcp::{Config, DelayedAcks, EcnMode};
@@ -91,7 +91,7 @@ fn classic_echo_reduces_once_per_window_and_ends_with_cwr() {
     world.record = true;
     world.client.write_endlessly();
     world.run_for(Duration::from_micros(100));
-    // All but the first few of the first flight are marked.
+    // All but the first few segments of the first flight are marked.
     world
         .to_server
         .set_rules([Rule::mark_randomly(Probability::ALWAYS)]);
@@ -99,7 +99,7 @@ fn classic_echo_reduces_once_per_window_and_ends_with_cwr() {
     world.to_server.set_rules([]);
     world.run_for(Duration::from_micros(2_500));
     let counters = world.client.counters();
-    // Marked packets of two flights: what left before the first echo came is one window.
+    // Two flights carry marks: the segments sent before the first echo are one window.
     assert_eq!(counters.cwr_sent, 1, "{counters:?}");
     assert!(counters.ece_received > 1);
     let cwrs: Vec<_> = world
@@ -119,8 +119,8 @@ fn classic_echo_reduces_once_per_window_and_ends_with_cwr() {
     assert_eq!(echo_ended, Some(true));
 }
 
-/// The receiver's state machine of RFC 8257: acknowledgments never cover bytes with and without a
-/// mark, whatever the delayed ACKs.
+/// The receiver's state machine of RFC 8257: no acknowledgment covers both marked and unmarked
+/// bytes, with any delayed ACKs.
 #[test]
 fn dctcp_echoes_byte_by_byte() {
     for segments in [1, 2, 3] {

@@ -1,4 +1,4 @@
-//! Segments from anywhere: no panic, no disorder, nothing without bounds.
+//! Forged segments: no panic, no inconsistent state, no unbounded work.
 
 use proptest::prelude::*;
 use weir_tcp::{Config, Connection, EcnMode, LossDetection, State};
@@ -10,24 +10,24 @@ use weir_wire::tcp::{
 
 use crate::world::controller;
 
-/// What happens to the connection under test.
+/// An event at the connection under test.
 #[derive(Clone, Debug)]
 enum Event {
-    /// A segment arrives, with numbers relative to what would fit.
+    /// A segment arrives, with numbers relative to the expected ones.
     Segment(Box<Forged>),
     Write(u64),
     Read(u64),
     Close,
     Abort,
-    /// Time passes.
+    /// Time passes (in microseconds).
     Wait(u64),
-    /// Until the next timer.
+    /// Time passes until the next timer.
     Expire,
 }
 
 #[derive(Clone, Debug)]
 struct Forged {
-    /// Relative to what the connection expects, and to what it has sent.
+    /// Relative to the next expected byte, and to the end of the sent data.
     sequence: i32,
     acknowledgment: i32,
     payload: u32,
@@ -118,10 +118,10 @@ fn configuration() -> impl Strategy<Value = Config> {
         )
 }
 
-/// What the peer of the connection under test would know.
+/// The state that the peer of the connection under test would have.
 struct Peer {
     isn: Sequence,
-    /// The end of what the connection has sent, and its first number.
+    /// The end of the connection's sent data, initially its first sequence number.
     sent: Sequence,
 }
 
@@ -216,7 +216,7 @@ proptest! {
                     peer.sent = segment.end();
                 }
             }
-            // What was delivered and acknowledged only grows, and within what exists.
+            // Delivered and acknowledged bytes only grow, within the written data.
             let (delivered, done) = (end.received().bytes(), end.acknowledged().bytes());
             prop_assert!(delivered >= received && done >= acknowledged && done <= written);
             prop_assert!(end.unread().bytes() <= delivered);
@@ -230,7 +230,7 @@ proptest! {
         }
     }
 
-    /// Two ends that disagree must not answer each other for ever.
+    /// Two ends in disagreement must not answer each other forever.
     #[test]
     fn no_storm_of_acknowledgments(shift in 1u32.., length in 0u32..3, isn: u32) {
         let config = Config::default();

@@ -1,4 +1,4 @@
-//! Opening, closing, resetting.
+//! Opening, closing and resetting connections.
 
 use weir_fabric::FaultSettings;
 use weir_tcp::{Config, Ending, KeepAlive, State};
@@ -61,7 +61,7 @@ fn a_lost_answer_is_sent_again() {
     assert_eq!(world.server.state(), State::SynReceived);
     world.to_client.set_faults(world.now, down(false));
     assert!(world.run_until(100, |world| world.server.state() == State::Established));
-    // Karn: the client cannot tell which SYN was answered.
+    // Karn: the client cannot know which SYN was answered.
     world.client.write(ByteSize::from_bytes(1));
     world.run_for(Duration::from_millis(100));
     assert_eq!(world.client.remaining(), ByteSize::ZERO);
@@ -148,7 +148,7 @@ fn a_closed_end_refuses() {
     assert_eq!(world.client.ending(), Some(Ending::Refused));
 }
 
-/// RFC 5961: only a reset with exactly the next number counts.
+/// RFC 5961: a reset is only accepted with exactly the next sequence number.
 #[test]
 fn blind_resets_and_syns_are_challenged() {
     let forge = |sequence: u32, flags: Flags| Segment {
@@ -184,7 +184,7 @@ fn blind_resets_and_syns_are_challenged() {
     }
 }
 
-/// RFC 7323, section 5: a segment with an older time stamp is dropped and answered.
+/// RFC 7323, section 5: a segment with an older timestamp is dropped and answered.
 #[test]
 fn old_time_stamps_are_no_news() {
     let mut world = world(&Config::default(), Opening::Established);

@@ -1,4 +1,4 @@
-//! Two connections over a path, in virtual time.
+//! Tests of two connections over a path, in virtual time.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! How segments leave: bursts, pacing, small ones, after a pause, in recovery.
+//! Transmission: bursts, pacing, small segments, pauses, recovery.
 
 use weir_fabric::FaultSettings;
 use weir_tcp::{Config, LossDetection, Pacing};
@@ -14,7 +14,7 @@ fn world(config: &Config, spec: &str) -> World {
     world
 }
 
-/// When the client sent data, and how much.
+/// Returns the times and sizes of the client's data segments.
 fn data(world: &World) -> Vec<(Time, u32)> {
     world
         .sent
@@ -60,7 +60,7 @@ fn pacing_spreads_a_window_over_the_round_trip() {
         .windows(2)
         .map(|pair| pair[1].0.since(pair[0].0).as_micros())
         .collect();
-    // In slow start, twice as fast as one window of 10 segments per millisecond.
+    // Slow start paces at twice the window of 10 segments per millisecond.
     assert!(gaps.iter().all(|&gap| gap >= 47), "{gaps:?}");
 }
 
@@ -69,7 +69,7 @@ fn a_controller_with_a_rate_is_obeyed() {
     let mut world = world(&Config::default(), "cubic,max_rate=11.584Mbps");
     world.client.write_endlessly();
     world.run_for(Duration::from_millis(500));
-    // A segment per millisecond.
+    // One segment per millisecond.
     let sent = data(&world);
     assert!((499..=501).contains(&sent.len()), "{}", sent.len());
     assert!(
@@ -116,7 +116,7 @@ fn after_a_pause_the_window_starts_again() {
     }
 }
 
-/// A loss in a flight of few segments: without limited transmit there are not enough duplicates.
+/// A loss in a small flight: without limited transmit there are not enough duplicate ACKs.
 #[test]
 fn limited_transmit_keeps_the_acknowledgments_coming() {
     for (limited_transmit, sack) in [(true, true), (true, false), (false, true), (false, false)] {
@@ -149,7 +149,7 @@ fn limited_transmit_keeps_the_acknowledgments_coming() {
     }
 }
 
-/// With PRR something leaves throughout recovery; without it, nothing for half a round trip.
+/// With PRR segments leave throughout recovery; without it, none for half a round trip.
 #[test]
 fn proportional_rate_reduction_leaves_no_gap() {
     let longest_gap = |proportional_rate_reduction| {

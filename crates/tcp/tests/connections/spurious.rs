@@ -1,4 +1,4 @@
-//! Losses that are none, and losses of a special kind.
+//! Spurious losses, and special kinds of losses.
 
 use weir_fabric::{FaultSettings, Rule, Script, Verdict};
 use weir_tcp::{Config, LossDetection};
@@ -19,7 +19,7 @@ fn steady(config: &Config, spec: &str) -> World {
     world
 }
 
-/// The path gets longer by half a second at once: everything is delayed, nothing lost.
+/// The path delay grows by half a second at once: everything is delayed, nothing lost.
 fn after_a_delay_spike(config: &Config) -> World {
     let mut world = steady(config, "newreno,max_window=60KB");
     let before = world.client.counters().timeouts;
@@ -37,7 +37,7 @@ fn after_a_delay_spike(config: &Config) -> World {
 
 #[test]
 fn a_spurious_time_out_is_taken_back() {
-    // By F-RTO; by time stamps that tick fast enough; with either way of finding losses.
+    // By F-RTO; by timestamps with short ticks; with both kinds of loss detection.
     for (timestamps, loss_detection) in [
         (None, LossDetection::RackTlp),
         (None, LossDetection::DuplicateThreshold),
@@ -59,7 +59,7 @@ fn a_spurious_time_out_is_taken_back() {
             "{collapsed} {restored} {}",
             world.summary()
         );
-        // The flight was not sent again.
+        // The flight was not retransmitted.
         assert!(counters.retransmitted_segments < 200, "{}", world.summary());
     }
 }
@@ -165,13 +165,13 @@ fn reordering_widens_the_window_instead_of_reducing() {
     world.client.write_endlessly();
     world.run_for(Duration::from_secs(2));
     let counters = world.client.counters();
-    // 80,000 segments, 800 of them late: a quarter of a round trip is allowed.
+    // 80,000 segments, 800 of them late by at most the tolerated quarter of a round trip.
     assert!(world.server.counters().out_of_order_segments > 500);
     assert!(counters.retransmitted_segments < 20, "{counters:?}");
 }
 
-/// One segment falls behind five others: fast retransmit was not needed. The peer says so by a
-/// duplicate SACK, or the echo of a time stamp does, and the window comes back.
+/// One segment arrives after five later ones: fast retransmit was spurious. A D-SACK or a timestamp
+/// echo reports it, and the window is restored.
 #[test]
 fn a_spurious_fast_retransmit_is_taken_back() {
     use weir_fabric::{Probability, Reordering};
@@ -215,7 +215,7 @@ fn down(down: bool) -> FaultSettings {
     }
 }
 
-/// Lets the path drop one packet, or what comes within `span`.
+/// Drops the next packet on the path.
 fn drop_next(world: &mut World) {
     let dropped = world.to_server.counters().dropped.total().packets;
     world.to_server.set_faults(world.now, down(true));
@@ -225,7 +225,7 @@ fn drop_next(world: &mut World) {
     world.to_server.set_faults(world.now, down(false));
 }
 
-/// RFC 5681, section 3.1: the threshold is halved once, however often the same data times out.
+/// RFC 5681, section 3.1: ssthresh is halved once, even if the same data times out repeatedly.
 #[test]
 fn repeated_time_outs_hold_the_threshold() {
     let mut world = steady(&Config::default(), "newreno,max_window=60KB");
@@ -238,14 +238,14 @@ fn repeated_time_outs_hold_the_threshold() {
     assert_eq!(ssthresh(&world), first);
 }
 
-/// A lost retransmission belongs to the recovery that it was sent in.
+/// A lost retransmission belongs to the recovery in which it was sent.
 #[test]
 fn a_lost_retransmission_is_no_second_reduction() {
     let mut world = steady(&Config::default(), "newreno,max_window=60KB");
     let before = world.client.snapshot().congestion_window;
     drop_next(&mut world);
     assert!(world.run_until(1_000, |world| world.client.snapshot().recovering));
-    // What was lost is what the peer waits for; its retransmission is on the way.
+    // The peer waits for the lost segment; its retransmission is in flight.
     let first = world.to_server.counters().dropped.total().packets;
     let lost = Sequence::new(1_001) + world.client.acknowledged().bytes() as u32;
     let script = Script::new(move |_, packet: &Datagram| {
@@ -264,8 +264,9 @@ fn a_lost_retransmission_is_no_second_reduction() {
     assert!(after.bytes() * 10 >= before.bytes() * 4, "{before} {after}");
 }
 
-/// RFC 6675, section 5: until what was outstanding at its start has been acknowledged, recovery is one,
-/// whatever else is lost; and what it sent again before is no proof that the new loss was none.
+/// RFC 6675, section 5: until the data outstanding at its start has been acknowledged, further
+/// losses belong to the same recovery. Earlier retransmissions do not prove that the new loss was
+/// spurious.
 #[test]
 fn a_loss_during_recovery_is_no_second_reduction() {
     let config = Config {
@@ -277,7 +278,7 @@ fn a_loss_during_recovery_is_no_second_reduction() {
     let first = world.to_server.counters().dropped.total().packets;
     assert!(world.run_until(1_000, |world| world.client.snapshot().recovering));
     let threshold = world.client.snapshot().controller.ssthresh;
-    // The retransmission is lost, which makes recovery long, and the second new segment is too.
+    // The retransmission is lost, which prolongs recovery, and so is the second new segment.
     let lost = Sequence::new(1_001) + world.client.acknowledged().bytes() as u32;
     let sent = world
         .sent
@@ -303,7 +304,7 @@ fn a_loss_during_recovery_is_no_second_reduction() {
     assert_eq!(world.client.snapshot().controller.ssthresh, threshold);
 }
 
-/// RFC 8985, section 7.4: a loss that a probe has repaired is still a loss.
+/// RFC 8985, section 7.4: a loss repaired by a probe is still a loss.
 #[test]
 fn the_controller_hears_of_a_loss_that_a_probe_repaired() {
     let mut world = World::new(

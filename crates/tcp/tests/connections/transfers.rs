@@ -1,4 +1,4 @@
-//! Whatever the path does: every byte arrives, and both ends close.
+//! On any path, every byte arrives and both ends close.
 
 use proptest::prelude::*;
 use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
@@ -108,7 +108,7 @@ prop_compose! {
             max_syn_retries: 30,
             min_rto: Duration::from_millis(20),
             max_rto: Duration::from_secs(2),
-            // Longer than any pacer waits.
+            // Longer than any pacing delay.
             time_wait: Duration::from_secs(100_000),
             ..Config::default()
         }

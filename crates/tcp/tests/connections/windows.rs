@@ -1,4 +1,4 @@
-//! The receive window: closing, opening, probing, and silly sizes.
+//! The receive window: closing, opening, probing, and silly windows.
 
 use weir_tcp::{Config, Ending};
 use weir_units::{ByteSize, Duration, Rate};
@@ -43,7 +43,7 @@ fn a_closed_window_is_probed_with_back_off_and_opens_by_an_update() {
     assert_eq!(probes, [1, 5, 13, 29, 61, 125]);
     assert_eq!(world.client.counters().window_probes, 6);
     assert_eq!(world.server.received().bytes(), received);
-    // A small part read opens nothing, a large one does at once.
+    // A small read does not open the window, a large one does at once.
     world.server.read(ByteSize::from_bytes(1_000));
     world.run_for(Duration::from_millis(2));
     assert_eq!(world.server.received().bytes(), received);
@@ -73,7 +73,7 @@ fn a_peer_that_does_not_answer_probes_is_given_up() {
     assert_eq!(world.client.ending(), Some(Ending::TimedOut));
 }
 
-/// RFC 9293, section 3.8.6.2: a reader that takes a few bytes at a time makes no small segments.
+/// RFC 9293, section 3.8.6.2: reading a few bytes at a time does not cause small segments.
 #[test]
 fn no_silly_windows() {
     let mut world = slow_reader(20_000);
@@ -129,6 +129,6 @@ fn the_send_buffer_limits_the_flight() {
         false
     });
     assert!(most <= 20_000 && most > 18_000, "{most}");
-    // The application was the limit: the window has not grown beyond use.
+    // The application was the limit: the window has not grown beyond its use.
     assert!(world.client.snapshot().congestion_window.bytes() < 40_000);
 }

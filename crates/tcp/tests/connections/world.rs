@@ -1,4 +1,4 @@
-//! Two ends of a connection with a pipe in each direction, in virtual time.
+//! Two ends of a connection and a link in each direction, in virtual time.
 
 use weir_congestion::{AlgorithmSpec, Context, Controller};
 use weir_fabric::{EgressPort, FaultSettings, Faults, Link, Packet, Queue, Rule};
@@ -73,10 +73,10 @@ pub(crate) struct World {
     pub(crate) server: Connection,
     pub(crate) to_server: EgressPort<Datagram>,
     pub(crate) to_client: EgressPort<Datagram>,
-    /// What the client and the server have sent, if it is recorded.
+    /// Whether to record the segments sent by both ends.
     pub(crate) record: bool,
     pub(crate) sent: Vec<(Time, Side, Datagram)>,
-    /// Network interfaces cut segments to this length instead of a full one.
+    /// Segment size to which the network interfaces split bursts, instead of a full segment.
     pub(crate) cut: Option<u32>,
 }
 
@@ -86,7 +86,7 @@ pub(crate) enum Side {
     Server,
 }
 
-/// How the ends come to be connected.
+/// How the connection is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Opening {
     Handshake,
@@ -137,7 +137,7 @@ impl World {
         }
     }
 
-    /// For messages of failed tests.
+    /// Returns a summary for messages of failed tests.
     pub(crate) fn summary(&self) -> String {
         [&self.client, &self.server]
             .map(|end| {
@@ -155,7 +155,7 @@ impl World {
             .join(&format!("at {}\n", self.now))
     }
 
-    /// Lets both ends send what they can now.
+    /// Sends all segments that both ends can send now.
     pub(crate) fn flush(&mut self) {
         for side in [Side::Client, Side::Server] {
             loop {
@@ -189,7 +189,7 @@ impl World {
         .min()
     }
 
-    /// Lets the next thing happen. False if nothing is left to happen.
+    /// Processes the next event. Returns false if there is none.
     pub(crate) fn step(&mut self) -> bool {
         self.flush();
         let Some(next) = self.timeout() else {
@@ -224,7 +224,8 @@ impl World {
         self.now = end;
     }
 
-    /// Until `condition`, and for at most `steps` steps. False if it did not come to that.
+    /// Runs until `condition`, for at most `steps` steps. Returns false if the condition was not
+    /// met.
     pub(crate) fn run_until(
         &mut self,
         steps: u64,
@@ -242,7 +243,7 @@ impl World {
     }
 }
 
-/// What a network interface does with a burst.
+/// Splits a burst as a network interface does.
 fn pieces(segment: Segment, cut: Option<u32>) -> impl Iterator<Item = Segment> {
     use weir_wire::tcp::Flags;
     let full = if segment.timestamps.is_some() {

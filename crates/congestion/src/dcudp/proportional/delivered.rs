@@ -1,19 +1,19 @@
-//! What is delivered, and how much of what was sent waits in the queue.
+//! The delivery rate, and the number of own packets in the queue.
 
 use weir_units::Duration;
 
-/// Deliveries are averaged over so many packets at least.
+/// Minimum number of packets over which deliveries are averaged.
 const FEWEST: f64 = 8.0;
-/// So many packets may wait beyond a smallest round trip's worth: who has less on the way than a packet per
-/// round trip cannot tell one that waits from one that travels.
+/// Packets that may be queued beyond one minimum RTT's worth. With less than one packet in flight
+/// per round trip, a sender cannot distinguish a queued packet from one in transit.
 const SPARE: f64 = 1.0;
 
-/// Deliveries per time, the older ones weighing less.
+/// An exponentially weighted average of the delivery rate.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DeliveryAverage {
     packets: f64,
     seconds: f64,
-    /// Over how many smallest round-trip times.
+    /// Averaging time in minimum RTTs.
     average: f64,
 }
 
@@ -34,19 +34,19 @@ impl DeliveryAverage {
         self.seconds = self.seconds * kept + elapsed;
     }
 
-    /// Packets per second, once there is something to go by.
+    /// Returns the rate in packets per second, once there are deliveries.
     pub(super) fn rate(&self) -> Option<f64> {
         (self.seconds > 0.0 && self.packets > 0.0).then(|| self.packets / self.seconds)
     }
 
-    /// How many of the packets in flight wait in the queue too long: beyond those that travel, and as many
-    /// again.
+    /// Returns the excess of the packets in flight: those beyond one minimum RTT's worth in transit
+    /// and as many in the queue.
     pub(super) fn excess(&self, in_flight: f64, min_rtt: Duration) -> f64 {
         let travelling = self.rate().unwrap_or(0.0) * min_rtt.as_secs_f64();
         (in_flight - 2.0 * travelling - SPARE).max(0.0)
     }
 
-    /// Packets have another size; `scale` of these are one of those.
+    /// Converts to another packet size; `scale` is the old packet size in new packets.
     pub(super) fn resize(&mut self, scale: f64) {
         self.packets *= scale;
     }

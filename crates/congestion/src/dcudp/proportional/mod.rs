@@ -1,26 +1,28 @@
-//! A rate control for DCUDP that holds the queue at the marking threshold and shares fairly: ours, in
-//! place of Figure 4 of Ye, Mhamdi and Hamdi (CloudNet 2014), whose readings do neither with many
-//! senders (`docs/dcudp.md`).
+//! A rate control for DCUDP that holds the queue at the marking threshold and is fair. It is our
+//! own and replaces Figure 4 of Ye, Mhamdi and Hamdi (CloudNet 2014), whose interpretations achieve
+//! neither with many senders (`docs/dcudp.md`).
 //!
-//! What it keeps of Figure 4: two rates, of which `Rate_data` falls below `Rate_max` while there is
-//! congestion and doubles up to it afterwards; the lock (`freeze`); a floor of one packet per round trip.
-//! What is different:
+//! It keeps these parts of Figure 4: two rates, of which `Rate_data` falls below `Rate_max` during
+//! congestion and doubles up to it afterwards; the lock (`freeze`); a floor of one packet per round
+//! trip. It differs in:
 //!
-//! - **Marks** reduce by the marked fraction, as DCTCP's do (Alizadeh et al., SIGCOMM 2010, equations 1 and
-//!   2), and not by a packet per round trip, which a queue that lengthens the round trip makes ever less of.
-//!   It is a reduction of what is *delivered* and not of the rate, so that it does not add up while the
-//!   queue drains, and reports may come faster than the queue answers.
-//! - **The queue** acts on the rate directly. A queue adds up what the rates exceed the link by, and a
-//!   control that adds up marks over a queue that adds up rates swings; a term proportional to the queue is
-//!   what steadies it. A sender knows its own part, to a report: what it has in flight, less what is
-//!   delivered in a round trip. What is beyond that and as much again, the excess, is taken off the rate
-//!   such that it would be gone in `drain` smallest round trips. After the burst of UDP Mode this stops the
-//!   senders, and lets them go on at what is delivered to them, together the link's rate, just as the queue
-//!   has drained. Marks say nothing while it lasts: everything is marked then.
-//! - **Growth** is per *smallest* round-trip time, and ever faster once no mark has come for several: freed
+//! - **Marks** reduce by the marked fraction, as in DCTCP (Alizadeh et al., SIGCOMM 2010, equations
+//!   1 and 2). Figure 4 reduces by one packet per round trip, which shrinks as a queue lengthens
+//!   the round trip. The reduction applies to the *delivery rate* and not to the sending rate. It
+//!   therefore does not accumulate while the queue drains, and reports may arrive faster than the
+//!   queue responds.
+//! - **The queue** acts on the rate directly. A queue integrates the excess of the rates over the
+//!   link rate. A control that integrates marks on top of it oscillates; a term proportional to the
+//!   queue stabilizes it. A sender estimates its own share at each report: its packets in flight,
+//!   less one round trip's deliveries. What exceeds twice a round trip's deliveries, the excess, is
+//!   subtracted from the rate so that it drains in `drain` minimum RTTs. After the burst of UDP
+//!   Mode this stops the senders. They continue at their delivery rate, together the link rate,
+//!   just as the queue has drained. Marks are ignored meanwhile, because everything is marked.
+//! - **Growth** is per *minimum* RTT, and accelerates once several round trips had no mark: freed
 //!   bandwidth is taken within milliseconds.
 //!
-//! It wants fractions: with an echo instead, each round trip with one counts as marked whole.
+//! The control needs marked fractions. With an echo instead, each round trip with an echo counts as
+//! fully marked.
 
 mod delivered;
 mod parameters;
@@ -44,27 +46,27 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
     build: |spec, context| Box::new(Proportional::new(spec, context)),
 };
 
-/// The smoothed fraction before there is one: between what marks say of a queue around the threshold and
-/// what they say of one above it.
+/// Initial value of the smoothed fraction: between the marks of a queue around the threshold and
+/// the marks of a queue above it.
 const INITIAL_FRACTION: f64 = 0.2;
-/// The part of a rate that hurrying adds at most in a round trip: the queue must not grow much before the
-/// first mark is heard of.
+/// The largest fraction of a rate that accelerated growth adds in a round trip. The queue must not
+/// grow much before the first mark returns.
 const MOST_HURRY: f64 = 0.125;
-/// After so many smallest round-trip times without an acknowledgment growth stops.
+/// Growth stops after this many minimum RTTs without an acknowledgment.
 const MOST_TRIPS: f64 = 64.0;
-/// The most doublings of the increment: no rate of this world needs more.
+/// The most doublings of the increment; no realistic rate needs more.
 const MOST_DOUBLINGS: u64 = 40;
 
 #[derive(Clone, Debug)]
 struct Proportional {
     rates: Rates,
-    /// The smoothed fraction of packets that are marked.
+    /// The smoothed fraction of marked packets.
     alpha: f64,
     delivered: DeliveryAverage,
-    /// Own packets that wait too long.
+    /// Own packets in the queue beyond the tolerated number.
     excess: f64,
     round: RoundTripCounts,
-    /// Round trips without a mark, one after the other.
+    /// Consecutive round trips without a mark.
     unmarked: u64,
     frozen: bool,
     rtt: Duration,
@@ -100,7 +102,8 @@ impl Proportional {
         }
     }
 
-    /// One packet per round trip, and `Rate_data` at most `Rate_max`.
+    /// Keeps the rates at one packet per round trip or above, and `Rate_data` at most at
+    /// `Rate_max`.
     fn bound(&mut self) {
         self.rates.bound(self.rtt);
         self.rates.data = self.rates.data.min(self.rates.max);
@@ -110,7 +113,7 @@ impl Proportional {
         self.drain > 0.0 && self.excess > 0.0
     }
 
-    /// What the packets that wait too long take off the rate, in packets per second.
+    /// Returns the reduction of the rate that drains the excess, in packets per second.
     fn draining(&self) -> f64 {
         if !self.is_draining() {
             return 0.0;
@@ -124,13 +127,12 @@ impl Proportional {
             self.min_rtt = ack.min_rtt.clamp(SHORTEST_RTT, self.rtt);
         }
         if !ack.acked.is_zero() {
-            // Behind a queue that grows fast the smoothed one is long out of date.
+            // Behind a fast-growing queue the smoothed RTT is outdated.
             self.rtt = self.rtt.max(ack.now.since(ack.newest_sent));
         }
     }
 
-    /// The first acknowledgment of a congestion: until there is more to go by, what it measures takes the
-    /// place of the capacity.
+    /// Handles the first acknowledgment. If it is marked, its delivery rate replaces the capacity.
     fn begin(&mut self, round: &RoundTripCounts, ack: &AckSample) {
         if let Some(delivery) = ack.delivery
             && round.is_marked()
@@ -142,7 +144,7 @@ impl Proportional {
         }
     }
 
-    /// A round trip has ended, which took so long.
+    /// Handles the end of a round trip that took `elapsed`.
     fn end_round(&mut self, round: &RoundTripCounts, elapsed: Duration, in_flight: ByteSize) {
         let acked = self.rates.packets(round.acked);
         self.delivered.add(acked, elapsed, self.min_rtt);
@@ -171,7 +173,8 @@ impl Proportional {
             return;
         };
         if self.is_draining() {
-            // Whatever each has had so far, together this is what the link can do.
+            // The delivery rates of all senders together are the link rate, whatever their shares
+            // were.
             self.rates.max = delivered * self.keep;
             self.rates.data = self.rates.max;
             self.phase = "drain";
@@ -194,7 +197,8 @@ impl Proportional {
         let doublings = self.unmarked.saturating_sub(self.patience);
         let hurry = (1_u64 << doublings.min(MOST_DOUBLINGS)) as f64;
         let min_rtt = self.min_rtt.as_secs_f64();
-        // A round trip through a queue is several of the smallest. Those count who send rarely, too.
+        // A round trip through a queue lasts several minimum RTTs. Slow senders must count them
+        // too.
         let trips = (elapsed.as_secs_f64() / min_rtt).min(MOST_TRIPS);
         let step = self.increment * trips / min_rtt;
         let hurried = (step * (hurry - 1.0)).min(MOST_HURRY * self.rates.max);
@@ -225,7 +229,8 @@ impl Controller for Proportional {
         }
     }
 
-    /// As a round trip that was marked whole: the switch had no room left to mark in.
+    /// Treats a loss as a fully marked round trip: the switch buffer was full, so it could not
+    /// mark.
     fn on_loss(&mut self, _loss: &LossSample) {
         self.unmarked = 0;
         self.alpha = 1.0;
@@ -240,7 +245,7 @@ impl Controller for Proportional {
         self.bound();
     }
 
-    /// There is none: the rate alone limits.
+    /// There is no window: only the rate limits.
     fn window(&self) -> ByteSize {
         ByteSize::MAX
     }

@@ -1,4 +1,4 @@
-//! What can be set.
+//! The parameters of the proportional rate control.
 
 use super::super::{CAPACITY, FREEZE};
 use crate::algorithm::{Parameter, Typed};

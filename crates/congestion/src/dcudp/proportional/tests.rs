@@ -1,11 +1,11 @@
-//! Reports of round trips of 100 us.
+//! Tests with round trips of 100 us.
 
 use crate::samples::{PACKET, ack, build, loss, packets};
 use crate::{AckSample, Controller, LossCause, PacketSent};
 
 const SPEC: &str = "dcudp-proportional,capacity=1.2Gbps";
 
-/// What a round trip of 100 us says in which `count` packets were acknowledged, `marked` of them.
+/// Reports a round trip of 100 us with `count` packets acknowledged, `marked` of them marked.
 fn report(controller: &mut dyn Controller, now: u64, count: u64, marked: u64) {
     let mut sample = ack(now, now - 100, count);
     sample.ce_marked = packets(marked);
@@ -13,7 +13,7 @@ fn report(controller: &mut dyn Controller, now: u64, count: u64, marked: u64) {
     tell(controller, &sample);
 }
 
-/// The same, all of it marked, with so many packets in flight.
+/// Reports a fully marked round trip with `in_flight` packets in flight.
 fn report_in_flight(controller: &mut dyn Controller, now: u64, count: u64, in_flight: u64) {
     let mut sample = ack(now, now - 100, count);
     sample.ce_marked = packets(count);
@@ -22,7 +22,7 @@ fn report_in_flight(controller: &mut dyn Controller, now: u64, count: u64, in_fl
     tell(controller, &sample);
 }
 
-/// An acknowledgment, and the packet that opens the lock.
+/// Delivers an acknowledgment, then sends the packet that releases the lock.
 fn tell(controller: &mut dyn Controller, sample: &AckSample) {
     controller.on_ack(sample);
     controller.on_sent(&PacketSent {
@@ -32,7 +32,7 @@ fn tell(controller: &mut dyn Controller, sample: &AckSample) {
     });
 }
 
-/// In packets of 1500 bytes per round trip of 100 us.
+/// The rate in packets of 1500 bytes per round trip of 100 us.
 fn window(controller: &dyn Controller) -> f64 {
     let rate = controller.pacing_rate().unwrap().bits_per_second();
     rate as f64 / 12_000.0 * 1e-4
@@ -48,12 +48,12 @@ fn it_begins_with_the_capacity_and_goes_to_what_is_delivered() {
     close(window(&*controller), 10.0);
     report(&mut *controller, 200, 1, 1);
     close(window(&*controller), 10.0);
-    // Four packets in a round trip, all marked: the smoothed fraction is 0.2 at first.
+    // Four packets in a round trip, all marked; the smoothed fraction starts at 0.2.
     for (now, fraction) in [(300, 0.3), (400, 0.3875), (500, 0.464_062_5)] {
         report(&mut *controller, now, 4, 4);
         close(window(&*controller), 4.0 * (1.0 - fraction / 2.0));
     }
-    // The congestion is over: back to what is kept at once, and on from there.
+    // The congestion is over: the rate returns to `Rate_max` at once and grows from there.
     report(&mut *controller, 700, 4, 0);
     close(window(&*controller), 3.8);
     report(&mut *controller, 800, 4, 0);
@@ -74,16 +74,16 @@ fn what_waits_beyond_a_round_trip_is_drained_in_eight() {
     for now in [200, 300] {
         report(&mut *controller, now, 8, 0);
     }
-    // Eight travel, eight and one may wait, and four are to go.
+    // Eight in transit, nine tolerated in the queue, four in excess.
     report_in_flight(&mut *controller, 400, 8, 8 + 9 + 4);
     close(window(&*controller), 0.95 * 8.0 - 4.0 / 8.0);
-    // Behind a long queue nothing leaves but the least.
+    // Behind a long queue only the minimum rate remains.
     report_in_flight(&mut *controller, 500, 8, 1_000);
     close(window(&*controller), 1.0);
-    // Marks meanwhile have not counted.
+    // Marks did not count meanwhile.
     let fraction = controller.snapshot().ce_fraction.unwrap();
     close(fraction, 0.2 * 0.875);
-    // With the queue gone it goes on at what was delivered, and grows.
+    // Once the queue is empty, the rate continues at the delivery rate and grows.
     report(&mut *controller, 600, 8, 0);
     close(window(&*controller), 0.95 * 8.0 + 0.05);
 }
@@ -111,7 +111,7 @@ fn without_marks_growth_becomes_ever_faster() {
         now += 100;
         rounds += 1;
     }
-    // A twentieth of a packet at a time would take over 300 round trips.
+    // A twentieth of a packet per step would take over 300 round trips.
     assert!(rounds < 50, "{rounds}");
 }
 
