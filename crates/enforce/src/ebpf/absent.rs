@@ -10,9 +10,9 @@ use crate::operation::Totals;
 
 /// The programs at some interfaces; it cannot exist in this build.
 #[derive(Debug)]
-pub enum Plane {}
+pub enum DataPlane {}
 
-impl Plane {
+impl DataPlane {
     /// Fails, because this build has no programs.
     ///
     /// # Errors

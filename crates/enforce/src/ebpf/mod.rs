@@ -47,7 +47,7 @@ mod plane;
 mod tests;
 
 #[cfg(not(bpf_programs))]
-pub use absent::Plane;
+pub use absent::DataPlane;
 pub use enforcer::{Enforcer, NoSuchFlow};
 #[cfg(bpf_programs)]
 pub use plane::DataPlane;
