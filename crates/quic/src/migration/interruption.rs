@@ -5,7 +5,7 @@
 //! after the last received packet, and any packet received on the path stops it. It runs for
 //! `probe_timeouts` probe timeouts without backoff, less one RTT, so that after the move the first
 //! byte over the other path arrives in time. The connection's own probe is sent and stays
-//! unanswered within that time, so one lost packet is never enough (with more than two probe
+//! unanswered within that time, so one lost packet is never enough (with three or more probe
 //! timeouts: RTT + PTO + `max_ack_delay` is less than three probe timeouts less one RTT).
 //!
 //! **Keep-alive.** A client that only receives has nothing outstanding. While a response is due and
