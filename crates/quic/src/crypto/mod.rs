@@ -106,7 +106,7 @@ pub enum KeyChange {
 ///   Finished; `OneRtt` keys; `Complete`.
 /// - A server: `PeerParameters`; `ZeroRtt` keys if it accepts early data; `Send` the ServerHello;
 ///   `Handshake` keys; `Send` the rest of its flight; `OneRtt` keys, with which it may send before
-///   the   client is authenticated; then, with the client's Finished, `Send` tickets; `Complete`.
+///   the client is authenticated; then, with the client's Finished, `Send` tickets; `Complete`.
 pub enum SessionEvent {
     /// Handshake bytes for the peer, at this level (never [`Level::ZeroRtt`]).
     Send(Level, Vec<u8>),

@@ -2,11 +2,11 @@
 //!
 //! Our interpretation:
 //! - A stream's number in equations 3 and 4 is its rank in the order of completion: waiting for the
-//!   IDs   of open streams is not possible.
+//!   IDs of open streams is not possible.
 //! - Equation 3 adds up the `n − m + 1` streams from `m` to `n` and divides by `n − m`. We
-//!   implement it   literally. Each average is thus too large, by `1/w` and `1/(W − w)`. With 50,
-//!   10, 2 an unchanged   path has a ratio of (11/10)/(41/40) = 1.073, and the actual trigger is
-//!   1.86 times the long-term   average.
+//!   implement it literally. Each average is thus too large, by `1/w` and `1/(W − w)`. With 50, 10,
+//!   2 an unchanged path has a ratio of (11/10)/(41/40) = 1.073, and the actual trigger is 1.86
+//!   times the long-term average.
 //! - Stream `n − w` belongs to both averages, as in equation 4.
 //! - A stream without bytes has no time per byte and is ignored.
 //! - Nothing is evaluated before stream `n − W` exists, nor from streams of another path.

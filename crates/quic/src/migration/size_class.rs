@@ -2,13 +2,13 @@
 //! time, and raises an alarm only together with slow round trips.
 //!
 //! - **Similar sizes.** Streams are in classes by powers of 4 of their bytes; each class has its
-//!   own   average. A change of the task sizes changes no average.
+//!   own average. A change of the task sizes changes no average.
 //! - **The network's time** of a stream is one RTT, as measured while the stream waited, plus the
-//!   time   from the first byte of the response to the last. The rest of the wait for the first
-//!   byte is the   server's time, or that of a retransmission.
+//!   time from the first byte of the response to the last. The rest of the wait for the first byte
+//!   is the server's time, or that of a retransmission.
 //! - **Round trips** carry most of the weight: ACKs do not wait for an application. An alarm needs
 //!   several consecutive slow samples (`round_trips.rs`) *and* an affected stream: one that was
-//!   slow for   its class since then, or whose response is overdue compared with the long-term
+//!   slow for its class since then, or whose response is overdue compared with the long-term
 //!   average wait.
 //! - **Streams alone** raise an alarm when more than half of the last `short_window` were slow for
 //!   their class: a path that drops packets or has lost most of its rate.

@@ -120,7 +120,7 @@ impl ReceivedPackets {
         self.ranges.last().map(|range| range.end)
     }
 
-    /// Whether a packet has been received before, or is too old to tell.
+    /// Whether a packet has been received before, or is older than the stored ranges.
     pub(crate) fn is_duplicate(&self, number: u64) -> bool {
         // Nearly always it is the newest packet.
         if self.largest().is_none_or(|largest| number > largest) {

@@ -10,7 +10,7 @@
 //! - Tokens for **later** are sent in NEW_TOKEN frames. They are bound to the version and to the
 //!   client's IP address alone, since the port will change. They are valid for
 //!   [`ServerConfig::token_lifetime`](crate::ServerConfig::token_lifetime) and for one connection:
-//!   see   [`ReplayFilter`].
+//!   see [`ReplayFilter`].
 //!
 //! The seal is AES-256-GCM-SIV (RFC 8452) with random nonces. It stays secure for the billions of
 //! tokens of servers with a common key, even if a nonce repeats.

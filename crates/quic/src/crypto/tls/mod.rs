@@ -45,7 +45,7 @@ pub struct TlsClient {
 
 impl TlsClient {
     /// Wraps a configuration. Its `enable_early_data` is ignored: each
-    /// [`start`](ClientCrypto::start) says whether it uses early data.
+    /// [`start`](ClientCrypto::start) selects whether it uses early data.
     ///
     /// # Errors
     /// [`StartError::Configuration`] without TLS 1.3.
