@@ -3,8 +3,8 @@
 //! The bucket holds at least one GSO batch, since small batches cost CPU time and latency. It also
 //! holds at least the bytes of one timer granularity at the rate, because a timer may be that late.
 //! A wait shorter than the granularity is not worth a timer: the sender continues and the bucket
-//! goes into debt. Over any time span the sender thus sends at most `rate × span + capacity + rate
-//! × granularity`.
+//! goes into debt. Over any time span the sender thus sends at most
+//! `rate × span + capacity + rate × granularity`.
 
 use weir_congestion::Controller;
 use weir_units::{ByteSize, Duration, Rate, Time};

@@ -45,7 +45,7 @@ const UNACCOUNTED_SPAN: usize = 256;
 /// The configuration of recovery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecoveryConfig {
-    /// Which end of the connection this is.
+    /// The side of the connection.
     pub(crate) side: Side,
     /// The timer granularity (kGranularity): 50 µs in a data center, 1 ms in a wide area network.
     pub(crate) granularity: Duration,

@@ -59,7 +59,7 @@ pub(super) enum Slot {
     Outstanding(SentPacket),
     /// Declared lost, kept in case it is acknowledged after all.
     Lost { packet: SentPacket, at: Time },
-    /// Never sent: a peer that acknowledges it acknowledges what it has not received.
+    /// Never sent: an ACK of it is a PROTOCOL_VIOLATION.
     Skipped,
     /// No longer relevant.
     Gone,

@@ -1,5 +1,4 @@
-//! The cost of a packet: `cargo test --release -p weir-quic -- --ignored --nocapture
-//! what_a_packet`.
+//! Cost per packet: `cargo test --release -p weir-quic -- --ignored --nocapture what_a_packet`.
 
 use std::hint::black_box;
 use std::time::Instant;
