@@ -1,9 +1,9 @@
 //! Variable-length integers (RFC 9000, section 16) and a bounds-checked reader.
 
-/// The largest value that a variable-length integer can hold.
+/// The largest value of a variable-length integer.
 pub(crate) const VARINT_MAX: u64 = (1 << 62) - 1;
 
-/// How many bytes `value` takes as a variable-length integer.
+/// Returns the size of `value` as a variable-length integer, in bytes.
 pub(crate) const fn varint_size(value: u64) -> usize {
     match value {
         0..0x40 => 1,
@@ -13,8 +13,8 @@ pub(crate) const fn varint_size(value: u64) -> usize {
     }
 }
 
-/// Appends `value`, in as few bytes as it takes. A value above [`VARINT_MAX`] is a bug of the
-/// caller's; it is written as `VARINT_MAX`.
+/// Appends `value` in its shortest encoding. A value above [`VARINT_MAX`] is a bug of the caller;
+/// it is written as `VARINT_MAX`.
 pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
     debug_assert!(value <= VARINT_MAX, "{value} is no varint");
     match varint_size(value) {
@@ -25,19 +25,18 @@ pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
     }
 }
 
-/// Appends one variable-length integer after the other.
+/// Appends several variable-length integers.
 pub(crate) fn put_varints<const N: usize>(out: &mut Vec<u8>, values: [u64; N]) {
     for value in values {
         put_varint(out, value);
     }
 }
 
-/// There were fewer bytes than the format asks for.
+/// The data ended too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Truncated;
 
-/// Reads numbers in network byte order from the beginning of a slice. A read that fails consumes
-/// nothing.
+/// Reads numbers in network byte order from the start of a slice. A failed read consumes nothing.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -45,7 +44,7 @@ pub(crate) struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// A reader at the beginning of `bytes`.
+    /// Creates a reader at the start of `bytes`.
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
         Self {
             rest: bytes,
@@ -53,56 +52,56 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// How many bytes were consumed.
+    /// Returns the number of consumed bytes.
     pub(crate) const fn position(&self) -> usize {
         self.length - self.rest.len()
     }
 
-    /// How many bytes are left.
+    /// Returns the number of remaining bytes.
     pub(crate) const fn remaining(&self) -> usize {
         self.rest.len()
     }
 
-    /// What is left; it stays there to be read.
+    /// Returns the remaining bytes without consuming them.
     pub(crate) const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// Whether nothing is left.
+    /// Whether no bytes remain.
     pub(crate) const fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The next `count` bytes.
+    /// Reads the next `count` bytes.
     pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Truncated> {
         let (taken, rest) = self.rest.split_at_checked(count).ok_or(Truncated)?;
         self.rest = rest;
         Ok(taken)
     }
 
-    /// The next `N` bytes.
+    /// Reads the next `N` bytes.
     pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(Truncated)?;
         self.rest = rest;
         Ok(*taken)
     }
 
-    /// The next byte.
+    /// Reads the next byte.
     pub(crate) fn u8(&mut self) -> Result<u8, Truncated> {
         self.array().map(u8::from_be_bytes)
     }
 
-    /// The next two bytes.
+    /// Reads the next two bytes.
     pub(crate) fn u16(&mut self) -> Result<u16, Truncated> {
         self.array().map(u16::from_be_bytes)
     }
 
-    /// The next four bytes.
+    /// Reads the next four bytes.
     pub(crate) fn u32(&mut self) -> Result<u32, Truncated> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// A variable-length integer, which need not be in its shortest form.
+    /// Reads a variable-length integer, which need not be in its shortest form.
     pub(crate) fn varint(&mut self) -> Result<u64, Truncated> {
         let first = *self.rest.first().ok_or(Truncated)?;
         match first >> 6 {
@@ -115,7 +114,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A variable-length integer and as many bytes as it says.
+    /// Reads a variable-length integer and as many bytes as its value.
     pub(crate) fn length_prefixed(&mut self) -> Result<&'a [u8], Truncated> {
         let mut ahead = *self;
         let length = ahead.varint()?;

@@ -1,4 +1,4 @@
-//! What an operator may set about a connection and an endpoint.
+//! The configuration of connections and endpoints.
 
 use std::fmt;
 use std::net::{SocketAddr, SocketAddrV4, SocketAddrV6};
@@ -12,34 +12,34 @@ use crate::interfaces::{LARGEST_UDP_PAYLOAD, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::migration::{MigrationConfig, MigrationConfigError};
 use crate::{EndpointSecret, TokenStore, Version, Versions};
 
-/// Makes a congestion controller for a path.
+/// Creates a congestion controller for a path.
 pub type ControllerFactory = dyn Fn(&Context) -> Box<dyn Controller> + Send + Sync;
 
-/// Between which addresses a path leads.
+/// The addresses of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathEnds {
-    /// Ours; `None` where only the kernel knows it.
+    /// Ours; `None` if only the kernel knows it.
     pub local: Option<SocketAddr>,
     /// The peer's.
     pub remote: SocketAddr,
 }
 
-/// Makes a congestion controller for a path between two addresses.
+/// Creates a congestion controller for a path between two addresses.
 pub type ControllerChoice = dyn Fn(&PathEnds, &Context) -> Box<dyn Controller> + Send + Sync;
 
-/// Which congestion controller a connection gets.
+/// The congestion controller of a connection.
 #[derive(Clone)]
 pub enum Congestion {
-    /// One of the registry, by name and parameters.
+    /// A registered algorithm, by name and parameters.
     Named(AlgorithmSpec),
-    /// One of the caller's own making.
+    /// The caller's own controller.
     Custom(Arc<ControllerFactory>),
-    /// One that depends on where the path leads.
+    /// A controller that depends on the addresses of the path.
     Chosen(Arc<ControllerChoice>),
 }
 
 impl Congestion {
-    /// The controller of a path between two addresses.
+    /// Creates the controller of a path between two addresses.
     pub fn build(&self, ends: &PathEnds, context: &Context) -> Box<dyn Controller> {
         match self {
             Self::Named(spec) => spec.build(context),
@@ -72,83 +72,83 @@ pub struct TransportConfig {
     /// The congestion controller.
     pub congestion: Congestion,
     /// The largest UDP payload that we send at once, as far as the peer accepts it and our own
-    /// interface carries it: the operator's word that the path does. 1200 to 65527 bytes.
+    /// interface carries it. The configuration guarantees that the path carries it. 1200 to 65527
+    /// bytes.
     pub packet_size: ByteSize,
-    /// Up to which size larger packets are probed for (RFC 8899), as far as the peer accepts them
-    /// and our own interface carries them; nothing above `packet_size` where there is no such size,
-    /// or none above it.
+    /// The largest size that is probed for (RFC 8899), as far as the peer accepts it and our own
+    /// interface carries it. Nothing above `packet_size` is probed for if it is `None` or not
+    /// larger.
     pub probe_up_to: Option<ByteSize>,
-    /// How long after a search for larger packets the next one begins, on a connection that is in
-    /// use (PMTU_RAISE_TIMER, RFC 8899, section 5.1.1); zero for never.
+    /// The time from the end of a search for larger packets to the next one, on a connection in use
+    /// (PMTU_RAISE_TIMER, RFC 8899, section 5.1.1); zero for never.
     pub probe_interval: Duration,
-    /// Which of the sizes that the path carries packets have.
+    /// The choice among the packet sizes that the path carries.
     pub packet_size_policy: PacketSizePolicy,
-    /// The largest UDP payload that we accept, 1200 to 65527 bytes. The peer is told
-    /// (`max_udp_payload_size`) this or what our interface carries, whichever is less
+    /// The largest UDP payload that we accept, 1200 to 65527 bytes. The peer receives this value or
+    /// the size that our interface carries, whichever is less, as `max_udp_payload_size`
     /// ([`Interfaces`](crate::Interfaces)).
     pub max_udp_payload_size: ByteSize,
-    /// How much the peer may send on one stream before we have read it.
+    /// The receive window of one stream.
     pub stream_window: ByteSize,
-    /// How much the peer may send on all streams before we have read it.
+    /// The receive window of all streams together.
     pub connection_window: ByteSize,
-    /// How much a stream buffers for sending before writes wait.
+    /// The bytes that a stream buffers for sending before writes block.
     pub send_buffer: ByteSize,
-    /// How many bidirectional streams the peer may have open at once.
+    /// The most bidirectional streams of the peer open at the same time.
     pub max_bidirectional_streams: u64,
-    /// How many unidirectional streams the peer may have open at once.
+    /// The most unidirectional streams of the peer open at the same time.
     pub max_unidirectional_streams: u64,
-    /// Silence after which the connection ends; zero for never (RFC 9000, section 10.1).
+    /// The silence after which the connection ends; zero for never (RFC 9000, section 10.1).
     pub idle_timeout: Duration,
-    /// How long a handshake may take.
+    /// The longest duration of a handshake.
     pub handshake_timeout: Duration,
-    /// Silence after which a PING is sent; zero for never.
+    /// The silence after which a PING is sent; zero for never.
     pub keep_alive: Duration,
-    /// The resolution of timers (kGranularity, RFC 9002, section 6.1.2).
+    /// The timer granularity (kGranularity, RFC 9002, section 6.1.2).
     pub granularity: Duration,
-    /// The round-trip time assumed before the first sample (kInitialRtt).
+    /// The RTT assumed before the first sample (kInitialRtt).
     pub initial_rtt: Duration,
-    /// How long an acknowledgment may be held back. A Weir peer learns it exactly, others in
-    /// whole milliseconds.
+    /// The longest delay of an ACK. A Weir peer receives the exact value, others whole
+    /// milliseconds.
     pub max_ack_delay: Duration,
-    /// An acknowledgment is sent at once when this many ack-eliciting packets wait for one.
+    /// The number of ack-eliciting packets that triggers an ACK at once.
     pub ack_threshold: u64,
-    /// How far packets may overtake each other before one counts as lost (kPacketThreshold).
+    /// The reordering threshold after which a packet is lost (kPacketThreshold).
     pub packet_threshold: u64,
-    /// Silence after which the congestion controller starts anew (RFC 9002, section 7.8), where
-    /// that is longer than a probe timeout.
+    /// The idle time after which the congestion controller restarts (RFC 9002, section 7.8), if
+    /// longer than a probe timeout.
     pub idle_restart: Duration,
     /// Whether packets are sent with ECT(0), as long as the path carries it.
     pub ecn: bool,
-    /// Whether a peer may go on from another address (`disable_active_migration` otherwise).
+    /// Whether a peer may migrate to another address (`disable_active_migration` otherwise).
     pub allow_migration: bool,
-    /// When a client leaves a path by itself, where it holds another one ready.
+    /// When a client leaves a path by itself, if it has a standby path.
     pub migration: MigrationConfig,
-    /// How often a client asks whether the paths that it holds ready still work, as long as the
-    /// connection is used; zero for never.
+    /// How often a client probes its standby paths while the connection is in use; zero for never.
     pub standby_refresh: Duration,
     /// Whether packets are paced (RFC 9002, section 7.7).
     pub pacing: bool,
-    /// Datagrams (RFC 9221); `None` neither sends nor takes any.
+    /// Datagrams (RFC 9221); `None` neither sends nor accepts any.
     pub datagrams: Option<DatagramConfig>,
-    /// Whether a peer that can is asked to acknowledge some eight times in a round trip
-    /// (draft-ietf-quic-ack-frequency). What a peer asks of us is always heeded. On in the WAN
-    /// profile, where it saves most ACKs; in a data center a Weir peer sends few of them by itself.
+    /// Whether to ask a supporting peer for about eight ACKs per RTT
+    /// (draft-ietf-quic-ack-frequency). A peer's own requests are always followed. On in the WAN
+    /// profile, where it saves most ACKs; in a data center a Weir peer sends few of them anyway.
     pub ack_frequency: bool,
-    /// Whether the fixed bit of packets is of any value where the peer allows it, and the peer is
-    /// allowed to do the same (RFC 9287): so that nothing on the way comes to rely on it.
+    /// Whether we randomize the fixed bit of packets if the peer allows it, and allow the peer the
+    /// same (RFC 9287), so that middleboxes do not rely on it.
     pub grease_quic_bit: bool,
 }
 
-/// What datagrams may take.
+/// The limits of datagrams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DatagramConfig {
-    /// The largest DATAGRAM frame that we take (`max_datagram_frame_size`), its type and length
-    /// included; 65535 bytes for any that fits a packet.
+    /// The largest DATAGRAM frame that we accept (`max_datagram_frame_size`), including type and
+    /// length; 65535 bytes for any that fits a packet.
     pub max_frame_size: ByteSize,
-    /// How much waits to be sent; beyond it the oldest datagrams are forgotten. Each counts 64 bytes
-    /// more than it has.
+    /// The size of the send queue; beyond it the oldest datagrams are dropped. Each counts 64 bytes
+    /// more than its data.
     pub send_buffer: ByteSize,
-    /// How much waits to be read; beyond it the oldest datagrams are forgotten.
+    /// The size of the receive queue; beyond it the oldest datagrams are dropped.
     pub receive_buffer: ByteSize,
 }
 
@@ -163,7 +163,7 @@ impl Default for DatagramConfig {
 }
 
 impl TransportConfig {
-    /// For fabrics: round trips of some 50 µs, Ethernet packets, and timers that follow.
+    /// Returns the profile for fabrics: RTTs of about 50 µs, Ethernet packets, and matching timers.
     pub fn data_center() -> Self {
         Self {
             congestion: Congestion::Named(AlgorithmSpec::default()),
@@ -198,7 +198,7 @@ impl TransportConfig {
         }
     }
 
-    /// For the Internet: the values that RFC 9000 and RFC 9002 recommend.
+    /// Returns the profile for the Internet: the values recommended by RFC 9000 and RFC 9002.
     pub fn wan() -> Self {
         Self {
             packet_size: ByteSize::from_bytes(SMALLEST_MAX_UDP_PAYLOAD as u64),
@@ -214,7 +214,7 @@ impl TransportConfig {
         }
     }
 
-    /// Checks what a caller may have set wrongly.
+    /// Checks the settings.
     ///
     /// # Errors
     /// The first setting that is out of range.
@@ -256,29 +256,30 @@ impl TransportConfig {
     }
 }
 
-/// Which of the sizes that the path carries a connection's packets have.
+/// The choice of a connection's packet size among those that the path carries.
 ///
-/// Whatever the policy, a packet is never larger than the path carries and the peer accepts.
+/// With any policy, a packet is never larger than the path carries and the peer accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum PacketSizePolicy {
-    /// The largest.
+    /// The largest size.
     #[default]
     Largest,
-    /// This UDP payload, 1200 to 65527 bytes, or the largest where the path carries less.
+    /// This UDP payload, 1200 to 65527 bytes, or the largest if the path carries less.
     Fixed(ByteSize),
     /// The rule of Tan et al., *DCQUIC*, section 4.2: 9 KB (8972 bytes of UDP payload) for tasks
     /// below 1 MB, 5 KB (5000 bytes) from 1 MB (1,000,000 bytes) on.
     ///
-    /// A task is what the application declares by [`Connection::set_task_size`](crate::Connection::set_task_size). Undeclared, it is
-    /// what was written to one stream since that stream last had nothing that waited or was not
-    /// acknowledged: a large task is known as one after its first megabyte. All packets follow the
-    /// large task, where there is one on any stream, until the peer has acknowledged it.
+    /// A task is what the application declares by
+    /// [`Connection::set_task_size`](crate::Connection::set_task_size). Undeclared, it is the data
+    /// written to one stream since that stream last had no unsent or unacknowledged data: a large
+    /// task is known as one after its first megabyte. While any stream has a large task, all
+    /// packets follow it, until the peer has acknowledged it.
     ByTask,
 }
 
 impl PacketSizePolicy {
     /// # Errors
-    /// [`ConfigError::PacketSize`] where no packet may have the fixed size.
+    /// [`ConfigError::PacketSize`] if the fixed size is not a valid packet size.
     pub(crate) fn validate(self) -> Result<(), ConfigError> {
         match self {
             Self::Fixed(size) => check_packet_size("packet_size_policy", size),
@@ -288,7 +289,7 @@ impl PacketSizePolicy {
 }
 
 /// # Errors
-/// [`ConfigError::PacketSize`] where UDP or RFC 9000 do not allow packets of this size.
+/// [`ConfigError::PacketSize`] if UDP or RFC 9000 do not allow packets of this size.
 fn check_packet_size(name: &'static str, size: ByteSize) -> Result<(), ConfigError> {
     let allowed = SMALLEST_MAX_UDP_PAYLOAD as u64..=LARGEST_UDP_PAYLOAD;
     if allowed.contains(&size.bytes()) {
@@ -310,7 +311,7 @@ pub enum ConfigError {
     /// A setting of proactive migration.
     #[error(transparent)]
     Migration(#[from] MigrationConfigError),
-    /// A packet size outside what UDP and RFC 9000 allow.
+    /// A packet size outside the range of UDP and RFC 9000.
     #[error("{name} is {size}: it must be from 1200B to 65527B")]
     PacketSize {
         /// The setting.
@@ -324,13 +325,13 @@ pub enum ConfigError {
         /// The setting.
         name: &'static str,
     },
-    /// A client that would not go on in the version that it begins in.
+    /// A client whose first version is not among its versions.
     #[error("a client that begins in {version} must have it among its versions")]
     FirstVersion {
         /// The version.
         version: Version,
     },
-    /// An ACK delay that the transport parameter cannot carry.
+    /// An ACK delay that the transport parameter cannot encode.
     #[error("max_ack_delay is {delay}: it must be below 16384ms (RFC 9000, section 18.2)")]
     AckDelay {
         /// Its value.
@@ -338,35 +339,35 @@ pub enum ConfigError {
     },
 }
 
-/// What a client needs for a connection. Start from [`ClientConfig::new`].
+/// The client configuration of a connection. Start from [`ClientConfig::new`].
 #[derive(Clone)]
 pub struct ClientConfig {
-    /// Where keys come from.
+    /// The source of keys.
     pub crypto: Arc<dyn ClientCrypto>,
     /// The transport.
     pub transport: Arc<TransportConfig>,
-    /// Whether 0-RTT is tried where a session can be resumed. What is sent so can be replayed by
-    /// an attacker: only idempotent requests belong there (RFC 9001, section 9.2).
+    /// Whether to try 0-RTT when a session can be resumed. An attacker can replay 0-RTT data: send
+    /// only idempotent requests with it (RFC 9001, section 9.2).
     pub early_data: bool,
-    /// The version of the first packets; version 1 unless told. A server that does not speak it
-    /// costs a round trip.
+    /// The version of the first packets; the default is version 1. A server that does not support
+    /// it costs a round trip.
     pub version: Version,
-    /// The versions in which the connection may go on, `version` among them, in order of preference;
-    /// version 1 alone unless told. The server chooses; where it speaks none of them but others, the
-    /// connection ends with [`ConnectionError::NoCommonVersion`](crate::ConnectionError).
+    /// The versions that the connection may use, including `version`, in order of preference; the
+    /// default is version 1 alone. The server chooses. If it supports none of them, the connection
+    /// ends with [`ConnectionError::NoCommonVersion`](crate::ConnectionError).
     pub versions: Versions,
-    /// The tokens that servers gave for later connections; `None` keeps none. Share one store among
-    /// the connections that share sessions.
+    /// The store of tokens from servers for later connections; `None` stores none. Share one store
+    /// among the connections that share sessions.
     pub tokens: Option<Arc<TokenStore>>,
-    /// Addresses of ours from which paths are held ready, as
-    /// [`Connection::add_local_address`](crate::Connection::add_local_address) would ask for them one
-    /// by one. Known from the beginning, they bound the size of packets that the peer is told we
-    /// accept, which cannot change later.
+    /// Local addresses with a standby path each, as if added by
+    /// [`Connection::add_local_address`](crate::Connection::add_local_address). Known from the
+    /// start, they bound the packet size that we announce to the peer, which cannot change later.
     pub local_addresses: Vec<SocketAddr>,
 }
 
 impl ClientConfig {
-    /// Version 1, without early data, tokens, or other addresses of ours.
+    /// Returns a configuration for version 1, without early data, tokens or further local
+    /// addresses.
     pub fn new(crypto: Arc<dyn ClientCrypto>, transport: Arc<TransportConfig>) -> Self {
         Self {
             crypto,
@@ -380,19 +381,18 @@ impl ClientConfig {
     }
 }
 
-/// When a server has clients prove that they receive at their address before it does anything for
-/// them (RFC 9000, section 8.1.2). That costs a client a round trip, unless it has a token from an
-/// earlier connection, and the server neither memory nor cryptography worth mentioning.
+/// When a server validates client addresses before it spends resources on them (RFC 9000, section
+/// 8.1.2). Validation costs a client a round trip, unless it has a token from an earlier
+/// connection. It costs the server hardly any memory or cryptography.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RetryPolicy {
-    /// Never. What is sent to an address that is not proven stays below three times of what came
-    /// from there.
+    /// Never. At most three times the bytes received from an unvalidated address are sent to it.
     Never,
     /// Always.
     Always,
-    /// As long as at least so many handshakes are half open, which is what a flood of packets from
-    /// invented addresses looks like. A handshake is half open until something arrives that only a
-    /// client can have sent that got the server's answer.
+    /// While at least this many handshakes are half open, the sign of a flood from spoofed
+    /// addresses. A handshake is half open until a packet arrives that only a client with the
+    /// server's answer can have sent.
     UnderLoad {
         /// The threshold.
         half_open: usize,
@@ -400,7 +400,7 @@ pub enum RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// Whether a client without a token has to prove its address now.
+    /// Whether a client without a token must validate its address now.
     pub(crate) fn applies(self, half_open: usize) -> bool {
         match self {
             Self::Never => false,
@@ -413,41 +413,41 @@ impl RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// From 256 handshakes half open. A genuine one is so for one round trip: 256 of them at
-    /// 100 µs are 2.5 million handshakes per second, more than a machine completes.
+    /// From 256 half-open handshakes on. A genuine handshake is half open for one RTT: 256 of them
+    /// at 100 µs are 2.5 million handshakes per second, more than a machine completes.
     fn default() -> Self {
         Self::UnderLoad { half_open: 256 }
     }
 }
 
-/// What a server needs for its connections. Start from [`ServerConfig::new`].
+/// The server configuration of connections. Start from [`ServerConfig::new`].
 #[derive(Clone)]
 pub struct ServerConfig {
-    /// Where keys come from.
+    /// The source of keys.
     pub crypto: Arc<dyn ServerCrypto>,
     /// The transport.
     pub transport: Arc<TransportConfig>,
-    /// How many connections there may be at once; further ones are refused.
+    /// The most connections at the same time; further ones are refused.
     pub max_connections: usize,
-    /// When clients have to prove their address first.
+    /// When clients must validate their address first.
     pub retry: RetryPolicy,
-    /// How long a client that was here can begin connections from the same address without proving
-    /// it again; zero for never.
+    /// How long a returning client can connect from the same address without validating it again;
+    /// zero for never.
     pub token_lifetime: Duration,
-    /// The versions that are spoken, in order of preference. A client that begins in one of them and
-    /// takes one that is preferred gets that one at no cost, unless it sends early data.
+    /// The supported versions, in order of preference. A client that starts in one of them and
+    /// accepts a preferred one gets that one without extra cost, unless it sends early data.
     pub versions: Versions,
-    /// Other addresses of the server at which clients should go on once the handshake is over
-    /// (RFC 9000, section 9.6), one of each family.
+    /// Other addresses of the server that clients should move to after the handshake (RFC 9000,
+    /// section 9.6), one of each family.
     pub preferred: PreferredAddresses,
 }
 
-/// At which addresses a server would rather be reached.
+/// The preferred addresses of a server.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PreferredAddresses {
-    /// By IPv4.
+    /// The IPv4 address.
     pub ipv4: Option<SocketAddrV4>,
-    /// By IPv6.
+    /// The IPv6 address.
     pub ipv6: Option<SocketAddrV6>,
 }
 
@@ -464,8 +464,8 @@ impl PreferredAddresses {
 }
 
 impl ServerConfig {
-    /// Up to 10,000 connections; Retry under load; tokens that hold for a day; version 1, and
-    /// version 2 for clients that want it.
+    /// Returns a configuration for up to 10,000 connections, with Retry under load, tokens valid
+    /// for a day, version 1, and version 2 for clients that prefer it.
     pub fn new(crypto: Arc<dyn ServerCrypto>, transport: Arc<TransportConfig>) -> Self {
         Self {
             crypto,
@@ -479,16 +479,16 @@ impl ServerConfig {
     }
 }
 
-/// What concerns all connections of an endpoint.
+/// Settings for all connections of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct EndpointConfig {
     /// The length of the connection IDs that we issue, 4 to 20 bytes.
     pub connection_id_length: usize,
-    /// The endpoint's secret; `None` makes one from its seed, which nobody else has.
+    /// The endpoint's secret; `None` derives a unique one from its seed.
     pub secret: Option<EndpointSecret>,
-    /// The time of the wall clock, since 1970, at [`Time::ZERO`](weir_units::Time::ZERO). The
-    /// lifetime of tokens counts by it, so that they hold on servers with the same secret and after
-    /// a restart. Any value will do where the secret is the endpoint's own.
+    /// The wall-clock time, since 1970, at [`Time::ZERO`](weir_units::Time::ZERO). The lifetime of
+    /// tokens is based on it, so that they are valid on servers with the same secret and after a
+    /// restart. If the secret is the endpoint's own, any value works.
     pub epoch: Duration,
 }
 

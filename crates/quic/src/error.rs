@@ -1,4 +1,4 @@
-//! Why a connection must close, in the codes of RFC 9000, section 20.1, and why it is over.
+//! Connection errors: the codes of RFC 9000, section 20.1, and why a connection ended.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -29,15 +29,15 @@ macro_rules! codes {
 codes! {
     /// The connection closes without an error.
     NO_ERROR = 0x00;
-    /// The endpoint cannot go on, for a reason of its own.
+    /// The endpoint cannot continue because of an internal error.
     INTERNAL_ERROR = 0x01;
-    /// The server does not take new connections.
+    /// The server accepts no new connections.
     CONNECTION_REFUSED = 0x02;
     /// More data than flow control allows.
     FLOW_CONTROL_ERROR = 0x03;
     /// More streams than the limit allows.
     STREAM_LIMIT_ERROR = 0x04;
-    /// A frame for a stream that may not have it in its state.
+    /// A frame that is not allowed in the stream's state.
     STREAM_STATE_ERROR = 0x05;
     /// Data beyond a stream's final size, or a final size that changed.
     FINAL_SIZE_ERROR = 0x06;
@@ -57,31 +57,31 @@ codes! {
     CRYPTO_BUFFER_EXCEEDED = 0x0d;
     /// An error in key updates.
     KEY_UPDATE_ERROR = 0x0e;
-    /// The keys have protected as much as they may.
+    /// The keys have protected as many packets as allowed.
     AEAD_LIMIT_REACHED = 0x0f;
     /// No path to the peer is left.
     NO_VIABLE_PATH = 0x10;
-    /// Somebody tampered with the negotiation of the version (RFC 9368).
+    /// The version negotiation was tampered with (RFC 9368).
     VERSION_NEGOTIATION_ERROR = 0x11;
 }
 
 impl Code {
-    /// A TLS alert as a transport error (RFC 9001, section 4.8).
+    /// Returns the code of a TLS alert (RFC 9001, section 4.8).
     pub const fn crypto(alert: u8) -> Self {
         Self(0x100 | alert as u64)
     }
 
-    /// A code as it stands in a frame.
+    /// Creates a code from its wire value.
     pub const fn from_wire(code: u64) -> Self {
         Self(code)
     }
 
-    /// The code as it stands in a frame.
+    /// Returns the wire value.
     pub const fn as_u64(self) -> u64 {
         self.0
     }
 
-    /// The TLS alert in this code, if it is one.
+    /// Returns the TLS alert in this code, if it is one.
     pub const fn tls_alert(self) -> Option<u8> {
         if self.0 >> 8 == 1 {
             Some(self.0 as u8)
@@ -107,20 +107,20 @@ impl fmt::Debug for Code {
     }
 }
 
-/// Why a connection must close: a code and what to tell people about it.
+/// Why a connection must close: a code and a readable reason.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code}: {reason}")]
 pub struct TransportError {
     /// The code.
     pub code: Code,
-    /// The type of the frame that was at fault, zero where none was.
+    /// The type of the frame at fault; zero if there is none.
     pub frame_type: u64,
-    /// What was wrong, in words.
+    /// A description of the fault.
     pub reason: Cow<'static, str>,
 }
 
 impl TransportError {
-    /// An error that no particular frame is to blame for.
+    /// Creates an error without a frame at fault.
     pub fn new(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
@@ -129,23 +129,23 @@ impl TransportError {
         }
     }
 
-    /// The same error, with the type of the frame at fault.
+    /// Returns the same error with the type of the frame at fault.
     pub fn in_frame(mut self, frame_type: u64) -> Self {
         self.frame_type = frame_type;
         self
     }
 }
 
-/// Why a connection is over.
+/// Why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
-    /// The handshake was not complete in time: no server there, or packets do not come through.
+    /// The handshake did not complete in time: no server, or packets do not arrive.
     #[error("no handshake within {0}")]
     HandshakeTimeout(Duration),
-    /// Nothing was heard of the peer for the idle timeout.
+    /// The peer was silent for the idle timeout.
     #[error("the peer was silent for {0}")]
     IdleTimeout(Duration),
-    /// We closed the connection because of what the peer did, or could not go on.
+    /// We closed the connection because of an error of the peer, or an internal one.
     #[error("closed with {0}")]
     Transport(TransportError),
     /// The peer's transport closed the connection.
@@ -153,7 +153,7 @@ pub enum ConnectionError {
     PeerTransport {
         /// Its code.
         code: Code,
-        /// Its words.
+        /// Its reason.
         reason: String,
     },
     /// The peer's application closed the connection.
@@ -161,25 +161,25 @@ pub enum ConnectionError {
     PeerApplication {
         /// Its code.
         code: u64,
-        /// Its words.
+        /// Its reason.
         reason: String,
     },
     /// Our application closed the connection.
     #[error("closed by this application")]
     Local,
-    /// The server speaks no QUIC version of ours.
+    /// The server supports none of our QUIC versions.
     #[error(
         "the server does not speak any version of ours ({}): it offers {}",
         in_words(&ours.numbers()),
         in_words(offered)
     )]
     NoCommonVersion {
-        /// The versions that we take.
+        /// The versions that we accept.
         ours: Versions,
-        /// The versions that the server offers, as they stand in its packet.
+        /// The versions that the server offers, as in its packet.
         offered: Vec<u32>,
     },
-    /// The peer has lost the connection's state and says so by a stateless reset (RFC 9000, 10.3).
+    /// The peer has lost the connection's state and sent a stateless reset (RFC 9000, 10.3).
     #[error("the peer does not know the connection any more: it was probably restarted")]
     StatelessReset,
 }

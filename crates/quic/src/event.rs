@@ -1,41 +1,40 @@
-//! What a connection tells its owner.
+//! Events that a connection reports to the application and to its endpoint.
 
 use crate::migration::Decision;
 use crate::streams::StreamEvent;
 use crate::{ConnectionError, ConnectionId, PathEvent};
 
-/// Something the application should know.
+/// An event for the application.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// The handshake is complete: the peer is known and streams may be used.
     Connected,
-    /// The server did not take the early data: streams opened so far are gone and must be opened
-    /// anew (RFC 9001, section 4.6.2).
+    /// The server rejected the early data: the streams opened so far are gone and must be opened
+    /// again (RFC 9001, section 4.6.2).
     EarlyDataRejected,
-    /// There are datagrams to read, where there were none before: read until none is left.
+    /// Datagrams can be read after the queue was empty: read until none is left.
     DatagramsReadable,
-    /// Something about a stream.
+    /// A stream event.
     Stream(StreamEvent),
-    /// The migration monitor has the connection move, for these reasons; [`PathEvent::Moved`]
-    /// follows.
+    /// The migration monitor moves the connection, for these reasons; [`PathEvent::Moved`] follows.
     Moving(Box<Decision>),
-    /// Something about the ways to the peer.
+    /// A path event.
     Path(PathEvent),
-    /// The connection is over.
+    /// The connection has ended.
     Closed(ConnectionError),
 }
 
-/// What the endpoint must know to route packets.
+/// An event that changes the endpoint's routing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndpointEvent {
-    /// Packets with this ID are for the connection.
+    /// The connection issued this ID.
     IdIssued(ConnectionId),
-    /// No longer.
+    /// The connection's ID was retired.
     IdRetired(ConnectionId),
-    /// A datagram that ends with this token says that the peer has lost the connection's state.
+    /// A datagram that ends with this token means that the peer has lost the connection's state.
     ResetTokenInUse([u8; 16]),
-    /// No longer.
+    /// The token is no longer in use.
     ResetTokenRetired([u8; 16]),
-    /// The connection is over and done with; its handle may be used again.
+    /// The connection has ended completely; its handle may be reused.
     Drained,
 }

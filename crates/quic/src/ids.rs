@@ -1,8 +1,8 @@
-//! Who is who: sides, streams and connection IDs.
+//! Sides, stream IDs, path IDs and connection IDs.
 
 use std::fmt;
 
-/// Which end of a connection this is.
+/// An end of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Side {
     /// It sent the first packet.
@@ -12,7 +12,7 @@ pub enum Side {
 }
 
 impl Side {
-    /// The peer's side.
+    /// Returns the peer's side.
     pub const fn other(self) -> Self {
         match self {
             Self::Client => Self::Server,
@@ -26,37 +26,37 @@ impl Side {
     }
 }
 
-/// Whether data flows both ways on a stream.
+/// The direction of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Both ways.
+    /// Data flows both ways.
     Bidirectional,
-    /// From the side that opened the stream only.
+    /// Data flows only from the side that opened the stream.
     Unidirectional,
 }
 
-/// A stream's number (RFC 9000, section 2.1): the lowest bit says who opened it, the next one
-/// whether it is unidirectional.
+/// A stream ID (RFC 9000, section 2.1): the lowest bit is the initiator, the next one the
+/// direction.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct StreamId(u64);
 
 impl StreamId {
-    /// The `index`-th stream that `initiator` opens in that direction, counted from zero.
+    /// Returns the `index`-th stream that `initiator` opens in that direction, counted from zero.
     pub const fn new(initiator: Side, direction: Direction, index: u64) -> Self {
         Self(index << 2 | (direction as u64) << 1 | initiator as u64)
     }
 
-    /// A stream ID as it stands in a frame.
+    /// Creates a stream ID from its wire value.
     pub const fn from_wire(id: u64) -> Self {
         Self(id)
     }
 
-    /// The ID as it stands in a frame.
+    /// Returns the wire value.
     pub const fn as_u64(self) -> u64 {
         self.0
     }
 
-    /// The side that opened the stream, or will.
+    /// Returns the side that opens the stream.
     pub const fn initiator(self) -> Side {
         if self.0 & 0b01 == 0 {
             Side::Client
@@ -65,7 +65,7 @@ impl StreamId {
         }
     }
 
-    /// Whether data flows both ways.
+    /// Returns the direction.
     pub const fn direction(self) -> Direction {
         if self.0 & 0b10 == 0 {
             Direction::Bidirectional
@@ -74,7 +74,7 @@ impl StreamId {
         }
     }
 
-    /// The stream's rank among those of its kind, from zero.
+    /// Returns the stream's index among those of its kind, from zero.
     pub const fn index(self) -> u64 {
         self.0 >> 2
     }
@@ -100,7 +100,7 @@ impl fmt::Debug for StreamId {
     }
 }
 
-/// Names a path of a connection; never used again for another one.
+/// The ID of a path of a connection; never reused for another one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathId(pub(crate) u32);
 
@@ -108,12 +108,12 @@ impl PathId {
     /// The path of the handshake.
     pub const FIRST: Self = Self(0);
 
-    /// The path with this number.
+    /// Creates the ID with this number.
     pub const fn new(number: u32) -> Self {
         Self(number)
     }
 
-    /// The number behind the name.
+    /// Returns the number of the ID.
     pub const fn as_u32(self) -> u32 {
         self.0
     }
@@ -141,7 +141,7 @@ impl ConnectionId {
         bytes: [0; Self::MAX_LENGTH],
     };
 
-    /// A connection ID of these bytes; `None` where there are more than 20.
+    /// Creates a connection ID from these bytes; `None` if there are more than 20.
     pub fn new(bytes: &[u8]) -> Option<Self> {
         let mut id = Self::EMPTY;
         id.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
@@ -149,17 +149,17 @@ impl ConnectionId {
         Some(id)
     }
 
-    /// Its bytes.
+    /// Returns its bytes.
     pub fn as_bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.length)]
     }
 
-    /// How many bytes it has.
+    /// Returns its length in bytes.
     pub fn len(&self) -> usize {
         usize::from(self.length)
     }
 
-    /// Whether it has none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }

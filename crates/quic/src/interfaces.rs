@@ -1,8 +1,8 @@
-//! How large the packets are that the machine's own network interfaces carry.
+//! The packet sizes that the machine's own network interfaces carry.
 //!
-//! The caller reads it from the system and hands it in: [`Endpoint::set_interfaces`] for connections
-//! that begin from now on, [`Connection::set_interfaces`] for those that there are. It is looked at
-//! when a connection begins, moves, or is told of a change, never for a packet.
+//! The caller reads them from the system and passes them in: [`Endpoint::set_interfaces`] for new
+//! connections, [`Connection::set_interfaces`] for existing ones. They are used when a connection
+//! starts, moves, or receives a change, never per packet.
 //!
 //! [`Endpoint::set_interfaces`]: crate::Endpoint::set_interfaces
 //! [`Connection::set_interfaces`]: crate::Connection::set_interfaces
@@ -15,31 +15,31 @@ use weir_units::ByteSize;
 /// Every path carries UDP payloads of this size (RFC 9000, section 14).
 pub(crate) const SMALLEST_MAX_UDP_PAYLOAD: usize = 1200;
 
-/// The largest UDP payload without jumbograms, by IPv6; by IPv4 it is 20 bytes less.
+/// The largest UDP payload without jumbograms, in IPv6; in IPv4 it is 20 bytes less.
 pub(crate) const LARGEST_UDP_PAYLOAD: u64 = 65_527;
 /// The largest UDP payload that fits an IPv4 packet.
 const LARGEST_UDP_PAYLOAD_IPV4: u64 = 65_507;
 
-/// A network interface of the machine's.
+/// A network interface of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interface {
     /// The largest IP packet that it carries.
     pub mtu: ByteSize,
-    /// Whether it leads back to this machine.
+    /// Whether it is a loopback interface.
     pub is_loopback: bool,
     /// The machine's addresses on it.
     pub addresses: Vec<IpAddr>,
 }
 
-/// The machine's network interfaces, as far as they bound the size of packets. Collected from
-/// [`Interface`]s; without any, nothing is bounded.
+/// The machine's network interfaces, as limits of the packet size. Collected from [`Interface`]s;
+/// without any there is no limit.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Interfaces {
-    /// Each address with the smallest MTU of the interfaces that have it; `None` where that is
-    /// loopback alone, which says nothing of the interface that its packets take.
+    /// Each address with the smallest MTU of its interfaces; `None` if it is only on loopback,
+    /// which does not determine the egress interface of its packets.
     addresses: BTreeMap<IpAddr, Option<ByteSize>>,
     loopback: Option<ByteSize>,
-    /// The largest MTU beside loopback.
+    /// The largest MTU except loopback.
     largest: Option<ByteSize>,
 }
 
@@ -66,8 +66,8 @@ impl FromIterator<Interface> for Interfaces {
 }
 
 impl Interfaces {
-    /// The largest UDP payload, in bytes, that the interface carries over which packets between
-    /// these addresses come and go; at least 1200. `None` where that is not known.
+    /// Returns the largest UDP payload, in bytes, on the interface of packets between these
+    /// addresses; at least 1200. `None` if it is unknown.
     pub(crate) fn largest_payload(
         &self,
         local: Option<SocketAddr>,
@@ -81,20 +81,20 @@ impl Interfaces {
 
     fn mtu(&self, local: Option<IpAddr>, remote: IpAddr) -> Option<ByteSize> {
         let remote = remote.to_canonical();
-        // What the machine sends to itself takes loopback, whatever its address.
+        // Packets from the machine to itself use loopback, whatever the address.
         if remote.is_loopback() || self.addresses.contains_key(&remote) {
             return self.loopback;
         }
         let local = local.map(|local| local.to_canonical());
         match local.filter(|local| !local.is_unspecified()) {
-            // An address that came after these interfaces were looked at is not bounded.
+            // An address that is newer than these interfaces has no limit.
             Some(local) => self.addresses.get(&local)?.or(self.largest),
             None => self.largest,
         }
     }
 }
 
-/// The headers of IP and UDP around a payload to or from this address, in bytes.
+/// Returns the size of the IP and UDP headers for this address, in bytes.
 pub(crate) fn headers(ip: IpAddr) -> u64 {
     match ip.to_canonical() {
         IpAddr::V4(_) => 20 + 8,
@@ -102,7 +102,7 @@ pub(crate) fn headers(ip: IpAddr) -> u64 {
     }
 }
 
-/// The largest UDP payload that IP can carry to or from this address, in bytes.
+/// Returns the largest UDP payload that IP can carry for this address, in bytes.
 pub(crate) fn largest_udp_payload(ip: IpAddr) -> u64 {
     match ip.to_canonical() {
         IpAddr::V4(_) => LARGEST_UDP_PAYLOAD_IPV4,
@@ -134,7 +134,7 @@ mod tests {
         all.into_iter().collect()
     }
 
-    /// Between these addresses; `*` stands for a local address that is not known.
+    /// The payload between these addresses; `*` is an unknown local address.
     fn payload(local: &str, remote: &str) -> Option<u64> {
         let address = |ip: &str| ip.parse().map(|ip| SocketAddr::new(ip, 4433));
         machine().largest_payload(address(local).ok(), address(remote).unwrap())
@@ -147,7 +147,7 @@ mod tests {
         assert_eq!(payload("::ffff:10.0.2.1", "::ffff:10.0.2.2"), Some(8972));
         assert_eq!(payload("fd00:1::1", "fd00:1::2"), Some(1452));
         assert_eq!(payload("fd00:2::1", "fd00:2::2"), Some(8952));
-        // Two interfaces have it: the smaller one.
+        // Two interfaces have this address: the smaller one applies.
         assert_eq!(payload("fe80::1", "fe80::2"), Some(1452));
         assert_eq!(payload("10.0.3.1", "10.0.3.2"), Some(1200));
     }

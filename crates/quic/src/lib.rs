@@ -1,25 +1,25 @@
-//! The DCQUIC engine: QUIC v1 (RFC 9000, 9001, 9002) as state machines, without clocks, sockets or
+//! The DCQUIC engine: QUIC v1 (RFC 9000, 9001, 9002) as state machines without clocks, sockets or
 //! tasks.
 //!
-//! A caller owns an [`Endpoint`], which routes datagrams to [`Connection`]s and makes new ones.
-//! Everything that happens goes in by a method with the time as an argument; what is to be sent
-//! comes out of [`Connection::poll_transmit`], what the application should know out of
-//! [`Connection::poll_event`], and [`Connection::timeout`] says when to come back.
+//! A caller owns an [`Endpoint`], which routes datagrams to [`Connection`]s and creates new ones.
+//! Every input is a method call with the time as an argument. [`Connection::poll_transmit`] returns
+//! datagrams to send, [`Connection::poll_event`] returns events for the application, and
+//! [`Connection::timeout`] returns the time of the next timer.
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`packet`], [`frame`], [`transport_parameters`] | the bytes on the wire |
-//! | [`crypto`] | the door through which keys come: rustls, or a seeded provider for simulations |
+//! | [`packet`], [`frame`], [`transport_parameters`] | the wire format |
+//! | [`crypto`] | the key interface: rustls, or a seeded provider for simulations |
 //! | `streams` | stream states, send and reassembly buffers, flow control, priorities |
-//! | `recovery` | what was sent and received: ACKs, loss detection, RTT, pacing, ECN validation |
-//! | `path` | an address pair and all that belongs to it: congestion controller, ECN, MTU discovery |
-//! | [`migration`] | when a client leaves its path for another one |
-//! | [`observe`] | what those learn who watch a connection |
-//! | `connection` | the whole of it, from a datagram to events and back |
-//! | `interfaces` | how large the packets are that the machine's own interfaces carry |
+//! | `recovery` | sent and received packets: ACKs, loss detection, RTT, pacing, ECN validation |
+//! | `path` | an address pair and its state: congestion controller, ECN, MTU discovery |
+//! | [`migration`] | when a client moves from its path to another one |
+//! | [`observe`] | the events that an observer of a connection receives |
+//! | `connection` | one connection, from received datagrams to events and sent datagrams |
+//! | `interfaces` | the packet sizes that the machine's own interfaces carry |
 //! | `endpoint` | connection IDs, routing, new connections, stateless replies |
 //! | `token`, `secret` | address validation tokens and stateless reset tokens, and their keys |
-//! | `version`, `negotiation` | the versions of QUIC, and which of them a connection uses |
+//! | `version`, `negotiation` | QUIC versions, and which of them a connection uses |
 
 mod codec;
 mod config;

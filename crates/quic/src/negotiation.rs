@@ -1,12 +1,12 @@
-//! How a server decides on the version of a connection, and how a client checks that nobody else
-//! did (RFC 9368).
+//! Version negotiation: a server chooses the version of a connection, and a client checks the
+//! choice for tampering (RFC 9368).
 
 use crate::crypto::{Answerer, ClientOffer, ServerAnswer};
 use crate::transport_parameters::{TransportParameters, VersionInformation};
 use crate::{Code, Side, TransportError, Version, Versions};
 
-/// Answers a client that began in version `begun`: in the version that `versions` prefers among
-/// those that the client takes, with these parameters.
+/// Returns the answerer for a client that started in version `begun`. It chooses the most preferred
+/// of `versions` that the client accepts, and answers with these parameters.
 pub(crate) fn answerer(
     begun: Version,
     versions: Versions,
@@ -39,14 +39,14 @@ fn choose(
             "the client did not choose the version of its packets",
         ));
     }
-    // The keys of early data belong to the version in which they are sent.
+    // The keys of early data belong to the version of its packets.
     if offer.early_data {
         return Ok(begun);
     }
     Ok(versions.choose(&client.available).unwrap_or(begun))
 }
 
-/// What a side says of its versions.
+/// Returns the version information of a side.
 pub(crate) fn information(chosen: Version, available: Versions) -> VersionInformation {
     VersionInformation {
         chosen: chosen.as_u32(),
@@ -54,26 +54,26 @@ pub(crate) fn information(chosen: Version, available: Versions) -> VersionInform
     }
 }
 
-/// What a client did to come to a version.
+/// How a client arrived at its version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NegotiationOutcome {
-    /// The versions that it takes.
+    /// The versions that it accepts.
     pub(crate) versions: Versions,
     /// The version of this attempt's first packets.
     pub(crate) begun: Version,
-    /// Whether a Version Negotiation packet made it begin so.
+    /// Whether a Version Negotiation packet led to it.
     pub(crate) renegotiated: bool,
 }
 
-/// Checks, with what the server says under the protection of the handshake, that the version is
-/// the one that both would have come to without an attacker (RFC 9368, section 4).
+/// Checks, with the server's authenticated version information, that both sides would have chosen
+/// this version without an attacker (RFC 9368, section 4).
 pub(crate) fn check_server(
     course: &NegotiationOutcome,
     in_use: Version,
     server: Option<&VersionInformation>,
 ) -> Result<(), TransportError> {
     let Some(server) = server else {
-        // A server of before RFC 9368 speaks version 1 and no other (section 8).
+        // A server without RFC 9368 supports version 1 only (section 8).
         let plain = in_use == course.begun && (!course.renegotiated || in_use == Version::V1);
         return plain.then_some(()).ok_or_else(|| {
             tampered("the server negotiated a version and does not say which ones it has")
@@ -173,7 +173,7 @@ mod tests {
         check_server(&course(V1, true), V1, None).unwrap();
         check_server(&course(V2, false), V2, None).unwrap();
         for (course, in_use, server) in [
-            // It would have taken version 2, had the packet listed it.
+            // It would have chosen version 2 if the packet had listed it.
             (course(V1, true), V1, Some(&both)),
             (course(V2, true), V2, None),
             (course(V1, false), V2, None),

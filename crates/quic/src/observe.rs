@@ -1,12 +1,11 @@
-//! What a connection tells those who watch it: packets, losses, figures and decisions, as they
-//! happen.
+//! The events that an observer of a connection receives: packets, losses, metrics and decisions.
 //!
-//! Each event is declared here once. An [`Observer`] writes them to a log, counts them or asserts
-//! something about them; one is handed in for each connection by [`Observers`]
+//! Each event is declared here once. An [`Observer`] writes them to a log, counts them or checks
+//! them. [`Observers`] provides one for each connection
 //! ([`Endpoint::set_observers`](crate::Endpoint::set_observers)). Same inputs, same events.
 //!
-//! Observations are borrowed and made only where somebody listens: a connection without an observer
-//! pays one branch per packet.
+//! Observations are borrowed and created only for an observer: a connection without one pays one
+//! branch per packet.
 
 use std::net::SocketAddr;
 
@@ -20,176 +19,175 @@ use crate::path::EcnPhase;
 use crate::transport_parameters::TransportParameters;
 use crate::{ConnectionError, ConnectionId, Level, PathEvent, PathId, Side, Space};
 
-/// Watches one connection.
+/// Receives the events of one connection.
 pub trait Observer: Send {
-    /// What it wants to hear of; asked once, when the connection begins.
+    /// Returns the events that it wants; called once, when the connection starts.
     fn interest(&self) -> Interest {
         Interest::Everything
     }
 
-    /// Something happened. Times never go backwards. The first event is [`Observation::Started`];
+    /// Handles an event. Times never go backwards. The first event is [`Observation::Started`];
     /// after [`Phase::Drained`], or with the connection, the observer is dropped.
     fn on_event(&mut self, now: Time, event: &Observation<'_>);
 }
 
-/// How much an observer wants to hear.
+/// The events that an observer wants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Every packet.
     Everything,
-    /// All but packets that are sent, received or dropped one by one: [`Observation::Metrics`] has
+    /// All but single packets that are sent, received or dropped: [`Observation::Metrics`] has
     /// their sums.
     Changes,
 }
 
-/// Decides who watches which connection.
+/// Selects the connections to observe.
 pub trait Observers: Send + Sync {
-    /// An observer for a connection that begins; `None` where it is of no interest. On servers that
-    /// is asked before anything is known to be authentic: nothing dear should be done before
-    /// [`Observation::Started`].
+    /// Returns the observer of a new connection, or `None`. On servers this is called before any
+    /// packet is authentic: avoid expensive work before [`Observation::Started`].
     fn observe(&self, subject: &Subject) -> Option<Box<dyn Observer>>;
 }
 
-/// Which connection is watched.
+/// The observed connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Subject {
-    /// Which end of it this is.
+    /// The observed side.
     pub side: Side,
-    /// The destination connection ID of the client's first packet, which names the connection on
-    /// both sides.
+    /// The destination connection ID of the client's first packet, which identifies the connection
+    /// on both sides.
     pub original_destination: ConnectionId,
-    /// The connection ID by which the peer knows this side during the handshake.
+    /// The connection ID that the peer uses for this side during the handshake.
     pub local_id: ConnectionId,
-    /// Our address, where it is known.
+    /// Our address, if known.
     pub local: Option<SocketAddr>,
     /// The peer's address.
     pub remote: SocketAddr,
 }
 
-/// Something that happened on a connection.
+/// An event of a connection.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Observation<'a> {
-    /// The connection begins: a client's at once, a server's with the first authentic packet.
+    /// The connection starts: a client's at once, a server's with the first authentic packet.
     Started(&'a Subject),
     /// One side declared its transport parameters.
     ParametersSet {
-        /// Whose they are: [`Subject::side`] for our own.
+        /// The side that declared them: [`Subject::side`] for our own.
         by: Side,
         /// The parameters.
         parameters: &'a TransportParameters,
     },
-    /// The handshake, or the end, has come that far.
+    /// The handshake, or the end, reached a phase.
     Phase(Phase),
-    /// A packet was sealed; it leaves with the batch.
+    /// A packet was sealed; it is sent with the batch.
     PacketSent(Packet<'a>),
-    /// An authentic packet arrived; its frames come before what they change.
+    /// An authentic packet arrived; this event precedes the effects of its frames.
     PacketReceived(Packet<'a>),
-    /// A packet, or a datagram without any, was dropped.
+    /// A packet, or a datagram without one, was dropped.
     PacketDropped {
-        /// Its bytes, as they stood in the datagram.
+        /// Its bytes in the datagram.
         size: usize,
-        /// Why.
+        /// The reason.
         reason: DropReason,
     },
     /// A packet of ours was declared lost.
     PacketLost(LostPacket),
-    /// Figures changed. At most once for each receive batch, batch sent and timer.
+    /// Metrics changed. At most once per receive batch, sent batch and timer.
     Metrics(&'a Metrics),
-    /// The congestion controller of the path in use does something else now.
+    /// The congestion controller of the path in use changed its phase.
     CongestionStateUpdated {
         /// The path.
         path: PathId,
-        /// What it did; `None` at first.
+        /// The old phase; `None` at first.
         old: Option<&'static str>,
-        /// What it does: the phase of [`Snapshot`].
+        /// The new phase, as in [`Snapshot`].
         new: &'static str,
     },
-    /// More or less is known of ECN on the path in use.
+    /// The state of ECN validation on the path in use changed.
     EcnStateUpdated {
         /// The path.
         path: PathId,
-        /// What was known; `None` at first.
+        /// The old state; `None` at first.
         old: Option<EcnValidation>,
-        /// What is known.
+        /// The new state.
         new: EcnValidation,
     },
     /// The largest UDP payload on the path in use changed.
     MtuUpdated {
         /// The path.
         path: PathId,
-        /// What it was, in bytes.
+        /// The old size in bytes.
         old: usize,
-        /// What it is, in bytes.
+        /// The new size in bytes.
         new: usize,
-        /// Whether the search for a larger one is over for now.
+        /// Whether the search for a larger one has ended for now.
         done: bool,
     },
     /// The 1-RTT keys were updated.
     KeysUpdated {
-        /// How many updates there were: the key phase (RFC 9001, section 6).
+        /// The number of updates: the key phase (RFC 9001, section 6).
         phase: u64,
     },
-    /// There is another path.
+    /// A path was opened.
     PathOpened(&'a PathAddresses),
-    /// Something about the ways to the peer.
+    /// A path event.
     Path(PathEvent, &'a PathAddresses),
-    /// The migration monitor has the connection move: why, and the figures.
+    /// The migration monitor moves the connection: the cause and the metrics.
     Moving(&'a Decision),
-    /// The connection is over.
+    /// The connection has ended.
     Closed(&'a ConnectionError),
 }
 
-/// How far a connection has come.
+/// A phase of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// Our side of the handshake is complete.
     HandshakeComplete,
-    /// The peer's side too (RFC 9001, section 4.1.2).
+    /// The peer's side is complete too (RFC 9001, section 4.1.2).
     HandshakeConfirmed,
-    /// We closed, and repeat that to what still comes.
+    /// We closed, and repeat CONNECTION_CLOSE for packets that still arrive.
     Closing,
     /// The peer closed.
     Draining,
-    /// Nothing is left to do.
+    /// The connection has ended completely.
     Drained,
 }
 
 /// A packet without its protection.
 #[derive(Clone, Debug)]
 pub struct Packet<'a> {
-    /// Its encryption level, which tells its type.
+    /// Its encryption level, which determines its type.
     pub level: Level,
     /// Its number.
     pub number: u64,
     /// Its bytes, header and tag included.
     pub size: usize,
-    /// The path that it goes or came over.
+    /// The path that it is sent or received on.
     pub path: PathId,
-    /// The ECN codepoint with which it came; what it is sent with.
+    /// The ECN codepoint that it is sent or was received with.
     pub ecn: Ecn,
-    /// Whether it probes the path's MTU; known of packets that are sent.
+    /// Whether it probes the path's MTU; set only for sent packets.
     pub is_mtu_probe: bool,
-    /// Its frames. Those of a packet that arrived may be malformed, which ends the connection.
+    /// Its frames. Those of a received packet may be malformed, which ends the connection.
     pub frames: Frames<'a>,
 }
 
 /// Why a packet was dropped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DropReason {
-    /// Its header cannot be read, or has a bit that it may not have.
+    /// Its header is malformed, or a bit of it has an invalid value.
     Malformed,
     /// It is addressed to another connection.
     UnknownConnectionId,
-    /// Its keys are not there yet, or not any more.
+    /// Its keys are not available yet, or not any more.
     KeyUnavailable,
     /// It is not authentic.
     DecryptionFailure,
     /// It was received before.
     Duplicate,
-    /// It came from an address from which nothing is taken now.
+    /// It came from an address that is not accepted now.
     UnexpectedAddress,
-    /// What it carries cannot be kept now; it will be sent again.
+    /// Its content cannot be stored now; it will be sent again.
     NoRoom,
 }
 
@@ -206,7 +204,7 @@ pub struct LostPacket {
     pub path: PathId,
     /// Whether it probed the path's MTU.
     pub is_mtu_probe: bool,
-    /// Why.
+    /// The reason.
     pub cause: LossReason,
 }
 
@@ -217,7 +215,7 @@ pub enum LossReason {
     Reordering,
     /// A later packet was acknowledged and enough time has passed (RFC 9002, section 6.1.2).
     Time,
-    /// So many packets are outstanding that the oldest are given up.
+    /// Too many packets are outstanding; the oldest are given up.
     Outnumbered,
     /// The path does not carry packets of its size.
     TooLarge,
@@ -225,18 +223,18 @@ pub enum LossReason {
     PathLeft,
 }
 
-/// What is known of ECN on a path (RFC 9000, section 13.4.2 and appendix A.4).
+/// The state of ECN validation on a path (RFC 9000, section 13.4.2 and appendix A.4).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EcnValidation {
-    /// ECN is not wanted.
+    /// ECN is switched off.
     Off,
     /// The first packets are sent with ECT(0).
     Testing,
-    /// They have been sent; none is acknowledged.
+    /// The test packets have been sent; none is acknowledged.
     Unknown,
     /// The path carries ECN.
     Capable,
-    /// The path or the peer does not.
+    /// The path or the peer does not support ECN.
     Failed,
 }
 
@@ -252,18 +250,18 @@ impl From<EcnPhase> for EcnValidation {
     }
 }
 
-/// Which addresses a path joins.
+/// The addresses of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathAddresses {
-    /// Its name.
+    /// Its ID.
     pub path: PathId,
-    /// Our address, where it is known.
+    /// Our address, if known.
     pub local: Option<SocketAddr>,
     /// The peer's address.
     pub remote: SocketAddr,
 }
 
-/// The figures of the path in use, and the sums of the connection.
+/// The metrics of the path in use, and the totals of the connection.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Metrics {
     /// The path in use.
@@ -278,21 +276,21 @@ pub struct Metrics {
     pub rtt_variation: Duration,
     /// Samples taken on this path.
     pub rtt_samples: u64,
-    /// Probe timeouts since the peer was last heard.
+    /// Probe timeouts since the last packet from the peer.
     pub pto_count: u32,
     /// The congestion window.
     pub window: ByteSize,
     /// Bytes in flight.
     pub in_flight: ByteSize,
-    /// The rate at which packets leave, where the algorithm sets one.
+    /// The pacing rate, if the algorithm sets one.
     pub pacing_rate: Option<Rate>,
-    /// What the algorithm shows of itself.
+    /// A snapshot of the algorithm's state.
     pub controller: Snapshot,
-    /// What the connection counted, over all its paths.
+    /// The totals of the connection, over all its paths.
     pub totals: Totals,
 }
 
-/// Sums over all paths that a connection has and had. They never become smaller.
+/// Sums over current and closed paths of a connection. They never decrease.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Totals {
     /// UDP datagrams sent.
@@ -315,14 +313,14 @@ pub struct Totals {
     pub spurious_losses: u64,
     /// UDP payload declared lost.
     pub bytes_lost: ByteSize,
-    /// Stream and handshake data that had to be sent again: lost, or copied into probes.
+    /// Stream and handshake data sent again: lost, or copied into probes.
     pub bytes_retransmitted: ByteSize,
     /// Packets of ours that arrived with a CE mark.
     pub ce_marks: u64,
-    /// How often a controller was told of losses or marks.
+    /// Congestion events (losses or marks) passed to controllers.
     pub congestion_events: u64,
     /// PTO expirations.
     pub probe_timeouts: u64,
-    /// How often a path turned out not to carry a size that was in use.
+    /// Black holes: how often a path stopped carrying a size in use.
     pub black_holes: u64,
 }

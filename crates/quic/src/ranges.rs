@@ -1,13 +1,13 @@
 //! A set of integers as sorted ranges: bytes of a stream, packet numbers.
 //!
-//! Made for sets that are few ranges long and change at their ends: inserting at the back, removing
-//! at the front and extending the last range take constant time, everything else a binary search
-//! and a move of what lies behind.
+//! Designed for sets with few ranges that change at their ends: inserting at the back, removing at
+//! the front and extending the last range take constant time, everything else a binary search and a
+//! move of the elements behind.
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
-/// Disjoint ranges with gaps between them, smallest first. An empty set owns no memory.
+/// Disjoint ranges with gaps between them, smallest first. An empty set allocates no memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RangeSet {
     ranges: VecDeque<Range<u64>>,
@@ -15,7 +15,7 @@ pub(crate) struct RangeSet {
 }
 
 impl RangeSet {
-    /// The empty set.
+    /// Creates an empty set.
     pub(crate) const fn new() -> Self {
         Self {
             ranges: VecDeque::new(),
@@ -23,40 +23,40 @@ impl RangeSet {
         }
     }
 
-    /// Whether nothing is in it.
+    /// Whether the set is empty.
     pub(crate) fn is_empty(&self) -> bool {
         self.ranges.is_empty()
     }
 
-    /// How many ranges it has.
+    /// Returns the number of ranges.
     pub(crate) fn range_count(&self) -> usize {
         self.ranges.len()
     }
 
-    /// How many integers are in it.
+    /// Returns the number of integers.
     pub(crate) const fn covered(&self) -> u64 {
         self.covered
     }
 
-    /// The ranges, smallest first.
+    /// Returns the ranges, smallest first.
     #[cfg(test)]
     pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = Range<u64>> + ExactSizeIterator {
         self.ranges.iter().cloned()
     }
 
-    /// The smallest range.
+    /// Returns the smallest range.
     pub(crate) fn first(&self) -> Option<Range<u64>> {
         self.ranges.front().cloned()
     }
 
-    /// Takes the smallest range out.
+    /// Removes and returns the smallest range.
     pub(crate) fn pop_front(&mut self) -> Option<Range<u64>> {
         let range = self.ranges.pop_front()?;
         self.covered -= range.end - range.start;
         Some(range)
     }
 
-    /// Whether `value` is in it.
+    /// Whether the set contains `value`.
     #[cfg(test)]
     pub(crate) fn contains(&self, value: u64) -> bool {
         self.ranges
@@ -64,7 +64,7 @@ impl RangeSet {
             .is_some_and(|range| range.start <= value)
     }
 
-    /// The ranges that share integers with `range`, smallest first.
+    /// Returns the ranges that overlap `range`, smallest first.
     pub(crate) fn overlapping(&self, range: Range<u64>) -> impl Iterator<Item = Range<u64>> {
         self.ranges
             .range(self.first_ending_after(range.start)..)
@@ -72,12 +72,12 @@ impl RangeSet {
             .cloned()
     }
 
-    /// Puts a range in; returns how many of its integers are new.
+    /// Inserts a range; returns how many of its integers are new.
     pub(crate) fn insert(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {
             return 0;
         }
-        // Ranges that touch the new one merge with it: those that end at its start as well.
+        // Adjacent ranges merge with the new one, including those that end at its start.
         let from = match self.ranges.back() {
             Some(last) if last.end < range.start => self.ranges.len(),
             Some(last) if last.start <= range.start => self.ranges.len() - 1,
@@ -103,7 +103,7 @@ impl RangeSet {
         new
     }
 
-    /// Takes a range out; returns how many of its integers were in the set.
+    /// Removes a range; returns how many of its integers were in the set.
     pub(crate) fn remove(&mut self, range: Range<u64>) -> u64 {
         if range.is_empty() {
             return 0;
@@ -139,7 +139,7 @@ impl RangeSet {
         before - self.covered
     }
 
-    /// Empties it.
+    /// Removes all ranges.
     pub(crate) fn clear(&mut self) {
         *self = Self::new();
     }

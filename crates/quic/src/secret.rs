@@ -1,5 +1,5 @@
-//! What an endpoint keeps secret, and all that follows from it: the key of address validation
-//! tokens, and the stateless reset tokens of its connection IDs (RFC 9000, sections 8.1 and 10.3).
+//! An endpoint's secret and the keys derived from it: the key of address validation tokens, and the
+//! stateless reset tokens of its connection IDs (RFC 9000, sections 8.1 and 10.3).
 
 use std::fmt;
 
@@ -14,20 +14,20 @@ pub(crate) const RESET_TOKEN_LENGTH: usize = 16;
 
 /// The secret of an endpoint, 32 random bytes.
 ///
-/// Servers that have the same take each other's address validation tokens, and one that is
-/// restarted with its old secret can tell the peers of its former self that their connections are
-/// gone. Two endpoints that run at the same time under one secret must not issue the same
-/// connection IDs, which random ones of 8 bytes do not.
+/// Servers with the same secret accept each other's address validation tokens. A server that
+/// restarts with its old secret can notify its former peers that their connections are gone. Two
+/// endpoints that run at the same time with one secret must not issue the same connection IDs,
+/// which random ones of 8 bytes avoid.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct EndpointSecret([u8; 32]);
 
 impl EndpointSecret {
-    /// The secret of these bytes, which nobody may be able to guess.
+    /// Creates a secret from these bytes, which must be unpredictable.
     pub const fn new(bytes: [u8; 32]) -> Self {
         Self(bytes)
     }
 
-    /// One that follows from the seed of an endpoint, and from which the seed does not follow.
+    /// Derives a secret from an endpoint's seed; the seed cannot be derived from it.
     pub(crate) fn from_seed(seed: &[u8; 32]) -> Self {
         Self(derive(seed, b"weir endpoint secret"))
     }
@@ -39,15 +39,15 @@ impl fmt::Debug for EndpointSecret {
     }
 }
 
-/// A token that says that an endpoint has lost a connection's state.
+/// A token that proves that an endpoint has lost a connection's state.
 pub(crate) type ResetToken = [u8; RESET_TOKEN_LENGTH];
 
-/// What of a peer's reset token may be looked up in a table: finding it, or taking long to find it,
-/// tells nothing of the token itself (RFC 9000, section 10.3.1).
+/// The lookup key of a peer's reset token. A lookup, and its duration, reveal nothing about the
+/// token itself (RFC 9000, section 10.3.1).
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct ResetTokenDigest([u8; RESET_TOKEN_LENGTH]);
 
-/// The keys that follow from an endpoint's secret.
+/// The keys derived from an endpoint's secret.
 pub(crate) struct EndpointKeys {
     pub(crate) tokens: TokenKey,
     resets: hmac::Key,
@@ -65,24 +65,24 @@ impl EndpointKeys {
         }
     }
 
-    /// The reset token of a connection ID of ours: always the same, so that it needs no memory
-    /// (RFC 9000, section 10.3.2).
+    /// Returns the reset token of one of our connection IDs: always the same, so that it needs no
+    /// memory (RFC 9000, section 10.3.2).
     pub(crate) fn reset_token(&self, id: &ConnectionId) -> ResetToken {
         truncated(&hmac::sign(&self.resets, id.as_bytes()))
     }
 
-    /// By what a reset token of a peer is found again.
+    /// Returns the lookup key of a peer's reset token.
     pub(crate) fn digest(&self, token: &ResetToken) -> ResetTokenDigest {
         ResetTokenDigest(truncated(&hmac::sign(&self.digests, token)))
     }
 }
 
-/// Whether two reset tokens are equal, in a time that does not tell where they differ.
+/// Whether two reset tokens are equal, in constant time.
 pub(crate) fn tokens_are_equal(one: &ResetToken, other: &ResetToken) -> bool {
     verify_slices_are_equal(one, other).is_ok()
 }
 
-/// A key for one purpose.
+/// Derives a key for one purpose.
 fn derive(secret: &[u8; 32], purpose: &[u8]) -> [u8; 32] {
     let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, secret), purpose);
     let mut key = [0; 32];

@@ -21,7 +21,7 @@ impl Space {
 pub enum Level {
     /// Keys that anyone can derive from the client's first connection ID.
     Initial,
-    /// Early data: the client's, under keys of an earlier session.
+    /// Early data from the client, under keys of an earlier session.
     ZeroRtt,
     /// Handshake keys.
     Handshake,
@@ -30,7 +30,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// The packet number space in which packets of this level are counted.
+    /// Returns the packet number space of packets of this level.
     pub const fn space(self) -> Space {
         match self {
             Self::Initial => Space::Initial,

@@ -1,4 +1,4 @@
-//! Stateless resets: telling a peer that its connection is not known here (RFC 9000, section 10.3).
+//! Stateless resets: notify a peer that its connection is unknown here (RFC 9000, section 10.3).
 
 use rand_core::Rng;
 use weir_units::{Duration, Time};
@@ -6,22 +6,22 @@ use weir_units::{Duration, Time};
 use crate::ConnectionId;
 use crate::secret::{EndpointKeys, RESET_TOKEN_LENGTH, ResetToken};
 
-/// A reset must leave room for what looks like a header, a packet number and a little more than the
-/// token (RFC 9000, section 10.3): 5 bytes before it.
+/// A reset needs room for an apparent header and packet number before the token (RFC 9000, section
+/// 10.3): 5 bytes.
 const SMALLEST_RESET: usize = 5 + RESET_TOKEN_LENGTH;
-/// As long as the smallest packet to a peer with the longest connection ID: first byte, 20 bytes of
-/// ID, packet number, and an AEAD's tag. Shorter ones might give themselves away.
+/// The size of the smallest packet to a peer with the longest connection ID: first byte, 20 bytes
+/// of ID, packet number, and an AEAD's tag. Shorter ones might be recognized as resets.
 const PREFERRED_RESET: usize = 1 + ConnectionId::MAX_LENGTH + 5 + RESET_TOKEN_LENGTH;
-/// Resets that may go out in one go.
+/// The most resets in a burst.
 const BURST: u64 = 1000;
-/// Time after which one more may: 1000 per second. A restarted server tells all of its clients
-/// within seconds, and somebody who sends garbage costs 1000 small packets per second.
+/// The interval of further resets: 1000 per second. A restarted server notifies all of its clients
+/// within seconds, and an attacker who sends garbage costs 1000 small packets per second.
 const INTERVAL: Duration = Duration::from_millis(1);
 
-/// Writes stateless resets, but not too many of them.
+/// Writes stateless resets at a limited rate.
 #[derive(Debug)]
 pub(crate) struct Resets {
-    /// When all that may go out in one go may go out again.
+    /// When a whole burst is available again.
     replenished: Time,
 }
 
@@ -32,9 +32,9 @@ impl Resets {
         }
     }
 
-    /// The answer to a datagram of this length to an ID that is not known; `None` where there must
-    /// be none. It is shorter than what it answers, so that two endpoints that know nothing of each
-    /// other fall silent (RFC 9000, section 10.3.3).
+    /// Returns the answer to a datagram of this length to an unknown ID; `None` if none is allowed.
+    /// It is shorter than the datagram, so that two endpoints without state stop answering each
+    /// other (RFC 9000, section 10.3.3).
     pub(crate) fn answer(
         &mut self,
         now: Time,
@@ -46,7 +46,7 @@ impl Resets {
         if length <= SMALLEST_RESET || !self.allow(now) {
             return None;
         }
-        // Lengths vary a little, or they would tell resets from packets.
+        // Lengths vary a little; a fixed length would distinguish resets from packets.
         let spread = (rng.next_u32() & 0x0f) as usize;
         let mut reset = vec![0; (length - 1).min(PREFERRED_RESET + spread)];
         rng.fill_bytes(&mut reset);
@@ -57,7 +57,7 @@ impl Resets {
         Some(reset)
     }
 
-    /// A token bucket, told by when it would be full again.
+    /// A token bucket, represented by the time when it is full again.
     fn allow(&mut self, now: Time) -> bool {
         let replenished = self.replenished.max(now) + INTERVAL;
         let allowed = replenished.since(now) <= INTERVAL * BURST;
@@ -68,7 +68,7 @@ impl Resets {
     }
 }
 
-/// The bytes where a datagram holds a reset token, if it is a stateless reset.
+/// Returns the bytes of a datagram that would be the reset token of a stateless reset.
 pub(crate) fn candidate(datagram: &[u8]) -> Option<ResetToken> {
     let first = *datagram.first()?;
     if first & 0x80 != 0 || datagram.len() < SMALLEST_RESET {

@@ -1,9 +1,8 @@
-//! The versions of QUIC that are spoken here, and which of them a connection uses
-//! (RFC 9000, RFC 9368, RFC 9369).
+//! The supported versions of QUIC, and the version of a connection (RFC 9000, RFC 9368, RFC 9369).
 //!
-//! Version 2 is version 1 with other numbers on the wire, for nobody to rely on those of version 1;
-//! it is no faster and no safer. The two are compatible with each other (RFC 9369, section 3): a
-//! server can answer a first flight of one in the other without losing a round trip.
+//! Version 2 is version 1 with other numbers on the wire, so that middleboxes do not rely on those
+//! of version 1; it is neither faster nor safer. The two are compatible (RFC 9369, section 3): a
+//! server can answer a first flight of one in the other without an extra round trip.
 
 use std::fmt;
 
@@ -20,7 +19,7 @@ pub enum Version {
 }
 
 impl Version {
-    /// The version of this number; `None` for one that is not spoken here.
+    /// Returns the version with this number; `None` if it is not supported.
     pub const fn from_wire(number: u32) -> Option<Self> {
         match number {
             0x0000_0001 => Some(Self::V1),
@@ -29,7 +28,7 @@ impl Version {
         }
     }
 
-    /// The version's number in long headers.
+    /// Returns the version's number in long headers.
     pub const fn as_u32(self) -> u32 {
         match self {
             Self::V1 => 0x0000_0001,
@@ -51,19 +50,19 @@ impl fmt::Display for Version {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Versions {
     first: Version,
-    /// The other version, where both are meant.
+    /// Whether the other version is included.
     both: bool,
 }
 
 impl Versions {
-    /// Version 1 and no other.
+    /// Version 1 only.
     pub const V1: Self = Self::only(Version::V1);
-    /// Version 1 rather than version 2.
+    /// Both versions, version 1 preferred.
     pub const V1_AND_V2: Self = Self::all(Version::V1);
-    /// Version 2 rather than version 1.
+    /// Both versions, version 2 preferred.
     pub const V2_AND_V1: Self = Self::all(Version::V2);
 
-    /// One version and no other.
+    /// Returns one version only.
     pub const fn only(version: Version) -> Self {
         Self {
             first: version,
@@ -71,7 +70,7 @@ impl Versions {
         }
     }
 
-    /// All versions, this one rather than any other.
+    /// Returns all versions, with this one preferred.
     pub const fn all(preferred: Version) -> Self {
         Self {
             first: preferred,
@@ -79,7 +78,7 @@ impl Versions {
         }
     }
 
-    /// The versions, the preferred one first.
+    /// Returns the versions, the preferred one first.
     pub fn iter(self) -> impl Iterator<Item = Version> {
         let other = match self.first {
             Version::V1 => Version::V2,
@@ -90,18 +89,18 @@ impl Versions {
             .flatten()
     }
 
-    /// Whether the version is one of these.
+    /// Whether the version is included.
     pub fn contains(self, version: Version) -> bool {
         self.both || version == self.first
     }
 
-    /// The one of these that is preferred among those that `offered` has.
+    /// Returns the most preferred version that `offered` includes.
     pub(crate) fn choose(self, offered: &[u32]) -> Option<Version> {
         self.iter()
             .find(|version| offered.contains(&version.as_u32()))
     }
 
-    /// Their numbers, the preferred one's first.
+    /// Returns their numbers, the preferred one first.
     pub(crate) fn numbers(self) -> SmallVec<[u32; 4]> {
         self.iter().map(Version::as_u32).collect()
     }
@@ -113,7 +112,7 @@ impl fmt::Debug for Versions {
     }
 }
 
-/// Version numbers as people read them.
+/// Formats version numbers for people.
 pub(crate) fn in_words(numbers: &[u32]) -> String {
     let words = numbers
         .iter()

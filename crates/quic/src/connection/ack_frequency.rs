@@ -1,5 +1,5 @@
-//! The ACK-frequency extension (draft-ietf-quic-ack-frequency-14): what the peer asks of our
-//! acknowledgments, and what we ask of its.
+//! The ACK-frequency extension (draft-ietf-quic-ack-frequency-14): the peer's requests for our
+//! ACKs, and our requests for its ACKs.
 
 use weir_units::{Duration, Time};
 
@@ -8,11 +8,11 @@ use crate::frame::AckFrequency;
 use crate::transport_parameters::TransportParameters;
 use crate::{Code, Space, TransportError};
 
-/// RFC 9000, section 18.2: `max_ack_delay` is below this.
+/// RFC 9000, section 18.2: the upper bound of `max_ack_delay`, exclusive.
 const DELAY_LIMIT: Duration = Duration::from_millis(1 << 14);
 
 impl Connection {
-    /// The peer's parameters are known: whether it can be asked for anything.
+    /// Records from the peer's parameters whether it supports the extension.
     pub(super) fn note_ack_frequency_support(&mut self, peer: &TransportParameters) {
         if self.config.ack_frequency
             && let Some(least) = peer.min_ack_delay
@@ -22,7 +22,7 @@ impl Connection {
         }
     }
 
-    /// The peer asks for other acknowledgments.
+    /// Handles an ACK_FREQUENCY frame.
     pub(super) fn on_ack_frequency(
         &mut self,
         request: &AckFrequency,
@@ -38,7 +38,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The peer acknowledged packets of the data space.
+    /// Handles an ACK of packets of the data space.
     pub(super) fn after_data_ack(&mut self, now: Time) {
         self.note_acked_keys(now);
         let requests = &mut self.control.ack_requests;

@@ -1,4 +1,4 @@
-//! A connection as the application sees it: streams, settings, statistics.
+//! The application's interface to a connection: streams, settings, statistics.
 
 use std::net::SocketAddr;
 
@@ -13,20 +13,20 @@ use crate::streams::{ReadError, WriteError};
 use crate::{Direction, Side, StreamId};
 
 impl Connection {
-    /// Opens a stream; `None` while the peer's limit is reached.
+    /// Opens a stream; `None` if the peer's limit is reached.
     pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
         self.streams.open(direction)
     }
 
-    /// The next stream that the peer opened.
+    /// Returns the next stream that the peer opened.
     pub fn accept(&mut self, direction: Direction) -> Option<StreamId> {
         self.streams.accept(direction)
     }
 
-    /// Copies data into a stream's send buffer; tells how much fit.
+    /// Copies data into a stream's send buffer; returns the number of bytes accepted.
     ///
     /// # Errors
-    /// [`WriteError::Blocked`] where nothing fits now.
+    /// [`WriteError::Blocked`] if nothing fits now.
     pub fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         self.table.used = true;
         let written = self.streams.write(id, data);
@@ -34,10 +34,11 @@ impl Connection {
         written
     }
 
-    /// Moves a prefix of `data` into a stream's send buffer without a copy; tells how much fit.
+    /// Moves a prefix of `data` into a stream's send buffer without a copy; returns the number of
+    /// bytes accepted.
     ///
     /// # Errors
-    /// [`WriteError::Blocked`] where nothing fits now.
+    /// [`WriteError::Blocked`] if nothing fits now.
     pub fn write_bytes(&mut self, id: StreamId, data: &mut Bytes) -> Result<usize, WriteError> {
         self.table.used = true;
         let written = self.streams.write_bytes(id, data);
@@ -45,75 +46,75 @@ impl Connection {
         written
     }
 
-    /// No more data will be written to a stream.
+    /// Finishes a stream: no more data will be written.
     ///
     /// # Errors
-    /// [`WriteError`] where the stream's sending part is over already.
+    /// [`WriteError`] if the stream's sending part has already ended.
     pub fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
         self.streams.finish(id)
     }
 
-    /// Abandons a stream's sending part, with the application's code.
+    /// Abandons a stream's sending part, with an application error code.
     ///
     /// # Errors
-    /// [`WriteError`] where the stream's sending part is over already.
+    /// [`WriteError`] if the stream's sending part has already ended.
     pub fn reset(&mut self, id: StreamId, code: u64) -> Result<(), WriteError> {
         self.watch_abandoned(id);
         self.streams.reset(id, code)
     }
 
-    /// Asks the peer to send no more on a stream; what still arrives is discarded.
+    /// Asks the peer to stop sending on a stream; data that still arrives is discarded.
     ///
     /// # Errors
-    /// [`ReadError`] where the stream's receiving part is over already.
+    /// [`ReadError`] if the stream's receiving part has already ended.
     pub fn stop_sending(&mut self, id: StreamId, code: u64) -> Result<(), ReadError> {
         self.watch_abandoned(id);
         self.streams.stop_sending(id, code)
     }
 
-    /// Streams of higher priority are sent first; zero is where they begin.
+    /// Sets a stream's priority. Higher priorities are sent first; the default is zero.
     pub fn set_priority(&mut self, id: StreamId, priority: i32) {
         self.streams.set_priority(id, priority);
     }
 
-    /// Up to `max` bytes that are in order, without a copy; `None` at the stream's end.
+    /// Returns up to `max` bytes in order, without a copy; `None` at the stream's end.
     ///
     /// # Errors
-    /// [`ReadError::Blocked`] where none are there now.
+    /// [`ReadError::Blocked`] if no data is available now.
     pub fn read(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
         self.streams.read(id, max)
     }
 
-    /// Copies bytes that are in order into `out`; `None` at the stream's end.
+    /// Copies bytes in order into `out`; `None` at the stream's end.
     ///
     /// # Errors
-    /// [`ReadError::Blocked`] where none are there now.
+    /// [`ReadError::Blocked`] if no data is available now.
     pub fn read_into(&mut self, id: StreamId, out: &mut [u8]) -> Result<Option<usize>, ReadError> {
         self.streams.read_into(id, out)
     }
 
-    /// Whether the peer opened the stream by early data, which an attacker can replay
-    /// (RFC 9001, section 9.2).
+    /// Whether the peer opened the stream with early data, which an attacker can replay (RFC 9001,
+    /// section 9.2).
     pub fn is_early_data(&self, id: StreamId) -> bool {
         id.initiator() != self.side && id.index() < self.early_streams[id.direction() as usize]
     }
 
-    /// Which side this is.
+    /// Returns our side.
     pub fn side(&self) -> Side {
         self.side
     }
 
-    /// The peer's address.
+    /// Returns the peer's address.
     pub fn remote(&self) -> SocketAddr {
         self.path().remote
     }
 
-    /// Our address under the path in use, where it is known.
+    /// Returns our address on the path in use, if known.
     pub fn local(&self) -> Option<SocketAddr> {
         self.path().local
     }
 
-    /// Whether the handshake is still going on.
+    /// Whether the handshake is in progress.
     pub fn is_handshaking(&self) -> bool {
         !self.is_closed() && !self.handshake.complete
     }
@@ -133,61 +134,60 @@ impl Connection {
         self.counters.authenticated
     }
 
-    /// What the handshake told of the peer.
+    /// Returns the peer's identity from the handshake.
     pub fn identity(&self) -> Identity {
         self.session.identity()
     }
 
-    /// Keying material for the application (RFC 8446, section 7.5) into `output`; `false` before the
-    /// handshake is complete or where the provider has none.
+    /// Exports keying material for the application (RFC 8446, section 7.5) into `output`. Returns
+    /// `false` before the handshake is complete or if the provider has none.
     pub fn export_keying_material(&self, output: &mut [u8], label: &[u8], context: &[u8]) -> bool {
         self.session.export(output, label, context)
     }
 
-    /// Whether a packet from the peer is to be expected soon: something of ours waits for its
-    /// acknowledgment.
+    /// Whether a packet from the peer is expected soon: packets of ours are unacknowledged.
     pub fn reply_due(&self) -> bool {
         !self.is_closed() && self.path().in_flight > 0
     }
 
-    /// Replaces the congestion controller of the path in use. A path that is moved to begins with
-    /// one as configured (RFC 9000, section 9.4).
+    /// Replaces the congestion controller of the path in use. After a move the new path starts with
+    /// a controller from the configuration (RFC 9000, section 9.4).
     pub fn set_controller(&mut self, mut controller: Box<dyn Controller>) {
         let path = self.path_mut();
         controller.on_packet_size(ByteSize::from_bytes(path.mtu as u64));
         path.controller = controller;
     }
 
-    /// Tells the congestion controller what is left of the transfer in progress and until when.
+    /// Passes the rest of the current transfer and its deadline to the congestion controller.
     pub fn set_deadline(&mut self, deadline: Option<Deadline>) {
         self.deadline = deadline;
         self.path_mut().controller.on_deadline(deadline);
     }
 
-    /// Caps what may be on its way, on whatever path, beside the congestion controller's window; `None`
-    /// lifts the cap. A cap of zero stops what counts against the window; one below a packet lets single
-    /// packets go, paced.
+    /// Caps the bytes in flight on every path, in addition to the congestion window; `None` removes
+    /// the cap. A cap of zero stops packets that count as in flight. A cap below one packet allows
+    /// single packets, paced.
     pub fn set_window_cap(&mut self, now: Time, cap: Option<ByteSize>) {
         self.window_cap = cap;
         for path in &mut self.paths {
             path.set_cap(now, cap);
         }
-        // What the pacer said was for another rate.
+        // The pacer computed this time for another rate.
         self.timers.paced_until = None;
     }
 
-    /// The largest UDP payload that may be sent on the path in use.
+    /// Returns the largest UDP payload on the path in use.
     pub fn packet_size(&self) -> ByteSize {
         ByteSize::from_bytes(self.path().mtu as u64)
     }
 
-    /// How much of a stream the peer has acknowledged without a gap; `None` where its sending part is over
-    /// and forgotten.
+    /// Returns how many bytes of a stream the peer has acknowledged without a gap; `None` if its
+    /// sending part has ended and been dropped.
     pub fn acknowledged(&mut self, id: StreamId) -> Option<u64> {
         self.streams.acknowledged(id)
     }
 
-    /// What happened so far.
+    /// Returns statistics of the connection.
     pub fn stats(&self) -> ConnectionStats {
         ConnectionStats {
             handshake: self.counters.handshake,

@@ -1,4 +1,4 @@
-//! How a connection ends (RFC 9000, section 10).
+//! Ends a connection (RFC 9000, section 10).
 
 use weir_units::{Duration, Time};
 
@@ -9,28 +9,28 @@ use crate::frame::Close;
 use crate::observe::Observation;
 use crate::{Code, TransportError};
 
-/// Where in its life a connection stands.
+/// The state of a connection's life cycle.
 #[derive(Debug)]
 pub(super) enum LifeCycle {
-    /// Handshake or data.
+    /// In the handshake or transferring data.
     Open,
-    /// We closed: CONNECTION_CLOSE is sent, and again in answer to what still comes.
+    /// We closed: CONNECTION_CLOSE is sent, and again in response to packets that still arrive.
     Closing {
         message: CloseMessage,
         /// Whether a CONNECTION_CLOSE is to be sent now.
         due: bool,
-        /// Packets that came in since, and how many of them call for the next answer.
+        /// Packets received since, and the count that triggers the next response.
         received: u32,
         answer_at: u32,
         until: Time,
     },
-    /// The peer closed: silence until its last packets are gone.
+    /// The peer closed: nothing is sent until its last packets are gone.
     Draining { until: Time },
-    /// Over.
+    /// Closed.
     Closed,
 }
 
-/// What CONNECTION_CLOSE says.
+/// The content of CONNECTION_CLOSE.
 #[derive(Clone, Debug)]
 pub(super) enum CloseMessage {
     Transport(TransportError),
@@ -38,8 +38,8 @@ pub(super) enum CloseMessage {
 }
 
 impl CloseMessage {
-    /// The frame. Before the handshake is complete an application's words would be readable by
-    /// anyone, so a bare APPLICATION_ERROR stands for them (RFC 9000, section 10.2.3).
+    /// Returns the frame. Before the handshake is complete anyone could read an application's
+    /// reason, so a bare APPLICATION_ERROR replaces it (RFC 9000, section 10.2.3).
     pub(super) fn frame(&self, one_rtt: bool) -> Close<'_> {
         match self {
             Self::Transport(error) => Close::Transport {
@@ -61,7 +61,7 @@ impl CloseMessage {
 }
 
 impl Connection {
-    /// Closes the connection with the application's code and words for the peer.
+    /// Closes the connection with an application error code and a reason for the peer.
     pub fn close(&mut self, now: Time, code: u64, reason: &[u8]) {
         let message = CloseMessage::Application {
             code,
@@ -96,7 +96,7 @@ impl Connection {
         self.report_changes(now);
     }
 
-    /// Says that the connection is over, if that is news.
+    /// Reports the end of the connection, once.
     pub(super) fn end(&mut self, now: Time, error: ConnectionError) {
         if matches!(self.state, LifeCycle::Open) {
             self.report(now, &Observation::Closed(&error));
@@ -104,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// The peer closed (RFC 9000, section 10.2.2).
+    /// Handles the peer's CONNECTION_CLOSE (RFC 9000, section 10.2.2).
     pub(super) fn on_close(&mut self, now: Time, close: &Close<'_>) {
         let words = |reason: &[u8]| String::from_utf8_lossy(reason).into_owned();
         let error = match *close {
@@ -121,14 +121,14 @@ impl Connection {
         self.drain(now);
     }
 
-    /// Falls silent until the peer's last packets are gone.
+    /// Sends nothing more until the peer's last packets are gone.
     pub(super) fn drain(&mut self, now: Time) {
         self.state = LifeCycle::Draining {
             until: now + self.closing_period(),
         };
     }
 
-    /// The connection ends without a word to the peer.
+    /// Ends the connection without notifying the peer.
     pub(super) fn abandon(&mut self, now: Time, error: ConnectionError) {
         self.end(now, error);
         self.drained(now);
@@ -139,12 +139,12 @@ impl Connection {
             self.state = LifeCycle::Closed;
             self.endpoint_events.push_back(EndpointEvent::Drained);
             self.report_changes(now);
-            // The application may keep its handle for long; the observer's work is done.
+            // The application may keep its handle for long; the observer is no longer needed.
             self.reporter = None;
         }
     }
 
-    /// A packet came in while closing: answers fewer and fewer of them.
+    /// Handles a packet while closing: responses become rarer and rarer.
     pub(super) fn on_packet_while_closing(&mut self) {
         if let LifeCycle::Closing {
             due,
@@ -167,12 +167,12 @@ impl Connection {
         self.recovery.pto(self.path()) * 3
     }
 
-    /// Whether the connection is over or about to be: nothing can be sent or received on it.
+    /// Whether the connection is closed or closing: nothing can be sent or received on it.
     pub fn is_closed(&self) -> bool {
         !matches!(self.state, LifeCycle::Open)
     }
 
-    /// Whether nothing is left to do: the value may be dropped.
+    /// Whether the connection has ended and may be dropped.
     pub fn is_drained(&self) -> bool {
         matches!(self.state, LifeCycle::Closed)
     }

@@ -1,23 +1,24 @@
-//! Frames of the connection itself that wait to be sent: connection IDs, tokens, HANDSHAKE_DONE and what is
-//! asked of the peer's acknowledgments. [`FrameFates`](super::frame_fates::FrameFates) brings their fate back.
+//! The queue of the connection's own frames: connection IDs, tokens, HANDSHAKE_DONE and
+//! ACK_FREQUENCY. [`FrameFates`](super::frame_fates::FrameFates) reports their acknowledgment or
+//! loss.
 
 use super::ids::RemoteIds;
 use crate::frame;
 use crate::frame::NewConnectionId;
 use crate::recovery::{AckRequests, SentFrame};
 
-/// Control frames, those that wait and those on their way.
+/// Control frames, pending and in flight.
 #[derive(Default)]
 pub(super) struct ControlFrames {
-    /// Connection IDs of ours that the peer does not know yet, or whose frames were lost.
+    /// Our connection IDs that the peer does not know yet, or whose frames were lost.
     new_ids: Vec<NewConnectionId>,
-    /// Issued and on their way, to be repeated when lost.
+    /// Connection IDs in frames in flight, repeated when lost.
     issued: Vec<NewConnectionId>,
-    /// The largest sequence number of those that were ever sent.
+    /// The largest sequence number that was ever sent.
     pub(super) largest_id_sent: u64,
     pub(super) handshake_done: bool,
-    /// A token for the client's next connection, until it is acknowledged, and whether it is to be
-    /// sent now.
+    /// The token for the client's next connection, until it is acknowledged, and whether it is to
+    /// be sent now.
     new_token: Option<(Vec<u8>, bool)>,
     pub(super) ack_requests: AckRequests,
 }
@@ -27,12 +28,12 @@ impl ControlFrames {
         self.new_ids.push(id);
     }
 
-    /// The peer was told of an ID of ours.
+    /// Records that an ID of ours was sent to the peer.
     pub(super) fn note_id_sent(&mut self, sequence: u64) {
         self.largest_id_sent = self.largest_id_sent.max(sequence);
     }
 
-    /// The peer has retired an ID of ours: nothing about it has to be said again.
+    /// Drops an ID of ours that the peer has retired: it is not sent again.
     pub(super) fn forget_id(&mut self, sequence: u64) {
         self.new_ids.retain(|id| id.sequence != sequence);
         self.issued.retain(|id| id.sequence != sequence);
@@ -42,7 +43,8 @@ impl ControlFrames {
         self.new_token = Some((token, true));
     }
 
-    /// Whether any frame waits, retirements of the peer's IDs included; only 1-RTT packets carry them.
+    /// Whether any frame is pending, including retirements of the peer's IDs; only 1-RTT packets
+    /// carry them.
     pub(super) fn are_due(&self, remote_ids: &RemoteIds) -> bool {
         self.handshake_done
             || self.new_token.as_ref().is_some_and(|(_, due)| *due)
@@ -100,7 +102,7 @@ impl ControlFrames {
         }
     }
 
-    /// The peer has one of these frames.
+    /// Handles the acknowledgment of one of these frames.
     pub(super) fn on_acked(&mut self, frame: &SentFrame) {
         match *frame {
             SentFrame::NewConnectionId { sequence } => {
@@ -112,7 +114,7 @@ impl ControlFrames {
         }
     }
 
-    /// One of these frames was lost: it is sent again.
+    /// Queues a lost frame again.
     pub(super) fn on_lost(&mut self, frame: &SentFrame) {
         match *frame {
             SentFrame::HandshakeDone => self.handshake_done = true,

@@ -7,29 +7,30 @@ use crate::frame::write;
 use crate::recovery::SentFrame;
 use crate::{Code, TransportError};
 
-/// Handshake bytes that may wait for earlier ones (RFC 9000 asks for 4096 at least; client
+/// The most handshake bytes that wait for earlier ones (RFC 9000 requires at least 4096; client
 /// certificates need more).
 const MAX_BUFFERED: u64 = 64 * 1024;
-/// Pieces out of order that may wait.
+/// The most out-of-order pieces.
 const MAX_PIECES: usize = 64;
 
-/// Handshake bytes, both ways. They are few: all that was sent is kept until its space ends.
+/// Handshake bytes of both directions. They are few: all sent bytes are kept until their space
+/// ends.
 #[derive(Debug, Default)]
 pub(super) struct CryptoStream {
     outgoing: Vec<u8>,
-    /// Up to where `outgoing` has been sent once.
+    /// The end of the bytes in `outgoing` that have been sent once.
     sent: usize,
-    /// What has to be sent again: begin and end.
+    /// Ranges to be sent again: begin and end.
     lost: Vec<(usize, usize)>,
-    /// How much has been handed to the handshake.
+    /// The number of bytes passed to the handshake.
     read: u64,
-    /// What arrived ahead of a gap, by offset. No byte is kept twice, however often and in whatever
-    /// pieces the peer sends it.
+    /// Bytes received ahead of a gap, by offset. No byte is stored twice, whatever pieces the peer
+    /// sends.
     early: BTreeMap<u64, Vec<u8>>,
 }
 
 impl CryptoStream {
-    /// Bytes for the peer.
+    /// Appends bytes for the peer.
     pub(super) fn write(&mut self, data: &[u8]) {
         self.outgoing.extend_from_slice(data);
     }
@@ -72,8 +73,8 @@ impl CryptoStream {
         }
     }
 
-    /// A CRYPTO frame was lost. Bytes acknowledged by another packet may be sent once too often,
-    /// which a handshake of a few packets can bear.
+    /// Queues a lost CRYPTO frame again. Bytes that another packet's ACK covers may be sent once
+    /// too often, which is harmless in a handshake of a few packets.
     pub(super) fn on_lost(&mut self, offset: u64, length: u32) {
         let begin = offset as usize;
         let range = (begin, begin + length as usize);
@@ -82,7 +83,7 @@ impl CryptoStream {
         }
     }
 
-    /// Bytes arrived. `deliver` gets what is in order now.
+    /// Handles received bytes. `deliver` gets those that are in order now.
     pub(super) fn receive(
         &mut self,
         offset: u64,
@@ -114,7 +115,7 @@ impl CryptoStream {
         Ok(())
     }
 
-    /// Keeps what is new of bytes ahead of a gap.
+    /// Stores the new bytes of a piece ahead of a gap.
     fn keep(&mut self, mut offset: u64, mut data: &[u8]) -> Result<(), TransportError> {
         while !data.is_empty() {
             let right = self.early.range(offset + 1..).next();
@@ -124,7 +125,7 @@ impl CryptoStream {
             let pieces = self.early.len();
             let left = self.early.range_mut(..=offset).next_back();
             match left.map(|(start, left)| (offset - start, left)) {
-                // It continues what lies on the left, or lies within.
+                // It extends the piece on its left, or lies within it.
                 Some((at, left)) if at <= left.len() as u64 => {
                     left.extend_from_slice(piece.get(left.len() - at as usize..).unwrap_or(&[]));
                 }

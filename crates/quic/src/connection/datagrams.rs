@@ -1,9 +1,9 @@
 //! DATAGRAM frames (RFC 9221): messages that are congestion-controlled and acknowledged, but
-//! neither ordered nor sent again.
+//! neither ordered nor retransmitted.
 //!
-//! Both queues are bounded, and both forget the oldest message for a new one: of messages that
-//! cannot all be delivered in time the newest are worth most, and neither the sending application
-//! nor the peer has to wait for an answer. What is forgotten is counted.
+//! Both queues are bounded and drop the oldest message for a new one. If not all messages arrive in
+//! time, the newest are worth most, and neither the sending application nor the peer has to wait.
+//! Dropped messages are counted.
 
 use std::collections::VecDeque;
 
@@ -15,7 +15,7 @@ use crate::config::DatagramConfig;
 use crate::frame::write;
 use crate::{Code, Level, TransportError};
 
-/// What a message counts beside its bytes, so that empty ones are bounded too.
+/// The overhead counted per message, which bounds empty ones too.
 const OVERHEAD: usize = 64;
 /// The short header without the connection ID: a first byte and a packet number of any length.
 const SHORT_HEADER: usize = 1 + 4;
@@ -31,36 +31,36 @@ pub enum SendDatagramError {
     /// The peer takes no datagrams.
     #[error("the peer takes no datagrams")]
     UnsupportedByPeer,
-    /// It is larger than what one packet carries or the peer takes.
+    /// It is larger than a packet can carry or the peer accepts.
     #[error("a datagram of {size} bytes is too large: {max} bytes fit now")]
     TooLarge {
         /// Its size in bytes.
         size: usize,
-        /// What [`Connection::max_datagram_size`] says now, in bytes.
+        /// The current [`Connection::max_datagram_size`], in bytes.
         max: usize,
     },
-    /// The handshake has not come far enough to know what the peer takes.
+    /// The handshake has not reached the point where the peer's limit is known.
     #[error("the handshake is not complete")]
     NotConnected,
-    /// The connection is over.
+    /// The connection is closed.
     #[error("the connection is closed")]
     Closed,
 }
 
-/// What became of datagrams.
+/// Counters of datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DatagramStats {
     /// Sent.
     pub sent: u64,
     /// Received.
     pub received: u64,
-    /// Never sent: forgotten for newer ones, or too large for a path that became narrower.
+    /// Dropped before sending: replaced by newer ones, or too large after the packet size shrank.
     pub dropped_before_sending: u64,
-    /// Received, but forgotten for newer ones before they were read.
+    /// Received, but replaced by newer ones before they were read.
     pub dropped_before_reading: u64,
 }
 
-/// Both directions' queues.
+/// The queues of both directions.
 #[derive(Debug, Default)]
 pub(super) struct Datagrams {
     config: Option<DatagramConfig>,
@@ -72,13 +72,13 @@ pub(super) struct Datagrams {
 #[derive(Debug, Default)]
 struct Queue {
     messages: VecDeque<Bytes>,
-    /// The bytes of all of them.
+    /// The bytes of all messages.
     bytes: usize,
 }
 
 impl Queue {
-    /// Adds a message and forgets old ones until no more than `limit` bytes are kept, or only the
-    /// new one. Gives how many were forgotten.
+    /// Adds a message and drops old ones until at most `limit` bytes remain, or only the new one.
+    /// Returns how many were dropped.
     fn push(&mut self, message: Bytes, limit: ByteSize) -> u64 {
         self.bytes += message.len();
         self.messages.push_back(message);
@@ -109,12 +109,12 @@ impl Datagrams {
         }
     }
 
-    /// How many bytes wait to be sent.
+    /// Returns the bytes waiting to be sent.
     pub(super) fn pending_bytes(&self) -> u64 {
         self.outgoing.bytes as u64
     }
 
-    /// Whether any wait to be sent.
+    /// Whether any message is waiting to be sent.
     pub(super) fn wants_to_send(&self) -> bool {
         !self.outgoing.messages.is_empty()
     }
@@ -123,8 +123,8 @@ impl Datagrams {
         self.stats.dropped_before_sending += self.outgoing.push(message, config.send_buffer);
     }
 
-    /// Writes the messages that fit a packet, whose length `limit` bounds; `max` is what fits a
-    /// whole one.
+    /// Writes the messages that fit a packet up to `limit`; `max` is the largest message that fits
+    /// a whole packet.
     pub(super) fn fill(&mut self, out: &mut Vec<u8>, limit: usize, max: usize) {
         while let Some(message) = self.outgoing.messages.front() {
             let length = message.len();
@@ -140,16 +140,16 @@ impl Datagrams {
         }
     }
 
-    /// A DATAGRAM frame arrived. Gives whether there was none to read before.
+    /// Queues a received DATAGRAM frame. Returns whether the queue was empty.
     ///
     /// # Errors
-    /// PROTOCOL_VIOLATION where it is not what our transport parameter allows (RFC 9221, section 3).
+    /// PROTOCOL_VIOLATION if our transport parameter does not allow it (RFC 9221, section 3).
     pub(super) fn on_received(&mut self, data: &[u8]) -> Result<bool, TransportError> {
         let violation = |reason| Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
         let Some(config) = &self.config else {
             return violation("DATAGRAM where none is taken");
         };
-        // Its length may have been left out: the type and the data are the least that came.
+        // Its length may have been omitted: the type and the data are the minimum.
         if data.len() as u64 + 1 > config.max_frame_size.bytes() {
             return violation("DATAGRAM larger than max_datagram_frame_size");
         }
@@ -162,11 +162,11 @@ impl Datagrams {
 }
 
 impl Connection {
-    /// Queues a datagram: it is sent once, before stream data, when congestion control lets it go.
-    /// Where the send buffer is full, the oldest that wait are forgotten for it.
+    /// Queues a datagram. It is sent once, before stream data, when congestion control allows it.
+    /// If the send buffer is full, the oldest datagrams in it are dropped.
     ///
     /// # Errors
-    /// [`SendDatagramError`]; nothing is queued then.
+    /// [`SendDatagramError`]; then nothing is queued.
     pub fn send_datagram(&mut self, data: Bytes) -> Result<(), SendDatagramError> {
         let config = self.config.datagrams.ok_or(SendDatagramError::Disabled)?;
         if self.is_closed() {
@@ -186,13 +186,13 @@ impl Connection {
         Ok(())
     }
 
-    /// The next datagram that the peer sent, in the order of arrival.
+    /// Returns the next received datagram, in order of arrival.
     pub fn read_datagram(&mut self) -> Option<Bytes> {
         self.datagrams.incoming.pop()
     }
 
-    /// The most bytes that a datagram may have now; `None` where the peer takes none or is not known
-    /// yet, or where they are switched off. It changes with the path's packet size.
+    /// Returns the largest datagram size now. `None` if the peer accepts none, if its limit is not
+    /// known yet, or if datagrams are switched off. The value changes with the path's packet size.
     pub fn max_datagram_size(&self) -> Option<usize> {
         if self.config.datagrams.is_none() || !self.peer_known {
             return None;
@@ -204,13 +204,13 @@ impl Connection {
         largest_within(room.min(peer))
     }
 
-    /// Writes the datagrams that fit the packet in the making.
+    /// Writes the datagrams that fit the current packet.
     pub(super) fn fill_datagrams(&mut self, out: &mut Vec<u8>, limit: usize) {
         let max = self.max_datagram_size().unwrap_or(0);
         self.datagrams.fill(out, limit, max);
     }
 
-    /// A DATAGRAM frame arrived.
+    /// Handles a DATAGRAM frame.
     pub(super) fn on_datagram(&mut self, data: &[u8]) -> Result<(), TransportError> {
         if self.datagrams.on_received(data)? {
             self.events.push_back(Event::DatagramsReadable);
@@ -219,7 +219,7 @@ impl Connection {
     }
 }
 
-/// The most data of a DATAGRAM frame, its length included, of `size` bytes.
+/// Returns the most data in a DATAGRAM frame of `size` bytes with its length field.
 fn largest_within(size: usize) -> Option<usize> {
     let most = size.checked_sub(write::datagram_header_size(0))?;
     (0..=most)
@@ -308,8 +308,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a list: what comes out is what went in, in order, without the oldest; and the
-        /// bytes kept stay within the limit.
+        /// Compares with a list: messages come out in order, without the oldest, and the queued
+        /// bytes stay within the limit.
         #[test]
         fn queues_are_bounded_and_keep_their_order(
             sizes in prop::collection::vec(0..300_usize, 1..80),

@@ -1,4 +1,4 @@
-//! What the acknowledgment and the loss of sent frames change.
+//! Handles the acknowledgment and the loss of sent frames.
 
 use weir_units::Time;
 
@@ -25,7 +25,7 @@ pub(super) struct FrameFates<'c> {
 }
 
 impl Connection {
-    /// Recovery, the paths, and the parts that recovery tells what became of sent frames.
+    /// Returns recovery, the paths, and the sink that recovery reports the fate of sent frames to.
     pub(super) fn recovery_parts(&mut self) -> (&mut Recovery, &mut [Path], FrameFates<'_>) {
         let fates = FrameFates {
             streams: &mut self.streams,

@@ -1,5 +1,5 @@
-//! Driving the session: handshake bytes, keys, the peer's parameters (RFC 9000, section 7;
-//! RFC 9001, section 4).
+//! Drives the handshake: handshake bytes, keys, the peer's parameters (RFC 9000, section 7; RFC
+//! 9001, section 4).
 
 use weir_units::Time;
 
@@ -12,11 +12,11 @@ use crate::streams::PeerLimits;
 use crate::transport_parameters::TransportParameters;
 use crate::{Code, ConnectionId, Level, Space, TransportError};
 
-/// Handshake bytes that Initial packets may carry. They come from who has proved nothing yet, and
-/// bound what a half-open handshake takes; a ClientHello with post-quantum keys has 2 KB.
+/// The most handshake bytes in Initial packets. The sender is not authenticated yet, so this bounds
+/// the memory of a half-open handshake; a ClientHello with post-quantum keys has 2 KB.
 const MAX_INITIAL: u64 = 16 * 1024;
 
-/// How far the handshake has come.
+/// The progress of the handshake.
 #[derive(Debug, Default)]
 pub(super) struct HandshakeProgress {
     /// The session is complete on our side.
@@ -25,12 +25,12 @@ pub(super) struct HandshakeProgress {
     pub(super) confirmed: bool,
     /// The source ID of the peer's first Initial packet, to be checked against its parameters.
     pub(super) peer_source: Option<ConnectionId>,
-    /// What the session that is resumed allowed, for comparison with what the server allows now.
+    /// The server's limits from the resumed session, to compare with its limits now.
     remembered: Option<TransportParameters>,
 }
 
 impl Connection {
-    /// Handshake bytes arrived at a level.
+    /// Handles handshake bytes of a level.
     pub(super) fn on_crypto(
         &mut self,
         now: Time,
@@ -45,12 +45,12 @@ impl Connection {
         let session = &mut self.session;
         let read = self.crypto[level.space() as usize]
             .receive(offset, data, |data| session.read(level, data));
-        // Keys that came before an error are needed to tell the peer of it.
+        // Keys that arrived before an error are needed to report it to the peer.
         let driven = self.try_drive_session(now);
         read.and(driven)
     }
 
-    /// Does what the session wants; closes the connection where that fails.
+    /// Advances the session; closes the connection on failure.
     pub(super) fn drive_session(&mut self, now: Time) {
         if let Err(error) = self.try_drive_session(now) {
             self.close_with(now, error);
@@ -129,7 +129,7 @@ impl Connection {
         Ok(())
     }
 
-    /// The connection IDs of the handshake are authenticated by the parameters (RFC 9000, 7.3).
+    /// Checks the connection IDs that the parameters authenticate (RFC 9000, 7.3).
     fn check_ids(&self, peer: &TransportParameters) -> Result<(), TransportError> {
         let mismatch = |reason| Err(TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason));
         if peer.initial_source_connection_id != self.handshake.peer_source {
@@ -173,7 +173,8 @@ impl Connection {
         self.issue_ids();
     }
 
-    /// The peer has completed the handshake too: handshake keys have served (RFC 9001, 4.9.2).
+    /// Handles the confirmation of the handshake: handshake keys are no longer needed (RFC 9001,
+    /// 4.9.2).
     pub(super) fn on_confirmed(&mut self, now: Time) {
         if self.handshake.confirmed {
             return;
@@ -187,7 +188,7 @@ impl Connection {
         }
     }
 
-    /// The keys of a space are of no use any more (RFC 9001, section 4.9).
+    /// Discards the keys of a space (RFC 9001, section 4.9).
     pub(super) fn discard(&mut self, space: Space) {
         let had_keys = match space {
             Space::Initial => {
@@ -205,7 +206,7 @@ impl Connection {
         }
     }
 
-    /// Gives the peer spare connection IDs, as many as it keeps.
+    /// Issues spare connection IDs, up to the peer's limit.
     pub(super) fn issue_ids(&mut self) {
         let Self {
             local_ids,
@@ -242,7 +243,7 @@ fn stream_limits(peer: &TransportParameters) -> PeerLimits {
     }
 }
 
-/// A server that accepts early data may not take back what it had allowed (RFC 9000, 7.4.1).
+/// A server that accepts early data must not reduce its remembered limits (RFC 9000, 7.4.1).
 fn check_not_reduced(
     remembered: &TransportParameters,
     now: &TransportParameters,

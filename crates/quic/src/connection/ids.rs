@@ -1,5 +1,5 @@
-//! Connection IDs of a connection: those that we issued and those that the peer issued
-//! (RFC 9000, section 5.1).
+//! Connection IDs of a connection: those that we issued and those that the peer issued (RFC 9000,
+//! section 5.1).
 
 use std::collections::VecDeque;
 
@@ -10,18 +10,18 @@ use crate::ranges::RangeSet;
 use crate::secret::{EndpointKeys, ResetToken};
 use crate::{Code, ConnectionId, PathId, TransportError};
 
-/// How many IDs of the peer's we keep, and how many of ours we issue at most.
+/// The most IDs of the peer that we store, and the most that we issue.
 pub(crate) const ACTIVE_ID_LIMIT: u64 = 8;
-/// RETIRE_CONNECTION_ID frames that may wait for acknowledgment before the peer must be hostile.
+/// More unacknowledged RETIRE_CONNECTION_ID frames than this mean a hostile peer.
 const MAX_RETIREMENTS: usize = 64;
-/// Gaps in the sequence numbers of the peer's IDs, which grow by one each: there are only as many as
-/// frames are lost at once.
+/// The most gaps in the sequence numbers of the peer's IDs. The numbers increase by one, so gaps
+/// come only from frames lost at the same time.
 const MAX_GAPS: usize = 64;
 
-/// IDs that the peer puts on packets to us.
+/// IDs that the peer uses in packets to us.
 #[derive(Debug)]
 pub(super) struct LocalIds {
-    /// The length of our IDs, which a short header does not tell.
+    /// The length of our IDs, which a short header does not contain.
     pub(super) length: usize,
     /// The ID of the handshake, the source of long-header packets.
     pub(super) handshake: ConnectionId,
@@ -30,7 +30,7 @@ pub(super) struct LocalIds {
 }
 
 impl LocalIds {
-    /// Begins with the ID of the handshake, which has sequence number zero.
+    /// Starts with the ID of the handshake, which has sequence number zero.
     pub(super) fn new(handshake: ConnectionId) -> Self {
         Self {
             length: handshake.len(),
@@ -40,14 +40,14 @@ impl LocalIds {
         }
     }
 
-    /// The ID that the transport parameter `preferred_address` issues has sequence number one
+    /// Adds the ID of the transport parameter `preferred_address`, which has sequence number one
     /// (RFC 9000, section 5.1.1).
     pub(super) fn issue_preferred(&mut self, id: ConnectionId) {
         self.active.push_back((1, id));
         self.next_sequence = 2;
     }
 
-    /// Issues IDs until the peer has as many as it may keep.
+    /// Issues IDs up to the peer's limit.
     pub(super) fn issue(
         &mut self,
         peer_limit: u64,
@@ -69,7 +69,8 @@ impl LocalIds {
         }
     }
 
-    /// The peer uses an ID no more. `largest_sent` is the largest sequence number that it was told.
+    /// Removes an ID that the peer retired. `largest_sent` is the largest sequence number sent to
+    /// it.
     pub(super) fn retire(
         &mut self,
         sequence: u64,
@@ -77,7 +78,7 @@ impl LocalIds {
         used_on_packet: &ConnectionId,
     ) -> Result<Option<ConnectionId>, TransportError> {
         let violation = |reason| Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
-        // Otherwise a single packet could have any number of IDs issued.
+        // Otherwise one packet could make us issue any number of IDs.
         if sequence > largest_sent {
             return violation("a connection ID was retired that was never issued");
         }
@@ -105,31 +106,31 @@ impl LocalIds {
     }
 }
 
-/// An ID of the peer's.
+/// An ID that the peer issued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct IssuedId {
     sequence: u64,
     id: ConnectionId,
-    /// What shows that a stateless reset is the peer's; unknown for the ID of a client's handshake.
+    /// Authenticates a stateless reset from the peer; unknown for the ID of a client's handshake.
     reset_token: Option<ResetToken>,
 }
 
-/// IDs that we put on packets to the peer. The path in use has one, other paths have each their own
+/// IDs that we use in packets to the peer. The path in use has one, each other path has its own
 /// (RFC 9000, section 9.5), and the rest are spare.
 #[derive(Debug)]
 pub(super) struct RemoteIds {
     current: IssuedId,
-    /// Those of other paths.
+    /// The IDs of other paths.
     assigned: Vec<(PathId, IssuedId)>,
     spare: Vec<IssuedId>,
     in_use_changed: bool,
-    /// Sequence numbers from `retire_prior_to` on that the peer has issued, retired ones included:
-    /// a frame that comes again, late, brings nothing back.
+    /// Sequence numbers from `retire_prior_to` on that the peer has issued, including retired ones:
+    /// a late duplicate of a frame restores nothing.
     issued: RangeSet,
     retire_prior_to: u64,
-    /// Sequence numbers to be retired, by frames that are still to be sent.
+    /// Sequence numbers whose RETIRE_CONNECTION_ID frames are still to be sent.
     retiring: Vec<u64>,
-    /// RETIRE_CONNECTION_ID frames on their way.
+    /// RETIRE_CONNECTION_ID frames in flight.
     unacknowledged: usize,
 }
 
@@ -162,28 +163,28 @@ impl RemoteIds {
         }
     }
 
-    /// The ID of the path in use.
+    /// Returns the ID of the path in use.
     pub(super) fn current(&self) -> &ConnectionId {
         &self.current.id
     }
 
-    /// The ID of a path that is not in use, if it has one of its own.
+    /// Returns the ID of a path that is not in use, if it has its own.
     pub(super) fn of(&self, path: PathId) -> Option<&ConnectionId> {
         let (_, id) = self.assigned.iter().find(|(owner, _)| *owner == path)?;
         Some(&id.id)
     }
 
-    /// Whether the peer takes packets without a connection ID: all paths share that.
+    /// Whether the peer uses zero-length connection IDs, on all paths.
     pub(super) fn are_empty(&self) -> bool {
         self.current.id.is_empty()
     }
 
-    /// Gives a path a spare ID; `false` where there is none.
+    /// Assigns a spare ID to a path; `false` if there is none.
     pub(super) fn assign(&mut self, path: PathId) -> bool {
         if self.of(path).is_some() {
             return true;
         }
-        // The oldest first: the peer may want to be rid of it soonest.
+        // Oldest first: the peer is likely to retire it soonest.
         let oldest = self
             .spare
             .iter()
@@ -197,7 +198,7 @@ impl RemoteIds {
         true
     }
 
-    /// A path is gone: its ID must not be used on another one.
+    /// Releases the ID of a closed path: it must not be used on another one.
     pub(super) fn release(&mut self, path: PathId) {
         if let Some(index) = self.assigned.iter().position(|(owner, _)| *owner == path) {
             let (_, id) = self.assigned.swap_remove(index);
@@ -206,8 +207,8 @@ impl RemoteIds {
         }
     }
 
-    /// The path `to` is in use from now on instead of `from`, which keeps its ID. A path without an
-    /// ID of its own goes on with the one in use.
+    /// Switches the path in use from `from`, which keeps its ID, to `to`. A path without its own ID
+    /// continues with the one in use.
     pub(super) fn activate(&mut self, from: PathId, to: PathId) {
         let Some(index) = self.assigned.iter().position(|(owner, _)| *owner == to) else {
             return;
@@ -217,7 +218,7 @@ impl RemoteIds {
         *owner = from;
     }
 
-    /// The peer chose its ID for the handshake (RFC 9000, section 7.2).
+    /// Sets the peer's ID for the handshake (RFC 9000, section 7.2).
     pub(super) fn set_handshake_id(&mut self, id: ConnectionId) {
         self.current = IssuedId::of_handshake(id);
     }
@@ -227,7 +228,7 @@ impl RemoteIds {
         std::iter::once(&self.current).chain(others)
     }
 
-    /// The reset token of the ID of the handshake, from the server's parameters.
+    /// Sets the reset token of the handshake ID, from the server's parameters.
     pub(super) fn set_handshake_reset_token(&mut self, token: ResetToken) {
         if self.current.sequence == 0 {
             self.current.reset_token = Some(token);
@@ -235,20 +236,20 @@ impl RemoteIds {
         }
     }
 
-    /// The reset tokens of the IDs that are in use. Those of spare and of retired IDs do not count
-    /// (RFC 9000, section 10.3.1).
+    /// Returns the reset tokens of the IDs in use. Those of spare and retired IDs do not count (RFC
+    /// 9000, section 10.3.1).
     pub(super) fn reset_tokens(&self) -> impl Iterator<Item = ResetToken> {
         let assigned = self.assigned.iter().map(|(_, id)| id);
         let in_use = std::iter::once(&self.current).chain(assigned);
         in_use.filter_map(|id| id.reset_token)
     }
 
-    /// Whether other IDs are in use than at the last call.
+    /// Whether the IDs in use have changed since the last call.
     pub(super) fn take_in_use_changed(&mut self) -> bool {
         std::mem::take(&mut self.in_use_changed)
     }
 
-    /// The peer issued an ID (RFC 9000, section 19.15).
+    /// Handles a NEW_CONNECTION_ID frame (RFC 9000, section 19.15).
     pub(super) fn on_new(&mut self, frame: NewConnectionId) -> Result<(), TransportError> {
         let violation = |reason| Err(TransportError::new(Code::PROTOCOL_VIOLATION, reason));
         if self.current.id.is_empty() {
@@ -316,8 +317,8 @@ impl RemoteIds {
         Ok(())
     }
 
-    /// Paths whose ID the peer withdraws get another one; those for which there is none lose it,
-    /// and cannot be used before the peer issues more.
+    /// Replaces the IDs of paths that the peer withdraws. A path for which there is none loses its
+    /// ID and cannot be used before the peer issues more.
     fn replace_assigned(&mut self, prior_to: u64) {
         let withdrawn: Vec<_> = self
             .assigned
@@ -343,7 +344,7 @@ impl RemoteIds {
         !self.retiring.is_empty()
     }
 
-    /// A retirement to be sent now.
+    /// Returns a retirement to be sent now.
     pub(super) fn next_retirement(&mut self) -> Option<u64> {
         let sequence = self.retiring.pop()?;
         self.unacknowledged += 1;
@@ -360,7 +361,7 @@ impl RemoteIds {
     }
 }
 
-/// A connection ID of random bytes.
+/// Generates a random connection ID.
 pub(crate) fn random_id(length: usize, rng: &mut impl Rng) -> ConnectionId {
     let mut bytes = [0; ConnectionId::MAX_LENGTH];
     let bytes = &mut bytes[..length.min(ConnectionId::MAX_LENGTH)];

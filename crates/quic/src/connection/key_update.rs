@@ -1,4 +1,4 @@
-//! Key updates that the application asks for (RFC 9001, section 6).
+//! Key updates by the application (RFC 9001, section 6).
 
 use weir_units::{Duration, Time};
 
@@ -11,21 +11,21 @@ pub enum UpdateKeysError {
     /// The handshake is not confirmed yet (RFC 9001, section 6.1).
     #[error("the handshake is not confirmed yet")]
     NotConfirmed,
-    /// The peer has not acknowledged a packet under the keys of the last update (RFC 9001,
-    /// section 6.1). A PING asks it to, so that a connection on which nothing moves gets there too.
+    /// The peer has not acknowledged a packet under the keys of the last update (RFC 9001, section
+    /// 6.1). A PING elicits that acknowledgment on an idle connection too.
     #[error("the peer has not acknowledged the last key update yet")]
     Unacknowledged,
-    /// The peer may still need the keys of the phase before (RFC 9001, section 6.5).
+    /// The peer may still need the keys of the previous phase (RFC 9001, section 6.5).
     #[error("the last key update was acknowledged too recently: wait for {0}")]
     TooSoon(Duration),
-    /// The connection is over.
+    /// The connection is closed.
     #[error("the connection is closed")]
     Closed,
 }
 
 impl Connection {
-    /// Goes on to the next keys, and the peer with us; a PING tells it where nothing else does.
-    /// Before the AEAD's limits are reached that happens by itself.
+    /// Updates the keys; the peer follows when it receives a packet under the new keys, at least a
+    /// PING. Before the AEAD's limits are reached an update starts automatically.
     ///
     /// # Errors
     /// [`UpdateKeysError`] where RFC 9001, section 6, forbids it for now.
@@ -57,8 +57,8 @@ impl Connection {
         }
     }
 
-    /// How long keys of the phase before are kept, and no update is begun, after an update has been
-    /// acknowledged: three probe timeouts (RFC 9001, section 6.5).
+    /// Returns how long keys of the previous phase are kept after an update was acknowledged: three
+    /// probe timeouts (RFC 9001, section 6.5). No update is started in that time.
     fn key_retention(&self) -> Duration {
         self.recovery.pto(self.path()) * 3
     }

@@ -8,17 +8,17 @@ use crate::crypto::{DirectionKeys, HeaderKey, KeyChange, KeyUpdates, Keys, Packe
 use crate::recovery::SentFrame;
 use crate::{Level, Side};
 
-/// Packets that may still be sealed when a key update is begun, so that none is ever refused.
+/// Packets that may still be sealed after a key update starts, so that none is ever refused.
 const UPDATE_MARGIN: u64 = 1 << 16;
 
-/// After so many packets of a phase the next one's keys are made.
+/// The keys of the next phase are derived after this many packets of a phase.
 const NEXT_KEYS_AFTER: u64 = 32;
 
-/// All keys that a connection has now.
+/// All current keys of a connection.
 #[derive(Default)]
 pub(super) struct KeySet {
     pub(super) initial: Option<Keys>,
-    /// What opens Initial packets in the other version, while there may be some.
+    /// Opens Initial packets in the other version, while there may be some.
     pub(super) other_initial: Option<DirectionKeys>,
     pub(super) zero_rtt: Option<DirectionKeys>,
     pub(super) handshake: Option<Keys>,
@@ -39,7 +39,7 @@ impl KeySet {
         self.initial.is_none() && self.handshake.is_none() && self.one_rtt.is_some()
     }
 
-    /// An ACK leaves in a packet of this level.
+    /// Records an ACK sent in a packet of this level.
     pub(super) fn note_ack_sent(&mut self, level: Level, ack: &SentFrame) {
         if let (Level::OneRtt, Some(keys), SentFrame::Ack { largest }) =
             (level, &mut self.one_rtt, ack)
@@ -48,27 +48,27 @@ impl KeySet {
         }
     }
 
-    /// Whether the peer updated its keys though we had not acknowledged its last update: a
-    /// KEY_UPDATE_ERROR (RFC 9001, section 6.2).
+    /// Whether the peer updated its keys before we acknowledged its last update: a KEY_UPDATE_ERROR
+    /// (RFC 9001, section 6.2).
     pub(super) fn updated_too_early(&self) -> bool {
         self.one_rtt.as_ref().is_some_and(|keys| keys.too_early)
     }
 
-    /// Whether the last packet that was opened, with an ACK up to `largest`, was sealed with the keys
-    /// of the phase before although it acknowledges packets of this one: a KEY_UPDATE_ERROR, as
-    /// whoever has received one of these has updated its keys (RFC 9001, section 6.2).
+    /// Whether the last opened packet, with an ACK up to `largest`, was sealed with the keys of the
+    /// previous phase but acknowledges packets of this one. That is a KEY_UPDATE_ERROR: a peer that
+    /// received such a packet has updated its keys (RFC 9001, section 6.2).
     pub(super) fn acks_new_under_old(&self, largest: u64) -> bool {
         self.one_rtt
             .as_ref()
             .is_some_and(|keys| keys.opened_by_previous && largest >= keys.first_sent)
     }
 
-    /// How often the keys were updated.
+    /// Returns the number of key updates.
     pub(super) fn update_count(&self) -> u64 {
         self.one_rtt.as_ref().map_or(0, |keys| keys.update_count)
     }
 
-    /// What seals packets of a level.
+    /// Returns the keys that seal packets of a level.
     pub(super) fn local(
         &self,
         level: Level,
@@ -87,7 +87,7 @@ impl KeySet {
         Some((&*keys.header, &*keys.packet))
     }
 
-    /// What opens long-header packets of a level.
+    /// Returns the keys that open long-header packets of a level.
     pub(super) fn remote(&self, level: Level, side: Side) -> Option<&DirectionKeys> {
         match level {
             Level::Initial => self.initial.as_ref().map(|keys| &keys.remote),
@@ -103,17 +103,17 @@ pub(super) struct OneRttKeys {
     local_header: Box<dyn HeaderKey>,
     pub(super) remote_header: Box<dyn HeaderKey>,
     current: PacketKeys,
-    /// Those of the next phase, made ahead of need: when the peer updates its keys, nothing should
-    /// take longer than usual (RFC 9001, section 9.5). Connections that are over before make none.
+    /// The keys of the next phase, derived in advance: a key update by the peer must not take
+    /// measurably longer (RFC 9001, section 9.5). Short connections derive none.
     next: Option<PacketKeys>,
-    /// For packets of the phase before that were overtaken.
+    /// For reordered packets of the previous phase.
     previous: Option<Box<dyn PacketKey>>,
     updates: Box<dyn KeyUpdates>,
     /// The key phase bit of packets that we send.
     pub(super) phase: bool,
     /// Packets sealed in this phase.
     sealed: u64,
-    /// How many may be (RFC 9001, section 6.6).
+    /// The limit of `sealed` (RFC 9001, section 6.6).
     sealed_at_most: u64,
     /// The first packet sent in this phase.
     first_sent: u64,
@@ -121,22 +121,22 @@ pub(super) struct OneRttKeys {
     first_received: Option<u64>,
     /// When the peer first acknowledged a packet of this phase.
     acked_at: Option<Time>,
-    /// Whether we have acknowledged, in this phase, a packet of the peer's of this phase.
+    /// Whether we have acknowledged, in this phase, a packet that the peer sent in this phase.
     has_acknowledged: bool,
-    /// Whether the peer went on before we had.
+    /// Whether the peer updated again before that.
     too_early: bool,
-    /// Whether the last packet that was opened was of the phase before.
+    /// Whether the last opened packet belonged to the previous phase.
     opened_by_previous: bool,
     /// Updates so far.
     update_count: u64,
 }
 
-/// Which keys opened a packet.
+/// The keys that opened a packet.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Opened {
-    /// Those of this phase or the one before.
+    /// The keys of this phase or the previous one.
     Known,
-    /// Those of the next phase: the peer has updated its keys.
+    /// The keys of the next phase: the peer has updated its keys.
     Next,
 }
 
@@ -166,7 +166,7 @@ impl OneRttKeys {
         }
     }
 
-    /// Which packet key a packet with this phase bit and number calls for (RFC 9001, 6.3 and 6.5).
+    /// Returns the packet key for this phase bit and packet number (RFC 9001, 6.3 and 6.5).
     pub(super) fn remote(&mut self, phase: bool, number: u64) -> (&dyn PacketKey, Opened) {
         if phase == self.phase {
             return (&*self.current.remote, Opened::Known);
@@ -182,22 +182,23 @@ impl OneRttKeys {
         }
     }
 
-    /// How many packets may fail to open before the connection must close (RFC 9001, 6.6).
+    /// Returns how many packets may fail authentication before the connection must close (RFC 9001,
+    /// 6.6).
     pub(super) fn integrity_limit(&self) -> u64 {
         self.current.remote.integrity_limit()
     }
 
-    /// Sees to it that the next phase's keys are there.
+    /// Derives the keys of the next phase if they are missing.
     fn make_next(&mut self) {
         if self.next.is_none() {
             self.next = Some(self.updates.next_keys());
         }
     }
 
-    /// A packet was authenticated; moves on to the next phase where the peer did.
+    /// Handles an authenticated packet; moves to the next phase if the peer did.
     pub(super) fn on_opened(&mut self, opened: Opened, phase: bool, number: u64, next_sent: u64) {
         if opened == Opened::Next {
-            // Who knows that the last update arrived has seen our acknowledgment of it.
+            // A peer may update again only after our acknowledgment of its last update.
             self.too_early = self.update_count > 0 && !self.has_acknowledged;
             self.update(next_sent);
         }
@@ -210,8 +211,8 @@ impl OneRttKeys {
         }
     }
 
-    /// A packet is about to be sealed: updates the keys before they are worn out. An update may
-    /// begin once a packet of this phase has been acknowledged (RFC 9001, section 6.1).
+    /// Counts a packet about to be sealed, and updates the keys before they reach their limit. An
+    /// update may start once a packet of this phase has been acknowledged (RFC 9001, section 6.1).
     pub(super) fn before_seal(&mut self, number: u64, largest_acked: Option<u64>, confirmed: bool) {
         self.sealed += 1;
         if self.sealed == NEXT_KEYS_AFTER {
@@ -225,18 +226,18 @@ impl OneRttKeys {
         }
     }
 
-    /// Whether the keys may seal no more (RFC 9001, section 6.6).
+    /// Whether the keys have reached their confidentiality limit (RFC 9001, section 6.6).
     pub(super) fn worn_out(&self) -> bool {
         self.sealed >= self.sealed_at_most
     }
 
-    /// We acknowledge packets up to this number.
+    /// Records that we acknowledge packets up to this number.
     fn on_ack_sent(&mut self, largest: u64) {
         self.has_acknowledged |= self.first_received.is_some_and(|first| largest >= first);
     }
 
-    /// The peer has acknowledged packets up to this number. The keys of the phase before are
-    /// forgotten `retention` after it acknowledged one of this phase (RFC 9001, section 6.5).
+    /// Handles the peer's ACK of packets up to this number. The keys of the previous phase are
+    /// discarded `retention` after the first ACK of a packet of this phase (RFC 9001, section 6.5).
     pub(super) fn on_acked(&mut self, now: Time, largest: u64, retention: Duration) {
         if self.acked_at.is_none() && largest >= self.first_sent {
             self.acked_at = Some(now);
@@ -246,7 +247,7 @@ impl OneRttKeys {
         }
     }
 
-    /// Updates the keys because the application wants it. The handshake is confirmed.
+    /// Starts a key update for the application. The handshake must be confirmed.
     pub(super) fn begin_update(
         &mut self,
         now: Time,

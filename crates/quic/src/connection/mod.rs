@@ -1,21 +1,22 @@
-//! A connection: datagrams, time and the application's wishes go in; datagrams and events come out.
+//! One QUIC connection: it takes datagrams, time and application calls, and returns datagrams and
+//! events.
 //!
 //! | file | what it does |
 //! |---|---|
-//! | `receive` | from a datagram to frames and what they change |
-//! | `transmit`, `draft` | from what waits to be sent to a batch of datagrams; a packet in the making |
+//! | `receive` | parses datagrams into frames and applies them |
+//! | `transmit`, `packet_builder` | write batches of datagrams; build one packet |
 //! | `handshake` | drives the session, installs keys, checks the peer's parameters |
-//! | `timers` | when to come back, and what to do then |
-//! | `close` | how a connection ends |
-//! | `application` | streams, statistics and settings as the application sees them |
-//! | `packet_size` | how large packets are: MTU discovery, and the size of tasks |
-//! | `control_frames`, `frame_fates` | frames of the connection itself that wait; what the fate of sent frames changes |
+//! | `timers` | computes the next timeout and handles it |
+//! | `close` | ends the connection |
+//! | `application` | streams, statistics and settings for the application |
+//! | `packet_size` | chooses the packet size: MTU discovery, and the size of tasks |
+//! | `control_frames`, `frame_fates` | queue the connection's own frames; handle ACK and loss of sent frames |
 //! | `validation`, `version`, `reset` | Retry and tokens, the version of QUIC, stateless resets |
-//! | `paths` | the ways to the peer: held ready, validated, moved between |
-//! | `proactive` | what the migration monitor is told, and what its decisions do |
+//! | `paths` | paths to the peer: standby, validation, migration |
+//! | `proactive` | feeds the migration monitor and carries out its decisions |
 //! | `datagrams` | messages outside streams (RFC 9221) |
 //! | `ack_frequency`, `key_update` | requests about ACKs, key updates by the application |
-//! | `report` | what the observer is told |
+//! | `state_reporter` | reports to the observer |
 //! | `keys`, `ids`, `crypto_stream` | keys by level and phase, connection IDs, handshake bytes |
 
 mod ack_frequency;
@@ -78,10 +79,10 @@ use keys::KeySet;
 
 /// One end of a QUIC connection.
 ///
-/// The caller keeps the order: hand in a batch with [`Connection::handle_datagram`] and
-/// [`Connection::end_batch`], take events and endpoint events, then send what
-/// [`Connection::poll_transmit`] gives until it gives nothing, and call
-/// [`Connection::handle_timeout`] when [`Connection::timeout`] is reached.
+/// The caller keeps this order: pass in a batch with [`Connection::handle_datagram`] and
+/// [`Connection::end_batch`], take events and endpoint events, then send the datagrams of
+/// [`Connection::poll_transmit`] until it returns `None`. Call [`Connection::handle_timeout`] when
+/// [`Connection::timeout`] is reached.
 pub struct Connection {
     side: Side,
     config: Arc<TransportConfig>,
@@ -96,37 +97,37 @@ pub struct Connection {
     table: paths::PathTable,
     /// Watches the path in use (clients only).
     monitor: Option<Box<MigrationMonitor>>,
-    /// What the congestion controller was last told of a deadline.
+    /// The deadline that the congestion controller received last.
     deadline: Option<Deadline>,
-    /// What somebody else lets be on its way at most, on whatever path.
+    /// An external cap on bytes in flight, on every path.
     window_cap: Option<ByteSize>,
     streams: Streams,
     crypto: [CryptoStream; 3],
     received: [ReceivedPackets; 3],
     remote_ids: RemoteIds,
     control: ControlFrames,
-    /// Who is told of what happens.
+    /// Reports to the observer.
     reporter: Option<Box<StateReporter>>,
     datagrams: Datagrams,
     local_ids: LocalIds,
-    /// The client's first destination ID, on a server the first one after a Retry packet: it takes
-    /// Initial packets with it.
+    /// The client's first destination ID; on a server, the first one after a Retry packet. Initial
+    /// packets may use it as their destination.
     original_destination: ConnectionId,
     version: Version,
-    /// The version of the client's first packets, in which its early data go.
+    /// The version of the client's first packets and of its early data.
     version_begun: Version,
-    /// Whether a Version Negotiation packet had the client begin anew.
+    /// Whether a Version Negotiation packet made the client restart the handshake.
     renegotiated: bool,
-    /// The largest UDP payload that we told the peer we accept.
+    /// The largest UDP payload that we announced to the peer.
     accepted: ByteSize,
-    /// Which sizes our own interfaces carry.
+    /// The packet sizes that our own interfaces carry.
     interfaces: Arc<Interfaces>,
     provider: Arc<dyn Provider>,
     endpoint_keys: Arc<EndpointKeys>,
     validation: validation::Validation,
-    /// By which the peer can end the connection without its state, as the endpoint knows.
+    /// Reset tokens of the peer that the endpoint has registered for this connection.
     reset_tokens: Vec<ResetToken>,
-    /// What the peer declared; its defaults until then.
+    /// The peer's transport parameters; defaults until they arrive.
     peer: TransportParameters,
     peer_known: bool,
     handshake: handshake::HandshakeProgress,
@@ -135,20 +136,20 @@ pub struct Connection {
     endpoint_events: VecDeque<EndpointEvent>,
     /// PTO probes still to be sent, by space.
     probes: [u8; 3],
-    /// Streams of the peer's that its early data opened, by direction.
+    /// Streams that the peer opened with early data, by direction.
     early_streams: [u64; 2],
     /// Whether the last STREAM frame of this receive batch ended its stream.
     batch_finished: bool,
-    /// Bytes received in it.
+    /// Bytes received in this batch.
     batch_bytes: u64,
-    /// The next packet number to be left out.
+    /// The next packet number to skip.
     skip_at: u64,
     /// ACK-only packets since the last ack-eliciting one.
     ack_only_streak: u32,
     counters: stats::Counters,
 }
 
-/// What the endpoint decides for a new connection.
+/// The endpoint's settings for a new connection.
 pub(crate) struct Setup {
     pub(crate) config: Arc<TransportConfig>,
     pub(crate) seed: [u8; 32],
@@ -158,7 +159,7 @@ pub(crate) struct Setup {
     pub(crate) local_id: ConnectionId,
     pub(crate) remote_id: ConnectionId,
     pub(crate) version: Version,
-    /// The largest UDP payload that the peer is told we accept.
+    /// The largest UDP payload that we announce to the peer.
     pub(crate) accepted: ByteSize,
     pub(crate) interfaces: Arc<Interfaces>,
     pub(crate) keys: Arc<EndpointKeys>,
@@ -279,8 +280,8 @@ impl Connection {
         connection
     }
 
-    /// The transport parameters that `config` declares, and that we accept UDP payloads of
-    /// `accepted`.
+    /// Returns the transport parameters for `config`, with `accepted` as the largest UDP payload
+    /// that we accept.
     pub(crate) fn parameters(
         config: &TransportConfig,
         accepted: ByteSize,
@@ -312,7 +313,7 @@ impl Connection {
         }
     }
 
-    /// What the application should know next.
+    /// Returns the next event for the application.
     pub fn poll_event(&mut self) -> Option<Event> {
         if let Some(event) = self.streams.poll_event() {
             return Some(Event::Stream(event));
@@ -320,7 +321,7 @@ impl Connection {
         self.events.pop_front()
     }
 
-    /// What the endpoint must know next.
+    /// Returns the next event for the endpoint.
     pub fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
         if self.remote_ids.take_in_use_changed() {
             self.note_reset_tokens();
@@ -344,7 +345,7 @@ impl Connection {
 /// ACK delays travel in whole microseconds.
 const ACK_DELAY_EXPONENT: u8 = 0;
 
-/// How little the peer may ask us to delay an ACK: what our timers resolve.
+/// The smallest ACK delay that the peer may request: our timer granularity.
 fn min_ack_delay(config: &TransportConfig) -> Duration {
     config.granularity.min(config.max_ack_delay)
 }
@@ -355,8 +356,8 @@ fn path_config(config: &TransportConfig, side: Side) -> PathConfig {
         initial_rtt: config.initial_rtt,
         granularity: config.granularity,
         ecn: config.ecn,
-        // A client chose whom it talks to; a server must not be used against others
-        // (RFC 9000, section 8.1).
+        // A client chose its peer. A server must not be used to attack third parties (RFC 9000,
+        // section 8.1).
         validated: side.is_client(),
     }
 }
@@ -365,7 +366,7 @@ fn monitor(now: Time, config: &TransportConfig, side: Side) -> Option<Box<Migrat
     if !side.is_client() {
         return None;
     }
-    // The configuration was checked when the connection was asked for.
+    // The configuration was checked when the connection was requested.
     let monitor = MigrationMonitor::new(config.migration, now, PathId::FIRST).ok()?;
     Some(Box::new(monitor))
 }

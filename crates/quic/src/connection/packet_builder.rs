@@ -1,5 +1,5 @@
-//! A packet in the making: its header is written, its frames go behind it, then it is padded,
-//! sealed and protected in place (RFC 9001, sections 5.3 and 5.4).
+//! Builds one packet: the header is written, frames follow, then the packet is padded, sealed and
+//! protected in place (RFC 9001, sections 5.3 and 5.4).
 
 use rand_core::Rng;
 use weir_units::Time;
@@ -11,22 +11,22 @@ use crate::observe::Packet;
 use crate::packet::{self, LongFields, LongHeader, LongKind};
 use crate::{Code, ConnectionId, Level, PathId, TransportError};
 
-/// A packet needs room for its header, its tag and a frame worth sending.
+/// A packet needs room for its header, its tag and a useful frame.
 pub(super) const SMALLEST_ROOM: usize = 96;
-/// Header protection samples 16 bytes, four bytes after the packet number's beginning.
+/// The header protection sample starts four bytes after the packet number and has 16 bytes.
 const SAMPLE_OFFSET: usize = 4;
 
-/// A packet without its frames yet.
+/// A packet without frames so far.
 pub(super) struct PacketBuilder {
     pub(super) level: Level,
     path: PathId,
     number: u64,
     number_length: usize,
     header: PacketHeader,
-    /// Where it begins in the buffer.
+    /// Its start in the buffer.
     start: usize,
     payload_start: usize,
-    /// Where its frames must end.
+    /// The limit of its frames.
     pub(super) limit: usize,
     tag_length: usize,
 }
@@ -36,7 +36,7 @@ enum PacketHeader {
     Short { number_offset: usize },
 }
 
-/// How a packet leaves, for those who watch.
+/// Details of a sent packet for the observer.
 #[derive(Clone, Copy)]
 pub(super) struct SentPacketInfo {
     pub(super) now: Time,
@@ -48,15 +48,16 @@ pub(super) struct SentPacketInfo {
 pub(super) struct BuiltPacket {
     /// Its size in bytes.
     pub(super) size: usize,
-    /// Whether PADDING was added, which makes it count against the window (RFC 9002, section 2).
+    /// Whether PADDING was added, which makes it count as in flight (RFC 9002, section 2).
     pub(super) padded: bool,
 }
 
 impl Connection {
-    /// Begins a packet that ends at `end` at the latest; `None` where it has no room, or no keys.
+    /// Starts a packet that ends at `end` at the latest; `None` if there is no room or there are no
+    /// keys.
     ///
     /// # Errors
-    /// AEAD_LIMIT_REACHED where the keys have protected all that they may.
+    /// AEAD_LIMIT_REACHED if the keys have reached their limit.
     pub(super) fn begin_packet(
         &mut self,
         level: Level,
@@ -66,7 +67,7 @@ impl Connection {
         self.begin_packet_on(self.paths[0].id, level, buffer, end)
     }
 
-    /// Begins a packet for a path, with the connection ID that belongs to it.
+    /// Starts a packet for a path, with the path's connection ID.
     ///
     /// # Errors
     /// As [`Self::begin_packet`].
@@ -167,7 +168,7 @@ impl Connection {
         PacketHeader::Long(packet::write_long_header(buffer, &fields))
     }
 
-    /// Pads the packet so that it ends at `pad_to` at least, seals and protects it.
+    /// Pads the packet to end at `pad_to` or later, then seals and protects it.
     pub(super) fn finish_packet(
         &mut self,
         draft: &PacketBuilder,
@@ -212,7 +213,7 @@ impl Connection {
         }
     }
 
-    /// Gives a packet up that got no frames.
+    /// Discards a packet without frames.
     pub(super) fn abandon_packet(draft: &PacketBuilder, buffer: &mut Vec<u8>) {
         buffer.truncate(draft.start);
     }

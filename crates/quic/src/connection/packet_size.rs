@@ -1,7 +1,8 @@
-//! How large packets are: what the path carries, and what the size of the task asks for.
+//! Chooses the packet size: from the path's MTU and the size of the task.
 //!
-//! A path's [`MtuDiscovery`](crate::path::MtuDiscovery) says what it carries; probes are sent from
-//! here, each as a datagram of its own. A [`PacketSizePolicy`] may ask for less.
+//! A path's [`MtuDiscovery`](crate::path::MtuDiscovery) reports the size that the path carries.
+//! This module sends its probes, each as a datagram of its own. A [`PacketSizePolicy`] may choose
+//! less.
 
 use std::sync::Arc;
 
@@ -18,18 +19,18 @@ use crate::path::{MtuPhase, MtuPlan};
 use crate::recovery::SentPacket;
 use crate::{Level, Space, StreamId};
 
-/// From this size on a task is a large one.
+/// Tasks of at least this size are large.
 const LARGE_TASK: ByteSize = ByteSize::from_bytes(1_000_000);
-/// Packets of small tasks: jumbo frames of 9000 bytes less the headers of IPv4 and UDP.
+/// The packet size of small tasks: jumbo frames of 9000 bytes less the IPv4 and UDP headers.
 const SMALL_TASK_PACKET: usize = 8972;
-/// Packets of large tasks.
+/// The packet size of large tasks.
 const LARGE_TASK_PACKET: usize = 5000;
 
-/// What decides on the size of packets, the path aside.
+/// Inputs of the packet size other than the path.
 #[derive(Debug)]
 pub(super) struct PacketSizing {
     policy: PacketSizePolicy,
-    /// The size of the task in progress, by the application's word.
+    /// The size of the current task, as the application declared it.
     declared: Option<ByteSize>,
     /// A stream with a large task.
     large_task: Option<StreamId>,
@@ -47,7 +48,7 @@ impl PacketSizing {
         }
     }
 
-    /// The largest packet that the policy wants, in bytes.
+    /// Returns the largest packet that the policy allows, in bytes.
     fn cap(&self) -> usize {
         match self.policy {
             PacketSizePolicy::Largest => usize::MAX,
@@ -68,25 +69,25 @@ impl PacketSizing {
 }
 
 impl Connection {
-    /// Which sizes packets have from now on.
+    /// Sets the packet size policy.
     ///
     /// # Errors
-    /// [`ConfigError::PacketSize`] where no packet may have the fixed size.
+    /// [`ConfigError::PacketSize`] if the fixed size is not a valid packet size.
     pub fn set_packet_size_policy(&mut self, policy: PacketSizePolicy) -> Result<(), ConfigError> {
         policy.validate()?;
         self.sizing.policy = policy;
         Ok(())
     }
 
-    /// The size of the task that begins now, for [`PacketSizePolicy::ByTask`]: it holds until the
-    /// next call. `None` goes back to what is observed.
+    /// Sets the size of the task that starts now, for [`PacketSizePolicy::ByTask`], until the next
+    /// call. `None` returns to the observed size.
     pub fn set_task_size(&mut self, size: Option<ByteSize>) {
         self.sizing.declared = size;
     }
 
-    /// What [`Connection::poll_transmit`] gave could not be sent because its datagrams are too
-    /// large for our own interface (EMSGSIZE): they count as lost, and packets have the base size
-    /// until a larger one is found anew. A refused MTU probe only ends the search above its size.
+    /// Handles a batch of [`Connection::poll_transmit`] whose datagrams were too large for our own
+    /// interface (EMSGSIZE). They count as lost, and packets have the base size until a larger one
+    /// is found again. A refused MTU probe only ends the search above its size.
     pub fn handle_too_large(&mut self, now: Time, transmit: &Transmit) {
         if !matches!(self.state, LifeCycle::Open)
             || !self.path().joins(transmit.remote, transmit.local)
@@ -102,7 +103,7 @@ impl Connection {
         }
     }
 
-    /// Data were written to a stream.
+    /// Records that data was written to a stream.
     pub(super) fn observe_task(&mut self, id: StreamId) {
         if self.sizing.policy != PacketSizePolicy::ByTask || self.sizing.declared.is_some() {
             return;
@@ -112,9 +113,9 @@ impl Connection {
         }
     }
 
-    /// The machine's interfaces as they are now: packets become as small as ours demands at once,
-    /// and larger ones are searched for where it allows them. What we told the peer we accept
-    /// cannot change any more.
+    /// Updates the machine's interfaces. Packets shrink at once to the size that our interface
+    /// carries, and larger sizes are searched for where it allows them. The size that we announced
+    /// to the peer cannot change any more.
     pub fn set_interfaces(&mut self, now: Time, interfaces: Arc<Interfaces>) {
         self.interfaces = interfaces;
         if self.peer_known {
@@ -122,8 +123,8 @@ impl Connection {
         }
     }
 
-    /// How large packets may be on the path in use, now that the peer's parameters are known. A
-    /// path that was in use before keeps what it found, as far as our interface still carries it.
+    /// Starts MTU discovery on the path in use, once the peer's parameters are known. A path that
+    /// was in use before keeps its result, as far as our interface still carries it.
     pub(super) fn begin_mtu_discovery(&mut self, now: Time) {
         let (plan, cap) = (self.mtu_plan(), self.sizing.cap());
         let path = self.path_mut();
@@ -136,7 +137,7 @@ impl Connection {
         }
     }
 
-    /// Between which sizes the MTU of the path in use is searched.
+    /// Returns the bounds of the MTU search on the path in use.
     fn mtu_plan(&self) -> MtuPlan {
         let (local, remote) = (self.path().local, self.path().remote);
         let carried = self.interfaces.largest_payload(local, remote);
@@ -155,7 +156,7 @@ impl Connection {
         }
     }
 
-    /// Packets get the size that the path and the policy allow now.
+    /// Sets the packet size that the path and the policy allow now.
     pub(super) fn update_packet_size(&mut self, now: Time) {
         if let Some(id) = self.sizing.large_task
             && self.streams.task_size(id) < LARGE_TASK.bytes()
@@ -166,16 +167,16 @@ impl Connection {
         self.path_mut().update_mtu(now, cap);
     }
 
-    /// The size of the MTU probe that is due. None is sent before the handshake is confirmed, nor
-    /// while the peer is silent.
+    /// Returns the size of the MTU probe that is due. None is sent before the handshake is
+    /// confirmed, nor while the peer does not respond.
     fn mtu_probe_due(&mut self, now: Time) -> Option<usize> {
         let ready = self.handshake.confirmed && self.path().validated && self.probes == [0; 3];
         ready.then(|| self.path_mut().discovery.next_probe(now))?
     }
 
-    /// Whether data must wait until there is room for an MTU probe: a sender that always fills its
-    /// window would never have any. Where the probe is a large part of the window, it waits for
-    /// an empty one instead.
+    /// Whether data must wait until an MTU probe fits the window: a sender that always fills its
+    /// window would never have room. A probe larger than half of the window waits for an empty one
+    /// instead.
     pub(super) fn makes_room_for_mtu_probe(&mut self, now: Time) -> bool {
         if !self.sizing.probe_waits {
             return false;

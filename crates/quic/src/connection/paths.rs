@@ -1,10 +1,9 @@
-//! The paths of a connection: over which one a datagram came, which are held ready, and moving
-//! from one to another (RFC 9000, section 9).
+//! The paths of a connection: lookup, standby paths and migration (RFC 9000, section 9).
 //!
-//! The first path of the list is in use. A client holds a path ready for each further address of
-//! its own: validated ahead of need, on a connection ID of its own, and asked again now and then.
-//! A server learns of paths by the packets that come over them, validates them in return, and
-//! follows the client to the one that it uses.
+//! The first path of the list is in use. A client keeps a standby path for each further local
+//! address: it is validated in advance, has its own connection ID, and is probed again at
+//! intervals. A server learns of paths from the packets that arrive over them, validates them, and
+//! follows the client to the path that it uses.
 
 use std::net::SocketAddr;
 
@@ -21,40 +20,40 @@ use crate::path::{Path, Verdict};
 use crate::recovery::SentPacket;
 use crate::{PathEnds, PathId, Side, Space};
 
-/// More paths than this are not kept; it bounds what a client that comes from ever new addresses
-/// can make a server remember.
+/// The most paths that are kept. It bounds the state that a client with ever new addresses can
+/// create on a server.
 const MAX_PATHS: usize = 8;
-/// An attempt to validate a path lasts so many probe timeouts (RFC 9000, section 8.2.4).
+/// A validation attempt lasts this many probe timeouts (RFC 9000, section 8.2.4).
 const ATTEMPT: u64 = 3;
-/// The pause before a path that nobody answered on is tried again doubles up to this exponent.
+/// The largest exponent of the pause, which doubles, before a failed path is tried again.
 const MAX_BACKOFF: u32 = 5;
 
-/// Where a datagram came from.
+/// The origin of a datagram.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct DatagramMeta {
     pub(super) remote: SocketAddr,
     pub(super) local: Option<SocketAddr>,
-    /// Its bytes of UDP payload.
+    /// Its UDP payload in bytes.
     pub(super) length: usize,
-    /// The path; `None` for addresses that are new.
+    /// The path; `None` for new addresses.
     pub(super) path: Option<PathId>,
 }
 
-/// What the connection keeps beside the paths themselves.
+/// State of the paths that no single path holds.
 #[derive(Debug)]
 pub(super) struct PathTable {
     next_id: u32,
-    /// Addresses of ours over which the server should be reachable (clients only).
+    /// Local addresses to keep paths from (clients only).
     locals: Vec<SocketAddr>,
     /// A challenge or a response may be due on some path.
     pub(super) probing: bool,
-    /// The largest number of a packet that says more than that a path works.
+    /// The largest number of a non-probing packet.
     pub(super) largest_non_probing: Option<u64>,
     /// Whether the application sent or received anything since standby paths were last asked.
     pub(super) used: bool,
-    /// The address of ours over which the connection was begun.
+    /// The local address at the start of the connection.
     pub(super) preferred: Option<SocketAddr>,
-    /// The path to the address that the server prefers, while it is not in use.
+    /// The path to the server's preferred address, until it is in use.
     to_preferred: Option<PathId>,
 }
 
@@ -72,11 +71,10 @@ impl PathTable {
     }
 }
 
-/// What clients ask for.
+/// Client operations.
 impl Connection {
-    /// The server should be reachable from this address of ours too (clients only): a path is
-    /// held ready as soon as the handshake is confirmed and the server has issued a connection ID
-    /// for it.
+    /// Adds a local address (clients only). A standby path from it opens as soon as the handshake
+    /// is confirmed and the server has issued a connection ID for it.
     pub fn add_local_address(&mut self, now: Time, local: SocketAddr) {
         if self.side.is_client() && !self.table.locals.contains(&local) {
             self.table.locals.push(local);
@@ -84,8 +82,8 @@ impl Connection {
         }
     }
 
-    /// An address of ours is gone, with all paths over it. Where the one in use is among them, the
-    /// best of the others takes its place; where there is none, packets go on being sent.
+    /// Removes a local address and all paths from it. If the path in use is one of them, the
+    /// connection moves to the best other path; if there is none, packets are still sent.
     pub fn remove_local_address(&mut self, now: Time, local: SocketAddr) {
         self.table.locals.retain(|known| *known != local);
         if self.paths[0].local == Some(local)
@@ -100,8 +98,8 @@ impl Connection {
         }
     }
 
-    /// The address under the path in use changed, without the peer knowing yet: a virtual machine
-    /// moved, a lease ended. The connection goes on from the new one at once and has it validated.
+    /// Changes the local address of the path in use, unknown to the peer: after a virtual machine's
+    /// move or the end of a lease. The connection uses the new address at once and validates it.
     ///
     /// # Errors
     /// [`PathError`] where the peer forbids it, or before the handshake is confirmed.
@@ -117,7 +115,7 @@ impl Connection {
             None => {
                 self.make_room(now);
                 let path = self.new_path(self.paths[0].remote, Some(local));
-                // Without a spare ID it goes on with the one in use, like behind a NAT.
+                // Without a spare ID it keeps the one in use, as behind a NAT.
                 self.remote_ids.assign(path.id);
                 self.keep_path(now, path)
             }
@@ -134,14 +132,14 @@ impl Connection {
         while let Some(gone) = (1..self.paths.len()).find(|&index| self.paths[index].local == old) {
             self.close_path(now, gone);
         }
-        // The attempt to reach the server where it prefers to be began at the old address.
+        // The attempt to reach the server's preferred address used the old address.
         if self.table.to_preferred.take().is_some() {
             self.try_preferred_address(now);
         }
         Ok(())
     }
 
-    /// Uses another of the connection's paths from now on (clients only).
+    /// Moves to another path of the connection (clients only).
     ///
     /// # Errors
     /// [`PathError`] where there is no such path or it was not validated, where the peer forbids
@@ -172,10 +170,10 @@ impl Connection {
     }
 }
 
-/// Paths come and go.
+/// Opening and closing of paths.
 impl Connection {
-    /// The path between these addresses. A client's own address may change without its knowledge:
-    /// what comes from the server's address belongs to the path in use then.
+    /// Returns the index of the path between these addresses. A client's own address may change
+    /// without its knowledge: datagrams from the server's address then belong to the path in use.
     pub(super) fn find_path(&self, remote: SocketAddr, local: Option<SocketAddr>) -> Option<usize> {
         if self.paths[0].joins(remote, local) {
             return Some(0);
@@ -190,17 +188,17 @@ impl Connection {
             })
     }
 
-    /// Where in the list a path stands; frames may have moved or closed it.
+    /// Returns the index of a path; frames may have moved or closed it.
     pub(super) fn index_of(&self, path: PathId) -> Option<usize> {
         self.paths.iter().position(|known| known.id == path)
     }
 
-    /// Whether a packet from a new address may be looked at.
+    /// Whether a packet from a new address is processed.
     pub(super) fn may_come_from_elsewhere(&self) -> bool {
         self.side == Side::Server && self.handshake.confirmed && self.config.allow_migration
     }
 
-    /// An authentic packet came from a new address: a path of which nothing is known.
+    /// Adds a path for an authentic packet from a new address.
     pub(super) fn admit(&mut self, now: Time, arrival: &DatagramMeta) -> usize {
         self.make_room(now);
         let mut path = self.new_path(arrival.remote, arrival.local);
@@ -224,14 +222,14 @@ impl Connection {
         Path::new(id, remote, local, controller, &config).with_cap(self.window_cap)
     }
 
-    /// Adds a path to the list; gives its index.
+    /// Adds a path to the list; returns its index.
     fn keep_path(&mut self, now: Time, path: Path) -> usize {
         self.report(now, &Observation::PathOpened(&path.addresses()));
         self.paths.push(path);
         self.paths.len() - 1
     }
 
-    /// Sees to it that there is room for another path: the one goes that is least worth keeping.
+    /// Closes the least valuable path if there is no room for another one.
     fn make_room(&mut self, now: Time) {
         if self.paths.len() < MAX_PATHS {
             return;
@@ -256,7 +254,7 @@ impl Connection {
         self.note_standby(now);
     }
 
-    /// Opens what is missing of the paths that a client wants to hold ready.
+    /// Opens the missing standby paths of a client.
     pub(super) fn open_standby_paths(&mut self, now: Time) {
         if self.table.locals.is_empty() || self.check_migration().is_err() {
             return;
@@ -275,7 +273,7 @@ impl Connection {
         }
     }
 
-    /// Opens a path and asks whether it works; `None` where the peer has issued no ID for it.
+    /// Opens a path and validates it; `None` if the peer has issued no ID for it.
     fn open_path(
         &mut self,
         now: Time,
@@ -294,8 +292,8 @@ impl Connection {
         Some(index)
     }
 
-    /// The server would rather be reached elsewhere: the connection goes there if that works
-    /// (RFC 9000, section 9.6.2).
+    /// Starts validation of the server's preferred address; the connection moves there if it
+    /// succeeds (RFC 9000, section 9.6.2).
     pub(super) fn try_preferred_address(&mut self, now: Time) {
         let Some(preferred) = &self.peer.preferred_address else {
             return;
@@ -313,8 +311,8 @@ impl Connection {
         }
     }
 
-    /// The path that should take the place of the one in use: validated, and of these the one that
-    /// answers fastest.
+    /// Returns the path that should replace the one in use: the validated path with the shortest
+    /// RTT.
     fn best_standby(&self) -> Option<usize> {
         (1..self.paths.len())
             .filter(|&index| self.is_ready(index))
@@ -359,8 +357,7 @@ impl Connection {
         self.table.probing = true;
     }
 
-    /// The peer wants to know whether we are reachable over a path. Only its latest challenge on
-    /// each path is answered.
+    /// Handles a PATH_CHALLENGE. Only the latest challenge on each path is answered.
     pub(super) fn on_path_challenge(&mut self, path: PathId, data: [u8; 8]) {
         let Some(index) = self.index_of(path) else {
             return;
@@ -368,12 +365,12 @@ impl Connection {
         self.paths[index].response = Some(data);
         self.table.probing = true;
         if index == 0 && self.side.is_client() {
-            // A packet that is no probe says that we are still here (RFC 9000, section 9.3.3).
+            // A non-probing packet shows that the client is still here (RFC 9000, section 9.3.3).
             self.timers.ping_due = true;
         }
     }
 
-    /// An answer to a challenge; it may come over another path. What answers none is late.
+    /// Handles a PATH_RESPONSE, from any path. A response that matches no challenge is late.
     pub(super) fn on_path_response(&mut self, now: Time, data: [u8; 8]) {
         let answered = self.paths.iter_mut().enumerate().find_map(|(index, path)| {
             let asked = path.validation.challenges_sent();
@@ -409,12 +406,13 @@ impl Connection {
             && index > 0
         {
             self.activate(now, index, MoveCause::PreferredAddress);
-            // The server has said where it wants to be; nothing goes back there.
+            // The server announced its preferred address; the connection does not return to the old
+            // one.
             self.close_path(now, index);
             return self.open_standby_paths(now);
         }
         if is_doubtful {
-            // Each time a round trip later, and a few times only.
+            // Repeated one RTT later each time, and only a few times.
             self.begin_validation(now, index);
         }
         if let Some(monitor) = &mut self.monitor {
@@ -424,8 +422,8 @@ impl Connection {
         self.decide(now);
     }
 
-    /// The path in use should be left, and none of those that are held ready is better as far as is
-    /// known: they are asked again, if that was longer ago than a probe timeout.
+    /// Probes the standby paths again if the last answer is older than a probe timeout. Called when
+    /// the path in use should be left but no standby path is known to be better.
     pub(super) fn ask_standby_paths(&mut self, now: Time) {
         let recent = self.recovery.pto(&self.paths[0]);
         for index in 1..self.paths.len() {
@@ -438,15 +436,15 @@ impl Connection {
         }
     }
 
-    /// Nobody answered on a path.
+    /// Handles the failure of a validation.
     fn on_validation_failed(&mut self, now: Time, index: usize) {
-        // A server that follows to an address which is not proven keeps the last one that was, even
-        // where it does not answer now: it is where to go back to (RFC 9000, section 9.3.2).
+        // A server that follows to an unvalidated address keeps the last validated path, even if it
+        // does not answer now: the connection falls back to it (RFC 9000, section 9.3.2).
         let last_proven = self.side == Side::Server && index > 0 && !self.paths[0].validated;
         let path = &mut self.paths[index];
         let id = path.id;
-        // The one in use is used further where there is no other; nothing returns to it, once it is
-        // left, before somebody has answered there again.
+        // The path in use stays in use if there is no other. Once it is left, nothing returns to it
+        // before it is validated again.
         path.validated &= last_proven;
         let kept = path.validated;
         path.standby.on_failure();
@@ -468,7 +466,7 @@ impl Connection {
         }
     }
 
-    /// When a path asks for something.
+    /// Returns the time of the next path timer.
     pub(super) fn paths_deadline(&self) -> Option<Time> {
         let deadline = |index| {
             let path: &Path = &self.paths[index];
@@ -477,13 +475,13 @@ impl Connection {
         (0..self.paths.len()).filter_map(deadline).min()
     }
 
-    /// When a path that is held ready is to be asked again: not while nobody uses the connection.
+    /// Returns when a standby path is probed again: never while the connection is unused.
     fn ask_at(&self, index: usize) -> Option<Time> {
         let held = index > 0 && self.side.is_client() && self.table.used;
         self.paths[index].standby.ask_at.filter(|_| held)
     }
 
-    /// Does what is due at `now` on the paths.
+    /// Handles the path timers that are due at `now`.
     pub(super) fn handle_paths_timeout(&mut self, now: Time) {
         if self.paths_deadline().is_none_or(|deadline| deadline > now) {
             return;
@@ -503,26 +501,26 @@ impl Connection {
                 asked = true;
             }
         }
-        // Until the connection is used again, that was enough.
+        // No further probes until the connection is used again.
         self.table.used &= !asked;
         self.open_standby_paths(now);
     }
 
-    /// A challenge or a response that is due on some path: the path's index.
+    /// Returns the index of a path with a challenge or response due.
     pub(super) fn due_probe(&mut self) -> Option<usize> {
         if !self.table.probing {
             return None;
         }
         let due = |path: &Path| path.response.is_some() || path.validation.due;
-        // What waits until more may be sent to an address goes before data then.
+        // A probe that the address limit holds back goes before data.
         self.table.probing = self.paths.iter().any(due);
         self.paths
             .iter()
             .position(|path| due(path) && path.amplification_budget() >= SMALLEST_ROOM as u64)
     }
 
-    /// A probe left: recovery only needs to know that the number is taken. What becomes of it is
-    /// the validation's business and says nothing about the path in use.
+    /// Records the packet number of a probe for recovery. Validation tracks its fate, which does
+    /// not concern the path in use.
     pub(super) fn note_probe(&mut self, now: Time, index: usize, size: usize) {
         let packet = SentPacket {
             sent_at: now,
@@ -535,10 +533,10 @@ impl Connection {
     }
 }
 
-/// Moving.
+/// Migration.
 impl Connection {
-    /// A packet came that is more than a probe. Where it is the newest one of them, and came over a
-    /// path that is not in use, the client has moved (RFC 9000, section 9.3). Tells whether it did.
+    /// Handles a non-probing packet. If it is the newest one and arrived over a path that is not in
+    /// use, the client has moved (RFC 9000, section 9.3). Returns whether it did.
     pub(super) fn on_non_probing(&mut self, now: Time, path: PathId, number: u64) -> bool {
         if self.table.largest_non_probing >= Some(number) {
             return false;
@@ -557,15 +555,16 @@ impl Connection {
         } else {
             self.activate(now, index, MoveCause::Peer);
         }
-        // Is it still where it was? If so, its next packet brings us back (section 9.3.3).
+        // Probe the old path: a client that is still there sends a packet, which moves the
+        // connection back (section 9.3.3).
         if self.paths[index].validated {
             self.begin_validation(now, index);
         }
         true
     }
 
-    /// Only the peer's port changed, probably at a NAT: the way is the same, so what is known of its
-    /// congestion holds (RFC 9000, section 9.4).
+    /// Follows a change of the peer's port only, probably at a NAT: the network path is the same,
+    /// so its congestion state still holds (RFC 9000, section 9.4).
     fn follow_rebinding(&mut self, now: Time, index: usize) {
         let [used, others @ ..] = &mut self.paths[..] else {
             return;
@@ -574,7 +573,7 @@ impl Connection {
         let path = used.id;
         let (recovery, paths, mut fates) = self.recovery_parts();
         recovery.on_path_left(now, &mut paths[0], &mut fates);
-        // An attempt that has failed left the address without one.
+        // A failed attempt left the address unvalidated.
         if !self.paths[0].validated && !self.paths[0].validation.is_running() {
             self.begin_validation(now, 0);
         }
@@ -589,7 +588,7 @@ impl Connection {
         );
     }
 
-    /// Uses another path from now on. What was in flight on the old one is sent again at once.
+    /// Moves to another path. Packets in flight on the old one are sent again at once.
     pub(super) fn activate(&mut self, now: Time, index: usize, cause: MoveCause) {
         self.paths.swap(0, index);
         let (from, to) = (self.paths[index].id, self.paths[0].id);
@@ -614,7 +613,7 @@ impl Connection {
     fn after_move(&mut self, now: Time) {
         self.timers.paced_until = None;
         self.paths[0].update_pacing(now);
-        // The peer learns at once where we are, and what reached us.
+        // The peer learns at once where we are and which packets arrived.
         self.received[Space::Data as usize].ask_at_once();
         if self.side.is_client() {
             self.timers.ping_due = true;

@@ -1,5 +1,5 @@
-//! Proactive migration (DCQUIC paper, section 3.4.1): what a client's connection tells its monitor,
-//! and what comes of the monitor's decisions.
+//! Proactive migration (DCQUIC paper, section 3.4.1): feeds a client's migration monitor and
+//! carries out its decisions.
 
 use weir_units::{Duration, Time};
 
@@ -14,21 +14,21 @@ use crate::path::Path;
 use crate::recovery::{SentFrame, SentFrames};
 
 impl Connection {
-    /// The monitor, where there is anything to watch for.
+    /// Returns the monitor, if there is a standby path to move to.
     fn armed(&mut self) -> Option<&mut MigrationMonitor> {
         self.monitor
             .as_deref_mut()
             .filter(|monitor| monitor.is_armed())
     }
 
-    /// Whether the monitor wants to hear of packets and streams.
+    /// Whether the monitor needs reports of packets and streams.
     pub(super) fn is_watched(&self) -> bool {
         self.monitor
             .as_ref()
             .is_some_and(|monitor| monitor.is_armed())
     }
 
-    /// The list of paths changed.
+    /// Reports a change of the path list.
     pub(super) fn note_standby(&mut self, now: Time) {
         let standby = self.paths[1..]
             .iter()
@@ -38,7 +38,7 @@ impl Connection {
         }
     }
 
-    /// A packet leaves on the path in use.
+    /// Reports a packet sent on the path in use.
     pub(super) fn watch_sent(&mut self, now: Time, frames: &SentFrames, ack_eliciting: bool) {
         let path = self.paths[0].id;
         let Some(monitor) = self.armed() else { return };
@@ -60,7 +60,7 @@ impl Connection {
         }
     }
 
-    /// An authentic packet came over a path.
+    /// Reports an authentic packet received over a path.
     pub(super) fn watch_received(&mut self, now: Time, path: usize) {
         let path = self.paths[path].id;
         if let Some(monitor) = self.armed() {
@@ -68,14 +68,14 @@ impl Connection {
         }
     }
 
-    /// No response is expected on a stream any more.
+    /// Reports that no response is expected on a stream any more.
     pub(super) fn watch_abandoned(&mut self, id: StreamId) {
         if let Some(monitor) = self.armed() {
             monitor.on_stream_abandoned(id);
         }
     }
 
-    /// Part of a response came.
+    /// Reports a received part of a response.
     pub(super) fn watch_response(&mut self, now: Time, frame: &Stream<'_>) {
         let complete = self.streams.has_everything(frame.id);
         let Some(monitor) = self.armed() else { return };
@@ -88,7 +88,7 @@ impl Connection {
         }
     }
 
-    /// An ACK measured the round trip.
+    /// Reports an RTT sample.
     pub(super) fn watch_rtt(&mut self, now: Time, rtt: Duration) {
         let (path, pto) = (self.paths[0].id, self.recovery.pto(&self.paths[0]));
         if let Some(monitor) = self.armed() {
@@ -96,7 +96,7 @@ impl Connection {
         }
     }
 
-    /// A probe timeout on the path in use expired.
+    /// Reports a probe timeout on the path in use.
     pub(super) fn watch_probe_timeout(&mut self, now: Time) {
         let (path, pto) = (self.paths[0].id, self.recovery.pto(&self.paths[0]));
         if let Some(monitor) = self.armed() {
@@ -104,7 +104,7 @@ impl Connection {
         }
     }
 
-    /// The connection uses another path.
+    /// Reports a move to another path.
     pub(super) fn watch_move(&mut self, now: Time) {
         let path = &self.paths[0];
         let pto = path
@@ -118,7 +118,7 @@ impl Connection {
         self.note_standby(now);
     }
 
-    /// Does what is due at `now` for the monitor.
+    /// Handles the monitor's timers due at `now`.
     pub(super) fn handle_monitor_timeout(&mut self, now: Time) {
         let due = |monitor: &&mut MigrationMonitor| monitor.timeout().is_some_and(|at| at <= now);
         let wakeup = self
@@ -130,7 +130,7 @@ impl Connection {
         }
     }
 
-    /// Moves where the monitor says so.
+    /// Moves if the monitor decides so.
     pub(super) fn decide(&mut self, now: Time) {
         let wanted = self
             .monitor
@@ -169,8 +169,7 @@ impl Connection {
     }
 }
 
-/// The share of packets that a path loses: of those sent while it is in use, of challenges
-/// otherwise.
+/// Returns a path's loss rate: of sent packets if it is in use, otherwise of challenges.
 fn loss(path: &Path, in_use: bool) -> f64 {
     if !in_use {
         return path.standby.loss;

@@ -1,5 +1,5 @@
-//! From a datagram to frames and what they change (RFC 9000, sections 12 and 13; RFC 9001, 5.4
-//! and 5.5).
+//! Processes received datagrams and their frames (RFC 9000, sections 12 and 13; RFC 9001, 5.4 and
+//! 5.5).
 
 use std::net::SocketAddr;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use crate::stateless_reset;
 use crate::streams::Received;
 use crate::{Code, Level, PathId, Side, Space, TransportError};
 
-/// A packet whose protection is off.
+/// A packet with its protection removed.
 struct OpenedPacket {
     level: Level,
     number: u64,
@@ -27,15 +27,15 @@ struct OpenedPacket {
     reserved_bits_ok: bool,
 }
 
-/// What a packet holds, on the whole.
+/// A summary of a packet's frames.
 struct PacketSummary {
     ack_eliciting: bool,
-    /// Nothing but what tells whether a path works (RFC 9000, section 9.1).
+    /// Only probing frames (RFC 9000, section 9.1).
     probing: bool,
 }
 
 impl Connection {
-    /// A datagram arrived. It is opened in place.
+    /// Processes a received datagram. It is decrypted in place.
     pub fn handle_datagram(
         &mut self,
         now: Time,
@@ -79,8 +79,7 @@ impl Connection {
         }
     }
 
-    /// All datagrams of a receive batch have been handed in: decides what must be acknowledged
-    /// at once.
+    /// Ends a receive batch: decides what must be acknowledged at once.
     pub fn end_batch(&mut self, now: Time) {
         let finished = std::mem::take(&mut self.batch_finished);
         let bytes = std::mem::take(&mut self.batch_bytes);
@@ -89,7 +88,7 @@ impl Connection {
         self.report_changes(now);
     }
 
-    /// Tells whether the packet was one of the peer's.
+    /// Processes a packet; returns whether it was authentic.
     fn handle_packet(
         &mut self,
         now: Time,
@@ -137,7 +136,7 @@ impl Connection {
         }
         let index = match arrival.path.and_then(|path| self.index_of(path)) {
             Some(index) => index,
-            // Only what is authentic makes a path, and only once the handshake is over.
+            // Only an authentic packet creates a path, and only after the handshake.
             None if opened.level == Level::OneRtt && self.may_come_from_elsewhere() => {
                 self.admit(now, arrival)
             }
@@ -189,7 +188,7 @@ impl Connection {
         }
     }
 
-    /// Takes a packet's protection off, or says why it is dropped.
+    /// Removes a packet's protection, or returns why it is dropped.
     fn unprotect(
         &mut self,
         header: &Header,
@@ -199,7 +198,7 @@ impl Connection {
         if !self.accepts_destination(header) {
             return Err(DropReason::UnknownConnectionId);
         }
-        // RFC 9001, section 5.7: application data wait for the handshake.
+        // RFC 9001, section 5.7: application data waits for the handshake.
         if level == Level::OneRtt && !self.handshake.complete {
             return Err(DropReason::KeyUnavailable);
         }
@@ -261,8 +260,9 @@ impl Connection {
         Ok(length)
     }
 
-    /// What opens a packet with a long header. Early data come in the version of the client's first
-    /// packets, all else in the connection's, but for Initial packets while that is settled.
+    /// Returns the keys that decrypt a long-header packet. Early data uses the version of the
+    /// client's first packets. All other packets use the connection's, but Initial packets may
+    /// still use either one during negotiation.
     fn long_header_keys(&self, header: &Header, level: Level) -> Option<&DirectionKeys> {
         let version = match level {
             Level::ZeroRtt => self.version_begun,
@@ -284,7 +284,7 @@ impl Connection {
                 && header.destination == self.original_destination)
     }
 
-    /// What an authentic packet says before its frames are looked at.
+    /// Handles an authentic packet before its frames.
     fn on_authentic(&mut self, now: Time, header: &Header, level: Level, path: usize) {
         if let Some(version) = header.version {
             self.follow_version(version);
@@ -309,7 +309,7 @@ impl Connection {
         }
     }
 
-    /// Handles all frames. `None` tells that the packet must be treated as if it had not arrived.
+    /// Handles all frames. `None`: treat the packet as if it had not arrived.
     fn on_payload(
         &mut self,
         now: Time,
@@ -346,7 +346,7 @@ impl Connection {
         Ok(Some(contents))
     }
 
-    /// `false` where the packet must be treated as lost.
+    /// Handles a STREAM frame; `false`: treat the packet as lost.
     fn on_stream(
         &mut self,
         now: Time,
@@ -366,7 +366,7 @@ impl Connection {
         Ok(buffered)
     }
 
-    /// Any frame but STREAM.
+    /// Handles any frame but STREAM.
     fn on_frame(
         &mut self,
         now: Time,
@@ -457,7 +457,7 @@ impl Connection {
         Ok(())
     }
 
-    /// RFC 9001, section 6.6.
+    /// Closes the connection at the integrity limit (RFC 9001, section 6.6).
     fn check_integrity_limit(&mut self, now: Time) {
         let Some(keys) = &self.keys.one_rtt else {
             return;

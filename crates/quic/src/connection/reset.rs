@@ -9,8 +9,8 @@ use crate::event::EndpointEvent;
 use crate::secret::{ResetToken, tokens_are_equal};
 
 impl Connection {
-    /// Other connection IDs of the peer's are in use: tells the endpoint by which tokens a reset is
-    /// for this connection now.
+    /// Reports to the endpoint which reset tokens belong to this connection after a change of the
+    /// peer's connection IDs in use.
     pub(super) fn note_reset_tokens(&mut self) {
         let in_use: Vec<_> = self.remote_ids.reset_tokens().collect();
         let old = self.reset_tokens.iter().filter(|old| !in_use.contains(old));
@@ -21,8 +21,8 @@ impl Connection {
         self.reset_tokens = in_use;
     }
 
-    /// A datagram could not be opened and ends so: whether the peer says by it that it has lost the
-    /// connection's state. All tokens are compared, and each in constant time.
+    /// Whether the end of an undecryptable datagram is a stateless reset token of the peer. All
+    /// tokens are compared, each in constant time.
     pub(super) fn is_reset(&self, candidate: &ResetToken) -> bool {
         let tokens = self.remote_ids.reset_tokens();
         tokens.fold(false, |found, token| {
@@ -30,7 +30,7 @@ impl Connection {
         })
     }
 
-    /// The peer has lost the connection's state: nothing more is sent.
+    /// Ends the connection after a stateless reset: nothing more is sent.
     pub(super) fn on_reset(&mut self, now: Time) {
         self.end(now, ConnectionError::StatelessReset);
         if matches!(self.state, LifeCycle::Open | LifeCycle::Closing { .. }) {

@@ -1,4 +1,4 @@
-//! What a connection tells its observer. Nothing here happens without one.
+//! Reports a connection's events and state to its observer, if there is one.
 
 use weir_units::{ByteSize, Time};
 
@@ -12,17 +12,17 @@ use crate::observe::{
 use crate::path::{MtuPhase, Path};
 use crate::transport_parameters::TransportParameters;
 
-/// An observer, and what it knows already.
+/// An observer, and the state reported to it so far.
 pub(crate) struct StateReporter {
     subject: Subject,
     observer: Box<dyn Observer>,
     wants_packets: bool,
-    /// Our transport parameters, to be told first.
+    /// Our transport parameters, until they are reported.
     parameters: Option<Box<TransportParameters>>,
     told: LastReported,
 }
 
-/// What the observer was told last.
+/// The state that was reported last.
 #[derive(Default)]
 struct LastReported {
     handshake_complete: bool,
@@ -50,12 +50,12 @@ impl StateReporter {
         }
     }
 
-    /// Whether the observer knows of the connection.
+    /// Whether the start of the connection has been reported.
     fn has_started(&self) -> bool {
         self.parameters.is_none()
     }
 
-    /// Tells that the connection begins, once.
+    /// Reports the start of the connection, once.
     pub(super) fn start(&mut self, now: Time) {
         let Some(parameters) = self.parameters.take() else {
             return;
@@ -68,21 +68,21 @@ impl StateReporter {
             .on_event(now, &Observation::ParametersSet { by, parameters });
     }
 
-    /// What happens before the connection has begun is not told: it is not known to be the peer's.
+    /// Reports an event. Events before the start are not reported: they may not come from the peer.
     fn tell(&mut self, now: Time, event: &Observation<'_>) {
         if self.has_started() {
             self.observer.on_event(now, event);
         }
     }
 
-    /// A packet is about to be sealed.
+    /// Reports a packet that is about to be sealed.
     pub(super) fn packet_sent(&mut self, now: Time, packet: Packet<'_>) {
         if self.wants_packets {
             self.tell(now, &Observation::PacketSent(packet));
         }
     }
 
-    /// An authentic packet arrived.
+    /// Reports an authentic packet.
     pub(super) fn packet_received(&mut self, now: Time, packet: Packet<'_>) {
         self.start(now);
         if self.wants_packets {
@@ -90,14 +90,14 @@ impl StateReporter {
         }
     }
 
-    /// A packet of ours is declared lost.
+    /// Reports a packet of ours that was declared lost.
     pub(super) fn packet_lost(&mut self, now: Time, lost: &LostPacket) {
         if self.wants_packets {
             self.tell(now, &Observation::PacketLost(*lost));
         }
     }
 
-    /// Tells what is different from what was told before.
+    /// Reports the differences from the last report.
     fn tell_changes(&mut self, now: Time, is: &LastReported) {
         let was = std::mem::take(&mut self.told);
         if is.handshake_complete && !was.handshake_complete {
@@ -147,14 +147,14 @@ impl StateReporter {
 }
 
 impl Connection {
-    /// Tells the observer, if there is one.
+    /// Reports an event to the observer, if there is one.
     pub(super) fn report(&mut self, now: Time, event: &Observation<'_>) {
         if let Some(reporter) = &mut self.reporter {
             reporter.tell(now, event);
         }
     }
 
-    /// Counts a packet that is dropped, and tells of it.
+    /// Counts and reports a dropped packet.
     pub(super) fn drop_packet(&mut self, now: Time, size: usize, reason: DropReason) {
         self.counters.packets_dropped += 1;
         if let Some(reporter) = &mut self.reporter
@@ -164,7 +164,7 @@ impl Connection {
         }
     }
 
-    /// Tells what has changed since the last call.
+    /// Reports the changes since the last call.
     pub(super) fn report_changes(&mut self, now: Time) {
         if self.reporter.is_none() {
             return;
@@ -216,7 +216,7 @@ impl Connection {
         }
     }
 
-    /// The sums over the paths that the connection has and had.
+    /// Returns the sums over current and closed paths.
     pub(super) fn totals(&self) -> Totals {
         let mut totals = self.counters.left;
         totals.packets_dropped = self.counters.packets_dropped;
@@ -227,7 +227,7 @@ impl Connection {
 }
 
 impl Totals {
-    /// Adds what a path counted.
+    /// Adds the counters of a path.
     pub(super) fn add(&mut self, path: &Path) {
         let stats = &path.stats;
         self.datagrams_sent += stats.datagrams_sent;
@@ -247,7 +247,7 @@ impl Totals {
 }
 
 impl Path {
-    /// Which addresses the path joins.
+    /// Returns the addresses of the path.
     pub(super) fn addresses(&self) -> PathAddresses {
         PathAddresses {
             path: self.id,

@@ -1,4 +1,4 @@
-//! What a connection counts.
+//! Statistics of a connection.
 
 use std::net::SocketAddr;
 
@@ -11,34 +11,35 @@ use crate::PathId;
 use crate::observe::Totals;
 use crate::path::{MtuPhase, Path};
 
-/// What happened on a connection so far.
+/// Statistics of a connection so far.
 #[derive(Clone, Debug)]
 pub struct ConnectionStats {
     /// How long the handshake took; `None` while it is not complete.
     pub handshake: Option<Duration>,
-    /// Packets that were dropped: duplicates, not authentic, without keys, not for us.
+    /// Dropped packets: duplicates, not authentic, without keys, or for another connection.
     pub packets_dropped: u64,
     /// Streams that are open.
     pub open_streams: usize,
     /// PTO expirations.
     pub probe_timeouts: u64,
-    /// Key updates, whichever side began them.
+    /// Key updates, started by either side.
     pub key_updates: u64,
-    /// What became of datagrams.
+    /// Statistics of datagrams.
     pub datagrams: DatagramStats,
-    /// ACK_FREQUENCY frames of the peer's that changed when its packets are acknowledged.
+    /// ACK_FREQUENCY frames from the peer that changed how its packets are acknowledged.
     pub ack_requests: u64,
     /// Packets sent that carry nothing but an acknowledgment.
     pub ack_packets_sent: u64,
-    /// Sums over all paths that the connection has and had.
+    /// Sums over current and closed paths.
     pub totals: Totals,
     /// The paths, the one in use first.
     pub paths: Vec<PathSnapshot>,
 }
 
 impl ConnectionStats {
-    /// What every transport counts. What was delivered is not among it: the application reads it from
-    /// streams. Marks are those of our packets, by the peer's account.
+    /// Returns the counters that every transport keeps. Delivered bytes are not included: the
+    /// application reads them from streams. CE marks are those that the peer reported for our
+    /// packets.
     pub fn flow_counters(&self) -> FlowCounters {
         FlowCounters {
             retransmits: self.totals.packets_lost,
@@ -50,31 +51,31 @@ impl ConnectionStats {
     }
 }
 
-/// A path as it stands.
+/// A snapshot of a path.
 #[derive(Clone, Debug)]
 pub struct PathSnapshot {
-    /// Its name.
+    /// Its ID.
     pub id: PathId,
     /// Our address, where it is known.
     pub local: Option<SocketAddr>,
-    /// Whether the peer has shown that it can be reached over it.
+    /// Whether the peer has been reached over it.
     pub validated: bool,
     /// The peer's address.
     pub remote: SocketAddr,
     /// The largest UDP payload sent.
     pub mtu: ByteSize,
-    /// The largest UDP payload that MTU discovery or the operator's word allows on the path; a
-    /// [`PacketSizePolicy`](crate::PacketSizePolicy) may ask for less.
+    /// The largest UDP payload that MTU discovery or the configured size allows on the path; a
+    /// [`PacketSizePolicy`](crate::PacketSizePolicy) may choose a smaller one.
     pub carried: ByteSize,
-    /// Up to where discovery searches: the peer and our configuration allow no more.
+    /// The upper bound of MTU discovery, set by the peer and our configuration.
     pub mtu_limit: ByteSize,
-    /// How far the discovery of the path's MTU is.
+    /// The phase of MTU discovery on the path.
     pub mtu_phase: MtuPhase,
     /// MTU probes sent.
     pub mtu_probes_sent: u64,
     /// MTU probes lost.
     pub mtu_probes_lost: u64,
-    /// How often the path turned out not to carry a size that was in use.
+    /// Black holes: how often the path stopped carrying a size in use.
     pub black_holes: u64,
     /// The smoothed round-trip time.
     pub smoothed_rtt: Duration,
@@ -88,11 +89,11 @@ pub struct PathSnapshot {
     pub window: ByteSize,
     /// Bytes in flight.
     pub in_flight: ByteSize,
-    /// The rate at which packets leave, where the algorithm sets one.
+    /// The pacing rate, where the algorithm sets one.
     pub pacing_rate: Option<Rate>,
     /// The congestion control algorithm's name.
     pub algorithm: &'static str,
-    /// What the algorithm shows of itself.
+    /// A snapshot of the algorithm's state.
     pub controller: Snapshot,
     /// Whether packets are sent with ECT(0).
     pub ecn: bool,
@@ -112,7 +113,7 @@ pub struct PathSnapshot {
     pub bytes_lost: ByteSize,
     /// Packets of ours that arrived with a CE mark.
     pub ce_marks: u64,
-    /// How often the controller was told of losses or marks.
+    /// Congestion events (losses or marks) passed to the controller.
     pub congestion_events: u64,
     /// PTO expirations on the path.
     pub probe_timeouts: u64,
@@ -169,7 +170,7 @@ pub(super) struct Counters {
     pub(super) ack_packets_sent: u64,
     /// Bytes of stream and handshake data that had to be sent again.
     pub(super) retransmitted: u64,
-    /// What paths counted that are gone.
+    /// Counters of closed paths.
     pub(super) left: Totals,
     /// Whether an authentic packet has arrived.
     pub(super) authenticated: bool,

@@ -1,4 +1,4 @@
-//! When to come back, and what to do then.
+//! The timers of a connection.
 
 use weir_units::{Duration, Time};
 
@@ -15,16 +15,16 @@ use crate::{Level, Space};
 #[derive(Debug)]
 pub(super) struct Timers {
     started: Time,
-    /// When something was heard of the peer, or first sent to it since (RFC 9000, 10.1).
+    /// When a packet was last received, or first sent since then (RFC 9000, 10.1).
     active: Time,
-    /// Whether an ack-eliciting packet was sent since something was heard of the peer.
+    /// Whether an ack-eliciting packet was sent since the last received packet.
     sent_since: bool,
     idle_timeout: Duration,
-    /// The pacer holds data back until then.
+    /// The time until which the pacer holds data back.
     pub(super) paced_until: Option<Time>,
     /// A keep-alive PING is to be sent.
     pub(super) ping_due: bool,
-    /// The space of the handshake that has data to send, nothing in flight, and may not send; and since
+    /// The handshake space that has data to send, nothing in flight, and may not send; and since
     /// when.
     pub(super) handshake_waits: Option<(Space, Time)>,
 }
@@ -42,7 +42,7 @@ impl Timers {
         }
     }
 
-    /// The smaller of both idle timeouts counts; zero means none.
+    /// Applies the smaller of both idle timeouts; zero means none.
     pub(super) fn set_peer_idle_timeout(&mut self, peer: Duration) {
         if self.idle_timeout.is_zero() || (!peer.is_zero() && peer < self.idle_timeout) {
             self.idle_timeout = peer;
@@ -63,7 +63,8 @@ impl Timers {
 }
 
 impl Connection {
-    /// When [`Connection::handle_timeout`] is to be called next, unless something happens before.
+    /// Returns when [`Connection::handle_timeout`] is to be called next, unless an event comes
+    /// first.
     pub fn timeout(&self) -> Option<Time> {
         match self.state {
             LifeCycle::Closed => return None,
@@ -86,7 +87,7 @@ impl Connection {
         .min()
     }
 
-    /// Does what is due at `now`.
+    /// Handles the timers due at `now`.
     pub fn handle_timeout(&mut self, now: Time) {
         match self.state {
             LifeCycle::Closed => return,
@@ -144,9 +145,9 @@ impl Connection {
         }
     }
 
-    /// Probes what is in flight in other spaces too: the peer may have keys for one of them only
-    /// (RFC 9002, section 6.2.4). A client whose handshake is complete has the server hear of it in any
-    /// case: it may have discarded the keys for Handshake packets, and not know where the client is.
+    /// Probes other spaces with packets in flight too: the peer may have keys for one of them only
+    /// (RFC 9002, section 6.2.4). A client whose handshake is complete always sends a 1-RTT probe:
+    /// the server may have discarded the Handshake keys and not know the client's current address.
     fn probe_other_spaces(&mut self, expired: Space) {
         for space in [Space::Initial, Space::Handshake, Space::Data] {
             let asks = match space {
@@ -158,8 +159,8 @@ impl Connection {
             }
             let mut packets = 1;
             if expired == Space::Initial && self.probes[Space::Initial as usize] > 1 {
-                // A peer that has discarded the keys for Initial packets may drop a datagram that begins
-                // with one as a whole (quiche does): the second datagram goes without.
+                // A peer that has discarded the Initial keys may drop a whole datagram that starts
+                // with an Initial packet (quiche does): the second datagram has none.
                 self.probes[Space::Initial as usize] = 1;
                 packets = 2;
             }
@@ -180,14 +181,14 @@ impl Connection {
         }
     }
 
-    /// Nothing may be sent now: notes whether that holds the handshake back.
+    /// Records, when nothing may be sent now, whether that blocks the handshake.
     pub(super) fn note_waiting_handshake(&mut self, now: Time) {
         let space = self.waiting_handshake();
         let since = self.timers.handshake_waits.map_or(now, |(_, since)| since);
         self.timers.handshake_waits = space.map(|space| (space, since));
     }
 
-    /// The first space of the handshake in which data wait and nothing is in flight.
+    /// Returns the first handshake space with pending data and nothing in flight.
     fn waiting_handshake(&self) -> Option<Space> {
         if self.keys.is_only_one_rtt() {
             return None;
@@ -202,7 +203,8 @@ impl Connection {
             })
     }
 
-    /// When an ACK is due, unless nothing may be sent to the peer's address before it is validated.
+    /// Returns when an ACK is due, unless nothing may be sent before the peer's address is
+    /// validated.
     fn ack_deadline(&self) -> Option<Time> {
         let deadline = self.received[Space::Data as usize].deadline?;
         let may_send = self.path().amplification_budget() >= SMALLEST_ROOM as u64;
@@ -213,7 +215,7 @@ impl Connection {
         self.timers.started + self.config.handshake_timeout
     }
 
-    /// An idle timeout below three PTOs would end connections that only lost a packet.
+    /// An idle timeout below three PTOs would end connections after a single lost packet.
     fn idle_deadline(&self) -> Option<Time> {
         let timeout = self.timers.idle_timeout;
         if timeout.is_zero() {

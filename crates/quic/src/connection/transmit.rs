@@ -1,8 +1,8 @@
-//! From what waits to be sent to a batch of datagrams (RFC 9000, sections 12.2 and 14;
-//! RFC 9002, section 7).
+//! Writes pending data as batches of datagrams (RFC 9000, sections 12.2 and 14; RFC 9002, section
+//! 7).
 //!
-//! A batch is one buffer of equal datagrams, the last one possibly shorter, as UDP segmentation
-//! offload takes it. Packets are written, sealed and protected in that buffer.
+//! A batch is one buffer of datagrams of equal size, the last one possibly shorter, as UDP
+//! segmentation offload requires. Packets are written, sealed and protected in that buffer.
 
 use rand_core::Rng;
 use weir_units::Time;
@@ -16,27 +16,27 @@ use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::recovery::{SentFrames, SentPacket};
 use crate::{Level, Space};
 
-/// The kernel takes this many segments of one batch (UDP_MAX_SEGMENTS).
+/// The most segments that the kernel takes in one batch (UDP_MAX_SEGMENTS).
 const MAX_SEGMENTS: usize = 64;
-/// A batch must fit one IPv4 packet: larger ones vanish with EMSGSIZE.
+/// A batch must fit one IPv4 packet: the kernel rejects larger ones with EMSGSIZE.
 const MAX_BATCH: usize = 65_507;
-/// Every so many ACK-only packets one asks for an acknowledgment, so that ACK ranges can be
-/// forgotten (RFC 9000, section 13.2.4).
+/// One in this many ACK-only packets asks for an acknowledgment, so that ACK ranges can be dropped
+/// (RFC 9000, section 13.2.4).
 const PING_EVERY: u32 = 32;
 
-/// What the datagrams of a batch have in common.
+/// The settings common to the datagrams of a batch.
 #[derive(Clone, Copy)]
 struct BatchHeader {
     now: Time,
     ecn: Ecn,
-    /// The pacer holds data back, or an MTU probe that has waited too long goes first.
+    /// Data is held back by the pacer, or by an MTU probe that has waited too long.
     paced: bool,
 }
 
-/// What a packet may carry.
+/// The frames that a packet may carry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PacketAllowance {
-    /// Whatever waits.
+    /// All pending frames.
     All,
     /// ACKs only: the window, the pacer or the address limit holds data back.
     AcksOnly,
@@ -44,7 +44,7 @@ enum PacketAllowance {
 
 impl Connection {
     /// Writes the next batch of datagrams to the end of `buffer`: at most `max_datagrams`, and
-    /// never more than fits one IP packet. To be called until it gives `None`.
+    /// never more than fits one IP packet. Call it until it returns `None`.
     pub fn poll_transmit(
         &mut self,
         now: Time,
@@ -97,7 +97,7 @@ impl Connection {
             let length = buffer.len() - start;
             self.path_mut().on_datagram_sent(length);
             if index == 0 {
-                // Handshake packets stay small; those behind them need not.
+                // Handshake packets stay small; later packets need not.
                 if length < limit && !self.keys.is_only_one_rtt() {
                     break;
                 }
@@ -122,7 +122,7 @@ impl Connection {
         })
     }
 
-    /// A datagram that tells, and asks, whether a path works (RFC 9000, section 8.2).
+    /// Writes a datagram with a path challenge, a response, or both (RFC 9000, section 8.2).
     fn transmit_probe(
         &mut self,
         now: Time,
@@ -150,7 +150,7 @@ impl Connection {
             write::path_challenge(buffer, challenge);
             path.validation.on_sent(now, challenge);
         }
-        // Padded, so that it also tells whether the path carries the smallest packets of QUIC.
+        // The padding also tests whether the path carries the smallest packets of QUIC.
         let leaving = SentPacketInfo {
             now,
             ecn: Ecn::NotEct,
@@ -168,8 +168,8 @@ impl Connection {
         })
     }
 
-    /// The largest datagram now. Before its parameters are known the peer is sent the smallest
-    /// that it must accept.
+    /// Returns the largest datagram size now. Before the peer's parameters arrive it is the
+    /// smallest size that a peer must accept.
     pub(super) fn datagram_limit(&self) -> usize {
         if self.peer_known {
             self.path().mtu
@@ -188,8 +188,8 @@ impl Connection {
         }
         let may_send = !batch.paced && self.path().can_send((end - begin) as u64);
         if self.keys.is_only_one_rtt() {
-            // The last of the probes of a probe timeout is small: if nothing else arrives, it
-            // shows that packets are lost for their size.
+            // The last probe of a probe timeout is small: if only it arrives, packets are lost
+            // because of their size.
             let end = match self.probes[Space::Data as usize] {
                 1 => end.min(begin + SMALLEST_MAX_UDP_PAYLOAD),
                 _ => end,
@@ -222,7 +222,7 @@ impl Connection {
             let allowance = self.allowance(batch.now, level, may_send)?;
             Some((level, allowance))
         });
-        // The handshake must not depend on a path that carries large packets.
+        // The handshake must also work over a path that does not carry large packets.
         let end = match levels {
             [None, None, _] => end,
             _ => end.min(buffer.len() + SMALLEST_MAX_UDP_PAYLOAD),
@@ -243,7 +243,7 @@ impl Connection {
         }
     }
 
-    /// What a packet of this level may carry now; `None` where there is nothing to send.
+    /// Returns the allowance of a packet of this level; `None` if there is nothing to send.
     fn allowance(&self, now: Time, level: Level, may_send: bool) -> Option<PacketAllowance> {
         let space = level.space() as usize;
         if self.probes[space] > 0 || (may_send && self.data_waits(level.space())) {
@@ -253,7 +253,7 @@ impl Connection {
         ack_due.then_some(PacketAllowance::AcksOnly)
     }
 
-    /// Whether anything but ACKs waits in a space.
+    /// Whether anything but ACKs is pending in a space.
     fn data_waits(&self, space: Space) -> bool {
         self.crypto[space as usize].wants_to_send()
             || (space == Space::Data
@@ -263,7 +263,8 @@ impl Connection {
                     || self.timers.ping_due))
     }
 
-    /// Whether the pacer holds stream data back. Asked once a batch: one that has begun leaves whole.
+    /// Whether the pacer holds stream data back. Checked once per batch: a batch is sent as a
+    /// whole.
     fn pacer_waits(&mut self, now: Time) -> bool {
         if self.timers.paced_until.is_some_and(|until| now < until) {
             return true;
@@ -278,8 +279,8 @@ impl Connection {
         self.timers.paced_until.is_some()
     }
 
-    /// Writes a packet with what waits at `level`. The datagram's last one is padded so that it
-    /// reaches `pad_to`.
+    /// Writes a packet with the pending frames of `level`. The last packet of a datagram is padded
+    /// up to `pad_to`.
     fn write_packet(
         &mut self,
         BatchHeader { now, ecn, .. }: BatchHeader,
@@ -332,8 +333,8 @@ impl Connection {
         }
     }
 
-    /// Leaves a packet number out now and then, more and more rarely: a peer that acknowledges it
-    /// acknowledges what it has not received (RFC 9000, section 21.4).
+    /// Skips a packet number at growing intervals. A peer that acknowledges a skipped number
+    /// acknowledges a packet that it has not received (RFC 9000, section 21.4).
     fn skip_number_sometimes(&mut self) {
         let next = self.recovery.next_number(Space::Data);
         if next >= self.skip_at {
@@ -342,7 +343,7 @@ impl Connection {
         }
     }
 
-    /// Writes frames up to `limit`; tells whether the packet is ack-eliciting.
+    /// Writes frames up to `limit`; returns whether the packet is ack-eliciting.
     fn fill_packet(
         &mut self,
         now: Time,
@@ -368,7 +369,8 @@ impl Connection {
             && self.peer.min_ack_delay.is_some()
             && buffer.len() < limit
         {
-            // The answer to a probe should not wait (draft-ietf-quic-ack-frequency-14, section 7).
+            // The ACK of a probe should not be delayed (draft-ietf-quic-ack-frequency-14, section
+            // 7).
             write::immediate_ack(buffer);
         }
         if allowance == PacketAllowance::All {
@@ -405,7 +407,7 @@ impl Connection {
         }
     }
 
-    /// After a batch: whether the application is what limits the sender.
+    /// Records after a batch whether the sender is application-limited.
     fn note_limits(&mut self) {
         if !self.streams.wants_to_send()
             && !self.datagrams.wants_to_send()
@@ -415,7 +417,7 @@ impl Connection {
         }
     }
 
-    /// A datagram with CONNECTION_CLOSE at every level that the peer may be able to read
+    /// Writes a datagram with CONNECTION_CLOSE at every level that the peer may be able to decrypt
     /// (RFC 9000, section 10.2.3).
     fn transmit_close(&mut self, now: Time, buffer: &mut Vec<u8>) -> Option<Transmit> {
         let LifeCycle::Closing { message, due, .. } = &mut self.state else {
@@ -461,7 +463,7 @@ impl Connection {
         end: usize,
         pad_to: usize,
     ) {
-        // Worn-out keys are a reason to close that cannot be told to the peer.
+        // If the keys have reached their limit, the peer cannot be notified.
         let Ok(Some(draft)) = self.begin_packet(level, buffer, end) else {
             return;
         };

@@ -1,5 +1,5 @@
-//! Address validation: Retry packets and tokens on the client, tokens for later on the server
-//! (RFC 9000, sections 8.1 and 17.2.5).
+//! Address validation: Retry packets and tokens on the client, NEW_TOKEN on the server (RFC 9000,
+//! sections 8.1 and 17.2.5).
 
 use std::sync::Arc;
 
@@ -16,10 +16,10 @@ use crate::token::{Token, TokenStore};
 use crate::transport_parameters::TransportParameters;
 use crate::{ConnectionId, Side, Space, TransportError, Version, Versions};
 
-/// A longer token leaves a first packet no room for the handshake.
+/// A longer token leaves no room for the handshake in a first packet.
 const LONGEST_TOKEN: usize = 900;
 
-/// What a client needs to begin a handshake, and to begin it anew.
+/// A client's inputs to start a handshake, and to restart it.
 pub(crate) struct ClientSetup {
     pub(crate) crypto: Arc<dyn ClientCrypto>,
     pub(crate) server_name: String,
@@ -28,8 +28,8 @@ pub(crate) struct ClientSetup {
 }
 
 impl ClientSetup {
-    /// Begins a handshake in this version, with these transport parameters and what there is to say
-    /// of versions.
+    /// Starts a handshake in this version, with these transport parameters and this version
+    /// information.
     pub(crate) fn start(
         &self,
         version: Version,
@@ -50,15 +50,15 @@ impl ClientSetup {
     }
 }
 
-/// What a server's endpoint knows about a client, and what it wants done.
+/// A server endpoint's knowledge of a client, and its settings.
 pub(crate) struct ServerSetup {
-    /// The client's address is proven already.
+    /// Whether the client's address is already validated.
     pub(crate) validated: bool,
-    /// Whether the client gets a token for later.
+    /// Whether the client receives a token for later.
     pub(crate) issues_tokens: bool,
-    /// The wall clock's time at [`Time::ZERO`].
+    /// The wall-clock time at [`Time::ZERO`].
     pub(crate) epoch: Duration,
-    /// The connection ID that goes with the preferred address, if there is one.
+    /// The connection ID of the preferred address, if there is one.
     pub(crate) preferred_id: Option<ConnectionId>,
 }
 
@@ -66,7 +66,7 @@ pub(crate) struct ServerSetup {
 pub(super) struct Validation {
     /// A client's token, for its Initial packets.
     pub(super) token: Vec<u8>,
-    /// The source ID of the Retry packet that a client got.
+    /// The source ID of the Retry packet that a client received.
     pub(super) retry_source: Option<ConnectionId>,
     pub(super) client: Option<ClientSetup>,
     server: Option<ServerSetup>,
@@ -84,7 +84,7 @@ impl Validation {
 }
 
 impl Connection {
-    /// Takes a token for the connection out of the client's store, if there is one.
+    /// Takes a token for the connection from the client's store, if there is one.
     pub(super) fn take_token(&mut self) {
         let remote = self.path().remote;
         let Some(client) = &self.validation.client else {
@@ -96,8 +96,8 @@ impl Connection {
             .unwrap_or_default();
     }
 
-    /// The server wants to see a token first (RFC 9000, section 17.2.5.2). Only a client that has
-    /// heard nothing else yet believes it, and only once.
+    /// Handles a Retry packet (RFC 9000, section 17.2.5.2). A client accepts it only before any
+    /// other packet from the server, and only once.
     pub(super) fn on_retry(&mut self, now: Time, header: &Header, packet: &[u8]) {
         let expected = self.side.is_client()
             && !self.counters.authenticated
@@ -118,19 +118,19 @@ impl Connection {
         self.validation.retry_source = Some(header.source);
         self.remote_ids = RemoteIds::new(header.source);
         self.keys.initial = Some(self.initial_keys(self.version));
-        // All goes out again, with the token and to the new ID; packet numbers go on.
+        // Everything is sent again, with the token and to the new ID; packet numbers continue.
         let (recovery, paths, mut fates) = self.recovery_parts();
         recovery.on_retry(&mut paths[0], &mut fates);
         self.probes = [0; 3];
     }
 
-    /// The destination ID from which Initial keys follow (RFC 9001, section 5.2).
+    /// The destination ID that the Initial keys are derived from (RFC 9001, section 5.2).
     pub(super) fn initial_key_id(&self) -> &ConnectionId {
         let retry_source = self.validation.retry_source.as_ref();
         retry_source.unwrap_or(&self.original_destination)
     }
 
-    /// The server gave a token for a later connection (RFC 9000, section 8.1.3).
+    /// Stores a token for a later connection (RFC 9000, section 8.1.3).
     pub(super) fn on_new_token(&self, token: &[u8]) -> Result<(), TransportError> {
         let Some(client) = &self.validation.client else {
             return Err(super::receive::violation("NEW_TOKEN from a client"));
@@ -142,7 +142,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether a client's address was proven before its connection began.
+    /// Whether a client's address was validated before its connection started.
     pub(super) fn is_known(&self) -> bool {
         self.validation
             .server
@@ -150,7 +150,7 @@ impl Connection {
             .is_some_and(|server| server.validated)
     }
 
-    /// The client's handshake is complete: it gets a token for its next connection.
+    /// Issues a token for the client's next connection, once the handshake is complete.
     pub(super) fn issue_token(&mut self, now: Time) {
         let Some(server) = self
             .validation
@@ -165,7 +165,7 @@ impl Connection {
         self.control.issue_token(sealed);
     }
 
-    /// Forgets what the first attempt brought, since the client begins a new one.
+    /// Discards the state of the first attempt before a client restarts.
     pub(super) fn forget_attempt(&mut self, destination: ConnectionId) {
         self.original_destination = destination;
         self.remote_ids = RemoteIds::new(destination);

@@ -12,7 +12,7 @@ use crate::transport_parameters::TransportParameters;
 use crate::{Code, ConnectionId, Side, TransportError, Version};
 
 impl Connection {
-    /// The version of QUIC; it may change until the handshake is complete.
+    /// Returns the QUIC version; it may change until the handshake is complete.
     pub fn version(&self) -> Version {
         self.version
     }
@@ -22,16 +22,16 @@ impl Connection {
             .initial_keys(version, self.initial_key_id(), self.side)
     }
 
-    /// A server answers in another version. Initial packets of the client's version still come,
-    /// until it knows (RFC 9369, section 4.1).
+    /// Switches a server to another version. Initial packets in the client's version keep arriving
+    /// until the client knows (RFC 9369, section 4.1).
     pub(super) fn on_version_chosen(&mut self, version: Version) {
         let keys = self.initial_keys(version);
         self.version = version;
         self.keys.other_initial = self.keys.initial.replace(keys).map(|old| old.remote);
     }
 
-    /// Before a client's first packet from the server is opened: makes the keys for the case that
-    /// it is in another version that the client takes.
+    /// Prepares the Initial keys for the version of the server's first packet, if it is another one
+    /// that the client accepts.
     pub(super) fn prepare_for_version(&mut self, header: &Header) {
         let Some(version) = header.version else {
             return;
@@ -50,7 +50,7 @@ impl Connection {
         }
     }
 
-    /// A packet in this version proved authentic: a client goes on in the server's.
+    /// Handles an authentic packet in this version: a client adopts the server's version.
     pub(super) fn follow_version(&mut self, version: Version) {
         if self.side == Side::Client && version != self.version {
             self.keys.initial = Some(self.initial_keys(version));
@@ -60,10 +60,10 @@ impl Connection {
         }
     }
 
-    /// Checks that the version is the one that both would have come to without an attacker.
+    /// Checks that both sides would have chosen this version without an attacker.
     pub(super) fn check_version(&self, peer: &TransportParameters) -> Result<(), TransportError> {
         let Some(client) = &self.validation.client else {
-            // A server has checked it before it answered.
+            // A server checked it before it answered.
             return Ok(());
         };
         let course = NegotiationOutcome {
@@ -74,14 +74,14 @@ impl Connection {
         negotiation::check_server(&course, self.version, peer.version_information.as_ref())
     }
 
-    /// The server does not speak our version. Only a client that has heard nothing else yet
-    /// believes it (RFC 9000, section 6.2), and only when our own version is not among the server's.
+    /// Handles a Version Negotiation packet. A client accepts it only before any other packet from
+    /// the server (RFC 9000, section 6.2), and only if it does not list the client's own version.
     pub(super) fn on_version_negotiation(&mut self, now: Time, header: &Header, packet: &[u8]) {
         let Some(client) = &self.validation.client else {
             return;
         };
         let premature = !self.counters.authenticated && self.validation.retry_source.is_none();
-        // An echo of our connection IDs proves that the answer is one to our packet.
+        // An echo of our connection IDs proves that this answers our packet.
         let echoed = self.local_ids.contains(&header.destination)
             && header.source == self.original_destination;
         let offered: Vec<_> = packet::supported_versions(packet, header).collect();
@@ -97,7 +97,7 @@ impl Connection {
         }
     }
 
-    /// Begins the handshake anew in another version (RFC 9368, section 2.1). Early data belong to
+    /// Restarts the handshake in another version (RFC 9368, section 2.1). Early data are bound to
     /// the version of their session and are lost.
     fn begin_anew(&mut self, now: Time, version: Version) {
         self.version = version;

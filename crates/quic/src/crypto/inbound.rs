@@ -1,33 +1,33 @@
-//! Handshake messages, put together from the bytes of CRYPTO frames, level by level.
+//! Reassembles handshake messages from CRYPTO frames, level by level.
 //!
-//! Every provider speaks TLS's message framing: a type, a 24-bit length, a body (RFC 8446,
-//! section 4). Handing over whole messages one at a time lets a session notice where a level ends.
+//! Every provider uses TLS's message framing: a type, a 24-bit length, a body (RFC 8446, section
+//! 4). Whole messages, passed one at a time, show a session where a level ends.
 
 use crate::{Code, Level, TransportError};
 
 /// Type and length.
 const HEADER_LENGTH: usize = 4;
 
-/// The longest message body that is taken. It bounds what a peer can make us buffer; no
-/// handshake message of a sane certificate chain comes near it.
+/// The longest accepted message body. It bounds how much a peer can make us buffer; no handshake
+/// message of a reasonable certificate chain is that long.
 const MAX_BODY_LENGTH: usize = 0xffff;
 
 /// One handshake message.
 pub(super) struct Message {
     /// Its type.
     pub(super) kind: u8,
-    /// All of it, with type and length.
+    /// The whole message, with type and length.
     pub(super) bytes: Vec<u8>,
 }
 
 impl Message {
-    /// What follows type and length.
+    /// Returns the bytes after type and length.
     pub(super) fn body(&self) -> &[u8] {
         self.bytes.get(HEADER_LENGTH..).unwrap_or_default()
     }
 }
 
-/// The handshake bytes that a peer sent and that no message has been made of yet.
+/// Received handshake bytes that do not form a whole message yet.
 pub(super) struct HandshakeBuffer {
     level: Level,
     buffer: Vec<u8>,
@@ -35,7 +35,7 @@ pub(super) struct HandshakeBuffer {
 }
 
 impl HandshakeBuffer {
-    /// Nothing received; messages are expected in Initial packets.
+    /// Creates an empty buffer; messages are expected in Initial packets.
     pub(super) fn new() -> Self {
         Self {
             level: Level::Initial,
@@ -44,11 +44,11 @@ impl HandshakeBuffer {
         }
     }
 
-    /// Takes in bytes that came at `level`.
+    /// Adds bytes received at `level`.
     ///
     /// # Errors
-    /// PROTOCOL_VIOLATION where handshake data are not expected at that level: new data of an
-    /// earlier level (RFC 9001, section 4.1.3), or any in 0-RTT packets (RFC 9000, section 12.5).
+    /// PROTOCOL_VIOLATION if handshake data is not expected at that level: new data of an earlier
+    /// level (RFC 9001, section 4.1.3), or any in 0-RTT packets (RFC 9000, section 12.5).
     pub(super) fn push(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
         if level != self.level {
             return Err(violation("handshake data at the wrong encryption level"));
@@ -59,10 +59,10 @@ impl HandshakeBuffer {
         Ok(())
     }
 
-    /// The next message, once it is whole.
+    /// Returns the next message, once it is complete.
     ///
     /// # Errors
-    /// CRYPTO_BUFFER_EXCEEDED where a message announces more than 65,535 bytes.
+    /// CRYPTO_BUFFER_EXCEEDED if a message announces more than 65,535 bytes.
     pub(super) fn next_message(&mut self) -> Result<Option<Message>, TransportError> {
         let pending = self.buffer.get(self.consumed..).unwrap_or_default();
         let Some(&[kind, high, middle, low]) = pending.first_chunk::<HEADER_LENGTH>() else {
@@ -85,10 +85,10 @@ impl HandshakeBuffer {
         }))
     }
 
-    /// From now on messages are expected at `level`.
+    /// Expects messages at `level` from now on.
     ///
     /// # Errors
-    /// PROTOCOL_VIOLATION where bytes of the earlier level are left (RFC 9001, section 4.1.3).
+    /// PROTOCOL_VIOLATION if bytes of the earlier level are left (RFC 9001, section 4.1.3).
     pub(super) fn raise(&mut self, level: Level) -> Result<(), TransportError> {
         if self.consumed < self.buffer.len() {
             return Err(violation(

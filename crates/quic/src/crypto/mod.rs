@@ -1,8 +1,8 @@
-//! The door through which keys come.
+//! The key interface of the engine.
 //!
-//! The engine knows packet keys, header keys and a [`Session`] that carries out a handshake; it does
-//! not know TLS. `tls` implements the door with rustls, `seeded` with a deterministic stand-in
-//! for simulations and tests. A later way to get keys without a handshake is one more `Session`.
+//! The engine uses packet keys, header keys and a [`Session`] that runs a handshake; it does not
+//! depend on TLS. `tls` implements the interface with rustls, `seeded` with a deterministic
+//! stand-in for simulations and tests. Keys without a handshake would be one more `Session`.
 
 mod inbound;
 #[cfg(test)]
@@ -17,14 +17,14 @@ use crate::{ConnectionId, Level, Side, TransportError, Version};
 
 /// The AEAD of one direction at one level (RFC 9001, section 5.3).
 pub trait PacketKey: Send + Sync {
-    /// Seals a packet in place: `packet` is header, payload, and room for the tag at its end.
+    /// Seals a packet in place: `packet` is header, payload, and room for the tag at the end.
     fn seal(&self, packet_number: u64, header_length: usize, packet: &mut [u8]);
 
-    /// Opens a payload (tag included) in place and gives the length of the plain text, which
-    /// stands at the payload's beginning.
+    /// Opens a payload (tag included) in place and returns the length of the plaintext, which is at
+    /// the start of the payload.
     ///
     /// # Errors
-    /// [`OpenError`] where the packet is not authentic.
+    /// [`OpenError`] if the packet is not authentic.
     fn open(
         &self,
         packet_number: u64,
@@ -32,13 +32,13 @@ pub trait PacketKey: Send + Sync {
         payload: &mut [u8],
     ) -> Result<usize, OpenError>;
 
-    /// The length of the tag in bytes.
+    /// Returns the length of the tag in bytes.
     fn tag_length(&self) -> usize;
 
-    /// How many packets may be sealed with this key (RFC 9001, section 6.6).
+    /// Returns how many packets may be sealed with this key (RFC 9001, section 6.6).
     fn confidentiality_limit(&self) -> u64;
 
-    /// How many packets may fail to open before the connection must close.
+    /// Returns how many packets may fail authentication before the connection must close.
     fn integrity_limit(&self) -> u64;
 }
 
@@ -49,12 +49,12 @@ pub struct OpenError;
 
 /// Header protection of one direction at one level (RFC 9001, section 5.4).
 pub trait HeaderKey: Send + Sync {
-    /// Protects the first byte and the packet number of `packet`, whose packet number begins at
-    /// `number_offset`. The sample must lie within the packet; the caller pads so that it does.
+    /// Protects the first byte and the packet number of `packet`, whose packet number starts at
+    /// `number_offset`. The sample must lie within the packet; the caller pads if necessary.
     fn protect(&self, number_offset: usize, packet: &mut [u8]);
 
-    /// Takes the protection off and gives the packet number's length in bytes; `None` where the
-    /// packet is too short to hold the sample.
+    /// Removes the protection and returns the packet number's length in bytes; `None` if the packet
+    /// is too short for the sample.
     fn unprotect(&self, number_offset: usize, packet: &mut [u8]) -> Option<usize>;
 }
 
@@ -82,86 +82,86 @@ pub struct PacketKeys {
     pub remote: Box<dyn PacketKey>,
 }
 
-/// Makes the packet keys of the next key phase, one after the other.
+/// Derives the packet keys of the next key phases, one after another.
 pub trait KeyUpdates: Send + Sync {
-    /// The next phase's keys.
+    /// Returns the keys of the next phase.
     fn next_keys(&mut self) -> PacketKeys;
 }
 
-/// Keys that became available.
+/// New keys.
 pub enum KeyChange {
     /// Early data may be sent (client) or opened (server).
     ZeroRtt(DirectionKeys),
     /// Handshake packets.
     Handshake(Keys),
-    /// Application data, and how to update the keys.
+    /// For application data, with the source of key updates.
     OneRtt(Keys, Box<dyn KeyUpdates>),
 }
 
-/// What a session wants done, in this order. A server's first event is `Version` where it answers
-/// in another version than the client's.
+/// An action that a session requests, in this order. A server's first event is `Version` if it
+/// answers in another version than the client's.
 ///
-/// - A client: `Send` the ClientHello; where early data are possible, remembered `PeerParameters`
-///   and `ZeroRtt` keys; `Handshake` keys; `EarlyData` where it was offered; `PeerParameters`;
-///   `Send` its Finished; `OneRtt` keys; `Complete`.
-/// - A server: `PeerParameters`; `ZeroRtt` keys where it accepts early data; `Send` the
-///   ServerHello; `Handshake` keys; `Send` the rest of its flight; `OneRtt` keys, with which it may
-///   send before it knows the client; then, with the client's Finished, `Send` tickets; `Complete`.
+/// - A client: `Send` the ClientHello; if early data is possible, remembered `PeerParameters` and
+///   `ZeroRtt` keys; `Handshake` keys; `EarlyData` if it was offered; `PeerParameters`; `Send` its
+///   Finished; `OneRtt` keys; `Complete`.
+/// - A server: `PeerParameters`; `ZeroRtt` keys if it accepts early data; `Send` the ServerHello;
+///   `Handshake` keys; `Send` the rest of its flight; `OneRtt` keys, with which it may send before
+///   the client is authenticated; then, with the client's Finished, `Send` tickets; `Complete`.
 pub enum SessionEvent {
     /// Handshake bytes for the peer, at this level (never [`Level::ZeroRtt`]).
     Send(Level, Vec<u8>),
-    /// Keys for the engine.
+    /// New keys for the engine.
     Keys(KeyChange),
-    /// The peer's transport parameters, encoded. `remembered` ones stem from the session that is
-    /// resumed and hold for early data only, until the peer's own arrive.
+    /// The peer's transport parameters, encoded. `remembered` ones come from the resumed session
+    /// and apply to early data only, until the peer's own arrive.
     PeerParameters {
-        /// As they stood in the peer's handshake message.
+        /// As encoded in the peer's handshake message.
         encoded: Vec<u8>,
-        /// Whether they are those of the session that is resumed.
+        /// Whether they come from the resumed session.
         remembered: bool,
     },
-    /// A client learns whether the server took its early data.
+    /// The server's decision on a client's early data.
     EarlyData {
-        /// Whether it did.
+        /// Whether the server accepted it.
         accepted: bool,
     },
-    /// The server goes on in this version, a compatible one (RFC 9368, section 2.3).
+    /// The server continues in this compatible version (RFC 9368, section 2.3).
     Version(Version),
     /// The handshake is complete (RFC 9001, section 4.1.1).
     Complete,
 }
 
-/// What a client's first message says that matters for the answer.
+/// The content of a client's first message that the answer depends on.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientOffer<'a> {
     /// The client's transport parameters, encoded.
     pub parameters: &'a [u8],
-    /// Whether it sends early data, whose keys belong to the version in which they are sent.
+    /// Whether it sends early data, whose keys belong to the version of its packets.
     pub early_data: bool,
 }
 
-/// How a server answers a client's first message.
+/// A server's answer to a client's first message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerAnswer {
-    /// The version in which the handshake goes on.
+    /// The version of the rest of the handshake.
     pub version: Version,
     /// The server's transport parameters, encoded.
     pub parameters: Vec<u8>,
 }
 
-/// Decides on the answer to a client's first message, or on the error with which the connection
+/// Chooses the answer to a client's first message, or returns the error with which the connection
 /// must close.
 pub type Answerer =
     Box<dyn FnOnce(&ClientOffer<'_>) -> Result<ServerAnswer, TransportError> + Send + Sync>;
 
-/// What is known of the peer and the session once the handshake is complete.
+/// The authenticated properties of the peer and the session, once the handshake is complete.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     /// The certificates that the peer presented, its own first, DER-encoded.
     pub peer_certificates: Vec<Vec<u8>>,
-    /// The application protocol agreed upon (ALPN).
+    /// The negotiated application protocol (ALPN).
     pub application_protocol: Option<Vec<u8>>,
-    /// The server's name that the client asked for.
+    /// The server name that the client requested.
     pub server_name: Option<String>,
     /// Whether an earlier session was resumed.
     pub resumed: bool,
@@ -169,36 +169,37 @@ pub struct Identity {
 
 /// A handshake in progress.
 pub trait Session: Send + Sync {
-    /// Handshake bytes arrived, in order.
+    /// Processes handshake bytes, in order.
     ///
     /// # Errors
     /// The transport error with which the connection must close (TLS alerts: RFC 9001, 4.8).
     fn read(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError>;
 
-    /// The server answers a client in this version, which is not the one that the client began
-    /// with. To be called before anything of the server's is read.
+    /// Sets the version of the server's answer, if it is not the one that the client started with.
+    /// Call it before any data of the server is read.
     fn set_version(&mut self, version: Version);
 
-    /// What is to be done next, until `None`.
+    /// Returns the next event, until `None`.
     fn poll(&mut self) -> Option<SessionEvent>;
 
-    /// What is known of the peer; complete after [`SessionEvent::Complete`].
+    /// Returns the peer's identity; complete after [`SessionEvent::Complete`].
     fn identity(&self) -> Identity;
 
-    /// Keying material for the application (RFC 8446, section 7.5) into `output`. `false` before the
-    /// handshake is complete or where the provider has none.
+    /// Exports keying material for the application (RFC 8446, section 7.5) into `output`. Returns
+    /// `false` before the handshake is complete or if the provider has none.
     fn export(&self, output: &mut [u8], label: &[u8], context: &[u8]) -> bool;
 }
 
-/// Keys that need no handshake, the same on every connection.
+/// Provides keys that need no handshake, the same on every connection.
 pub trait Provider: Send + Sync + fmt::Debug {
-    /// The keys of Initial packets for the destination connection ID of the client's first one, or
-    /// of its first one after a Retry packet (RFC 9001, section 5.2; RFC 9369, section 3.3).
+    /// Returns the keys of Initial packets for the destination connection ID of the client's first
+    /// packet, or of its first one after a Retry packet (RFC 9001, section 5.2; RFC 9369, section
+    /// 3.3).
     fn initial_keys(&self, version: Version, client_destination: &ConnectionId, side: Side)
     -> Keys;
 
-    /// The integrity tag of a Retry packet (RFC 9001, section 5.8; RFC 9369, section 3.3.3) over the
-    /// packet without its tag.
+    /// Returns the integrity tag of a Retry packet (RFC 9001, section 5.8; RFC 9369, section 3.3.3)
+    /// over the packet without its tag.
     fn retry_tag(
         &self,
         version: Version,
@@ -207,10 +208,10 @@ pub trait Provider: Send + Sync + fmt::Debug {
     ) -> [u8; 16];
 }
 
-/// A handshake that a client begins.
+/// The parameters of a client's handshake.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientStart<'a> {
-    /// In which version.
+    /// The version of the first packets.
     pub version: Version,
     /// Whether the server may answer in another version, so that [`Session::set_version`] may be
     /// called.
@@ -219,26 +220,26 @@ pub struct ClientStart<'a> {
     pub server_name: &'a str,
     /// The client's transport parameters, encoded.
     pub parameters: &'a [u8],
-    /// Whether to send early data where a session to resume allows it.
+    /// Whether to send early data if a resumable session allows it.
     pub early_data: bool,
 }
 
-/// What a client needs to begin handshakes.
+/// Starts handshakes for clients.
 pub trait ClientCrypto: Provider {
-    /// Begins a handshake.
+    /// Starts a handshake.
     ///
     /// # Errors
-    /// [`StartError`] where the name is invalid or the configuration does not allow QUIC.
+    /// [`StartError`] if the name is invalid or the configuration does not allow QUIC.
     fn start(self: Arc<Self>, start: &ClientStart<'_>) -> Result<Box<dyn Session>, StartError>;
 }
 
-/// What a server needs to answer handshakes.
+/// Starts handshakes for servers.
 pub trait ServerCrypto: Provider {
-    /// Begins to answer a handshake that a client began in this version. `answer` is asked once the
-    /// client's first message is whole.
+    /// Starts the answer to a handshake that a client started in this version. `answer` is called
+    /// once the client's first message is complete.
     ///
     /// # Errors
-    /// [`StartError`] where the configuration does not allow QUIC.
+    /// [`StartError`] if the configuration does not allow QUIC.
     fn start(
         self: Arc<Self>,
         version: Version,
@@ -246,7 +247,7 @@ pub trait ServerCrypto: Provider {
     ) -> Result<Box<dyn Session>, StartError>;
 }
 
-/// Why a handshake cannot begin.
+/// Why a handshake cannot start.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum StartError {
     /// The server's name is neither a DNS name nor an IP address.

@@ -1,4 +1,4 @@
-//! Two sessions that talk to each other without packets, for tests of both providers.
+//! Two sessions connected without packets, for tests of both providers.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::{Level, Side, TransportError, Version};
 pub(super) const CLIENT_PARAMETERS: &[u8] = b"what the client can do";
 pub(super) const SERVER_PARAMETERS: &[u8] = b"what the server can do";
 
-/// An event without what cannot be compared.
+/// An event without the parts that cannot be compared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Seen {
     Send(Level),
@@ -27,18 +27,18 @@ pub(super) enum Seen {
     Complete,
 }
 
-/// One side with all that its session gave out.
+/// One side with all output of its session.
 pub(super) struct Peer {
     pub(super) session: Box<dyn Session>,
     pub(super) seen: Vec<Seen>,
-    /// All that was sent, in order.
+    /// All sent bytes, in order.
     pub(super) sent: Vec<(Level, Vec<u8>)>,
     outgoing: VecDeque<(Level, Vec<u8>)>,
     pub(super) zero_rtt: Option<DirectionKeys>,
     pub(super) handshake: Option<Keys>,
     pub(super) one_rtt: Option<Keys>,
     pub(super) updates: Option<Box<dyn KeyUpdates>>,
-    /// The version that a server changed to; the other side learns it with the next flight.
+    /// The version that a server changed to; the other side gets it with the next flight.
     changed_to: Option<Version>,
 }
 
@@ -98,7 +98,7 @@ impl Peer {
         }
     }
 
-    /// Reads bytes in pieces of the given sizes, taken in turn.
+    /// Reads bytes in pieces of the given sizes, repeated cyclically.
     fn read(&mut self, level: Level, bytes: &[u8], sizes: &[usize]) -> Result<(), TransportError> {
         let mut rest = bytes;
         for size in sizes.iter().cycle() {
@@ -134,7 +134,7 @@ impl Pair {
         Self::in_versions(client, server, early_data, [Version::V1; 2])
     }
 
-    /// A client that begins in the first version and a server that answers in the second.
+    /// Creates a client that starts in the first version and a server that answers in the second.
     pub(super) fn in_versions<C: ClientCrypto, S: ServerCrypto>(
         client: &Arc<C>,
         server: &Arc<S>,
@@ -154,12 +154,12 @@ impl Pair {
         }
     }
 
-    /// Lets both talk until nobody has anything to say or one of them fails.
+    /// Runs both until neither has anything to send or one of them fails.
     pub(super) fn run(&mut self, sizes: &[usize]) -> Result<(), (Side, TransportError)> {
         self.run_tampered(sizes, usize::MAX, |_, _| {})
     }
 
-    /// The same for at most `limit` flights, each of which `tamper` may change before it arrives.
+    /// Runs at most `limit` flights, each of which `tamper` may change before it arrives.
     pub(super) fn run_tampered(
         &mut self,
         sizes: &[usize],
@@ -186,8 +186,8 @@ impl Pair {
         Ok(())
     }
 
-    /// Gives garbage to both sides after `flights` flights. Nothing may panic, and no handshake
-    /// may be completed by it.
+    /// Passes garbage to both sides after `flights` flights. It must not cause a panic or complete
+    /// a handshake.
     pub(super) fn check_garbage(&mut self, flights: usize, level: Level, garbage: &[u8]) {
         self.run_tampered(&[usize::MAX], flights, |_, _| {})
             .unwrap();
@@ -202,7 +202,7 @@ impl Pair {
         }
     }
 
-    /// A pair whose handshake is complete.
+    /// Creates a pair whose handshake is complete.
     pub(super) fn connected<C: ClientCrypto, S: ServerCrypto>(
         client: &Arc<C>,
         server: &Arc<S>,
@@ -214,7 +214,7 @@ impl Pair {
         pair
     }
 
-    /// Sends a packet in each direction at each level, and three key phases further.
+    /// Sends a packet in each direction at each level, and over three more key phases.
     pub(super) fn check_keys(&mut self) {
         let (client, server) = (&mut self.client, &mut self.server);
         for (client, server) in [
@@ -242,7 +242,7 @@ impl Pair {
     }
 }
 
-/// What a client begins with in version 1.
+/// A client's start parameters in version 1.
 pub(super) fn start<'a>(
     server_name: &'a str,
     parameters: &'a [u8],
@@ -257,7 +257,7 @@ pub(super) fn start<'a>(
     }
 }
 
-/// A server that goes on in this version, whatever the client offers.
+/// An answer in this version, whatever the client offers.
 fn answer_in(version: Version) -> Answerer {
     Box::new(move |_| {
         Ok(ServerAnswer {
@@ -267,7 +267,7 @@ fn answer_in(version: Version) -> Answerer {
     })
 }
 
-/// Handshake bytes without sense: anything at all, or a message of some type.
+/// Meaningless handshake bytes: arbitrary ones, or a message of some type.
 pub(super) fn garbage() -> impl Strategy<Value = Vec<u8>> {
     let body = || prop::collection::vec(any::<u8>(), 0..80);
     let kinds = prop::sample::select(vec![1u8, 2, 4, 5, 8, 11, 13, 15, 20, 24]);
@@ -313,7 +313,7 @@ pub(super) fn opens(seal: &dyn super::PacketKey, open: &dyn super::PacketKey) ->
     }
 }
 
-/// Whether packets and headers that one side protects are restored by the other.
+/// Checks that each side restores packets and headers that the other protects.
 pub(super) fn check_direction(sender: &DirectionKeys, receiver: &DirectionKeys) {
     assert!(opens(&*sender.packet, &*receiver.packet));
     let packet = sealed(&*sender.packet);

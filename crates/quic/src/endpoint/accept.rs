@@ -1,4 +1,4 @@
-//! What becomes of a datagram that may begin a connection: nothing, a stateless reply, or a
+//! Handles a datagram that may start a connection: by dropping it, a stateless reply, or a
 //! connection (RFC 9000, sections 6, 8.1 and 17.2.5).
 
 use std::iter;
@@ -21,7 +21,7 @@ use crate::token::{Token, TokenHolder, Verdict};
 use crate::transport_parameters::PreferredAddress;
 use crate::{Code, ConnectionId, Side, Version};
 
-/// A datagram that a client's first packet stands at the beginning of.
+/// A datagram that starts with a client's first packet.
 pub(super) struct Arrival<'a> {
     pub(super) now: Time,
     pub(super) remote: SocketAddr,
@@ -30,23 +30,24 @@ pub(super) struct Arrival<'a> {
     pub(super) datagram: &'a mut [u8],
 }
 
-/// What the client's token, or its absence, comes to.
+/// The result of checking the client's token, or its absence.
 struct Admission {
-    /// The address is proven.
+    /// The address is validated.
     validated: bool,
-    /// The connection IDs of a Retry packet that the client answers: the destination of its first
+    /// The connection IDs of the Retry packet that the client answers: the destination of its first
     /// packet and the source of the Retry packet.
     retried: Option<(ConnectionId, ConnectionId)>,
 }
 
 impl Endpoint {
-    /// How many handshakes clients have begun that have not shown yet that they get our packets.
+    /// Returns the number of handshakes whose client has not shown yet that it receives our
+    /// packets.
     pub fn half_open(&self) -> usize {
         self.initials.len()
     }
 
-    /// The client speaks another version: tells it ours, and one that there is not (RFC 9368,
-    /// section 2.1; RFC 9000, section 15).
+    /// Answers a client of another version with our versions and a reserved one (RFC 9368, section
+    /// 2.1; RFC 9000, section 15).
     pub(super) fn negotiate_version(
         &mut self,
         server: &ServerConfig,
@@ -66,7 +67,7 @@ impl Endpoint {
         Route::Reply(reply)
     }
 
-    /// A datagram for no connection of ours may begin one.
+    /// Handles a datagram for no existing connection, which may start one.
     pub(super) fn accept(&mut self, server: ServerConfig, arrival: Arrival<'_>) -> Route {
         let decoded = Header::decode(arrival.datagram, self.config.connection_id_length);
         let Ok(header) = decoded else {
@@ -75,7 +76,7 @@ impl Endpoint {
         let Some(version) = header.version else {
             return Route::Drop;
         };
-        // A client may have learned on an earlier connection that we take packets without the bit.
+        // A client may know from an earlier connection that we accept packets without the bit.
         let bit_ok = header.fixed_bit || server.transport.grease_quic_bit;
         if header.kind != Kind::Initial
             || header.destination.len() < SHORTEST_INITIAL_DESTINATION
@@ -117,7 +118,7 @@ impl Endpoint {
         }
     }
 
-    /// What a token proves; `None` where the client has to be told that it is invalid.
+    /// Checks a token; `None` if the client must be notified that it is invalid.
     fn admit(
         &mut self,
         now: Time,
@@ -152,7 +153,7 @@ impl Endpoint {
         Some(admission)
     }
 
-    /// Has the client show that it receives at its address. Nothing of it is kept.
+    /// Asks the client to validate its address. No state is stored.
     fn retry(
         &mut self,
         now: Time,
@@ -180,7 +181,7 @@ impl Endpoint {
         reply
     }
 
-    /// Begins a connection; `None` where the configuration does not allow it.
+    /// Starts a connection; `None` if the configuration does not allow it.
     fn begin(
         &mut self,
         server: &ServerConfig,
@@ -282,7 +283,7 @@ impl Endpoint {
     }
 }
 
-/// An Initial packet that closes a connection which never began. It keeps no state.
+/// Builds an Initial packet that refuses a connection. It stores no state.
 fn refusal(header: &Header, version: Version, keys: &Keys, code: Code) -> Vec<u8> {
     /// Room for the sample of header protection.
     const SMALLEST_PAYLOAD: usize = 4;

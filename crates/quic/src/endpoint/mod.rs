@@ -1,6 +1,6 @@
-//! Routing datagrams to connections, and making connections (RFC 9000, section 5.2).
+//! An endpoint: it routes datagrams to connections and creates connections (RFC 9000, section 5.2).
 //!
-//! The caller owns the connections; the endpoint knows which connection IDs are theirs.
+//! The caller owns the connections; the endpoint maps connection IDs to them.
 
 mod accept;
 
@@ -31,33 +31,34 @@ use accept::Arrival;
 
 /// A client's first destination ID must not be shorter (RFC 9000, section 7.2).
 const SHORTEST_INITIAL_DESTINATION: usize = 8;
-/// How many used tokens a server remembers: some 2 MB at most.
+/// The used tokens that a server stores: about 2 MB at most.
 const USED_TOKENS: usize = 64 * 1024;
 
-/// Names a connection to its endpoint: a small index, used again once the connection is drained.
+/// The handle of a connection at its endpoint: a small index, reused once the connection is
+/// drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ConnectionHandle(pub usize);
 
-/// Where a datagram belongs.
+/// The destination of a datagram.
 #[derive(Debug)]
 pub enum Route {
-    /// To this connection: hand it to [`Connection::handle_datagram`].
+    /// This connection: pass it to [`Connection::handle_datagram`].
     Connection(ConnectionHandle),
-    /// It began this connection, which has taken it in already.
+    /// It started this connection, which has already processed it.
     New(ConnectionHandle, Box<Connection>),
-    /// It is to be answered with this datagram.
+    /// Answer it with this datagram.
     Reply(Vec<u8>),
-    /// Nowhere.
+    /// Drop it.
     Drop,
 }
 
-/// Why a connection cannot be begun.
+/// Why a connection cannot be started.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ConnectError {
     /// The transport's settings are out of range.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The handshake cannot begin.
+    /// The handshake cannot start.
     #[error(transparent)]
     Handshake(#[from] StartError),
     /// The peer's address cannot be connected to.
@@ -65,20 +66,20 @@ pub enum ConnectError {
     InvalidAddress(SocketAddr),
 }
 
-/// What an endpoint answered without a connection.
+/// Counters of replies without a connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EndpointCounters {
-    /// Retry packets sent: clients that had to show their address first.
+    /// Retry packets sent: clients that had to validate their address first.
     pub retries: u64,
     /// Version Negotiation packets sent.
     pub version_negotiations: u64,
     /// Stateless resets sent.
     pub stateless_resets: u64,
-    /// Connections refused: too many, an invalid token, or no way to begin one.
+    /// Connections refused: too many, an invalid token, or an invalid configuration.
     pub refusals: u64,
 }
 
-/// What the endpoint knows of a connection.
+/// The endpoint's state of a connection.
 #[derive(Default)]
 struct Slot {
     ids: Vec<ConnectionId>,
@@ -88,16 +89,16 @@ struct Slot {
     resets: Vec<ResetTokenDigest>,
 }
 
-/// The part of a QUIC endpoint that all its connections share.
+/// The state that all connections of a QUIC endpoint share.
 pub struct Endpoint {
     config: EndpointConfig,
     server: Option<ServerConfig>,
     rng: ChaCha12Rng,
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
-    /// Our IDs. They are random and ours, so that nobody can choose them to collide.
+    /// Our IDs. We choose them at random, so that no peer can make them collide.
     ids: FxHashMap<ConnectionId, ConnectionHandle>,
-    /// By which resets of our peers are known.
+    /// Reset tokens of our peers.
     peer_resets: FxHashMap<ResetTokenDigest, ConnectionHandle>,
     keys: Arc<EndpointKeys>,
     used_tokens: ReplayFilter,
@@ -110,8 +111,8 @@ pub struct Endpoint {
 }
 
 impl Endpoint {
-    /// An endpoint; one without a server configuration takes no connections. All its randomness
-    /// comes from `seed`, its secret too where the configuration has none.
+    /// Creates an endpoint; without a server configuration it accepts no connections. All its
+    /// randomness comes from `seed`, including its secret if the configuration has none.
     pub fn new(config: EndpointConfig, server: Option<ServerConfig>, seed: [u8; 32]) -> Self {
         let secret = config
             .secret
@@ -134,24 +135,24 @@ impl Endpoint {
         }
     }
 
-    /// Who watches connections that begin from now on.
+    /// Sets the observers of new connections.
     pub fn set_observers(&mut self, observers: Option<Arc<dyn Observers>>) {
         self.observers = observers;
     }
 
-    /// The machine's interfaces as they are now, for connections that begin from now on: each tells
-    /// its peer to send nothing larger than the interface carries over which its packets come, and
-    /// sends nothing larger than the one carries over which they go.
+    /// Sets the machine's interfaces for new connections. Each announces the size that the
+    /// interface of its received packets carries as its limit, and sends no larger packets than the
+    /// interface of its sent packets carries.
     pub fn set_interfaces(&mut self, interfaces: Arc<Interfaces>) {
         self.interfaces = interfaces;
     }
 
-    /// What was answered without a connection so far.
+    /// Returns the counters of replies without a connection.
     pub fn counters(&self) -> EndpointCounters {
         self.counters
     }
 
-    /// Has a new connection watched, where somebody wants to.
+    /// Creates the reporter of a new connection, if it is observed.
     fn reporter(
         &self,
         subject: Subject,
@@ -161,20 +162,20 @@ impl Endpoint {
         Some(Box::new(StateReporter::new(subject, observer, parameters)))
     }
 
-    /// Replaces what new connections of clients get; `None` takes no more of them.
+    /// Replaces the server configuration of new connections; `None` accepts no more of them.
     pub fn set_server(&mut self, server: Option<ServerConfig>) {
         self.server = server;
     }
 
-    /// How many connections there are, those included that have closed but not drained.
+    /// Returns the number of connections, including closed ones that are not drained.
     pub fn connections(&self) -> usize {
         self.slots.len() - self.free.len()
     }
 
-    /// Begins a connection to a server.
+    /// Starts a connection to a server.
     ///
     /// # Errors
-    /// [`ConnectError`] where settings, name or address are invalid.
+    /// [`ConnectError`] if settings, name or address are invalid.
     pub fn connect(
         &mut self,
         now: Time,
@@ -243,8 +244,8 @@ impl Endpoint {
         Ok((handle, connection))
     }
 
-    /// The largest UDP payload that a connection to `remote` accepts at each of these addresses of
-    /// ours.
+    /// Returns the largest UDP payload that a connection to `remote` accepts at each of these local
+    /// addresses.
     fn accepted(
         &self,
         config: &TransportConfig,
@@ -256,7 +257,7 @@ impl Endpoint {
         carried.fold(config.max_udp_payload_size, ByteSize::min)
     }
 
-    /// Which connection a datagram belongs to; begins a connection where a client asks for one.
+    /// Routes a datagram to its connection; starts a connection if a client requests one.
     pub fn route(
         &mut self,
         now: Time,
@@ -290,7 +291,7 @@ impl Endpoint {
                 return Route::Connection(*handle);
             }
         }
-        // Nobody can be answered at port 0.
+        // Port 0 cannot be answered.
         let too_short = datagram.len() < SMALLEST_MAX_UDP_PAYLOAD;
         if invariants.version == 0 || too_short || remote.port() == 0 {
             return Route::Drop;
@@ -312,8 +313,8 @@ impl Endpoint {
         self.accept(server, arrival)
     }
 
-    /// A packet with a short header to an ID that is not ours: a peer's stateless reset, or a
-    /// packet of a connection that we have forgotten.
+    /// Handles a short-header packet to an unknown ID: a peer's stateless reset, or a packet of a
+    /// connection without state here.
     fn unknown(&mut self, now: Time, id: &ConnectionId, datagram: &[u8]) -> Route {
         if !self.peer_resets.is_empty()
             && let Some(token) = stateless_reset::candidate(datagram)
@@ -328,7 +329,7 @@ impl Endpoint {
         answer.map_or(Route::Drop, Route::Reply)
     }
 
-    /// Something changed about a connection.
+    /// Handles an event of a connection.
     pub fn handle_event(&mut self, handle: ConnectionHandle, event: EndpointEvent) {
         match event {
             EndpointEvent::IdIssued(id) => self.add_id(handle, id),
@@ -385,7 +386,7 @@ impl Endpoint {
         }
     }
 
-    /// A peer may give the token of another connection out again; that one's stays.
+    /// A peer may reuse the token of another connection; that one's entry stays.
     fn remove_reset(&mut self, handle: ConnectionHandle, digest: ResetTokenDigest) {
         if self.peer_resets.get(&digest) == Some(&handle) {
             self.peer_resets.remove(&digest);

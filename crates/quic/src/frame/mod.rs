@@ -1,7 +1,7 @@
 //! The frames of RFC 9000, section 19, and of two extensions: DATAGRAM (RFC 9221) and those of
-//! draft-ietf-quic-ack-frequency-14. What they say, reading and writing them.
+//! draft-ietf-quic-ack-frequency-14.
 //!
-//! [`Frames`] reads a packet's payload; [`mod@write`] has a function for each frame to write.
+//! [`Frames`] reads a packet's payload; [`mod@write`] has a function to write each frame.
 
 mod read;
 #[cfg(test)]
@@ -14,10 +14,10 @@ pub(crate) use read::MAX_STREAM_COUNT;
 
 use crate::{Code, ConnectionId, Direction, StreamId};
 
-/// A frame as read from a packet; data stay where they are in the packet.
+/// A frame as read from a packet; its data is borrowed from the packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// PADDING, any number of them in a row.
+    /// PADDING, any number of consecutive ones.
     Padding,
     /// PING.
     Ping,
@@ -29,12 +29,12 @@ pub enum Frame<'a> {
     StopSending {
         /// The stream.
         id: StreamId,
-        /// The application's reason.
+        /// The application error code.
         code: u64,
     },
     /// CRYPTO.
     Crypto {
-        /// Where the data belong in the level's handshake stream, in bytes.
+        /// The offset of the data in the level's handshake stream, in bytes.
         offset: u64,
         /// Handshake data.
         data: &'a [u8],
@@ -54,25 +54,25 @@ pub enum Frame<'a> {
     },
     /// MAX_STREAMS.
     MaxStreams {
-        /// Which kind of stream.
+        /// The kind of stream.
         direction: Direction,
-        /// How many may be opened in all.
+        /// The most streams that may be opened in total.
         limit: u64,
     },
-    /// DATA_BLOCKED: the limit at which the peer stands.
+    /// DATA_BLOCKED: the limit that blocks the peer.
     DataBlocked(u64),
     /// STREAM_DATA_BLOCKED.
     StreamDataBlocked {
         /// The stream.
         id: StreamId,
-        /// The limit at which the peer stands.
+        /// The limit that blocks the peer.
         limit: u64,
     },
     /// STREAMS_BLOCKED.
     StreamsBlocked {
-        /// Which kind of stream.
+        /// The kind of stream.
         direction: Direction,
-        /// The limit at which the peer stands.
+        /// The limit that blocks the peer.
         limit: u64,
     },
     /// NEW_CONNECTION_ID.
@@ -87,7 +87,7 @@ pub enum Frame<'a> {
     Close(Close<'a>),
     /// HANDSHAKE_DONE.
     HandshakeDone,
-    /// DATAGRAM (RFC 9221, section 4): what one message holds.
+    /// DATAGRAM (RFC 9221, section 4): the content of one message.
     Datagram(&'a [u8]),
     /// ACK_FREQUENCY.
     AckFrequency(AckFrequency),
@@ -100,9 +100,9 @@ pub enum Frame<'a> {
 pub struct Ack<'a> {
     /// The largest packet number acknowledged.
     pub largest: u64,
-    /// The ACK delay as it stands in the frame, before the peer's exponent is applied.
+    /// The encoded ACK delay, before the peer's exponent is applied.
     pub delay: u64,
-    /// The ranges as they stand in the frame, already checked: see [`Ack::ranges`].
+    /// The encoded ranges, already checked: see [`Ack::ranges`].
     pub(crate) encoded_ranges: &'a [u8],
     /// The length of the first range, less one.
     pub(crate) first_range: u64,
@@ -110,7 +110,7 @@ pub struct Ack<'a> {
     pub ecn: Option<EcnCounts>,
 }
 
-/// How many packets of each ECN codepoint the sender of an ACK has received in this space.
+/// The packets of each ECN codepoint that the sender of an ACK has received in this space.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct EcnCounts {
     /// Packets with ECT(0).
@@ -126,23 +126,23 @@ pub struct EcnCounts {
 pub struct Stream<'a> {
     /// The stream.
     pub id: StreamId,
-    /// Where the data belong in the stream, in bytes.
+    /// The offset of the data in the stream, in bytes.
     pub offset: u64,
-    /// Whether these are the stream's last data.
+    /// Whether the stream ends with this data.
     pub fin: bool,
     /// The data.
     pub data: &'a [u8],
 }
 
-/// An ACK_FREQUENCY frame (draft-ietf-quic-ack-frequency-14, section 4): when its sender wants to
-/// have its packets acknowledged.
+/// An ACK_FREQUENCY frame (draft-ietf-quic-ack-frequency-14, section 4): its sender's request for
+/// ACKs of its packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AckFrequency {
-    /// Tells newer requests from older ones.
+    /// Orders requests by age.
     pub sequence: u64,
-    /// This many ack-eliciting packets need no acknowledgment yet; one more does.
+    /// The ack-eliciting packets that need no ACK yet; one more does.
     pub threshold: u64,
-    /// What `max_ack_delay` is to be, in microseconds, as it stands in the frame.
+    /// The requested `max_ack_delay` in microseconds, as encoded in the frame.
     pub max_ack_delay: u64,
     /// How far packets must be out of order to be acknowledged at once; zero for never.
     pub reordering_threshold: u64,
@@ -153,7 +153,7 @@ pub struct AckFrequency {
 pub struct ResetStream {
     /// The stream.
     pub id: StreamId,
-    /// The application's reason.
+    /// The application error code.
     pub code: u64,
     /// The stream's final size in bytes.
     pub final_size: u64,
@@ -177,18 +177,18 @@ pub struct NewConnectionId {
 pub enum Close<'a> {
     /// By the transport (type 0x1c).
     Transport {
-        /// Why.
+        /// The error code.
         code: Code,
-        /// The type of the frame at fault, zero where none was.
+        /// The type of the frame at fault; zero if there is none.
         frame_type: u64,
-        /// Why, in words that need not be UTF-8.
+        /// The reason, which need not be UTF-8.
         reason: &'a [u8],
     },
     /// By the application (type 0x1d).
     Application {
         /// The application's code.
         code: u64,
-        /// Why, in words that need not be UTF-8.
+        /// The reason, which need not be UTF-8.
         reason: &'a [u8],
     },
 }

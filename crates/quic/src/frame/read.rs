@@ -1,4 +1,4 @@
-//! Reading frames from a packet's payload.
+//! Reads frames from a packet's payload.
 
 use std::ops::RangeInclusive;
 
@@ -7,14 +7,13 @@ use super::{Ack, AckFrequency, Close, EcnCounts, Frame, NewConnectionId, ResetSt
 use crate::codec::{Reader, Truncated, VARINT_MAX, varint_size};
 use crate::{Code, ConnectionId, Direction, StreamId, TransportError};
 
-/// No more streams of a kind can exist than this (RFC 9000, section 4.6).
+/// The most streams of a kind (RFC 9000, section 4.6).
 pub(crate) const MAX_STREAM_COUNT: u64 = 1 << 60;
 
-/// The frames of a packet's payload, one after the other.
+/// An iterator over the frames of a packet's payload.
 ///
-/// What comes out is well-formed by itself; whether it may stand in this packet
-/// ([`Frame::allowed_in`]) and fits the connection's state is for the caller to say. After an error
-/// nothing more comes.
+/// Each returned frame is well-formed by itself. The caller checks whether it is allowed in this
+/// packet ([`Frame::allowed_in`]) and in the connection's state. After an error the iterator ends.
 #[derive(Clone, Debug)]
 pub struct Frames<'a> {
     reader: Reader<'a>,
@@ -22,7 +21,7 @@ pub struct Frames<'a> {
 }
 
 impl<'a> Frames<'a> {
-    /// The frames of `payload`, which is a packet's plain text.
+    /// Creates an iterator over the frames of `payload`, a packet's plaintext.
     pub const fn new(payload: &'a [u8]) -> Self {
         Self {
             reader: Reader::new(payload),
@@ -58,7 +57,7 @@ fn read_frame<'a>(reader: &mut Reader<'a>) -> Result<Frame<'a>, TransportError> 
     read_fields(reader, frame_type).map_err(|malformed| malformed.in_frame(frame_type))
 }
 
-/// RFC 9000, section 12.4: a frame type in more bytes than it needs may be a PROTOCOL_VIOLATION.
+/// RFC 9000, section 12.4: a frame type not in its shortest form may be a PROTOCOL_VIOLATION.
 fn read_type(reader: &mut Reader<'_>) -> Result<u64, TransportError> {
     let start = reader.position();
     let frame_type = reader.varint().map_err(Malformed::from)?;
@@ -69,7 +68,7 @@ fn read_type(reader: &mut Reader<'_>) -> Result<u64, TransportError> {
     Ok(frame_type)
 }
 
-/// What is wrong with a frame: a FRAME_ENCODING_ERROR.
+/// A malformed frame: a FRAME_ENCODING_ERROR.
 struct Malformed(&'static str);
 
 impl Malformed {
@@ -193,7 +192,7 @@ fn read_stream<'a>(reader: &mut Reader<'a>, frame_type: u64) -> Result<Stream<'a
     })
 }
 
-/// No byte of a stream lies beyond offset 2^62 - 1 (RFC 9000, sections 19.6 and 19.8).
+/// No byte of a stream is beyond offset 2^62 - 1 (RFC 9000, sections 19.6 and 19.8).
 fn check_end(offset: u64, data: &[u8]) -> Result<(), Malformed> {
     if data.len() as u64 > VARINT_MAX - offset {
         return Err(Malformed("data beyond the largest offset"));
@@ -275,15 +274,15 @@ fn read_ack<'a>(reader: &mut Reader<'a>, with_ecn: bool) -> Result<Ack<'a>, Malf
     })
 }
 
-/// The range below `smallest` in an ACK's terms (RFC 9000, section 19.3.1); `None` below zero.
+/// Returns the next range of an ACK below `smallest` (RFC 9000, section 19.3.1); `None` below zero.
 fn next_range(smallest: u64, gap: u64, length: u64) -> Option<RangeInclusive<u64>> {
     let largest = smallest.checked_sub(gap.checked_add(2)?)?;
     Some(largest.checked_sub(length)?..=largest)
 }
 
 impl<'a> Ack<'a> {
-    /// The packet numbers acknowledged: ranges from the largest downwards, with at least one
-    /// number missing between any two.
+    /// Returns the acknowledged packet numbers: ranges from the largest downwards, with at least
+    /// one missing number between any two.
     pub fn ranges(&self) -> impl Iterator<Item = RangeInclusive<u64>> + use<'a> {
         let first = self.largest.saturating_sub(self.first_range)..=self.largest;
         let mut reader = Reader::new(self.encoded_ranges);

@@ -1,4 +1,4 @@
-//! Every frame there and back, and what must be refused.
+//! Round trips of every frame, and frames that must be refused.
 
 use std::ops::RangeInclusive;
 
@@ -25,10 +25,10 @@ fn encoded(frame: &Frame<'_>) -> Vec<u8> {
     out
 }
 
-/// How many frames [`example`] knows.
+/// The number of frames of [`example`].
 const EXAMPLES: usize = 26;
 
-/// A frame of each kind, with fields from numbers and bytes.
+/// Returns a frame of each kind, with fields from numbers and bytes.
 fn example(which: usize, [a, b, c]: [u64; 3], flag: bool, bytes: &[u8]) -> Frame<'_> {
     let id = StreamId::from_wire(a);
     let token = [b as u8; 16];
@@ -141,7 +141,7 @@ fn ranges(count: usize) -> impl Strategy<Value = Vec<RangeInclusive<u64>>> {
     })
 }
 
-/// What an ACK in `payload`, alone, acknowledges.
+/// Returns the ranges of an ACK that is alone in `payload`.
 fn acknowledged(payload: &[u8]) -> Vec<RangeInclusive<u64>> {
     match decode(payload).unwrap().as_slice() {
         [Frame::Ack(ack)] => ack.ranges().collect(),

@@ -1,5 +1,5 @@
-//! The type numbers of frames and what they decide (RFC 9000, table 3; RFC 9221, section 4;
-//! draft-ietf-quic-ack-frequency-14, section 11.2).
+//! The type numbers of frames and the rules that depend on them (RFC 9000, table 3; RFC 9221,
+//! section 4; draft-ietf-quic-ack-frequency-14, section 11.2).
 
 use super::{Close, Frame};
 use crate::{Direction, Level};
@@ -12,7 +12,7 @@ pub(super) const RESET_STREAM: u64 = 0x04;
 pub(super) const STOP_SENDING: u64 = 0x05;
 pub(super) const CRYPTO: u64 = 0x06;
 pub(super) const NEW_TOKEN: u64 = 0x07;
-/// The first of the eight STREAM types; the three `STREAM_…` bits make the others.
+/// The first of the eight STREAM types; combined with the three `STREAM_…` bits for the others.
 pub(super) const STREAM: u64 = 0x08;
 pub(super) const STREAM_LAST: u64 = STREAM | STREAM_OFFSET | STREAM_LENGTH | STREAM_FIN;
 pub(super) const STREAM_OFFSET: u64 = 0x04;
@@ -39,7 +39,7 @@ pub(super) const DATAGRAM: u64 = 0x30;
 pub(super) const DATAGRAM_WITH_LENGTH: u64 = 0x31;
 pub(super) const ACK_FREQUENCY: u64 = 0xaf;
 
-/// The type of a STREAM frame with these fields.
+/// Returns the type of a STREAM frame with these fields.
 pub(super) const fn stream(offset: bool, length: bool, fin: bool) -> u64 {
     STREAM
         | if offset { STREAM_OFFSET } else { 0 }
@@ -47,7 +47,7 @@ pub(super) const fn stream(offset: bool, length: bool, fin: bool) -> u64 {
         | if fin { STREAM_FIN } else { 0 }
 }
 
-/// The type of a MAX_STREAMS frame for streams of that direction.
+/// Returns the type of a MAX_STREAMS frame for streams of that direction.
 pub(super) const fn max_streams(direction: Direction) -> u64 {
     match direction {
         Direction::Bidirectional => MAX_STREAMS_BIDI,
@@ -55,7 +55,7 @@ pub(super) const fn max_streams(direction: Direction) -> u64 {
     }
 }
 
-/// The type of a STREAMS_BLOCKED frame for streams of that direction.
+/// Returns the type of a STREAMS_BLOCKED frame for streams of that direction.
 pub(super) const fn streams_blocked(direction: Direction) -> u64 {
     match direction {
         Direction::Bidirectional => STREAMS_BLOCKED_BIDI,
@@ -64,9 +64,9 @@ pub(super) const fn streams_blocked(direction: Direction) -> u64 {
 }
 
 impl Frame<'_> {
-    /// The frame's type number, as in an error's [`frame_type`](crate::TransportError::frame_type).
-    /// For STREAM and DATAGRAM frames it is the type that [`Frame::write`] gives them: how a frame
-    /// was encoded when it was read is not kept.
+    /// Returns the frame's type number, as in an error's
+    /// [`frame_type`](crate::TransportError::frame_type). For STREAM and DATAGRAM frames it is the
+    /// type that [`Frame::write`] uses; the original encoding of a received frame is not kept.
     pub const fn frame_type(&self) -> u64 {
         match self {
             Self::Padding => PADDING,
@@ -97,8 +97,8 @@ impl Frame<'_> {
         }
     }
 
-    /// Whether the frame only tells whether a path works (RFC 9000, section 9.1): a packet of such
-    /// frames alone does not move a connection.
+    /// Whether the frame only probes a path (RFC 9000, section 9.1): a packet with only such frames
+    /// does not move a connection.
     pub const fn is_probing(&self) -> bool {
         matches!(
             self,
@@ -109,15 +109,15 @@ impl Frame<'_> {
         )
     }
 
-    /// Whether a packet with this frame asks for an ACK (RFC 9002, section 2).
+    /// Whether a packet with this frame elicits an ACK (RFC 9002, section 2).
     pub const fn ack_eliciting(&self) -> bool {
         !matches!(self, Self::Padding | Self::Ack(_) | Self::Close(_))
     }
 
-    /// Whether the frame may stand in a packet of that level (RFC 9000, section 12.5). A frame that
-    /// may not is a PROTOCOL_VIOLATION. RETIRE_CONNECTION_ID is refused in 0-RTT packets: no client
-    /// has an ID to retire there. So are the frames of the ACK-frequency extension: support for it
-    /// is not remembered.
+    /// Whether the frame is allowed in a packet of that level (RFC 9000, section 12.5); otherwise
+    /// it is a PROTOCOL_VIOLATION. RETIRE_CONNECTION_ID is refused in 0-RTT packets: no client has
+    /// an ID to retire there. So are the frames of the ACK-frequency extension: support for it is
+    /// not remembered.
     pub const fn allowed_in(&self, level: Level) -> bool {
         match self {
             Self::Padding | Self::Ping | Self::Close(Close::Transport { .. }) => true,

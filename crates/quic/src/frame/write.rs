@@ -1,8 +1,8 @@
-//! Writing frames. Everything here appends one frame to a packet in the making.
+//! Writes frames. Every function appends one frame to a packet.
 //!
-//! Frames whose size depends on what they carry (ACK, CRYPTO, NEW_TOKEN, STREAM, CONNECTION_CLOSE,
-//! DATAGRAM) take a limit or come with a function that tells their size. Any other fits where
-//! [`CONTROL_MAX_SIZE`] bytes are left.
+//! Frames of variable size (ACK, CRYPTO, NEW_TOKEN, STREAM, CONNECTION_CLOSE, DATAGRAM) take a
+//! limit or have a function that returns their size. Any other frame fits in [`CONTROL_MAX_SIZE`]
+//! bytes.
 
 use std::ops::RangeInclusive;
 
@@ -14,26 +14,26 @@ use crate::{Direction, StreamId};
 /// The size in bytes of the largest control frame, a NEW_CONNECTION_ID.
 pub const CONTROL_MAX_SIZE: usize = 1 + 8 + 8 + 1 + 20 + 16;
 
-/// Most ranges that an ACK is written with, since their count takes at most two bytes.
+/// The most ranges in a written ACK, since their count takes at most two bytes.
 const MAX_ACK_RANGES: u64 = 0x4000;
-/// The additional ranges that a count of one byte can tell.
+/// The largest count of additional ranges in one byte.
 const SHORT_RANGE_COUNT: u64 = 0x3f;
 
-/// PADDING, `count` bytes of it.
+/// Writes PADDING of `count` bytes.
 pub fn padding(out: &mut Vec<u8>, count: usize) {
     out.resize(out.len() + count, types::PADDING as u8);
 }
 
-/// PING.
+/// Writes PING.
 pub fn ping(out: &mut Vec<u8>) {
     put_varint(out, types::PING);
 }
 
-/// ACK of `ranges`, which come from the largest number downwards with at least one number missing
-/// between any two. `delay` is the ACK delay as it is to stand in the frame.
+/// Writes an ACK of `ranges`, from the largest number downwards with at least one missing number
+/// between any two. `delay` is the encoded ACK delay.
 ///
-/// The frame takes at most `limit` bytes: the oldest ranges are left out to fit. `false` where there
-/// is no range or not even the first one fits; nothing is written then.
+/// The frame takes at most `limit` bytes: the oldest ranges are omitted to fit. Returns `false`,
+/// without writing, if there is no range or not even the first one fits.
 pub fn ack(
     out: &mut Vec<u8>,
     mut ranges: impl Iterator<Item = RangeInclusive<u64>>,
@@ -97,8 +97,8 @@ fn ecn_size(ecn: EcnCounts) -> usize {
     varint_size(ecn.ect0) + varint_size(ecn.ect1) + varint_size(ecn.ce)
 }
 
-/// Puts the count of additional ranges where one byte was left for it. An ACK of more than 64 ranges
-/// is rare enough to move its ranges by a byte.
+/// Writes the count of additional ranges where one byte was reserved for it. An ACK of more than 64
+/// ranges is rare, so its ranges are moved by a byte.
 fn put_range_count(out: &mut Vec<u8>, offset: usize, count: u64) {
     out[offset] = count as u8;
     if count > SHORT_RANGE_COUNT {
@@ -106,7 +106,7 @@ fn put_range_count(out: &mut Vec<u8>, offset: usize, count: u64) {
     }
 }
 
-/// RESET_STREAM.
+/// Writes RESET_STREAM.
 pub fn reset_stream(out: &mut Vec<u8>, frame: &ResetStream) {
     put_varint(out, types::RESET_STREAM);
     put_varint(out, frame.id.as_u64());
@@ -114,35 +114,35 @@ pub fn reset_stream(out: &mut Vec<u8>, frame: &ResetStream) {
     put_varint(out, frame.final_size);
 }
 
-/// STOP_SENDING.
+/// Writes STOP_SENDING.
 pub fn stop_sending(out: &mut Vec<u8>, id: StreamId, code: u64) {
     put_varints(out, [types::STOP_SENDING, id.as_u64(), code]);
 }
 
-/// CRYPTO.
+/// Writes CRYPTO.
 pub fn crypto(out: &mut Vec<u8>, offset: u64, data: &[u8]) {
     put_varints(out, [types::CRYPTO, offset, data.len() as u64]);
     out.extend_from_slice(data);
 }
 
-/// The size in bytes of a CRYPTO frame with `length` bytes of data, without these data.
+/// Returns the size in bytes of a CRYPTO frame with `length` bytes of data, without the data.
 pub const fn crypto_header_size(offset: u64, length: usize) -> usize {
     1 + varint_size(offset) + varint_size(length as u64)
 }
 
-/// NEW_TOKEN. The token must not be empty.
+/// Writes NEW_TOKEN. The token must not be empty.
 pub fn new_token(out: &mut Vec<u8>, token: &[u8]) {
     put_varints(out, [types::NEW_TOKEN, token.len() as u64]);
     out.extend_from_slice(token);
 }
 
-/// The size in bytes of a NEW_TOKEN frame with a token of `length` bytes.
+/// Returns the size in bytes of a NEW_TOKEN frame with a token of `length` bytes.
 pub const fn new_token_size(length: usize) -> usize {
     1 + varint_size(length as u64) + length
 }
 
-/// STREAM, all but the data, which the caller appends: `length` bytes of them, or with `None` all
-/// that the packet still holds.
+/// Writes STREAM without the data, which the caller appends: `length` bytes, or with `None` the
+/// rest of the packet.
 pub fn stream_header(
     out: &mut Vec<u8>,
     id: StreamId,
@@ -160,8 +160,8 @@ pub fn stream_header(
     }
 }
 
-/// The size in bytes of what [`stream_header`] writes. It never shrinks with a greater length, so
-/// that the size for all the room that is left bounds it for any data that fit.
+/// Returns the size in bytes of [`stream_header`]. It never decreases with a larger length, so the
+/// size for the whole remaining room bounds it for any data that fits.
 pub const fn stream_header_size(id: StreamId, offset: u64, length: Option<usize>) -> usize {
     let offset = if offset > 0 { varint_size(offset) } else { 0 };
     let length = match length {
@@ -171,37 +171,37 @@ pub const fn stream_header_size(id: StreamId, offset: u64, length: Option<usize>
     1 + varint_size(id.as_u64()) + offset + length
 }
 
-/// MAX_DATA: the connection's limit in bytes.
+/// Writes MAX_DATA: the connection's limit in bytes.
 pub fn max_data(out: &mut Vec<u8>, limit: u64) {
     put_varints(out, [types::MAX_DATA, limit]);
 }
 
-/// MAX_STREAM_DATA: the stream's limit in bytes.
+/// Writes MAX_STREAM_DATA: the stream's limit in bytes.
 pub fn max_stream_data(out: &mut Vec<u8>, id: StreamId, limit: u64) {
     put_varints(out, [types::MAX_STREAM_DATA, id.as_u64(), limit]);
 }
 
-/// MAX_STREAMS: how many streams of that kind the peer may open in all.
+/// Writes MAX_STREAMS: the most streams of that kind that the peer may open in total.
 pub fn max_streams(out: &mut Vec<u8>, direction: Direction, limit: u64) {
     put_varints(out, [types::max_streams(direction), limit]);
 }
 
-/// DATA_BLOCKED at a limit in bytes.
+/// Writes DATA_BLOCKED at a limit in bytes.
 pub fn data_blocked(out: &mut Vec<u8>, limit: u64) {
     put_varints(out, [types::DATA_BLOCKED, limit]);
 }
 
-/// STREAM_DATA_BLOCKED at a limit in bytes.
+/// Writes STREAM_DATA_BLOCKED at a limit in bytes.
 pub fn stream_data_blocked(out: &mut Vec<u8>, id: StreamId, limit: u64) {
     put_varints(out, [types::STREAM_DATA_BLOCKED, id.as_u64(), limit]);
 }
 
-/// STREAMS_BLOCKED at a number of streams.
+/// Writes STREAMS_BLOCKED at a number of streams.
 pub fn streams_blocked(out: &mut Vec<u8>, direction: Direction, limit: u64) {
     put_varints(out, [types::streams_blocked(direction), limit]);
 }
 
-/// NEW_CONNECTION_ID. The ID must not be empty.
+/// Writes NEW_CONNECTION_ID. The ID must not be empty.
 pub fn new_connection_id(out: &mut Vec<u8>, frame: &NewConnectionId) {
     put_varint(out, types::NEW_CONNECTION_ID);
     put_varint(out, frame.sequence);
@@ -211,25 +211,25 @@ pub fn new_connection_id(out: &mut Vec<u8>, frame: &NewConnectionId) {
     out.extend_from_slice(&frame.reset_token);
 }
 
-/// RETIRE_CONNECTION_ID.
+/// Writes RETIRE_CONNECTION_ID.
 pub fn retire_connection_id(out: &mut Vec<u8>, sequence: u64) {
     put_varints(out, [types::RETIRE_CONNECTION_ID, sequence]);
 }
 
-/// PATH_CHALLENGE.
+/// Writes PATH_CHALLENGE.
 pub fn path_challenge(out: &mut Vec<u8>, data: [u8; 8]) {
     put_varint(out, types::PATH_CHALLENGE);
     out.extend_from_slice(&data);
 }
 
-/// PATH_RESPONSE.
+/// Writes PATH_RESPONSE.
 pub fn path_response(out: &mut Vec<u8>, data: [u8; 8]) {
     put_varint(out, types::PATH_RESPONSE);
     out.extend_from_slice(&data);
 }
 
-/// CONNECTION_CLOSE in at most `limit` bytes: the reason is cut to fit, in UTF-8 between two
-/// characters. `false` where it does not fit without a reason; nothing is written then.
+/// Writes CONNECTION_CLOSE in at most `limit` bytes: the reason is cut to fit, in UTF-8 between two
+/// characters. Returns `false`, without writing, if it does not fit without a reason.
 pub fn close(out: &mut Vec<u8>, frame: &Close<'_>, limit: usize) -> bool {
     let (fixed_size, reason) = match *frame {
         Close::Transport {
@@ -262,8 +262,8 @@ pub fn close(out: &mut Vec<u8>, frame: &Close<'_>, limit: usize) -> bool {
     true
 }
 
-/// At most `limit` bytes of `text`, none of its UTF-8 characters torn. What is no UTF-8 is cut
-/// where it must be or up to three bytes before.
+/// Returns at most `limit` bytes of `text` without splitting UTF-8 characters. Other text is cut at
+/// the limit or up to three bytes before.
 fn cut(text: &[u8], limit: usize) -> &[u8] {
     let Some(next) = text.get(limit) else {
         return text;
@@ -273,7 +273,7 @@ fn cut(text: &[u8], limit: usize) -> &[u8] {
     if !is_continuation(next) {
         return kept;
     }
-    // The character that is torn: up to two continuation bytes after the byte that leads it.
+    // The split character: up to two continuation bytes after the byte that leads it.
     let torn = kept
         .iter()
         .rev()
@@ -284,23 +284,23 @@ fn cut(text: &[u8], limit: usize) -> &[u8] {
     &kept[..limit.saturating_sub(torn)]
 }
 
-/// HANDSHAKE_DONE.
+/// Writes HANDSHAKE_DONE.
 pub fn handshake_done(out: &mut Vec<u8>) {
     put_varint(out, types::HANDSHAKE_DONE);
 }
 
-/// DATAGRAM, with its length, so that other frames may follow.
+/// Writes DATAGRAM with its length, so that other frames may follow.
 pub fn datagram(out: &mut Vec<u8>, data: &[u8]) {
     put_varints(out, [types::DATAGRAM_WITH_LENGTH, data.len() as u64]);
     out.extend_from_slice(data);
 }
 
-/// The size in bytes of a DATAGRAM frame with `length` bytes of data, without these data.
+/// Returns the size in bytes of a DATAGRAM frame with `length` bytes of data, without the data.
 pub const fn datagram_header_size(length: usize) -> usize {
     1 + varint_size(length as u64)
 }
 
-/// ACK_FREQUENCY.
+/// Writes ACK_FREQUENCY.
 pub fn ack_frequency(out: &mut Vec<u8>, frame: &AckFrequency) {
     put_varint(out, types::ACK_FREQUENCY);
     put_varint(out, frame.sequence);
@@ -309,13 +309,13 @@ pub fn ack_frequency(out: &mut Vec<u8>, frame: &AckFrequency) {
     put_varint(out, frame.reordering_threshold);
 }
 
-/// IMMEDIATE_ACK.
+/// Writes IMMEDIATE_ACK.
 pub fn immediate_ack(out: &mut Vec<u8>) {
     put_varint(out, types::IMMEDIATE_ACK);
 }
 
 impl Frame<'_> {
-    /// Appends the frame, of whatever size; PADDING as one byte, STREAM and DATAGRAM with their
+    /// Appends the frame, without a size limit; PADDING as one byte, STREAM and DATAGRAM with their
     /// length.
     pub fn write(&self, out: &mut Vec<u8>) {
         match *self {

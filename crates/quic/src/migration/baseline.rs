@@ -1,22 +1,22 @@
-//! A long-term average, and what is slow against it.
+//! A long-term average and the limit for slow samples.
 
 use weir_units::Duration;
 
-/// How a baseline judges.
+/// The parameters of a baseline.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct BaselineRule {
-    /// Over how many samples the average runs.
+    /// The window of the average, in samples.
     pub(super) long_window: u32,
-    /// How many samples it needs before it is used.
+    /// The samples required before it is used.
     pub(super) short_window: u32,
-    /// How many times the average a slow sample exceeds.
+    /// A slow sample exceeds the average by this factor.
     pub(super) alpha: f64,
-    /// How much more than the average it takes.
+    /// A slow sample exceeds the average by at least this difference.
     pub(super) min_increase: Duration,
 }
 
-/// Mean and mean deviation. The first samples count alike, later ones with a gain of one part in
-/// `long_window`.
+/// Mean and mean deviation. The first samples have equal weight; later ones have a gain of
+/// 1/`long_window`.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Baseline {
     /// In nanoseconds.
@@ -27,13 +27,14 @@ pub(super) struct Baseline {
 }
 
 impl Baseline {
-    /// The average, where there are enough samples to use it.
+    /// Returns the average, if there are enough samples.
     pub(super) fn mean(&self, judgement: &BaselineRule) -> Option<Duration> {
         (self.samples >= judgement.short_window).then(|| nanos(self.mean))
     }
 
-    /// What a sample has to exceed to be slow: `alpha` times the average, the average and four
-    /// deviations, and the average and `min_increase`. `None` where nothing can be said yet.
+    /// Returns the limit for slow samples: the largest of `alpha` times the average, the average
+    /// plus four deviations, and the average plus `min_increase`. `None` if there are too few
+    /// samples.
     pub(super) fn limit(&self, judgement: &BaselineRule) -> Option<Duration> {
         let mean = self.mean(judgement)?;
         let scaled = nanos(self.mean * judgement.alpha);
@@ -41,8 +42,9 @@ impl Baseline {
         Some(scaled.max(spread).max(mean + judgement.min_increase))
     }
 
-    /// Takes a sample in. A slow one counts as the limit only: an outlier hardly moves the average,
-    /// yet a path that has become slow for good is the new normal after some `long_window` samples.
+    /// Adds a sample. A slow one counts only as the limit: an outlier hardly moves the average, yet
+    /// a path that has become slow permanently is the new baseline after some `long_window`
+    /// samples.
     pub(super) fn record(&mut self, sample: Duration, judgement: &BaselineRule) {
         let limit = self.limit(judgement).unwrap_or(Duration::MAX);
         let sample = sample.min(limit).as_nanos() as f64;
@@ -59,7 +61,7 @@ fn nanos(value: f64) -> Duration {
     Duration::from_nanos(value as u64)
 }
 
-/// How many times `long` is in `short`; infinite where `long` is nothing.
+/// Returns `short / long`; infinite if `long` is zero.
 pub(super) fn ratio(short: Duration, long: Duration) -> f64 {
     short.as_nanos() as f64 / long.as_nanos() as f64
 }
@@ -97,7 +99,7 @@ mod tests {
     fn slow_is_what_exceeds_all_three_limits() {
         assert_eq!(after([100; 20]).limit(&JUDGEMENT), Some(us(1_100)));
         assert_eq!(after([5_000; 20]).limit(&JUDGEMENT), Some(us(10_000)));
-        // Mean 10 ms, deviation towards 8 ms: 42 ms.
+        // Mean 10 ms, deviation approaching 8 ms: 42 ms.
         let wide = after([2_000, 18_000].into_iter().cycle().take(400));
         let limit = wide.limit(&JUDGEMENT).unwrap();
         assert!(us(40_000) < limit && limit < us(44_000), "{limit}");

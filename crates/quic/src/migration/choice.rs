@@ -1,28 +1,28 @@
-//! The choice among standby paths.
+//! Chooses among standby paths.
 
 use weir_units::Duration;
 
 use crate::PathId;
 
-/// What a lost packet costs, in round trips, times the packets of a request: three round trips until
-/// a probe has repaired it, ten packets.
+/// The cost of a lost packet in round trips, times the packets of a request: three round trips
+/// until a probe has repaired it, ten packets.
 const LOSS_COST: f64 = 30.0;
-/// A path that loses fewer packets than this is not left for its losses.
+/// A path with a lower loss rate is not left because of losses.
 const NOTABLE_LOSS: f64 = 0.01;
 
-/// A path as the connection sees it.
+/// The connection's view of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PathView {
-    /// Which one.
+    /// Its ID.
     pub id: PathId,
-    /// Whether the path was validated, and still answers (RFC 9000, section 8.2). No connection is
-    /// ever moved to a path that is not.
+    /// Whether the path was validated and still answers (RFC 9000, section 8.2). A connection never
+    /// moves to another path.
     pub validated: bool,
-    /// Whether the operator prefers it.
+    /// Whether the configuration prefers it.
     pub preferred: bool,
-    /// Its smoothed round-trip time, where it was measured.
+    /// Its smoothed RTT, if measured.
     pub rtt: Option<Duration>,
-    /// The fraction of packets lost of late, 0 to 1; what is not a number counts as 1.
+    /// Its recent loss rate, 0 to 1; NaN counts as 1.
     pub loss: f64,
 }
 
@@ -35,30 +35,30 @@ impl PathView {
         }
     }
 
-    /// What a request costs over this path: its round trip, and those that losses add.
+    /// Returns the cost of a request over this path: its RTT plus the round trips added by losses.
     fn cost(&self) -> f64 {
         let rtt = self.rtt.map_or(f64::MAX, |rtt| rtt.as_nanos() as f64);
         rtt * (1.0 + LOSS_COST * self.sane_loss())
     }
 }
 
-/// What a new path has to be.
+/// The requirement for a new path.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum PathRequirement {
     /// Validated.
     Working,
-    /// Better by this factor than the path in use, which takes `rtt` at present, in round trips or
-    /// in losses: where all paths are slow, or only the server is, moving helps nobody.
+    /// Better by this factor than the path in use, whose current RTT is `rtt`, in RTT or in losses.
+    /// If all paths are slow, or only the server is, a move does not help.
     Better {
         /// The factor.
         alpha: f64,
-        /// The round-trip time of the path in use.
+        /// The RTT of the path in use.
         rtt: Option<Duration>,
     },
 }
 
-/// The validated standby path on which requests cost least, of those that meet the demand; among
-/// equals the preferred one, then the one with the lowest number.
+/// Returns the validated standby path that meets the requirement at the lowest request cost; among
+/// equals the preferred one, then the one with the lowest ID.
 pub(super) fn choose(
     current: PathId,
     paths: &[PathView],

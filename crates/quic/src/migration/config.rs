@@ -1,27 +1,27 @@
-//! What an operator may set about proactive migration.
+//! Settings of proactive migration.
 
 use std::fmt;
 use std::str::FromStr;
 
 use weir_units::Duration;
 
-/// The longest window of the detectors, in streams: it bounds the memory of a connection.
+/// The largest window of the detectors, in streams: it bounds the memory of a connection.
 const LONGEST_WINDOW: u32 = 4096;
-/// The longest short-term window of [`SizeClassParameters`] and the most confirmations: verdicts
-/// are kept as the bits of a word.
+/// The largest short-term window of [`SizeClassParameters`] and the most confirmations: verdicts
+/// are kept as bits of a word.
 const LONGEST_VERDICTS: u32 = 64;
 
 /// Proactive migration of one connection (DCQUIC paper, section 3.4.1). Only clients migrate.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MigrationConfig {
-    /// Whether the connection moves by itself at all.
+    /// Whether the connection moves by itself.
     pub proactive: bool,
-    /// What decides that a path has become slow.
+    /// The detector of slow paths.
     pub detector: Detector,
-    /// After how many probe timeouts without an answer the path counts as interrupted, 2 to 64;
-    /// they are counted in time, without back-off. With 2, one lost packet can be enough.
+    /// The probe timeouts without an answer after which the path counts as interrupted, 2 to 64;
+    /// they are measured as time, without backoff. With 2, one lost packet can be enough.
     pub probe_timeouts: u32,
-    /// Differences in time below this are never a reason to move.
+    /// Smaller differences in time never cause a move.
     pub min_increase: Duration,
     /// The least time between two moves.
     pub hysteresis: Duration,
@@ -44,7 +44,7 @@ impl Default for MigrationConfig {
 }
 
 impl MigrationConfig {
-    /// Checks what a caller may have set wrongly.
+    /// Checks the settings.
     ///
     /// # Errors
     /// The first setting that is out of range.
@@ -65,14 +65,14 @@ impl MigrationConfig {
     }
 }
 
-/// What decides that a path has become slow. By name: `paper`, `size-class`.
+/// The detector of slow paths. By name: `paper`, `size-class`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Detector {
-    /// `paper`: equations 1 to 4 of the DCQUIC paper as they stand. Takes a change of task size or
-    /// of the server's speed for a change of the path.
+    /// `paper`: equations 1 to 4 of the DCQUIC paper as published. It mistakes a change of task
+    /// size or of the server's speed for a change of the path.
     Paper(PaperParameters),
-    /// `size-class`, the default: compares like with like, and the time for which the network is
-    /// responsible only.
+    /// `size-class`, the default: compares streams of similar size, and only the network's share of
+    /// their time.
     SizeClass(SizeClassParameters),
 }
 
@@ -80,7 +80,7 @@ impl Detector {
     /// The names of all detectors.
     pub const NAMES: [&'static str; 2] = ["paper", "size-class"];
 
-    /// The name by which it is chosen.
+    /// Returns its name.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Paper(_) => Self::NAMES[0],
@@ -88,7 +88,7 @@ impl Detector {
         }
     }
 
-    /// The factor above which a path counts as slow.
+    /// Returns the factor above which a path counts as slow.
     pub const fn alpha(&self) -> f64 {
         match self {
             Self::Paper(parameters) => parameters.alpha,
@@ -112,7 +112,7 @@ impl fmt::Display for Detector {
 impl FromStr for Detector {
     type Err = MigrationConfigError;
 
-    /// The detector of that name, with its default parameters.
+    /// Returns the detector of that name, with its default parameters.
     fn from_str(name: &str) -> Result<Self, Self::Err> {
         match name {
             "paper" => Ok(Self::Paper(PaperParameters::default())),
@@ -122,19 +122,19 @@ impl FromStr for Detector {
     }
 }
 
-/// The parameters of equation 4, in the paper's letters.
+/// The parameters of equation 4, named as in the paper.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct PaperParameters {
     /// `W`: the long-term window, in streams; above `w`, 4096 at most.
     pub long_window: u32,
     /// `w`: the short-term window, in streams; at least one.
     pub short_window: u32,
-    /// `α`: how many times the long-term average the short-term average has to exceed; above 1.
+    /// `α`: the short-term average exceeds the long-term average by this factor; above 1.
     pub alpha: f64,
 }
 
 impl Default for PaperParameters {
-    /// The paper's: 50, 10, 2 (section 4.3).
+    /// The paper's parameters: 50, 10, 2 (section 4.3).
     fn default() -> Self {
         Self {
             long_window: 50,
@@ -155,14 +155,14 @@ impl PaperParameters {
 /// The parameters of the default detector.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SizeClassParameters {
-    /// Over how many samples the long-term averages run; above `short_window`, 4096 at most.
+    /// The window of the long-term averages, in samples; above `short_window`, 4096 at most.
     pub long_window: u32,
-    /// How many samples an average needs before it is used, and of how many streams more than half
-    /// have to be slow for the streams alone to raise an alarm; 1 to 64.
+    /// The samples that an average needs before it is used; also the last streams of which more
+    /// than half must be slow for the streams alone to raise an alarm; 1 to 64.
     pub short_window: u32,
-    /// How many times its long-term average a sample has to exceed to count as slow; above 1.
+    /// A slow sample exceeds its long-term average by this factor; above 1.
     pub alpha: f64,
-    /// How many slow round trips have to follow each other, 1 to 64.
+    /// The consecutive slow round trips that confirm a slow path, 1 to 64.
     pub confirmations: u32,
 }
 
@@ -224,9 +224,9 @@ pub enum MigrationConfigError {
         name: &'static str,
         /// Its value.
         value: u32,
-        /// The smallest value that is allowed, next to the other settings.
+        /// The smallest allowed value, given the other settings.
         smallest: u32,
-        /// The largest.
+        /// The largest allowed value.
         largest: u32,
     },
     /// A time that must not be zero.
@@ -235,7 +235,7 @@ pub enum MigrationConfigError {
         /// The setting.
         name: &'static str,
     },
-    /// A factor that nothing or everything exceeds.
+    /// A factor that is not a number above 1.
     #[error("alpha is {alpha}: it must be a number above 1")]
     Alpha {
         /// Its value.
@@ -244,7 +244,7 @@ pub enum MigrationConfigError {
     /// A detector that does not exist.
     #[error("there is no detector {name:?}: there are {}", Detector::NAMES.join(", "))]
     UnknownDetector {
-        /// The name asked for.
+        /// The requested name.
         name: String,
     },
 }

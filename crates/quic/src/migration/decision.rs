@@ -1,4 +1,4 @@
-//! What the monitor answers: a move, why, and the figures that led to it.
+//! The monitor's decision: a move, its cause, and the metrics that led to it.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use weir_units::{ByteSize, Duration, Time};
 
 use crate::PathId;
 
-/// A connection should move to another path.
+/// A decision to move to another path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Decision {
     /// When it was made.
@@ -15,34 +15,34 @@ pub struct Decision {
     pub from: PathId,
     /// The path to use.
     pub to: PathId,
-    /// Why.
+    /// The cause.
     pub cause: Cause,
-    /// The round-trip time of the path in use, as it was handed in.
+    /// The RTT of the path in use, as reported to the monitor.
     pub from_rtt: Option<Duration>,
-    /// The round-trip time of the new path, as it was handed in.
+    /// The RTT of the new path, as reported to the monitor.
     pub to_rtt: Option<Duration>,
-    /// The fraction of packets lost on the path in use, as it was handed in.
+    /// The loss rate of the path in use, as reported to the monitor.
     pub from_loss: f64,
-    /// The fraction of packets lost on the new path, as it was handed in.
+    /// The loss rate of the new path, as reported to the monitor.
     pub to_loss: f64,
 }
 
-/// Why a connection should move.
+/// The cause of a move.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Cause {
     /// Equation 4 of the DCQUIC paper holds (detector `paper`).
     Equation4(Equation4),
     /// Round trips have become slow, and streams with them (detector `size-class`).
     RoundTrips(RoundTrips),
-    /// Most streams of late were slow for their size (detector `size-class`).
+    /// Most recent streams were slow for their size (detector `size-class`).
     Streams(Streams),
-    /// Nothing is heard on the path any more (all detectors).
+    /// No packets arrive on the path any more (all detectors).
     Interruption(Interruption),
     /// The preferred path has been healthy for long enough.
     Return(Return),
 }
 
-/// The figures of equation 4; times are in nanoseconds per byte.
+/// The metrics of equation 4; times are in nanoseconds per byte.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Equation4 {
     /// StreamComplTimePerByte(n − W, n − w), ns per byte.
@@ -51,37 +51,37 @@ pub struct Equation4 {
     pub short_term: f64,
     /// `short_term / long_term`.
     pub ratio: f64,
-    /// What the ratio has to exceed.
+    /// The threshold of the ratio.
     pub alpha: f64,
 }
 
-/// The figures of slow round trips.
+/// The metrics of slow round trips.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RoundTrips {
-    /// How many slow samples followed each other.
+    /// Consecutive slow samples.
     pub samples: u32,
-    /// The average of the samples before.
+    /// The average before them.
     pub long_term: Duration,
-    /// The average of the slow ones.
+    /// The average of the slow samples.
     pub short_term: Duration,
     /// `short_term / long_term`.
     pub ratio: f64,
-    /// What a sample has to exceed as a multiple of the long-term average, at least.
+    /// The least multiple of the long-term average that a slow sample exceeds.
     pub alpha: f64,
     /// Streams that were slow for their size since the first slow sample.
     pub slow_streams: u32,
-    /// Streams whose response is overdue against the long-term average.
+    /// Streams whose response is overdue compared with the long-term average.
     pub overdue_streams: u32,
 }
 
-/// The figures of slow streams.
+/// The metrics of slow streams.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Streams {
-    /// How many streams were slow for their size …
+    /// Streams that were slow for their size …
     pub slow: u32,
-    /// … of how many judged last.
+    /// … of this many last streams.
     pub of: u32,
-    /// The largest size of the class that the newest slow stream is in.
+    /// The largest size in the class of the newest slow stream.
     pub class: ByteSize,
     /// The long-term average of the network's time for streams of that class.
     pub long_term: Duration,
@@ -89,22 +89,22 @@ pub struct Streams {
     pub short_term: Duration,
     /// `short_term / long_term`.
     pub ratio: f64,
-    /// What a stream has to exceed as a multiple of the long-term average, at least.
+    /// The least multiple of the long-term average that a slow stream exceeds.
     pub alpha: f64,
 }
 
-/// The figures of an interruption.
+/// The metrics of an interruption.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Interruption {
-    /// Probe timeouts since something was heard on the path.
+    /// Probe timeouts since the last received packet.
     pub probe_timeouts: u32,
-    /// The probe timeout without back-off (RFC 9002, section 6.2.1).
+    /// The probe timeout without backoff (RFC 9002, section 6.2.1).
     pub pto: Duration,
-    /// The time since something was heard.
+    /// The time since the last received packet.
     pub silence: Duration,
-    /// The time since the first packet was sent that was to be answered and was not.
+    /// The time since the first unanswered packet was sent.
     pub unanswered: Duration,
-    /// How many responses are due.
+    /// Responses due.
     pub streams_due: u32,
     /// How long the longest of them has been due.
     pub longest_wait: Option<Duration>,
@@ -112,7 +112,7 @@ pub struct Interruption {
     pub usual_wait: Option<Duration>,
 }
 
-/// The figures of a return to the preferred path.
+/// The metrics of a return to the preferred path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Return {
     /// How long the preferred path has been healthy.
@@ -120,8 +120,8 @@ pub struct Return {
 }
 
 impl Cause {
-    /// A stable name for logs and metrics: `equation-4`, `round-trips`, `streams`, `interruption`,
-    /// `return`.
+    /// Returns a stable name for logs and metrics: `equation-4`, `round-trips`, `streams`,
+    /// `interruption`, `return`.
     pub const fn name(&self) -> &'static str {
         match self {
             Self::Equation4(_) => "equation-4",
@@ -132,8 +132,8 @@ impl Cause {
         }
     }
 
-    /// Hands every figure to `visit`, by a stable name that ends with the unit where there is one:
-    /// `_us` for microseconds, `_ns_per_byte`, `_bytes`.
+    /// Passes every metric to `visit`, with a stable name that ends with the unit, if any: `_us`
+    /// for microseconds, `_ns_per_byte`, `_bytes`.
     pub fn figures(&self, mut visit: impl FnMut(&'static str, f64)) {
         match *self {
             Self::Equation4(figures) => {
@@ -179,7 +179,7 @@ impl Cause {
 }
 
 impl Decision {
-    /// Hands every figure to `visit`: those of the cause ([`Cause::figures`]) and those of the
+    /// Passes every metric to `visit`: those of the cause ([`Cause::figures`]) and those of the
     /// paths.
     pub fn figures(&self, mut visit: impl FnMut(&'static str, f64)) {
         self.cause.figures(&mut visit);

@@ -1,50 +1,50 @@
-//! Interruptions: a path on which nothing is heard any more, although something should be.
+//! Detects interruptions: no packets arrive on a path although some should.
 //!
-//! **The deadline.** Probe timeouts are counted in time, not in events: RFC 9002 doubles each, so
-//! that the third one comes after seven. The clock starts with the first ack-eliciting packet that
-//! is sent after something was last heard, and anything heard on the path stops it. It runs for
-//! `probe_timeouts` probe timeouts without back-off, less one round trip, so that with the move
-//! the first byte over the other path is there in time. Within that time the connection's own
-//! probe has left and found no answer, so one lost packet is never enough (with two or more probe
-//! timeouts: RTT + PTO + `max_ack_delay` is less than three probe timeouts less a round trip).
+//! **The deadline.** Probe timeouts are measured as time, not as events: RFC 9002 doubles each, so
+//! the third event comes after seven. The timer starts with the first ack-eliciting packet sent
+//! after the last received packet, and any packet received on the path stops it. It runs for
+//! `probe_timeouts` probe timeouts without backoff, less one RTT, so that after the move the first
+//! byte over the other path arrives in time. The connection's own probe is sent and stays
+//! unanswered within that time, so one lost packet is never enough (with three or more probe
+//! timeouts: RTT + PTO + `max_ack_delay` is less than three probe timeouts less one RTT).
 //!
 //! **Keep-alive.** A client that only receives has nothing outstanding. While a response is due and
-//! nothing unanswered has been sent, it sends a PING after one PTO of silence, counted from one
-//! round trip before the last packet was heard; that silence then counts as the first of the probe
-//! timeouts. A server that thinks for long answers every PING: after eight probe timeouts without
-//! a byte of any response, the silence allowed grows to an eighth of the wait, and counts no more.
+//! all sent packets are answered, it sends a PING after one PTO of silence, counted from one RTT
+//! before the last received packet. That silence then counts as the first probe timeout. A server
+//! that computes for long answers every PING. After eight probe timeouts without a byte of any
+//! response, the allowed silence grows to an eighth of the wait and no longer counts.
 //!
-//! **Late timers.** When a deadline is noticed more than a PTO late, this host has slept, not the
-//! path: what it heard meanwhile has yet to be read. Once per silence the deadline is put off by
-//! one PTO.
+//! **Late timers.** If a deadline is noticed more than a PTO late, this host was suspended, not the
+//! path: packets that arrived meanwhile are still unread. Once per silence the deadline is extended
+//! by one PTO.
 
 use weir_units::{Duration, Time};
 
-/// The silence before a keep-alive, as a fraction of the time that responses have not progressed.
+/// The silence before a keep-alive, as a fraction of the time without progress of responses.
 const KEEPALIVE_SHARE: u64 = 8;
 
-/// What is known of the path's silence.
+/// The state of silence on the path.
 #[derive(Debug)]
 pub(super) struct SilenceWatch {
-    /// How many probe timeouts make an interruption.
+    /// The probe timeouts that make an interruption.
     limit: u32,
-    /// The probe timeout without back-off, once known.
+    /// The probe timeout without backoff, once known.
     pto: Option<Duration>,
-    /// The smoothed round-trip time; zero before it is known.
+    /// The smoothed RTT; zero before it is known.
     rtt: Duration,
     last_heard: Time,
-    /// When a request or bytes of a response last went over the path.
+    /// When a request or response bytes last passed over the path.
     progress: Time,
     unanswered: Option<UnansweredProbe>,
-    /// Since something was heard.
+    /// Probe timeouts since the last received packet.
     pub(super) probe_timeouts: u32,
     /// Whether the path is interrupted.
     pub(super) raised: bool,
-    /// Whether the deadline was put off in this silence.
+    /// Whether the deadline was extended in this silence.
     put_off: bool,
 }
 
-/// Something that was sent and got no answer.
+/// A sent packet without an answer.
 #[derive(Clone, Copy, Debug)]
 struct UnansweredProbe {
     since: Time,
@@ -52,7 +52,7 @@ struct UnansweredProbe {
 }
 
 impl SilenceWatch {
-    /// A path that is used from now on.
+    /// Starts the watch of a path that is in use from now on.
     pub(super) fn new(now: Time, limit: u32, pto: Option<Duration>) -> Self {
         Self {
             limit,
@@ -76,7 +76,7 @@ impl SilenceWatch {
         };
     }
 
-    /// An ack-eliciting packet left.
+    /// Records a sent ack-eliciting packet.
     pub(super) fn on_sent(&mut self, now: Time) {
         if self.unanswered.is_none()
             && let Some(pto) = self.pto
@@ -91,7 +91,7 @@ impl SilenceWatch {
         self.unanswered = Some(UnansweredProbe { since, deadline });
     }
 
-    /// Anything came in.
+    /// Records a received packet.
     pub(super) fn on_heard(&mut self, now: Time) {
         self.last_heard = now;
         self.unanswered = None;
@@ -100,7 +100,7 @@ impl SilenceWatch {
         self.put_off = false;
     }
 
-    /// A request was sent, or a byte of a response came.
+    /// Records a sent request or a received byte of a response.
     pub(super) fn on_progress(&mut self, now: Time) {
         self.progress = now;
     }
@@ -114,7 +114,7 @@ impl SilenceWatch {
         self.raised |= self.probe_timeouts >= self.limit;
     }
 
-    /// When a PING is to be sent, if nothing happens.
+    /// Returns when a PING is to be sent, if no event comes first.
     pub(super) fn keepalive_at(&self, response_due: bool) -> Option<Time> {
         if !response_due || self.unanswered.is_some() || self.raised {
             return None;
@@ -127,7 +127,7 @@ impl SilenceWatch {
         self.last_heard.since(self.progress) / KEEPALIVE_SHARE
     }
 
-    /// A PING is sent because of [`SilenceWatch::keepalive_at`].
+    /// Records a PING sent because of [`SilenceWatch::keepalive_at`].
     pub(super) fn on_keepalive(&mut self, now: Time) {
         let Some(pto) = self.pto else {
             return;
@@ -140,14 +140,14 @@ impl SilenceWatch {
         self.start(now - credit, pto);
     }
 
-    /// When the path counts as interrupted, if nothing happens.
+    /// Returns when the path counts as interrupted, if no event comes first.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.unanswered
             .filter(|_| !self.raised)
             .map(|unanswered| unanswered.deadline)
     }
 
-    /// Time has passed.
+    /// Checks the deadline at `now`.
     pub(super) fn handle_timeout(&mut self, now: Time) {
         let (Some(unanswered), Some(pto)) = (&mut self.unanswered, self.pto) else {
             return;
@@ -163,17 +163,17 @@ impl SilenceWatch {
         self.raised = true;
     }
 
-    /// The probe timeout without back-off; zero before it is known.
+    /// Returns the probe timeout without backoff; zero before it is known.
     pub(super) fn pto(&self) -> Duration {
         self.pto.unwrap_or_default()
     }
 
-    /// The time since something was heard.
+    /// Returns the time since the last received packet.
     pub(super) fn silence(&self, now: Time) -> Duration {
         now.since(self.last_heard)
     }
 
-    /// The time since something was sent that was to be answered and was not.
+    /// Returns the time since the first unanswered packet was sent.
     pub(super) fn unanswered(&self, now: Time) -> Duration {
         self.unanswered
             .map_or(Duration::ZERO, |unanswered| now.since(unanswered.since))
@@ -191,7 +191,7 @@ mod tests {
         Time::ZERO + Duration::from_micros(micros)
     }
 
-    /// Something was heard at 10 ms, and nothing is unanswered.
+    /// A packet was received at 10 ms, and none is unanswered.
     fn watch() -> SilenceWatch {
         let mut watch = SilenceWatch::new(Time::ZERO, 3, None);
         watch.on_rtt_sample(RTT, PTO);
@@ -225,7 +225,7 @@ mod tests {
         watch.on_keepalive(ping);
         watch.on_sent(ping);
         assert_eq!(watch.keepalive_at(true), None);
-        // Three probe timeouts after the path may have gone dark, less half a round trip.
+        // Three probe timeouts after the earliest possible failure of the path, less half an RTT.
         assert_eq!(watch.deadline(), Some(at(10_000 + 1950 - 100)));
     }
 

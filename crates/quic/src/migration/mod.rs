@@ -1,7 +1,7 @@
-//! Proactive migration (DCQUIC paper, section 3.4.1): whether a client's connection should leave its
-//! path, for which other one, and why.
+//! Proactive migration (DCQUIC paper, section 3.4.1): decides whether a client's connection should
+//! move to another path, to which one, and why.
 //!
-//! A connection owns a [`MigrationMonitor`], tells it what happens, and asks:
+//! A connection owns a [`MigrationMonitor`], reports events to it, and asks for decisions:
 //!
 //! ```
 //! use weir_quic::migration::{MigrationConfig, MigrationMonitor, PathView, Wakeup};
@@ -15,7 +15,7 @@
 //! let pto = Duration::from_micros(650);
 //! monitor.on_rtt_sample(now, path, Duration::from_micros(100), pto);
 //!
-//! // A request leaves, and nothing comes back.
+//! // A request is sent, and no answer arrives.
 //! let stream = StreamId::new(Side::Client, Direction::Bidirectional, 0);
 //! monitor.on_stream_opened(now, stream);
 //! monitor.on_request_sent(now, stream);
@@ -38,15 +38,15 @@
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `config` | what an operator may set |
-//! | `monitor` | the value that a connection owns |
+//! | `config` | the settings |
+//! | `monitor` | the monitor that a connection owns |
 //! | `table` | the stream table |
 //! | `paper` | the detector `paper`: equations 1 to 4 |
 //! | `size_class`, `round_trips`, `baseline` | the detector `size-class`, the default |
-//! | `interruption` | silence: its deadline, and the PINGs that make sure of it |
-//! | `choice` | which standby path |
-//! | `return_watch` | the way back to the preferred path |
-//! | `decision` | what comes out, with its figures |
+//! | `interruption` | silence: its deadline, and the PINGs that confirm it |
+//! | `choice` | the choice of a standby path |
+//! | `return_watch` | the return to the preferred path |
+//! | `decision` | the decision with its metrics |
 //!
 //! `docs/migration.md` explains what is measured and why.
 

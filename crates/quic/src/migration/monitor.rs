@@ -1,4 +1,4 @@
-//! The monitor: events in, decisions out.
+//! The migration monitor: it takes events and returns decisions.
 
 use weir_units::{Duration, Time};
 
@@ -13,11 +13,11 @@ use super::table::StreamTable;
 use crate::PathId;
 use crate::{Direction, Side, StreamId};
 
-/// Watches the path that a client's connection uses, and decides when to leave it.
+/// Monitors the path that a client's connection uses, and decides when to leave it.
 ///
-/// Times that are handed in must not go backwards. All methods take constant time, but for a look
-/// at the stream table (512 streams at most) while round trips are slow or a decision is made.
-/// Without a standby path ([`MigrationMonitor::set_standby`]) nothing is kept and nothing is done.
+/// Times must not go backwards. All methods take constant time, except for a scan of the stream
+/// table (at most 512 streams) while round trips are slow or a decision is made. Without a standby
+/// path ([`MigrationMonitor::set_standby`]) the monitor stores and does nothing.
 #[derive(Debug)]
 pub struct MigrationMonitor {
     config: MigrationConfig,
@@ -28,32 +28,32 @@ pub struct MigrationMonitor {
     detector: State,
     silence: SilenceWatch,
     return_watch: ReturnWatch,
-    /// When the connection last moved, or was last told to.
+    /// When the connection last moved, or was last asked to.
     last_move: Option<Time>,
     wanted: bool,
-    /// An alarm came within the hysteresis interval.
+    /// An alarm was raised within the hysteresis interval.
     deferred: bool,
 }
 
-/// The state of the detector that was chosen.
+/// The state of the configured detector.
 #[derive(Debug)]
 enum State {
     Paper(PaperDetector),
     SizeClass(Box<SizeClassDetector>),
 }
 
-/// What the connection has to do when a timeout has come.
+/// The connection's action after a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub enum Wakeup {
     /// Nothing.
     Nothing,
-    /// Send a PING on the path in use: a response is due and nothing is heard.
+    /// Send a PING on the path in use: a response is due and no packets arrive.
     SendPing,
 }
 
 impl MigrationMonitor {
-    /// A monitor of a connection that uses the path `current`. It has no standby path yet.
+    /// Creates a monitor of a connection that uses the path `current`. It has no standby path yet.
     ///
     /// # Errors
     /// The first setting that is out of range.
@@ -84,24 +84,24 @@ impl MigrationMonitor {
         })
     }
 
-    /// The path in use.
+    /// Returns the path in use.
     pub fn current(&self) -> PathId {
         self.current
     }
 
-    /// What it was configured with.
+    /// Returns its configuration.
     pub fn config(&self) -> &MigrationConfig {
         &self.config
     }
 
-    /// Whether events matter: migration is on and there is a standby path. Where not, a connection
-    /// may skip all other events.
+    /// Whether the monitor uses events: migration is on and there is a standby path. If not, a
+    /// connection may skip all other events.
     pub fn is_armed(&self) -> bool {
         self.config.proactive && self.standby
     }
 
-    /// Whether there is a path to move to, validated or about to be. Averages outlive a time
-    /// without; streams in progress do not.
+    /// Sets whether there is a path to move to, validated or in validation. Averages survive a time
+    /// without one; streams in progress do not.
     pub fn set_standby(&mut self, now: Time, standby: bool) {
         if self.standby == standby {
             return;
@@ -115,8 +115,8 @@ impl MigrationMonitor {
         self.deferred = false;
     }
 
-    /// A stream was opened on the path in use. Only bidirectional streams of the client's are
-    /// watched: on these a response can be due.
+    /// Reports a stream opened on the path in use. Only the client's bidirectional streams are
+    /// tracked: only on these a response can be due.
     pub fn on_stream_opened(&mut self, now: Time, id: StreamId) {
         let is_request =
             id.initiator() == Side::Client && id.direction() == Direction::Bidirectional;
@@ -125,7 +125,7 @@ impl MigrationMonitor {
         }
     }
 
-    /// The packet with the end of a request was sent: a response is due from now on.
+    /// Reports that the packet with the end of a request was sent: a response is due from now on.
     pub fn on_request_sent(&mut self, now: Time, id: StreamId) {
         if self.is_armed() {
             self.streams.request_sent(id, now);
@@ -133,8 +133,8 @@ impl MigrationMonitor {
         }
     }
 
-    /// A STREAM frame of a response came, with data or without. To be told before
-    /// [`MigrationMonitor::on_fin`] where the frame ends the stream.
+    /// Reports a STREAM frame of a response, with or without data. Call it before
+    /// [`MigrationMonitor::on_fin`] if the frame ends the stream.
     pub fn on_response(&mut self, now: Time, id: StreamId) {
         if !self.is_armed() {
             return;
@@ -145,7 +145,7 @@ impl MigrationMonitor {
         }
     }
 
-    /// The STREAM frame that ends a response came, with `length` bytes at `offset` (equation 1).
+    /// Reports the STREAM frame that ends a response, with `length` bytes at `offset` (equation 1).
     pub fn on_fin(&mut self, now: Time, id: StreamId, offset: u64, length: u64) {
         if !self.is_armed() {
             return;
@@ -169,7 +169,7 @@ impl MigrationMonitor {
         }
     }
 
-    /// All bytes of a response are here, its end included.
+    /// Reports that all bytes of a response have arrived, including its end.
     pub fn on_stream_finished(&mut self, now: Time, id: StreamId) {
         if !self.is_armed() {
             return;
@@ -188,14 +188,14 @@ impl MigrationMonitor {
         }
     }
 
-    /// No response is expected on a stream any more: it was reset or stopped, by either side.
+    /// Reports that no response is expected on a stream any more: either side reset or stopped it.
     pub fn on_stream_abandoned(&mut self, id: StreamId) {
         self.streams.remove(id);
     }
 
-    /// A round trip on `path` was measured, without the delay that the peer reports to have held
-    /// the acknowledgment back, all of it; `pto` is the probe timeout without back-off that
-    /// follows (RFC 9002, section 6.2.1, `max_ack_delay` included).
+    /// Reports an RTT sample of `path`, less the whole ACK delay that the peer reports. `pto` is
+    /// the resulting probe timeout without backoff (RFC 9002, section 6.2.1, `max_ack_delay`
+    /// included).
     pub fn on_rtt_sample(&mut self, now: Time, path: PathId, rtt: Duration, pto: Duration) {
         if !self.is_armed() || path != self.current {
             return;
@@ -209,22 +209,22 @@ impl MigrationMonitor {
         }
     }
 
-    /// An ack-eliciting packet was sent on `path`.
+    /// Reports an ack-eliciting packet sent on `path`.
     pub fn on_packet_sent(&mut self, now: Time, path: PathId) {
         if path == self.current && self.is_armed() {
             self.silence.on_sent(now);
         }
     }
 
-    /// A packet of the peer's, authenticated, came in on `path`. Once per receive batch is enough,
-    /// before the events of what is in it.
+    /// Reports an authentic packet received on `path`. Once per receive batch is enough, before the
+    /// events of its content.
     pub fn on_packet_received(&mut self, now: Time, path: PathId) {
         if path == self.current && self.is_armed() {
             self.silence.on_heard(now);
         }
     }
 
-    /// A probe timeout on `path` expired; `pto` is its length without back-off.
+    /// Reports an expired probe timeout on `path`; `pto` is its length without backoff.
     pub fn on_probe_timeout(&mut self, now: Time, path: PathId, pto: Duration) {
         if path != self.current || !self.is_armed() {
             return;
@@ -235,21 +235,21 @@ impl MigrationMonitor {
         }
     }
 
-    /// A path was validated. An alarm that found none before is decided anew.
+    /// Reports a validated path. An alarm that had no path to move to is decided again.
     pub fn on_path_validated(&mut self, now: Time, path: PathId) {
         if self.is_armed() && path != self.current && self.alarm(now).is_some() {
             self.raise(now);
         }
     }
 
-    /// A standby path did not answer, or is gone.
+    /// Reports that a standby path did not answer or was closed.
     pub fn on_path_failed(&mut self, path: PathId) {
         self.return_watch.on_path_failed(path);
     }
 
-    /// The connection uses `to` now, whoever decided it; `pto` is that path's probe timeout, where
-    /// its round trip is known. All averages start anew, so that the new path is not judged by the
-    /// old one's; streams in progress are still due, but say nothing about the new path's speed.
+    /// Reports a move to `to`, whatever its cause; `pto` is that path's probe timeout, if its RTT
+    /// is known. All averages restart, so that the new path is not judged by the old one's. Streams
+    /// in progress are still due, but do not count for the new path's speed.
     pub fn on_moved(&mut self, now: Time, to: PathId, pto: Option<Duration>) {
         self.current = to;
         self.last_move = Some(now);
@@ -263,7 +263,7 @@ impl MigrationMonitor {
         }
     }
 
-    /// When to call [`MigrationMonitor::handle_timeout`]; `None` where there is nothing to wait for.
+    /// Returns when to call [`MigrationMonitor::handle_timeout`]; `None` if no timer is set.
     pub fn timeout(&self) -> Option<Time> {
         if !self.is_armed() {
             return None;
@@ -280,7 +280,7 @@ impl MigrationMonitor {
         .min()
     }
 
-    /// When a PING will be asked for, if nothing happens.
+    /// Returns when a PING will be requested, if no event comes first.
     pub fn next_keepalive(&self) -> Option<Time> {
         if self.is_armed() {
             self.silence.keepalive_at(self.streams.due > 0)
@@ -289,8 +289,8 @@ impl MigrationMonitor {
         }
     }
 
-    /// [`MigrationMonitor::timeout`] has come. Does nothing where it has not. Packets that have
-    /// arrived should be handed in first: they may end the silence.
+    /// Handles [`MigrationMonitor::timeout`]. Does nothing before that time. Report received
+    /// packets first: they may end the silence.
     pub fn handle_timeout(&mut self, now: Time) -> Wakeup {
         if !self.is_armed() {
             return Wakeup::Nothing;
@@ -317,9 +317,9 @@ impl MigrationMonitor {
         self.wanted
     }
 
-    /// Whether to move, and where to. `paths` are the connection's paths, the one in use included.
-    /// The connection answers with [`MigrationMonitor::on_moved`]; where it does not, it is asked
-    /// again once the hysteresis interval is over, if the cause still stands.
+    /// Decides whether to move, and where to. `paths` are the connection's paths, including the one
+    /// in use. The connection confirms with [`MigrationMonitor::on_moved`]. If it does not, the
+    /// decision is requested again after the hysteresis interval, if the cause persists.
     pub fn decide(&mut self, now: Time, paths: &[PathView]) -> Option<Decision> {
         self.wanted = false;
         if !self.is_armed() {
@@ -350,13 +350,13 @@ impl MigrationMonitor {
         })
     }
 
-    /// Whether the path in use should be left, and could be, if there were a better one: what is known
-    /// of the others may be old.
+    /// Whether the path in use should be left and the hysteresis interval allows it, whether or not
+    /// a better path is known: the data about the others may be old.
     pub fn is_stuck(&self, now: Time) -> bool {
         !self.is_settling(now) && self.alarm(now).is_some()
     }
 
-    /// What is wrong with the path in use, if anything is.
+    /// Returns the alarm of the path in use, if any.
     fn alarm(&self, now: Time) -> Option<Cause> {
         if self.silence.raised {
             return Some(Cause::Interruption(self.interruption(now)));
@@ -386,7 +386,7 @@ impl MigrationMonitor {
         }
     }
 
-    /// What a new path has to be. The paper asks for nothing: "other available source IP".
+    /// Returns the requirement for a new path. The paper has none: "other available source IP".
     fn demand(&self, cause: &Cause) -> PathRequirement {
         let alpha = self.config.detector.alpha();
         match cause {
@@ -409,7 +409,7 @@ impl MigrationMonitor {
         }
     }
 
-    /// When the connection may move again.
+    /// Returns when the connection may move again.
     fn settled_at(&self) -> Option<Time> {
         self.last_move.map(|moved| moved + self.config.hysteresis)
     }
@@ -418,7 +418,7 @@ impl MigrationMonitor {
         self.settled_at().is_some_and(|settled| now < settled)
     }
 
-    /// How many streams there is room for, and how many completion times are kept.
+    /// Returns the stream capacity and the number of stored completion times.
     #[cfg(test)]
     pub(super) fn memory(&self) -> (usize, usize) {
         let times = match &self.detector {

@@ -1,15 +1,15 @@
 //! The detector `paper`: equations 1 to 4 of the DCQUIC paper (section 3.4.1).
 //!
-//! Our readings:
-//! - A stream's number in equations 3 and 4 is its rank in the order of completion: IDs of streams
-//!   that are still open cannot be waited for.
-//! - Equation 3 adds up the `n − m + 1` streams from `m` to `n` and divides by `n − m`. We do what
-//!   stands there. So each average is too large, by `1/w` and `1/(W − w)`; with 50, 10, 2 a path
-//!   that has not changed has a ratio of (11/10)/(41/40) = 1.073, and the trigger is really at 1.86
+//! Our interpretation:
+//! - A stream's number in equations 3 and 4 is its rank in the order of completion: waiting for the
+//!   IDs of open streams is not possible.
+//! - Equation 3 adds up the `n − m + 1` streams from `m` to `n` and divides by `n − m`. We
+//!   implement it literally. Each average is thus too large, by `1/w` and `1/(W − w)`. With 50, 10,
+//!   2 an unchanged path has a ratio of (11/10)/(41/40) = 1.073, and the actual trigger is 1.86
 //!   times the long-term average.
-//! - Stream `n − w` belongs to both averages, as equation 4 says.
-//! - A stream without a byte has no time per byte and is left out.
-//! - Nothing is judged before stream `n − W` exists, nor from streams that another path served.
+//! - Stream `n − w` belongs to both averages, as in equation 4.
+//! - A stream without bytes has no time per byte and is ignored.
+//! - Nothing is evaluated before stream `n − W` exists, nor from streams of another path.
 
 use std::collections::VecDeque;
 
@@ -17,7 +17,7 @@ use super::PaperParameters;
 use super::decision::Equation4;
 use super::table::StreamRecord;
 
-/// Times per byte are kept in units of 2⁻¹⁶ ns, as integers: sums stay exact however long they run.
+/// Times per byte are integers in units of 2⁻¹⁶ ns: sums stay exact over any run time.
 const FRACTION_BITS: u32 = 16;
 
 /// The windows of equation 4.
@@ -42,7 +42,7 @@ impl PaperDetector {
         }
     }
 
-    /// A stream of the path in use has its EndTime and its TotalBytes.
+    /// Records the EndTime and TotalBytes of a stream of the path in use.
     pub(super) fn on_ended(&mut self, stream: &StreamRecord) {
         if let Some(time) = time_per_byte(stream) {
             self.push(time);
@@ -67,7 +67,7 @@ impl PaperDetector {
         }
     }
 
-    /// The figures of equation 4; `None` before there are W + 1 streams.
+    /// Returns the metrics of equation 4; `None` before there are W + 1 streams.
     pub(super) fn figures(&self) -> Option<Equation4> {
         let PaperParameters {
             long_window,
@@ -88,19 +88,19 @@ impl PaperDetector {
         })
     }
 
-    /// The figures, where equation 4 holds.
+    /// Returns the metrics, if equation 4 holds.
     pub(super) fn alarm(&self) -> Option<Equation4> {
         self.figures()
             .filter(|figures| figures.ratio > figures.alpha)
     }
 
-    /// Forgets all streams.
+    /// Discards all streams.
     pub(super) fn restart(&mut self) {
         *self = Self::new(self.parameters);
     }
 }
 
-/// Equation 1: TotalBytes by the frame that ends a stream.
+/// Equation 1: TotalBytes from the frame that ends a stream.
 pub(super) fn total_bytes(offset: u64, length: u64) -> u64 {
     offset.saturating_add(length)
 }
@@ -140,7 +140,8 @@ mod tests {
         })
     }
 
-    /// Streams of 1000 bytes that take so many microseconds, which are nanoseconds per byte.
+    /// Completes streams that take this many microseconds for 1000 bytes, i.e. nanoseconds per
+    /// byte.
     fn complete(detector: &mut PaperDetector, micros: &[u64]) {
         for &micros in micros {
             detector.on_ended(&stream(Duration::from_micros(micros), 1000));

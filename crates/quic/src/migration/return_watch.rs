@@ -1,4 +1,4 @@
-//! The way back to the preferred path.
+//! The return to the preferred path.
 
 use weir_units::{Duration, Time};
 
@@ -6,21 +6,21 @@ use super::choice::PathView;
 use super::decision;
 use crate::PathId;
 
-/// How often the preferred path is looked at until it has been healthy for long enough.
+/// The checks of the preferred path until it has been healthy for long enough.
 const LOOKS: u64 = 8;
-/// The least time between two looks.
+/// The shortest time between two checks.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 
-/// Watches a preferred path that is not in use.
+/// Monitors a preferred path that is not in use.
 #[derive(Debug)]
 pub(super) struct ReturnWatch {
     /// How long it has to be healthy.
     after: Option<Duration>,
-    /// How many times the round trip of the path in use a healthy path may take.
+    /// The RTT of a healthy path is at most this multiple of the RTT of the path in use.
     alpha: f64,
-    /// When to look at the paths.
+    /// When to check the paths.
     pub(super) next_look: Option<Time>,
-    /// The path and since when it has been healthy.
+    /// The path and the time since which it has been healthy.
     healthy: Option<(PathId, Time)>,
 }
 
@@ -34,24 +34,24 @@ impl ReturnWatch {
         }
     }
 
-    /// The path in use is another one now.
+    /// Restarts after a move.
     pub(super) fn restart(&mut self, now: Time) {
         *self = Self::new(now, self.after, self.alpha);
     }
 
-    /// A path does not answer.
+    /// Records that a path does not answer.
     pub(super) fn on_path_failed(&mut self, path: PathId) {
         if self.healthy.is_some_and(|(healthy, _)| healthy == path) {
             self.healthy = None;
         }
     }
 
-    /// Whether it is time for a look; asks once for each.
+    /// Whether a check is due; `true` once for each.
     pub(super) fn take_look(&mut self, now: Time) -> bool {
         self.next_look.take_if(|at| *at <= now).is_some()
     }
 
-    /// Looks at the paths. Gives the preferred one, where it has been healthy for long enough.
+    /// Checks the paths. Returns the preferred one once it has been healthy for long enough.
     pub(super) fn look<'a>(
         &mut self,
         now: Time,
@@ -61,7 +61,7 @@ impl ReturnWatch {
         let after = self.after?;
         let in_use = paths.iter().find(|path| path.id == current);
         if in_use.is_some_and(|path| path.preferred) {
-            // It is where it belongs; the next move starts the watch again.
+            // The preferred path is in use; the next move restarts the watch.
             self.next_look = None;
             self.healthy = None;
             return None;
@@ -125,7 +125,7 @@ mod tests {
         ReturnWatch::new(at(0), Some(Duration::from_secs(8)), 2.0)
     }
 
-    /// Looks every second; gives when the watch wants to return.
+    /// Checks every second; returns when the watch wants to return.
     fn first_return(watch: &mut ReturnWatch, view: impl Fn(u64) -> [PathView; 2]) -> Option<u64> {
         (1..60).find(|&second| {
             assert!(!watch.take_look(at(second) - Duration::from_nanos(1)));

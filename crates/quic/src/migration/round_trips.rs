@@ -1,10 +1,10 @@
-//! The round trips of the path in use: their long-term average, and the run of slow ones.
+//! RTT samples of the path in use: their long-term average, and the run of slow ones.
 
 use weir_units::{Duration, Time};
 
 use super::baseline::{Baseline, BaselineRule};
 
-/// Round-trip times since the connection uses the path.
+/// RTT samples since the connection moved to the path.
 #[derive(Debug, Default)]
 pub(super) struct RoundTripHistory {
     baseline: Baseline,
@@ -13,30 +13,30 @@ pub(super) struct RoundTripHistory {
     run: Option<SlowRun>,
 }
 
-/// Slow samples that follow each other.
+/// Consecutive slow samples.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct SlowRun {
-    /// How many.
+    /// The number of samples.
     pub(super) samples: u32,
-    /// When the first came in.
+    /// When the first one was taken.
     pub(super) started: Time,
     /// The long-term average before the first.
     pub(super) long_term: Duration,
-    /// The average of the slow ones, in nanoseconds.
+    /// The average of the slow samples, in nanoseconds.
     mean: f64,
-    /// Whether one of them left after the first had come in.
+    /// Whether a packet of these samples was sent after the first slow sample was taken.
     spans_round_trip: bool,
 }
 
 impl SlowRun {
-    /// The average of the slow samples.
+    /// Returns the average of the slow samples.
     pub(super) fn short_term(&self) -> Duration {
         Duration::from_nanos(self.mean as u64)
     }
 }
 
 impl RoundTripHistory {
-    /// A sample came in.
+    /// Adds a sample.
     pub(super) fn on_sample(&mut self, now: Time, rtt: Duration, judgement: &BaselineRule) {
         self.latest = Some(rtt);
         let slow = self
@@ -61,16 +61,16 @@ impl RoundTripHistory {
         run
     }
 
-    /// The run of slow samples, where it is long enough: `confirmations` samples, over two round
-    /// trips one after the other. A lost ACK or a host that was busy makes one slow sample, or
-    /// several of one moment.
+    /// Returns the run of slow samples if it is long enough: `confirmations` samples over two
+    /// consecutive round trips. A lost ACK or a busy host causes one slow sample, or several at the
+    /// same time.
     pub(super) fn confirmed(&self, confirmations: u32) -> Option<&SlowRun> {
         self.run
             .as_ref()
             .filter(|run| run.samples >= confirmations && run.spans_round_trip)
     }
 
-    /// When the first of the newest slow samples came in.
+    /// Returns when the first sample of the current slow run was taken.
     pub(super) fn slow_since(&self) -> Option<Time> {
         self.run.map(|run| run.started)
     }
@@ -110,7 +110,7 @@ mod tests {
             history.on_sample(at(100 + index), ms(100), &JUDGEMENT);
         }
         assert!(history.confirmed(3).is_none());
-        // This one left when the first slow one came in.
+        // This packet was sent when the first slow sample was taken.
         history.on_sample(at(200), ms(100), &JUDGEMENT);
         let run = history.confirmed(3).unwrap();
         assert_eq!(

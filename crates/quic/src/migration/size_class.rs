@@ -1,15 +1,15 @@
-//! The detector `size-class`: compares streams of like size, by the time for which the network is
-//! responsible, and believes them only together with round trips.
+//! The detector `size-class`: compares streams of similar size by the network's share of their
+//! time, and raises an alarm only together with slow round trips.
 //!
-//! - **Like with like.** Streams are in classes by powers of 4 of their bytes; each class has an
-//!   average of its own. A change of the task sizes changes no average.
-//! - **The network's time** of a stream is one round trip, as the path measured it while the stream
-//!   waited, and the time from the first byte of the response to the last. What is left of the
-//!   wait for the first byte is the server's, or that of a retransmission.
-//! - **Round trips** carry most of the weight: acknowledgments do not wait for an application. An
-//!   alarm needs several slow ones in sequence (`round_trips.rs`) *and* a stream that suffers: one
-//!   that was slow for its class since, or whose response is overdue against the long-term average
-//!   of waits.
+//! - **Similar sizes.** Streams are in classes by powers of 4 of their bytes; each class has its
+//!   own average. A change of the task sizes changes no average.
+//! - **The network's time** of a stream is one RTT, as measured while the stream waited, plus the
+//!   time from the first byte of the response to the last. The rest of the wait for the first byte
+//!   is the server's time, or that of a retransmission.
+//! - **Round trips** carry most of the weight: ACKs do not wait for an application. An alarm needs
+//!   several consecutive slow samples (`round_trips.rs`) *and* an affected stream: one that was
+//!   slow for its class since then, or whose response is overdue compared with the long-term
+//!   average wait.
 //! - **Streams alone** raise an alarm when more than half of the last `short_window` were slow for
 //!   their class: a path that drops packets or has lost most of its rate.
 
@@ -22,7 +22,7 @@ use super::round_trips::RoundTripHistory;
 use super::table::{StreamRecord, StreamTable};
 use crate::PathId;
 
-/// Classes by powers of 4: the last one has all streams of 1 GiB and more.
+/// Classes by powers of 4: the last one contains all streams of 1 GiB and more.
 const CLASSES: usize = 16;
 
 /// Averages by class, and the verdicts on the last streams.
@@ -35,9 +35,9 @@ pub(super) struct SizeClassDetector {
     classes: [Baseline; CLASSES],
     /// The time from the end of the request to the first byte of the response.
     waits: Baseline,
-    /// A bit for each stream judged, the newest lowest: whether it was slow.
+    /// One bit per evaluated stream, the newest lowest: whether it was slow.
     verdicts: u64,
-    /// How many were judged, as far as it matters.
+    /// The number of evaluated streams, up to the limit that matters.
     judged: u32,
     newest_slow: Option<SlowStream>,
     /// Streams that were slow since the first slow round trip.
@@ -72,7 +72,7 @@ impl SizeClassDetector {
         }
     }
 
-    /// A round trip of the path in use was measured.
+    /// Adds an RTT sample of the path in use.
     pub(super) fn on_rtt_sample(&mut self, now: Time, rtt: Duration) {
         self.round_trips.on_sample(now, rtt, &self.judgement);
         if self.round_trips.slow_since().is_none() {
@@ -80,7 +80,7 @@ impl SizeClassDetector {
         }
     }
 
-    /// All of a stream's response has come, over the path in use.
+    /// Evaluates a stream whose response has arrived completely over the path in use.
     pub(super) fn on_finished(&mut self, now: Time, stream: &StreamRecord) {
         let Some(first_byte) = stream.first_byte else {
             return;
@@ -118,7 +118,7 @@ impl SizeClassDetector {
         baseline.record(time, &self.judgement);
     }
 
-    /// Why the path is to be left, where it is.
+    /// Returns the cause for leaving the path, if any.
     pub(super) fn alarm(&self, now: Time, path: PathId, streams: &StreamTable) -> Option<Cause> {
         self.slow_round_trips(now, path, streams)
             .map(Cause::RoundTrips)
@@ -147,8 +147,8 @@ impl SizeClassDetector {
         })
     }
 
-    /// How many responses have not begun for longer than the long-term average allows. Looks at
-    /// all streams: asked only where round trips are slow already.
+    /// Returns the number of responses that have not started within the limit of waits. It scans
+    /// all streams, and is called only when round trips are already slow.
     fn overdue(&self, now: Time, path: PathId, streams: &StreamTable) -> u32 {
         let Some(limit) = self.waits.limit(&self.judgement) else {
             return 0;
@@ -181,18 +181,18 @@ impl SizeClassDetector {
         })
     }
 
-    /// The long-term average of the time to the first byte of a response.
+    /// Returns the long-term average of the time to the first byte of a response.
     pub(super) fn usual_wait(&self) -> Option<Duration> {
         self.waits.mean(&self.judgement)
     }
 
-    /// Forgets everything: another path has other round trips, rates and losses.
+    /// Discards all state: another path has another RTT, rate and loss rate.
     pub(super) fn restart(&mut self) {
         *self = Self::new(self.parameters, self.judgement.min_increase);
     }
 }
 
-/// The class of streams of 4ᵏ to 4ᵏ⁺¹ − 1 bytes is k.
+/// Returns the class: streams of 4ᵏ to 4ᵏ⁺¹ − 1 bytes are in class k.
 fn size_class(bytes: u64) -> usize {
     (bytes.max(1).ilog2() as usize / 2).min(CLASSES - 1)
 }

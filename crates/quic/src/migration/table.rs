@@ -1,9 +1,9 @@
 //! The stream table ⟨StreamID, EstTime, EndTime, TotalBytes⟩ with the path that a stream was opened
 //! on (DCQUIC paper, section 3.4.1), for streams whose response is not complete.
 //!
-//! It is a set-associative cache and not a map: a lookup is an index and at most four comparisons,
-//! and memory is bounded whatever the application leaves open. It grows when a set overflows; at
-//! its largest, the oldest stream of the set is forgotten, which costs one sample.
+//! It is a set-associative cache, not a map: a lookup is an index and at most four comparisons, and
+//! memory is bounded whatever the application leaves open. It grows when a set overflows. At its
+//! largest size the oldest stream of the set is evicted, which costs one sample.
 
 use weir_units::Time;
 
@@ -11,12 +11,12 @@ use crate::{PathId, StreamId};
 
 /// Streams per set.
 const WAYS: usize = 4;
-/// Sets of a table that has just been needed.
+/// The sets of a new table.
 const FEWEST_SETS: usize = 4;
 /// Sets of the largest table: 512 streams.
 const MOST_SETS: usize = 128;
 
-/// What is known of a stream.
+/// The record of a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct StreamRecord {
     /// StreamID.
@@ -31,7 +31,7 @@ pub(super) struct StreamRecord {
     pub(super) first_byte: Option<Time>,
     /// EndTime: when a frame with FIN=1 came.
     pub(super) ended: Option<Time>,
-    /// TotalBytes, from when EndTime is known.
+    /// TotalBytes, once EndTime is known.
     pub(super) total_bytes: u64,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct StreamTable {
 }
 
 impl StreamTable {
-    /// A stream is opened; does nothing where it is known.
+    /// Adds an opened stream; does nothing if it is already in the table.
     pub(super) fn open(&mut self, id: StreamId, path: PathId, now: Time) {
         if self.get_mut(id).is_some() {
             return;
@@ -68,7 +68,7 @@ impl StreamTable {
         }
     }
 
-    /// The record of a stream.
+    /// Returns the record of a stream.
     pub(super) fn get_mut(&mut self, id: StreamId) -> Option<&mut StreamRecord> {
         let set = self.set(id);
         self.slots
@@ -78,7 +78,7 @@ impl StreamTable {
             .find(|record| record.id == id)
     }
 
-    /// The last byte of the request was sent.
+    /// Records that the last byte of the request was sent.
     pub(super) fn request_sent(&mut self, id: StreamId, now: Time) {
         let Some(record) = self.get_mut(id) else {
             return;
@@ -89,7 +89,7 @@ impl StreamTable {
         }
     }
 
-    /// Takes a stream out.
+    /// Removes a stream.
     pub(super) fn remove(&mut self, id: StreamId) -> Option<StreamRecord> {
         let set = self.set(id);
         let record = self
@@ -102,30 +102,30 @@ impl StreamTable {
         Some(record)
     }
 
-    /// Takes all streams out.
+    /// Removes all streams.
     pub(super) fn clear(&mut self) {
         *self = Self::default();
     }
 
-    /// All streams, in no order that means anything.
+    /// Returns all streams, in arbitrary order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &StreamRecord> {
         self.slots.iter().flatten()
     }
 
-    /// How many streams the table has room for.
+    /// Returns the capacity in streams.
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
         self.slots.len()
     }
 
-    /// Where the set of a stream begins. Streams are numbered in sequence, so the low bits of the
-    /// index spread them evenly.
+    /// Returns the start of the set of a stream. Stream numbers are sequential, so the low bits of
+    /// the index distribute them evenly.
     fn set(&self, id: StreamId) -> usize {
         let sets = (self.slots.len() / WAYS).max(1);
         (id.index() as usize & (sets - 1)) * WAYS
     }
 
-    /// A free slot for a stream, or that of the stream to be forgotten for it.
+    /// Returns a free slot for a stream, or that of the stream to be evicted.
     fn slot_for(&mut self, id: StreamId) -> usize {
         loop {
             let set = self.set(id);
@@ -142,7 +142,7 @@ impl StreamTable {
         }
     }
 
-    /// Doubles the sets. Each set falls into two, so that all streams keep their places.
+    /// Doubles the sets. Each set is split in two, so that no stream changes its set position.
     fn grow(&mut self) {
         let length = (self.slots.len() * 2).max(FEWEST_SETS * WAYS);
         let records = std::mem::replace(&mut self.slots, vec![None; length]);

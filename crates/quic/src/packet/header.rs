@@ -1,4 +1,4 @@
-//! What stands in front of a packet's payload, as far as it can be read under header protection.
+//! Packet headers, as far as they can be read under header protection.
 
 use std::ops::Range;
 
@@ -6,25 +6,25 @@ use super::{FIXED_BIT, LONG_FORM, RETRY_TAG_LENGTH, long_kind};
 use crate::codec::{Reader, Truncated};
 use crate::{ConnectionId, Level, Version};
 
-/// What a packet is (RFC 9000, section 17).
+/// The type of a packet (RFC 9000, section 17).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// The handshake's beginning.
+    /// The start of the handshake.
     Initial,
     /// The client's early data.
     ZeroRtt,
     /// The rest of the handshake.
     Handshake,
-    /// A server wants to see a token first.
+    /// A server requests a token.
     Retry,
-    /// A server does not speak the client's version.
+    /// A server does not support the client's version.
     VersionNegotiation,
     /// Application data, with a short header.
     OneRtt,
 }
 
 impl Kind {
-    /// The level whose keys protect the packet; `None` where it has no packet protection.
+    /// Returns the level whose keys protect the packet; `None` if it has no packet protection.
     pub const fn level(self) -> Option<Level> {
         match self {
             Self::Initial => Some(Level::Initial),
@@ -36,14 +36,14 @@ impl Kind {
     }
 }
 
-/// The header of a datagram's first packet, under protection as it came. It borrows nothing: places
-/// are given as offsets from the beginning of the bytes that it was read from.
+/// The header of a datagram's first packet, still protected. It borrows nothing: positions are
+/// offsets from the start of the parsed bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// What the packet is.
+    /// The packet type.
     pub kind: Kind,
-    /// The version; `None` for Version Negotiation and a packet with a short header, which does not
-    /// tell.
+    /// The version; `None` for Version Negotiation and for a short header, which does not contain
+    /// it.
     pub version: Option<Version>,
     /// The connection ID by which the receiver routes the packet.
     pub destination: ConnectionId,
@@ -51,24 +51,24 @@ pub struct Header {
     pub source: ConnectionId,
     /// The token of an Initial or Retry packet; empty for any other.
     pub token: Range<usize>,
-    /// Where the packet number is; in a Retry packet the integrity tag, in a Version Negotiation
-    /// packet the list of versions.
+    /// The offset of the packet number; in a Retry packet of the integrity tag, in a Version
+    /// Negotiation packet of the list of versions.
     pub number_offset: usize,
-    /// Where the packet ends. What follows in the datagram may be another packet.
+    /// The end of the packet. Another packet may follow in the datagram.
     pub end: usize,
-    /// Whether the fixed bit is set. Only who said that it takes packets without it
-    /// (`grease_quic_bit`, RFC 9287) processes them; it means nothing in Version Negotiation.
+    /// Whether the fixed bit is set. Only an endpoint that announced `grease_quic_bit` (RFC 9287)
+    /// processes packets without it; it has no meaning in Version Negotiation.
     pub fixed_bit: bool,
 }
 
-/// Why bytes are not a packet that can be processed. Such a datagram, or what is left of it, is
+/// Why bytes are not a packet that can be processed. Such a datagram, or the rest of it, is
 /// dropped; only [`UnsupportedVersion`](Self::UnsupportedVersion) may be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HeaderError {
-    /// It ends before its header does, or before its Length says.
+    /// It ends before its header does, or before its Length.
     #[error("the packet is truncated")]
     Truncated,
-    /// A long header of a version that is not spoken here: see [`Invariants`].
+    /// A long header of an unsupported version: see [`Invariants`].
     #[error("QUIC version {0:#010x} is not supported")]
     UnsupportedVersion(u32),
     /// A connection ID of more than 20 bytes.
@@ -77,11 +77,11 @@ pub enum HeaderError {
     /// A Retry packet without a token (RFC 9000, section 17.2.5.2).
     #[error("the Retry packet has no token")]
     EmptyRetryToken,
-    /// A Version Negotiation packet whose list is empty or ends in the midst of a version (RFC
-    /// 8999, section 6).
+    /// A Version Negotiation packet whose list is empty or ends within a version (RFC 8999, section
+    /// 6).
     #[error("the list of versions is empty or truncated")]
     MalformedVersionList,
-    /// A short header where a long one is asked for.
+    /// A short header instead of a long one.
     #[error("the packet has a short header")]
     NotLong,
 }
@@ -94,10 +94,10 @@ impl From<Truncated> for HeaderError {
 
 impl Header {
     /// Reads the header of the first packet in `datagram`. `short_dcid_len` is the length in bytes
-    /// of the connection IDs that the receiver issues: a short header does not tell.
+    /// of the receiver's connection IDs, which a short header does not contain.
     ///
     /// # Errors
-    /// [`HeaderError`] where it is no packet that can be processed.
+    /// [`HeaderError`] if it is not a packet that can be processed.
     pub fn decode(datagram: &[u8], short_dcid_len: usize) -> Result<Self, HeaderError> {
         let first = *datagram.first().ok_or(HeaderError::Truncated)?;
         if first & LONG_FORM == 0 {
@@ -195,8 +195,8 @@ fn connection_id(bytes: &[u8]) -> Result<ConnectionId, HeaderError> {
     ConnectionId::new(bytes).ok_or(HeaderError::ConnectionIdTooLong)
 }
 
-/// What a long header holds in every version of QUIC (RFC 8999, section 5.1): enough to answer an
-/// unknown version with Version Negotiation.
+/// The fields of a long header in every version of QUIC (RFC 8999, section 5.1): enough to answer
+/// an unknown version with Version Negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Invariants<'a> {
     /// The version.
@@ -208,7 +208,7 @@ pub struct Invariants<'a> {
 }
 
 impl<'a> Invariants<'a> {
-    /// Reads the beginning of a datagram.
+    /// Reads the start of a datagram.
     ///
     /// # Errors
     /// [`HeaderError::NotLong`] for a short header, [`HeaderError::Truncated`].
@@ -252,7 +252,7 @@ impl<'a> Invariants<'a> {
     }
 }
 
-/// The versions in a Version Negotiation packet, with the header that was read from it.
+/// Returns the versions in a Version Negotiation packet, given its header.
 pub fn supported_versions<'a>(
     packet: &'a [u8],
     header: &Header,
@@ -265,20 +265,19 @@ pub fn supported_versions<'a>(
     versions.iter().map(|version| u32::from_be_bytes(*version))
 }
 
-/// What a Retry packet brings (RFC 9000, section 17.2.5).
+/// The content of a Retry packet (RFC 9000, section 17.2.5).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry<'a> {
-    /// What the client has to send with its next Initial packet; not empty.
+    /// The token for the client's next Initial packet; not empty.
     pub token: &'a [u8],
-    /// The packet without its tag: what the tag is computed over (RFC 9001, section 5.8).
+    /// The packet without its tag, the input of the tag (RFC 9001, section 5.8).
     pub signed: &'a [u8],
     /// The integrity tag.
     pub tag: [u8; 16],
 }
 
 impl<'a> Retry<'a> {
-    /// The contents of a Retry packet, with the header that was read from it; `None` for any other
-    /// packet.
+    /// Reads the content of a Retry packet, given its header; `None` for any other packet.
     pub fn decode(packet: &'a [u8], header: &Header) -> Option<Self> {
         if header.kind != Kind::Retry {
             return None;

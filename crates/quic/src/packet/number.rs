@@ -1,10 +1,10 @@
-//! Packet numbers: written in as few bytes as the receiver needs to tell them (RFC 9000, section
-//! 17.1 and appendix A).
+//! Packet numbers, encoded in as few bytes as the receiver needs (RFC 9000, section 17.1 and
+//! appendix A).
 
 use crate::codec::VARINT_MAX;
 
-/// How many bytes a packet number must be written with (RFC 9000, appendix A.2): enough to
-/// represent more than twice as many numbers as are in doubt, 1 to 4.
+/// Returns the encoded length of a packet number, 1 to 4 bytes (RFC 9000, appendix A.2): enough for
+/// more than twice as many numbers as are in doubt.
 pub const fn packet_number_length(number: u64, largest_acked: Option<u64>) -> usize {
     let in_doubt = match largest_acked {
         Some(acked) => number.saturating_sub(acked),
@@ -18,8 +18,8 @@ pub const fn packet_number_length(number: u64, largest_acked: Option<u64>) -> us
     }
 }
 
-/// The number of `length` bytes (1 to 4) that stands at `offset` in a packet whose protection is
-/// off; `None` where the packet ends before.
+/// Returns the number of `length` bytes (1 to 4) at `offset` in an unprotected packet; `None` if
+/// the packet ends before.
 pub fn read_packet_number(packet: &[u8], offset: usize, length: usize) -> Option<u64> {
     let bytes = packet.get(offset..)?.get(..length)?;
     let number = bytes
@@ -28,8 +28,8 @@ pub fn read_packet_number(packet: &[u8], offset: usize, length: usize) -> Option
     Some(number)
 }
 
-/// The packet number of which the lowest `length` bytes (1 to 4) were `truncated`: the one nearest to
-/// `expected`, which is one more than the largest number received (RFC 9000, appendix A.3).
+/// Returns the packet number whose lowest `length` bytes (1 to 4) are `truncated`: the one nearest
+/// to `expected`, which is one more than the largest received number (RFC 9000, appendix A.3).
 pub const fn expand_packet_number(truncated: u64, length: usize, expected: u64) -> u64 {
     let bits = match length {
         0 | 1 => 8,
@@ -86,7 +86,7 @@ mod tests {
             0xa82f_9b32
         );
         for expected in [868, 1000] {
-            // The numbers that one byte can tell.
+            // The numbers that one byte can encode.
             for number in expected - 127..=expected + 128 {
                 assert_eq!(expand_packet_number(number & 0xff, 1, expected), number);
             }
@@ -113,7 +113,7 @@ mod tests {
             let acked = number.checked_sub((unacked >> shift).max(1));
             let length = packet_number_length(number, acked);
             prop_assume!(acked.is_some() || number < 1 << 31);
-            // The receiver's largest number is at least what was acknowledged.
+            // The receiver's largest number is at least the acknowledged one.
             let doubtful = number - acked.unwrap_or(0);
             let largest = acked.unwrap_or(0) + seen.index(doubtful.max(1) as usize) as u64;
             let mask = (1_u64 << (8 * length)) - 1;

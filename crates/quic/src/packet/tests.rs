@@ -1,4 +1,4 @@
-//! The packets of RFC 9001, appendix A, headers there and back, and what must be dropped.
+//! The packets of RFC 9001, appendix A, header round trips, and packets that must be dropped.
 
 use proptest::prelude::*;
 

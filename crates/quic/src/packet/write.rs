@@ -1,18 +1,18 @@
-//! Writing headers. Everything here appends to a datagram in the making.
+//! Writes headers. Every function appends to a datagram.
 
 use super::{FIXED_BIT, KEY_PHASE_BIT, Kind, LONG_FORM, SPIN_BIT, long_type_bits};
 use crate::codec::put_varint;
 use crate::{ConnectionId, Version};
 
-/// The greatest value of a Length field of two bytes.
+/// The largest value of a Length field of two bytes.
 const SHORT_LENGTH_MAX: usize = 0x3fff;
 
-/// What a packet with a long header and a packet number is.
+/// The type of a packet with a long header and a packet number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LongKind<'a> {
-    /// The handshake's beginning.
+    /// The start of the handshake.
     Initial {
-        /// What the server sent for the client to show, or nothing.
+        /// The token of a server, or nothing.
         token: &'a [u8],
     },
     /// The client's early data.
@@ -21,12 +21,12 @@ pub enum LongKind<'a> {
     Handshake,
 }
 
-/// What [`write_long_header`] writes.
+/// The input of [`write_long_header`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongFields<'a> {
     /// The version of QUIC.
     pub version: Version,
-    /// What the packet is.
+    /// The packet type.
     pub kind: LongKind<'a>,
     /// The peer's connection ID.
     pub destination: ConnectionId,
@@ -34,22 +34,22 @@ pub struct LongFields<'a> {
     pub source: ConnectionId,
     /// The packet number.
     pub number: u64,
-    /// In how many bytes it is written, 1 to 4: see
+    /// The encoded length of the packet number, 1 to 4: see
     /// [`packet_number_length`](super::packet_number_length).
     pub number_length: usize,
-    /// The greatest size in bytes that the packet may come to. The Length field takes two bytes, or
-    /// four where this is above 16,383.
+    /// The largest size of the packet in bytes. The Length field takes two bytes, or four if this
+    /// is above 16,383.
     pub size_limit: usize,
 }
 
-/// Where a long header stands in the datagram. Its Length field is still zero.
+/// The offsets of a long header in the datagram. Its Length field is still zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongHeader {
-    /// Where the packet begins.
+    /// The start of the packet.
     pub start: usize,
-    /// Where the Length field is.
+    /// The offset of the Length field.
     pub length_offset: usize,
-    /// Where the packet number is.
+    /// The offset of the packet number.
     pub number_offset: usize,
 }
 
@@ -89,8 +89,8 @@ pub fn write_long_header(out: &mut Vec<u8>, fields: &LongFields<'_>) -> LongHead
 }
 
 impl LongHeader {
-    /// Fills in the Length field of a packet in `out` that ends, its AEAD tag included, at offset
-    /// `packet_end`. To be called before the packet is sealed: the header is authenticated too.
+    /// Writes the Length field of a packet in `out` that ends, with its AEAD tag, at offset
+    /// `packet_end`. Call it before the packet is sealed: the header is authenticated too.
     pub fn finish(&self, out: &mut [u8], packet_end: usize) {
         let length = packet_end.saturating_sub(self.number_offset);
         let Some(field) = out.get_mut(self.length_offset..self.number_offset) else {
@@ -105,8 +105,8 @@ impl LongHeader {
     }
 }
 
-/// Writes a short header (RFC 9000, section 17.3), unprotected, and gives the offset of the packet
-/// number in `out`. The number is written in `number_length` bytes, 1 to 4.
+/// Writes a short header (RFC 9000, section 17.3), unprotected, and returns the offset of the
+/// packet number in `out`. The number is encoded in `number_length` bytes, 1 to 4.
 pub fn write_short_header(
     out: &mut Vec<u8>,
     destination: &ConnectionId,
@@ -124,10 +124,9 @@ pub fn write_short_header(
     number_offset
 }
 
-/// Writes a Version Negotiation packet (RFC 9000, section 17.2.1) in answer to one whose
+/// Writes a Version Negotiation packet (RFC 9000, section 17.2.1) in answer to a packet whose
 /// [`Invariants`](super::Invariants) have `source` as our destination and `destination` as our
-/// source, each up to 255 bytes. `random` fills the bits that mean nothing, for nobody to rely on
-/// them.
+/// source, each up to 255 bytes. `random` fills the unused bits, so that peers do not rely on them.
 pub fn write_version_negotiation(
     out: &mut Vec<u8>,
     destination: &[u8],
@@ -143,8 +142,8 @@ pub fn write_version_negotiation(
 }
 
 /// Writes a Retry packet (RFC 9000, section 17.2.5) without its integrity tag: the caller appends
-/// what [`retry_tag`](crate::crypto::Provider::retry_tag) computes. `random` fills the four bits
-/// that mean nothing.
+/// the result of [`retry_tag`](crate::crypto::Provider::retry_tag). `random` fills the four unused
+/// bits.
 pub fn write_retry(
     out: &mut Vec<u8>,
     version: Version,
@@ -177,7 +176,7 @@ fn number_length_bits(number_length: usize) -> u8 {
     (number_length as u8).wrapping_sub(1) & 0x03
 }
 
-/// The lowest bytes of `number`.
+/// Writes the lowest bytes of `number`.
 fn put_packet_number(out: &mut Vec<u8>, number: u64, number_length: usize) {
     let bytes = number.to_be_bytes();
     out.extend_from_slice(&bytes[bytes.len().saturating_sub(number_length)..]);

@@ -1,46 +1,46 @@
-//! Whether a path carries ECN (RFC 9000, section 13.4.2 and appendix A.4).
+//! ECN validation of a path (RFC 9000, section 13.4.2 and appendix A.4).
 //!
-//! The first packets are sent with ECT(0). The first acknowledgment whose counts agree with what was
-//! sent makes the path capable; one that contradicts it ends the use of ECN on this path, and so
-//! does the loss of all of the first packets. What agrees is decided by
-//! [`EcnFeedback`](crate::recovery::EcnFeedback), which keeps the counts.
+//! The first packets are sent with ECT(0). The first ACK whose counts match the sent packets makes
+//! the path capable. An ACK that contradicts them ends the use of ECN on this path, and so does the
+//! loss of all of the first packets. [`EcnFeedback`](crate::recovery::EcnFeedback) keeps and checks
+//! the counts.
 
 use weir_wire::Ecn;
 
-/// How many packets are sent with ECT(0) before it is known whether that is wise.
+/// The number of packets sent with ECT(0) before validation succeeds.
 const TEST_PACKETS: u32 = 10;
-/// After how many probe time-outs in a row a path is suspected to drop ECT(0). With the backoff
-/// these are the three probe time-outs' time of appendix A.4.
+/// The consecutive PTOs after which a path is suspected to drop ECT(0). With the backoff they take
+/// the three PTOs' time of appendix A.4.
 const TEST_PROBE_TIMEOUTS: u32 = 2;
 
-/// What is known.
+/// The state of validation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EcnPhase {
-    /// ECN is not wanted.
+    /// ECN is switched off.
     Off,
     /// The first packets are sent with ECT(0).
     Testing,
-    /// They have been sent; none is acknowledged.
+    /// The test packets have been sent; none is acknowledged.
     Unknown,
     /// The path carries ECN.
     Capable,
-    /// The path or the peer does not.
+    /// The path or the peer does not support ECN.
     Failed,
 }
 
 /// A path's ECN state.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct EcnState {
-    /// What is known.
+    /// The state of validation.
     pub(crate) phase: EcnPhase,
-    /// Packets sent with ECT(0) before the path was found to be capable.
+    /// Packets sent with ECT(0) before validation succeeded.
     tested: u32,
-    /// Those of them that have been lost.
+    /// Lost packets among them.
     lost: u32,
 }
 
 impl EcnState {
-    /// A new path's.
+    /// Creates the state of a new path.
     pub(crate) fn new(wanted: bool) -> Self {
         Self {
             phase: if wanted {
@@ -53,7 +53,7 @@ impl EcnState {
         }
     }
 
-    /// What to send the next packets with.
+    /// Returns the codepoint for the next packets.
     pub(crate) fn codepoint(&self) -> Ecn {
         match self.phase {
             EcnPhase::Testing | EcnPhase::Capable => Ecn::Ect0,
@@ -61,12 +61,12 @@ impl EcnState {
         }
     }
 
-    /// Whether the peer's counts mean anything.
+    /// Whether the peer's counts are evaluated.
     pub(crate) fn is_in_use(&self) -> bool {
         !matches!(self.phase, EcnPhase::Off | EcnPhase::Failed)
     }
 
-    /// A packet was sent with that codepoint.
+    /// Records a packet sent with that codepoint.
     pub(crate) fn on_sent(&mut self, ecn: Ecn) {
         if !ecn.is_capable() || !self.is_on_trial() {
             return;
@@ -77,7 +77,7 @@ impl EcnState {
         }
     }
 
-    /// A packet that was sent with that codepoint is lost.
+    /// Records the loss of a packet sent with that codepoint.
     pub(crate) fn on_lost(&mut self, ecn: Ecn) {
         if !ecn.is_capable() || !self.is_on_trial() {
             return;
@@ -88,21 +88,21 @@ impl EcnState {
         }
     }
 
-    /// Nothing is heard from the peer; this is the `count`-th probe time-out in a row.
+    /// Handles the `count`-th consecutive PTO.
     pub(crate) fn on_probe_timeout(&mut self, count: u32) {
         if self.phase == EcnPhase::Testing && count >= TEST_PROBE_TIMEOUTS {
             self.phase = EcnPhase::Unknown;
         }
     }
 
-    /// The peer's counts agree with what was sent.
+    /// Records that the peer's counts match the sent packets.
     pub(crate) fn on_valid(&mut self) {
         if self.is_on_trial() {
             self.phase = EcnPhase::Capable;
         }
     }
 
-    /// They do not.
+    /// Records that they do not match.
     pub(crate) fn on_failure(&mut self) {
         if self.is_in_use() {
             self.phase = EcnPhase::Failed;

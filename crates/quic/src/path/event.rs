@@ -1,4 +1,4 @@
-//! What a connection tells its owner of its paths.
+//! Path events that a connection reports to the application.
 
 use std::fmt;
 
@@ -6,39 +6,39 @@ use weir_units::Duration;
 
 use crate::PathId;
 
-/// Something happened to the ways to the peer.
+/// A change of the paths to the peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PathEvent {
-    /// The peer was reached over a path and answered after `rtt`.
+    /// A path was validated; the peer's response took `rtt`.
     Validated {
         /// The path.
         path: PathId,
-        /// How long the answer took.
+        /// The round-trip time of the validation.
         rtt: Duration,
     },
-    /// Nobody answered on a path.
+    /// The validation of a path failed.
     Failed {
         /// The path.
         path: PathId,
     },
-    /// A path is given up.
+    /// A path was closed.
     Closed {
         /// The path.
         path: PathId,
     },
-    /// Another path is in use. Where only a port changed, it keeps its name.
+    /// The connection moved to another path. If only a port changed, the path keeps its ID.
     Moved {
         /// The path that was in use.
         from: PathId,
-        /// The one that is now.
+        /// The path that is in use now.
         to: PathId,
-        /// Why.
+        /// The cause of the move.
         cause: MoveCause,
     },
 }
 
 impl PathEvent {
-    /// The path that it is about; where the connection moved, the new one.
+    /// Returns the path of the event; after a move, the new one.
     pub const fn path(&self) -> PathId {
         match *self {
             Self::Validated { path, .. } | Self::Failed { path } | Self::Closed { path } => path,
@@ -47,29 +47,29 @@ impl PathEvent {
     }
 }
 
-/// Why another path is in use.
+/// The cause of a move to another path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MoveCause {
-    /// The application asked for it.
+    /// The application requested it.
     Asked,
-    /// The migration monitor asked for it.
+    /// The migration monitor requested it.
     Proactive,
     /// The peer moved.
     Peer,
     /// The peer's port changed, probably at a NAT.
     PeerRebound,
-    /// An address of ours changed.
+    /// A local address changed.
     LocalAddress,
-    /// The address of ours under the path is gone.
+    /// The local address of the path was removed.
     AddressGone,
     /// The path that was in use could not be validated.
     NotValidated,
-    /// The server prefers to be reached there.
+    /// The server prefers this address.
     PreferredAddress,
 }
 
 impl MoveCause {
-    /// A stable name for logs and metrics: `asked`, `proactive`, `peer`, `peer-rebound`,
+    /// Returns a stable name for logs and metrics: `asked`, `proactive`, `peer`, `peer-rebound`,
     /// `local-address`, `address-gone`, `not-validated`, `preferred-address`.
     pub const fn name(self) -> &'static str {
         match self {
@@ -111,10 +111,10 @@ impl fmt::Display for PathEvent {
     }
 }
 
-/// Why a path cannot be moved to.
+/// Why a connection cannot move to a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
-    /// Only clients move on their own account (RFC 9000, section 9).
+    /// Only clients initiate a move (RFC 9000, section 9).
     #[error("only a client can move its connection to another path")]
     NotClient,
     /// RFC 9000, section 9: not before the handshake is confirmed.
@@ -123,10 +123,10 @@ pub enum PathError {
     /// The peer's `disable_active_migration`.
     #[error("the peer forbids migration")]
     Forbidden,
-    /// There is no such path (any more).
+    /// The path does not exist (any more).
     #[error("the connection has no {0}")]
     Unknown(PathId),
-    /// Nobody has answered on it yet, or nobody did lately.
+    /// The path is not validated yet, or its last validation failed.
     #[error("{0} is not validated")]
     NotValidated(PathId),
 }

@@ -1,9 +1,9 @@
-//! A token bucket that spreads packets over the round trip (RFC 9002, section 7.7).
+//! A token bucket that spreads packets over the RTT (RFC 9002, section 7.7).
 //!
-//! The bucket holds at least one GSO batch, since small batches cost processor time and latency, and
-//! what the rate moves in one unit of the timer's granularity, which a timer may be late. A wait
-//! that is shorter than the granularity is not worth a timer: the sender goes on and owes the
-//! bucket what is missing. Over any span of time the sender thus sends at most
+//! The bucket holds at least one GSO batch, since small batches cost CPU time and latency. It also
+//! holds at least the bytes of one timer granularity at the rate, because a timer may be that late.
+//! A wait shorter than the granularity is not worth a timer: the sender continues and the bucket
+//! goes into debt. Over any time span the sender thus sends at most
 //! `rate × span + capacity + rate × granularity`.
 
 use weir_congestion::Controller;
@@ -11,10 +11,10 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 
 /// The kernel takes at most this many bytes in one GSO batch.
 const GSO_BATCH: u64 = 64 * 1024;
-/// An initial window, which may always leave at once (RFC 9002, section 7.2).
+/// An initial window may always be sent at once (RFC 9002, section 7.2).
 const BURST_PACKETS: u64 = 10;
-/// One byte in the bucket's unit, bits times nanoseconds per second, in which a rate times a time
-/// is exact.
+/// One byte in the bucket's unit: bits times nanoseconds per second. In this unit a rate times a
+/// time is exact.
 const BYTE: i128 = 8_000_000_000;
 
 /// The pacer.
@@ -27,14 +27,14 @@ pub(crate) struct Pacer {
     capacity: u64,
     /// The longest wait that the sender may skip and make up for later.
     slack: Duration,
-    /// What is in the bucket, in units of `1 / BYTE` bytes; below zero where the sender owes.
+    /// The tokens, in units of `1 / BYTE` bytes; negative if the bucket is in debt.
     tokens: i128,
     refilled_at: Time,
 }
 
 impl Pacer {
-    /// A pacer that lets everything go until it knows a rate. `packet` is a full packet's size in
-    /// bytes.
+    /// Creates a pacer that does not limit until it has a rate. `packet` is the size of a full
+    /// packet in bytes.
     pub(crate) fn new(granularity: Duration, packet: u64) -> Self {
         let capacity = smallest_burst(packet);
         Self {
@@ -47,9 +47,10 @@ impl Pacer {
         }
     }
 
-    /// Follows the controller, whose `window` may be capped: its own rate, or a little more than a window per round trip so that
-    /// the window and not the pacer is the limit (twice it in slow start, where the window
-    /// doubles). Before the first sample, without `srtt`, only the window limits the sender.
+    /// Follows the controller. The rate is the controller's own, or else slightly more than one
+    /// `window` (which may be capped) per RTT, so that the window and not the pacer is the limit:
+    /// 1.25 times, and twice in slow start, where the window doubles. Before the first sample,
+    /// without `srtt`, only the window limits the sender.
     pub(crate) fn update(
         &mut self,
         now: Time,
@@ -75,8 +76,8 @@ impl Pacer {
         self.set_rate(now, rate, below_a_packet, packet);
     }
 
-    /// `below_a_packet`: the window holds less than a packet, so that packets leave one by one at
-    /// the rate and never in bursts.
+    /// Sets the rate. `below_a_packet`: the window is smaller than a packet, so packets leave one
+    /// by one and never in bursts.
     fn set_rate(&mut self, now: Time, rate: Rate, below_a_packet: bool, packet: u64) {
         self.refill(now);
         self.rate = rate;
@@ -91,7 +92,7 @@ impl Pacer {
         self.tokens = self.tokens.min(self.full());
     }
 
-    /// When `batch` bytes may leave as one burst; `None` for now.
+    /// Returns when `batch` bytes may leave as one burst; `None` for now.
     pub(crate) fn delay(&mut self, now: Time, batch: u64) -> Option<Time> {
         if self.rate == Rate::MAX {
             return None;
@@ -110,7 +111,7 @@ impl Pacer {
         (wait > self.slack).then(|| now + wait)
     }
 
-    /// A packet of `size` bytes leaves.
+    /// Records a sent packet of `size` bytes.
     pub(crate) fn on_sent(&mut self, now: Time, size: u64) {
         self.refill(now);
         if self.rate != Rate::MAX {
@@ -203,8 +204,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the sender asks for and when, no window of time sees more than the rate, the
-        /// bucket and the slack allow.
+        /// In any time window the sender sends at most what the rate, the bucket and the slack
+        /// allow.
         #[test]
         fn no_window_of_time_exceeds_rate_and_burst(
             rate in 1_000_000u64..400_000_000_000,
@@ -236,7 +237,7 @@ mod tests {
             }
         }
 
-        /// Asking often loses no fraction of a byte.
+        /// Frequent calls lose no fraction of a byte.
         #[test]
         fn slow_rates_get_their_due(rate in 1_000u64..1_000_000, asks in 1u64..500) {
             let rate = Rate::from_bits_per_second(rate);

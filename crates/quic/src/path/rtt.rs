@@ -2,10 +2,10 @@
 
 use weir_units::{Duration, Time};
 
-/// The estimator.
+/// The RTT estimator.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rtt {
-    /// The newest sample, the peer's delay included.
+    /// The newest sample, including the peer's delay.
     pub(crate) latest: Duration,
     /// The smoothed round-trip time.
     pub(crate) smoothed: Duration,
@@ -13,16 +13,16 @@ pub(crate) struct Rtt {
     pub(crate) variation: Duration,
     /// The smallest sample.
     pub(crate) min: Duration,
-    /// When the first sample came.
+    /// When the first sample was taken.
     pub(crate) first_sample_at: Option<Time>,
-    /// How many samples there were.
+    /// The number of samples.
     pub(crate) samples: u64,
     /// The next sample replaces the minimum.
     reset_min: bool,
 }
 
 impl Rtt {
-    /// An estimator without a sample (RFC 9002, section 5.3).
+    /// Creates an estimator without a sample (RFC 9002, section 5.3).
     pub(crate) fn new(initial: Duration) -> Self {
         Self {
             latest: initial,
@@ -35,8 +35,8 @@ impl Rtt {
         }
     }
 
-    /// A sample: the largest packet of an acknowledgment took `latest` to be acknowledged, of
-    /// which the peer says that it waited for `ack_delay`. Gives the sample without that delay.
+    /// Adds a sample: the largest packet of an ACK was acknowledged after `latest`, of which the
+    /// peer reports `ack_delay` as its delay. Returns the sample without that delay.
     pub(crate) fn on_sample(
         &mut self,
         now: Time,
@@ -58,7 +58,7 @@ impl Rtt {
             self.min.min(latest)
         };
         self.reset_min = false;
-        // A delay that makes the sample smaller than the minimum cannot be true.
+        // A delay that makes the sample smaller than the minimum must be wrong.
         let adjusted = if latest >= self.min + ack_delay {
             latest - ack_delay
         } else {
@@ -69,21 +69,21 @@ impl Rtt {
         adjusted
     }
 
-    /// Whether a sample says that the path is not what it was: by more than `least`, it is less than half
-    /// of the smoothed round-trip time or more than twice that.
+    /// Whether a sample shows that the path has changed: it is less than half or more than twice
+    /// the smoothed RTT, and differs by more than `least`.
     pub(crate) fn is_contradicted_by(&self, sample: Duration, least: Duration) -> bool {
         let (low, high) = (self.smoothed.min(sample), self.smoothed.max(sample));
         self.has_sample() && high > low * 2 && high - low > least
     }
 
-    /// Begins anew: this sample is the first of a path that has changed.
+    /// Restarts the estimator: this sample is the first of a changed path.
     pub(crate) fn restart(&mut self, now: Time, sample: Duration) {
         *self = Self::new(sample);
         self.on_sample(now, sample, Duration::ZERO);
     }
 
-    /// Forgets the minimum with the next sample: the path may have become longer (RFC 9002,
-    /// section 5.2, asks for it after persistent congestion).
+    /// Replaces the minimum with the next sample: the path may have become longer (RFC 9002,
+    /// section 5.2, requires it after persistent congestion).
     pub(crate) fn reset_min(&mut self) {
         self.reset_min = true;
     }
@@ -93,15 +93,14 @@ impl Rtt {
         self.first_sample_at.is_some()
     }
 
-    /// How long after a packet its acknowledgment is overdue once later packets have been
-    /// acknowledged: 9/8 of a round trip (RFC 9002, section 6.1.2).
+    /// Returns the time after which a packet is lost once a later one has been acknowledged: 9/8 of
+    /// an RTT (RFC 9002, section 6.1.2).
     pub(crate) fn loss_delay(&self, granularity: Duration) -> Duration {
         let rtt = self.smoothed.max(self.latest);
         (rtt + rtt / 8).max(granularity)
     }
 
-    /// How long to wait for any acknowledgment, the peer's delay not included (RFC 9002, section
-    /// 6.2.1).
+    /// Returns the PTO without the peer's delay (RFC 9002, section 6.2.1).
     pub(crate) fn probe_timeout(&self, granularity: Duration) -> Duration {
         self.smoothed + (self.variation * 4).max(granularity)
     }

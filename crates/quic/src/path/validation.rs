@@ -1,15 +1,15 @@
-//! Whether the peer can be reached on a path: challenges and their responses (RFC 9000, section 8.2).
+//! Path validation: challenges and their responses (RFC 9000, section 8.2).
 
 use smallvec::SmallVec;
 use weir_units::{Duration, Time};
 
-/// Challenges of one attempt; the interval between them doubles.
+/// The most challenges of one attempt; the interval between them doubles.
 const MAX_CHALLENGES: usize = 8;
 
-/// What time has brought.
+/// The result of a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing yet.
+    /// The attempt continues.
     Open,
     /// No challenge was answered in time.
     Failed,
@@ -18,11 +18,11 @@ pub(crate) enum Verdict {
 /// The validation of one path.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Validation {
-    /// What was sent in the newest attempt, and when. An answer that comes after the attempt's end is
-    /// one all the same: the path has become slower than was known.
+    /// The challenges of the newest attempt, with the time of sending. A response after the end of
+    /// the attempt still counts: the path has become slower.
     challenges: SmallVec<[(Time, [u8; 8]); MAX_CHALLENGES]>,
     running: Option<ValidationRun>,
-    /// A challenge is to be sent as soon as the peer's address may be sent to.
+    /// A challenge is to be sent as soon as the amplification limit allows.
     pub(crate) due: bool,
 }
 
@@ -31,13 +31,13 @@ struct ValidationRun {
     /// When the next challenge becomes due.
     next: Time,
     interval: Duration,
-    /// When the attempt has failed.
+    /// When the attempt fails.
     until: Time,
 }
 
 impl Validation {
-    /// Begins an attempt: challenges from `now` on, the second one after `interval`, and an answer
-    /// to any of them until `until`.
+    /// Starts an attempt: challenges from `now` on, the second one after `interval`. A response to
+    /// any of them must arrive by `until`.
     pub(crate) fn begin(&mut self, now: Time, interval: Duration, until: Time) {
         self.challenges.clear();
         self.due = true;
@@ -48,7 +48,7 @@ impl Validation {
         });
     }
 
-    /// No answer is waited for any more.
+    /// Ends the attempt without a result.
     pub(crate) fn stop(&mut self) {
         self.challenges.clear();
         self.due = false;
@@ -60,18 +60,18 @@ impl Validation {
         self.running.is_some()
     }
 
-    /// A challenge with these unpredictable bytes is sent.
+    /// Records a sent challenge with these unpredictable bytes.
     pub(crate) fn on_sent(&mut self, now: Time, data: [u8; 8]) {
         self.challenges.push((now, data));
         self.due = false;
     }
 
-    /// How many challenges of this attempt were sent.
+    /// Returns the number of challenges sent in this attempt.
     pub(crate) fn challenges_sent(&self) -> usize {
         self.challenges.len()
     }
 
-    /// A response came: how long it took, if it answers a challenge of the newest attempt.
+    /// Handles a response; returns the RTT if it matches a challenge of the newest attempt.
     pub(crate) fn on_response(&mut self, now: Time, data: [u8; 8]) -> Option<Duration> {
         let (sent, _) = self
             .challenges
@@ -82,13 +82,13 @@ impl Validation {
         Some(rtt)
     }
 
-    /// When there is something to do next.
+    /// Returns the time of the next timer.
     pub(crate) fn timeout(&self) -> Option<Time> {
         let running = self.running?;
         Some(running.next.min(running.until))
     }
 
-    /// Does what is due at `now`: another challenge, or the attempt's end.
+    /// Handles the timers due at `now`: another challenge, or the end of the attempt.
     pub(crate) fn handle_timeout(&mut self, now: Time) -> Verdict {
         let Some(running) = &mut self.running else {
             return Verdict::Open;
@@ -154,7 +154,7 @@ mod tests {
         }
         assert_eq!(sent, [at(0), at(10), at(30), at(70), at(100)]);
         assert_eq!(validation.timeout(), None);
-        // Late, but an answer.
+        // Late, but valid.
         let rtt = validation.on_response(at(101), [0; 8]);
         assert_eq!(rtt, Some(Duration::from_micros(101)));
         assert_eq!(validation.on_response(at(102), [1; 8]), None);

@@ -1,4 +1,4 @@
-//! What an ACK frame says (RFC 9002, sections 5 and 7, and appendix A.7).
+//! Processing of ACK frames (RFC 9002, sections 5 and 7, and appendix A.7).
 
 use std::ops::RangeInclusive;
 
@@ -12,51 +12,50 @@ use crate::frame::Ack;
 use crate::path::{EcnPhase, Path};
 use crate::{Code, Side, Space, TransportError};
 
-/// The frame type that errors name.
+/// The frame type in errors.
 const ACK_FRAME: u64 = 0x02;
 
-/// What an ACK frame changed.
+/// The result of an ACK frame.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct AckOutcome {
-    /// How many packets it newly acknowledged.
+    /// Newly acknowledged packets.
     pub(crate) packets_acked: u64,
-    /// How many packets were declared lost on its account.
+    /// Packets declared lost by it.
     pub(crate) packets_lost: u64,
-    /// Bytes that left the flight by acknowledgment or that had been declared lost wrongly.
+    /// Bytes removed from flight by the ACK, plus bytes of spurious losses.
     pub(crate) acked: ByteSize,
-    /// Of these, the bytes that the controller was told met a CE mark.
+    /// Of these, the CE-marked bytes reported to the controller.
     pub(crate) ce_marked: ByteSize,
-    /// The round-trip time that it measured, without the peer's delay.
+    /// The RTT sample, without the peer's delay.
     pub(crate) rtt: Option<Duration>,
     /// Whether its ECN counts ended the use of ECN on the path.
     pub(crate) ecn_failed: bool,
 }
 
-/// The packets that one ACK frame newly acknowledges, summed up.
+/// The sum of the packets that one ACK frame newly acknowledges.
 #[derive(Default)]
 struct Acked {
     packets: u64,
     eliciting: bool,
-    /// When the largest number of the frame was sent, if it is among them.
+    /// When the largest number of the frame was sent, if it is newly acknowledged.
     largest_sent_at: Option<Time>,
     ect: EctAcked,
-    /// Bytes that counted against the window of the path in use.
+    /// Bytes that were in flight on the path in use.
     bytes: u64,
-    /// When the newest of the packets that did was sent.
+    /// When the newest of these packets was sent.
     newest_sent: Time,
     spurious_bytes: u64,
     spurious_newest_sent: Time,
 }
 
 impl Recovery {
-    /// An ACK frame came in; `ack_delay` is how long the peer says that it waited, in time.
+    /// Handles an ACK frame; `ack_delay` is the delay that the peer reports.
     ///
-    /// The controller learns of it by at most one call each of `on_spurious_loss`, `on_loss` and
-    /// `on_ack`, in this order. Bytes of packets that had been declared lost wrongly count among
-    /// the acknowledged ones.
+    /// The controller receives at most one call each of `on_spurious_loss`, `on_loss` and `on_ack`,
+    /// in this order. The bytes of spurious losses count among the acknowledged ones.
     ///
     /// # Errors
-    /// PROTOCOL_VIOLATION where a packet is acknowledged that was never sent.
+    /// PROTOCOL_VIOLATION if the frame acknowledges a packet that was never sent.
     #[expect(
         clippy::too_many_arguments,
         reason = "the frame, when and where it came, and who has to know"
@@ -111,7 +110,7 @@ impl Recovery {
         };
         path.update_pacing(now);
 
-        // News of another path say nothing about the one in use.
+        // ACKs of another path's packets carry no information about the path in use.
         if self.is_address_validated(confirmed) && acked.eliciting {
             self.pto_count = 0;
         }
@@ -126,8 +125,8 @@ impl Recovery {
         })
     }
 
-    /// A sample is taken where the largest acknowledged packet is new and an ack-eliciting packet
-    /// is among the new ones (RFC 9002, section 5.1).
+    /// Takes an RTT sample if the largest acknowledged packet is newly acknowledged and an
+    /// ack-eliciting packet is among the new ones (RFC 9002, section 5.1).
     fn sample_rtt(
         &self,
         now: Time,
@@ -138,8 +137,8 @@ impl Recovery {
         confirmed: bool,
     ) -> Option<Duration> {
         let sent_at = acked.largest_sent_at.filter(|_| acked.eliciting)?;
-        // RFC 9002, section 5.3: the peer is held to its promise once the handshake is confirmed.
-        // Handshake packets are acknowledged at once (RFC 9000, section 13.2.5).
+        // RFC 9002, section 5.3: the delay is capped at the peer's max_ack_delay once the handshake
+        // is confirmed. Handshake packets are acknowledged at once (RFC 9000, section 13.2.5).
         let delay = match (space, confirmed) {
             (Space::Data, true) => ack_delay.min(self.peer_max_ack_delay),
             (Space::Data, false) => ack_delay,
@@ -148,7 +147,7 @@ impl Recovery {
         Some(path.rtt.on_sample(now, now.since(sent_at), delay))
     }
 
-    /// Whether the peer has certainly validated our address (RFC 9002, appendix A.7).
+    /// Whether the peer has validated our address for certain (RFC 9002, appendix A.7).
     pub(super) fn is_address_validated(&self, confirmed: bool) -> bool {
         self.config.side == Side::Server
             || confirmed
@@ -265,7 +264,7 @@ fn report_ack(
     prior_in_flight: u64,
     path: &mut Path,
 ) {
-    // Without a round-trip time there is no minimum that a rate sample has to span.
+    // Without an RTT there is no minimum interval for a rate sample.
     let min_interval = if path.rtt.has_sample() {
         path.rtt.min
     } else {

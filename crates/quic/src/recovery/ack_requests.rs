@@ -1,14 +1,14 @@
-//! What we ask of the peer's acknowledgments (draft-ietf-quic-ack-frequency-14, sections 7 to 9).
+//! Requests for the peer's ACK frequency (draft-ietf-quic-ack-frequency-14, sections 7 to 9).
 //!
-//! Eight acknowledgments in a round trip serve a congestion controller as well as more do, and are
-//! cheap where the window is large: the threshold is an eighth of the window in packets, the delay an
-//! eighth of the smoothed round-trip time. (With four, transfers took up to 7 % longer in the tests'
-//! simulated networks; with eight, 0.4 % in the wide area.) The delay is never longer than the peer's own choice, nor shorter than
-//! it can keep. A request follows when one of the two should be half or double what was asked last,
-//! at most once in a round trip.
+//! Eight ACKs per RTT serve a congestion controller as well as more do, and are cheap with a large
+//! window. The threshold is an eighth of the window in packets, the delay an eighth of the smoothed
+//! RTT. (With four, transfers took up to 7 % longer in the tests' simulated networks; with eight,
+//! 0.4 % in the wide area.) The delay is never longer than the peer's own choice, nor shorter than
+//! its minimum. A new request is sent when one of the two should be half or double the last
+//! request, at most once per RTT.
 //!
-//! At the receiving end a request takes the place of [`Gathering`](super::gathering): the receiver
-//! need not guess the window any more.
+//! At the receiver a request replaces [`Gathering`](super::gathering): it need not guess the window
+//! any more.
 
 use smallvec::SmallVec;
 use weir_units::{Duration, Time};
@@ -16,12 +16,12 @@ use weir_units::{Duration, Time};
 use crate::frame::AckFrequency;
 use crate::path::Path;
 
-/// How many acknowledgments are wanted in a round trip.
+/// The ACKs wanted per RTT.
 const ACKS_PER_ROUND: u64 = 8;
-/// More packets are never left without an acknowledgment.
+/// The largest threshold.
 const LARGEST_THRESHOLD: u64 = 128;
 
-/// What the peer's acknowledgments are asked to follow.
+/// The requested ACK pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct AckPattern {
     threshold: u64,
@@ -31,32 +31,32 @@ struct AckPattern {
 /// The requests of one connection.
 #[derive(Debug, Default)]
 pub(crate) struct AckRequests {
-    /// What the peer can keep at least and chose itself at most; `None` where nothing is asked.
+    /// The peer's minimum delay and its own choice; `None` if nothing is requested.
     range: Option<(Duration, Duration)>,
     reordering: u64,
-    /// What was asked last.
+    /// The last request.
     asked: Option<AckPattern>,
     asked_at: Time,
-    /// Whether what was asked last has to be sent.
+    /// Whether the last request is still to be sent.
     due: bool,
-    /// The number of the next request.
+    /// The sequence number of the next request.
     next_sequence: u64,
-    /// What the peer certainly goes by: the delay of the newest request that it acknowledged.
+    /// The delay that the peer certainly applies: that of the newest acknowledged request.
     delay: Duration,
-    /// Requests on their way, with the delays that they ask for.
+    /// Requests in flight, with their delays.
     in_flight: SmallVec<[(u64, Duration); 2]>,
 }
 
 impl AckRequests {
-    /// The peer takes requests: it can keep delays from `least` on, and its own is `own`. `reordering`
-    /// is how far packets may overtake each other before one counts as lost.
+    /// Enables requests: the peer supports delays from `least` on, and its own is `own`.
+    /// `reordering` is the packet reordering threshold of loss detection.
     pub(crate) fn enable(&mut self, least: Duration, own: Duration, reordering: u64) {
         self.range = Some((least, own.max(least)));
         self.delay = own;
         self.reordering = reordering;
     }
 
-    /// An acknowledgment came in: something else may serve us better now.
+    /// Considers a new request after an ACK.
     pub(crate) fn consider(&mut self, now: Time, path: &Path) {
         let Some((least, own)) = self.range else {
             return;
@@ -77,12 +77,12 @@ impl AckRequests {
         }
     }
 
-    /// Whether a request waits to be sent.
+    /// Whether a request is to be sent.
     pub(crate) fn is_due(&self) -> bool {
         self.due
     }
 
-    /// The request that is to be sent now; it counts as sent.
+    /// Returns the request to send now; it counts as sent.
     pub(crate) fn take(&mut self) -> Option<AckFrequency> {
         let wish = self.asked.filter(|_| self.due)?;
         self.due = false;
@@ -97,7 +97,7 @@ impl AckRequests {
         })
     }
 
-    /// The peer has a request, and has forgotten those before.
+    /// Handles the ACK of a request; earlier requests are obsolete.
     pub(crate) fn on_acked(&mut self, sequence: u64) {
         let Some(position) = self.position(sequence) else {
             return;
@@ -106,7 +106,7 @@ impl AckRequests {
         self.in_flight.drain(..=position);
     }
 
-    /// A request is lost: another one is sent, where it was the newest.
+    /// Handles the loss of a request: the newest one is sent again.
     pub(crate) fn on_lost(&mut self, sequence: u64) {
         if let Some(position) = self.position(sequence) {
             self.in_flight.remove(position);
@@ -114,10 +114,10 @@ impl AckRequests {
         }
     }
 
-    /// The longest that the peer may wait with an ACK now, as far as requests matter; `None` where
-    /// there was none (section 7).
+    /// Returns the longest ACK delay that requests may cause now; `None` if there was no request
+    /// (section 7).
     pub(crate) fn longest_delay(&self) -> Option<Duration> {
-        // One that is to be sent may be the repetition of one that did arrive.
+        // A pending request may repeat one that did arrive.
         let newest = self.asked?.delay;
         let in_flight = self.in_flight.iter().map(|(_, delay)| *delay);
         Some(if self.due || !self.in_flight.is_empty() {
@@ -157,7 +157,7 @@ mod tests {
     const OWN: Duration = Duration::from_millis(25);
     const LEAST: Duration = Duration::from_millis(1);
 
-    /// A path with a window of ten packets.
+    /// Creates a path with a window of ten packets.
     fn path(rtt: Option<Duration>) -> Path {
         let controller = AlgorithmSpec::default().build(&Context {
             packet_size: ByteSize::from_bytes(1_200),
@@ -212,7 +212,7 @@ mod tests {
         };
         assert_eq!(request, asked);
         assert!(!requests.is_due());
-        // No shorter than the peer can, no longer than it would by itself.
+        // At least the peer's minimum, at most its own choice.
         for (rtt, micros) in [(1, 1_000), (1_000, 25_000)] {
             let mut requests = enabled();
             requests.consider(at(0), &path(Some(Duration::from_millis(rtt))));
@@ -249,7 +249,7 @@ mod tests {
         assert!(requests.is_due());
         assert_eq!(longest(&requests), 10_000);
         assert_eq!(requests.take().unwrap().sequence, 2);
-        // What is old or known already changes nothing.
+        // Old or repeated reports change nothing.
         requests.on_lost(1);
         requests.on_acked(1);
         assert!(!requests.is_due());
@@ -260,8 +260,8 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever becomes of requests, in whatever order: their numbers grow, nothing is kept of
-        /// those that are settled, and once the newest is acknowledged its delay is what counts.
+        /// Any order of ACKs and losses: sequence numbers grow, settled requests are dropped, and
+        /// once the newest request is acknowledged its delay applies.
         #[test]
         fn the_newest_request_holds_in_the_end(
             steps in prop::collection::vec(

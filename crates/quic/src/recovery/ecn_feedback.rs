@@ -1,53 +1,53 @@
-//! What the peer's ECN counts say: whether they can be true, and how many bytes met a CE mark.
+//! Validates the peer's ECN counts and computes the CE-marked bytes.
 //!
-//! QUIC's feedback is a total per space, so that no mark is lost with an ACK frame, and none is
-//! counted twice when frames are reordered or repeated: what is new is what exceeds the largest
-//! total seen. The total counts packets. Each newly counted CE mark is put down to one newly
-//! acknowledged ECT packet, at these packets' mean size: exact to the byte where the packets of a
-//! frame are equal in size, apportioned by size otherwise. Marks for which a frame acknowledges
-//! too few packets wait for the next one.
+//! QUIC reports a total per space. No mark is lost with an ACK frame, and none is counted twice
+//! when frames are reordered or repeated: only the excess over the largest total seen is new. The
+//! total counts packets. Each new CE mark is assigned to one newly acknowledged ECT packet, at the
+//! mean size of these packets. This is exact to the byte if the packets of a frame have equal size,
+//! and apportioned by size otherwise. Marks for which a frame acknowledges too few packets wait for
+//! the next one.
 
 use crate::frame::EcnCounts;
 use crate::path::EcnState;
 
-/// Fractions of a byte that apportioned sizes are kept in.
+/// Fractional bits of apportioned sizes.
 const FRACTION_BITS: u32 = 16;
 
-/// The packets that were sent with ECT(0) among those that an ACK frame newly acknowledges.
+/// The ECT(0) packets that an ACK frame newly acknowledges.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct EctAcked {
-    /// How many.
+    /// The number of packets.
     pub(super) packets: u64,
-    /// How many of them were sent on the path in use.
+    /// The packets among them that were sent on the path in use.
     pub(super) on_path: u64,
     /// Their bytes.
     pub(super) bytes: u64,
 }
 
-/// The counts of one space.
+/// The ECN counts of one space.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct EcnFeedback {
     /// The largest counts that the peer has reported.
     reported: EcnCounts,
     /// Packets sent with ECT(0).
     sent: u64,
-    /// Counted packets that no acknowledgment has named yet: ACK frames that leave out ranges.
+    /// Counted packets that no ACK has acknowledged yet: ACK frames may omit ranges.
     unmatched: u64,
-    /// CE marks that have not been put down to a packet yet.
+    /// CE marks not yet assigned to a packet.
     due: u64,
-    /// Marked bytes that the controller has not been told of, in units of 2⁻¹⁶ bytes.
+    /// Marked bytes not yet reported to the controller, in units of 2⁻¹⁶ bytes.
     owed: u64,
 }
 
 impl EcnFeedback {
-    /// A packet was sent with ECT(0).
+    /// Records a packet sent with ECT(0).
     pub(super) fn on_sent(&mut self) {
         self.sent += 1;
     }
 
-    /// An ACK frame with these counts came. `in_order`: it acknowledges a larger number than any
-    /// before; only then do counts that contradict what was sent prove anything (RFC 9000, section
-    /// 13.4.2.1). Gives how many CE marks are new.
+    /// Handles an ACK frame with these counts; returns the number of new CE marks. `in_order`: the
+    /// frame acknowledges a larger number than any before. Only then do counts that contradict the
+    /// sent packets prove anything (RFC 9000, section 13.4.2.1).
     pub(super) fn on_ack(
         &mut self,
         counts: Option<EcnCounts>,
@@ -81,15 +81,15 @@ impl EcnFeedback {
         marks
     }
 
-    /// The CE-marked bytes to tell the controller of together with `acked` acknowledged ones;
-    /// what exceeds these is told the next time.
+    /// Returns the CE-marked bytes to report to the controller together with `acked` acknowledged
+    /// ones; the excess is reported the next time.
     pub(super) fn take_bytes(&mut self, acked: u64) -> u64 {
         let told = (self.owed >> FRACTION_BITS).min(acked);
         self.owed -= told << FRACTION_BITS;
         told
     }
 
-    /// Takes over new counts, if they can be true. Gives how many CE marks are new.
+    /// Applies new counts if they are possible. Returns the number of new CE marks.
     fn count(
         &mut self,
         counts: Option<EcnCounts>,
@@ -97,13 +97,13 @@ impl EcnFeedback {
         acked: EctAcked,
     ) -> Result<u64, ImpossibleCounts> {
         let Some(counts) = counts else {
-            // Counts must come with the acknowledgment of an ECT packet.
+            // Counts must come with the ACK of an ECT packet.
             return match acked.packets {
                 0 => Ok(0),
                 _ => Err(ImpossibleCounts),
             };
         };
-        // Nothing is sent with ECT(1) or CE, so what is counted was sent with ECT(0).
+        // Nothing is sent with ECT(1) or CE, so all counted packets were sent with ECT(0).
         let possible = counts.ect1 == 0 && counts.ect0.saturating_add(counts.ce) <= self.sent;
         let decreased = counts.ect0 < self.reported.ect0 || counts.ce < self.reported.ce;
         if !possible || (in_order && decreased) {
@@ -115,8 +115,8 @@ impl EcnFeedback {
         self.reported.ce = self.reported.ce.max(counts.ce);
         match self.unmatched.checked_sub(acked.packets) {
             Some(rest) => self.unmatched = rest,
-            // ECT(0) was cleared on the way, or a frame out of order names what a later one, which
-            // came earlier, had counted.
+            // ECT(0) was cleared on the path, or this late frame acknowledges packets that a newer
+            // frame already counted.
             None => {
                 self.unmatched = 0;
                 if in_order {
@@ -128,7 +128,7 @@ impl EcnFeedback {
     }
 }
 
-/// Counts that cannot be true of what was sent.
+/// Counts that contradict the sent packets.
 struct ImpossibleCounts;
 
 #[cfg(test)]

@@ -1,24 +1,24 @@
-//! Whether an acknowledgment may wait for more packets than one receive batch.
+//! Decides whether an ACK may wait for more packets than one receive batch.
 //!
 //! An ACK costs both ends a system call and the sender a wake-up, so a sender with a large window
-//! is better off with few of them. One with a small window stalls without them, and a receiver
-//! does not know the window. So it tries: at the beginning every batch is acknowledged; then ACKs
-//! gather for a while. If the packets that were hoped for do not come in time, the sender probably
-//! waits, and batches are acknowledged at once again for so many packets, twice as many after each
-//! such failure, so that the stalls stay rare.
+//! needs few of them. A sender with a small window stalls without them, and a receiver does not
+//! know the window. So it probes: at first every batch is acknowledged, then ACKs wait for a while.
+//! If the expected packets do not arrive in time, the sender is probably waiting. Batches are then
+//! acknowledged at once again for a number of packets, which doubles after each such failure to
+//! keep stalls rare.
 //!
-//! Where packets are marked, nothing gathers: a mark is acknowledged at once, so that among few ACKs
-//! marks would choose where a controller's observation windows end, and bias its CE fraction.
+//! With CE marks no ACK waits: each mark is acknowledged at once. With few ACKs, marks would
+//! determine where a controller's observation windows end and bias its CE fraction.
 
 use weir_units::Time;
 
-/// Packets at the beginning, while the sender's window opens, whose batches are acknowledged.
+/// The first packets, whose batches are acknowledged at once while the sender's window opens.
 const BEGINNING: u64 = 128;
-/// The smallest and the largest number of packets for which a failure has that repeated.
+/// The smallest and the largest number of packets acknowledged at once after a failure.
 const PENALTY: std::ops::RangeInclusive<u64> = 256..=65_536;
 /// Packets after a CE mark whose batches are acknowledged at once.
 const MARKED: u64 = 1024;
-/// Bytes for which an ACK waits at most.
+/// The most bytes for which an ACK waits.
 const MOST_BYTES: u64 = 128 * 1024;
 
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ pub(super) struct Gathering {
     penalty: u64,
     /// Bytes since the last ACK.
     bytes: u64,
-    /// An ACK waits for packets that are hoped for.
+    /// An ACK waits for expected packets.
     pub(super) hoping: bool,
 }
 
@@ -42,18 +42,18 @@ impl Gathering {
         }
     }
 
-    /// An ack-eliciting packet came.
+    /// Records an ack-eliciting packet.
     pub(super) fn on_received(&mut self) {
         self.eager_for = self.eager_for.saturating_sub(1);
     }
 
-    /// A packet with a CE mark came.
+    /// Records a packet with a CE mark.
     pub(super) fn on_marked(&mut self) {
         self.eager_for = self.eager_for.max(MARKED);
     }
 
-    /// A batch with this many bytes ended, and more may follow. `true` where it has to be
-    /// acknowledged at once.
+    /// Handles the end of a batch of this many bytes, when more may follow. `true`: acknowledge at
+    /// once.
     pub(super) fn on_batch(&mut self, bytes: u64) -> bool {
         self.bytes += bytes;
         if self.bytes >= MOST_BYTES {
@@ -64,14 +64,14 @@ impl Gathering {
         !self.hoping
     }
 
-    /// The packets that were hoped for came.
+    /// Records that the expected packets arrived.
     pub(super) fn succeeded(&mut self) {
         if std::mem::take(&mut self.hoping) {
             self.penalty = (self.penalty / 2).max(*PENALTY.start());
         }
     }
 
-    /// An ACK is written; `deadline` is when it had to be at the latest.
+    /// Records a written ACK; `deadline` was its latest time.
     pub(super) fn on_ack_written(&mut self, now: Time, deadline: Option<Time>) {
         self.bytes = 0;
         let late = deadline.is_some_and(|deadline| deadline <= now);

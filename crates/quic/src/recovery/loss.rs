@@ -1,5 +1,4 @@
-//! Which packets are lost (RFC 9002, section 6.1), and when losses are persistent congestion
-//! (section 7.6).
+//! Loss detection (RFC 9002, section 6.1) and persistent congestion (section 7.6).
 
 use weir_congestion::{LossCause, LossSample};
 use weir_units::{ByteSize, Duration, Time};
@@ -10,11 +9,12 @@ use crate::Space;
 use crate::observe::LossReason;
 use crate::path::Path;
 
-/// How many numbers the ring may span besides four times the outstanding ack-eliciting packets. A
-/// peer that keeps us sending and acknowledges nothing makes it longer; its oldest packets are lost.
+/// The most numbers in the ring in addition to four times the outstanding ack-eliciting packets. A
+/// peer that keeps us sending and acknowledges nothing makes it longer; then its oldest packets are
+/// lost.
 const LONGEST_SPAN: u64 = 4096;
 
-/// Packets that were lost one after another, with no acknowledged packet between them.
+/// Consecutive lost packets, with no acknowledged packet between them.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct LossRun {
     /// The number after the last of them.
@@ -24,26 +24,26 @@ pub(super) struct LossRun {
 }
 
 impl LossRun {
-    /// A packet of the run has been acknowledged after all.
+    /// Ends the run: one of its packets has been acknowledged after all.
     pub(super) fn interrupt(&mut self) {
         self.first_sent = None;
     }
 
-    /// A number was skipped.
+    /// Records a skipped number.
     fn pass(&mut self, number: u64) {
         if self.next == number {
             self.next = number + 1;
         }
     }
 
-    /// Another packet is lost. Gives the time that the run spans, from its first ack-eliciting
-    /// packet to this one.
+    /// Adds a lost packet. Returns the time span of the run, from its first ack-eliciting packet to
+    /// this one.
     fn extend(&mut self, number: u64, packet: &SentPacket, first_sample: Option<Time>) -> Duration {
         if self.next != number {
             self.first_sent = None;
         }
         self.next = number + 1;
-        // Before there was a sample, the time-out was a guess (section 7.6.2).
+        // Before the first sample the PTO was a guess (section 7.6.2).
         let counts = packet.ack_eliciting && first_sample.is_some_and(|at| packet.sent_at > at);
         if !counts {
             return Duration::ZERO;
@@ -53,11 +53,11 @@ impl LossRun {
     }
 }
 
-/// What was lost at once.
+/// The packets lost in one pass.
 #[derive(Default)]
 struct Lost {
     packets: u64,
-    /// Bytes that counted against the window of the path in use.
+    /// Bytes that were in flight on the path in use.
     bytes: u64,
     newest_sent: Time,
     persistent: bool,
@@ -68,7 +68,7 @@ struct Lost {
 /// The rules of one pass.
 struct LossRules {
     now: Time,
-    /// How long after its sending a packet is lost if a later one has been acknowledged.
+    /// The time after its sending at which a packet is lost if a later one has been acknowledged.
     delay: Duration,
     packet_threshold: u64,
     /// Losses that span more time than this are persistent congestion.
@@ -76,8 +76,8 @@ struct LossRules {
 }
 
 impl Recovery {
-    /// Declares packets of a space lost and tells the controller, in one event; forgets losses that
-    /// are older than a probe time-out. Gives how many packets were lost.
+    /// Declares packets of a space lost and reports them to the controller in one event; drops
+    /// losses older than a PTO. Returns the number of lost packets.
     pub(super) fn detect_lost(
         &mut self,
         now: Time,
@@ -106,9 +106,9 @@ impl Recovery {
         packets
     }
 
-    /// The path does not carry packets above the size that is in use now: those in flight are lost
-    /// at once, so that their data go out again in smaller ones. The controller does not hear of
-    /// it: packets that are too large say nothing about congestion. Gives how many there were.
+    /// Declares packets above the current size lost, so that their data is sent again in smaller
+    /// ones: the path does not carry them. The controller is not informed, since packet size is no
+    /// congestion signal. Returns the number of packets.
     pub(crate) fn give_up_large_packets(
         &mut self,
         now: Time,
@@ -142,7 +142,7 @@ impl Recovery {
 }
 
 impl SpaceState {
-    /// Whether the oldest packet has to go, whatever became of it.
+    /// Whether the oldest packet must be dropped, whatever its fate.
     pub(super) fn is_overlong(&self) -> bool {
         self.packets.slots.len() as u64 > self.longest_span()
     }
@@ -165,8 +165,8 @@ impl SpaceState {
         while let Some(number) = self.packets.next_live(self.first_outstanding, u64::MAX) {
             match self.packets.get(number) {
                 Some(Slot::Outstanding(packet)) => {
-                    // Numbers and times grow together: the first packet that is not lost ends the
-                    // search, and it is the next to be lost.
+                    // Numbers and times increase together: the first packet that is not lost ends
+                    // the search, and it is the next one to be lost.
                     if number >= too_old && !self.is_lost(number, packet, rules) {
                         self.first_outstanding = number;
                         if self.largest_acked > Some(number) {

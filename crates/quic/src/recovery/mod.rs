@@ -1,14 +1,13 @@
-//! What was sent and what was received: ACKs, loss detection, probe time-outs, ECN counts (RFC 9002;
-//! RFC 9000, section 13).
+//! Recovery: ACKs, loss detection, PTO, ECN counts (RFC 9002; RFC 9000, section 13).
 //!
-//! [`Recovery`] belongs to a connection and keeps the packets of its three spaces; what belongs to
-//! an address pair (round-trip time, congestion controller, bytes in flight) is in the [`Path`] that
-//! each call takes. The connection says what it sent ([`Recovery::on_sent`]), hands in ACK frames
-//! ([`Recovery::on_ack`]) and comes back at [`Recovery::timeout`]; a [`FrameSink`] learns what became
-//! of the frames. [`ReceivedPackets`] is the other direction: what to acknowledge, and when.
+//! Each connection has a [`Recovery`] with the packets of its three spaces. The state of an address
+//! pair (RTT, congestion controller, bytes in flight) is in the [`Path`] that each call takes. The
+//! connection reports sent packets ([`Recovery::on_sent`]) and ACK frames ([`Recovery::on_ack`]),
+//! and calls back at [`Recovery::timeout`]. A [`FrameSink`] receives the fate of frames.
+//! [`ReceivedPackets`] is the other direction: which packets to acknowledge, and when.
 //!
-//! Packets of a path that the connection has left are acknowledged and lost like all others, but
-//! tell neither the path in use nor its controller anything.
+//! Packets of a path that the connection has left are acknowledged and lost like all others, but do
+//! not affect the path in use or its controller.
 
 mod ack;
 mod ack_requests;
@@ -39,25 +38,24 @@ pub(crate) use timer::{HandshakeState, TimeoutAction};
 use loss::LossRun;
 use sent_packets::{SentPackets, Slot};
 
-/// A receiver's ACKs are kept at most this long, in packet numbers: the peer acknowledges them only
-/// when it acknowledges something else.
+/// The most packet numbers for which a receiver's ACK-only packets are kept: the peer acknowledges
+/// them only together with other packets.
 const UNACCOUNTED_SPAN: usize = 256;
 
-/// What recovery is configured with.
+/// The configuration of recovery.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RecoveryConfig {
-    /// Which end of the connection this is.
+    /// The side of the connection.
     pub(crate) side: Side,
-    /// The shortest time that is worth a timer (kGranularity): 50 µs in a data center, 1 ms in a
-    /// wide area network.
+    /// The timer granularity (kGranularity): 50 µs in a data center, 1 ms in a wide area network.
     pub(crate) granularity: Duration,
-    /// How many numbers behind an acknowledged packet another one is lost (kPacketThreshold).
+    /// A packet this far behind an acknowledged number is lost (kPacketThreshold).
     pub(crate) packet_threshold: u64,
-    /// How many probe time-outs of losses make persistent congestion
+    /// The PTOs of continuous loss that make persistent congestion
     /// (kPersistentCongestionThreshold).
     pub(crate) persistent_congestion_threshold: u32,
-    /// How long nothing is sent before the controller is told that it starts anew, if that is
-    /// longer than a probe time-out. The pacer bounds bursts after shorter pauses.
+    /// The idle time after which the controller is restarted, if longer than a PTO. The pacer
+    /// bounds bursts after shorter pauses.
     pub(crate) idle_restart: Duration,
 }
 
@@ -68,11 +66,11 @@ struct SpaceState {
     /// No packet below this number is outstanding.
     first_outstanding: u64,
     largest_acked: Option<u64>,
-    /// When the next packet is lost, if nothing happens.
+    /// When the next packet is declared lost, if no ACK arrives before.
     loss_time: Option<Time>,
     /// When the last ack-eliciting packet was sent.
     last_eliciting: Time,
-    /// How many ack-eliciting packets are outstanding.
+    /// The number of outstanding ack-eliciting packets.
     eliciting_outstanding: u64,
     ecn: EcnFeedback,
     run: LossRun,
@@ -83,15 +81,15 @@ struct SpaceState {
 pub(crate) struct Recovery {
     config: RecoveryConfig,
     spaces: [SpaceState; 3],
-    /// Probe time-outs since the peer was last heard.
+    /// PTOs since the last packet from the peer.
     pub(crate) pto_count: u32,
     peer_max_ack_delay: Duration,
-    /// When the timer of a client that waits for its address to be validated was last set.
+    /// When a client that waits for address validation last set its timer.
     handshake_event: Time,
 }
 
 impl Recovery {
-    /// Recovery that has seen nothing.
+    /// Creates the recovery of a new connection.
     pub(crate) fn new(config: RecoveryConfig) -> Self {
         Self {
             config,
@@ -103,12 +101,12 @@ impl Recovery {
         }
     }
 
-    /// The number of the next packet in a space.
+    /// Returns the next packet number of a space.
     pub(crate) fn next_number(&self, space: Space) -> u64 {
         self.spaces[space as usize].packets.next_number()
     }
 
-    /// The largest number that the peer has acknowledged in a space.
+    /// Returns the largest number that the peer has acknowledged in a space.
     pub(crate) fn largest_acked(&self, space: Space) -> Option<u64> {
         self.spaces[space as usize].largest_acked
     }
@@ -118,18 +116,19 @@ impl Recovery {
         self.spaces[space as usize].eliciting_outstanding > 0
     }
 
-    /// The peer's transport parameter.
+    /// Sets the peer's max_ack_delay.
     pub(crate) fn set_peer_max_ack_delay(&mut self, delay: Duration) {
         self.peer_max_ack_delay = delay;
     }
 
-    /// Leaves a number out. A peer that acknowledges it acknowledges packets that it has not
-    /// received (RFC 9000, section 21.4).
+    /// Skips a number. A peer that acknowledges it acknowledges packets that it has not received
+    /// (RFC 9000, section 21.4).
     pub(crate) fn skip_number(&mut self, space: Space) {
         self.spaces[space as usize].packets.push(Slot::Skipped);
     }
 
-    /// A packet leaves, with [`Recovery::next_number`] as its number. Times must not go backwards.
+    /// Records a sent packet with [`Recovery::next_number`] as its number. Times must not go
+    /// backwards.
     pub(crate) fn on_sent(&mut self, space: Space, path: &mut Path, mut packet: SentPacket) {
         let now = packet.sent_at;
         let size = ByteSize::from_bytes(u64::from(packet.size));
@@ -177,7 +176,7 @@ impl Recovery {
         }
     }
 
-    /// A space's keys are discarded, and its packets with them (RFC 9002, section 6.4).
+    /// Discards a space together with its keys (RFC 9002, section 6.4).
     pub(crate) fn discard(&mut self, space: Space, path: &mut Path) {
         let state = &mut self.spaces[space as usize];
         let next_number = state.packets.next_number();
@@ -189,22 +188,22 @@ impl Recovery {
         self.pto_count = 0;
     }
 
-    /// The server does not take the early data: they go out again as 1-RTT data, and what became
-    /// of them says nothing about the path (RFC 9001, section 4.6.2).
+    /// Sends rejected early data again as 1-RTT data; their fate carries no information about the
+    /// path (RFC 9001, section 4.6.2).
     pub(crate) fn on_early_data_rejected(&mut self, path: &mut Path, sink: &mut impl FrameSink) {
         self.resend_all(Space::Data, path, sink);
     }
 
-    /// The server wants a token before it does anything: all goes out again, and packet numbers go on
-    /// (RFC 9000, section 17.2.5.3).
+    /// Sends everything again after a Retry packet; packet numbers continue (RFC 9000, section
+    /// 17.2.5.3).
     pub(crate) fn on_retry(&mut self, path: &mut Path, sink: &mut impl FrameSink) {
         self.resend_all(Space::Initial, path, sink);
         self.resend_all(Space::Data, path, sink);
         self.pto_count = 0;
     }
 
-    /// The connection has left a path: what is in flight on it counts as lost, so that it goes
-    /// out again at once, and says nothing about any path. ACKs may still come for it.
+    /// Declares the packets in flight on a path that the connection has left lost, so that they are
+    /// sent again at once. This affects no path. ACKs may still arrive for them.
     pub(crate) fn on_path_left(&mut self, now: Time, path: &mut Path, sink: &mut impl FrameSink) {
         let state = &mut self.spaces[Space::Data as usize];
         let mut from = state.first_outstanding;
@@ -245,9 +244,9 @@ impl Recovery {
         });
     }
 
-    /// Has what the oldest `packets` ack-eliciting packets of a space carry sent again, for probes
-    /// (RFC 9002, section 6.2.4): tells the sink that it is lost, while the packets stay in
-    /// flight. Gives how many packets there were.
+    /// Reports the frames of the oldest `packets` ack-eliciting packets of a space as lost, for
+    /// probes (RFC 9002, section 6.2.4), while the packets stay in flight. Returns the number of
+    /// packets.
     pub(crate) fn oldest_unacked_frames(
         &self,
         space: Space,
@@ -277,7 +276,7 @@ impl Recovery {
 }
 
 impl SpaceState {
-    /// Takes all outstanding packets out of the ring.
+    /// Removes all outstanding packets from the ring.
     fn take_outstanding(&mut self, mut taken: impl FnMut(&SentPacket)) {
         while let Some(number) = self.packets.next_live(self.first_outstanding, u64::MAX) {
             self.first_outstanding = number + 1;
@@ -291,7 +290,7 @@ impl SpaceState {
     }
 }
 
-/// A packet no longer counts against the window of the path that it was sent on.
+/// Removes a packet from the bytes in flight of the path that it was sent on.
 fn leave_flight(packet: &SentPacket, path: &mut Path) {
     if packet.in_flight && packet.path == path.id {
         path.in_flight = path.in_flight.saturating_sub(u64::from(packet.size));

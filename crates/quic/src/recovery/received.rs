@@ -1,9 +1,9 @@
-//! What was received in a space, and when to acknowledge it (RFC 9000, section 13.2).
+//! The received packets of a space, and when to acknowledge them (RFC 9000, section 13.2).
 //!
-//! At first the receiver decides: batches, the policy's limits, and [`Gathering`], which guesses
-//! whether the sender's window lets more packets come. A sender that asks for something else
-//! (ACK_FREQUENCY, draft-ietf-quic-ack-frequency-14) knows its window, so from then on its word
-//! takes the place of the guess.
+//! At first the receiver decides: by batches, the policy's limits, and [`Gathering`], which guesses
+//! whether the sender's window allows more packets. A sender that requests another pattern
+//! (ACK_FREQUENCY, draft-ietf-quic-ack-frequency-14) knows its window, so from then on its request
+//! replaces the guess.
 
 use std::ops::RangeInclusive;
 
@@ -15,16 +15,16 @@ use super::SentFrame;
 use super::gathering::Gathering;
 use crate::frame::{self, AckFrequency, EcnCounts};
 
-/// How many ranges are remembered; packets older than the oldest of them count as duplicates.
+/// The number of stored ranges; packets older than the oldest one count as duplicates.
 const MAX_RANGES: usize = 64;
 
-/// The part of `max_ack_delay` for which an ACK waits for more packets of the same stream.
+/// The fraction of `max_ack_delay` for which an ACK waits for more packets of the same stream.
 const HOPE: u64 = 4;
 
-/// When to acknowledge.
+/// The ACK policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AckPolicy {
-    /// How long an acknowledgment may wait for company; zero to acknowledge at once.
+    /// How long an ACK may wait for more packets; zero to acknowledge at once.
     pub(crate) max_ack_delay: Duration,
     /// How many ack-eliciting packets may be unacknowledged, even within a batch.
     pub(crate) threshold: u64,
@@ -41,11 +41,11 @@ impl AckPolicy {
     };
 }
 
-/// What the peer asked for.
+/// The policy that the peer requested.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct RequestedPolicy {
     sequence: u64,
-    /// So many ack-eliciting packets need no acknowledgment.
+    /// This many ack-eliciting packets need no ACK.
     threshold: u64,
     /// How far packets must be out of order to be acknowledged at once; zero for never.
     reordering: u64,
@@ -60,9 +60,9 @@ struct Range {
 
 /// The packets received in one space.
 ///
-/// For each packet, ask [`is_duplicate`](Self::is_duplicate), then call
-/// [`on_received`](Self::on_received); call [`end_batch`](Self::end_batch) once after all packets
-/// that came in together.
+/// For each packet, check [`is_duplicate`](Self::is_duplicate), then call
+/// [`on_received`](Self::on_received). Call [`end_batch`](Self::end_batch) once after all packets
+/// that arrived together.
 #[derive(Clone, Debug)]
 pub(crate) struct ReceivedPackets {
     policy: AckPolicy,
@@ -70,30 +70,30 @@ pub(crate) struct ReceivedPackets {
     ranges: SmallVec<[Range; 4]>,
     /// Numbers below this one count as received.
     floor: u64,
-    /// The peer knows what we received below this number.
+    /// The peer has our ACKs of everything below this number.
     report_from: u64,
     largest_at: Time,
     largest_eliciting: Option<u64>,
     ecn: EcnCounts,
     last_ecn: Ecn,
-    /// Packets since the last ACK that was written.
+    /// Packets since the last written ACK.
     unreported: u64,
     /// Ack-eliciting packets since then.
     unacked: u64,
-    /// Ack-eliciting packets in the running batch.
+    /// Ack-eliciting packets in the current batch.
     in_batch: u64,
     immediate: bool,
-    /// When an ACK has to be sent, if one has to be; an ACK that is due at once has no deadline to
-    /// wait for and shows in [`ack_due`](Self::ack_due).
+    /// When an ACK has to be sent, if any. An ACK that is due at once has no deadline; see
+    /// [`ack_due`](Self::ack_due).
     pub(crate) deadline: Option<Time>,
     gathering: Gathering,
     requested: Option<RequestedPolicy>,
-    /// The largest number that an ACK of ours named.
+    /// The largest number in an ACK of ours.
     largest_reported: Option<u64>,
 }
 
 impl ReceivedPackets {
-    /// Nothing received yet.
+    /// Creates an empty state.
     pub(crate) fn new(policy: AckPolicy) -> Self {
         Self {
             policy,
@@ -115,12 +115,12 @@ impl ReceivedPackets {
         }
     }
 
-    /// The largest number received.
+    /// Returns the largest received number.
     pub(crate) fn largest(&self) -> Option<u64> {
         self.ranges.last().map(|range| range.end)
     }
 
-    /// Whether a packet has been received before, or is too old to tell.
+    /// Whether a packet has been received before, or is older than the stored ranges.
     pub(crate) fn is_duplicate(&self, number: u64) -> bool {
         // Nearly always it is the newest packet.
         if self.largest().is_none_or(|largest| number > largest) {
@@ -135,7 +135,7 @@ impl ReceivedPackets {
             .is_some_and(|range| range.start <= number)
     }
 
-    /// A packet that is no duplicate was received and authenticated.
+    /// Records a new, authenticated packet.
     pub(crate) fn on_received(&mut self, now: Time, number: u64, ack_eliciting: bool, ecn: Ecn) {
         if self.largest().is_none_or(|largest| number > largest) {
             self.largest_at = now;
@@ -144,9 +144,9 @@ impl ReceivedPackets {
         self.report_from = self.report_from.min(number);
         self.unreported += 1;
         self.count(ecn);
-        // The first mark after unmarked packets tells of congestion that has just begun. A peer that
-        // asks for every other packet's acknowledgment wants to hear of every mark (section 6.3 of
-        // the draft).
+        // The first mark after unmarked packets signals that congestion has just started. A peer
+        // that requests an ACK for at least every other packet wants each mark reported (section
+        // 6.3 of the draft).
         let every_mark = self.requested.is_some_and(|asked| asked.threshold <= 1);
         let newly_marked = ecn == Ecn::Ce && (every_mark || self.last_ecn != Ecn::Ce);
         if ecn == Ecn::Ce {
@@ -163,7 +163,7 @@ impl ReceivedPackets {
         let (threshold, reordering) = self.requested.map_or((self.policy.threshold, 1), |asked| {
             (asked.threshold.saturating_add(1), asked.reordering)
         });
-        // With a threshold of 1 it is as without the extension.
+        // A reordering threshold of 1 is the behavior without the extension.
         let out_of_order = reordering == 1 && self.is_out_of_order(number);
         self.largest_eliciting = self.largest_eliciting.max(Some(number));
         self.immediate |= newly_marked
@@ -172,8 +172,8 @@ impl ReceivedPackets {
             || self.unacked >= threshold;
     }
 
-    /// The peer asks for other acknowledgments; `false` where it has said so, or something newer,
-    /// before. Its `max_ack_delay` must have been checked.
+    /// Applies an ACK_FREQUENCY frame; `false` if it is not newer than the last one. Its
+    /// `max_ack_delay` must have been checked.
     pub(crate) fn on_request(&mut self, request: &AckFrequency) -> bool {
         if self
             .requested
@@ -190,14 +190,13 @@ impl ReceivedPackets {
         true
     }
 
-    /// The peer wants an acknowledgment now (IMMEDIATE_ACK).
+    /// Handles IMMEDIATE_ACK.
     pub(crate) fn acknowledge_now(&mut self) {
         self.immediate = true;
     }
 
-    /// All packets that came in together, of this many bytes, have been taken in.
-    /// `peer_finished`: they end with the end of a stream, so that an answer or the next request is
-    /// likely to carry the ACK.
+    /// Ends a batch of this many bytes. `peer_finished`: it ends with the end of a stream, so that
+    /// a response or the next request is likely to carry the ACK.
     pub(crate) fn end_batch(&mut self, now: Time, bytes: u64, peer_finished: bool) {
         let in_batch = std::mem::take(&mut self.in_batch);
         if self.requested.is_some() || in_batch == 0 || self.unacked < 2 || peer_finished {
@@ -208,13 +207,13 @@ impl ReceivedPackets {
         }
         self.immediate |= self.gathering.on_batch(bytes);
         if self.gathering.hoping {
-            // A sender that waits should not have to wait for long.
+            // A waiting sender should not wait for long.
             let soon = now + self.policy.max_ack_delay / HOPE;
             self.deadline = self.deadline.min(Some(soon)).or(Some(soon));
         }
     }
 
-    /// What was received is to be reported now, if anything was: the peer may not have heard of it.
+    /// Sends an ACK at once if anything was received: the peer may have missed earlier ones.
     pub(crate) fn ask_at_once(&mut self) {
         self.immediate |= self.largest().is_some();
     }
@@ -224,12 +223,12 @@ impl ReceivedPackets {
         self.immediate || self.deadline.is_some_and(|deadline| deadline <= now)
     }
 
-    /// Whether an ACK would say something new: packets that are sent anyway should carry it.
+    /// Whether an ACK would carry new information: packets that are sent anyway should include it.
     pub(crate) fn ack_pending(&self) -> bool {
         self.unreported > 0
     }
 
-    /// Appends an ACK frame of at most `limit` bytes to `out`; `None` where there is nothing to
+    /// Appends an ACK frame of at most `limit` bytes to `out`; `None` if there is nothing to
     /// acknowledge or no room.
     pub(crate) fn write_ack(
         &mut self,
@@ -257,12 +256,12 @@ impl ReceivedPackets {
         Some(SentFrame::Ack { largest })
     }
 
-    /// The peer has our ACK of everything up to `largest`: older ranges need not be repeated.
+    /// Records that the peer has our ACK up to `largest`: older ranges need not be repeated.
     pub(crate) fn on_ack_acked(&mut self, largest: u64) {
         self.report_from = self.report_from.max(largest.saturating_add(1));
     }
 
-    /// What the next ACK names, the newest first. The largest number is always among it.
+    /// Returns the ranges of the next ACK, newest first. The largest number is always included.
     fn to_report(&self) -> impl Iterator<Item = RangeInclusive<u64>> + '_ {
         let from = self.report_from.min(self.largest().unwrap_or(0));
         self.ranges
@@ -272,13 +271,13 @@ impl ReceivedPackets {
             .map(move |range| range.start.max(from)..=range.end)
     }
 
-    /// Whether this ack-eliciting packet came in another order than it was sent in, or leaves a
-    /// gap (RFC 9000, section 13.2.1).
+    /// Whether this ack-eliciting packet is out of order or leaves a gap (RFC 9000, section
+    /// 13.2.1).
     fn is_out_of_order(&self, number: u64) -> bool {
         let Some(before) = self.largest_eliciting else {
             return false;
         };
-        // No gap: the range that holds the number reaches back to the largest one before.
+        // No gap: the range with this number includes the largest one before.
         let in_sequence = self
             .ranges
             .last()
@@ -286,8 +285,8 @@ impl ReceivedPackets {
         number < before || !in_sequence
     }
 
-    /// Whether a gap has grown to `threshold`, so that the sender can take the packet for lost, or
-    /// the packet came so late that it has (section 6.2 of the draft).
+    /// Whether a gap has grown to `threshold`, so that the sender can declare the packet lost, or
+    /// the packet is so late that it already has (section 6.2 of the draft).
     fn is_beyond_reordering(&self, number: u64, threshold: u64) -> bool {
         let reported_missing = self
             .largest_reported

@@ -1,4 +1,4 @@
-//! What a sent packet carried, as far as its fate matters.
+//! The frames of sent packets whose fate matters.
 
 use smallvec::SmallVec;
 use weir_units::Time;
@@ -6,12 +6,11 @@ use weir_units::Time;
 use crate::observe::LostPacket;
 use crate::{Direction, Space, StreamId};
 
-/// A frame in a packet that was sent: what to do when the packet is acknowledged or lost.
-/// Frames whose loss needs no action (PADDING, PATH_RESPONSE, CONNECTION_CLOSE, DATAGRAM,
-/// IMMEDIATE_ACK) leave no trace.
+/// A frame in a sent packet, with the action on its ACK or loss. Frames whose loss needs no action
+/// (PADDING, PATH_RESPONSE, CONNECTION_CLOSE, DATAGRAM, IMMEDIATE_ACK) are not recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SentFrame {
-    /// An ACK up to `largest`: once acknowledged, older ranges need no repetition.
+    /// An ACK up to `largest`: once acknowledged, older ranges need not be repeated.
     Ack { largest: u64 },
     /// Handshake data.
     Crypto { offset: u64, length: u32 },
@@ -30,34 +29,34 @@ pub(crate) enum SentFrame {
     MaxData,
     /// A stream's receive limit.
     MaxStreamData { id: StreamId },
-    /// How many streams the peer may open.
+    /// The limit of streams that the peer may open.
     MaxStreams { direction: Direction },
-    /// A connection ID of ours.
+    /// A connection ID that we issued.
     NewConnectionId { sequence: u64 },
-    /// A connection ID of the peer's that we use no more.
+    /// A connection ID of the peer's that we retired.
     RetireConnectionId { sequence: u64 },
     /// A token for the client's next connection.
     NewToken,
     /// The handshake is confirmed.
     HandshakeDone,
-    /// What we ask of the peer's acknowledgments.
+    /// A request for the peer's ACK frequency.
     AckFrequency { sequence: u64 },
 }
 
 /// The frames of one packet; most packets have one, or one and an ACK.
 pub(crate) type SentFrames = SmallVec<[SentFrame; 2]>;
 
-/// Who wants to know what became of frames.
+/// A receiver of the fate of sent frames.
 ///
-/// A frame is reported acknowledged at most once and, but for the copies that probes make of it
-/// ([`Recovery::oldest_unacked_frames`](super::Recovery::oldest_unacked_frames)), lost at most once.
-/// One that was reported lost may be reported acknowledged later, where the loss was spurious; one
-/// that was reported acknowledged is never reported lost.
+/// A frame is reported acknowledged at most once. Except for the copies in probes
+/// ([`Recovery::oldest_unacked_frames`](super::Recovery::oldest_unacked_frames)) it is reported
+/// lost at most once. A frame reported lost may be reported acknowledged later, if the loss was
+/// spurious. A frame reported acknowledged is never reported lost.
 pub(crate) trait FrameSink {
-    /// The peer has it.
+    /// Handles an acknowledged frame.
     fn acked(&mut self, space: Space, frame: &SentFrame);
-    /// It has to be sent again, as far as it still matters.
+    /// Handles a lost frame: it is sent again if it still matters.
     fn lost(&mut self, space: Space, frame: &SentFrame);
-    /// A packet is declared lost; what it carried is reported by [`FrameSink::lost`].
+    /// Handles a lost packet; [`FrameSink::lost`] reports its frames.
     fn packet_lost(&mut self, _now: Time, _lost: &LostPacket) {}
 }

@@ -1,8 +1,7 @@
-//! The packets of one space that have been sent and whose fate is open: a ring by packet number.
+//! The sent packets of one space that are neither acknowledged nor lost: a ring by packet number.
 //!
-//! A bit per packet says whether an acknowledgment of it would be news, so that an ACK frame costs
-//! time for the packets that it newly acknowledges and hardly any for those that earlier frames
-//! have acknowledged already.
+//! One bit per packet marks whether its ACK would be new. An ACK frame thus costs time for the
+//! packets that it newly acknowledges, and hardly any for those of earlier frames.
 
 use std::collections::VecDeque;
 
@@ -17,12 +16,12 @@ use crate::{PathId, Space};
 /// A packet that was sent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SentPacket {
-    /// When.
+    /// The time of sending.
     pub(crate) sent_at: Time,
-    /// What the delivery-rate estimator remembers; [`Recovery::on_sent`](super::Recovery::on_sent)
-    /// fills it in.
+    /// The state for the delivery-rate estimator, set by
+    /// [`Recovery::on_sent`](super::Recovery::on_sent).
     pub(crate) delivery: PacketDelivery,
-    /// What it carries.
+    /// The frames in it.
     pub(crate) frames: SentFrames,
     /// Its bytes of UDP payload.
     pub(crate) size: u32,
@@ -32,15 +31,15 @@ pub(crate) struct SentPacket {
     pub(crate) ecn: Ecn,
     /// Whether the peer has to acknowledge it.
     pub(crate) ack_eliciting: bool,
-    /// Whether it counts against the window: ack-eliciting packets and padded ones do.
+    /// Whether it counts as in flight: ack-eliciting and padded packets do.
     pub(crate) in_flight: bool,
-    /// Whether it probes the path's MTU: its loss says nothing about congestion (RFC 9000,
-    /// section 14.4), and it carries nothing that would have to be sent again.
+    /// Whether it probes the path's MTU: its loss is no congestion signal (RFC 9000, section 14.4),
+    /// and it contains nothing to send again.
     pub(crate) mtu_probe: bool,
 }
 
 impl SentPacket {
-    /// What is told of the packet where it is lost.
+    /// Returns the report of its loss.
     pub(super) fn lost(&self, space: Space, number: u64, cause: LossReason) -> LostPacket {
         LostPacket {
             space,
@@ -53,16 +52,16 @@ impl SentPacket {
     }
 }
 
-/// What is known of a packet number.
+/// The state of a packet number.
 #[derive(Debug)]
 pub(super) enum Slot {
     /// Sent, neither acknowledged nor lost.
     Outstanding(SentPacket),
-    /// Declared lost, remembered in case that it is acknowledged after all.
+    /// Declared lost, kept in case it is acknowledged after all.
     Lost { packet: SentPacket, at: Time },
-    /// Never sent: whoever acknowledges it has not received what he acknowledges.
+    /// Never sent: an ACK of it is a PROTOCOL_VIOLATION.
     Skipped,
-    /// Nothing that matters any more.
+    /// No longer relevant.
     Gone,
 }
 
@@ -79,7 +78,7 @@ pub(super) struct SentPackets {
 }
 
 impl SentPackets {
-    /// A ring that starts with this number.
+    /// Creates a ring that starts with this number.
     pub(super) fn starting_at(base: u64) -> Self {
         Self {
             base,
@@ -87,12 +86,12 @@ impl SentPackets {
         }
     }
 
-    /// The number that the next packet gets.
+    /// Returns the number of the next packet.
     pub(super) fn next_number(&self) -> u64 {
         self.base + self.slots.len() as u64
     }
 
-    /// Gives the next number to this slot.
+    /// Assigns the next number to this slot.
     pub(super) fn push(&mut self, slot: Slot) {
         let number = self.next_number();
         let word = self.word(number);
@@ -105,12 +104,12 @@ impl SentPackets {
         self.slots.push_back(slot);
     }
 
-    /// What is known of a number; `None` below and above the ring.
+    /// Returns the state of a number; `None` outside the ring.
     pub(super) fn get(&self, number: u64) -> Option<&Slot> {
         self.slots.get(self.index(number)?)
     }
 
-    /// Nothing about this number matters any more.
+    /// Marks a number as gone.
     pub(super) fn clear(&mut self, number: u64) {
         let word = self.word(number);
         let Some(index) = self.index(number) else {
@@ -124,7 +123,7 @@ impl SentPackets {
         }
     }
 
-    /// Declares an outstanding packet lost and shows it; `None` where there is no such packet.
+    /// Declares an outstanding packet lost and returns it; `None` if there is no such packet.
     pub(super) fn mark_lost(&mut self, number: u64, at: Time) -> Option<&SentPacket> {
         let index = self.index(number)?;
         let slot = self.slots.get_mut(index)?;
@@ -138,7 +137,7 @@ impl SentPackets {
         }
     }
 
-    /// The first number from `from` up to `to` whose slot is not gone.
+    /// Returns the first number from `from` up to `to` whose slot is not gone.
     pub(super) fn next_live(&self, from: u64, to: u64) -> Option<u64> {
         let from = from.max(self.base);
         if from > to {
@@ -149,7 +148,7 @@ impl SentPackets {
         let mut bits = self.live.get(word)? & (u64::MAX << (from % WORD));
         while bits == 0 {
             word += 1;
-            // No further: an ACK frame has many ranges, and what lies between them may be long.
+            // Stop here: an ACK frame has many ranges, and the gaps between them may be long.
             if word > last {
                 return None;
             }
@@ -159,8 +158,8 @@ impl SentPackets {
         (number <= to).then_some(number)
     }
 
-    /// Drops what no longer matters from the front: gone slots, losses declared before
-    /// `forget_before`, and skipped numbers that acknowledgments have left behind.
+    /// Removes irrelevant slots from the front: gone slots, losses declared before `forget_before`,
+    /// and skipped numbers below the acknowledged ones.
     pub(super) fn prune(&mut self, forget_before: Time) {
         let mut slots = self.slots.iter().peekable();
         let mut count = 0;
@@ -179,8 +178,8 @@ impl SentPackets {
         self.drop_front(count);
     }
 
-    /// Drops packets from the front that are not in flight while the ring spans more than `limit`
-    /// numbers: a receiver's ACKs, which the peer need not acknowledge.
+    /// Removes packets that are not in flight from the front while the ring spans more than `limit`
+    /// numbers: a receiver's ACK-only packets, which the peer need not acknowledge.
     pub(super) fn drop_unaccounted(&mut self, limit: usize) {
         let excess = self.slots.len().saturating_sub(limit);
         let unaccounted = |slot: &&Slot| match slot {

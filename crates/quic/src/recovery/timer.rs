@@ -1,4 +1,4 @@
-//! When to come back, and what to do then (RFC 9002, section 6.2 and appendices A.8 and A.9).
+//! The loss and probe timers (RFC 9002, section 6.2 and appendices A.8 and A.9).
 
 use weir_units::{Duration, Time};
 
@@ -6,10 +6,10 @@ use super::{FrameSink, Recovery};
 use crate::Space;
 use crate::path::Path;
 
-/// The largest exponent of the backoff; beyond it lies any idle time-out.
+/// The largest exponent of the backoff; any idle timeout is shorter.
 const MAX_BACKOFF: u32 = 30;
 
-/// How far the handshake is, as far as timers depend on it.
+/// The handshake state that timers depend on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct HandshakeState {
     /// Whether there are keys for Handshake packets.
@@ -18,32 +18,32 @@ pub(crate) struct HandshakeState {
     pub(crate) confirmed: bool,
     /// Whether nothing can be sent before the peer sends more (RFC 9000, section 8.1).
     pub(crate) amplification_limited: bool,
-    /// A space of the handshake in which data wait while nothing is in flight, and since when.
+    /// A handshake space with pending data and nothing in flight, and since when.
     pub(crate) waiting: Option<(Space, Time)>,
 }
 
-/// What a time-out asks for.
+/// The action that a timeout requires.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TimeoutAction {
-    /// Nothing but to send again what the sink was told is lost, if there was anything.
+    /// Only send again the frames that the sink received as lost, if any.
     Lost,
-    /// Ack-eliciting packets are to be sent in this space, whatever the window says: new data, or
-    /// what [`Recovery::oldest_unacked_frames`] gives, or PING.
+    /// Send ack-eliciting packets in this space regardless of the window: new data, or the frames
+    /// of [`Recovery::oldest_unacked_frames`], or PING.
     Probe {
         /// The space.
         space: Space,
-        /// How many packets.
+        /// The number of packets.
         packets: u8,
     },
 }
 
 impl Recovery {
-    /// How long to wait for an acknowledgment of 1-RTT packets, without backoff.
+    /// Returns the PTO of 1-RTT packets, without backoff.
     pub(crate) fn pto(&self, path: &Path) -> Duration {
         path.rtt.probe_timeout(self.config.granularity) + self.peer_max_ack_delay
     }
 
-    /// When [`Recovery::handle_timeout`] is to be called; `None` where there is nothing to wait for.
+    /// Returns when [`Recovery::handle_timeout`] is to be called; `None` if no timer is set.
     pub(crate) fn timeout(&self, path: &Path, state: HandshakeState) -> Option<Time> {
         if let Some((at, _)) = self.earliest_loss_time() {
             return Some(at);
@@ -51,7 +51,7 @@ impl Recovery {
         self.probe_time(path, state).map(|(at, _)| at)
     }
 
-    /// [`Recovery::timeout`] has come. Does nothing where it has not.
+    /// Handles [`Recovery::timeout`]. Does nothing before that time.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Time,
@@ -94,10 +94,10 @@ impl Recovery {
             .min()
     }
 
-    /// When a probe is due, and in which space.
+    /// Returns when a probe is due, and in which space.
     fn probe_time(&self, path: &Path, state: HandshakeState) -> Option<(Time, Space)> {
         if state.amplification_limited {
-            // The peer has to make the next step (section 6.2.2.1).
+            // The peer must act first (section 6.2.2.1).
             return None;
         }
         let backoff = 1 << self.pto_count.min(MAX_BACKOFF);
@@ -106,8 +106,9 @@ impl Recovery {
             let state = &self.spaces[space as usize];
             (state.eliciting_outstanding > 0).then(|| (state.last_eliciting + duration, space))
         };
-        // Lost data of the handshake may find the window full of 1-RTT packets, which the peer cannot
-        // read without them and for which there is no timer yet: they are not blocked as a probe.
+        // Lost handshake data may find the window full of 1-RTT packets, which the peer cannot
+        // decrypt without it and for which there is no timer yet. Sent as a probe, the data is not
+        // blocked.
         let waiting = state
             .waiting
             .map(|(space, since)| (since + duration, space));
@@ -117,8 +118,8 @@ impl Recovery {
             .chain(waiting)
             .min();
         if handshake.is_none() && !self.is_address_validated(state.confirmed) {
-            // The server may have sent all that it may send before our address is validated, and
-            // all of it may be lost: a packet of ours gives it the right to send more.
+            // The server may have reached its limit before our address is validated, and all its
+            // packets may be lost: a packet of ours allows it to send more.
             let space = if state.has_handshake_keys {
                 Space::Handshake
             } else {

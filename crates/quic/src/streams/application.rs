@@ -1,4 +1,4 @@
-//! What the application does with streams.
+//! The application's operations on streams.
 
 use bytes::Bytes;
 
@@ -11,7 +11,7 @@ use crate::codec::VARINT_MAX;
 use crate::{Direction, StreamId};
 
 impl Streams {
-    /// Opens a stream; `None` where the peer's limit does not allow one, until
+    /// Opens a stream; `None` if the peer's limit does not allow one, until
     /// `StreamEvent::Available`.
     pub(crate) fn open(&mut self, direction: Direction) -> Option<StreamId> {
         let id = self.map.numbers.open(direction)?;
@@ -19,11 +19,11 @@ impl Streams {
         Some(id)
     }
 
-    /// The next stream that the peer opened; `None` where there is none, until
+    /// Returns the next stream that the peer opened; `None` if there is none, until
     /// `StreamEvent::Opened`.
     pub(crate) fn accept(&mut self, direction: Direction) -> Option<StreamId> {
         let id = self.map.numbers.accept(direction)?;
-        // It is not there yet where only a stream with a higher number was heard of.
+        // It does not exist yet if only a stream with a higher number has arrived.
         self.map.begin(id, false);
         Some(id)
     }
@@ -31,17 +31,17 @@ impl Streams {
     /// Copies as much of `data` into the stream's send buffer as fits; returns how much.
     ///
     /// # Errors
-    /// [`WriteError`]; `Blocked` where nothing fits.
+    /// [`WriteError`]; `Blocked` if nothing fits.
     pub(crate) fn write(&mut self, id: StreamId, data: &[u8]) -> Result<usize, WriteError> {
         let capacity = self.config.send_buffer;
         self.sending(id, |send, pool| send.write(data, capacity, pool))
     }
 
-    /// Takes as much of `data` off its front as fits into the stream's send buffer, without a copy
+    /// Moves as much of the front of `data` as fits into the stream's send buffer, without a copy
     /// unless it is short; returns how much.
     ///
     /// # Errors
-    /// [`WriteError`]; `Blocked` where nothing fits.
+    /// [`WriteError`]; `Blocked` if nothing fits.
     pub(crate) fn write_bytes(
         &mut self,
         id: StreamId,
@@ -51,22 +51,22 @@ impl Streams {
         self.sending(id, |send, pool| send.write_bytes(data, capacity, pool))
     }
 
-    /// How many bytes were written to the stream since it last had none that waited or were not
-    /// acknowledged; zero once it has none.
+    /// Returns the bytes written to the stream since its buffer was last empty, i.e. everything was
+    /// acknowledged; zero if it is empty now.
     pub(crate) fn task_size(&mut self, id: StreamId) -> u64 {
         let stream = self.map.known(id);
         let send = stream.and_then(|stream| stream.send.as_ref());
         send.map_or(0, SendHalf::task_size)
     }
 
-    /// How much of the stream was acknowledged without a gap; `None` where its sending half is closed.
+    /// Returns the bytes acknowledged without a gap; `None` if the stream's sending half is closed.
     pub(crate) fn acknowledged(&mut self, id: StreamId) -> Option<u64> {
         let stream = self.map.known(id)?;
         Some(stream.send.as_ref()?.acknowledged())
     }
 
-    /// Ends the stream behind what was written. `StreamEvent::Finished` tells when the peer has
-    /// it all.
+    /// Ends the stream after the written data. `StreamEvent::Finished` reports when the peer has
+    /// everything.
     ///
     /// # Errors
     /// [`WriteError`], never `Blocked`.
@@ -74,8 +74,8 @@ impl Streams {
         self.sending(id, |send, _| send.finish())
     }
 
-    /// Gives the stream up: what is not acknowledged is dropped and the peer told `code`, which
-    /// must be a varint.
+    /// Resets the stream: unacknowledged data is dropped and `code`, which must be a varint, is
+    /// sent to the peer.
     ///
     /// # Errors
     /// [`WriteError`], never `Blocked`.
@@ -83,8 +83,8 @@ impl Streams {
         self.sending(id, |send, pool| send.reset(code.min(VARINT_MAX), pool))
     }
 
-    /// Asks the peer to send no more on the stream, for the reason `code`, which must be a varint.
-    /// What has arrived and was not read is dropped.
+    /// Asks the peer to stop sending on the stream, with `code`, which must be a varint. Data that
+    /// has arrived and was not read is dropped.
     ///
     /// # Errors
     /// [`ReadError::Closed`] and [`ReadError::EarlyDataRejected`].
@@ -93,18 +93,18 @@ impl Streams {
         self.receiving(id, |receive, window, pool| receive.stop(code, window, pool))
     }
 
-    /// Streams of higher priority send first; it is zero at first. A stream that is closed is left
-    /// as it is.
+    /// Sets the priority; streams of higher priority send first, the default is zero. No effect on
+    /// a closed stream.
     pub(crate) fn set_priority(&mut self, id: StreamId, priority: i32) {
         if let Some(stream) = self.map.known(id) {
             self.scheduler.set_priority(id, stream, priority);
         }
     }
 
-    /// The next data of the stream, at most `max` bytes, without a copy; `None` at its end.
+    /// Returns the next data of the stream, at most `max` bytes, without a copy; `None` at its end.
     ///
     /// # Errors
-    /// [`ReadError`]; `Blocked` where none have arrived.
+    /// [`ReadError`]; `Blocked` if no data has arrived.
     pub(crate) fn read(&mut self, id: StreamId, max: usize) -> Result<Option<Bytes>, ReadError> {
         self.receiving(id, |receive, window, pool| receive.read(max, window, pool))
     }
@@ -112,7 +112,7 @@ impl Streams {
     /// Copies the next data of the stream to `out`; returns how many bytes, `None` at its end.
     ///
     /// # Errors
-    /// [`ReadError`]; `Blocked` where none have arrived.
+    /// [`ReadError`]; `Blocked` if no data has arrived.
     pub(crate) fn read_into(
         &mut self,
         id: StreamId,

@@ -1,4 +1,4 @@
-//! Pieces of memory that hold stream data, and the pool that recycles them.
+//! Memory chunks for stream data, and the pool that recycles them.
 
 use std::collections::VecDeque;
 
@@ -7,16 +7,16 @@ use bytes::BytesMut;
 /// The capacity in bytes of a full-size chunk.
 pub(super) const CHUNK_SIZE: usize = 64 * 1024;
 
-/// Memory for stream data. Full-size chunks come from a [`ChunkPool`] and go back to it.
+/// Memory for stream data. Full-size chunks come from a [`ChunkPool`] and return to it.
 #[derive(Debug)]
 pub(super) struct Chunk {
-    /// The data that are in it.
+    /// The stored data.
     pub(super) data: BytesMut,
     pooled: bool,
 }
 
 impl Chunk {
-    /// A chunk that is not full-size and belongs to no pool.
+    /// Creates a chunk that is not full-size and belongs to no pool.
     pub(super) fn with_capacity(capacity: usize) -> Self {
         Self {
             data: BytesMut::with_capacity(capacity),
@@ -24,72 +24,72 @@ impl Chunk {
         }
     }
 
-    /// How many bytes can be appended without moving what is there.
+    /// Returns how many bytes can be appended without moving the stored data.
     pub(super) fn room(&self) -> usize {
         self.data.capacity() - self.data.len()
     }
 
-    /// Whether this is a full-size chunk, which goes back to the pool.
+    /// Whether this is a full-size chunk, which returns to the pool.
     pub(super) const fn is_pooled(&self) -> bool {
         self.pooled
     }
 
-    /// Whether this is a full-size chunk that neither holds data nor has any that are held.
+    /// Whether this is an empty full-size chunk without data in use elsewhere.
     pub(super) fn is_idle(&mut self) -> bool {
         self.pooled && self.data.is_empty() && self.data.try_reclaim(CHUNK_SIZE)
     }
 }
 
-/// How many spare chunks a pool keeps at most.
+/// The most spare chunks in a pool.
 const MAX_SPARE: usize = 8;
-/// Full-size chunks in use from which on streams should take no more room than they have data for:
-/// 8 MiB. Otherwise every stream could be made to hold a chunk for a single byte.
+/// From this many full-size chunks in use on (8 MiB), streams take no more memory than they have
+/// data for. Otherwise a single byte could make every stream hold a full chunk.
 const PLENTY: usize = 128;
 
 /// Spare full-size chunks.
 ///
 /// An allocator that gets 64 KiB back at the top of its heap returns the pages to the kernel and
 /// faults them in again for the next chunk, which costs more than filling it. The pool keeps as
-/// many chunks as were lately in use at once, 512 KiB at most, and one fewer each time that it
-/// turns out to need less.
+/// many chunks as were recently in use at the same time, at most 512 KiB, and reduces that number
+/// by one each time it needs fewer.
 #[derive(Debug, Default)]
 pub(super) struct ChunkPool {
     spare: VecDeque<BytesMut>,
-    /// How many full-size chunks are out.
+    /// Full-size chunks in use.
     pub(super) in_use: usize,
-    /// The most chunks in use at once since none was.
+    /// The most chunks in use at the same time since none was.
     peak: usize,
-    /// How many spare chunks are kept.
+    /// The number of spare chunks to keep.
     target: usize,
-    /// How many gaps there are between data received, over all streams.
+    /// Gaps in received data, over all streams.
     pub(super) gaps: usize,
 }
 
 impl ChunkPool {
-    /// Whether so many chunks are in use that nobody should take one for data that may come.
+    /// Whether so many chunks are in use that none should be taken for future data.
     pub(super) const fn is_scarce(&self) -> bool {
         self.in_use >= PLENTY
     }
 
-    /// Data came behind another gap.
+    /// Records another gap in received data.
     pub(super) const fn open_gap(&mut self) {
         self.gaps += 1;
     }
 
-    /// So many gaps are closed or given up.
+    /// Records that this many gaps were closed or dropped.
     pub(super) const fn close_gaps(&mut self, count: usize) {
         self.gaps -= count;
     }
 
-    /// A chunk of at least `capacity` bytes; from half of [`CHUNK_SIZE`] on, a full-size one.
+    /// Takes a chunk of at least `capacity` bytes; from half of [`CHUNK_SIZE`] on, a full-size one.
     pub(super) fn take(&mut self, capacity: usize) -> Chunk {
         if capacity < CHUNK_SIZE / 2 {
             return Chunk::with_capacity(capacity);
         }
         self.in_use += 1;
         self.peak = self.peak.max(self.in_use);
-        // The application may still hold data that were read from a spare chunk. The oldest is the
-        // likeliest to be free; one that is not is left to the application.
+        // The application may still hold data read from a spare chunk. The oldest chunk is the most
+        // likely to be free; one that is not free is left to the application.
         while let Some(mut data) = self.spare.pop_front() {
             if data.try_reclaim(CHUNK_SIZE) {
                 return Chunk { data, pooled: true };
@@ -101,7 +101,7 @@ impl ChunkPool {
         }
     }
 
-    /// Takes a chunk back whose data are no longer needed.
+    /// Takes back a chunk whose data is no longer needed.
     pub(super) fn give(&mut self, mut chunk: Chunk) {
         if !chunk.pooled {
             return;

@@ -1,15 +1,15 @@
-//! Why reads and writes fail.
+//! Errors of reads and writes.
 
-/// Why a stream takes no data.
+/// Why a write to a stream failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WriteError {
-    /// The send buffer is full: `StreamEvent::Writable` tells when there is room.
+    /// The send buffer is full: `StreamEvent::Writable` reports when there is room.
     #[error("the stream's send buffer is full")]
     Blocked,
-    /// The peer wants no more data, for this reason of its application.
+    /// The peer stopped the stream with this application error code.
     #[error("the peer stopped the stream with code {0}")]
     Stopped(u64),
-    /// There is no such stream that could be written to, or it was finished or reset.
+    /// The stream does not exist, cannot be written to, or was finished or reset.
     #[error("the stream cannot be written to: it was finished, reset, or is unknown")]
     Closed,
     /// The stream was opened with early data, which the server rejected.
@@ -17,16 +17,16 @@ pub enum WriteError {
     EarlyDataRejected,
 }
 
-/// Why a stream gives no data.
+/// Why a read from a stream failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReadError {
-    /// Nothing is there yet: `StreamEvent::Readable` tells when there is.
+    /// No data has arrived yet: `StreamEvent::Readable` reports when it has.
     #[error("the stream has no data yet")]
     Blocked,
-    /// The peer gave the stream up, for this reason of its application. It is told once.
+    /// The peer reset the stream with this application error code. Reported once.
     #[error("the peer reset the stream with code {0}")]
     Reset(u64),
-    /// There is no such stream that could be read, it was read to its end, or it was stopped.
+    /// The stream does not exist, cannot be read, was read to its end, or was stopped.
     #[error("the stream cannot be read: it was read to its end, stopped, or is unknown")]
     Closed,
     /// The stream was opened with early data, which the server rejected.

@@ -1,36 +1,36 @@
-//! What the application should know.
+//! Stream events for the application.
 
 use std::collections::VecDeque;
 
 use crate::{Direction, StreamId};
 
-/// Something happened to streams.
+/// An event of streams.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamEvent {
     /// The peer opened streams of this kind: accept until there is none left.
     Opened(Direction),
-    /// There is something to read, where a read was blocked before: data, the end, or a reset.
+    /// A blocked read can continue: there is data, the end, or a reset.
     Readable(StreamId),
-    /// There is room to write, where a write was blocked before.
+    /// A blocked write can continue.
     Writable(StreamId),
     /// The peer has acknowledged all data and the end of the stream.
     Finished(StreamId),
-    /// The peer wants no more data on the stream, which was reset with its code.
+    /// The peer stopped the stream, which was reset with its code.
     Stopped {
         /// The stream.
         id: StreamId,
-        /// The peer's reason.
+        /// The peer's error code.
         code: u64,
     },
-    /// A stream of this kind can be opened, where the peer's limit was met before.
+    /// A stream of this kind can be opened again after the peer's limit was reached.
     Available(Direction),
 }
 
-/// Events that wait for the application.
+/// Events waiting for the application.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     queue: VecDeque<StreamEvent>,
-    /// For which directions an [`StreamEvent::Opened`] stands in the queue.
+    /// The directions with an [`StreamEvent::Opened`] in the queue.
     opened: [bool; 2],
 }
 
@@ -39,7 +39,8 @@ impl Events {
         self.queue.push_back(event);
     }
 
-    /// The peer opened a stream: one event stands for as many as come until it is taken.
+    /// Adds the event of a stream that the peer opened; one event covers all streams until it is
+    /// taken.
     pub(super) fn push_opened(&mut self, direction: Direction) {
         if !std::mem::replace(&mut self.opened[direction as usize], true) {
             self.queue.push_back(StreamEvent::Opened(direction));
@@ -54,7 +55,7 @@ impl Events {
         Some(event)
     }
 
-    /// Drops what is about streams that are gone.
+    /// Drops the events of streams that no longer exist.
     pub(super) fn retain_general(&mut self) {
         self.queue
             .retain(|event| matches!(event, StreamEvent::Opened(_) | StreamEvent::Available(_)));

@@ -2,17 +2,17 @@
 
 use crate::codec::VARINT_MAX;
 
-/// How much the peer lets this side send.
+/// The send credit that the peer grants.
 #[derive(Clone, Debug, Default)]
 pub(super) struct SendCredit {
     limit: u64,
-    /// How many bytes were sent, each counted once.
+    /// Bytes sent, each counted once.
     pub(super) used: u64,
     reported: Option<u64>,
 }
 
 impl SendCredit {
-    /// Credit up to `limit`, none of it used.
+    /// Creates an unused credit up to `limit`.
     pub(super) const fn new(limit: u64) -> Self {
         Self {
             limit,
@@ -21,7 +21,7 @@ impl SendCredit {
         }
     }
 
-    /// How many more bytes may be sent.
+    /// Returns how many more bytes may be sent.
     pub(super) const fn available(&self) -> u64 {
         self.limit - self.used
     }
@@ -32,36 +32,36 @@ impl SendCredit {
         self.used = (self.used + bytes).min(self.limit);
     }
 
-    /// The peer's limit. It never falls: one that is lower was overtaken on its way (section 4.1).
+    /// Raises the peer's limit. It never falls: a lower one was reordered (section 4.1).
     pub(super) fn raise(&mut self, limit: u64) {
         self.limit = self.limit.max(limit);
     }
 
-    /// Whether the peer should hear that more would be sent but for its limit: once per limit.
+    /// Whether to report to the peer that its limit blocks data: once per limit.
     pub(super) fn report_due(&self) -> bool {
         self.used == self.limit && self.reported != Some(self.limit)
     }
 
-    /// The limit to be reported; it counts as reported from now on.
+    /// Returns the limit to report; it counts as reported from now on.
     pub(super) fn report(&mut self) -> u64 {
         self.reported = Some(self.limit);
         self.limit
     }
 }
 
-/// How much this side lets the peer send.
+/// The receive window that this side grants.
 #[derive(Clone, Debug)]
 pub(super) struct ReceiveWindow {
     window: u64,
     advertised: u64,
-    /// The highest offset received, or the sum of all streams' highest offsets.
+    /// The highest received offset, or the sum of all streams' highest offsets.
     pub(super) received: u64,
     consumed: u64,
     repeat: bool,
 }
 
 impl ReceiveWindow {
-    /// A window of that many bytes, which the peer knows of by a transport parameter.
+    /// Creates a window of that many bytes, already announced by a transport parameter.
     pub(super) fn new(window: u64) -> Self {
         let window = window.min(VARINT_MAX);
         Self {
@@ -73,42 +73,42 @@ impl ReceiveWindow {
         }
     }
 
-    /// How many bytes were received and not consumed.
+    /// Returns the bytes received and not consumed.
     pub(super) const fn unconsumed(&self) -> u64 {
         self.received - self.consumed
     }
 
-    /// How many more bytes the peer may send.
+    /// Returns how many more bytes the peer may send.
     pub(super) const fn available(&self) -> u64 {
         self.advertised - self.received
     }
 
-    /// Counts bytes that were received for the first time. They are within the limit.
+    /// Counts bytes received for the first time. They must be within the limit.
     pub(super) fn receive(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.available());
         self.received += bytes;
     }
 
-    /// Counts bytes that were read or dropped: as many more may come.
+    /// Counts bytes that were read or dropped; the peer may send as many more.
     pub(super) fn consume(&mut self, bytes: u64) {
         debug_assert!(bytes <= self.unconsumed());
         self.consumed += bytes;
     }
 
-    /// Whether the peer should be told a new limit: half of the window has been consumed, or the
-    /// last limit was lost.
+    /// Whether to announce a new limit: half of the window has been consumed, or the last limit was
+    /// lost.
     pub(super) fn update_due(&self) -> bool {
         self.repeat || self.next_limit() - self.advertised >= (self.window / 2).max(1)
     }
 
-    /// The new limit to be told; it holds from now on.
+    /// Returns the new limit to announce; it holds from now on.
     pub(super) fn advertise(&mut self) -> u64 {
         self.repeat = false;
         self.advertised = self.next_limit();
         self.advertised
     }
 
-    /// The packet with the last limit was lost.
+    /// Records that the packet with the last limit was lost.
     pub(super) fn repeat(&mut self) {
         self.repeat = true;
     }

@@ -1,4 +1,4 @@
-//! The streams that are not closed, by their IDs.
+//! The open streams, by ID.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -13,16 +13,16 @@ use super::stream::{SendDemand, Stream};
 use super::{PeerLimits, StreamEvent};
 use crate::{Code, Direction, StreamId, TransportError};
 
-/// The streams, how many there may be, and how new ones begin.
+/// The streams, their number limits, and the initial limits of new ones.
 #[derive(Debug)]
 pub(super) struct StreamMap {
-    /// What is not closed.
+    /// The streams that are not closed.
     pub(super) streams: HashMap<StreamId, Stream, FxBuildHasher>,
     pub(super) numbers: StreamNumbers,
     initial: InitialLimits,
 }
 
-/// The limits with which streams begin.
+/// The initial limits of streams.
 #[derive(Debug)]
 struct InitialLimits {
     peer: PeerLimits,
@@ -30,7 +30,7 @@ struct InitialLimits {
 }
 
 impl StreamMap {
-    /// No streams yet; `window` is the receive window of each.
+    /// Creates an empty map; `window` is the receive window of each stream.
     pub(super) fn new(numbers: StreamNumbers, window: u64) -> Self {
         Self {
             streams: HashMap::default(),
@@ -42,7 +42,7 @@ impl StreamMap {
         }
     }
 
-    /// A stream begins, if it has not: one of ours if `local`.
+    /// Creates a stream if it does not exist: one of ours if `local`.
     pub(super) fn begin(&mut self, id: StreamId, local: bool) {
         let initial = &self.initial;
         self.streams
@@ -50,7 +50,7 @@ impl StreamMap {
             .or_insert_with(|| initial.stream(id, local));
     }
 
-    /// The stream, if it is not closed and the application opened or accepted it.
+    /// Returns the stream if it is not closed and the application opened or accepted it.
     pub(super) fn known(&mut self, id: StreamId) -> Option<&mut Stream> {
         if self.numbers.is_known(id) {
             self.streams.get_mut(&id)
@@ -59,12 +59,12 @@ impl StreamMap {
         }
     }
 
-    /// The stream that a frame for its receiving half is about; `None` if it is closed. One that
-    /// the peer opens begins here.
+    /// Returns the stream for a frame of its receiving half; `None` if it is closed. Creates a
+    /// stream that the peer opens.
     ///
     /// # Errors
-    /// `STREAM_STATE_ERROR` where there is no such half or stream, `STREAM_LIMIT_ERROR` where the
-    /// peer may not open it.
+    /// `STREAM_STATE_ERROR` if there is no such half or stream, `STREAM_LIMIT_ERROR` if the peer
+    /// may not open it.
     pub(super) fn receiving(
         &mut self,
         id: StreamId,
@@ -76,7 +76,7 @@ impl StreamMap {
         self.find(id, events)
     }
 
-    /// The stream that a frame for its sending half is about, in the same way.
+    /// Returns the stream for a frame of its sending half, in the same way.
     ///
     /// # Errors
     /// As [`Self::receiving`].
@@ -109,14 +109,14 @@ impl StreamMap {
         }
     }
 
-    /// Forgets a stream that is closed.
+    /// Removes a closed stream.
     pub(super) fn remove(&mut self, id: StreamId) {
         if self.streams.remove(&id).is_some() {
             self.numbers.close(id);
         }
     }
 
-    /// The peer's transport parameters: they apply to open streams too.
+    /// Applies the peer's transport parameters, to open streams too.
     pub(super) fn set_peer_limits(&mut self, limits: &PeerLimits) {
         self.initial.peer = *limits;
         for (&id, stream) in &mut self.streams {
@@ -128,15 +128,15 @@ impl StreamMap {
         }
     }
 
-    /// All streams, in the order of their IDs.
+    /// Returns all streams, ordered by ID.
     pub(super) fn ids(&self) -> Vec<StreamId> {
         let mut ids: Vec<_> = self.streams.keys().copied().collect();
         ids.sort_unstable();
         ids
     }
 
-    /// The server rejected early data: all streams go, and numbers begin anew. Returns events for
-    /// applications that wait.
+    /// Handles rejected early data: all streams are removed, and numbers restart. Returns events
+    /// for waiting applications.
     pub(super) fn reject_early_data(&mut self) -> Vec<StreamEvent> {
         let mut wakes = Vec::new();
         for id in self.ids() {

@@ -1,19 +1,19 @@
 //! Streams: their states, send and reassembly buffers, flow control and priorities.
 //!
-//! [`Streams`] holds all streams of a connection. The application opens, writes and reads, the
-//! peer's frames come in by methods named after them, [`Streams::fill`] writes frames into packets,
-//! and [`Streams::on_acked`] and [`Streams::on_lost`] tell what became of them.
+//! [`Streams`] holds all streams of a connection. The application opens, writes and reads. Methods
+//! named after the peer's frames handle them, [`Streams::fill`] writes frames into packets, and
+//! [`Streams::on_acked`] and [`Streams::on_lost`] handle their ACK or loss.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `application` | what the application does |
-//! | `peer` | what the peer's frames do |
-//! | `transmit` | frames into packets, and their fate |
-//! | `map`, `numbers` | which streams there are and may be |
+//! | `application` | the application's operations |
+//! | `peer` | the peer's frames |
+//! | `transmit` | writing frames into packets, and their ACK or loss |
+//! | `map`, `numbers` | the open streams; stream numbers and their limits |
 //! | `stream`, `send`, `receive` | a stream and the state machines of its halves |
 //! | `send_buffer`, `receive_buffer`, `chunk` | the data |
-//! | `flow` | limits on data, given and taken |
-//! | `scheduler` | whose turn it is to send |
+//! | `flow` | flow control in both directions |
+//! | `scheduler` | the order in which streams send |
 
 mod application;
 mod chunk;
@@ -46,23 +46,23 @@ use scheduler::Scheduler;
 
 use crate::{Direction, Side};
 
-/// What this side allows its peer and itself.
+/// The limits of this side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct StreamsConfig {
     /// The receive window of the connection, in bytes.
     pub(crate) max_data: u64,
     /// The receive window of each stream, in bytes.
     pub(crate) stream_window: u64,
-    /// How many bidirectional streams of the peer's may be open at once.
+    /// The most bidirectional streams of the peer open at the same time.
     pub(crate) max_bidirectional: u64,
-    /// How many unidirectional streams of the peer's may be open at once.
+    /// The most unidirectional streams of the peer open at the same time.
     pub(crate) max_unidirectional: u64,
-    /// How many bytes a stream holds that were written and not acknowledged, before writes block.
+    /// The most bytes of a stream written and not acknowledged before writes block.
     pub(crate) send_buffer: u64,
 }
 
-/// What the peer allows from the start: its transport parameters (RFC 9000, section 18.2), named
-/// from its point of view.
+/// The peer's initial limits: its transport parameters (RFC 9000, section 18.2), named from its
+/// point of view.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PeerLimits {
     /// `initial_max_data`.
@@ -85,16 +85,16 @@ pub(crate) struct Streams {
     config: StreamsConfig,
     map: StreamMap,
     scheduler: Scheduler,
-    /// What the peer lets this side send, over all streams.
+    /// The peer's limit for our data, over all streams.
     credit: SendCredit,
-    /// What this side lets the peer send, over all streams.
+    /// Our limit for the peer's data, over all streams.
     window: ReceiveWindow,
     pool: ChunkPool,
     events: Events,
 }
 
 impl Streams {
-    /// No streams; the peer's limits are zero until they are known.
+    /// Creates an empty state; the peer's limits are zero until they are known.
     pub(crate) fn new(side: Side, config: StreamsConfig) -> Self {
         let numbers = StreamNumbers::new(side, config.max_bidirectional, config.max_unidirectional);
         Self {
@@ -108,8 +108,9 @@ impl Streams {
         }
     }
 
-    /// The peer's limits, remembered for early data and then as it states them. Limits only rise
-    /// here; that the peer may not reduce them (RFC 9000, section 7.4.1) is checked elsewhere.
+    /// Applies the peer's limits, first the remembered ones for early data, then its own. Limits
+    /// only rise here; that the peer must not reduce them (RFC 9000, section 7.4.1) is checked
+    /// elsewhere.
     pub(crate) fn set_peer_limits(&mut self, limits: &PeerLimits) {
         self.credit.raise(limits.max_data);
         self.map.set_peer_limits(limits);
@@ -122,10 +123,10 @@ impl Streams {
         self.on_max_streams(Direction::Unidirectional, limits.max_streams_uni);
     }
 
-    /// The server rejected early data (RFC 9001, section 4.6.2): all streams are gone, numbers and
-    /// flow control start anew, and the peer's limits are unknown again. The IDs in use so far
-    /// give `EarlyDataRejected` until new streams take them. Records of packets sent with early
-    /// data must be dropped by the caller.
+    /// Handles rejected early data (RFC 9001, section 4.6.2): all streams are removed, numbers and
+    /// flow control restart, and the peer's limits are unknown again. The IDs used so far return
+    /// `EarlyDataRejected` until new streams take them. The caller must drop its records of packets
+    /// with early data.
     pub(crate) fn reject_early_data(&mut self) {
         self.events.retain_general();
         for event in self.map.reject_early_data() {
@@ -137,12 +138,12 @@ impl Streams {
         self.pool = ChunkPool::default();
     }
 
-    /// The next thing that the application should know.
+    /// Returns the next event for the application.
     pub(crate) fn poll_event(&mut self) -> Option<StreamEvent> {
         self.events.pop()
     }
 
-    /// How many streams are not closed.
+    /// Returns the number of streams that are not closed.
     pub(crate) fn open_streams(&self) -> usize {
         self.map.streams.len()
     }

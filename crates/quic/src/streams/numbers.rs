@@ -1,11 +1,11 @@
-//! Which streams there were, are and may be (RFC 9000, sections 2.1 and 4.6): numbers and limits.
+//! Stream numbers and their limits (RFC 9000, sections 2.1 and 4.6).
 //!
-//! Streams of a kind are opened in the order of their numbers, so that a few counters tell the
-//! state of any stream that is not in the map: nothing is kept of streams that are closed.
+//! Streams of a kind are opened in the order of their numbers, so a few counters determine the
+//! state of any stream that is not in the map: no state is kept for closed streams.
 
 use crate::{Code, Direction, Side, StreamId, TransportError};
 
-/// The largest number of streams of a kind, so that their IDs are varints (section 4.6).
+/// The most streams of a kind, so that their IDs are varints (section 4.6).
 const MAX_STREAMS: u64 = 1 << 60;
 
 /// The counters for all four kinds of streams.
@@ -22,16 +22,16 @@ struct Local {
     opened: u64,
     limit: u64,
     reported: Option<u64>,
-    /// The application met the limit.
+    /// The application reached the limit.
     waiting: bool,
-    /// How many streams were opened before early data were rejected.
+    /// Streams opened before early data was rejected.
     rejected: u64,
 }
 
 /// Streams that the peer opens.
 #[derive(Clone, Debug)]
 struct Remote {
-    /// How many may be open at once.
+    /// The most streams open at the same time.
     concurrent: u64,
     advertised: u64,
     repeat: bool,
@@ -40,19 +40,19 @@ struct Remote {
     closed: u64,
 }
 
-/// What a stream is that is not in the map.
+/// The state of a stream that is not in the map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum MissingStream {
     /// It was closed.
     Closed,
-    /// The peer has opened it, with an earlier frame for a higher number.
+    /// The peer opened it implicitly, by a frame for a higher number.
     Opened,
     /// The peer opens it now.
     New,
 }
 
 impl StreamNumbers {
-    /// Nothing opened; the peer may open as many as stated and this side none yet.
+    /// Creates the counters; the peer may open the given numbers, and this side none yet.
     pub(super) fn new(side: Side, max_bidirectional: u64, max_unidirectional: u64) -> Self {
         let remote = [max_bidirectional, max_unidirectional].map(|concurrent| {
             let concurrent = concurrent.min(MAX_STREAMS);
@@ -72,12 +72,12 @@ impl StreamNumbers {
         }
     }
 
-    /// Whether this side opened the stream, or would.
+    /// Whether this side opened the stream, or would open it.
     pub(super) fn is_local(&self, id: StreamId) -> bool {
         id.initiator() == self.side
     }
 
-    /// The next stream of this side's, unless the peer's limit is reached.
+    /// Opens the next stream of this side, unless the peer's limit is reached.
     pub(super) fn open(&mut self, direction: Direction) -> Option<StreamId> {
         let local = &mut self.local[direction as usize];
         if local.opened >= local.limit {
@@ -88,7 +88,7 @@ impl StreamNumbers {
         Some(StreamId::new(self.side, direction, local.opened - 1))
     }
 
-    /// The next stream that the peer opened and the application has not taken.
+    /// Returns the next stream that the peer opened and the application has not accepted.
     pub(super) fn accept(&mut self, direction: Direction) -> Option<StreamId> {
         let remote = &mut self.remote[direction as usize];
         if remote.accepted == remote.opened {
@@ -119,11 +119,11 @@ impl StreamNumbers {
         self.is_local(id) && (local.opened..local.rejected).contains(&id.index())
     }
 
-    /// A frame came for a stream that is not in the map: what is it?
+    /// Returns the state of a stream that is not in the map, when a frame for it arrives.
     ///
     /// # Errors
-    /// `STREAM_STATE_ERROR` where this side would have to open the stream first,
-    /// `STREAM_LIMIT_ERROR` where the peer may not open it.
+    /// `STREAM_STATE_ERROR` if this side would have to open the stream first, `STREAM_LIMIT_ERROR`
+    /// if the peer may not open it.
     pub(super) fn admit(&mut self, id: StreamId) -> Result<MissingStream, TransportError> {
         let direction = id.direction() as usize;
         if self.is_local(id) {
@@ -153,28 +153,28 @@ impl StreamNumbers {
         Ok(MissingStream::New)
     }
 
-    /// A stream is closed on both halves.
+    /// Records that both halves of a stream are closed.
     pub(super) fn close(&mut self, id: StreamId) {
         if !self.is_local(id) {
             self.remote[id.direction() as usize].closed += 1;
         }
     }
 
-    /// The peer's limit; `true` where the application waits for it. It never falls.
+    /// Raises the peer's limit; `true` if the application waits for it. The limit never falls.
     pub(super) fn raise(&mut self, direction: Direction, limit: u64) -> bool {
         let local = &mut self.local[direction as usize];
         local.limit = local.limit.max(limit.min(MAX_STREAMS));
         local.waiting && local.opened < local.limit && std::mem::take(&mut local.waiting)
     }
 
-    /// Whether the peer should be told a new limit: a quarter of the streams that it may have has
-    /// been closed, or the last limit was lost.
+    /// Whether to announce a new limit: a quarter of the allowed streams has been closed, or the
+    /// last limit was lost.
     pub(super) fn update_due(&self, direction: Direction) -> bool {
         let remote = &self.remote[direction as usize];
         remote.repeat || remote.next_limit() - remote.advertised >= (remote.concurrent / 4).max(1)
     }
 
-    /// The new limit to be told; it holds from now on.
+    /// Returns the new limit to announce; it holds from now on.
     pub(super) fn advertise(&mut self, direction: Direction) -> u64 {
         let remote = &mut self.remote[direction as usize];
         remote.repeat = false;
@@ -182,25 +182,25 @@ impl StreamNumbers {
         remote.advertised
     }
 
-    /// The packet with the last limit was lost.
+    /// Records that the packet with the last limit was lost.
     pub(super) fn repeat(&mut self, direction: Direction) {
         self.remote[direction as usize].repeat = true;
     }
 
-    /// Whether the peer should hear that its limit keeps the application from opening a stream.
+    /// Whether to report to the peer that its limit blocks the opening of a stream.
     pub(super) fn report_due(&self, direction: Direction) -> bool {
         let local = &self.local[direction as usize];
         local.waiting && local.reported != Some(local.limit)
     }
 
-    /// The limit to be reported; it counts as reported from now on.
+    /// Returns the limit to report; it counts as reported from now on.
     pub(super) fn report(&mut self, direction: Direction) -> u64 {
         let local = &mut self.local[direction as usize];
         local.reported = Some(local.limit);
         local.limit
     }
 
-    /// The server rejected early data: streams are opened anew, and limits are not known yet.
+    /// Handles rejected early data: numbers restart, and limits are unknown.
     pub(super) fn reject_early_data(&mut self) {
         for local in &mut self.local {
             *local = Local {

@@ -1,6 +1,6 @@
-//! What the peer's frames do to streams.
+//! Handles the peer's stream frames.
 //!
-//! Frames for streams that are closed come late and change nothing (RFC 9000, section 3.1 to 3.3).
+//! Frames for closed streams are late and change nothing (RFC 9000, section 3.1 to 3.3).
 
 use super::receive::ReceiveHalf;
 use super::{Received, StreamEvent, Streams};
@@ -8,7 +8,7 @@ use crate::frame::{ResetStream, Stream};
 use crate::{Direction, StreamId, TransportError};
 
 impl Streams {
-    /// STREAM (RFC 9000, section 19.8).
+    /// Handles STREAM (RFC 9000, section 19.8).
     ///
     /// # Errors
     /// `STREAM_STATE_ERROR`, `STREAM_LIMIT_ERROR`, `FLOW_CONTROL_ERROR`, `FINAL_SIZE_ERROR`.
@@ -24,14 +24,14 @@ impl Streams {
         if receive.wakes_reader() {
             self.events.push(StreamEvent::Readable(id));
         }
-        // Without the end, only the application's reads change what there is to send.
+        // Without the end, only reads by the application change the data to send.
         if frame.fin && received == Received::Buffered {
             self.settle(id);
         }
         Ok(received)
     }
 
-    /// Whether all data of a stream are here, its end included. A stream that is closed has them.
+    /// Whether all data of a stream has arrived, including its end; `true` for a closed stream.
     pub(crate) fn has_everything(&mut self, id: StreamId) -> bool {
         let receive = self
             .map
@@ -41,7 +41,7 @@ impl Streams {
         receive.is_none_or(ReceiveHalf::has_everything)
     }
 
-    /// RESET_STREAM (RFC 9000, section 19.4).
+    /// Handles RESET_STREAM (RFC 9000, section 19.4).
     ///
     /// # Errors
     /// `STREAM_STATE_ERROR`, `STREAM_LIMIT_ERROR`, `FLOW_CONTROL_ERROR`, `FINAL_SIZE_ERROR`.
@@ -58,7 +58,7 @@ impl Streams {
         Ok(())
     }
 
-    /// STOP_SENDING (RFC 9000, section 19.5).
+    /// Handles STOP_SENDING (RFC 9000, section 19.5).
     ///
     /// # Errors
     /// `STREAM_STATE_ERROR`, `STREAM_LIMIT_ERROR`.
@@ -77,12 +77,12 @@ impl Streams {
         Ok(())
     }
 
-    /// MAX_DATA (RFC 9000, section 19.9).
+    /// Handles MAX_DATA (RFC 9000, section 19.9).
     pub(crate) fn on_max_data(&mut self, limit: u64) {
         self.credit.raise(limit);
     }
 
-    /// MAX_STREAM_DATA (RFC 9000, section 19.10).
+    /// Handles MAX_STREAM_DATA (RFC 9000, section 19.10).
     ///
     /// # Errors
     /// `STREAM_STATE_ERROR`, `STREAM_LIMIT_ERROR`.
@@ -99,15 +99,15 @@ impl Streams {
         Ok(())
     }
 
-    /// MAX_STREAMS (RFC 9000, section 19.11).
+    /// Handles MAX_STREAMS (RFC 9000, section 19.11).
     pub(crate) fn on_max_streams(&mut self, direction: Direction, limit: u64) {
         if self.map.numbers.raise(direction, limit) {
             self.events.push(StreamEvent::Available(direction));
         }
     }
 
-    /// STREAM_DATA_BLOCKED (RFC 9000, section 19.13): limits follow what the application reads, so
-    /// only the stream is checked, or opened.
+    /// Handles STREAM_DATA_BLOCKED (RFC 9000, section 19.13). Limits follow the application's
+    /// reads, so the stream is only checked, or opened.
     ///
     /// # Errors
     /// `STREAM_STATE_ERROR`, `STREAM_LIMIT_ERROR`.
@@ -115,7 +115,7 @@ impl Streams {
         self.map.receiving(id, &mut self.events).map(|_| ())
     }
 
-    /// To be called after a frame that may change what a stream has to send or end a half of it.
+    /// Call it after a frame that may change a stream's data to send or end one of its halves.
     pub(super) fn settle(&mut self, id: StreamId) {
         let Some(stream) = self.map.streams.get_mut(&id) else {
             return;

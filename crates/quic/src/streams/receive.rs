@@ -1,8 +1,8 @@
 //! The receiving half of a stream (RFC 9000, section 3.2).
 //!
 //! "Recv" lasts until the final size is known, "Size Known" until everything up to it has arrived,
-//! "Data Recvd" until it is read. The half is dropped in "Data Read" and "Reset Read", and once its
-//! final size is known where the application does not want the data.
+//! "Data Recvd" until it is read. The half is dropped in "Data Read" and "Reset Read", and, if the
+//! application does not want the data, once its final size is known.
 
 use bytes::Bytes;
 
@@ -17,29 +17,29 @@ use crate::{Code, TransportError};
 #[derive(Debug)]
 pub(super) struct ReceiveHalf {
     buffer: ReceiveBuffer,
-    /// What flow control allows; what it says is received is the highest offset.
+    /// The flow control window; its received count is the highest offset.
     pub(super) window: ReceiveWindow,
     /// The final size.
     size: Option<u64>,
     state: State,
-    /// The application met an empty buffer.
+    /// A read by the application found an empty buffer.
     pub(super) blocked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
-    /// Data are received and read.
+    /// Data is received and read.
     Open,
-    /// The peer has reset the stream; the application does not know yet.
+    /// The peer has reset the stream; not yet reported to the application.
     Reset(u64),
-    /// The application wants no more data; whether the peer is still to be told.
+    /// The application stopped the stream; `due`: STOP_SENDING is to be sent.
     Stopped { code: u64, due: bool },
-    /// The application knows how the stream ended.
+    /// The end of the stream was reported to the application.
     Read,
 }
 
 impl ReceiveHalf {
-    /// A half with a receive window of that many bytes.
+    /// Creates a half with a receive window of that many bytes.
     pub(super) fn new(window: u64) -> Self {
         Self {
             buffer: ReceiveBuffer::default(),
@@ -50,7 +50,7 @@ impl ReceiveHalf {
         }
     }
 
-    /// A STREAM frame came. `connection` is the connection's window.
+    /// Handles a STREAM frame. `connection` is the connection's window.
     ///
     /// # Errors
     /// `FLOW_CONTROL_ERROR` and `FINAL_SIZE_ERROR` (sections 4.1 and 4.5).
@@ -80,7 +80,7 @@ impl ReceiveHalf {
         Ok(Received::Buffered)
     }
 
-    /// A RESET_STREAM frame came.
+    /// Handles a RESET_STREAM frame.
     ///
     /// # Errors
     /// `FLOW_CONTROL_ERROR` and `FINAL_SIZE_ERROR` (sections 4.1 and 4.5).
@@ -92,7 +92,7 @@ impl ReceiveHalf {
     ) -> Result<(), TransportError> {
         self.check_size(frame.final_size, true)?;
         let new = self.check_limits(frame.final_size, connection)?;
-        // What has arrived in full, its end included, is delivered all the same (section 3.2).
+        // Data that has arrived in full, including its end, is still delivered (section 3.2).
         let complete = self.has_everything();
         self.account(new, connection);
         self.size = Some(frame.final_size);
@@ -103,7 +103,7 @@ impl ReceiveHalf {
         Ok(())
     }
 
-    /// The application wants no more data.
+    /// Stops the stream: the application wants no more data.
     pub(super) fn stop(
         &mut self,
         code: u64,
@@ -112,7 +112,7 @@ impl ReceiveHalf {
     ) -> Result<(), ReadError> {
         match self.state {
             State::Open | State::Reset(_) => {
-                // The peer has nothing to stop once its final size is known (section 3.5).
+                // STOP_SENDING is useless once the final size is known (section 3.5).
                 let due = self.size.is_none();
                 self.state = State::Stopped { code, due };
                 self.blocked = false;
@@ -123,7 +123,7 @@ impl ReceiveHalf {
         }
     }
 
-    /// Takes up to `max` bytes, without a copy; `None` at the end of the stream.
+    /// Reads up to `max` bytes, without a copy; `None` at the end of the stream.
     pub(super) fn read(
         &mut self,
         max: usize,
@@ -170,7 +170,7 @@ impl ReceiveHalf {
         }
     }
 
-    /// The buffer is empty: is this the end?
+    /// Returns the result of a read with an empty buffer: the end, or an error.
     fn nothing_to_read(&mut self) -> Result<(), ReadError> {
         if self.has_everything() {
             self.state = State::Read;
@@ -180,7 +180,7 @@ impl ReceiveHalf {
         Err(ReadError::Blocked)
     }
 
-    /// Whether an application that waits should look again; it is told once.
+    /// Whether a waiting application should read again; reported once.
     pub(super) fn wakes_reader(&mut self) -> bool {
         let something = self.buffer.readable() > 0
             || self.has_everything()
@@ -197,7 +197,7 @@ impl ReceiveHalf {
         }
     }
 
-    /// The code of a STOP_SENDING frame that is to be sent.
+    /// Returns the code of a STOP_SENDING frame to send.
     pub(super) fn stop_due(&self) -> Option<u64> {
         match self.state {
             State::Stopped { code, due: true } if self.size.is_none() => Some(code),
@@ -205,24 +205,24 @@ impl ReceiveHalf {
         }
     }
 
-    /// STOP_SENDING was sent (`due` no more) or lost (`due` again).
+    /// Records that STOP_SENDING was sent (`again` is false) or lost (`again` is true).
     pub(super) fn set_stop_due(&mut self, again: bool) {
         if let State::Stopped { due, .. } = &mut self.state {
             *due = again;
         }
     }
 
-    /// Whether the peer should be told a new limit.
+    /// Whether to announce a new limit.
     pub(super) fn update_due(&self) -> bool {
         self.size.is_none() && self.state == State::Open && self.window.update_due()
     }
 
-    /// The packet with the last limit was lost.
+    /// Records that the packet with the last limit was lost.
     pub(super) fn repeat_limit(&mut self) {
         self.window.repeat();
     }
 
-    /// Drops the buffer's data, because the stream is given up.
+    /// Drops the buffer's data, because the stream is abandoned.
     pub(super) fn discard(&mut self, pool: &mut ChunkPool) {
         self.buffer.discard(pool);
     }
@@ -231,7 +231,7 @@ impl ReceiveHalf {
         self.size == Some(self.buffer.ordered)
     }
 
-    /// A final size never changes and nothing lies beyond it (section 4.5).
+    /// Checks that the final size never changes and no data exceeds it (section 4.5).
     fn check_size(&self, end: u64, is_final: bool) -> Result<(), TransportError> {
         let reason = match self.size {
             Some(size) if end > size => "data beyond the final size",
@@ -244,7 +244,7 @@ impl ReceiveHalf {
         Err(TransportError::new(Code::FINAL_SIZE_ERROR, reason))
     }
 
-    /// How many bytes up to `end` are new, if the stream and the connection may have them.
+    /// Returns how many bytes up to `end` are new, if the stream and connection limits allow them.
     fn check_limits(&self, end: u64, connection: &ReceiveWindow) -> Result<u64, TransportError> {
         let new = end.saturating_sub(self.window.received);
         if new > self.window.available() {
@@ -256,7 +256,7 @@ impl ReceiveHalf {
         Ok(new)
     }
 
-    /// Counts new bytes; those that nobody will read are credited at once.
+    /// Counts new bytes; those that will not be read are credited at once.
     fn account(&mut self, new: u64, connection: &mut ReceiveWindow) {
         self.window.receive(new);
         connection.receive(new);
@@ -266,7 +266,7 @@ impl ReceiveHalf {
         }
     }
 
-    /// Drops what was received and credits it to the connection.
+    /// Drops received data and credits it to the connection.
     fn drop_data(&mut self, connection: &mut ReceiveWindow, pool: &mut ChunkPool) {
         self.buffer.discard(pool);
         let unread = self.window.unconsumed();

@@ -1,9 +1,9 @@
-//! Reassembly: data come in any order, cut anyhow and more than once; they are read in order.
+//! Reassembly: data arrives in any order, with any cuts and duplicates, and is read in order.
 //!
-//! Data in order are appended to chunks of up to 64 KiB, one copy from the packet; reading hands out
-//! parts of these chunks. Data ahead of a gap wait in segments that merge as gaps close. How many
-//! bytes there may be is the business of flow control; here the number of gaps is bounded, over all
-//! streams of the connection, so that single bytes with gaps between cannot take much memory.
+//! Data in order is appended to chunks of up to 64 KiB, with one copy from the packet; reads return
+//! parts of these chunks. Data ahead of a gap waits in segments that merge as gaps close. Flow
+//! control bounds the bytes. This module bounds the number of gaps, over all streams of the
+//! connection, so that single bytes with gaps between them cannot take much memory.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,48 +11,48 @@ use bytes::{Buf, Bytes};
 
 use super::chunk::{CHUNK_SIZE, Chunk, ChunkPool};
 
-/// How many gaps between data all streams may have together. What would make another one is refused,
-/// and the peer sends it again once some have closed.
+/// The most gaps over all streams. Data that would create another one is refused, and the peer
+/// sends it again once some have closed.
 pub(super) const MAX_GAPS: usize = 4096;
-/// Neighbours smaller than this are copied together, so that bookkeeping stays small beside data.
+/// Smaller neighbors are copied together to limit the overhead per segment.
 const MERGE_BELOW: usize = 4096;
-/// The first chunk of a stream that may become long has this many bytes, but no more than
-/// [`HEADROOM`] times what has come: a stream that somebody opens with a single byte stays small.
+/// The size of the first chunk of a potentially long stream, but at most [`HEADROOM`] times the
+/// received data: a stream opened with a single byte stays small.
 const FIRST_CHUNK: u64 = 16 * 1024;
 const HEADROOM: u64 = 16;
 
-/// What became of data from the peer.
+/// The result of receiving data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Received {
-    /// They are buffered, or were not needed.
+    /// The data is buffered, or was not needed.
     Buffered,
-    /// There are too many gaps to buffer them: the packet must be treated as not received.
+    /// Too many gaps to buffer it: the packet must be treated as not received.
     Refused,
 }
 
 /// The receive side's buffer of one stream.
 #[derive(Debug, Default)]
 pub(super) struct ReceiveBuffer {
-    /// Data in order that were not read.
+    /// Data in order that has not been read.
     chunks: VecDeque<Chunk>,
     /// The offset of the next byte to be read.
     read: u64,
-    /// The offset at which the data in order end.
+    /// The end offset of the data in order.
     pub(super) ordered: u64,
-    /// Data behind a gap, by offset: disjoint, and apart or at least [`MERGE_BELOW`] long.
+    /// Data behind a gap, by offset: disjoint, and not adjacent or at least [`MERGE_BELOW`] long.
     segments: BTreeMap<u64, Chunk>,
-    /// How many gaps lie before and between the segments.
+    /// The number of gaps before and between the segments.
     gaps: usize,
 }
 
 impl ReceiveBuffer {
-    /// How many bytes can be read now.
+    /// Returns how many bytes can be read now.
     pub(super) const fn readable(&self) -> u64 {
         self.ordered - self.read
     }
 
-    /// Takes data that begin at `offset`. `size` is where the stream ends, if that is known; the
-    /// caller has checked that nothing lies beyond it or beyond flow control.
+    /// Inserts data that starts at `offset`. `size` is the stream's final size, if known; the
+    /// caller has checked that no data exceeds it or flow control.
     pub(super) fn insert(
         &mut self,
         offset: u64,
@@ -79,7 +79,7 @@ impl ReceiveBuffer {
         Received::Buffered
     }
 
-    /// Takes up to `max` bytes out, without copying them; `None` where none is there.
+    /// Reads up to `max` bytes, without a copy; `None` if there are none.
     pub(super) fn read(&mut self, max: usize, pool: &mut ChunkPool) -> Option<Bytes> {
         let chunk = self.chunks.front_mut()?;
         if chunk.data.is_empty() {
@@ -93,7 +93,7 @@ impl ReceiveBuffer {
         Some(bytes)
     }
 
-    /// Copies as many bytes as are there and fit; returns their number.
+    /// Copies as many bytes as are available and fit; returns their number.
     pub(super) fn read_into(&mut self, mut out: &mut [u8], pool: &mut ChunkPool) -> usize {
         let mut copied = 0;
         while let Some(chunk) = self.chunks.front_mut() {
@@ -112,7 +112,7 @@ impl ReceiveBuffer {
         copied
     }
 
-    /// Drops everything that was not read.
+    /// Drops all unread data.
     pub(super) fn discard(&mut self, pool: &mut ChunkPool) {
         for chunk in self.chunks.drain(..) {
             pool.give(chunk);
@@ -124,7 +124,7 @@ impl ReceiveBuffer {
         self.read = self.ordered;
     }
 
-    /// Gives the first chunk back when it is read and nothing more can go into it.
+    /// Returns the first chunk to the pool once it is read and has no room.
     fn retire_front(&mut self, pool: &mut ChunkPool) {
         let exhausted = |chunk: &Chunk| chunk.data.is_empty() && chunk.room() == 0;
         let done = match self.chunks.front() {
@@ -137,8 +137,8 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Gives a full-size chunk back whose data are read and let go of, so that streams on which
-    /// nothing happens hold none.
+    /// Returns a full-size chunk to the pool once its data is read and released, so that idle
+    /// streams hold none.
     fn release_idle_chunk(&mut self, pool: &mut ChunkPool) {
         let idle = self.chunks.front_mut().is_some_and(Chunk::is_idle);
         if idle && let Some(chunk) = self.chunks.pop_front() {
@@ -164,7 +164,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Puts a chunk behind the others. A last one that is empty makes way: only the first may be.
+    /// Appends a chunk. An empty last chunk is removed: only the first may be empty.
     fn push_chunk(&mut self, chunk: Chunk, pool: &mut ChunkPool) {
         if self.chunks.back().is_some_and(|last| last.data.is_empty())
             && let Some(empty) = self.chunks.pop_back()
@@ -174,9 +174,9 @@ impl ReceiveBuffer {
         self.chunks.push_back(chunk);
     }
 
-    /// How large the next chunk should be: as large as what is known to come, or else as large as
-    /// what has come, so that short streams stay small and long ones soon use full chunks.
-    /// While chunks are scarce it is as large as what is there.
+    /// Returns the size of the next chunk: the data known to come, or else as much as has arrived,
+    /// so that short streams stay small and long ones soon use full chunks. While chunks are scarce
+    /// it is the size of the available data.
     fn next_capacity(&self, wanted: usize, size: Option<u64>, is_scarce: bool) -> usize {
         let wanted = wanted.min(CHUNK_SIZE);
         if is_scarce {
@@ -190,14 +190,14 @@ impl ReceiveBuffer {
         (expected.min(CHUNK_SIZE as u64) as usize).max(wanted)
     }
 
-    /// Takes over the segments that no gap separates from the data in order any more.
+    /// Moves segments without a gap before them to the data in order.
     fn adopt_segments(&mut self, size: Option<u64>, pool: &mut ChunkPool) {
         let mut in_gap = true;
         while let Some(entry) = self.segments.first_entry()
             && *entry.key() <= self.ordered
         {
             let (start, mut segment) = entry.remove_entry();
-            // The first of a run loses its gap; what touches it on the right has none of its own.
+            // The first segment of a run closes its gap; adjacent segments after it have none.
             if in_gap {
                 self.gaps -= 1;
                 pool.close_gaps(1);
@@ -212,7 +212,7 @@ impl ReceiveBuffer {
                 continue;
             }
             segment.data.advance((self.ordered - start) as usize);
-            // Leaving room behind is cheaper than a copy only beside a segment that is larger.
+            // Unused room is cheaper than a copy only if the segment is larger.
             let room = self.chunks.back().map_or(0, Chunk::room);
             if segment.data.len() < MERGE_BELOW.max(room / 2) {
                 self.append(&segment.data, size, pool);
@@ -224,7 +224,7 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Whether data between these offsets overlap a segment or lie next to one.
+    /// Whether data between these offsets overlaps a segment or is adjacent to one.
     fn touches_segment(&self, start: u64, end: u64) -> bool {
         self.segments
             .range(..=end)
@@ -232,7 +232,7 @@ impl ReceiveBuffer {
             .is_some_and(|(&at, segment)| at + segment.data.len() as u64 >= start)
     }
 
-    /// Puts the parts of the data that are new where they belong.
+    /// Inserts the new parts of the data behind a gap.
     fn insert_behind_gap(&mut self, mut offset: u64, mut data: &[u8], pool: &mut ChunkPool) {
         if let Some((&start, left)) = self.segments.range(..=offset).next_back() {
             let known = (start + left.data.len() as u64).saturating_sub(offset);
@@ -263,13 +263,13 @@ impl ReceiveBuffer {
         }
     }
 
-    /// Inserts new data that overlap nothing.
+    /// Inserts new data that overlaps nothing.
     fn insert_segment(&mut self, offset: u64, data: &[u8], pool: &mut ChunkPool) {
         let end = offset + data.len() as u64;
         let left = self.segments.range_mut(..offset).next_back();
         let left = left.filter(|(start, left)| *start + left.data.len() as u64 == offset);
         let touches_left = left.is_some();
-        // A long run goes on in full-size chunks; a short one grows as it needs to.
+        // A long run continues in full-size chunks; a short one grows as needed.
         let mut capacity = data.len();
         let mut start = offset;
         match left {
@@ -332,17 +332,17 @@ impl ReceiveBuffer {
         self.read
     }
 
-    /// How many segments wait behind gaps.
+    /// Returns the number of segments behind gaps.
     pub(super) fn segment_count(&self) -> usize {
         self.segments.len()
     }
 
-    /// How many bytes of memory the data in order take.
+    /// Returns the memory of the data in order, in bytes.
     pub(super) fn capacity(&self) -> usize {
         self.chunks.iter().map(|chunk| chunk.data.capacity()).sum()
     }
 
-    /// Checks what always holds, given all that has arrived.
+    /// Checks the invariants, given all data that has arrived.
     pub(super) fn check(&self, arrived: &crate::ranges::RangeSet) {
         let behind = || arrived.iter().filter(|range| range.start > self.ordered);
         assert_eq!(self.gaps, behind().count());

@@ -1,36 +1,36 @@
-//! Which stream sends next.
+//! Schedules the streams: chooses which one sends next.
 //!
-//! Streams with something to send stand in queues: one for control frames, one for data that were
-//! lost (or the end of a stream alone), one for new data. The last two go by priority; streams of
-//! the same priority take turns. A stream stands in a queue exactly as long as it has something
-//! for it, so that "is there anything to send" is answered without looking at streams.
+//! Streams with data to send are in queues: one for control frames, one for lost data (or the end
+//! of a stream alone), one for new data. The last two are ordered by priority; streams of the same
+//! priority take turns. A stream is in a queue exactly while it has something for it, so the check
+//! for pending data needs no scan of streams.
 
 use std::collections::VecDeque;
 
 use super::stream::{SendDemand, Stream};
 use crate::StreamId;
 
-/// How many bytes a stream sends before it is the turn of the next one of the same priority.
+/// The bytes that a stream sends before the next one of the same priority.
 const TURN: u64 = 16 * 1024;
-/// Empty levels are kept up to this number of levels, for their memory.
+/// Empty levels are kept up to this number of levels, to reuse their memory.
 const KEPT_LEVELS: usize = 8;
 
-/// The queues, and the sums of what stands in them.
+/// The queues and their sums.
 #[derive(Debug, Default)]
 pub(super) struct Scheduler {
     pub(super) control: VecDeque<StreamId>,
     pub(super) repairs: PriorityQueue,
     pub(super) fresh: PriorityQueue,
-    /// How many lost bytes wait.
+    /// Lost bytes waiting.
     pub(super) lost_bytes: u64,
-    /// How many new bytes wait that their streams' flow control allows.
+    /// New bytes waiting that their streams' flow control allows.
     pub(super) fresh_bytes: u64,
-    /// How many new bytes wait.
+    /// New bytes waiting.
     pub(super) unsent_bytes: u64,
 }
 
 impl Scheduler {
-    /// To be called whenever a stream's demand may have changed.
+    /// Call it whenever a stream's demand may have changed.
     pub(super) fn update(&mut self, id: StreamId, stream: &mut Stream) {
         let new = stream.demand();
         let old = std::mem::replace(&mut stream.scheduled, new);
@@ -50,8 +50,8 @@ impl Scheduler {
         self.fresh.set(id, priority, old.fresh > 0, new.fresh > 0);
     }
 
-    /// The stream sent `length` new bytes. Where it may send more, that is all that changed: the
-    /// common case in the midst of a stream. `false` asks for an [`update`](Self::update).
+    /// Records that the stream sent `length` new bytes. If it may send more, nothing else changes:
+    /// the common case in the middle of a stream. `false`: call [`update`](Self::update).
     pub(super) fn sent_part(&mut self, stream: &mut Stream, length: u64) -> bool {
         let demand = &mut stream.scheduled;
         if demand.fresh <= length {
@@ -65,7 +65,7 @@ impl Scheduler {
         true
     }
 
-    /// The stream moves to another priority.
+    /// Changes the priority of a stream.
     pub(super) fn set_priority(&mut self, id: StreamId, stream: &mut Stream, priority: i32) {
         let old = std::mem::replace(&mut stream.priority, priority);
         if old == priority {
@@ -79,7 +79,7 @@ impl Scheduler {
     }
 }
 
-/// Streams by priority, and within one in turn.
+/// Streams by priority, in turn within a priority.
 #[derive(Debug, Default)]
 pub(super) struct PriorityQueue {
     /// Highest priority first.
@@ -91,24 +91,24 @@ pub(super) struct PriorityQueue {
 struct Level {
     priority: i32,
     queue: VecDeque<StreamId>,
-    /// How many bytes the first in the queue has sent in its turn.
+    /// Bytes that the first stream in the queue has sent in its turn.
     turn: u64,
 }
 
 impl PriorityQueue {
-    /// Whether no stream stands in it.
+    /// Whether the queue is empty.
     pub(super) const fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// The stream whose turn it is.
+    /// Returns the stream whose turn it is.
     pub(super) fn front(&self) -> Option<StreamId> {
         self.levels
             .iter()
             .find_map(|level| level.queue.front().copied())
     }
 
-    /// The stream at the front has sent that many bytes and has more.
+    /// Records that the stream at the front has sent that many bytes and has more.
     pub(super) fn advance_turn(&mut self, bytes: u64) {
         let Some(level) = self.levels.iter_mut().find(|level| !level.queue.is_empty()) else {
             return;
@@ -165,7 +165,7 @@ impl PriorityQueue {
     }
 }
 
-/// Mostly the first leaves; whoever leaves from amid the queue was reset.
+/// Usually the first is removed; a stream in the middle of the queue was reset.
 fn remove(queue: &mut VecDeque<StreamId>, id: StreamId) {
     if let Some(index) = queue.iter().position(|&queued| queued == id) {
         queue.remove(index);

@@ -1,8 +1,8 @@
 //! The sending half of a stream (RFC 9000, section 3.1).
 //!
-//! The states of the RFC are told by what is left to do: "Ready" and "Send" until [`Fin`] is due,
-//! "Data Sent" until it and all data are acknowledged, "Reset Sent" with a [`Reset`]. The half is
-//! dropped in "Data Recvd" and "Reset Recvd".
+//! The remaining work represents the RFC's states: "Ready" and "Send" until [`Fin`] is due, "Data
+//! Sent" until it and all data are acknowledged, "Reset Sent" with a [`Reset`]. The half is dropped
+//! in "Data Recvd" and "Reset Recvd".
 
 use bytes::Bytes;
 
@@ -17,15 +17,15 @@ use crate::ranges::RangeSet;
 #[derive(Debug)]
 pub(super) struct SendHalf {
     buffer: SendBuffer,
-    /// What flow control allows; what it says is used is the offset of the next new byte.
+    /// The flow control credit; its used count is the offset of the next new byte.
     pub(super) credit: SendCredit,
-    /// Sent, lost and not sent again.
+    /// Data sent, lost, and not sent again.
     lost: RangeSet,
     fin: Fin,
     reset: Option<Reset>,
-    /// The application met a full buffer.
+    /// A write by the application found a full buffer.
     pub(super) blocked: bool,
-    /// Where the running task began: at the end of data that were all acknowledged.
+    /// The start offset of the current task: the buffer was last empty there.
     task_start: u64,
 }
 
@@ -39,7 +39,7 @@ enum Fin {
     Acked,
 }
 
-/// The half was reset, by the application or because the peer asked for it.
+/// A reset of the half, by the application or because of STOP_SENDING.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Reset {
     code: u64,
@@ -53,14 +53,14 @@ struct Reset {
 pub(super) struct Sendable {
     /// The offset of the first byte.
     pub(super) offset: u64,
-    /// How many bytes.
+    /// The number of bytes.
     pub(super) length: u64,
     /// Whether the stream ends with them.
     pub(super) fin: bool,
 }
 
 impl Sendable {
-    /// The first `length` bytes of it.
+    /// Returns its first `length` bytes.
     pub(super) const fn first(self, length: u64) -> Self {
         Self {
             offset: self.offset,
@@ -71,7 +71,7 @@ impl Sendable {
 }
 
 impl SendHalf {
-    /// A half that may send up to the offset `limit`.
+    /// Creates a half that may send up to the offset `limit`.
     pub(super) fn new(limit: u64) -> Self {
         Self {
             buffer: SendBuffer::default(),
@@ -84,7 +84,7 @@ impl SendHalf {
         }
     }
 
-    /// Copies as much of `data` as fits beside what is held; `capacity` is how much may be.
+    /// Copies as much of `data` as fits; `capacity` is the most that the buffer holds.
     pub(super) fn write(
         &mut self,
         data: &[u8],
@@ -96,7 +96,7 @@ impl SendHalf {
         Ok(length)
     }
 
-    /// Takes as much of `data` as fits beside what is held.
+    /// Moves as much of `data` as fits.
     pub(super) fn write_bytes(
         &mut self,
         data: &mut Bytes,
@@ -134,14 +134,14 @@ impl SendHalf {
         }
     }
 
-    /// Nothing more will be written.
+    /// Finishes the half: no more data will be written.
     pub(super) fn finish(&mut self) -> Result<(), WriteError> {
         self.check_open()?;
         self.fin = Fin::Due;
         Ok(())
     }
 
-    /// The application gives up what is not acknowledged.
+    /// Resets the half: unacknowledged data is dropped.
     pub(super) fn reset(&mut self, code: u64, pool: &mut ChunkPool) -> Result<(), WriteError> {
         match self.reset {
             Some(_) => self.check_open(),
@@ -152,8 +152,8 @@ impl SendHalf {
         }
     }
 
-    /// The peer wants no more data (section 3.5): the stream is reset with its code. `true` where
-    /// it was not already.
+    /// Handles STOP_SENDING (section 3.5): resets the stream with the peer's code. `true` if it was
+    /// not reset already.
     pub(super) fn stop(&mut self, code: u64, pool: &mut ChunkPool) -> bool {
         let first = self.reset.is_none();
         if first {
@@ -174,12 +174,12 @@ impl SendHalf {
         });
     }
 
-    /// Drops the buffer's data, because the stream is given up.
+    /// Drops the buffer's data, because the stream is abandoned.
     pub(super) fn discard(&mut self, pool: &mut ChunkPool) {
         self.buffer.discard(pool);
     }
 
-    /// How many bytes the running task has written; zero where all is acknowledged.
+    /// Returns the bytes of the current task; zero if all data is acknowledged.
     pub(super) fn task_size(&self) -> u64 {
         if self.buffer.is_empty() {
             0
@@ -188,12 +188,12 @@ impl SendHalf {
         }
     }
 
-    /// How many bytes were acknowledged without a gap.
+    /// Returns the bytes acknowledged without a gap.
     pub(super) fn acknowledged(&self) -> u64 {
         self.buffer.end - self.buffer.held()
     }
 
-    /// How many bytes were written and never sent.
+    /// Returns the bytes written and never sent.
     pub(super) fn unsent(&self) -> u64 {
         match self.reset {
             None => self.buffer.end - self.credit.used,
@@ -201,12 +201,12 @@ impl SendHalf {
         }
     }
 
-    /// How many bytes are to be sent again.
+    /// Returns the bytes to send again.
     pub(super) fn lost(&self) -> u64 {
         self.lost.covered()
     }
 
-    /// Whether there is anything that flow control has no say in: lost data, or the end alone.
+    /// Whether there is data that flow control does not limit: lost data, or the end alone.
     pub(super) fn needs_repair(&self) -> bool {
         self.reset.is_none() && (!self.lost.is_empty() || self.fin_alone())
     }
@@ -215,12 +215,12 @@ impl SendHalf {
         self.fin == Fin::Due && self.buffer.end == self.credit.used
     }
 
-    /// Whether the peer should hear that its limit for this stream holds data back.
+    /// Whether to report to the peer that its limit for this stream blocks data.
     pub(super) fn report_due(&self) -> bool {
         self.unsent() > 0 && self.credit.report_due()
     }
 
-    /// What should be sent again, or the end that goes alone.
+    /// Returns the data to send again, or the end that is sent alone.
     pub(super) fn repair(&self) -> Option<Sendable> {
         if !self.needs_repair() {
             return None;
@@ -234,7 +234,7 @@ impl SendHalf {
         })
     }
 
-    /// New data that the stream's flow control and `limit`, the connection's, allow.
+    /// Returns new data that the stream's flow control and `limit`, the connection's, allow.
     pub(super) fn fresh(&self, limit: u64) -> Option<Sendable> {
         let unsent = self.unsent();
         let length = unsent.min(self.credit.available()).min(limit);
@@ -245,7 +245,7 @@ impl SendHalf {
         })
     }
 
-    /// Appends data to `out` that are sent now, as [`Self::repair`] or [`Self::fresh`] gave them.
+    /// Appends data to `out`, as returned by [`Self::repair`] or [`Self::fresh`].
     pub(super) fn send(&mut self, data: Sendable, out: &mut Vec<u8>) {
         self.buffer.copy(data.offset, data.length as usize, out);
         if data.offset < self.credit.used {
@@ -258,7 +258,7 @@ impl SendHalf {
         }
     }
 
-    /// A frame with these data was acknowledged.
+    /// Handles the ACK of a frame with this data.
     pub(super) fn on_acked(&mut self, data: Sendable, pool: &mut ChunkPool) {
         let end = data.offset + data.length;
         if self.reset.is_some() || end > self.credit.used {
@@ -273,7 +273,7 @@ impl SendHalf {
         }
     }
 
-    /// A frame with these data was lost.
+    /// Handles the loss of a frame with this data.
     pub(super) fn on_lost(&mut self, data: Sendable) {
         let end = data.offset + data.length;
         if self.reset.is_some() || end > self.credit.used {
@@ -286,21 +286,21 @@ impl SendHalf {
         }
     }
 
-    /// The reset that is to be sent: its code and the final size.
+    /// Returns the reset to send: its code and the final size.
     pub(super) fn reset_due(&self) -> Option<(u64, u64)> {
         self.reset
             .filter(|reset| reset.due)
             .map(|reset| (reset.code, self.credit.used))
     }
 
-    /// The reset was sent (`due` no more) or lost (`due` again).
+    /// Records that the reset was sent (`due` is false) or lost (`due` is true).
     pub(super) fn set_reset_due(&mut self, due: bool) {
         if let Some(reset) = &mut self.reset {
             reset.due = due && !reset.acked;
         }
     }
 
-    /// The reset was acknowledged.
+    /// Handles the ACK of the reset.
     pub(super) fn on_reset_acked(&mut self) {
         if let Some(reset) = &mut self.reset {
             reset.acked = true;
@@ -318,8 +318,8 @@ impl SendHalf {
         self.is_delivered() || self.reset.is_some_and(|reset| reset.acked)
     }
 
-    /// The event that ends the application's wait for room: when an eighth of the buffer is free,
-    /// so that it is not woken for every packet.
+    /// Returns the event for an application that waits for room, once an eighth of the buffer is
+    /// free, so that it is not woken for every packet.
     pub(super) fn writable_event(&mut self, id: StreamId, capacity: u64) -> Option<StreamEvent> {
         let woken = self.blocked && self.buffer.held() <= capacity - capacity / 8;
         let woken = woken && self.buffer.held() < capacity;

@@ -1,8 +1,9 @@
-//! What the application wrote and the peer has not acknowledged.
+//! The send buffer: data written by the application and not acknowledged by the peer.
 //!
-//! Data stay where the application's write put them until they are acknowledged: copied to the end
-//! of the last chunk, or as the application's own [`Bytes`]. Frames copy out of here. Reading goes
-//! on where it last ended and acknowledgements mostly come in order; both take constant time then.
+//! Data stays where the application's write stored it until it is acknowledged: copied to the end
+//! of the last chunk, or as the application's own [`Bytes`]. Frames copy from here. Reads mostly
+//! continue where the last one ended, and ACKs mostly arrive in order; both take constant time
+//! then.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,18 +15,18 @@ use crate::ranges::RangeSet;
 
 /// The smallest chunk in bytes.
 const MIN_CHUNK: usize = 1024;
-/// [`Bytes`] shorter than this are copied: a chunk of their own would cost more.
+/// Shorter [`Bytes`] are copied: a piece of their own would cost more.
 const COPY_BELOW: usize = 256;
 
 /// The send side's buffer of one stream.
 #[derive(Debug, Default)]
 pub(super) struct SendBuffer {
     pieces: VecDeque<Piece>,
-    /// Everything below is acknowledged.
+    /// All data below this offset is acknowledged.
     acked: u64,
-    /// What is acknowledged beyond.
+    /// Acknowledged ranges beyond `acked`.
     acked_ahead: RangeSet,
-    /// Where what was written ends.
+    /// The end offset of written data.
     pub(super) end: u64,
     /// The piece in which the last read ended.
     cursor: usize,
@@ -58,12 +59,12 @@ impl Piece {
 }
 
 impl SendBuffer {
-    /// How many bytes are held, by offsets: from the first that is not acknowledged to the end.
+    /// Returns the held bytes, by offsets: from the first unacknowledged one to the end.
     pub(super) const fn held(&self) -> u64 {
         self.end - self.acked
     }
 
-    /// Whether all that was written is acknowledged.
+    /// Whether all written data is acknowledged.
     pub(super) const fn is_empty(&self) -> bool {
         self.acked == self.end
     }
@@ -73,7 +74,7 @@ impl SendBuffer {
         while !data.is_empty() {
             let room = self.last_chunk().map_or(0, |chunk| chunk.room());
             if room == 0 {
-                // As large as what is there already: short streams stay small.
+                // As large as the held data: short streams stay small.
                 let held = self.held().min(CHUNK_SIZE as u64) as usize;
                 let capacity = data.len().max(held).clamp(MIN_CHUNK, CHUNK_SIZE);
                 self.pieces.push_back(Piece {
@@ -91,7 +92,7 @@ impl SendBuffer {
         }
     }
 
-    /// Takes `data` over at the end.
+    /// Moves `data` to the end.
     pub(super) fn give(&mut self, data: Bytes, pool: &mut ChunkPool) {
         if data.len() < COPY_BELOW {
             return self.write(&data, pool);
@@ -104,7 +105,7 @@ impl SendBuffer {
         });
     }
 
-    /// Appends `length` bytes from `offset` on to `out`. They must be held.
+    /// Appends `length` bytes from `offset` to `out`. They must be held.
     pub(super) fn copy(&mut self, offset: u64, length: usize, out: &mut Vec<u8>) {
         let mut offset = offset;
         let mut left = length;
@@ -124,7 +125,7 @@ impl SendBuffer {
         }
     }
 
-    /// The peer has `length` bytes from `offset` on; frees what no gap keeps.
+    /// Acknowledges `length` bytes from `offset`; frees pieces without a gap before them.
     pub(super) fn acknowledge(&mut self, offset: u64, length: u64, pool: &mut ChunkPool) {
         let end = (offset + length).min(self.end);
         if offset > self.acked {
@@ -141,7 +142,7 @@ impl SendBuffer {
         self.free(pool);
     }
 
-    /// Adds to `lost` what lies between the offsets and is not acknowledged.
+    /// Adds the unacknowledged bytes of the range to `lost`.
     pub(super) fn collect_unacked(&self, range: Range<u64>, lost: &mut RangeSet) {
         let range = range.start.max(self.acked)..range.end.min(self.end);
         lost.insert(range.clone());
@@ -150,7 +151,7 @@ impl SendBuffer {
         }
     }
 
-    /// Drops everything that is held.
+    /// Drops all held data.
     pub(super) fn discard(&mut self, pool: &mut ChunkPool) {
         self.acked = self.end;
         self.acked_ahead.clear();
@@ -169,7 +170,7 @@ impl SendBuffer {
         }
     }
 
-    /// The index of the piece that holds the byte at `offset`.
+    /// Returns the index of the piece with the byte at `offset`.
     fn piece_at(&self, offset: u64) -> usize {
         let holds = |index: &usize| {
             self.pieces
@@ -191,7 +192,7 @@ impl SendBuffer {
             if self.pieces.len() == 1
                 && let Some(chunk) = self.last_chunk().filter(|chunk| !chunk.is_pooled())
             {
-                // A stream of small messages goes on in its small chunk.
+                // A stream of small messages continues in its small chunk.
                 chunk.data.clear();
                 self.pieces[0].start = self.end;
                 return;

@@ -1,38 +1,38 @@
-//! One stream: its halves and what it has to send.
+//! One stream: its halves and its demand to send.
 
 use super::chunk::ChunkPool;
 use super::receive::ReceiveHalf;
 use super::send::SendHalf;
 
-/// What a stream has to send.
+/// A stream's demand to send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct SendDemand {
     /// A control frame.
     pub(super) control: bool,
     /// Lost data, or the stream's end alone.
     pub(super) repair: bool,
-    /// How many bytes were lost.
+    /// Lost bytes.
     pub(super) lost: u64,
-    /// How many new bytes the stream's own flow control lets it send.
+    /// New bytes that the stream's own flow control allows.
     pub(super) fresh: u64,
-    /// How many new bytes there are.
+    /// New bytes.
     pub(super) unsent: u64,
 }
 
 /// A stream that is not closed.
 #[derive(Debug)]
 pub(super) struct Stream {
-    /// Its sending half; `None` where there is none, or none any more.
+    /// Its sending half; `None` if it has none, or none any more.
     pub(super) send: Option<SendHalf>,
-    /// Its receiving half; `None` where there is none, or none any more.
+    /// Its receiving half; `None` if it has none, or none any more.
     pub(super) receive: Option<ReceiveHalf>,
     pub(super) priority: i32,
-    /// What the scheduler knows of.
+    /// The demand known to the scheduler.
     pub(super) scheduled: SendDemand,
 }
 
 impl Stream {
-    /// What there is to send now.
+    /// Returns the current demand.
     pub(super) fn demand(&self) -> SendDemand {
         let mut demand = SendDemand::default();
         if let Some(receive) = &self.receive {
@@ -48,7 +48,7 @@ impl Stream {
         demand
     }
 
-    /// Drops halves that have nothing left to do; `true` where none is left.
+    /// Drops finished halves; `true` if none is left.
     pub(super) fn drop_done(&mut self, pool: &mut ChunkPool) -> bool {
         if let Some(send) = self.send.as_mut().filter(|send| send.is_done()) {
             send.discard(pool);

@@ -1,4 +1,4 @@
-//! Frames into packets, and what becomes of them.
+//! Writes frames into packets, and handles their ACK or loss.
 
 use super::receive::ReceiveHalf;
 use super::send::{SendHalf, Sendable};
@@ -8,37 +8,37 @@ use crate::frame::{ResetStream, write};
 use crate::recovery::{SentFrame, SentFrames};
 use crate::{Direction, StreamId};
 
-/// No control frame written here is larger: a RESET_STREAM of four varints.
+/// The largest control frame written here: a RESET_STREAM of four varints.
 const CONTROL_SIZE: usize = 1 + 3 * 8;
-/// No STREAM frame is smaller: a type and an ID.
+/// The smallest STREAM frame: a type and an ID.
 const MIN_FRAME: usize = 2;
-/// Data are not cut into parts smaller than this to fill a packet.
+/// Data is not cut into smaller parts to fill a packet.
 const MIN_PART: u64 = 32;
 const DIRECTIONS: [Direction; 2] = [Direction::Bidirectional, Direction::Unidirectional];
 
 impl Streams {
-    /// Whether there is any frame to send within the limits. It takes constant time.
+    /// Whether there is any frame to send within the limits. Constant time.
     pub(crate) fn wants_to_send(&self) -> bool {
         self.wants_control()
             || !self.scheduler.repairs.is_empty()
             || (!self.scheduler.fresh.is_empty() && self.credit.available() > 0)
     }
 
-    /// How many bytes of stream data could be sent now, lost and new.
+    /// Returns the bytes of stream data that could be sent now, lost and new.
     pub(crate) fn pending_bytes(&self) -> u64 {
         let fresh = self.scheduler.fresh_bytes.min(self.credit.available());
         self.scheduler.lost_bytes + fresh
     }
 
-    /// Whether there are data to send, and the peer's flow control is what keeps all of them back.
+    /// Whether there is data to send and the peer's flow control blocks all of it.
     #[cfg(test)]
     pub(crate) fn send_limited(&self) -> bool {
         self.scheduler.unsent_bytes > 0 && self.pending_bytes() == 0
     }
 
-    /// Appends frames to a packet, whose length `limit` bounds: control frames, then what was lost,
-    /// then new data, by priority. Those whose fate matters are recorded in `sent`. A STREAM frame
-    /// that fills the packet has no length, so nothing may follow then.
+    /// Appends frames to a packet up to `limit`: control frames, then lost data, then new data, by
+    /// priority. Frames whose fate matters are recorded in `sent`. A STREAM frame that fills the
+    /// packet has no length, so no frame may follow it.
     pub(crate) fn fill(&mut self, out: &mut Vec<u8>, limit: usize, sent: &mut SentFrames) {
         if self.wants_control() {
             self.fill_connection_control(out, limit, sent);
@@ -48,7 +48,7 @@ impl Streams {
         self.fill_fresh(out, limit, sent);
     }
 
-    /// A packet with this frame was acknowledged.
+    /// Handles the ACK of a packet with this frame.
     pub(crate) fn on_acked(&mut self, frame: &SentFrame) {
         match *frame {
             SentFrame::Stream {
@@ -74,7 +74,7 @@ impl Streams {
         }
     }
 
-    /// A packet with this frame was lost.
+    /// Handles the loss of a packet with this frame.
     pub(crate) fn on_lost(&mut self, frame: &SentFrame) {
         match *frame {
             SentFrame::Stream {
@@ -129,7 +129,7 @@ impl Streams {
         let Some(send) = &mut stream.send else {
             return;
         };
-        // In the common case an ACK changes nothing about what there is to send.
+        // In the common case an ACK does not change the demand.
         let affects_demand = data.fin || send.lost() > 0;
         send.on_acked(data, &mut self.pool);
         if let Some(event) = send.writable_event(id, self.config.send_buffer) {
@@ -246,7 +246,7 @@ fn has_room(out: &[u8], limit: usize) -> bool {
     limit.saturating_sub(out.len()) >= CONTROL_SIZE
 }
 
-/// Writes the control frames that the stream has to send; `false` where not all of them fit.
+/// Writes the stream's pending control frames; `false` if not all of them fit.
 fn put_control(
     id: StreamId,
     stream: &mut Stream,
@@ -295,8 +295,8 @@ fn put_control(
     true
 }
 
-/// Writes as much of `data` in a STREAM frame as fits; returns how many bytes, `None` where it is
-/// not worth a frame.
+/// Writes as much of `data` in a STREAM frame as fits; returns how many bytes, or `None` if a frame
+/// is not worthwhile.
 fn put_stream(
     id: StreamId,
     send: &mut SendHalf,
@@ -310,7 +310,7 @@ fn put_stream(
     let (length, explicit) = if data.length >= all_room {
         (all_room, false)
     } else {
-        // The frame does not reach the end of the packet, so it has to say where it ends.
+        // The frame does not reach the end of the packet, so it needs a length.
         let header = write::stream_header_size(id, data.offset, Some(data.length as usize));
         (data.length.min(room.checked_sub(header)? as u64), true)
     };

@@ -1,19 +1,19 @@
-//! Address validation tokens (RFC 9000, section 8.1): what a server has a client show so that it
-//! need not keep anything in mind.
+//! Address validation tokens (RFC 9000, section 8.1), which let a server validate clients without
+//! storing state.
 //!
-//! A token is sealed by an AEAD under a key of the endpoint; nothing in it is looked at before it
-//! proved authentic. Two kinds of them say in the sealed part which they are:
+//! A token is sealed by an AEAD under a key of the endpoint; its content is not used before it is
+//! authenticated. The sealed part contains one of two kinds:
 //!
-//! - **Retry** tokens go out in Retry packets and come back at once. They are bound to the client's
-//!   address and port, to the version and to both connection IDs, and hold for
+//! - **Retry** tokens are sent in Retry packets and return at once. They are bound to the client's
+//!   address and port, to the version and to both connection IDs, and are valid for
 //!   [`RETRY_LIFETIME`].
-//! - Tokens for **later** go out in NEW_TOKEN frames. They are bound to the client's IP address
-//!   alone, since the port will be another, and to the version, hold as long as
-//!   [`ServerConfig::token_lifetime`](crate::ServerConfig::token_lifetime), and are good for one
-//!   connection: see [`ReplayFilter`].
+//! - Tokens for **later** are sent in NEW_TOKEN frames. They are bound to the version and to the
+//!   client's IP address alone, since the port will change. They are valid for
+//!   [`ServerConfig::token_lifetime`](crate::ServerConfig::token_lifetime) and for one connection:
+//!   see [`ReplayFilter`].
 //!
-//! The seal is AES-256-GCM-SIV (RFC 8452) under random nonces: it stays safe for the billions of
-//! tokens that servers with a common key issue, and even where a nonce comes twice.
+//! The seal is AES-256-GCM-SIV (RFC 8452) with random nonces. It stays secure for the billions of
+//! tokens of servers with a common key, even if a nonce repeats.
 
 mod replay;
 mod store;
@@ -30,9 +30,9 @@ pub use store::TokenStore;
 use crate::codec::{Reader, Truncated};
 use crate::{ConnectionId, Version};
 
-/// How long a Retry token holds: a round trip and some repetitions of packets that got lost.
+/// The lifetime of a Retry token: a round trip and some retransmissions.
 pub(crate) const RETRY_LIFETIME: Duration = Duration::from_secs(15);
-/// Servers' clocks may disagree by this much.
+/// The largest clock difference between servers.
 const CLOCK_SKEW: Duration = Duration::from_secs(5);
 
 const NONCE_LENGTH: usize = 12;
@@ -40,23 +40,23 @@ const TAG_LENGTH: usize = 16;
 const RETRY: u8 = 1;
 const LATER: u8 = 2;
 
-/// By what a token is known again.
+/// The ID of a token.
 pub(crate) type TokenId = [u8; NONCE_LENGTH];
 
 /// The key that seals tokens.
 pub(crate) struct TokenKey(LessSafeKey);
 
-/// What a token says.
+/// The content of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-    /// When it was issued, by the wall clock.
+    /// The wall-clock time of issue.
     pub(crate) issued: Time,
     /// The version of the connection that it was issued on (RFC 9369, section 5).
     pub(crate) version: Version,
     pub(crate) kind: TokenKind,
 }
 
-/// What a token is for.
+/// The purpose of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     /// For the answer to a Retry packet.
@@ -71,7 +71,7 @@ pub(crate) enum TokenKind {
     Later { ip: IpAddr },
 }
 
-/// A client's first packet, as far as a token is bound to it.
+/// The properties of a client's first packet that a token is bound to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TokenHolder {
     pub(crate) remote: SocketAddr,
@@ -79,20 +79,20 @@ pub(crate) struct TokenHolder {
     pub(crate) destination: ConnectionId,
 }
 
-/// What a token proves.
+/// The result of a token check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// Nothing: the client is treated as if it had shown none (RFC 9000, section 8.1.3).
+    /// Nothing: the client is handled as if it had sent no token (RFC 9000, section 8.1.3).
     Nothing,
     /// The client answers a Retry packet, so its address is validated.
     Retried {
         original_destination: ConnectionId,
         retry_source: ConnectionId,
     },
-    /// The client answers a Retry packet that was not meant for it, or too late. It will take no
-    /// second one, so waiting would not help it (RFC 9000, section 8.1.2).
+    /// The client answers a Retry packet that was not meant for it, or too late. It will not accept
+    /// a second one, so waiting would not help it (RFC 9000, section 8.1.2).
     InvalidRetry,
-    /// The client was at this address before, unless somebody plays the token again.
+    /// The client was at this address before, unless the token is replayed.
     Known { issued: Time, id: TokenId },
 }
 
@@ -102,7 +102,7 @@ impl TokenKey {
         Self(LessSafeKey::new(key))
     }
 
-    /// The token as it goes over the wire.
+    /// Seals the token for the wire.
     pub(crate) fn seal(&self, token: &Token, rng: &mut impl Rng) -> Vec<u8> {
         let mut id = TokenId::default();
         rng.fill_bytes(&mut id);
@@ -117,7 +117,7 @@ impl TokenKey {
         sealed
     }
 
-    /// What a token says, and by what it is known again; `None` where it is not authentic.
+    /// Returns the content and the ID of a token; `None` if it is not authentic.
     pub(crate) fn open(&self, token: &[u8]) -> Option<(Token, TokenId)> {
         /// A Retry token with two of the longest connection IDs.
         const LONGEST: usize = NONCE_LENGTH + 1 + 8 + 4 + 18 + 2 * 21 + TAG_LENGTH;
@@ -134,7 +134,7 @@ impl TokenKey {
         Some((Token::decode(contents)?, *id))
     }
 
-    /// What a token proves of who bears it at the wall-clock time `now`.
+    /// Checks a token from `bearer` at the wall-clock time `now`.
     pub(crate) fn check(
         &self,
         token: &[u8],
@@ -182,7 +182,7 @@ impl TokenKey {
 }
 
 impl Token {
-    /// A token for the answer to a Retry packet that goes to `bearer` with this source ID.
+    /// Creates a token for the answer to a Retry packet to `bearer` with this source ID.
     pub(crate) fn retry(issued: Time, bearer: &TokenHolder, retry_source: ConnectionId) -> Self {
         Self {
             issued,
@@ -195,7 +195,7 @@ impl Token {
         }
     }
 
-    /// A token for a later connection of a client at this address.
+    /// Creates a token for a later connection of a client at this address.
     pub(crate) fn later(issued: Time, version: Version, ip: IpAddr) -> Self {
         Self {
             issued,
@@ -230,7 +230,7 @@ impl Token {
         }
     }
 
-    /// Reads what a key sealed. It may still be what an older or newer program sealed.
+    /// Parses authenticated content. An older or newer program may have sealed it.
     fn decode(contents: &[u8]) -> Option<Self> {
         let mut reader = Reader::new(contents);
         let kind = reader.u8().ok()?;
@@ -254,7 +254,7 @@ impl Token {
     }
 }
 
-/// The same address whether a socket shows it as IPv4 or mapped into IPv6, without IPv6's flow
+/// Normalizes an address: IPv4 instead of IPv4 mapped into IPv6, and without IPv6's flow
 /// information and scope.
 fn canonical(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(address.ip().to_canonical(), address.port())

@@ -1,4 +1,4 @@
-//! A token for later is good for one connection (RFC 9000, section 8.1.4).
+//! The replay filter: a token for later is valid for one connection (RFC 9000, section 8.1.4).
 
 use std::collections::BTreeSet;
 
@@ -6,11 +6,11 @@ use weir_units::Time;
 
 use super::TokenId;
 
-/// Remembers which tokens were used, in a bounded space.
+/// Stores which tokens were used, in bounded memory.
 ///
-/// When it is full, the token that was issued first makes room, and from then on all tokens that
-/// were issued up to that time count as used: the filter errs by refusing, never by taking a token
-/// twice. Who fills it must get as many fresh tokens first, and spoils old ones only.
+/// When it is full, the token that was issued first is removed. From then on all tokens issued up
+/// to that time count as used: the filter may refuse a fresh token, but never accepts one twice. An
+/// attacker needs as many fresh tokens to fill it, and invalidates only old ones.
 #[derive(Debug)]
 pub(crate) struct ReplayFilter {
     capacity: usize,
@@ -20,7 +20,7 @@ pub(crate) struct ReplayFilter {
 }
 
 impl ReplayFilter {
-    /// A filter that remembers this many tokens, of 20 bytes each and some more for the tree.
+    /// Creates a filter for this many tokens, of 20 bytes each plus the tree's overhead.
     pub(crate) fn new(capacity: usize) -> Self {
         Self {
             capacity,
@@ -29,8 +29,8 @@ impl ReplayFilter {
         }
     }
 
-    /// Uses a token up; `false` where it may have been used before. `oldest` is the issue time of
-    /// the oldest token that still holds.
+    /// Marks a token as used; `false` if it may have been used before. `oldest` is the issue time
+    /// of the oldest valid token.
     pub(crate) fn use_up(&mut self, issued: Time, id: TokenId, oldest: Time) -> bool {
         while self
             .used

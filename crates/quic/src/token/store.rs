@@ -1,4 +1,4 @@
-//! The tokens that a client keeps for its next connections.
+//! A client's tokens for its next connections.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -7,22 +7,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::Version;
 
-/// A longer token is not kept: it would take too much of the first packet.
+/// A longer token is not stored: it would take too much of the first packet.
 const LONGEST_TOKEN: usize = 512;
-/// Tokens that are kept of one server, which may be hostile.
+/// The most tokens of one server, which may be hostile.
 const MOST_OF_A_SERVER: usize = 8;
 
-/// Keeps the tokens that servers send in NEW_TOKEN frames, each for one connection.
+/// Stores the tokens that servers send in NEW_TOKEN frames, each for one connection.
 ///
-/// With a token a server knows the client's address from the first packet on, and need neither ask
-/// for proof nor hold its answer back (RFC 9000, section 8.1.3). A token shows the server that two
-/// connections come from one client; who does not want that gives its connections no store, or
+/// With a token a server trusts the client's address from the first packet on, and need neither
+/// validate it nor limit its answer (RFC 9000, section 8.1.3). A token also shows the server that
+/// two connections come from one client. To prevent that, give the connections no store, or
 /// different ones.
 ///
-/// It never holds more tokens than its capacity, of up to 512 bytes each: the oldest make room.
+/// The store never holds more tokens than its capacity, of up to 512 bytes each; it drops the
+/// oldest.
 pub struct TokenStore {
     capacity: usize,
-    /// In the order in which they came.
+    /// In order of arrival.
     kept: Mutex<VecDeque<StoredToken>>,
 }
 
@@ -39,7 +40,7 @@ struct Server {
 }
 
 impl TokenStore {
-    /// A store for this many tokens.
+    /// Creates a store for this many tokens.
     pub fn new(capacity: usize) -> Self {
         Self {
             capacity,
@@ -47,17 +48,17 @@ impl TokenStore {
         }
     }
 
-    /// How many tokens there are now.
+    /// Returns the number of tokens.
     pub fn len(&self) -> usize {
         self.kept().len()
     }
 
-    /// Whether there is none.
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Keeps a token of this server.
+    /// Stores a token of this server.
     pub(crate) fn put(&self, name: &str, address: SocketAddr, version: Version, token: &[u8]) {
         if token.len() > LONGEST_TOKEN {
             return;
@@ -86,7 +87,7 @@ impl TokenStore {
         }
     }
 
-    /// Takes the newest token of this server out.
+    /// Removes and returns the newest token of this server.
     pub(crate) fn take(
         &self,
         name: &str,
@@ -104,7 +105,8 @@ impl TokenStore {
     }
 
     fn kept(&self) -> MutexGuard<'_, VecDeque<StoredToken>> {
-        // A list that is whole after every operation stays good when a thread dies.
+        // The list is consistent after every operation, so a panic in another thread does not
+        // matter.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! Tokens there and back, and what must be refused.
+//! Round trips of tokens, and tokens that must be refused.
 
 use proptest::prelude::*;
 use rand_chacha::ChaCha12Rng;
@@ -32,7 +32,7 @@ fn now() -> Time {
     Time::from_nanos(1_700_000_000_000_000_000)
 }
 
-/// The bearer of the answer to a Retry packet.
+/// The sender of the answer to a Retry packet.
 fn retried() -> TokenHolder {
     TokenHolder {
         destination: id(2),

@@ -1,11 +1,11 @@
-//! Transport parameters (RFC 9000, section 18): what each side tells the other, in the handshake,
-//! of what it is willing to take.
+//! Transport parameters (RFC 9000, section 18): the limits and capabilities that each side
+//! announces in the handshake.
 //!
-//! Besides those of RFC 9000, RFC 9221 (`max_datagram_frame_size`), RFC 9287 (`grease_quic_bit`) and
-//! draft-ietf-quic-ack-frequency-14 (`min_ack_delay`) there is one of ours: `fine_max_ack_delay`, the largest
-//! ACK delay in microseconds, with the private ID 0x1d7f576569720001 ("Weir" is in it). A peer that
-//! does not know it ignores it and goes by `max_ack_delay`, which counts milliseconds. ACK delays
-//! themselves need nothing of ours: with an `ack_delay_exponent` of 0 they count microseconds.
+//! They are those of RFC 9000, RFC 9221 (`max_datagram_frame_size`), RFC 9287 (`grease_quic_bit`)
+//! and draft-ietf-quic-ack-frequency-14 (`min_ack_delay`), and one of ours: `fine_max_ack_delay`,
+//! the largest ACK delay in microseconds, with the private ID 0x1d7f576569720001 (it contains
+//! "Weir"). Other peers ignore it and use `max_ack_delay`, in milliseconds. The ACK delays
+//! themselves need no extension: with an `ack_delay_exponent` of 0 they are in microseconds.
 
 mod read;
 #[cfg(test)]
@@ -45,7 +45,7 @@ mod id {
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
     pub(super) const FINE_MAX_ACK_DELAY: u64 = 0x1d7f_5765_6972_0001;
 
-    /// Only a server has anything to say in these.
+    /// Whether only a server may send this parameter.
     pub(super) const fn is_server_only(id: u64) -> bool {
         matches!(
             id,
@@ -60,58 +60,57 @@ mod id {
 /// RFC 9000, section 18.2: `max_ack_delay` is less than 2^14 milliseconds.
 const MAX_ACK_DELAY_MILLIS: u64 = (1 << 14) - 1;
 
-/// The transport parameters of one side. The default is what holds for parameters that are absent.
+/// The transport parameters of one side. The default contains the values of absent parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TransportParameters {
     /// The destination connection ID of the client's first Initial packet. Server only.
     pub original_destination_connection_id: Option<ConnectionId>,
-    /// After how long without traffic the connection ends silently; zero for never. Milliseconds on
-    /// the wire, rounded up.
+    /// The idle time after which the connection ends silently; zero for never. Milliseconds on the
+    /// wire, rounded up.
     pub max_idle_timeout: Duration,
-    /// Shows that a stateless reset is the server's. Server only.
+    /// Authenticates a stateless reset from the server. Server only.
     pub stateless_reset_token: Option<[u8; 16]>,
-    /// The largest UDP payload in bytes that this side takes; at least 1200.
+    /// The largest UDP payload in bytes that this side accepts; at least 1200.
     pub max_udp_payload_size: u64,
-    /// How many bytes the peer may send on the connection, at first.
+    /// The initial limit of bytes from the peer on the connection.
     pub initial_max_data: u64,
-    /// How many bytes the peer may send on a bidirectional stream that this side opens, at first.
+    /// The initial limit of bytes from the peer on a bidirectional stream that this side opens.
     pub initial_max_stream_data_bidi_local: u64,
-    /// How many bytes the peer may send on a bidirectional stream that the peer opens, at first.
+    /// The initial limit of bytes from the peer on a bidirectional stream that the peer opens.
     pub initial_max_stream_data_bidi_remote: u64,
-    /// How many bytes the peer may send on a unidirectional stream, at first.
+    /// The initial limit of bytes from the peer on a unidirectional stream.
     pub initial_max_stream_data_uni: u64,
-    /// How many bidirectional streams the peer may open, at first; at most 2^60.
+    /// The initial limit of bidirectional streams that the peer may open; at most 2^60.
     pub initial_max_streams_bidi: u64,
-    /// How many unidirectional streams the peer may open, at first; at most 2^60.
+    /// The initial limit of unidirectional streams that the peer may open; at most 2^60.
     pub initial_max_streams_uni: u64,
-    /// The ACK delays that this side sends count units of 2^this microseconds; at most 20.
+    /// The unit of this side's ACK delays is 2^this microseconds; at most 20.
     pub ack_delay_exponent: u8,
-    /// By how long this side delays an ACK at most, as every peer understands it: at most 16,383
-    /// milliseconds, rounded up to whole ones on the wire. See also
-    /// [`ack_delay_bound`](Self::ack_delay_bound).
+    /// The largest ACK delay of this side, for every peer: at most 16,383 milliseconds, rounded up
+    /// to whole ones on the wire. See also [`ack_delay_bound`](Self::ack_delay_bound).
     pub max_ack_delay: Duration,
     /// Whether the peer must not migrate to another address of its own.
     pub disable_active_migration: bool,
     /// An address to move to after the handshake. Server only.
     pub preferred_address: Option<PreferredAddress>,
-    /// How many connection IDs of the peer's this side stores; at least 2.
+    /// The number of the peer's connection IDs that this side stores; at least 2.
     pub active_connection_id_limit: u64,
     /// The source connection ID of this side's first Initial packet.
     pub initial_source_connection_id: Option<ConnectionId>,
-    /// The source connection ID of the Retry packet, where there was one. Server only.
+    /// The source connection ID of the Retry packet, if there was one. Server only.
     pub retry_source_connection_id: Option<ConnectionId>,
-    /// The version of the connection and those that this side speaks (RFC 9368).
+    /// The version of the connection and those that this side supports (RFC 9368).
     pub version_information: Option<VersionInformation>,
-    /// The largest DATAGRAM frame in bytes that this side takes (RFC 9221); zero for none at all.
+    /// The largest DATAGRAM frame in bytes that this side accepts (RFC 9221); zero for none at all.
     pub max_datagram_frame_size: u64,
-    /// Whether this side takes packets whose fixed bit is zero (RFC 9287).
+    /// Whether this side accepts packets whose fixed bit is zero (RFC 9287).
     pub grease_quic_bit: bool,
-    /// Whether this side takes ACK_FREQUENCY and IMMEDIATE_ACK frames, and by how little it can be
-    /// asked to delay an ACK: at most `max_ack_delay`, rounded up to whole microseconds on the wire
+    /// The smallest ACK delay that this side supports, if it accepts ACK_FREQUENCY and
+    /// IMMEDIATE_ACK frames: at most `max_ack_delay`, rounded up to whole microseconds on the wire
     /// (draft-ietf-quic-ack-frequency-14, section 3).
     pub min_ack_delay: Option<Duration>,
-    /// By how long this side really delays an ACK at most: at most 16,383 milliseconds, rounded up
-    /// to whole microseconds on the wire. Only Weir peers send and understand it.
+    /// The exact largest ACK delay of this side: at most 16,383 milliseconds, rounded up to whole
+    /// microseconds on the wire. Only Weir peers send and interpret it.
     pub fine_max_ack_delay: Option<Duration>,
 }
 
@@ -145,24 +144,24 @@ impl Default for TransportParameters {
 }
 
 impl TransportParameters {
-    /// By how long the side that sent these delays an ACK at most: as fine as it told.
+    /// Returns the largest ACK delay of the side that sent these, as exactly as announced.
     pub fn ack_delay_bound(&self) -> Duration {
         self.fine_max_ack_delay.unwrap_or(self.max_ack_delay)
     }
 }
 
-/// Which versions a side speaks (RFC 9368, section 3): what reveals that somebody tampered with the
-/// negotiation, which happens in packets that anyone can write.
+/// The versions of a side (RFC 9368, section 3). They reveal tampering with the negotiation, whose
+/// packets anyone can forge.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct VersionInformation {
     /// The version of the connection, as this side sees it.
     pub chosen: u32,
-    /// The versions that this side takes. A client's are those that are compatible with its first
-    /// flight, the preferred one first, `chosen` among them.
+    /// The versions that this side accepts. A client's are those that are compatible with its first
+    /// flight, the preferred one first, including `chosen`.
     pub available: SmallVec<[u32; 4]>,
 }
 
-/// An address at which a server would rather be reached (RFC 9000, section 9.6).
+/// An address that a server prefers (RFC 9000, section 9.6).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PreferredAddress {
     /// Its IPv4 address, if any.
@@ -171,6 +170,6 @@ pub struct PreferredAddress {
     pub ipv6: Option<SocketAddrV6>,
     /// The connection ID with sequence number 1, not empty.
     pub connection_id: ConnectionId,
-    /// The stateless reset token that belongs to it.
+    /// The stateless reset token of that ID.
     pub reset_token: [u8; 16],
 }

@@ -17,15 +17,15 @@ const MAX_ACK_DELAY_EXPONENT: u64 = 20;
 const MIN_CONNECTION_IDS: u64 = 2;
 
 impl TransportParameters {
-    /// Reads the parameters that `sender` sent. Unknown ones are ignored, as RFC 9000, section 18.1,
-    /// asks, without a look whether one of them comes twice.
+    /// Reads the parameters of `sender`. Unknown ones are ignored, as RFC 9000, section 18.1,
+    /// requires, and not checked for duplicates.
     ///
-    /// Whether a parameter that the handshake needs is there, and whether connection IDs are those
-    /// of the handshake (section 7.3), is for the connection to check.
+    /// The connection checks whether the parameters that the handshake needs are present, and
+    /// whether connection IDs are those of the handshake (section 7.3).
     ///
     /// # Errors
-    /// TRANSPORT_PARAMETER_ERROR where a parameter is malformed, out of its range, not the sender's
-    /// to send or there twice.
+    /// TRANSPORT_PARAMETER_ERROR if a parameter is malformed, out of range, duplicated, or not
+    /// allowed for the sender.
     pub fn decode(sender: Side, bytes: &[u8]) -> Result<Self, TransportError> {
         Self::read(sender, bytes)
             .map_err(|Invalid(reason)| TransportError::new(Code::TRANSPORT_PARAMETER_ERROR, reason))
@@ -123,7 +123,7 @@ impl TransportParameters {
     }
 }
 
-/// What is wrong with the parameters: a TRANSPORT_PARAMETER_ERROR.
+/// Invalid parameters: a TRANSPORT_PARAMETER_ERROR.
 struct Invalid(&'static str);
 
 impl From<Truncated> for Invalid {
@@ -132,12 +132,12 @@ impl From<Truncated> for Invalid {
     }
 }
 
-/// The known parameters that were there: one bit each.
+/// The known parameters seen so far: one bit each.
 #[derive(Default)]
 struct Seen(u64);
 
 impl Seen {
-    /// `false` where the parameter was there before.
+    /// Adds a parameter; `false` if it was present before.
     fn insert(&mut self, id: u64) -> bool {
         const OURS: u64 = 1 << 63;
         const LEAST: u64 = 1 << 62;
@@ -200,7 +200,7 @@ fn versions(value: &[u8]) -> Result<VersionInformation, Invalid> {
     Ok(information)
 }
 
-/// RFC 9368, section 3: a client's chosen version is among those that it has available.
+/// RFC 9368, section 3: a client's chosen version is among its available ones.
 fn check_versions(sender: Side, parameters: &TransportParameters) -> Result<(), Invalid> {
     match &parameters.version_information {
         Some(versions) if sender.is_client() && !versions.available.contains(&versions.chosen) => {

@@ -1,4 +1,4 @@
-//! Parameters there and back, and what must be refused.
+//! Round trips of parameters, and parameters that must be refused.
 
 use std::net::{SocketAddrV4, SocketAddrV6};
 
@@ -168,7 +168,7 @@ fn the_least_ack_delay_is_no_greater_than_the_greatest() {
     assert_refused(Side::Client, &number(id::MIN_ACK_DELAY, 25_001));
     let greater = number(id::MAX_ACK_DELAY, 30);
     let least = number(id::MIN_ACK_DELAY, 30_000);
-    // In whatever order they come.
+    // In any order.
     assert_accepted(Side::Client, &[&greater[..], &least].concat());
     assert_accepted(Side::Client, &[&least[..], &greater].concat());
 }

@@ -7,11 +7,11 @@ use crate::Side;
 use crate::codec::{VARINT_MAX, put_varint, varint_size};
 
 impl TransportParameters {
-    /// Appends the parameters as `side`, whose they are, sends them: a client leaves out what only
-    /// servers may send, and what has its default value is left out.
+    /// Appends the parameters of `side`: a client omits those that only servers may send, and
+    /// default values are omitted.
     ///
-    /// `grease` is a random number from which a reserved parameter is made for the peer to ignore
-    /// (RFC 9000, section 18.1), so that none comes to rely on knowing all of them.
+    /// `grease` is a random number for a reserved parameter, which the peer must ignore (RFC 9000,
+    /// section 18.1), so that peers do not rely on knowing all of them.
     pub fn encode(&self, side: Side, out: &mut Vec<u8>, grease: Option<u64>) {
         if !side.is_client() {
             self.encode_server_only(out);
@@ -124,7 +124,7 @@ impl TransportParameters {
     }
 }
 
-/// `span` in units of `unit`.
+/// Returns `span` in units of `unit`, rounded up.
 fn rounded_up(span: Duration, unit: Duration) -> u64 {
     span.as_nanos().div_ceil(unit.as_nanos())
 }
@@ -149,7 +149,7 @@ fn put_versions(out: &mut Vec<u8>, versions: &VersionInformation) {
     }
 }
 
-/// An address that is absent is written as zeros.
+/// An absent address is written as zeros.
 fn put_preferred_address(out: &mut Vec<u8>, address: &PreferredAddress) {
     let connection_id = address.connection_id.as_bytes();
     put_varint(out, id::PREFERRED_ADDRESS);
@@ -169,7 +169,7 @@ fn put_preferred_address(out: &mut Vec<u8>, address: &PreferredAddress) {
     out.extend_from_slice(&address.reset_token);
 }
 
-/// A parameter with an ID of the form 31 * N + 27 and up to seven bytes that mean nothing.
+/// Writes a parameter with an ID of the form 31 * N + 27 and up to seven meaningless bytes.
 fn put_reserved(out: &mut Vec<u8>, random: u64) {
     let id = random % ((VARINT_MAX - 27) / 31) * 31 + 27;
     let bytes = random.to_be_bytes();

@@ -1,6 +1,6 @@
 //! Hostile peers with the right keys, and floods: see `attack`.
 //!
-//! The bounds on memory are in bytes for two connections with their endpoint's tables, which take
+//! The memory bounds are in bytes for two connections with their endpoint's tables, which take
 //! 70,000 to 96,000 at rest.
 
 use crate::attack::{Arena, Hostile, Number, Script, Seal, Step, Wrong, run};
@@ -25,8 +25,8 @@ fn peace() {
     }
 }
 
-/// Both roles, with an application that reads and with one that does not: what the attacker's
-/// connection was closed with where anything closed it, and the most memory that was held.
+/// Plays the steps in both roles, with an application that reads and with one that does not.
+/// Returns the close code of the attacker's connection, if any, and the peak memory of each.
 fn play(steps: &[Step]) -> Vec<Outcome> {
     let roles = [Side::Server, Side::Client].into_iter();
     roles
@@ -210,7 +210,7 @@ proptest! {
     }
 }
 
-/// Plays what a fuzzer left behind: `WEIR_SCRIPT=FILE WEIR_ROLE=client|server`.
+/// Plays a script saved by a fuzzer: `WEIR_SCRIPT=FILE WEIR_ROLE=client|server`.
 #[test]
 #[ignore = "needs a file"]
 fn a_script_from_a_file() {

@@ -1,4 +1,4 @@
-//! Paths that carry less than they did, or than the operator says, over a simulated network.
+//! Paths whose MTU decreases, or is below the configured size, over a simulated network.
 
 use crate::world::flow::{Flow, bytes, data_center, path, plan, set_path_mtu, wan_plan};
 use crate::world::{CLIENT, Plan, SERVER, World};
@@ -15,8 +15,8 @@ fn probe_timeout(path: &PathSnapshot, transport: &TransportConfig) -> Duration {
         + transport.max_ack_delay
 }
 
-/// The path shrinks to 1,400 bytes in the middle of a transfer: the longest silence after that, the
-/// probe timeout before it, and what the sender's path is like in the end.
+/// Shrinks the path to 1,400 bytes in the middle of a transfer. Returns the longest silence after
+/// that, the probe timeout before it, and the final state of the sender's path.
 fn shrink_in_transfer(plan: Plan, sender: usize) -> (Duration, Duration, PathSnapshot) {
     let transport = plan.client.clone();
     let mut world = World::new(plan);
@@ -79,8 +79,8 @@ fn a_wide_area_path_that_shrinks_is_survived_within_two_seconds() {
     }
 }
 
-/// Single full packets back and forth, until the path shrinks to 1,400 bytes: how long the next one
-/// takes, and the probe timeout before it.
+/// Sends single full packets back and forth until the path shrinks to 1,400 bytes. Returns how long
+/// the next one takes, and the probe timeout before it.
 fn shrink_between_packets(plan: Plan) -> (Duration, Duration) {
     let transport = plan.client.clone();
     let mut world = World::new(plan);
@@ -122,7 +122,7 @@ fn a_handshake_over_a_small_path_ends_whatever_the_operator_says() {
             let mut world = World::new(plan(data_center(size)));
             set_path_mtu(&mut world, 1400);
             let (client, server) = world.connected();
-            // The first data leave in large packets.
+            // The first data is sent in large packets.
             let ends = [(CLIENT, client), (SERVER, server)];
             let mut flow = Flow::new(&mut world, ends[sender], ends[1 - sender], 200_000);
             flow.run_to(&mut world, 200_000, Duration::from_secs(10));
@@ -196,8 +196,8 @@ fn congestion_is_no_black_hole() {
     }
 }
 
-/// A queue with room for a small packet and none for a full one looks like a black hole now and
-/// then; it must be rare, and must not last.
+/// A queue with room for a small packet but not for a full one sometimes looks like a black hole.
+/// It must be rare, and must not last.
 #[test]
 fn incast_is_hardly_ever_a_black_hole() {
     for size in [1452, 8972] {
@@ -214,7 +214,7 @@ fn incast_is_hardly_ever_a_black_hole() {
             })
             .collect();
         assert!(world.run_until(Duration::from_secs(10), |world| {
-            // All of them, and not only up to the first that goes on.
+            // All of them, not only up to the first that continues.
             let going = flows
                 .iter_mut()
                 .filter_map(|flow| (!flow.poll(world)).then_some(()));
@@ -231,7 +231,7 @@ fn incast_is_hardly_ever_a_black_hole() {
             alarms * 100 < lost,
             "{size}: {alarms} alarms at {lost} losses"
         );
-        // One that was false has healed soon after.
+        // A false detection has been reverted soon after.
         world.run_for(Duration::from_millis(100));
         for &(_, server) in &connections {
             let carried = path(&mut world, SERVER, server).carried.bytes();

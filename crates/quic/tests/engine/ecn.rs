@@ -1,4 +1,4 @@
-//! What the controller is told about CE marks is what the queue did.
+//! The CE marks reported to the controller are those that the queue set.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +19,7 @@ struct Record {
     fractions: Vec<f64>,
 }
 
-/// An algorithm under observation.
+/// An algorithm whose calls are recorded.
 #[derive(Debug)]
 struct Observed {
     inner: Box<dyn Controller>,
@@ -80,7 +80,7 @@ fn probability(value: f64) -> Probability {
     Probability::new(value).unwrap()
 }
 
-/// CE-marked bytes that the controller was told of, and CE-marked packets that arrived.
+/// Returns the CE-marked bytes reported to the controller, and the CE-marked packets that arrived.
 fn marks(plan: Plan, marked: f64, faults: FaultSettings, packets: usize) -> (u64, u64, u64) {
     const PACKET: u64 = 1452;
     let record = Arc::new(Mutex::new(Record::default()));
@@ -114,7 +114,7 @@ fn marks(plan: Plan, marked: f64, faults: FaultSettings, packets: usize) -> (u64
     (record.ce_marked, arrived, PACKET)
 }
 
-/// All packets are full but the last ones of the stream and retransmissions at its end.
+/// All packets are full except the last ones of the stream and retransmissions at its end.
 fn assert_exact((told, arrived, packet): (u64, u64, u64)) {
     assert!(arrived > 20, "too few marks to tell: {arrived}");
     let difference = told.abs_diff(arrived * packet);
@@ -163,7 +163,8 @@ fn exact_with_delayed_acks() {
     assert_exact(marks(plan, 0.1, FaultSettings::default(), 3000));
 }
 
-/// DCTCP's α, averaged over `windows` windows, against the fraction that the queue marks.
+/// Returns DCTCP's α, averaged over `windows` windows, to compare with the fraction that the queue
+/// marks.
 fn alpha(algorithm: &str, fraction: f64, windows: usize) -> f64 {
     let record = Arc::new(Mutex::new(Record::default()));
     let mut plan = Plan {
@@ -196,9 +197,10 @@ fn assert_alpha(algorithm: &str, fraction: f64) {
     );
 }
 
-/// At this rate DCTCP sits at its smallest window. With two packets in it the fraction of a window
+/// At this rate DCTCP stays at its smallest window. With two packets in it the fraction of a window
 /// is biased (0.544 instead of 0.5): a mark is acknowledged at once (RFC 9000, section 13.2.1) and
-/// ends the window, so that marks choose where windows end. A floor of 32 packets makes that small.
+/// ends the window, so that marks determine where windows end. A floor of 32 packets makes the bias
+/// small.
 #[test]
 fn alpha_at_50_percent() {
     assert_alpha("dctcp,min_window=32", 0.5);

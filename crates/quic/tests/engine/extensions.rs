@@ -1,5 +1,5 @@
 //! DATAGRAM (RFC 9221), ACK frequency (draft-ietf-quic-ack-frequency-14) and greasing (RFC 9287)
-//! between two endpoints over networks of all kinds.
+//! between two endpoints over various networks.
 
 use crate::world::{CLIENT, Plan, SERVER, World, pattern};
 use bytes::Bytes;
@@ -130,8 +130,7 @@ fn the_peers_largest_datagram_is_honoured() {
     assert!(world.connection(SERVER, server).is_established());
 }
 
-/// Lost datagrams are not sent again, those that arrive do so once, and streams beside them are
-/// whole.
+/// Lost datagrams are not sent again, others arrive once, and concurrent streams are complete.
 #[test]
 fn lost_datagrams_stay_lost() {
     for seed in 0..5 {
@@ -195,7 +194,7 @@ fn datagrams_wait_for_the_window_and_the_oldest_are_forgotten() {
         connection.send_datagram(numbered(number, 1_000)).unwrap();
         world.transmit();
         let path = &world.connection(CLIENT, client).stats().paths[0];
-        // What is on its way when the window is cut stays there.
+        // Packets in flight when the window is reduced stay in flight.
         window = window.max(path.window);
         assert!(path.in_flight <= window, "{path:?}");
         // 400 Mbit/s into 100.
@@ -239,7 +238,7 @@ fn datagrams_that_nobody_reads_are_bounded() {
     assert_eq!(readable.count(), 1, "one event stands for all that wait");
 }
 
-/// Packets of the receiver's that only acknowledge, and how long it took, for so many bytes.
+/// Returns the receiver's ACK-only packets and the duration of a transfer of so many bytes.
 fn ack_packets(plan: Plan, length: usize) -> (u64, u64, Duration) {
     let mut world = World::new(plan);
     let (client, server) = world.connected();
@@ -283,7 +282,7 @@ fn a_peer_acknowledges_as_often_as_it_is_asked_to() {
     );
 }
 
-/// Nor much good, as receive batches and gathering make few ACKs there already: so they are off.
+/// Nor much good: receive batches and gathering make few ACKs there already, so requests are off.
 #[test]
 fn requests_do_no_harm_in_a_data_center() {
     let plan = |ack_frequency| {
@@ -315,7 +314,7 @@ fn requests_survive_loss_and_reordering() {
     }
 }
 
-/// A probe asks for its answer at once: it need not wait for the peer's ACK delay.
+/// A probe requests its ACK at once: the ACK is not delayed.
 #[test]
 fn the_answer_to_a_probe_does_not_wait() {
     let mut plan = Plan::default();

@@ -1,4 +1,4 @@
-//! Handshakes that lose packets, resume, send early data, fail.
+//! Handshakes with packet loss, resumption, early data, and failures.
 
 use crate::world::{CLIENT, Plan, SERVER, World, pattern};
 use weir_fabric::{FaultSettings, Probability, Script, Verdict};
@@ -53,8 +53,8 @@ fn survives_heavy_loss() {
     }
 }
 
-/// The client's data fill its window before the server can read them, and the server has told the
-/// client so by no ACK: what is left of the handshake must not wait for room.
+/// The client's data fills its window before the server can read it, and no ACK from the server
+/// shows that. The rest of the handshake must not wait for room.
 #[test]
 fn a_window_full_of_data_does_not_hold_the_handshake_back() {
     for seed in 0..100 {
@@ -84,8 +84,8 @@ fn a_window_full_of_data_does_not_hold_the_handshake_back() {
     }
 }
 
-/// A peer that has discarded its keys for Initial packets may drop a datagram that begins with one as a
-/// whole: one of the server's two probes does not.
+/// A peer that has discarded its Initial keys may drop a whole datagram that starts with an Initial
+/// packet: one of the server's two probes does not start with one.
 #[test]
 fn a_server_probes_with_handshake_packets_alone_too() {
     let mut world = World::new(Plan::default());
@@ -143,7 +143,7 @@ fn a_large_server_flight_waits_for_address_validation() {
     );
 }
 
-/// A connection resumed, with a request in its early data.
+/// Resumes a connection, with a request in its early data.
 fn early(server: SeededEarlyData) -> (World, weir_quic::ConnectionHandle, weir_quic::StreamId) {
     let plan = Plan {
         early_data: true,

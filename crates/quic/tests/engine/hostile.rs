@@ -1,6 +1,6 @@
-//! Peers that lie, and packets from nowhere: the RFC's codes, bounded work, no panic.
+//! Peers that send false data, and spoofed packets: the RFC's error codes, bounded work, no panic.
 //!
-//! The client here is an honest one whose packets are exchanged just before they are sealed.
+//! The client here is honest; its packets are replaced just before they are sealed.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,7 +19,7 @@ use weir_quic::{
 use weir_units::Duration;
 use weir_wire::Ecn;
 
-/// What takes the place of the next 1-RTT packet's frames.
+/// The frames that replace those of the next 1-RTT packet.
 type Forgery = Arc<Mutex<Option<Vec<u8>>>>;
 
 #[derive(Debug)]
@@ -110,7 +110,7 @@ impl PacketKey for ForgingKey {
     }
 }
 
-/// Why the server closed after it got these frames; `None` where it did not.
+/// Returns why the server closed after these frames; `None` if it did not.
 fn answer_to(frames: Vec<u8>) -> Option<ConnectionError> {
     let plan = Plan::default();
     let forgery = Forgery::default();
@@ -126,7 +126,7 @@ fn answer_to(frames: Vec<u8>) -> Option<ConnectionError> {
     let id = connection.open(Direction::Bidirectional).unwrap();
     connection.write(id, &[1; 1300]).unwrap();
     *forgery.lock().unwrap() = Some(frames);
-    // Long enough for closing to end, too short for idle timeouts.
+    // Long enough for closing to end, shorter than idle timeouts.
     world.run_for(Duration::from_secs(5));
     assert!(
         forgery.lock().unwrap().is_none(),
@@ -225,7 +225,7 @@ fn frames_that_clients_do_not_send() {
     });
 }
 
-/// It may be the late answer to a challenge that was given up (RFC 9000, section 8.2.3).
+/// It may be a late response to an abandoned challenge (RFC 9000, section 8.2.3).
 #[test]
 fn an_answer_to_no_challenge_does_nothing() {
     let mut frames = Vec::new();
@@ -237,7 +237,7 @@ fn an_answer_to_no_challenge_does_nothing() {
 fn frames_that_do_not_exist_or_end_early() {
     assert_closed_with(Code::FRAME_ENCODING_ERROR, |out| out.extend([0x3f; 4]));
     assert_closed_with(Code::FRAME_ENCODING_ERROR, |out| {
-        // The rest of the packet is padding, which is less than the frame says.
+        // The rest of the packet is padding, which is shorter than the frame's length.
         write::stream_header(out, client_stream(0), 0, Some(10_000), false);
     });
 }

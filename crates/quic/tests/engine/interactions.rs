@@ -1,8 +1,8 @@
-//! Two endpoints driven by lists of operations that nobody would write by hand.
+//! Two endpoints driven by random lists of operations.
 //!
-//! Whatever the applications and the network do: no panic; what is read is what was written, in
-//! order; once the network behaves again, every stream that was finished and not abandoned is
-//! delivered whole, and a closed connection goes away on both sides.
+//! Whatever the applications and the network do: no panic; read data equals written data, in order;
+//! once the network is reliable again, every stream that was finished and not abandoned is
+//! delivered completely, and a closed connection ends on both sides.
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, SocketAddrV4};
@@ -78,28 +78,28 @@ enum Operation {
         host: usize,
         bytes: u64,
     },
-    /// Another interface of the client's, held ready.
+    /// Another standby interface of the client.
     Interface,
-    /// The interface goes.
+    /// The interface is removed.
     NoInterface {
         index: usize,
     },
     Move {
         path: usize,
     },
-    /// The address under the path in use gets another port.
+    /// The local address of the path in use gets another port.
     Rebind {
         port: u16,
     },
-    /// The NAT in front of the client's first interface does that without telling.
+    /// The NAT in front of the client's first interface gets another port.
     Nat {
         port: u16,
     },
-    /// Someone sends copies from elsewhere, ahead of the originals.
+    /// An attacker sends copies from another address, ahead of the originals.
     Copies {
         micros: u64,
     },
-    /// One way goes dark for a while.
+    /// One path goes dark for a while.
     Dark {
         way: usize,
         micros: u64,
@@ -161,7 +161,7 @@ fn operation() -> impl Strategy<Value = Operation> {
     ]
 }
 
-/// What one direction of one stream should bring.
+/// The expected data of one direction of one stream.
 #[derive(Default)]
 struct Flow {
     written: u64,
@@ -171,11 +171,11 @@ struct Flow {
     ended: bool,
 }
 
-/// The longest time for everything to come through, in steps of 5 ms; and how long it goes on after
-/// that where nothing is left to wait for.
+/// The longest time until all data has arrived, in steps of 5 ms, and the time after that when
+/// nothing is expected any more.
 const SETTLING_ROUNDS: usize = 2_000;
 const QUIET_ROUNDS: usize = 10;
-/// One seed out of so many waits all of the time, for what goes wrong later.
+/// One in this many seeds always waits the full time, to find late faults.
 const PATIENT: u64 = 16;
 
 struct Scene {
@@ -185,11 +185,11 @@ struct Scene {
     /// By stream and sending host.
     flows: BTreeMap<(StreamId, usize), Flow>,
     closed: bool,
-    /// Whether to wait although everything has come through.
+    /// Whether to wait although all data has arrived.
     waits_long: bool,
 }
 
-/// The byte that belongs at `offset` of what `host` sends on a stream.
+/// Returns the byte at `offset` of `host`'s data on a stream.
 fn byte_at(id: StreamId, host: usize, offset: u64) -> u8 {
     (offset.wrapping_mul(31) ^ offset >> 8 ^ id.as_u64() << 3 ^ host as u64) as u8
 }
@@ -213,9 +213,9 @@ impl Scene {
             plan.client.probe_up_to = Some(ByteSize::from_bytes(9000));
             plan.client.probe_interval = Duration::from_millis(50);
         }
-        // `Step` goes on to the next timer, whenever that is.
+        // `Step` advances to the next timer, however late.
         plan.client.keep_alive = Duration::from_secs(2);
-        // One whose peer closed while the network was down finds out by silence.
+        // A peer that missed the close while the network was down must time out.
         plan.client.idle_timeout = Duration::from_secs(6);
         plan.client.datagrams = Some(DatagramConfig::default());
         plan.server.datagrams = Some(DatagramConfig::default());
@@ -341,7 +341,7 @@ impl Scene {
                 self.world.run_for(Duration::from_micros(micros));
                 self.set_faults(before);
             }
-            // It stays so in the end: whatever carries 1200 bytes of payload must do.
+            // It stays so to the end: a path MTU with 1200 bytes of payload must be enough.
             Operation::PathMtu { direction, bytes } => {
                 self.world.pipes[direction].set_mtu(ByteSize::from_bytes(bytes));
             }
@@ -394,7 +394,7 @@ impl Scene {
                 if let Some(connection) = self.connection(host)
                     && !connection.is_closed()
                 {
-                    // Fewer fit while the path carries the smallest packets only.
+                    // Fewer bytes fit while the path carries only the smallest packets.
                     let length = length.min(connection.max_datagram_size().unwrap());
                     let data = vec![length as u8; length];
                     connection.send_datagram(data.into()).unwrap();
@@ -436,8 +436,8 @@ impl Scene {
         }
     }
 
-    /// Takes one of the client's addresses away, but the last one, and not one that the client
-    /// knows of no way around.
+    /// Removes one of the client's addresses, but not the last one, and not one without an
+    /// alternative path.
     fn remove_interface(&mut self, index: usize) {
         let now = self.world.now;
         let addresses = &self.world.hosts[CLIENT].addresses;
@@ -555,7 +555,7 @@ impl Scene {
         }
     }
 
-    /// Whether all is as it must be in the end.
+    /// Whether the final state is as expected.
     fn is_settled(&self) -> bool {
         if self.closed {
             let mut hosts = self.world.hosts.iter();
@@ -566,7 +566,7 @@ impl Scene {
         flows.all(|flow| flow.ended || flow.abandoned || !flow.finished)
     }
 
-    /// The network behaves, both applications read: everything must come through.
+    /// Makes the network reliable and both applications read: all data must arrive.
     fn settle(&mut self) {
         self.set_faults(FaultSettings::default());
         self.world.copies_from = None;
@@ -619,8 +619,8 @@ impl Scene {
     }
 }
 
-/// Once, the path to the address that the server prefers stayed at the client's old address, and was
-/// moved to later.
+/// Regression: the path to the server's preferred address stayed at the client's old address, and
+/// the connection moved to it later.
 #[test]
 fn no_path_stays_at_an_address_that_changed() {
     for seed in 0..60 {
@@ -643,8 +643,8 @@ fn no_path_stays_at_an_address_that_changed() {
     }
 }
 
-/// Once, a client whose address changed before it had heard that the handshake is confirmed sent
-/// nothing but Handshake packets, for which the server had no keys any more.
+/// Regression: a client whose address changed before its handshake was confirmed sent only
+/// Handshake packets, for which the server had no keys any more.
 #[test]
 fn a_client_is_found_that_moved_before_its_handshake_was_confirmed() {
     let mut scene = Scene::new(5_653_005_678_375_339_288);

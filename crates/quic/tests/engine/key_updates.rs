@@ -104,7 +104,7 @@ fn key_updates_keep_to_the_rules() {
         Err(UpdateKeysError::Unacknowledged)
     );
     assert_eq!(connection.stats().key_updates, 1);
-    // The PING tells the peer.
+    // The PING notifies the peer.
     assert!(world.run_until(Duration::from_millis(10), |world| {
         let server = world.hosts[SERVER].connections.values().next().unwrap();
         server.stats().key_updates == 1
@@ -142,7 +142,7 @@ fn an_update_after_the_peers_needs_no_data() {
     let now = world.now;
     let connection = world.connection(CLIENT, client);
     assert_eq!(connection.stats().key_updates, 1);
-    // Nothing that the client sent under the server's new keys was to be acknowledged.
+    // No packet that the client sent under the server's new keys was ack-eliciting.
     assert_eq!(
         connection.update_keys(now),
         Err(UpdateKeysError::Unacknowledged)

@@ -1,4 +1,4 @@
-//! What observers are told, and that being watched changes nothing.
+//! Events for observers; an observer changes nothing.
 
 use std::sync::{Arc, Mutex};
 
@@ -10,11 +10,11 @@ use weir_quic::observe::{
 use weir_quic::{Direction, MoveCause, PathEvent, Side, TransportConfig};
 use weir_units::{Duration, Time};
 
-/// What one connection's observer heard.
+/// The events of one connection's observer.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Heard {
     side: Option<Side>,
-    /// The events as text: the order and the figures.
+    /// The events as text: the order and the metrics.
     lines: Vec<String>,
     sent: u64,
     sent_bytes: u64,
@@ -86,7 +86,7 @@ impl Drop for Ear {
     }
 }
 
-/// Watches everything on a host.
+/// Observes everything on a host.
 struct Ears {
     interest: Interest,
     all: Mutex<Vec<Arc<Mutex<Heard>>>>,
@@ -131,7 +131,7 @@ fn rough() -> Plan {
     }
 }
 
-/// A transfer, a key update and the end.
+/// Runs a transfer, a key update and the close.
 fn transfer(world: &mut World) {
     let (client, server) = world.connected();
     let data = vec![7; 1_000_000];
@@ -236,7 +236,7 @@ fn moves_are_told_with_what_led_to_them() {
     assert_eq!(heard.moves, [MoveCause::Asked]);
     assert!(heard.left_lost > 0, "what was in flight is lost");
     assert_eq!(heard.lost, heard.metrics.unwrap().totals.packets_lost);
-    // A path that goes takes no counts with it.
+    // The counts of a closed path are kept.
     let now = world.now;
     let first = world.hosts[CLIENT].addresses[0];
     world

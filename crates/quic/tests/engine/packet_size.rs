@@ -107,7 +107,7 @@ fn both_ends_keep_to_the_smaller_interface() {
         ([1500, 9000], 1472),
         ([9000, 9000], 8972),
         ([9216, 65_536], 9000),
-        // QUIC's smallest packets are sent whatever the interface says.
+        // QUIC's smallest packets are sent whatever the interface's MTU.
         ([9000, 1000], 1200),
     ] {
         let mut world = World::new(plan(data_center(9000)));
@@ -139,7 +139,7 @@ fn the_configuration_may_accept_less_than_the_interface_carries() {
 fn probes_stay_below_the_interface() {
     let mut world = World::new(plan(probing_to(8972)));
     world.set_interface_mtu(CLIENT, 1500);
-    // The server does not know its own, so only the client's word keeps it small.
+    // The server does not know its own interface; only the client's limit keeps packets small.
     let [client, server] = both_paths(&mut world);
     assert_eq!((client.mtu, server.mtu), (bytes(1472), bytes(1472)));
     assert!(client.mtu_probes_sent > 0 && server.mtu_probes_sent > 0);
@@ -207,7 +207,7 @@ fn the_papers_rule_follows_the_size_of_the_task() {
     small.run_to(&mut world, 100_000, Duration::from_secs(1));
     assert_eq!(path(&mut world, CLIENT, client).mtu, bytes(8972));
 
-    // Declared, a large task has its packets from the first byte on.
+    // A declared large task uses its packet size from the first byte on.
     world
         .connection(CLIENT, client)
         .set_task_size(Some(bytes(1_000_000)));

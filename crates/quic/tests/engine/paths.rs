@@ -1,5 +1,4 @@
-//! Several paths: held ready, moved between, changed under the connection, and attacked (RFC 9000,
-//! section 9).
+//! Several paths: standby, migration, changed addresses, and attacks (RFC 9000, section 9).
 
 use std::net::SocketAddr;
 
@@ -13,7 +12,7 @@ use weir_units::{Duration, Time};
 
 const LIMIT: Duration = Duration::from_secs(5);
 
-/// A client with two interfaces, the second of which is held ready.
+/// A client with two interfaces, the second with a standby path.
 struct Armed {
     world: World,
     client: ConnectionHandle,
@@ -72,7 +71,7 @@ impl Armed {
         }
     }
 
-    /// From now on nothing passes over the first interface.
+    /// Drops all packets over the first interface from now on.
     fn darken_first(&mut self) {
         let dark = FaultSettings {
             loss: Probability::new(1.0).unwrap(),
@@ -157,7 +156,7 @@ fn a_connection_moves_to_a_standby_path_and_back() {
     assert!(armed.path_events(CLIENT).contains(&back));
 }
 
-/// How long after a move the first byte comes that was under way when the old path went dark.
+/// Returns the time from a move to the first byte that was in flight when the old path went dark.
 fn interruption(from: usize, seed: u64) -> Duration {
     let mut armed = Armed::new(Plan {
         seed,
@@ -219,7 +218,7 @@ fn interruption(from: usize, seed: u64) -> Duration {
 #[test]
 fn what_was_in_flight_on_a_dark_path_goes_out_again_at_once() {
     for seed in 0..20 {
-        // 50 µs there and back, and the time to send a batch.
+        // An RTT of 50 µs, and the time to send a batch.
         let upload = interruption(CLIENT, seed);
         assert!(upload < Duration::from_micros(80), "{upload}");
         let download = interruption(SERVER, seed);
@@ -235,7 +234,7 @@ fn an_address_that_changes_under_the_client_is_gone_on_from() {
             ..Plan::default()
         });
         armed.transfers();
-        // The first interface is gone, and the second one is nothing that was held ready.
+        // The first interface is gone, and the second one has no standby path.
         let (spare, client) = (armed.spare, armed.client);
         let now = armed.world.now;
         let connection = armed.world.connection(CLIENT, client);
@@ -298,7 +297,7 @@ fn a_new_port_at_a_nat_keeps_what_is_known_of_the_way() {
     );
 }
 
-/// Someone who can copy datagrams sends them from an address of his own, ahead of the originals.
+/// An attacker who can copy datagrams sends them from its own address, ahead of the originals.
 #[test]
 fn copies_from_a_spoofed_address_steal_nothing() {
     for seed in 0..50 {
@@ -343,7 +342,7 @@ fn packets_from_ever_new_addresses_take_bounded_memory() {
 fn late_packets_of_the_old_path_do_not_bring_the_server_back() {
     let mut armed = Armed::new(Plan::default());
     armed.transfers();
-    // What is sent now arrives long after the move.
+    // Data sent now arrives long after the move.
     let now = armed.world.now;
     armed.world.pipes[CLIENT].set_delay(now, Duration::from_millis(3));
     let client = armed.world.connection(CLIENT, armed.client);
@@ -389,7 +388,7 @@ fn only_known_validated_paths_can_be_moved_to() {
     let server = armed.world.connection(SERVER, armed.server);
     let refused = server.move_to(now, PathId::FIRST, MoveCause::Asked);
     assert_eq!(refused, Err(PathError::NotClient));
-    // An interface that leads nowhere.
+    // An interface without a network behind it.
     let nowhere: SocketAddr = "10.0.0.200:1".parse().unwrap();
     let client = armed.world.connection(CLIENT, armed.client);
     client.add_local_address(now, nowhere);
@@ -455,7 +454,7 @@ fn a_client_goes_to_the_address_that_the_server_prefers() {
     assert_eq!(stats.paths[0].local, Some(preferred.into()));
     assert!(stats.paths[0].validated);
 
-    // Where nobody answers there, the connection stays.
+    // If the preferred address does not answer, the connection stays.
     let mut world = World::new(plan);
     let (client, server) = world.connected();
     world.run_for(Duration::from_secs(1));
@@ -465,8 +464,8 @@ fn a_client_goes_to_the_address_that_the_server_prefers() {
     assert_eq!(used, world.hosts[SERVER].addresses[0]);
 }
 
-/// Neither address answers while the way to the client is dark: the one that was proven once is
-/// where the server goes back to (RFC 9000, section 9.3.2).
+/// Neither address answers while the path to the client is dark: the server falls back to the last
+/// validated one (RFC 9000, section 9.3.2).
 #[test]
 fn a_server_goes_back_to_the_last_address_that_was_proven() {
     let mut armed = Armed::new(Plan::default());
@@ -487,7 +486,7 @@ fn a_server_goes_back_to_the_last_address_that_was_proven() {
     armed.world.copies_from = None;
     let remote = |armed: &mut Armed| armed.world.connection(SERVER, armed.server).remote();
     assert_eq!(remote(&mut armed).port(), 6666);
-    // Nothing of the client's comes through either, which could bring the server back.
+    // No packets of the client arrive either, which could move the server back.
     let now = armed.world.now;
     armed.world.pipes[CLIENT].set_faults(now, dark);
     armed.world.spare_pipes[0][CLIENT].set_faults(now, dark);

@@ -1,7 +1,7 @@
 //! Proactive migration end to end: requests over a client's two paths, one of which fails (DCQUIC
 //! paper, section 4.3).
 //!
-//! The tests with a thousand seeds are for `make long`; they print their figures.
+//! The tests with a thousand seeds are for `make long`; they print their results.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use weir_fabric::{FaultSettings, Probability};
 use weir_quic::{ConnectionHandle, Direction, Event, MoveCause, PathEvent, PathId, StreamId};
 use weir_units::{Duration, Time};
 
-/// A request is this long.
+/// The length of a request.
 const REQUEST: usize = 100;
 
 /// An RPC client with two interfaces, and a server that answers.
@@ -45,7 +45,7 @@ impl Rpc {
         rpc
     }
 
-    /// One request and its response: how long that took.
+    /// Sends one request; returns the time until its response.
     fn call(&mut self) -> Duration {
         let begin = self.world.now;
         let client = self.world.connection(CLIENT, self.client);
@@ -122,7 +122,7 @@ impl Rpc {
 fn plan(seed: u64) -> Plan {
     Plan {
         seed,
-        // Two paths with a round trip of 100 µs.
+        // Two paths with an RTT of 100 µs.
         delay: Duration::from_micros(50),
         ..Plan::default()
     }
@@ -135,8 +135,8 @@ fn dark() -> FaultSettings {
     }
 }
 
-/// The longest time to move away: three probe timeouts and a round trip (RFC 9002, section 6.2.1,
-/// with the granularity and the ACK delay of the data center profile, without back-off).
+/// Returns the longest time to move away: three probe timeouts and one RTT (RFC 9002, section
+/// 6.2.1, with the granularity and the ACK delay of the data center profile, without backoff).
 fn bound(rpc: &mut Rpc) -> Duration {
     let stats = rpc.world.connection(CLIENT, rpc.client).stats();
     let path = &stats.paths[0];
@@ -146,13 +146,13 @@ fn bound(rpc: &mut Rpc) -> Duration {
     pto * 3 + path.smoothed_rtt
 }
 
-/// Some moment of a call.
+/// Returns a time within a call.
 fn moment(seed: u64) -> Duration {
     Duration::from_nanos((seed * 7_919) % 150_000)
 }
 
-/// The path goes dark at some moment of a call: how long until the response is there by the other
-/// one, and how long that may take.
+/// Makes the path dark at some time within a call. Returns the time until the response arrives over
+/// the other path, and the bound.
 fn interruption(seed: u64, response: usize) -> (Duration, Duration) {
     let mut rpc = Rpc::new(plan(seed), response);
     let bound = bound(&mut rpc);
@@ -177,8 +177,8 @@ fn interruption(seed: u64, response: usize) -> (Duration, Duration) {
     (silence, bound)
 }
 
-/// The same while the client sends a long request: how long until the server reads the first byte
-/// that came over the other path.
+/// The same while the client sends a long request. Returns the time until the server reads the
+/// first byte from the other path.
 fn interrupted_upload(seed: u64, request: usize) -> (Duration, Duration) {
     let mut rpc = Rpc::new(plan(seed), 100);
     let bound = bound(&mut rpc);
@@ -207,7 +207,7 @@ fn interrupted_upload(seed: u64, request: usize) -> (Duration, Duration) {
         while let Ok(Some(bytes)) = connection.read(id, usize::MAX) {
             assert_eq!(bytes, data[read..read + bytes.len()]);
             read += bytes.len();
-            // What was on its way has arrived after half a round trip.
+            // Packets in flight have arrived after half an RTT.
             let under_way = Duration::from_micros(60);
             if went_dark.is_some_and(|at: Time| now.since(at) > under_way) {
                 first.get_or_insert(now);
@@ -232,7 +232,7 @@ fn interrupted_upload(seed: u64, request: usize) -> (Duration, Duration) {
     (silence, bound)
 }
 
-/// The longest and the median of what was not zero, and how many that were, for people to quote.
+/// Prints the maximum and the median of the nonzero times, and their number.
 fn report(name: &str, mut times: Vec<(Duration, Duration)>) {
     let seeds = times.len();
     for (seed, (silence, bound)) in times.iter().enumerate() {
@@ -298,7 +298,7 @@ fn nothing_is_lost_with_long_responses_either() {
     }
 }
 
-/// How many of the requests after each other see that the path got slower by 100 ms.
+/// Returns how many sequential requests are slow after the path's delay increases by 100 ms.
 fn slow_requests(seed: u64) -> usize {
     let mut rpc = Rpc::new(plan(seed), 1_000);
     let now = rpc.world.now;
@@ -319,8 +319,8 @@ fn an_added_delay_is_seen_by_two_requests_at_most() {
     }
 }
 
-/// How many of the requests after each other are slow when the path that was slow heals and the other
-/// one becomes slow, five seconds after it was moved to.
+/// Returns how many sequential requests are slow when the slow path heals and the other one becomes
+/// slow, five seconds after the move to it.
 fn slow_requests_when_paths_change_places(seed: u64) -> usize {
     let mut rpc = Rpc::new(plan(seed), 1_000);
     let slow = Duration::from_millis(100);
@@ -389,7 +389,7 @@ fn nothing_that_fails_means_no_move() {
     }
 }
 
-/// What happens to the ways between client and server.
+/// A change of the paths between client and server.
 #[derive(Clone, Copy, Debug)]
 enum Change {
     Calls(u8),
@@ -412,7 +412,7 @@ fn change() -> impl Strategy<Value = Change> {
     ]
 }
 
-/// Looks at each event of the client's when it happens.
+/// Checks each event of the client when it happens.
 struct Moves {
     seen: usize,
     validated: BTreeSet<PathId>,
@@ -449,8 +449,8 @@ impl Moves {
     }
 }
 
-/// Requests go on while ways fail and heal: all moves have a validated path to go to, and keep their
-/// distance in time.
+/// Sends requests while paths fail and heal: every move is to a validated path, and moves keep the
+/// hysteresis interval.
 fn moves_keep_the_rules(seed: u64, returns: bool, changes: &[Change]) {
     let mut plan = plan(seed);
     plan.client.migration.hysteresis = Duration::from_millis(200);
@@ -532,7 +532,7 @@ fn moves_keep_the_rules(seed: u64, returns: bool, changes: &[Change]) {
     }
 }
 
-/// Changes both directions of a way.
+/// Changes both directions of a path.
 fn ways(world: &mut World, way: usize, faults: FaultSettings, delay: Option<(Time, Duration)>) {
     let now = world.now;
     let all = std::iter::once(&mut world.pipes).chain(&mut world.spare_pipes);
@@ -544,7 +544,7 @@ fn ways(world: &mut World, way: usize, faults: FaultSettings, delay: Option<(Tim
     }
 }
 
-/// The server answers what it has in full.
+/// The server answers every complete request.
 fn echo(world: &mut World, server: ConnectionHandle) {
     let connection = world.connection(SERVER, server);
     while let Some(id) = connection.accept(Direction::Bidirectional) {
@@ -565,7 +565,7 @@ fn answered(world: &mut World, client: ConnectionHandle, id: StreamId) -> bool {
     }
 }
 
-/// A path that failed while it was in use counted as validated once it was left.
+/// Regression: a path that failed in use counted as validated once it was left.
 #[test]
 fn nothing_returns_to_a_path_that_failed_in_use() {
     let changes = [

@@ -13,7 +13,7 @@ use weir_wire::Ecn;
 
 const ROUND_TRIP: Duration = Duration::from_micros(50);
 
-/// The server's endpoint is gone, and there is another one in its place.
+/// Replaces the server's endpoint with a new one.
 fn restart(world: &mut World, secret: u8) {
     let server = world.server_config();
     let config = EndpointConfig {
@@ -43,7 +43,7 @@ fn a_restarted_server_ends_old_connections_at_once() {
     }));
     assert!(world.now.since(begun) < ROUND_TRIP * 2);
     assert_eq!(world.closed(client), Some(ConnectionError::StatelessReset));
-    // Draining: nothing more is sent, and then the connection is gone.
+    // Draining: nothing more is sent, then the connection is gone.
     let sent = |world: &World| world.hosts[SERVER].arrived.values().sum::<u64>();
     let before = sent(&world);
     world.run_for(Duration::from_secs(1));
@@ -118,7 +118,7 @@ proptest! {
         let Route::Reply(reset) = world.route(remote, &packet) else {
             panic!("a reset expected");
         };
-        // Any datagram that ends so is a reset, whatever its beginning.
+        // Any datagram that ends with the token is a reset, whatever its start.
         let token = reset.last_chunk::<16>().unwrap();
         let mut with_token = vec![0x5a; length - 16];
         with_token.extend_from_slice(token);

@@ -1,4 +1,4 @@
-//! Data through networks that lose, reorder, duplicate, corrupt, delay and mark.
+//! Transfers over networks that lose, reorder, duplicate, corrupt, delay and mark packets.
 
 use crate::world::{CLIENT, Plan, SERVER, World, pattern};
 use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
@@ -23,8 +23,8 @@ fn transfers(plan: Plan, length: usize) -> World {
 #[test]
 fn a_clean_network() {
     let mut plan = Plan::default();
-    // A window of a few round trips: slow start into an endless queue doubles the round-trip time
-    // within one, which no probe timeout can foresee.
+    // A window of a few RTTs: slow start into an endless queue doubles the RTT within one RTT,
+    // which no probe timeout can anticipate.
     plan.client.stream_window = ByteSize::from_kib(256);
     plan.server.stream_window = ByteSize::from_kib(256);
     let world = transfers(plan, 3_000_000);

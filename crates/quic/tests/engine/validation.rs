@@ -81,7 +81,7 @@ fn a_retry_survives_the_loss_and_the_doubling_of_any_packet() {
     }
 }
 
-/// A Retry packet in answer to a client's datagram, with its tag, made by whoever sees the latter.
+/// Builds a Retry packet with a valid tag in answer to a client's datagram, as an observer could.
 fn forged_retry(datagram: &[u8], original: ConnectionId, source: u8, token: &[u8]) -> Vec<u8> {
     let header = Header::decode(datagram, 8).unwrap();
     let source = ConnectionId::new(&[source; 8]).unwrap();
@@ -150,7 +150,7 @@ fn a_retry_in_an_established_connection_does_no_harm() {
     assert!(world.moves_data(client, server));
 }
 
-/// A client that has answered a Retry packet with this datagram.
+/// Creates a client that has answered a Retry packet with this datagram.
 fn answered_retry(world: &mut World) -> (ConnectionHandle, Vec<u8>) {
     let client = world.connect();
     let first = world.datagram(client);
@@ -187,7 +187,7 @@ fn a_retry_token_that_is_late_or_elsewhere_is_refused_by_name() {
     }
 }
 
-/// The first datagram of a client that was at the server before.
+/// Returns the first datagram of a client that was connected to the server before.
 fn returning(plan: Plan) -> (World, Vec<u8>) {
     let mut world = World::new(plan);
     world.connected();
@@ -246,8 +246,8 @@ fn servers_with_one_secret_take_each_other_s_tokens() {
     world.run_for(Duration::ZERO);
 }
 
-/// A client that resumes with a request in early data, and the server's answer of 10 KB to it; how
-/// long until all of it is there. `token`: whether the client still has one.
+/// Resumes a client with a request in early data, which the server answers with 10 KB. Returns the
+/// time until the whole answer has arrived. `token`: whether the client still has one.
 fn early_answer(plan: Plan, token: bool) -> Duration {
     let mut world = World::new(Plan {
         early_data: true,
@@ -338,7 +338,7 @@ fn a_flood_from_invented_addresses_meets_a_retry_and_keeps_nothing() {
     let (client, server) = world.connected();
     assert!(took(&mut world, client, 2));
     assert!(world.moves_data(client, server));
-    // The four are given up in time, and nobody has to prove anything then.
+    // The four handshakes end in time, and no client needs validation then.
     world.run_for(Duration::from_secs(11));
     assert_eq!(world.hosts[SERVER].endpoint.half_open(), 0);
     world.tokens = Arc::new(TokenStore::new(1));

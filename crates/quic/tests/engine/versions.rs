@@ -1,4 +1,4 @@
-//! Which version of QUIC two endpoints come to, and who tries to have them use another one.
+//! Version negotiation between two endpoints, and attacks on it.
 
 use crate::world::{CLIENT, Plan, SERVER, World};
 use weir_fabric::{Script, Verdict};
@@ -19,7 +19,7 @@ fn versions(version: Version, client: Versions, server: Versions) -> Plan {
     }
 }
 
-/// Connects, moves data, and gives the version and the round trips that the handshake took.
+/// Connects and transfers data; returns the version and the round trips of the handshake.
 fn negotiated(world: &mut World) -> (Version, u64) {
     let (client, server) = world.connected();
     assert!(world.moves_data(client, server));
@@ -76,7 +76,7 @@ fn negotiation_survives_the_loss_of_any_packet() {
 #[test]
 fn early_data_keep_their_version() {
     let plan = versions(Version::V1, Versions::V2_AND_V1, Versions::V2_AND_V1);
-    // The first connection went on in version 2, whose sessions are not for version 1.
+    // The first connection used version 2, whose sessions are not valid for version 1.
     let mut world = World::new(Plan {
         early_data: true,
         ..plan
@@ -121,7 +121,7 @@ fn a_server_without_a_common_version_is_named_with_what_it_offers() {
     );
 }
 
-/// A Version Negotiation packet in answer to a client's datagram, made by whoever sees the latter.
+/// Builds a Version Negotiation packet in answer to a client's datagram, as an observer could.
 fn forged_negotiation(datagram: &[u8], offered: &[Version]) -> Vec<u8> {
     let header = Header::decode(datagram, 8).unwrap();
     let numbers: Vec<_> = offered.iter().map(|version| version.as_u32()).collect();

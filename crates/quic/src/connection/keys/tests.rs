@@ -1,9 +1,9 @@
-//! Key phases, and who may go on to the next one when.
+//! Key phases, and when a side may start the next one.
 
 use super::*;
 use crate::crypto::{DirectionKeys, HeaderKey, OpenError};
 
-/// Opens what was sealed in the phase with the same number.
+/// Opens packets that were sealed in the phase with the same number.
 struct Phase(u8);
 
 impl PacketKey for Phase {
@@ -61,7 +61,7 @@ fn at(micros: u64) -> Time {
     Time::ZERO + Duration::from_micros(micros)
 }
 
-/// A packet that the peer sealed in that phase arrives; whether it could be opened.
+/// Receives a packet that the peer sealed in that phase; returns whether it could be opened.
 fn receive(keys: &mut OneRttKeys, phase: u8, number: u64) -> bool {
     let bit = phase % 2 == 1;
     let (key, opened) = keys.remote(bit, number);
@@ -92,7 +92,7 @@ fn who_waits_for_our_acknowledgment_may_update_again() {
     for phase in 0..10 {
         assert!(receive(&mut keys, phase, number));
         keys.on_ack_sent(number);
-        // One that was overtaken is opened by the keys of its phase.
+        // A reordered packet is opened by the keys of its phase.
         assert!(receive(&mut keys, phase, number + 1));
         number += 2;
     }
@@ -108,7 +108,7 @@ fn both_may_update_at_once() {
     assert!(receive(&mut keys, 0, 2) && receive(&mut keys, 1, 3));
     assert!(receive(&mut keys, 0, 1), "it was overtaken");
     assert_eq!((keys.update_count, keys.too_early), (1, false));
-    // An ACK of what we sent since has no place in it.
+    // It must not carry an ACK of packets that we sent since.
     assert!(keys.opened_by_previous && keys.first_sent == 7);
     assert!(receive(&mut keys, 1, 4) && !keys.opened_by_previous);
 }

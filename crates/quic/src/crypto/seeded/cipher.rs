@@ -1,9 +1,10 @@
-//! The toy AEAD and the toy header protection: fast, deterministic, and no cryptography.
+//! The toy AEAD and the toy header protection: fast, deterministic, and without cryptographic
+//! strength.
 //!
-//! The keystream is a counter folded with the key. The checksum runs over the header, the
-//! packet number and the cipher text in four lanes of 64 bits, one word per lane and step. Each step
-//! is bijective both in the lane and in the word, and so is the end in each lane: a change
-//! within one word always shows, any other with a probability of 1 − 2⁻⁶⁴ or so.
+//! The keystream is a counter folded with the key. The checksum covers the header, the packet
+//! number and the ciphertext in four lanes of 64 bits, one word per lane and step. Each step is
+//! bijective in both the lane and the word, and so is the final step of each lane. A change within
+//! one word is always detected, any other with a probability of about 1 − 2⁻⁶⁴.
 
 use super::mixing::{GOLDEN, Secret, fold, mix};
 use crate::crypto::{HeaderKey, OpenError, PacketKey};
@@ -18,7 +19,7 @@ const BLOCK: usize = WORD * LANES;
 /// Odd, so that multiplying by it is bijective.
 const LANE_FACTOR: u64 = 0xd6e8_feb8_6659_fd93;
 
-/// One checksum lane takes in one word.
+/// Absorbs one word into one checksum lane.
 const fn step(lane: u64, word: u64) -> u64 {
     (lane ^ word).wrapping_mul(LANE_FACTOR).rotate_left(29)
 }
@@ -42,7 +43,7 @@ impl Pass {
         fold(self.counter, self.counter ^ self.key)
     }
 
-    /// Takes cipher text or header bytes into the checksum.
+    /// Absorbs ciphertext or header bytes into the checksum.
     fn absorb(&mut self, bytes: &[u8]) {
         for chunk in bytes.chunks(BLOCK) {
             let mut block = [0; BLOCK];
@@ -53,7 +54,7 @@ impl Pass {
         }
     }
 
-    /// Turns plain text into cipher text or, with `OPEN`, back.
+    /// Encrypts plaintext or, with `OPEN`, decrypts ciphertext.
     fn run<const OPEN: bool>(&mut self, text: &mut [u8]) {
         let (blocks, rest) = text.as_chunks_mut::<BLOCK>();
         for block in blocks {
@@ -87,7 +88,7 @@ impl SeededPacketKey {
         }
     }
 
-    /// Begins a pass; the lengths are part of the checksum, so that nothing can move from the
+    /// Starts a pass; the lengths are part of the checksum, so that no byte can move from the
     /// header into the payload.
     fn begin(&self, packet_number: u64, header: &[u8], payload_length: usize) -> Pass {
         let start = mix(self.tag[0] ^ packet_number);
@@ -113,7 +114,7 @@ impl SeededPacketKey {
         tag
     }
 
-    /// The checksum of `data` as a tag.
+    /// Returns the checksum of `data` as a tag.
     pub(super) fn checksum(&self, data: &[u8]) -> [u8; TAG_LENGTH] {
         self.finish(&self.begin(0, data, 0))
     }
@@ -149,12 +150,12 @@ impl PacketKey for SeededPacketKey {
         TAG_LENGTH
     }
 
-    /// AES-128-GCM's (RFC 9001, section 6.6).
+    /// The limit of AES-128-GCM (RFC 9001, section 6.6).
     fn confidentiality_limit(&self) -> u64 {
         1 << 23
     }
 
-    /// AES-128-GCM's (RFC 9001, section 6.6).
+    /// The limit of AES-128-GCM (RFC 9001, section 6.6).
     fn integrity_limit(&self) -> u64 {
         1 << 52
     }
@@ -172,8 +173,8 @@ impl SeededHeaderKey {
         }
     }
 
-    /// The mask for the packet number in the low 32 bits, the one for the first byte above them;
-    /// `None` where the packet does not hold the sample (RFC 9001, section 5.4.2).
+    /// Returns the mask: for the packet number in the low 32 bits, for the first byte above them.
+    /// `None` if the packet is too short for the sample (RFC 9001, section 5.4.2).
     fn mask(&self, number_offset: usize, packet: &[u8]) -> Option<u64> {
         let sample = packet
             .get(number_offset..)?
@@ -192,7 +193,7 @@ fn mask_first(first: u8, mask: u64) -> u8 {
     first ^ (mask >> 32) as u8 & bits
 }
 
-/// Applies a mask to a packet number whose length the first byte tells.
+/// Applies a mask to a packet number whose length is in the first byte.
 fn mask_number(first: u8, number: &mut [u8], mask: u64) -> usize {
     let length = usize::from(first & 0b11) + 1;
     for (byte, mask) in number.iter_mut().zip(mask.to_le_bytes()).take(length) {

@@ -12,7 +12,7 @@ use crate::crypto::inbound::Message;
 use crate::crypto::{ClientStart, Identity, Session, SessionEvent};
 use crate::{Level, Side, TransportError, Version};
 
-/// The message that comes next.
+/// The next expected message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaiting {
     ServerHello,
@@ -46,7 +46,7 @@ impl SeededClientSession {
             ..
         } = *start;
         let remembered = client.tickets().get(server_name).cloned();
-        // A ticket is good for the version that it was issued in (RFC 9369, section 5).
+        // A ticket is valid only for the version that it was issued in (RFC 9369, section 5).
         let remembered = remembered.filter(|remembered| remembered.version == version);
         let ticket = remembered.as_ref().map(|remembered| remembered.ticket);
         let early = remembered.filter(|remembered| early_data && remembered.early_data);

@@ -8,7 +8,7 @@ use crate::{ConnectionId, Side, Version};
 const NEXT_PHASE: u64 = 0x6b75;
 const VERSION_2: u64 = 0x7632;
 
-/// The secret as it holds in this version: versions have different keys (RFC 9369, section 3.3).
+/// Returns the secret for a version: versions have different keys (RFC 9369, section 3.3).
 pub(super) fn in_version(secret: Secret, version: Version) -> Secret {
     match version {
         Version::V1 => secret,
@@ -16,7 +16,7 @@ pub(super) fn in_version(secret: Secret, version: Version) -> Secret {
     }
 }
 
-/// The keys for packets that `sender` sends.
+/// Returns the keys for packets that `sender` sends.
 pub(super) fn direction_keys(secret: Secret, sender: Side) -> DirectionKeys {
     let secret = secret.derive(sender as u64);
     DirectionKeys {
@@ -25,7 +25,7 @@ pub(super) fn direction_keys(secret: Secret, sender: Side) -> DirectionKeys {
     }
 }
 
-/// The keys of both directions as `side` uses them.
+/// Returns the keys of both directions from the view of `side`.
 pub(super) fn level_keys(secret: Secret, side: Side) -> Keys {
     Keys {
         local: direction_keys(secret, side),
@@ -33,13 +33,13 @@ pub(super) fn level_keys(secret: Secret, side: Side) -> Keys {
     }
 }
 
-/// The Initial keys, which anyone can compute, as in QUIC.
+/// Returns the Initial keys, which anyone can compute, as in QUIC.
 pub(super) fn initial(version: Version, client_destination: &ConnectionId, side: Side) -> Keys {
     let secret = Secret::new(0, 0).absorb(client_destination.as_bytes());
     level_keys(in_version(secret, version), side)
 }
 
-/// The stand-in for the integrity tag of a Retry packet.
+/// Returns the stand-in for the integrity tag of a Retry packet.
 pub(super) fn retry_tag(
     version: Version,
     original_destination: &ConnectionId,
@@ -49,7 +49,7 @@ pub(super) fn retry_tag(
     SeededPacketKey::new(in_version(secret, version)).checksum(packet)
 }
 
-/// The secret of a key phase, from which all later ones follow.
+/// The secret of a key phase, from which all later ones are derived.
 pub(super) struct SeededKeyUpdates {
     pub(super) secret: Secret,
     pub(super) side: Side,

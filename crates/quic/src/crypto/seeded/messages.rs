@@ -1,7 +1,7 @@
-//! The toy handshake's messages: TLS 1.3's types and framing, bodies of our own.
+//! The messages of the toy handshake: TLS 1.3's types and framing, with their own bodies.
 //!
-//! Bodies are padded with zeros to about the sizes that TLS has with X25519, a P-256 certificate
-//! and SHA-256.
+//! Bodies are padded with zeros to about the sizes of TLS with X25519, a P-256 certificate and
+//! SHA-256.
 
 use bytes::{Buf, BufMut};
 
@@ -20,13 +20,13 @@ const SERVER_HELLO_LENGTH: usize = 90;
 const CERTIFICATE_VERIFY_LENGTH: usize = 79;
 const NEW_SESSION_TICKET_LENGTH: usize = 100;
 
-/// The longest body, so that lengths fit where TLS's readers expect them.
+/// The longest body, so that lengths fit TLS parsers.
 const MAX_BODY_LENGTH: usize = 0xffff;
 
-/// The proof that closes each side's handshake.
+/// The proof that ends each side's handshake.
 pub(super) type Proof = [u8; 32];
 
-/// A message of this type and body, padded to `length` bytes in all.
+/// Builds a message of this type and body, padded to `length` bytes in total.
 fn message(kind: u8, length: usize, mut body: Vec<u8>) -> Vec<u8> {
     let padded = length.saturating_sub(4).min(MAX_BODY_LENGTH);
     body.resize(body.len().max(padded), 0);
@@ -61,7 +61,7 @@ fn only_padding(body: &[u8]) -> Option<()> {
     body.iter().all(|byte| *byte == 0).then_some(())
 }
 
-/// What resumes a session: a secret, and a check word by which its server knows it again.
+/// A ticket to resume a session: a secret, and a check word by which its server recognizes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Ticket {
     secret: u64,
@@ -69,8 +69,8 @@ pub(super) struct Ticket {
 }
 
 impl Ticket {
-    /// The ticket that a server with this seed gives out for a handshake with this nonce, good for
-    /// one version (RFC 9369, section 5).
+    /// Issues the ticket of a server with this seed for a handshake with this nonce, valid for one
+    /// version (RFC 9369, section 5).
     pub(super) fn issue(seed: u64, version: Version, nonce: u64) -> Self {
         let secret = mix(nonce ^ 0x7469_636b);
         Self {
@@ -79,7 +79,7 @@ impl Ticket {
         }
     }
 
-    /// Whether a server with this seed gave it out for this version.
+    /// Whether a server with this seed issued it for this version.
     pub(super) fn is_of(&self, seed: u64, version: Version) -> bool {
         self.check == Self::check(seed, version, self.secret)
     }
@@ -89,7 +89,7 @@ impl Ticket {
         mix(mix(seed ^ version) ^ secret)
     }
 
-    /// The secret that the resumed session's keys stem from.
+    /// Returns the secret from which the resumed session's keys are derived.
     pub(super) fn secret(&self) -> Secret {
         Secret::new(self.secret, self.check)
     }
@@ -152,7 +152,7 @@ impl ClientHello {
     }
 }
 
-/// A server's answer, the last message that anyone can read.
+/// A server's answer, the last unencrypted message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ServerHello {
     pub(super) nonce: u64,
@@ -178,7 +178,7 @@ impl ServerHello {
     }
 }
 
-/// A server's transport parameters and its word on early data.
+/// A server's transport parameters and its decision on early data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct EncryptedExtensions {
     pub(super) early_data: bool,
@@ -204,12 +204,12 @@ impl EncryptedExtensions {
     }
 }
 
-/// A certificate of `length` bytes that certifies nothing.
+/// Returns a certificate of `length` bytes that certifies nothing.
 pub(super) fn certificate(length: usize) -> Vec<u8> {
     message(CERTIFICATE, 0, vec![0x30; length])
 }
 
-/// A signature that signs nothing.
+/// Returns a signature that signs nothing.
 pub(super) fn certificate_verify() -> Vec<u8> {
     message(CERTIFICATE_VERIFY, CERTIFICATE_VERIFY_LENGTH, Vec::new())
 }
@@ -218,7 +218,7 @@ pub(super) fn finished(proof: Proof) -> Vec<u8> {
     message(FINISHED, 0, proof.to_vec())
 }
 
-/// What a server gives a client to come back with.
+/// A server's ticket for the client's next session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct NewSessionTicket {
     pub(super) ticket: Ticket,

@@ -1,4 +1,4 @@
-//! Mixing of 64-bit words, and hashes and secrets made of it. None of it is cryptography.
+//! Mixing of 64-bit words, with hashes and secrets based on it. None of it is cryptography.
 
 /// An odd constant without structure (2⁶⁴ divided by the golden ratio).
 pub(super) const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -12,7 +12,7 @@ pub(super) const fn mix(word: u64) -> u64 {
     word ^ (word >> 31)
 }
 
-/// Mixes two words into one by the halves of their product.
+/// Mixes two words into one: the halves of their product.
 pub(super) const fn fold(a: u64, b: u64) -> u64 {
     let product = (a as u128).wrapping_mul(b as u128);
     (product as u64) ^ (product >> 64) as u64
@@ -23,23 +23,23 @@ pub(super) const fn fold(a: u64, b: u64) -> u64 {
 pub(super) struct Secret(u64, u64);
 
 impl Secret {
-    /// A secret of two words.
+    /// Creates a secret from two words.
     pub(super) const fn new(a: u64, b: u64) -> Self {
         Self(mix(a), mix(b ^ GOLDEN))
     }
 
-    /// Another secret for the purpose that `label` names.
+    /// Derives another secret for the purpose `label`.
     pub(super) const fn derive(self, label: u64) -> Self {
         let first = mix(self.0 ^ mix(label));
         Self(first, mix(self.1 ^ first.rotate_left(17)))
     }
 
-    /// The same with the words of another secret.
+    /// Derives another secret with the words of `other`.
     pub(super) const fn join(self, other: Self) -> Self {
         self.derive(other.0).derive(other.1)
     }
 
-    /// The same with these bytes and their number.
+    /// Derives another secret from these bytes and their number.
     pub(super) fn absorb(self, bytes: &[u8]) -> Self {
         let (words, rest) = bytes.as_chunks::<8>();
         let mut last = [0; 8];
@@ -61,7 +61,7 @@ impl Secret {
         }
     }
 
-    /// 64 bits of it.
+    /// Returns 64 bits of it.
     pub(super) const fn word(self) -> u64 {
         self.0 ^ self.1.rotate_left(32)
     }

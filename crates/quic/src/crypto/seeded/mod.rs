@@ -1,12 +1,12 @@
 //! **No security at all**: a deterministic stand-in for TLS, for simulations and tests only.
 //!
-//! A network must never carry this. Whoever reads the handshake can compute every key, the
-//! cipher is a mixing function without cryptographic claims, and nobody is authenticated.
+//! Never use it on a network. Anyone who reads the handshake can compute every key, the cipher is a
+//! mixing function without cryptographic claims, and no peer is authenticated.
 //!
-//! What it keeps is what an engine can notice: TLS 1.3's messages, levels, sizes and order of
-//! events, keys that differ by level, direction and key phase, packets that fail to open when a
-//! bit of them changed, resumption and 0-RTT. What it adds: the same seeds and the same calls give
-//! the same bytes, and it is fast. Application protocols are not negotiated.
+//! It preserves everything that affects an engine: TLS 1.3's messages, levels, sizes and order of
+//! events, keys that differ by level, direction and key phase, packets that fail to open after a
+//! bit change, resumption and 0-RTT. In addition, the same seeds and the same calls produce the
+//! same bytes, and it is fast. Application protocols are not negotiated.
 
 mod cipher;
 mod client;
@@ -32,11 +32,11 @@ use mixing::mix;
 /// The longest DNS name (RFC 1035, section 2.3.4).
 const MAX_NAME_LENGTH: usize = 253;
 
-/// How a handshake is made to fail.
+/// A fault that makes a handshake fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeededFault {
-    /// A server refuses every ClientHello, a client every server certificate (there is none where
-    /// it resumes), with this TLS alert.
+    /// A server refuses every ClientHello, and a client every server certificate (a resumed session
+    /// has none), with this TLS alert.
     Refuse {
         /// The alert (RFC 8446, section 6).
         alert: u8,
@@ -45,13 +45,13 @@ pub enum SeededFault {
     WrongFinished,
 }
 
-/// What a [`SeededServer`] does about early data.
+/// The policy of a [`SeededServer`] for early data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SeededEarlyData {
     /// Tickets allow it, and it is accepted.
     #[default]
     Accept,
-    /// Tickets allow it, and it is rejected whenever it comes.
+    /// Tickets allow it, and it is always rejected.
     Reject,
     /// Tickets do not allow it.
     Never,
@@ -59,7 +59,7 @@ pub enum SeededEarlyData {
 
 /// A client without any security; see [the module](self).
 ///
-/// It remembers the newest ticket of every server, and the server's transport parameters with it.
+/// It stores the newest ticket of every server, together with the server's transport parameters.
 #[derive(Debug)]
 pub struct SeededClient {
     seed: u64,
@@ -69,7 +69,7 @@ pub struct SeededClient {
     remembered: Mutex<BTreeMap<String, Remembered>>,
 }
 
-/// What a client keeps of a session that it may resume.
+/// A session that a client may resume.
 #[derive(Clone, Debug)]
 struct Remembered {
     ticket: Ticket,
@@ -79,7 +79,7 @@ struct Remembered {
 }
 
 impl SeededClient {
-    /// A client whose nonces stem from `seed`.
+    /// Creates a client whose nonces are derived from `seed`.
     pub fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -90,7 +90,7 @@ impl SeededClient {
         }
     }
 
-    /// Pads the ClientHello to this many bytes, 65,539 at most; 280 unless told. A post-quantum
+    /// Pads the ClientHello to this many bytes, 65,539 at most; the default is 280. A post-quantum
     /// one has about 1,500.
     pub fn with_hello_length(mut self, length: usize) -> Self {
         self.hello_length = length;
@@ -103,13 +103,14 @@ impl SeededClient {
         self
     }
 
-    /// Forgets all tickets; the next handshakes are full ones.
+    /// Drops all tickets; the next handshakes are full ones.
     pub fn forget_tickets(&self) {
         self.tickets().clear();
     }
 
     fn tickets(&self) -> MutexGuard<'_, BTreeMap<String, Remembered>> {
-        // A map that is whole after every operation stays good when a thread dies.
+        // The map is consistent after every operation, so a panic in another thread does not
+        // matter.
         self.remembered
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -132,7 +133,7 @@ impl ClientCrypto for SeededClient {
 
 /// A server without any security; see [the module](self).
 ///
-/// Its tickets are stateless and hold for every server with the same seed, any number of times.
+/// Its tickets are stateless and valid for every server with the same seed, any number of times.
 #[derive(Debug)]
 pub struct SeededServer {
     seed: u64,
@@ -143,7 +144,7 @@ pub struct SeededServer {
 }
 
 impl SeededServer {
-    /// A server whose nonces and tickets stem from `seed`.
+    /// Creates a server whose nonces and tickets are derived from `seed`.
     pub fn new(seed: u64) -> Self {
         Self {
             seed,
@@ -154,14 +155,14 @@ impl SeededServer {
         }
     }
 
-    /// The length of the Certificate message's body in bytes, up to 65,535; 1,000 unless told,
-    /// which makes the whole flight about 1.3 KB long. A longer one is cut to that length.
+    /// Sets the length of the Certificate message's body in bytes, up to 65,535; the default is
+    /// 1,000, which makes the whole flight about 1.3 KB long. A longer one is cut to that length.
     pub fn with_certificate_length(mut self, length: usize) -> Self {
         self.certificate_length = length.min(usize::from(u16::MAX));
         self
     }
 
-    /// What to do about early data.
+    /// Sets the policy for early data.
     pub fn with_early_data(mut self, early_data: SeededEarlyData) -> Self {
         self.early_data = early_data;
         self
@@ -227,13 +228,13 @@ impl Provider for SeededServer {
     }
 }
 
-/// The same of a server's, which are known when it answers.
+/// Checks a server's parameters, which are known when it answers.
 fn check_answer(parameters: &[u8]) -> Result<(), TransportError> {
     check_parameters(parameters)
         .map_err(|error| TransportError::new(crate::Code::INTERNAL_ERROR, error.to_string()))
 }
 
-/// A handshake message holds them with a 16-bit length, as a TLS extension does.
+/// Checks the length: a handshake message has a 16-bit length field, as a TLS extension does.
 fn check_parameters(parameters: &[u8]) -> Result<(), StartError> {
     if parameters.len() > usize::from(u16::MAX) / 2 {
         return Err(StartError::Configuration(
@@ -243,7 +244,7 @@ fn check_parameters(parameters: &[u8]) -> Result<(), StartError> {
     Ok(())
 }
 
-/// A nonce that no other handshake of this client or server has.
+/// Returns a nonce that no other handshake of this client or server has.
 fn next_nonce(seed: u64, side: Side, started: &AtomicU64) -> u64 {
     let index = started.fetch_add(1, Ordering::Relaxed);
     mix(mix(seed ^ (side as u64) << 63) ^ index)

@@ -1,5 +1,5 @@
-//! What both sides of a toy handshake have in common: the transcript, the key schedule in the
-//! shape of TLS 1.3's (RFC 8446, section 7.1), and the events.
+//! The common part of both sides of a toy handshake: the transcript, a key schedule shaped like TLS
+//! 1.3's (RFC 8446, section 7.1), and the events.
 
 use std::collections::VecDeque;
 
@@ -22,7 +22,7 @@ pub(super) const ILLEGAL_PARAMETER: u8 = 47;
 pub(super) const DECODE_ERROR: u8 = 50;
 pub(super) const DECRYPT_ERROR: u8 = 51;
 
-/// A TLS alert as an error.
+/// Converts a TLS alert to an error.
 pub(super) fn alert(alert: u8, reason: &'static str) -> TransportError {
     TransportError::new(Code::crypto(alert), reason)
 }
@@ -35,7 +35,7 @@ pub(super) fn decode_error() -> TransportError {
     alert(DECODE_ERROR, "a handshake message cannot be read")
 }
 
-/// The state that both sides keep alike.
+/// The state that both sides keep identically.
 pub(super) struct Schedule {
     side: Side,
     /// The version that the keys are for.
@@ -43,9 +43,9 @@ pub(super) struct Schedule {
     pub(super) inbound: HandshakeBuffer,
     pub(super) events: VecDeque<SessionEvent>,
     transcript: Secret,
-    /// The secret behind the handshake keys, once both nonces are known.
+    /// The secret of the handshake keys, once both nonces are known.
     handshake: Secret,
-    /// The secret behind the 1-RTT keys, once the server's Finished is known.
+    /// The secret of the 1-RTT keys, once the server's Finished is known.
     application: Option<Secret>,
     complete: bool,
 }
@@ -64,12 +64,12 @@ impl Schedule {
         }
     }
 
-    /// A message of either side becomes part of the transcript.
+    /// Adds a message of either side to the transcript.
     pub(super) fn note(&mut self, message: &[u8]) {
         self.transcript = self.transcript.absorb(message);
     }
 
-    /// Has messages of ours sent.
+    /// Sends our messages.
     pub(super) fn send(&mut self, level: Level, messages: Vec<u8>) {
         self.events.push_back(SessionEvent::Send(level, messages));
     }
@@ -81,15 +81,15 @@ impl Schedule {
         });
     }
 
-    /// Early data's keys; the transcript ends with the ClientHello.
+    /// Installs the keys of early data; the transcript ends with the ClientHello.
     pub(super) fn install_early(&mut self, ticket: &Ticket) {
         let secret = ticket.secret().derive(EARLY).join(self.transcript);
         let secret = in_version(secret, self.version);
         self.keys(KeyChange::ZeroRtt(direction_keys(secret, Side::Client)));
     }
 
-    /// The handshake keys; the transcript ends with the ServerHello. From here on the peer's
-    /// messages come at the handshake level.
+    /// Installs the handshake keys; the transcript ends with the ServerHello. From here on the
+    /// peer's messages arrive at the handshake level.
     pub(super) fn install_handshake(
         &mut self,
         ticket: Option<&Ticket>,
@@ -101,14 +101,14 @@ impl Schedule {
         self.inbound.raise(Level::Handshake)
     }
 
-    /// Fixes the 1-RTT secret; the transcript ends with the server's Finished.
+    /// Derives the 1-RTT secret; the transcript ends with the server's Finished.
     pub(super) fn fix_application(&mut self) -> Secret {
         let secret = self.handshake.derive(APPLICATION).join(self.transcript);
         self.application = Some(secret);
         secret
     }
 
-    /// Hands out the 1-RTT keys.
+    /// Installs the 1-RTT keys.
     pub(super) fn install_application(&mut self, secret: Secret) {
         let side = self.side;
         let secret = in_version(secret, self.version);
@@ -122,7 +122,7 @@ impl Schedule {
         self.events.push_back(SessionEvent::Keys(change));
     }
 
-    /// What `sender`'s Finished must hold at this point of the transcript.
+    /// Returns the expected content of `sender`'s Finished at this point of the transcript.
     pub(super) fn proof(&self, sender: Side) -> Proof {
         let mut proof = Proof::default();
         self.handshake
@@ -132,7 +132,7 @@ impl Schedule {
         proof
     }
 
-    /// Our Finished; a wrong one if asked.
+    /// Returns our Finished, with a wrong proof if `wrong`.
     pub(super) fn finished(&self, wrong: bool) -> Vec<u8> {
         let mut proof = self.proof(self.side);
         proof[0] ^= u8::from(wrong);
@@ -148,7 +148,7 @@ impl Schedule {
         }
     }
 
-    /// The handshake is complete; from here on messages come at the 1-RTT level.
+    /// Completes the handshake; from here on messages arrive at the 1-RTT level.
     pub(super) fn complete(&mut self) -> Result<(), TransportError> {
         self.inbound.raise(Level::OneRtt)?;
         self.complete = true;

@@ -12,7 +12,7 @@ use crate::crypto::inbound::Message;
 use crate::crypto::{Answerer, ClientOffer, Identity, Session, SessionEvent};
 use crate::{Level, Side, TransportError, Version};
 
-/// The message that comes next.
+/// The next expected message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Awaiting {
     ClientHello,
@@ -25,7 +25,7 @@ pub(super) struct SeededServerSession {
     schedule: Schedule,
     awaiting: Awaiting,
     nonce: u64,
-    /// Until the client's first message is there.
+    /// Present until the client's first message arrives.
     answer: Option<Answerer>,
     parameters: Vec<u8>,
     server_name: Option<String>,
@@ -93,7 +93,7 @@ impl SeededServerSession {
         Ok(())
     }
 
-    /// Decides on version and parameters.
+    /// Chooses version and parameters.
     fn answer(&mut self, hello: &ClientHello) -> Result<(), TransportError> {
         let answer = self.answer.take().ok_or_else(unexpected_message)?;
         let answer = answer(&ClientOffer {
@@ -110,7 +110,7 @@ impl SeededServerSession {
         Ok(())
     }
 
-    /// EncryptedExtensions to Finished, and the 1-RTT keys.
+    /// Sends EncryptedExtensions to Finished, and installs the 1-RTT keys.
     fn send_flight(&mut self, early_data: bool) {
         let schedule = &mut self.schedule;
         let mut flight = EncryptedExtensions {

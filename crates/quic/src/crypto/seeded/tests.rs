@@ -189,7 +189,7 @@ fn the_same_seeds_give_the_same_bytes() {
     assert_ne!(first.0[0], second.0[0]);
 }
 
-/// The bytes must not change from machine to machine either.
+/// The bytes must not differ between machines either.
 #[test]
 fn sealed_bytes_are_pinned() {
     let key = SeededPacketKey::new(Secret::new(1, 2));

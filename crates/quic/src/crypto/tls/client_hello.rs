@@ -1,6 +1,6 @@
-//! What a server must know of a ClientHello before rustls reads it: the version in which it answers
-//! depends on the client's transport parameters (RFC 9368, section 2.3), and a rustls connection is
-//! made for one version.
+//! Parses a ClientHello for a server before rustls does: the version of the answer depends on the
+//! client's transport parameters (RFC 9368, section 2.3), and a rustls connection is created for
+//! one version.
 
 use crate::codec::{Reader, Truncated};
 use crate::crypto::ClientOffer;
@@ -10,8 +10,8 @@ const EARLY_DATA: u16 = 42;
 /// RFC 9001, section 8.2.
 const QUIC_TRANSPORT_PARAMETERS: u16 = 57;
 
-/// What the body of a ClientHello (RFC 8446, section 4.1.2) offers. One that cannot be read offers
-/// nothing: rustls, which reads it next, knows the right alert.
+/// Returns the offer in the body of a ClientHello (RFC 8446, section 4.1.2). A malformed one offers
+/// nothing: rustls, which parses it next, selects the right alert.
 pub(super) fn offer(body: &[u8]) -> ClientOffer<'_> {
     read(body).unwrap_or(ClientOffer {
         parameters: &[],

@@ -1,10 +1,10 @@
-//! Keys of another version than the one that a client's rustls connection was made for.
+//! Keys of another version than the one of a client's rustls connection.
 //!
 //! A server may answer a client's first flight in a compatible version (RFC 9368, section 2.3), in
-//! which the same TLS secrets give other keys (RFC 9369, section 3.3.2). rustls fixes the version
-//! when a connection begins and shows secrets only to its key log; so a client that allows such an
-//! answer listens there, and makes the keys itself when it comes to that. Who allows one version
-//! only, as is the default, pays nothing for it.
+//! which the same TLS secrets produce other keys (RFC 9369, section 3.3.2). rustls fixes the
+//! version when a connection starts and exposes secrets only to its key log. A client that allows
+//! such an answer therefore reads the key log, and derives the keys itself if necessary. A client
+//! with a single version, the default, has no cost.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -15,8 +15,8 @@ use rustls::{CipherSuite, KeyLog};
 use crate::Version;
 use crate::crypto::{DirectionKeys, HeaderKey, KeyUpdates, Keys, OpenError, PacketKey, PacketKeys};
 
-/// The labels of the secrets of handshake and application, the client's and the server's
-/// (the NSS key log format).
+/// The labels of the handshake and application secrets, the client's and the server's (NSS key log
+/// format).
 const LABELS: [[&str; 2]; 2] = [
     [
         "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
@@ -27,10 +27,10 @@ const LABELS: [[&str; 2]; 2] = [
 
 const NONCE_LENGTH: usize = 12;
 const SAMPLE_LENGTH: usize = 16;
-/// The longest packet number; the sample is behind it (RFC 9001, section 5.4.2).
+/// The longest packet number; the sample follows it (RFC 9001, section 5.4.2).
 const MAX_NUMBER_LENGTH: usize = 4;
 
-/// Whose secrets these are.
+/// The stage that secrets belong to.
 #[derive(Clone, Copy)]
 pub(super) enum Stage {
     Handshake = 0,
@@ -39,7 +39,7 @@ pub(super) enum Stage {
 
 type Pair = [Option<Vec<u8>>; 2];
 
-/// A connection's key log that keeps the secrets, and hands them on to the one that was configured.
+/// A connection's key log that stores the secrets and forwards them to the configured one.
 pub(super) struct Secrets {
     configured: Arc<dyn KeyLog>,
     kept: Mutex<[Pair; 2]>,
@@ -53,7 +53,7 @@ impl Secrets {
         }
     }
 
-    /// The keys of a client at this stage, in this version, once both secrets are there.
+    /// Returns the keys of a client at this stage, in this version, once both secrets are known.
     pub(super) fn keys(
         &self,
         stage: Stage,
@@ -106,7 +106,7 @@ struct Suite {
     hkdf: hkdf::Algorithm,
     aead: &'static aead::Algorithm,
     header: &'static quic::Algorithm,
-    /// RFC 9001, section 6.6: how many packets may be sealed, and how many may fail to open.
+    /// RFC 9001, section 6.6: how many packets may be sealed, and how many may fail authentication.
     limits: (u64, u64),
 }
 
@@ -144,7 +144,7 @@ struct Secret {
     prk: Prk,
 }
 
-/// The length of what HKDF gives out.
+/// The length of HKDF's output.
 struct Length(usize);
 
 impl KeyType for Length {
@@ -154,7 +154,7 @@ impl KeyType for Length {
 }
 
 impl Secret {
-    /// HKDF-Expand-Label with a label of QUIC's (RFC 9001, section 5.1; RFC 9369, section 3.3.2).
+    /// HKDF-Expand-Label with a QUIC label (RFC 9001, section 5.1; RFC 9369, section 3.3.2).
     fn expand(&self, purpose: &str, length: usize) -> Vec<u8> {
         let prefix = match self.version {
             Version::V1 => "tls13 quic ",
@@ -199,7 +199,7 @@ impl Secret {
         }
     }
 
-    /// The secret of the next key phase (RFC 9001, section 6.1).
+    /// Derives the secret of the next key phase (RFC 9001, section 6.1).
     fn update(&mut self) {
         let length = self
             .suite
@@ -248,7 +248,7 @@ impl PacketKey for CompatiblePacketKey {
     fn seal(&self, packet_number: u64, header_length: usize, packet: &mut [u8]) {
         let (header, rest) = packet.split_at_mut(header_length);
         let (payload, tag_room) = rest.split_at_mut(rest.len() - self.tag_length());
-        // Going on after a failure would send the payload in the clear.
+        // Continuing after a failure would send the payload in the clear.
         let tag = self
             .key
             .seal_in_place_separate_tag(self.nonce(packet_number), Aad::from(header), payload)
@@ -294,7 +294,7 @@ impl CompatibleHeaderKey {
     }
 }
 
-/// Which bits of the first byte are protected (RFC 9001, section 5.4.1).
+/// Returns the protected bits of the first byte (RFC 9001, section 5.4.1).
 const fn protected_bits(first: u8) -> u8 {
     if first & 0x80 == 0 { 0x1f } else { 0x0f }
 }

@@ -1,4 +1,4 @@
-//! rustls's packet keys behind the engine's traits, and the two kinds of fixed keys.
+//! Adapts rustls's packet keys to the engine's traits, and defines the two kinds of fixed keys.
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use rustls::quic;
@@ -6,11 +6,11 @@ use rustls::quic;
 use crate::crypto::{DirectionKeys, HeaderKey, KeyUpdates, Keys, OpenError, PacketKey, PacketKeys};
 use crate::{ConnectionId, Side, Version};
 
-/// The longest packet number on the wire; the sample is taken as if it had this length
-/// (RFC 9001, section 5.4.2).
+/// The longest packet number on the wire; the sample is taken as if the number had this length (RFC
+/// 9001, section 5.4.2).
 const MAX_NUMBER_LENGTH: usize = 4;
 
-/// A version as rustls calls it.
+/// Converts a version to rustls's type.
 pub(super) const fn quic_version(version: Version) -> quic::Version {
     match version {
         Version::V1 => quic::Version::V1,
@@ -18,7 +18,7 @@ pub(super) const fn quic_version(version: Version) -> quic::Version {
     }
 }
 
-/// The Initial keys for a client's first destination connection ID (RFC 9001, section 5.2).
+/// Returns the Initial keys for a client's first destination connection ID (RFC 9001, section 5.2).
 pub(super) fn initial(
     suite: &quic::Suite,
     version: Version,
@@ -52,8 +52,8 @@ const fn retry_key(version: Version) -> (u128, [u8; 12]) {
     }
 }
 
-/// The integrity tag of a Retry packet: AES-128-GCM over nothing, with a key and a nonce that the
-/// version fixes, and the pseudo-packet as associated data.
+/// Returns the integrity tag of a Retry packet: AES-128-GCM over an empty plaintext, with the
+/// version's fixed key and nonce, and the pseudo-packet as associated data.
 pub(super) fn retry_tag(
     version: Version,
     original_destination: &ConnectionId,
@@ -85,7 +85,7 @@ impl PacketKey for TlsPacketKey {
     fn seal(&self, packet_number: u64, header_length: usize, packet: &mut [u8]) {
         let (header, rest) = packet.split_at_mut(header_length);
         let (payload, tag_room) = rest.split_at_mut(rest.len() - self.0.tag_len());
-        // Going on after a failure would send the payload in the clear.
+        // Continuing after a failure would send the payload in the clear.
         let tag = self
             .0
             .encrypt_in_place(packet_number, header, payload)
@@ -121,8 +121,8 @@ impl PacketKey for TlsPacketKey {
 struct TlsHeaderKey(Box<dyn quic::HeaderProtectionKey>);
 
 impl TlsHeaderKey {
-    /// First byte, packet number (as if of the greatest length) and sample; `None` where the
-    /// packet is too short.
+    /// Returns the first byte, the packet number (as if of the greatest length) and the sample;
+    /// `None` if the packet is too short.
     fn parts<'a>(
         &self,
         number_offset: usize,
@@ -170,7 +170,7 @@ impl From<quic::Keys> for Keys {
     }
 }
 
-/// The secrets from which rustls derives key phase after key phase.
+/// The secrets from which rustls derives the key phases.
 pub(super) struct TlsKeyUpdates(pub(super) quic::Secrets);
 
 impl KeyUpdates for TlsKeyUpdates {

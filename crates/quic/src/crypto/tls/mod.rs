@@ -1,8 +1,8 @@
 //! Keys from TLS 1.3 (RFC 9001), by rustls.
 //!
 //! [`TlsClient`] and [`TlsServer`] wrap a rustls configuration, check that QUIC can use it, and
-//! begin handshakes. [`provider()`] is the choice of algorithms for data centers; a configuration
-//! may use any other rustls provider.
+//! start handshakes. [`provider()`] selects the algorithms for data centers; a configuration may
+//! use any other rustls provider.
 
 mod client_hello;
 mod compatible;
@@ -31,10 +31,10 @@ use crate::{ConnectionId, Side, Version};
 use compatible::Secrets;
 use session::TlsSession;
 
-/// What a client needs to begin TLS handshakes.
+/// Starts TLS handshakes for clients.
 ///
-/// Sessions to resume live in the configuration's store and are shared by all its users. They are
-/// those of QUIC version 1: tickets may not cross versions (RFC 9369, section 5), and handshakes in
+/// Resumable sessions are in the configuration's store and are shared by all its users. They belong
+/// to QUIC version 1: tickets must not cross versions (RFC 9369, section 5), and handshakes in
 /// version 2 are full ones.
 pub struct TlsClient {
     with_early_data: Arc<ClientConfig>,
@@ -44,15 +44,15 @@ pub struct TlsClient {
 }
 
 impl TlsClient {
-    /// Wraps a configuration. Its `enable_early_data` does not matter: each
-    /// [`start`](ClientCrypto::start) says whether it wants early data.
+    /// Wraps a configuration. Its `enable_early_data` is ignored: each
+    /// [`start`](ClientCrypto::start) selects whether it uses early data.
     ///
     /// # Errors
     /// [`StartError::Configuration`] without TLS 1.3.
     pub fn new(config: Arc<ClientConfig>) -> Result<Self, StartError> {
         let initial = initial_suite(config.crypto_provider())?;
-        // rustls tells only a connection whether a configuration has TLS 1.3. This one must not
-        // take a ticket out of the store.
+        // rustls reports only to a connection whether a configuration has TLS 1.3. This connection
+        // must not take a ticket from the store.
         let mut version_2 = ClientConfig::clone(&config);
         version_2.resumption = Resumption::disabled();
         let version_2 = Arc::new(version_2);
@@ -99,9 +99,10 @@ impl ClientCrypto for TlsClient {
     }
 }
 
-/// What a server needs to answer TLS handshakes.
+/// Starts TLS handshakes for servers.
 ///
-/// Sessions are resumed in QUIC version 1 only: tickets may not cross versions (RFC 9369, section 5).
+/// Sessions are resumed in QUIC version 1 only: tickets must not cross versions (RFC 9369, section
+/// 5).
 pub struct TlsServer {
     config: Arc<ServerConfig>,
     version_2: Arc<ServerConfig>,
@@ -112,10 +113,9 @@ impl TlsServer {
     /// Wraps a configuration.
     ///
     /// # Errors
-    /// [`StartError::Configuration`] without TLS 1.3; where
-    /// `max_early_data_size` is neither 0 nor 2³² − 1 (RFC 9001, section 4.6.1); or where early
-    /// data are wanted that rustls could never accept, because it needs a session store for them
-    /// and has none, or a ticketer in its place.
+    /// [`StartError::Configuration`] without TLS 1.3; if `max_early_data_size` is neither 0 nor 2³²
+    /// − 1 (RFC 9001, section 4.6.1); or if early data is enabled but rustls could never accept it,
+    /// because it needs a session store for it and has none, or has a ticketer instead.
     pub fn new(config: Arc<ServerConfig>) -> Result<Self, StartError> {
         let initial = initial_suite(config.crypto_provider())?;
         if config.max_early_data_size > 0 {
@@ -130,7 +130,7 @@ impl TlsServer {
                 ));
             }
         }
-        // rustls checks the rest whenever a connection begins; better now than then.
+        // rustls checks the rest when a connection starts; check it now.
         ServerConnection::new(config.clone(), quic::Version::V1, Vec::new())
             .map_err(configuration)?;
         let mut version_2 = ServerConfig::clone(&config);
@@ -157,7 +157,7 @@ impl ServerCrypto for TlsServer {
 }
 
 impl TlsServer {
-    /// A connection in this version.
+    /// Creates a connection in this version.
     fn connection(
         &self,
         version: Version,
@@ -171,7 +171,7 @@ impl TlsServer {
     }
 }
 
-/// Neither gives out tickets nor takes any.
+/// Issues no tickets and accepts none.
 #[derive(Debug)]
 struct NoTickets;
 
@@ -245,8 +245,8 @@ impl fmt::Debug for TlsServer {
     }
 }
 
-/// The suite of Initial packets, whatever is negotiated later (RFC 9001, section 5.2): also where
-/// the configuration offers it for no other packets.
+/// Returns the suite of Initial packets, whatever is negotiated later (RFC 9001, section 5.2), even
+/// if the configuration offers it for no other packets.
 fn initial_suite(chosen: &CryptoProvider) -> Result<Suite, StartError> {
     let ours = provider();
     let suites = chosen.cipher_suites.iter().chain(&ours.cipher_suites);

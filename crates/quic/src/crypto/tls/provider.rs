@@ -1,17 +1,18 @@
-//! The choice of algorithms for data centers.
+//! The algorithms for data centers.
 
 use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::{cipher_suite, default_provider, kx_group};
 
-/// aws-lc-rs with X25519 before P-256, and AES-128-GCM before AES-256-GCM and ChaCha20-Poly1305.
+/// Returns aws-lc-rs with X25519 before P-256, and AES-128-GCM before AES-256-GCM and
+/// ChaCha20-Poly1305.
 ///
-/// There is no post-quantum hybrid among the key exchanges: X25519MLKEM768 adds 1,184 bytes to the
-/// ClientHello, which then no longer fits one packet of 1,200 bytes, 1,088 bytes to the
-/// ServerHello, and about 100 µs of computation to a handshake that takes a few hundred. Who
-/// needs it (records of today's traffic that must stay secret for decades) pushes
-/// `rustls::crypto::aws_lc_rs::kx_group::X25519MLKEM768` to the front of `kx_groups`.
+/// The key exchanges include no post-quantum hybrid. X25519MLKEM768 adds 1,184 bytes to the
+/// ClientHello, which then exceeds one packet of 1,200 bytes, 1,088 bytes to the ServerHello, and
+/// about 100 µs of computation to a handshake that takes a few hundred. If recorded traffic must
+/// stay secret for decades, push `rustls::crypto::aws_lc_rs::kx_group::X25519MLKEM768` to the front
+/// of `kx_groups`.
 pub fn provider() -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider {
         cipher_suites: vec![

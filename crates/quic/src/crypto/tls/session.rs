@@ -1,4 +1,4 @@
-//! A TLS handshake: rustls's connection, its output put into the order that the engine needs.
+//! A TLS handshake: a rustls connection, with its output in the order that the engine needs.
 
 use std::collections::VecDeque;
 
@@ -14,26 +14,26 @@ use crate::crypto::inbound::{HandshakeBuffer, Message};
 use crate::crypto::{Answerer, Identity, KeyChange, KeyUpdates, Keys, Session, SessionEvent};
 use crate::{Code, Level, TransportError, Version};
 
-/// The messages after which a peer's transport parameters are known (RFC 8446, section 4).
+/// The messages after which the peer's transport parameters are known (RFC 8446, section 4).
 const CLIENT_HELLO: u8 = 1;
 const NEW_SESSION_TICKET: u8 = 4;
 const ENCRYPTED_EXTENSIONS: u8 = 8;
 
-/// A TLS handshake in progress, and what follows it.
+/// A TLS handshake in progress, and the session after it.
 pub(super) struct TlsSession {
-    /// None on a server that waits for a ClientHello: only then the version is known, and only then
-    /// the memory of a rustls connection is spent.
+    /// `None` on a server that waits for a ClientHello: before it the version is unknown, and the
+    /// memory of a rustls connection is not spent.
     connection: Option<Connection>,
-    /// What such a server begins with.
+    /// The start parameters of such a server.
     waiting: Option<Waiting>,
     /// The secrets of a client whose server may answer in another version.
     secrets: Option<Arc<Secrets>>,
-    /// The version in which the server answers, where it is not the one that rustls knows.
+    /// The version of the server's answer, if it is not the one of the rustls connection.
     other_version: Option<Version>,
-    /// Whom a client asked for.
+    /// The server name that a client requested.
     asked_for: Option<String>,
     inbound: HandshakeBuffer,
-    /// The level at which rustls's next bytes are to be sent.
+    /// The send level of rustls's next bytes.
     write_level: Level,
     events: VecDeque<SessionEvent>,
     /// Whether a client may send early data.
@@ -49,7 +49,7 @@ struct Waiting {
 }
 
 impl TlsSession {
-    /// A client's; the ClientHello is ready to be sent.
+    /// Creates a client session; the ClientHello is ready to be sent.
     pub(super) fn client(
         connection: ClientConnection,
         server_name: &str,
@@ -63,7 +63,7 @@ impl TlsSession {
         session
     }
 
-    /// A server's, which waits for a ClientHello.
+    /// Creates a server session, which waits for a ClientHello.
     pub(super) fn server(server: Arc<TlsServer>, version: Version, answer: Answerer) -> Self {
         let waiting = Waiting {
             server,
@@ -88,8 +88,8 @@ impl TlsSession {
         }
     }
 
-    /// A client that resumes has keys for early data before the server says anything. Until then
-    /// rustls shows the transport parameters of the session that is resumed.
+    /// Offers early data: a client that resumes has keys for it before the server answers. Until
+    /// then rustls returns the transport parameters of the resumed session.
     fn offer_early_data(&mut self) {
         let Some(connection) = &self.connection else {
             return;
@@ -107,7 +107,7 @@ impl TlsSession {
         self.early_data = true;
     }
 
-    /// A ClientHello arrived: decides on the version and makes the rustls connection.
+    /// Handles a ClientHello: chooses the version and creates the rustls connection.
     fn answer(&mut self, waiting: Waiting, message: &Message) -> Result<(), TransportError> {
         let answer = (waiting.answer)(&client_hello::offer(message.body()))?;
         if answer.version != waiting.version {
@@ -131,8 +131,8 @@ impl TlsSession {
             return Err(TransportError::new(alert, "a ClientHello was expected"));
         };
         if self.other_version.is_some() && message.kind == NEW_SESSION_TICKET {
-            // It belongs to the version in which it came (RFC 9369, section 5), and rustls would keep
-            // it for the other one.
+            // The ticket belongs to this version (RFC 9369, section 5), and rustls would store it
+            // for the other one.
             return Ok(());
         }
         if let Err(error) = connection.read_hs(&message.bytes) {
@@ -141,7 +141,7 @@ impl TlsSession {
         self.after_message(message.kind)
     }
 
-    /// rustls has accepted a message of this type.
+    /// Handles a message of this type that rustls has accepted.
     fn after_message(&mut self, kind: u8) -> Result<(), TransportError> {
         match (&self.connection, kind) {
             (Some(Connection::Client(client)), ENCRYPTED_EXTENSIONS) => {
@@ -176,7 +176,7 @@ impl TlsSession {
         Ok(())
     }
 
-    /// The peer's parameters as they stand in its handshake message. There are none yet after a
+    /// Reports the peer's parameters from its handshake message. There are none yet after a
     /// ClientHello that rustls answers with a HelloRetryRequest.
     fn report_parameters(&mut self) {
         let connection = self.connection.as_ref();
@@ -188,8 +188,8 @@ impl TlsSession {
         }
     }
 
-    /// Takes what rustls wants sent and the keys that follow it. Gives whether the handshake keys
-    /// were among them.
+    /// Takes rustls's output and the keys that follow it. Returns whether the handshake keys were
+    /// included.
     fn take_messages(&mut self) -> bool {
         let mut handshake_keys = false;
         loop {
@@ -222,7 +222,8 @@ impl TlsSession {
         }
     }
 
-    /// The keys of this stage where the server's version is not the one that rustls knows.
+    /// Returns the keys of this stage if the server's version is not the one of the rustls
+    /// connection.
     fn other_keys(&self, stage: Stage) -> Option<(Keys, Box<dyn KeyUpdates>)> {
         let version = self.other_version?;
         let suite = self.connection.as_ref()?.negotiated_cipher_suite()?;
@@ -274,8 +275,8 @@ impl Session for TlsSession {
     }
 }
 
-/// rustls's alert as a transport error (RFC 9001, section 4.8), with its text as the reason. For
-/// some errors rustls names no alert; RFC 8446, section 6.2, says which one fits.
+/// Converts rustls's alert to a transport error (RFC 9001, section 4.8), with its text as the
+/// reason. rustls has no alert for some errors; RFC 8446, section 6.2, determines it.
 fn transport_error(error: &rustls::Error, alert: Option<AlertDescription>) -> TransportError {
     use rustls::Error;
     let alert = alert.unwrap_or(match error {

@@ -12,7 +12,7 @@ use crate::crypto::pair::{
 };
 use crate::{Code, Level, TransportError};
 
-/// A self-signed P-256 certificate and what both sides make of it.
+/// A self-signed P-256 certificate and the configuration of both sides.
 struct World {
     certificate: CertificateDer<'static>,
     client: ClientConfig,
@@ -60,7 +60,7 @@ impl World {
         (Arc::new(client), Arc::new(server))
     }
 
-    /// How the handshake fails, and on which side.
+    /// Returns the error of the handshake, and its side.
     fn failure(self) -> (Side, TransportError) {
         let (client, server) = self.peers();
         let mut pair = Pair::new(&client, &server, false);
@@ -405,7 +405,7 @@ fn sessions_do_not_cross_versions() {
     assert!(!pair.client.session.identity().resumed);
 }
 
-/// Sessions are costly to set up with debug assertions; a few cases in each test tell enough.
+/// Sessions are slow to set up with debug assertions; a few cases in each test are enough.
 fn few() -> ProptestConfig {
     ProptestConfig::with_cases(24)
 }

@@ -1,4 +1,4 @@
-//! What is wrong with a path is noticed in time.
+//! Path faults are detected in time.
 
 use weir_units::{Duration, Time};
 
@@ -7,7 +7,7 @@ use super::model::{Model, Outcome};
 use super::{armed, at_ms, ms, paper, size_class, stream, us};
 use crate::PathId;
 
-/// One request after the other, without losses.
+/// Sequential requests, without losses.
 fn sequential(rtt: Duration, seed: u64) -> Model {
     Model {
         seed,
@@ -19,7 +19,7 @@ fn sequential(rtt: Duration, seed: u64) -> Model {
     }
 }
 
-/// With the timers of the WAN profile.
+/// Uses the timers of the WAN profile.
 fn wide_area(rtt: Duration, seed: u64) -> Model {
     Model {
         max_ack_delay: ms(25),
@@ -74,7 +74,7 @@ fn the_papers_detector_sees_added_delay_too() {
     let outcome = with_delay(wide_area(ms(80), 1), paper());
     let cause = outcome.decision.unwrap().cause;
     assert!(matches!(cause, Cause::Equation4(_)), "{cause}");
-    // Eleven streams make the short-term average: a few slow ones are enough for 1.86.
+    // The short-term average covers eleven streams: a few slow ones are enough for 1.86.
     assert!((3..=8).contains(&outcome.slow_since_fault), "{outcome:?}");
 }
 
@@ -111,13 +111,13 @@ fn a_path_that_goes_dark_while_the_server_thinks_is_noticed_before_the_answer_is
             ..sequential(us(100), seed)
         };
         let outcome = model.run(size_class(), at_ms(2_000));
-        // An eighth of the wait so far, and then three probe timeouts.
+        // An eighth of the wait so far, plus three probe timeouts.
         let after = outcome.decision.unwrap().at - dark;
         assert!(after < ms(50) / 8 + outcome.pto * 3, "{after}");
     }
 }
 
-/// Something comes in, and is sent, every 10 µs until `dark` and half a round trip.
+/// A packet arrives, and one is sent, every 10 µs until `dark` plus half an RTT.
 fn transfer(dark: Time, sends: bool) -> Duration {
     let (rtt, pto) = (us(100), us(650));
     let mut monitor = armed(size_class());
@@ -147,8 +147,8 @@ fn transfer(dark: Time, sends: bool) -> Duration {
 
 #[test]
 fn a_transfer_continues_in_time_in_both_directions() {
-    // Half a round trip later the first packet over the other path is at the server, and after
-    // another half its data are here: three probe timeouts and a round trip in all, at most.
+    // Half an RTT later the first packet over the other path reaches the server, and after another
+    // half its data arrives: at most three probe timeouts and one RTT in total.
     for sends in [false, true] {
         let after = transfer(at_ms(20), sends);
         assert!(after <= us(3 * 650), "{after}");

@@ -1,5 +1,5 @@
-//! No false alarm of the default detector: 200 requests per second, 20 % jitter, 0.1 % loss; and
-//! that the model does provoke detectors that know less.
+//! The default detector raises no false alarm: 200 requests per second, 20 % jitter, 0.1 % loss.
+//! The model does trigger simpler detectors.
 
 use weir_units::{Duration, Time};
 
@@ -7,7 +7,7 @@ use super::super::{Cause, MigrationConfig};
 use super::model::{Model, Outcome};
 use super::{ms, paper, size_class};
 
-/// Equal sizes, the web-search mix, and a server that thinks for up to 50 ms.
+/// Equal sizes, the web-search mix, and a server that computes for up to 50 ms.
 fn workloads(seed: u64) -> [Model; 3] {
     let fabric = Model {
         seed,

@@ -1,5 +1,5 @@
-//! The monitor as a whole: on a model of a client with one path and one standby path, and under
-//! arbitrary events.
+//! Tests of the whole monitor: with a model of a client with one path and one standby path, and
+//! with arbitrary events.
 
 mod detection;
 mod false_alarms;
@@ -54,7 +54,7 @@ fn size_class() -> MigrationConfig {
     }
 }
 
-/// A monitor on path 0, with a standby path.
+/// Creates a monitor on path 0, with a standby path.
 fn armed(config: MigrationConfig) -> MigrationMonitor {
     let mut monitor = MigrationMonitor::new(config, Time::ZERO, PathId::FIRST).unwrap();
     monitor.set_standby(Time::ZERO, true);

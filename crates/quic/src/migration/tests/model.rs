@@ -1,6 +1,6 @@
-//! A model of a client that makes requests over one path, in virtual time: round trips with jitter,
-//! packets lost one by one, a server that thinks and holds acknowledgments back, probe timeouts as
-//! in RFC 9002. It has what a monitor sees and nothing else: no congestion, no bytes.
+//! A model of a client that makes requests over one path, in virtual time: RTTs with jitter, single
+//! packet losses, a server that computes and delays ACKs, probe timeouts as in RFC 9002. It has
+//! only the monitor's inputs: no congestion, no bytes.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -21,28 +21,28 @@ const PACKET: u64 = 1452;
 pub(super) struct Model {
     pub(super) seed: u64,
     pub(super) rtt: Duration,
-    /// Each way takes up to this fraction more or less.
+    /// The one-way delay varies by up to this fraction.
     pub(super) jitter: f64,
-    /// Of each packet.
+    /// The loss probability of each packet.
     pub(super) loss: f64,
     pub(super) max_ack_delay: Duration,
     pub(super) granularity: Duration,
-    /// Whether RTT samples leave out all of the peer's delay, or `max_ack_delay` of it at most.
+    /// Whether RTT samples exclude all of the peer's delay, or at most `max_ack_delay` of it.
     pub(super) whole_ack_delay: bool,
-    /// The longest time that the server thinks.
+    /// The longest computing time of the server.
     pub(super) think: Duration,
-    /// The sizes of responses, of which each is as likely.
+    /// The sizes of responses, all equally likely.
     pub(super) sizes: &'static [u64],
-    /// How often requests come; `None` for one after the other.
+    /// The interval of requests; `None` for sequential ones.
     pub(super) interval: Option<Duration>,
-    /// From when on the path has this delay more, one way.
+    /// The start and the amount of an additional one-way delay.
     pub(super) slow: Option<(Time, Duration)>,
-    /// From when on the path swallows everything.
+    /// From this time the path drops all packets.
     pub(super) dark: Option<Time>,
 }
 
 impl Model {
-    /// A fabric of 100 µs, 200 requests per second, 20 % jitter, 0.1 % loss.
+    /// Creates a fabric: RTT 100 µs, 200 requests per second, 20 % jitter, 0.1 % loss.
     pub(super) fn fabric() -> Self {
         Self {
             seed: 1,
@@ -93,13 +93,13 @@ impl Model {
     }
 }
 
-/// What came of it.
+/// The result of a run.
 #[derive(Debug)]
 pub(super) struct Outcome {
     pub(super) decision: Option<Decision>,
     pub(super) started: usize,
     pub(super) finished: u64,
-    /// Requests that were sent or still waiting since the path became slow or dark.
+    /// Requests sent or still waiting since the path became slow or dark.
     pub(super) slow_since_fault: usize,
     pub(super) pings: u64,
     pub(super) pto: Duration,
@@ -107,11 +107,11 @@ pub(super) struct Outcome {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Event {
-    /// A request is made.
+    /// A new request.
     Request,
-    /// A packet reaches the server, with a request or without, sent at that time.
+    /// A packet, sent at that time, reaches the server, with a request or without.
     AtServer(Option<usize>, Time),
-    /// An acknowledgment of the packet sent at that time comes in, held back for so long.
+    /// An ACK of the packet sent at that time arrives; the server delayed it by this duration.
     Acked(Time, Duration),
     First(usize),
     Fin(usize),
@@ -134,7 +134,7 @@ struct Run {
     now: Time,
     order: u64,
     events: BinaryHeap<Reverse<(Time, u64, Event)>>,
-    /// Ack-eliciting packets by the time they were sent, with the request that they carry.
+    /// Ack-eliciting packets by the time of sending, with their request.
     outstanding: Vec<(Time, Option<usize>)>,
     last_sent: Time,
     probe_timeouts: u32,
@@ -150,12 +150,12 @@ impl Run {
         self.events.push(Reverse((at, self.order, event)));
     }
 
-    /// Between 0 and 1.
+    /// Returns a number between 0 and 1.
     fn random(&mut self) -> f64 {
         f64::from(self.rng.next_u32()) / f64::from(u32::MAX)
     }
 
-    /// When a packet that leaves at `at` arrives, unless it is lost.
+    /// Returns when a packet sent at `at` arrives, unless it is lost.
     fn arrival(&mut self, at: Time) -> Option<Time> {
         let jitter = 1.0 + self.model.jitter * (2.0 * self.random() - 1.0);
         let lost =
@@ -176,7 +176,7 @@ impl Run {
         (!self.outstanding.is_empty()).then(|| self.last_sent + self.pto() * backoff)
     }
 
-    /// The next event or timer.
+    /// Handles the next event or timer.
     fn step(&mut self) {
         let event = self.events.peek().map(|Reverse((at, ..))| *at);
         let timers = [self.monitor.timeout(), self.probe_timer()];
@@ -198,7 +198,7 @@ impl Run {
         }
     }
 
-    /// The standby path is far better at all times: nothing but the detector holds a move back.
+    /// The standby path is always far better: only the detector prevents a move.
     fn paths(&self) -> [PathView; 2] {
         let view = |id, rtt, loss| PathView {
             id: PathId(id),
@@ -228,7 +228,7 @@ impl Run {
         }
     }
 
-    /// The client sends an ack-eliciting packet.
+    /// Sends an ack-eliciting packet from the client.
     fn send(&mut self, request: Option<usize>) {
         let now = self.now;
         self.outstanding.push((now, request));
@@ -309,7 +309,7 @@ impl Run {
         }
     }
 
-    /// The server sends a response, the first packet with an acknowledgment where one is due.
+    /// Sends a response from the server; its first packet carries an ACK if one is due.
     fn respond(&mut self, at: Time, request: usize, ack: Option<(Time, Duration)>) {
         let packets = self.requests[request].size.div_ceil(PACKET).max(1);
         let spacing = Rate::from_gbps(10).time_for(weir_units::ByteSize::from_bytes(PACKET));
@@ -323,7 +323,7 @@ impl Run {
             if packet == 0
                 && let Some((acked, delay)) = ack
             {
-                // A retransmission acknowledges as late as it is sent.
+                // The ACK in a retransmission is delayed by the same time.
                 self.schedule(arrival, Event::Acked(acked, delay + left.since(sent)));
             }
             first = first.min(arrival);
@@ -335,8 +335,8 @@ impl Run {
         self.schedule(last, Event::Done(request));
     }
 
-    /// When a packet of a response leaves for good and arrives, its retransmissions included;
-    /// `None` where it never does. Packets at the tail are repaired by probe timeouts.
+    /// Returns when the delivered transmission of a response packet leaves and arrives, after
+    /// retransmissions; `None` if it never arrives. Probe timeouts repair packets at the tail.
     fn delivery(&mut self, sent: Time, is_tail: bool) -> Option<(Time, Time)> {
         let mut leaves = sent;
         for attempt in 0..12 {
@@ -373,7 +373,7 @@ impl Run {
         self.repair(sent);
     }
 
-    /// Packets that left a round trip before one that was acknowledged are lost.
+    /// Declares packets lost that were sent one loss delay before an acknowledged one.
     fn repair(&mut self, acked: Time) {
         let threshold = self.estimator.loss_delay(self.model.granularity);
         let now = self.now;

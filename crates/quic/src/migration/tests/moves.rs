@@ -1,4 +1,4 @@
-//! What follows from an alarm: hysteresis, fresh averages, the return; and what is no alarm.
+//! Consequences of an alarm: hysteresis, restarted averages, the return; and cases without alarm.
 
 use weir_units::{Duration, Time};
 
@@ -8,7 +8,7 @@ use crate::PathId;
 
 const PTO: Duration = Duration::from_micros(650);
 
-/// Makes requests one after the other that take `time` each, all of it the network's.
+/// Makes sequential requests that take `time` each, all of it the network's.
 struct Requests {
     monitor: MigrationMonitor,
     now: Time,
@@ -40,7 +40,7 @@ impl Requests {
         }
     }
 
-    /// A request that gets no answer, until the monitor wants to decide.
+    /// Sends a request without an answer, until the monitor wants a decision.
     fn interrupt(&mut self) {
         let (id, path) = (stream(self.next), self.monitor.current());
         self.next += 1;
@@ -87,7 +87,7 @@ fn two_moves_are_never_within_the_hysteresis_interval() {
     requests.monitor.on_moved(requests.now, first.to, Some(PTO));
     assert_eq!(requests.monitor.current(), PathId(1));
     requests.make(20, 1000, us(100));
-    // The new path fails at once: the answer has to wait, and comes by itself.
+    // The new path fails at once: the decision is deferred, then requested without a new event.
     requests.interrupt();
     let second = requests.monitor.decide(requests.now, &both()).unwrap();
     assert_eq!((second.from, second.to), (PathId(1), PathId(0)));

@@ -1,4 +1,4 @@
-//! Whatever happens, in whatever order.
+//! Arbitrary events in arbitrary order.
 
 use proptest::prelude::*;
 use weir_units::{Duration, Time};
@@ -25,7 +25,7 @@ enum Operation {
     Validated(PathId),
     Failed(PathId),
     Moved(PathId, Option<u64>),
-    /// Whole requests of so many bytes that take so long, after each other.
+    /// Complete sequential requests: count, bytes, time each.
     Requests(u8, u64, u64),
 }
 
@@ -87,7 +87,7 @@ fn config() -> impl Strategy<Value = MigrationConfig> {
     )
 }
 
-/// A monitor under test, its clock, and when it last moved.
+/// A monitor under test, its time, and when it last moved.
 struct Subject {
     monitor: MigrationMonitor,
     now: Time,
@@ -139,9 +139,9 @@ impl Subject {
         self.monitor.on_stream_finished(self.now, id);
     }
 
-    /// Goes to the next timeout. It must lead on: a timer that stays due is a busy loop.
+    /// Advances to the next timeout. It must make progress: a timer that stays due is a busy loop.
     fn pass_timeout(&mut self) {
-        // What is centuries away never comes: the end of time must stay out of reach.
+        // Skip timers centuries away: the end of time must stay out of reach.
         let Some(at) = self
             .monitor
             .timeout()

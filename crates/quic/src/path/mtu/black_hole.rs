@@ -1,40 +1,41 @@
-//! When losses mean that the path drops packets for their size, and not for congestion.
+//! Black hole detection: whether losses are caused by packet size, not by congestion.
 //!
-//! A loss is suspicious where no packet at least as large, sent later, has arrived: what showed the
-//! loss was smaller. Congestion does that too, where the short end of a burst finds room in a queue
-//! that its full packets did not. So a few suspicious losses in a row are needed, and they must
-//! span a round trip: what was sent again is lost again, while smaller packets pass.
+//! A loss is suspicious if no packet of at least the same size, sent later, has arrived: the
+//! packets that revealed the loss were smaller. Congestion does that too, if the short end of a
+//! burst fits in a queue that its full packets did not. Therefore several consecutive suspicious
+//! losses are required, and they must span an RTT: retransmissions are lost again while smaller
+//! packets pass.
 
 use smallvec::SmallVec;
 use weir_units::{Duration, Time};
 
-/// How many suspicious losses in a row make a black hole.
+/// The consecutive suspicious losses that make a black hole.
 const THRESHOLD: u32 = 3;
-/// How many deliveries are remembered.
+/// The number of stored deliveries.
 const REMEMBERED: usize = 4;
 
-/// Watches the fate of packets above the base size.
+/// Tracks packets above the base size.
 #[derive(Clone, Debug, Default)]
 pub(super) struct BlackHoleDetector {
-    /// Delivered packets by number and size, of which none is both older and smaller than another.
+    /// Delivered packets by number and size; none is both older and smaller than another.
     delivered: SmallVec<[(u64, usize); REMEMBERED]>,
     run: Option<Run>,
 }
 
-/// Suspicious losses in a row.
+/// Consecutive suspicious losses.
 #[derive(Clone, Copy, Debug)]
 struct Run {
-    /// The first one's number.
+    /// The number of the first one.
     first: u64,
-    /// When it was sent.
+    /// When the first one was sent.
     began: Time,
-    /// The smallest one's size.
+    /// The size of the smallest one.
     smallest: usize,
     count: u32,
 }
 
 impl BlackHoleDetector {
-    /// A packet arrived.
+    /// Records a delivered packet.
     pub(super) fn on_acked(&mut self, number: u64, size: usize) {
         if self
             .run
@@ -48,14 +49,15 @@ impl BlackHoleDetector {
         self.delivered
             .retain(|&mut (older, smaller)| older > number || smaller > size);
         if self.delivered.len() == REMEMBERED {
-            // The smallest is the one that excuses the fewest losses.
+            // The smallest one explains the fewest losses.
             let smallest = (0..REMEMBERED).min_by_key(|&index| self.delivered[index].1);
             smallest.map(|index| self.delivered.swap_remove(index));
         }
         self.delivered.push((number, size));
     }
 
-    /// A packet was lost. Gives the smallest size that does not pass, where that is certain enough.
+    /// Records a lost packet. Returns the smallest size that does not pass, once it is certain
+    /// enough.
     pub(super) fn on_lost(
         &mut self,
         number: u64,
@@ -78,7 +80,7 @@ impl BlackHoleDetector {
         certain.then_some(run.smallest)
     }
 
-    /// Whether a packet as large that was sent later has arrived.
+    /// Whether a packet of at least this size, sent later, has arrived.
     fn is_delivered_since(&self, number: u64, size: usize) -> bool {
         self.delivered
             .iter()

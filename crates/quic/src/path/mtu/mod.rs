@@ -1,19 +1,19 @@
-//! Path MTU discovery by the packetization layer (DPLPMTUD: RFC 8899, as RFC 9000, section 14.3
-//! applies it), and black hole detection (RFC 8899, section 4.3).
+//! Path MTU discovery by the packetization layer (DPLPMTUD: RFC 8899, applied as in RFC 9000,
+//! section 14.3), and black hole detection (RFC 8899, section 4.3).
 //!
-//! [`MtuDiscovery`] belongs to a path. It begins with the size that the operator's word and the
-//! peer's parameters allow at once, and searches upwards from there: the connection asks for the
-//! size of the next probe ([`MtuDiscovery::next_probe`]), says that it was sent, and recovery says
-//! what became of it, and of all other packets of the path. A probe is lost without any say about
-//! congestion. What packets may have now is [`MtuDiscovery::current`].
+//! Each path has an [`MtuDiscovery`]. It starts with the size that the configuration and the peer's
+//! parameters allow at once, and searches upwards. The connection asks for the size of the next
+//! probe ([`MtuDiscovery::next_probe`]) and reports its sending. Recovery reports the fate of the
+//! probe and of all other packets of the path. The loss of a probe is no congestion signal. The
+//! current packet size is [`MtuDiscovery::current`].
 //!
-//! There is no timer of its own: a probe's fate comes from loss detection, and the raise timer is
-//! looked at when the connection sends, so that an idle connection is not kept awake by it.
+//! There is no timer: the fate of a probe comes from loss detection, and the raise timer is checked
+//! when the connection sends, so that it does not wake an idle connection.
 //!
 //! | file | what it holds |
 //! |---|---|
-//! | `search` | which size to try next |
-//! | `black_hole` | when losses mean that packets are too large |
+//! | `search` | chooses the next size |
+//! | `black_hole` | detects losses caused by packet size |
 
 mod black_hole;
 mod search;
@@ -26,28 +26,28 @@ use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use black_hole::BlackHoleDetector;
 use search::Search;
 
-/// BASE_PLPMTU (RFC 8899, section 5.1.2): what every path carries, as UDP payload in bytes.
+/// BASE_PLPMTU (RFC 8899, section 5.1.2): the UDP payload in bytes that every path carries.
 pub(crate) const BASE: usize = SMALLEST_MAX_UDP_PAYLOAD;
-/// MAX_PROBES (RFC 8899, section 5.1.2): how many probes of one size are lost before it counts as
-/// too large.
+/// MAX_PROBES (RFC 8899, section 5.1.2): the lost probes of one size after which it counts as too
+/// large.
 pub(crate) const MAX_PROBES: u8 = 3;
 
-/// Between which sizes to search. Sizes are UDP payloads in bytes.
+/// The bounds of the search. Sizes are UDP payloads in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MtuPlan {
-    /// What is used at once, on the operator's word.
+    /// The configured size, used at once.
     pub(crate) start: usize,
-    /// What is never exceeded.
+    /// The upper bound.
     pub(crate) limit: usize,
     /// The IP and UDP headers, in bytes.
     pub(crate) headers: usize,
-    /// PMTU_RAISE_TIMER (RFC 8899, section 5.1.1): how long after a search the next one begins;
-    /// zero for never.
+    /// PMTU_RAISE_TIMER (RFC 8899, section 5.1.1): the time from the end of a search to the next
+    /// one; zero for never.
     pub(crate) raise_interval: Duration,
 }
 
 impl MtuPlan {
-    /// Before anything is known of the peer: the base, and no search.
+    /// The plan before the peer's limit is known: the base size, and no search.
     pub(crate) const BASE: Self = Self {
         start: BASE,
         limit: BASE,
@@ -56,25 +56,25 @@ impl MtuPlan {
     };
 }
 
-/// How far the discovery of a path's MTU is (RFC 8899, section 5.2).
+/// The state of a path's MTU discovery (RFC 8899, section 5.2).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MtuPhase {
-    /// Nothing is known of the peer yet; packets have the base size.
+    /// The peer's limit is not known yet; packets have the base size.
     Disabled,
     /// Probes are sent.
     Searching,
-    /// No larger size is worth a probe until the raise timer ends.
+    /// No larger size is worth a probe until the raise timer expires.
     SearchComplete,
 }
 
-/// What discovery did, for people to read.
+/// Statistics of discovery.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct MtuStats {
     /// Probes sent.
     pub(crate) probes_sent: u64,
     /// Probes lost, or too large for our own interface.
     pub(crate) probes_lost: u64,
-    /// How often the path turned out not to carry a size that was in use.
+    /// Black holes: how often the path stopped carrying a size in use.
     pub(crate) black_holes: u64,
 }
 
@@ -86,28 +86,29 @@ struct Probe {
     outstanding: bool,
 }
 
-/// The discovery of one path's MTU.
+/// The MTU discovery of one path.
 #[derive(Clone, Debug)]
 pub(crate) struct MtuDiscovery {
     plan: MtuPlan,
-    /// How far the discovery is.
+    /// The state of discovery.
     pub(crate) phase: MtuPhase,
-    /// The largest packet that may be sent now, probes aside.
+    /// The largest packet that may be sent now, except for probes.
     pub(crate) current: usize,
     search: Search,
     probe: Option<Probe>,
     raise_at: Option<Time>,
     /// Whether a packet of the size in use has been acknowledged since the last search began.
     confirmed: bool,
-    /// Whether there was a black hole since then.
+    /// Whether a black hole was detected since then.
     shrunk: bool,
     detector: BlackHoleDetector,
-    /// What happened so far.
+    /// Statistics.
     pub(crate) stats: MtuStats,
 }
 
 impl MtuDiscovery {
-    /// Discovery that waits for [`MtuDiscovery::begin`]; until then packets have the base size.
+    /// Creates a discovery that waits for [`MtuDiscovery::begin`]; until then packets have the base
+    /// size.
     pub(crate) fn new() -> Self {
         Self {
             plan: MtuPlan::BASE,
@@ -123,8 +124,8 @@ impl MtuDiscovery {
         }
     }
 
-    /// The peer's parameters are known: from now on packets have the plan's first size, and larger
-    /// ones are searched for.
+    /// Starts discovery once the peer's parameters are known: packets get the first size of the
+    /// plan, and larger sizes are searched for.
     pub(crate) fn begin(&mut self, plan: MtuPlan) {
         let limit = plan.limit.max(BASE);
         self.plan = MtuPlan {
@@ -136,13 +137,13 @@ impl MtuDiscovery {
         self.search_below(limit + 1);
     }
 
-    /// The size that is never exceeded.
+    /// Returns the upper bound.
     pub(crate) fn limit(&self) -> usize {
         self.plan.limit
     }
 
-    /// Our own interface carries more or less than it did. What was found holds as far as it is
-    /// still allowed; the rest is searched for anew.
+    /// Updates the upper bound after a change of our own interface. The size found stays as far as
+    /// it is still allowed; larger sizes are searched for again.
     pub(crate) fn set_limit(&mut self, limit: usize) {
         let limit = limit.max(BASE);
         if limit == self.plan.limit {
@@ -154,7 +155,7 @@ impl MtuDiscovery {
         self.search_below(limit + 1);
     }
 
-    /// The size of the probe to send now; `None` where none is wanted. The same size is given
+    /// Returns the size of the probe to send now; `None` if there is none. It returns the same size
     /// until [`MtuDiscovery::on_probe_sent`].
     pub(crate) fn next_probe(&mut self, now: Time) -> Option<usize> {
         if let Some(probe) = self.probe {
@@ -178,7 +179,7 @@ impl MtuDiscovery {
         Some(size)
     }
 
-    /// The probe that was asked for is on its way.
+    /// Records that the requested probe was sent.
     pub(crate) fn on_probe_sent(&mut self) {
         if let Some(probe) = &mut self.probe {
             probe.outstanding = true;
@@ -186,8 +187,8 @@ impl MtuDiscovery {
         }
     }
 
-    /// A probe of this size was acknowledged. One that is no longer asked about is ignored: the
-    /// path may have changed since it was sent.
+    /// Handles the ACK of a probe of this size. An outdated probe is ignored: the path may have
+    /// changed since.
     pub(crate) fn on_probe_acked(&mut self, size: usize) {
         if self.probe.is_none_or(|probe| probe.size != size) {
             return;
@@ -199,7 +200,7 @@ impl MtuDiscovery {
         self.detector = BlackHoleDetector::default();
     }
 
-    /// A probe of this size was lost.
+    /// Handles the loss of a probe of this size.
     pub(crate) fn on_probe_lost(&mut self, size: usize) {
         let Some(probe) = &mut self.probe else {
             return;
@@ -215,15 +216,15 @@ impl MtuDiscovery {
         }
     }
 
-    /// The connection has left the path: what became of the probe will not be known. It is sent
-    /// again when the connection comes back.
+    /// Handles a move to another path: the fate of the probe stays unknown. It is sent again when
+    /// the connection returns.
     pub(crate) fn on_path_left(&mut self) {
         if let Some(probe) = &mut self.probe {
             probe.outstanding = false;
         }
     }
 
-    /// Another packet than a probe was acknowledged.
+    /// Handles the ACK of a packet other than a probe.
     pub(crate) fn on_acked(&mut self, number: u64, size: usize) {
         if size <= BASE {
             return;
@@ -232,8 +233,8 @@ impl MtuDiscovery {
         self.detector.on_acked(number, size);
     }
 
-    /// Another packet than a probe was lost; `round_trip` is the path's. `true` where the path has
-    /// turned into a black hole for packets above the base: what is in flight of them is lost.
+    /// Handles the loss of a packet other than a probe; `round_trip` is the path's RTT. `true`: the
+    /// path has become a black hole for packets above the base size, and those in flight are lost.
     pub(crate) fn on_lost(
         &mut self,
         number: u64,
@@ -241,14 +242,14 @@ impl MtuDiscovery {
         sent_at: Time,
         round_trip: Duration,
     ) -> bool {
-        // Larger packets than the size in use are left from before a black hole.
+        // Packets above the size in use were sent before a black hole was detected.
         if size <= BASE || size > self.current {
             return false;
         }
         let Some(smallest) = self.detector.on_lost(number, size, sent_at, round_trip) else {
             return false;
         };
-        // Congestion may look like this: once, the size that was in use is tried again.
+        // Congestion may look like this: the previous size is tried again once.
         let ceiling = if self.shrunk {
             smallest
         } else {
@@ -258,8 +259,8 @@ impl MtuDiscovery {
         true
     }
 
-    /// Our own interface does not take a packet of this size (EMSGSIZE). `true` where it was one
-    /// of the size in use, which falls back to the base.
+    /// Handles a refusal of this size by our own interface (EMSGSIZE). `true`: it was the size in
+    /// use, which falls back to the base.
     pub(crate) fn on_too_large(&mut self, size: usize) -> bool {
         if self.probe.is_some_and(|probe| probe.size == size) {
             self.stats.probes_lost += 1;
@@ -272,7 +273,7 @@ impl MtuDiscovery {
         in_use
     }
 
-    /// A probed size does not pass. `true` where it is the one in use.
+    /// Records that a probed size does not pass. `true`: it is the size in use.
     fn fail(&mut self, size: usize) -> bool {
         self.probe = None;
         if size == self.current {
@@ -290,7 +291,7 @@ impl MtuDiscovery {
         self.search_below(ceiling.min(self.plan.limit + 1));
     }
 
-    /// The raise timer has ended.
+    /// Restarts the search when the raise timer expires.
     fn raise(&mut self) {
         let confirms = !self.confirmed && self.current > BASE;
         self.shrunk = false;

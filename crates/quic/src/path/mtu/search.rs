@@ -1,22 +1,22 @@
-//! Which size to try next: those that networks have, then the middle between what passes and what
-//! does not (RFC 8899, section 5.3.2).
+//! Chooses the next size to probe: first common network MTUs, then the middle between the largest
+//! size that passes and the smallest that does not (RFC 8899, section 5.3.2).
 
 use super::MtuPlan;
 
-/// IP MTUs worth a try: IPv6's smallest; Ethernet behind a tunnel or PPPoE; Ethernet; what hosts
-/// take that keep a packet in one page; jumbo frames.
+/// Common IP MTUs: the IPv6 minimum; Ethernet behind a tunnel or PPPoE; Ethernet; hosts that keep a
+/// packet in one page; jumbo frames.
 const NETWORK_MTUS: [usize; 5] = [1280, 1480, 1500, 4096, 9000];
-/// How many sizes one search tries at most.
+/// The most sizes that one search tries.
 pub(super) const MAX_SIZES: u8 = 10;
 /// A gain of fewer bytes is not worth a probe.
 const SMALLEST_STEP: usize = 16;
-/// Nor is one below this fraction of the size in use.
+/// A gain below this fraction of the size in use is not worth one either.
 const STEP_FRACTION: usize = 50;
 
-/// A search.
+/// The state of a search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Search {
-    /// The smallest size that does not pass, or that is not to be tried.
+    /// The smallest size that does not pass or is not to be tried.
     ceiling: usize,
     sizes_left: u8,
     /// Whether the size in use is to be confirmed first.
@@ -24,7 +24,7 @@ pub(super) struct Search {
 }
 
 impl Search {
-    /// A search for sizes below `ceiling`.
+    /// Creates a search for sizes below `ceiling`.
     pub(super) fn below(ceiling: usize) -> Self {
         Self {
             ceiling,
@@ -33,7 +33,7 @@ impl Search {
         }
     }
 
-    /// The size to probe next, where `current` passes; `None` at the end of the search.
+    /// Returns the next size to probe, if `current` passes; `None` at the end of the search.
     pub(super) fn next(&self, current: usize, plan: &MtuPlan) -> Option<usize> {
         if self.sizes_left == 0 {
             return None;
@@ -56,13 +56,13 @@ impl Search {
         (gain >= worthwhile).then(|| current + gain.div_ceil(2))
     }
 
-    /// The probed size passed.
+    /// Records that the probed size passed.
     pub(super) fn succeed(&mut self) {
         self.confirms = false;
         self.sizes_left = self.sizes_left.saturating_sub(1);
     }
 
-    /// The probed size did not.
+    /// Records that the probed size did not pass.
     pub(super) fn fail(&mut self, size: usize) {
         self.ceiling = self.ceiling.min(size);
         self.sizes_left = self.sizes_left.saturating_sub(1);

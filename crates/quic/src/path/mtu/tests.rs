@@ -25,7 +25,7 @@ fn at(millis: u64) -> Time {
     Time::from_nanos(millis * 1_000_000)
 }
 
-/// Lets the search run over a path that carries `carried` bytes; gives the probes' sizes.
+/// Runs the search over a path that carries `carried` bytes; returns the sizes of the probes.
 fn search(discovery: &mut MtuDiscovery, now: Time, carried: usize) -> Vec<usize> {
     let mut probes = Vec::new();
     while let Some(size) = discovery.next_probe(now) {
@@ -42,7 +42,7 @@ fn search(discovery: &mut MtuDiscovery, now: Time, carried: usize) -> Vec<usize>
     probes
 }
 
-/// Loses full packets from `number` on until discovery falls back; gives how many it took.
+/// Loses full packets from `number` on until discovery falls back; returns the number of losses.
 fn lose_until_black_hole(discovery: &mut MtuDiscovery, mut number: u64, size: usize) -> u64 {
     let first = number;
     while !discovery.on_lost(number, size, at(number), ROUND_TRIP) {
@@ -159,7 +159,7 @@ fn a_size_that_nothing_confirmed_is_confirmed_again() {
     assert_eq!(search(&mut discovery, at(1) + RAISE, 1452), [1452]);
     // Confirmed by that probe: the next round sends none.
     assert!(search(&mut discovery, at(1) + RAISE * 2, 1452).is_empty());
-    // Not confirmed in that round; the path has shrunk meanwhile.
+    // Not confirmed in that round; the path MTU has decreased meanwhile.
     let probes = search(&mut discovery, at(1) + RAISE * 3, 1300);
     assert_eq!(probes[..3], [1452; 3]);
     assert!((1252..=1300).contains(&discovery.current));
@@ -173,7 +173,7 @@ fn our_own_interface_carries_less_and_then_more() {
     discovery.set_limit(1472);
     assert_eq!((discovery.current, discovery.limit()), (1472, 1472));
     assert_eq!(search(&mut discovery, at(1), 1472), []);
-    // What was in flight in larger packets is no evidence of anything.
+    // Losses of larger packets sent earlier are not evidence.
     for number in 0..10 {
         assert!(!discovery.on_lost(number, 8972, at(number), ROUND_TRIP));
     }
@@ -181,7 +181,7 @@ fn our_own_interface_carries_less_and_then_more() {
     discovery.set_limit(8972);
     assert_eq!(discovery.current, 1472);
     assert_eq!(search(&mut discovery, at(2), 8972), [4068, 8972]);
-    // The same limit begins no search.
+    // The same limit starts no search.
     discovery.set_limit(8972);
     assert_eq!(discovery.phase, MtuPhase::SearchComplete);
     discovery.set_limit(100);
@@ -206,7 +206,7 @@ fn losses_of_large_packets_while_small_ones_pass_are_a_black_hole() {
     assert_eq!(lose_until_black_hole(&mut discovery, 10, 8972), 3);
     assert_eq!(discovery.current, BASE);
     assert_eq!(discovery.phase, MtuPhase::Searching);
-    // What is left of the flight adds nothing.
+    // The rest of the flight changes nothing.
     assert!(!discovery.on_lost(14, 8972, at(14), ROUND_TRIP));
     search(&mut discovery, at(20), 1472);
     assert_eq!(discovery.current, 1472);
@@ -232,7 +232,7 @@ fn losses_that_a_later_packet_as_large_survived_are_congestion() {
     for number in 0..100 {
         assert!(!discovery.on_lost(number, 8972, at(number), ROUND_TRIP));
     }
-    // Smaller packets are no excuse.
+    // Smaller packets do not explain the loss.
     discovery.on_acked(200, 1300);
     assert_eq!(lose_until_black_hole(&mut discovery, 101, 8972), 3);
 }
@@ -301,7 +301,7 @@ fn event() -> impl Strategy<Value = Event> {
 }
 
 proptest! {
-    /// Whatever happens in whatever order: no panic, and every size is between base and limit.
+    /// Any order of events: no panic, and every size is between the base and the limit.
     #[test]
     fn sizes_stay_within_bounds(
         start in 0..70_000usize,

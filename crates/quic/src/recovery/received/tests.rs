@@ -19,7 +19,7 @@ fn data() -> ReceivedPackets {
     })
 }
 
-/// Takes in a batch of ack-eliciting packets at time zero.
+/// Receives a batch of ack-eliciting packets at time zero.
 fn batch(received: &mut ReceivedPackets, numbers: &[u64], peer_finished: bool) {
     for &number in numbers {
         assert!(!received.is_duplicate(number));
@@ -28,7 +28,7 @@ fn batch(received: &mut ReceivedPackets, numbers: &[u64], peer_finished: bool) {
     received.end_batch(at(0), 1452, peer_finished);
 }
 
-/// The ranges, the delay and the counts of the ACK that is written now.
+/// Writes an ACK; returns its ranges, delay and counts.
 fn written(
     received: &mut ReceivedPackets,
     now: Time,
@@ -168,7 +168,7 @@ fn what_the_peer_knows_is_not_repeated() {
     received.on_ack_acked(4);
     let (ranges, ..) = written(&mut received, at(0), 100).unwrap();
     assert_eq!(ranges, [5..=5]);
-    // The largest number is always named, and a late packet is.
+    // The largest number is always included, and so is a late packet.
     received.on_ack_acked(5);
     let (ranges, ..) = written(&mut received, at(0), 100).unwrap();
     assert_eq!(ranges, [5..=5]);
@@ -200,8 +200,8 @@ fn the_largest_numbers_do_no_harm() {
 }
 
 proptest! {
-    /// Against a set: nothing is taken twice, nothing is acknowledged that did not come, and the
-    /// newest ranges are all there.
+    /// Compares with a set: no packet is accepted twice, no missing packet is acknowledged, and the
+    /// newest ranges are complete.
     #[test]
     fn it_knows_what_came(numbers in prop::collection::vec(0u64..400, 1..400), trim in 0u64..400) {
         let mut received = data();
@@ -228,7 +228,7 @@ proptest! {
     }
 }
 
-/// What a peer asks for: `threshold`, 80 µs and `reordering`.
+/// A peer's request: `threshold`, 80 µs and `reordering`.
 fn request(sequence: u64, threshold: u64, reordering: u64) -> AckFrequency {
     AckFrequency {
         sequence,
@@ -248,7 +248,7 @@ fn a_request_takes_the_place_of_batches_and_of_the_policy() {
     batch(&mut received, &[9], false);
     assert!(received.ack_due(at(0)));
     written(&mut received, at(0), 100);
-    // Zero is for every packet.
+    // Zero acknowledges every packet.
     assert!(received.on_request(&request(1, 0, 1)));
     batch(&mut received, &[10], true);
     assert!(received.ack_due(at(0)));
@@ -280,7 +280,7 @@ fn an_immediate_ack_is_one() {
     assert!(!received.ack_due(at(0)));
 }
 
-/// Which of the packets, each a batch of its own, are acknowledged at once.
+/// Returns the packets, each in its own batch, that are acknowledged at once.
 fn acknowledged_at_once(threshold: u64, numbers: &[u64]) -> Vec<u64> {
     let mut received = data();
     received.on_request(&request(0, 1_000, threshold));
@@ -304,7 +304,7 @@ fn the_examples_of_section_6_2_1_of_the_ack_frequency_draft() {
     assert_eq!(acknowledged_at_once(5, &[0, 1, 3, 5, 6, 7, 8, 9]), [7, 9]);
     assert_eq!(acknowledged_at_once(1, &[0, 1, 3, 4, 2]), [3, 2]);
     assert_eq!(acknowledged_at_once(0, &[0, 1, 9, 20, 2]), []);
-    // Too late for the sender not to have taken it for lost.
+    // So late that the sender has declared it lost.
     assert_eq!(acknowledged_at_once(3, &[0, 1, 3, 4, 5, 2]), [5, 2]);
 }
 
@@ -324,7 +324,7 @@ fn who_asks_for_every_other_packet_hears_of_every_mark() {
 }
 
 proptest! {
-    /// Against the definitions of the draft, computed the slow way.
+    /// Compares with the definitions of the draft, computed by brute force.
     #[test]
     fn reordering_is_what_the_draft_says(
         numbers in prop::collection::vec(0u64..60, 1..60),

@@ -1,4 +1,4 @@
-//! Samples of the round-trip time, what the controller is told, and bad acknowledgments.
+//! RTT samples, calls to the controller, and invalid ACKs.
 
 use super::*;
 use crate::Code;
@@ -137,10 +137,10 @@ fn a_window_that_was_not_the_limit_shows() {
     sender.controller.log().window = 4 * u64::from(SIZE);
     sender.send_data(4);
     sender.wait(us(100));
-    // Every packet of the flight that filled the window is a reason to grow …
+    // Every packet of the flight that filled the window grows it …
     sender.ack_data(&[1..=1]);
     sender.ack_data(&[1..=4]);
-    // … but none of a flight that does not.
+    // … but no packet of a flight that did not.
     sender.send_data(3);
     sender.wait(us(100));
     sender.ack_data(&[5..=7]);

@@ -1,4 +1,4 @@
-//! The exact count of CE marks over a network that loses, reorders and repeats.
+//! The exact count of CE marks over a network that loses, reorders and repeats packets.
 
 use proptest::prelude::*;
 
@@ -38,7 +38,7 @@ fn marks_and_validation_reach_path_and_controller() {
     assert_eq!(sender.path.ecn.codepoint(), Ecn::NotEct);
 }
 
-/// What happens to one packet on its way.
+/// The fate of one packet.
 #[derive(Clone, Copy, Debug)]
 enum Fate {
     Arrives { late: bool },
@@ -47,7 +47,7 @@ enum Fate {
     Lost,
 }
 
-/// A batch of packets and the fate of the ACK that answers it.
+/// A batch of packets and the fate of its ACK.
 #[derive(Clone, Debug)]
 struct Flight {
     packets: Vec<(Fate, u32)>,
@@ -80,7 +80,7 @@ fn flight() -> impl Strategy<Value = Flight> {
         })
 }
 
-/// Both ends and what is on the way back.
+/// Both ends and the ACKs in flight.
 struct Network {
     sender: Sender,
     receiver: ReceivedPackets,
@@ -169,7 +169,7 @@ impl Network {
         self.marked_bytes += outcome.ce_marked.bytes();
     }
 
-    /// A last clean flight, so that every mark finds packets to be put down to.
+    /// Sends a last clean flight, so that every mark finds packets to be assigned to.
     fn settle(&mut self, size: u32) {
         for _ in 0..3 {
             let clean = Flight {
@@ -187,8 +187,8 @@ impl Network {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
 
-    /// The bytes that the controller is told equal the marks on packets that arrived, times their
-    /// size, whatever becomes of packets and ACKs; and honest feedback never fails the path.
+    /// The marked bytes reported to the controller equal the marks on packets that arrived, times
+    /// their size, whatever the fate of packets and ACKs. Honest feedback never fails the path.
     #[test]
     fn marked_bytes_are_exact_for_equal_sizes(flights in prop::collection::vec(flight(), 1..40)) {
         let mut network = Network::new();
@@ -201,7 +201,7 @@ proptest! {
         prop_assert_eq!(network.sender.path.ecn.phase, EcnPhase::Capable);
     }
 
-    /// With mixed sizes the bytes are those of some packets, as many as there were marks.
+    /// With mixed sizes the bytes are those of as many packets as there were marks.
     #[test]
     fn marked_bytes_are_apportioned_otherwise(flights in prop::collection::vec(flight(), 1..40)) {
         let mut network = Network::new();

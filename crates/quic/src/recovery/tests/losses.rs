@@ -1,4 +1,4 @@
-//! Which packets are lost, and when losses are persistent congestion.
+//! Loss detection and persistent congestion.
 
 use weir_congestion::LossCause;
 
@@ -60,7 +60,7 @@ fn spaces_are_judged_by_themselves() {
     assert_eq!(sender.fates.lost, [(Space::Handshake, 0)]);
 }
 
-/// Section 7.6.1 of RFC 9002: with a span of three probe time-outs, packets 2 to 8 lost in a row.
+/// RFC 9002, section 7.6.1: with a span of three PTOs, packets 2 to 8 are lost in a row.
 fn outage(after_sample: bool) -> Sender {
     let mut sender = if after_sample {
         Sender::with_rtt(us(100))
@@ -105,7 +105,7 @@ fn an_acknowledged_packet_in_between_breaks_the_span() {
 fn a_late_acknowledgment_in_between_breaks_the_span() {
     let mut sender = outage(true);
     let now = sender.now;
-    // Packets 1 to 3 are lost by number; 2 turns up again before the others are lost.
+    // Packets 1 to 3 are lost by number; 2 is acknowledged before the others are lost.
     sender.recovery.config.packet_threshold = 5;
     sender.recovery.config.granularity = us(1_000_000);
     sender.ack_data(&[8..=8]);

@@ -1,4 +1,4 @@
-//! What a packet costs: `cargo test --release -p weir-quic -- --ignored --nocapture what_a_packet`.
+//! Cost per packet: `cargo test --release -p weir-quic -- --ignored --nocapture what_a_packet`.
 
 use std::hint::black_box;
 use std::time::Instant;
@@ -39,8 +39,8 @@ impl FrameSink for Counter {
     }
 }
 
-/// Sends `packets` full packets, of which `in_flight` are on their way at any time, with an ACK for
-/// every 64, and one in `loss` lost. Gives nanoseconds per packet.
+/// Sends `packets` full packets with `in_flight` of them in flight at any time, an ACK for every
+/// 64, and one in `loss` lost. Returns nanoseconds per packet.
 fn run(packets: u64, in_flight: u64, loss: u64) -> f64 {
     let mut sender = Sender::new(Side::Server);
     sender.path.controller = Box::new(Fixed);

@@ -1,4 +1,4 @@
-//! Recovery against a controller and a sink that write down what they are told.
+//! Tests of recovery with a controller and a sink that log their calls.
 
 mod acks;
 mod ecn;
@@ -36,7 +36,7 @@ const fn at(micros: u64) -> Time {
     Time::from_nanos(micros * 1_000)
 }
 
-/// What the controller was told.
+/// The calls to the controller.
 #[derive(Debug, Default)]
 struct Log {
     window: u64,
@@ -98,7 +98,7 @@ impl Controller for Recorder {
     }
 }
 
-/// What became of the frames, which are told apart by their offset.
+/// The fates of frames, identified by their offset.
 #[derive(Debug, Default)]
 struct Fates {
     acked: Vec<(Space, u64)>,
@@ -131,7 +131,7 @@ struct Sender {
 }
 
 impl Sender {
-    /// A sender whose handshake is confirmed.
+    /// Creates a sender whose handshake is confirmed.
     fn new(side: Side) -> Self {
         let controller = Recorder(Arc::new(Mutex::new(Log {
             window: 1 << 40,
@@ -175,7 +175,7 @@ impl Sender {
         }
     }
 
-    /// A client that has just begun.
+    /// Creates a client that has just started.
     fn unconfirmed(side: Side) -> Self {
         Self {
             handshake: HandshakeState::default(),
@@ -221,7 +221,7 @@ impl Sender {
         self.now += span;
     }
 
-    /// An ACK of these ranges, the newest first.
+    /// Handles an ACK of these ranges, newest first.
     fn ack(
         &mut self,
         space: Space,
@@ -276,19 +276,19 @@ impl Sender {
         self.recovery.timeout(&self.path, self.handshake)
     }
 
-    /// Goes to the time-out and takes it.
+    /// Advances to the timeout and handles it.
     fn fire(&mut self) -> TimeoutAction {
         self.now = self.now.max(self.timeout().unwrap());
         self.recovery
             .handle_timeout(self.now, &mut self.path, self.handshake, &mut self.fates)
     }
 
-    /// Numbers of the data packets that have been lost so far.
+    /// Returns the numbers of the data packets lost so far.
     fn lost_data(&self) -> Vec<u64> {
         self.fates.lost.iter().map(|&(_, number)| number).collect()
     }
 
-    /// A first sample of this round-trip time, by packet 0.
+    /// Creates a sender with a first RTT sample from packet 0.
     fn with_rtt(rtt: Duration) -> Self {
         let mut sender = Self::new(Side::Server);
         sender.send_data(1);

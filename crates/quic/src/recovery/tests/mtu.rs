@@ -3,7 +3,7 @@
 use super::*;
 use crate::path::MtuPlan;
 
-/// A sender with a first RTT sample whose path is believed to carry `size` bytes.
+/// Creates a sender with a first RTT sample and a packet size of `size` bytes.
 fn sender(size: usize) -> Sender {
     let mut sender = Sender::with_rtt(us(100));
     sender.path.discovery.begin(MtuPlan {
@@ -51,7 +51,7 @@ fn a_lost_probe_is_no_congestion() {
     assert_eq!(sender.path.in_flight, 0);
     assert_eq!(sender.path.discovery.stats.probes_lost, 1);
     assert_eq!(sender.controller.log().order, ["ack"]);
-    // It comes after all.
+    // It arrives after all.
     sender.ack_data(&[probe..=probe]);
     assert!(sender.controller.log().spurious.is_empty());
 }
@@ -83,9 +83,9 @@ fn what_is_too_large_for_a_black_hole_goes_out_again_at_once() {
     sender.fire();
     assert_eq!(sender.path.discovery.current, 1200);
     assert_eq!(sender.lost_data()[4..], [probes[0], behind[0]]);
-    // The small packet behind it is left alone.
+    // The small packet behind it stays in flight.
     assert_eq!(sender.path.in_flight, 1200);
-    // Both detections of losses were told, and not the packets that were given up.
+    // Both loss detections were reported, but not the packets that were given up.
     let reported: u64 = sender
         .controller
         .log()

@@ -1,4 +1,4 @@
-//! Any sequence of events keeps the books straight.
+//! Any sequence of events keeps the counters consistent.
 
 use std::collections::HashSet;
 
@@ -16,8 +16,8 @@ enum Op {
         ect: bool,
     },
     Skip(Space),
-    /// Ranges as lengths of alternating acknowledged and missing runs, from `newest` numbers below
-    /// the next one downwards.
+    /// Lengths of alternating acknowledged and missing runs, downwards from `newest` numbers below
+    /// the next one.
     Ack {
         space: Space,
         newest: u64,
@@ -70,7 +70,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// The runs as ranges, the newest first.
+/// Returns the runs as ranges, newest first.
 fn ranges(next: u64, newest: u64, runs: &[u64]) -> Vec<RangeInclusive<u64>> {
     let mut ranges = Vec::new();
     let Some(mut end) = next.checked_sub(newest) else {
@@ -91,17 +91,17 @@ fn ranges(next: u64, newest: u64, runs: &[u64]) -> Vec<RangeInclusive<u64>> {
     ranges
 }
 
-/// What is in flight according to what the sink was told.
+/// The packets in flight according to the reports to the sink.
 #[derive(Default)]
 struct Model {
-    /// Sent packets that count against the window: size, by space and number.
+    /// Packets in flight: size, by space and number.
     in_flight: std::collections::BTreeMap<(Space, u64), u64>,
     acked: HashSet<(Space, u64)>,
     lost: HashSet<(Space, u64)>,
 }
 
 impl Model {
-    /// Takes over what the sink was told.
+    /// Applies the reports to the sink.
     fn learn(&mut self, fates: &mut Fates) -> Result<(), TestCaseError> {
         for frame in fates.acked.drain(..) {
             prop_assert!(self.acked.insert(frame), "{frame:?} acknowledged twice");
@@ -123,7 +123,7 @@ impl Model {
     }
 }
 
-/// Gives whether the connection goes on.
+/// Returns whether the connection continues.
 fn apply(sender: &mut Sender, model: &mut Model, op: &Op) -> bool {
     match op {
         Op::Send {
@@ -189,9 +189,9 @@ fn apply(sender: &mut Sender, model: &mut Model, op: &Op) -> bool {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-    /// What is in flight is the sum of what was sent and is neither acknowledged nor lost nor
-    /// discarded; a frame is acknowledged at most once, lost at most once, and never lost after it
-    /// was acknowledged; ack-eliciting packets that are outstanding have a timer.
+    /// The bytes in flight are the sum of sent packets that are neither acknowledged, lost nor
+    /// discarded. A frame is acknowledged at most once, lost at most once, and never lost after its
+    /// ACK. Outstanding ack-eliciting packets have a timer.
     #[test]
     fn the_books_are_straight(
         client in any::<bool>(),
@@ -214,13 +214,13 @@ proptest! {
                 prop_assert!(sender.timeout().is_some());
             }
         }
-        // The controller never hears of more marks than acknowledged bytes.
+        // The controller never receives more marked than acknowledged bytes.
         for ack in &sender.controller.log().acks {
             prop_assert!(ack.ce_marked <= ack.acked && !ack.acked.is_zero());
         }
     }
 
-    /// A timer that fires makes progress: something is lost, or the next one is due later.
+    /// An expiring timer makes progress: a packet is lost, or the next timer is due later.
     #[test]
     fn a_timer_that_fires_makes_progress(ops in prop::collection::vec(op(), 1..80)) {
         let mut sender = Sender::unconfirmed(Side::Client);
@@ -231,12 +231,12 @@ proptest! {
             }
         }
         for _ in 0..10 {
-            // Time itself ends after 584 years, to which a round trip of minutes backs off.
+            // Time ends after 584 years; a round trip of minutes backs off beyond that.
             let Some(due) = sender.timeout().filter(|due| *due < at(1 << 50)) else { break };
             let lost_before = sender.fates.lost.len();
             let stats = sender.path.stats;
             match sender.fire() {
-                // An RTT sample of another space may have moved the time on since it was set.
+                // An RTT sample of another space may have moved the timer since it was set.
                 TimeoutAction::Lost => prop_assert!(
                     sender.fates.lost.len() > lost_before
                         || sender.path.stats != stats

@@ -11,7 +11,7 @@ fn a_probe_is_due_after_round_trip_variation_and_the_peers_delay() {
     // 400 + 4 × 200 + 100
     assert_eq!(sender.recovery.pto(&sender.path), us(1_300));
     assert_eq!(sender.timeout(), Some(sent + us(1_300)));
-    // The last ack-eliciting packet counts; others do not.
+    // Only the last ack-eliciting packet counts.
     sender.wait(us(100));
     sender.send_data(1);
     sender.wait(us(100));

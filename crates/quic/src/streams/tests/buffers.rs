@@ -1,4 +1,4 @@
-//! The buffers beside naive models of them.
+//! Comparison of the buffers with naive models.
 
 use bytes::Bytes;
 use proptest::prelude::*;
@@ -15,7 +15,7 @@ fn stream_id() -> StreamId {
 
 #[derive(Clone, Debug)]
 enum Receive {
-    /// Data at an offset relative to what has arrived in order.
+    /// Data at an offset relative to the end of the data in order.
     Insert(i64, usize),
     Read(usize),
     ReadInto(usize),

@@ -1,5 +1,5 @@
-//! Random interaction of two applications over a bad channel: whatever they do and the channel
-//! does, data arrive once and in order, and nobody waits in vain.
+//! Random interaction of two applications over a bad channel: data always arrives once and in
+//! order, and no application waits forever.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -26,7 +26,7 @@ enum Op {
 enum Fate {
     Arrives,
     ArrivesTwice,
-    /// It arrives, but is taken for lost.
+    /// It arrives, but is declared lost.
     ArrivesUnnoticed,
     Lost,
 }
@@ -55,15 +55,15 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What an application knows of its streams.
+/// An application's knowledge of its streams.
 #[derive(Default)]
 struct App {
     /// Streams that it opened or accepted.
     streams: Vec<StreamId>,
-    /// How much it wrote, until it was told to stop or gave up.
+    /// Bytes written, until the stream was stopped or reset.
     written: BTreeMap<StreamId, u64>,
     finished: BTreeSet<StreamId>,
-    /// How much it read, until the end or an error.
+    /// Bytes read, until the end or an error.
     read: BTreeMap<StreamId, u64>,
     read_to_end: BTreeMap<StreamId, u64>,
     gave_up: BTreeSet<StreamId>,
@@ -131,7 +131,7 @@ impl World {
             }),
             Op::Send(side, limit) => {
                 let streams = &self.pair.sides[side];
-                // A packet of 100 bytes has room for any frame, if not for all.
+                // A packet of 100 bytes has room for any frame, but not for all frames.
                 if streams.wants_to_send() {
                     self.channels[side].extend(self.pair.send(side, limit));
                 }
@@ -273,7 +273,7 @@ impl World {
         }
     }
 
-    /// The channel becomes good, and the applications read whatever there is.
+    /// The channel becomes reliable, and the applications read all data.
     fn settle(&mut self) {
         loop {
             let mut progress = false;
@@ -312,7 +312,7 @@ impl World {
         }
     }
 
-    /// Everybody finishes what is open; what was not given up must have arrived in full.
+    /// Finishes all open streams; every stream that was not abandoned must have arrived in full.
     fn conclude(mut self) {
         self.settle();
         // A server learns of some streams only when the client finishes them.
@@ -355,7 +355,7 @@ proptest! {
         world.conclude();
     }
 
-    /// A peer may send anything: errors, but no panic, and no more memory than its limits allow.
+    /// A peer may send any frames: errors, but no panic, and no more memory than its limits allow.
     #[test]
     fn frames_at_random_do_no_harm(
         frames in prop::collection::vec(
@@ -387,7 +387,7 @@ proptest! {
                     .on_stream(&frame::Stream { id, offset: number, fin, data: &data[..length] })
                     .map(|_| ()),
             };
-            // The connection would close at the first error; the state must stay sound all the same.
+            // The connection would close at the first error; the state must stay consistent anyway.
             drop(ok);
             if let Some(id) = streams.accept(Bidirectional) {
                 let _ = streams.read(id, length);

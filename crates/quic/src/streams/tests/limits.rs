@@ -1,4 +1,4 @@
-//! Limits: what is a violation, when limits move, when writers and openers wait.
+//! Limits: violations, updates, and blocked writers and openers.
 
 use super::*;
 use crate::Code;
@@ -77,7 +77,7 @@ fn data_beyond_the_connections_limit() {
         streams.on_reset_stream(&reset(id, 1)),
         Code::FLOW_CONTROL_ERROR,
     );
-    // What is known already counts once.
+    // Known data counts once.
     assert!(
         streams
             .on_stream(&frame(peer_stream(0), 0, b"x", false))

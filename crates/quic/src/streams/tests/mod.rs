@@ -22,7 +22,7 @@ const CONFIG: StreamsConfig = StreamsConfig {
     send_buffer: 32 * 1024,
 };
 
-/// What a side with `config` tells its peer.
+/// Returns the limits that a side with `config` announces.
 fn limits_of(config: &StreamsConfig) -> PeerLimits {
     PeerLimits {
         max_data: config.max_data,
@@ -34,7 +34,7 @@ fn limits_of(config: &StreamsConfig) -> PeerLimits {
     }
 }
 
-/// A packet on its way.
+/// A packet in flight.
 #[derive(Clone, Debug)]
 struct Packet {
     payload: Vec<u8>,
@@ -55,7 +55,7 @@ impl Pair {
         Self { sides }
     }
 
-    /// A packet from `from` of at most `limit` bytes, if there is anything to send.
+    /// Returns a packet from `from` of at most `limit` bytes, if there is anything to send.
     fn send(&mut self, from: usize, limit: usize) -> Option<Packet> {
         let streams = &mut self.sides[from];
         let wants = streams.wants_to_send();
@@ -69,7 +69,7 @@ impl Pair {
         wants.then_some(packet)
     }
 
-    /// Brings a packet from `from` to the other side.
+    /// Delivers a packet from `from` to the other side.
     fn deliver(&mut self, from: usize, packet: &Packet) -> Result<Received, TransportError> {
         receive(&mut self.sides[1 - from], &packet.payload)
     }
@@ -86,7 +86,7 @@ impl Pair {
         }
     }
 
-    /// Exchanges packets, and acknowledges them, until nobody has anything to send.
+    /// Exchanges and acknowledges packets until neither side has anything to send.
     fn run(&mut self) {
         while let Some((from, packet)) =
             (0..2).find_map(|from| Some((from, self.send(from, 1200)?)))
@@ -101,7 +101,7 @@ impl Pair {
     }
 }
 
-/// Gives a packet's frames to `streams`.
+/// Passes a packet's frames to `streams`.
 fn receive(streams: &mut Streams, payload: &[u8]) -> Result<Received, TransportError> {
     for frame in Frames::new(payload) {
         match frame? {
@@ -123,7 +123,7 @@ fn receive(streams: &mut Streams, payload: &[u8]) -> Result<Received, TransportE
     Ok(Received::Buffered)
 }
 
-/// The byte that tests send at an offset of a stream.
+/// Returns the test byte at an offset of a stream.
 fn pattern(id: StreamId, offset: u64) -> u8 {
     (offset ^ (offset >> 8) ^ (id.as_u64() * 31)) as u8
 }
@@ -134,7 +134,7 @@ fn pattern_bytes(id: StreamId, offset: u64, length: usize) -> Vec<u8> {
         .collect()
 }
 
-/// Reads all that is there.
+/// Reads all available data.
 fn read_all(streams: &mut Streams, id: StreamId) -> (Vec<u8>, Result<(), ReadError>) {
     let mut data = Vec::new();
     loop {

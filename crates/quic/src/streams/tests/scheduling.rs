@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The streams whose data the next packet carries, with lengths.
+/// Returns the streams in the next packet, with offsets and lengths.
 fn next_packet(streams: &mut Streams, limit: usize) -> Vec<(StreamId, u64, usize)> {
     let mut payload = Vec::new();
     streams.fill(&mut payload, limit, &mut SentFrames::new());

@@ -1,4 +1,4 @@
-//! How fast bulk data pass: run with `--release -- --ignored --nocapture speed`.
+//! The speed of bulk data: run with `--release -- --ignored --nocapture speed`.
 
 use std::time::Instant;
 
@@ -12,7 +12,7 @@ fn one_gibibyte_in_packets_of_1452_bytes() {
     pump(1 << 30, 1452);
 }
 
-/// So short that copies cost nothing: what is left is the bookkeeping.
+/// So short that copies cost nothing: this measures the overhead per packet.
 #[test]
 #[ignore = "a measurement, for release builds"]
 fn data_in_packets_of_64_bytes() {

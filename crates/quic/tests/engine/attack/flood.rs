@@ -1,8 +1,8 @@
-//! Floods: the same frame again and again, with the numbers that it needs to mean something new.
+//! Floods: the same frame repeatedly, with increasing numbers so that each has an effect.
 
 use super::script::{Hostile, Number};
 
-/// The same frame with the numbers that the next one of a flood has.
+/// Returns the frame with the numbers for the next packet of a flood.
 pub(super) fn advanced(frame: &Hostile, packet: u8, repeat: u8) -> Hostile {
     let index = u64::from(packet) * 64 + u64::from(repeat);
     let next = |number: &Number| Number::Any(number.value(0).saturating_add(index));
@@ -20,7 +20,7 @@ pub(super) fn advanced(frame: &Hostile, packet: u8, repeat: u8) -> Hostile {
             id: id.wrapping_add(index as u8),
         },
         Hostile::Retire(sequence) => Hostile::Retire(match sequence {
-            // Relative to what was issued.
+            // Relative to the issued numbers.
             Number::Near(_) => *sequence,
             other => next(other),
         }),

@@ -1,4 +1,4 @@
-//! From what a script says to the bytes of frames, and what the victim must think of them.
+//! Translates a script into frames, with the victim's expected reaction.
 
 use weir_quic::frame::{AckFrequency, Close, EcnCounts, NewConnectionId, ResetStream, write};
 use weir_quic::{Code, Direction, Level, Side, StreamId};
@@ -10,20 +10,20 @@ use super::script::{Hostile, Number};
 const VARINT_MAX: u64 = (1 << 62) - 1;
 /// More streams than any limit of the victim's allows.
 const FAR_STREAM: u64 = 1 << 16;
-/// As much as an honest peer may send on a stream, whatever the victim's application reads.
+/// The most that an honest peer may send on a stream, whatever the victim's application reads.
 const HONEST_DATA: u64 = 8_000;
 const MOST_FRAMES: usize = 40_000;
 
-/// What a frame means for the victim, in a 1-RTT packet on an open connection.
+/// The expected reaction to a frame in a 1-RTT packet on an open connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     Harmless,
     Violation(Code),
-    /// It depends.
+    /// Not determined.
     Unknown,
 }
 
-/// Writes a frame, and says what it must lead to.
+/// Writes a frame; returns the expected reaction.
 pub(crate) fn write_frame(
     peer: &mut Peer,
     attacker: Side,
@@ -198,7 +198,7 @@ fn write_ack(
         ce: ce.value(0),
     });
     write::ack(out, ranges, delay.value(100), ecn, 1000);
-    // The victim may have sent what this peer could not open, but not so much.
+    // The victim may have sent packets that this peer could not open, but not that many.
     if largest > sent.unwrap_or(0) + 10_000 {
         Verdict::Violation(Code::PROTOCOL_VIOLATION)
     } else {
@@ -220,7 +220,7 @@ fn write_data(
     let honest = *offset + u64::from(length) <= HONEST_DATA;
     *offset += u64::from(length);
     if fin {
-        // Nothing that follows is honest.
+        // Later data is not honest.
         *offset = offset.max(&mut (HONEST_DATA + 1)).to_owned();
     }
     if honest {
@@ -319,7 +319,7 @@ fn write_close(application: bool, code: u64, out: &mut Vec<u8>) {
     write::close(out, &close, out.len() + 100);
 }
 
-/// A frame of this type without anything behind it.
+/// Writes a frame type without a body.
 fn write_type(number: u64, out: &mut Vec<u8>) -> Verdict {
     let known = number < 0x20 || [0x30, 0x31, 0xaf].contains(&number);
     match number {

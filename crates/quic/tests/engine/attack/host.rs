@@ -1,5 +1,5 @@
-//! An endpoint with its connections and an application, without a network: what it takes in memory
-//! and what it does for each datagram is measured.
+//! An endpoint with its connections and an application, without a network. Its memory and its work
+//! per datagram are measured.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,10 +11,10 @@ use weir_quic::{
 use weir_units::Time;
 use weir_wire::Ecn;
 
-/// How many bytes of an echo the application holds back at most.
+/// The most bytes of an echo that the application buffers.
 const MAX_ECHO: usize = 4 * 1024;
 
-/// What a call cost: allocations, for time cannot be judged on a shared machine.
+/// The cost of a call in allocations: time cannot be measured on a shared machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Work {
     pub(crate) allocations: u64,
@@ -25,9 +25,9 @@ pub(crate) struct Host {
     pub(crate) connections: BTreeMap<ConnectionHandle, Connection>,
     pub(crate) closed: Vec<(ConnectionHandle, ConnectionError)>,
     pub(crate) address: SocketAddr,
-    /// What endpoint, connections and the application's buffers hold, in bytes.
+    /// The memory of endpoint, connections and application buffers, in bytes.
     pub(crate) memory: i64,
-    /// Whether the application reads what comes and sends it back.
+    /// Whether the application reads data and sends it back.
     pub(crate) echoes: bool,
     echo: BTreeMap<(ConnectionHandle, StreamId), Vec<u8>>,
     buffer: Vec<u8>,
@@ -47,7 +47,7 @@ impl Host {
         }
     }
 
-    /// Calls the engine, and counts what it allocates and frees.
+    /// Calls the engine, and counts its allocations and frees.
     pub(crate) fn measured<T>(&mut self, call: impl FnOnce(&mut Self) -> T) -> (T, Work) {
         let mut result = None;
         let info = allocation_counter::measure(|| {
@@ -64,7 +64,7 @@ impl Host {
         }
     }
 
-    /// A datagram arrives: the stateless reply to it, if any, and what it cost.
+    /// Handles a datagram; returns the stateless reply, if any, and the cost.
     pub(crate) fn receive(
         &mut self,
         now: Time,
@@ -90,12 +90,12 @@ impl Host {
                 Route::Drop => None,
             }
         });
-        // The reply is not the endpoint's any more.
+        // The reply no longer belongs to the endpoint.
         self.memory -= reply.as_ref().map_or(0, |reply| reply.capacity() as i64);
         (reply, work)
     }
 
-    /// What the connections want to send now, by address.
+    /// Returns the datagrams that the connections send now, by address.
     pub(crate) fn transmit(&mut self, now: Time) -> Vec<(SocketAddr, Vec<u8>)> {
         let mut sent = Vec::new();
         let handles: Vec<_> = self.connections.keys().copied().collect();
@@ -140,7 +140,7 @@ impl Host {
         });
     }
 
-    /// The next time at which a connection wants to be asked.
+    /// Returns the time of the connections' next timer.
     pub(crate) fn timeout(&self) -> Option<Time> {
         self.connections
             .values()
@@ -158,7 +158,7 @@ impl Host {
         });
     }
 
-    /// The application reads and sends back what it can, perhaps on one connection alone.
+    /// Lets the application read and send back as much as possible, on all connections or on one.
     pub(crate) fn serve(&mut self, only: Option<ConnectionHandle>) {
         let handles: Vec<_> = self.connections.keys().copied().collect();
         for handle in handles {
@@ -187,7 +187,7 @@ impl Host {
     }
 }
 
-/// Reads what is there and writes it back; `false` at the stream's end.
+/// Reads available data and writes it back; `false` at the stream's end.
 fn echo_on(connection: &mut Connection, id: StreamId, pending: &mut Vec<u8>) -> bool {
     let answers = id.direction() == Direction::Bidirectional;
     let ended = loop {

@@ -1,12 +1,12 @@
-//! Hostile peers: what a fuzzer writes becomes packets that open, packets that do not, floods and
-//! jumps in time, against a whole endpoint that has an honest connection beside.
+//! Hostile peers: a fuzzer's input becomes valid packets, invalid packets, floods and jumps in
+//! time, against a whole endpoint that also has an honest connection.
 //!
-//! After every step: no panic, memory within its bound, no more sent to an address than it may get,
-//! a violation closed with its code, and nobody closed who did nothing wrong. In the end the honest
-//! connection still carries data, and nothing is left of the others.
+//! Checks after every step: no panic, memory within its bound, no more bytes sent to an address
+//! than allowed, a violation closed with its code, and no honest peer closed. In the end the honest
+//! connection still transfers data, and no state of the others remains.
 //!
-//! Used by `tests/attacks.rs` with few cases and with scripts that once found something, and by the
-//! fuzz targets `server` and `client`.
+//! Used by `tests/attacks.rs` with few cases and with scripts of earlier findings, and by the fuzz
+//! targets `server` and `client`.
 #![allow(
     clippy::unwrap_used,
     unreachable_pub,

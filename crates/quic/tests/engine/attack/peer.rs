@@ -1,5 +1,5 @@
-//! A peer that follows no rules but has the right keys: it drives a session itself and writes its
-//! packets by hand.
+//! A peer that follows no rules but has the right keys: it drives a session itself and builds its
+//! packets manually.
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
@@ -20,12 +20,12 @@ use weir_units::Duration;
 
 /// The length of its connection IDs.
 pub(crate) const ID_LENGTH: usize = 8;
-/// The number of packets whose reception it remembers.
+/// The number of received packets that it stores.
 const REMEMBERED: usize = 200;
-/// The most handshake bytes that it puts into one packet.
+/// The most handshake bytes in one packet.
 const PIECE: usize = 1000;
 
-/// How a forged packet differs from what it should be.
+/// The differences of a forged packet from a valid one.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Disguise {
     /// Sets bits that must be zero.
@@ -34,17 +34,17 @@ pub(crate) struct Disguise {
     pub(crate) no_fixed_bit: bool,
     /// Has the other key phase, sealed with the keys of this one.
     pub(crate) wrong_phase: bool,
-    /// Goes to an ID that nobody has.
+    /// Goes to an ID that no connection has.
     pub(crate) wrong_id: bool,
 }
 
-/// What it knows of one packet number space.
+/// The state of one packet number space.
 #[derive(Default)]
 struct SpaceState {
     keys: Option<Keys>,
     next_number: u64,
     received: BTreeSet<u64>,
-    /// Handshake bytes that came in order, and those to be sent.
+    /// Handshake bytes received in order, and those to send.
     read: u64,
     sent: u64,
     outgoing: Vec<u8>,
@@ -56,26 +56,26 @@ pub(crate) struct Peer {
     spaces: [SpaceState; 3],
     early: Option<DirectionKeys>,
     updates: Option<Box<dyn KeyUpdates>>,
-    /// What opens the victim's packets of other key phases.
+    /// The keys to open the victim's packets of other key phases.
     more_keys: Vec<Box<dyn PacketKey>>,
     phase: bool,
     local_id: ConnectionId,
-    /// Where the client's first packet went.
+    /// The destination ID of the client's first packet.
     chosen_by_client: ConnectionId,
     remote_id: ConnectionId,
     /// The victim's IDs with their sequence numbers.
     pub(crate) ids: Vec<(u64, ConnectionId)>,
-    /// What the victim wants to have answered, and over which address.
+    /// The victim's challenges, and their addresses.
     pub(crate) challenges: Vec<([u8; 8], SocketAddr)>,
-    /// With what the victim closed.
+    /// The victim's close code.
     pub(crate) closed: Option<Code>,
     pub(crate) complete: bool,
-    /// The offset up to which each of its streams was sent in order, by index.
+    /// The end of the data sent in order on each of its streams, by index.
     pub(crate) stream_offsets: [u64; 8],
 }
 
 impl Peer {
-    /// A client that begins a connection.
+    /// Creates a client that starts a connection.
     pub(crate) fn client(crypto: &Arc<SeededClient>, name: u64, early_data: bool) -> Self {
         let first = id(name, 1);
         let local_id = id(name, 2);
@@ -95,7 +95,7 @@ impl Peer {
         Self::new(Side::Client, session, keys, local_id, first, first)
     }
 
-    /// A server that answers the client whose first datagram this is.
+    /// Creates a server that answers the client of this first datagram.
     pub(crate) fn server(crypto: &Arc<SeededServer>, name: u64, datagram: &[u8]) -> Option<Self> {
         let header = Header::decode(datagram, ID_LENGTH).ok()?;
         if header.kind != Kind::Initial {
@@ -179,18 +179,18 @@ impl Peer {
         }
     }
 
-    /// The number that its next packet should have.
+    /// Returns the number of its next packet.
     pub(crate) fn next_number(&self, level: Level) -> u64 {
         self.spaces[level.space() as usize].next_number
     }
 
-    /// The largest number that the victim used.
+    /// Returns the largest number that the victim used.
     pub(crate) fn largest_received(&self, level: Level) -> Option<u64> {
         let space = &self.spaces[level.space() as usize];
         space.received.last().copied()
     }
 
-    /// Up to where its handshake bytes were sent.
+    /// Returns the end of its sent handshake bytes.
     pub(crate) fn crypto_offset(&self, level: Level) -> u64 {
         self.spaces[level.space() as usize].sent
     }
@@ -202,14 +202,14 @@ impl Peer {
         }
     }
 
-    /// Whether packets with this destination are for it.
+    /// Whether packets with this destination are addressed to it.
     fn is_addressed(&self, destination: &ConnectionId) -> bool {
         *destination == self.local_id
             || *destination == self.chosen_by_client
             || is_forged_id(destination, &self.local_id)
     }
 
-    /// A datagram of the victim's; `false` where it is for somebody else.
+    /// Handles a datagram of the victim; `false` if it is addressed to another peer.
     pub(crate) fn receive(&mut self, at: SocketAddr, datagram: &[u8]) -> bool {
         let mut rest = datagram.to_vec();
         let mut taken = false;
@@ -290,7 +290,7 @@ impl Peer {
         }
     }
 
-    /// Goes over to the keys of the next phase, whatever the victim thinks of it.
+    /// Switches to the keys of the next phase, whatever the victim's state.
     pub(crate) fn update_keys(&mut self) {
         let Some(updates) = &mut self.updates else {
             return;
@@ -303,14 +303,14 @@ impl Peer {
         }
     }
 
-    /// Which of the victim's IDs its packets carry from now on.
+    /// Selects the victim's ID for its next packets.
     pub(crate) fn use_id(&mut self, index: usize) {
         if let Some((_, id)) = self.ids.get(index % self.ids.len().max(1)) {
             self.remote_id = *id;
         }
     }
 
-    /// The datagrams that an honest peer would send now: handshake bytes, acknowledgments, answers.
+    /// Returns the datagrams that an honest peer would send now: handshake bytes, ACKs, responses.
     pub(crate) fn behave(&mut self) -> Vec<Vec<u8>> {
         let mut datagrams = Vec::new();
         for level in [Level::Initial, Level::Handshake, Level::OneRtt] {
@@ -346,7 +346,7 @@ impl Peer {
         datagrams
     }
 
-    /// An ACK of all that came lately.
+    /// Writes an ACK of all recent packets.
     pub(crate) fn write_ack(&self, level: Level, out: &mut Vec<u8>) {
         let space = &self.spaces[level.space() as usize];
         let mut ranges: Vec<(u64, u64)> = Vec::new();
@@ -360,7 +360,7 @@ impl Peer {
         write::ack(out, ranges, 0, None, 600);
     }
 
-    /// A datagram with one packet of these frames, sealed as it should be; `None` without keys.
+    /// Builds a datagram with one valid packet of these frames; `None` without keys.
     pub(crate) fn packet(
         &mut self,
         level: Level,
@@ -432,14 +432,14 @@ impl Peer {
     }
 }
 
-/// Some ID of this peer's.
+/// Returns an ID of this peer.
 fn id(name: u64, kind: u8) -> ConnectionId {
     let mut bytes = (name << 16).to_be_bytes();
     bytes[6] = kind;
     ConnectionId::new(&bytes).expect("a short ID")
 }
 
-/// An ID that the peer issues by NEW_CONNECTION_ID with this sequence number.
+/// Returns the ID that the peer issues by NEW_CONNECTION_ID with this sequence number.
 pub(crate) fn issued_id(peer: &Peer, number: u8) -> ConnectionId {
     let mut bytes = [0; ID_LENGTH];
     bytes.copy_from_slice(peer.local_id.as_bytes());
@@ -452,7 +452,7 @@ fn is_forged_id(candidate: &ConnectionId, own: &ConnectionId) -> bool {
 }
 
 fn parameters(source: ConnectionId, name: u64) -> TransportParameters {
-    // Some peers have next to no room, others no end of it.
+    // Some peers have hardly any buffer space, others have it without limit.
     let room = [0, 1_000, 100_000, (1 << 62) - 1][(name % 4) as usize];
     TransportParameters {
         initial_source_connection_id: Some(source),

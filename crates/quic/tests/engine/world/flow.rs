@@ -1,4 +1,4 @@
-//! Flows whose silences are measured, over paths whose MTU changes.
+//! Flows that measure silences, over paths with a changing MTU.
 
 use weir_quic::{ConnectionHandle, Direction, PathSnapshot, StreamId, TransportConfig};
 use weir_units::{ByteSize, Duration, Rate, Time};
@@ -43,7 +43,7 @@ pub(crate) fn path(world: &mut World, host: usize, handle: ConnectionHandle) -> 
     world.connection(host, handle).stats().paths.swap_remove(0)
 }
 
-/// A stream from one host to the other, and when its data arrived.
+/// A stream from one host to the other, with the arrival times of its data.
 pub(crate) struct Flow {
     from: (usize, ConnectionHandle),
     to: (usize, ConnectionHandle),
@@ -80,7 +80,7 @@ impl Flow {
         }
     }
 
-    /// Writes and reads what can be; `true` at the end.
+    /// Writes and reads as much as possible; `true` at the end.
     pub(crate) fn poll(&mut self, world: &mut World) -> bool {
         let sender = world.connection(self.from.0, self.from.1);
         while self.written < self.data.len() {
@@ -112,7 +112,7 @@ impl Flow {
                 Err(_) => break,
             }
         }
-        // Limits that reading raised.
+        // Sends the limits raised by reading.
         world.transmit();
         self.ended
     }

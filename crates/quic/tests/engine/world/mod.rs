@@ -1,7 +1,7 @@
 //! Two endpoints in one process over a simulated network, in virtual time.
 //!
-//! Each direction is a `weir_fabric` pipe: queue, link, faults. Nothing here reads a clock or draws
-//! from a generator without a seed, so that a run repeats byte for byte.
+//! Each direction is a `weir_fabric` egress port: queue, link, faults. No code here reads a clock
+//! or uses an unseeded generator, so a run repeats byte for byte.
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
 pub(crate) mod flow;
@@ -25,7 +25,7 @@ use weir_wire::Ecn;
 /// IPv4 and UDP headers.
 const HEADERS: u64 = 28;
 
-/// A datagram on its way.
+/// A datagram in flight.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
     pub(crate) source: SocketAddr,
@@ -57,27 +57,27 @@ pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
     pub(crate) connections: BTreeMap<ConnectionHandle, Connection>,
     pub(crate) events: Vec<(ConnectionHandle, Event)>,
-    /// Where it is reached: the addresses of its interfaces, the first one first.
+    /// The addresses of its interfaces, the first one first.
     pub(crate) addresses: Vec<SocketAddr>,
-    /// Datagrams with each codepoint that arrived here.
+    /// Datagrams received with each codepoint.
     pub(crate) arrived: BTreeMap<u8, u64>,
     /// The interface refuses larger UDP payloads (EMSGSIZE).
     pub(crate) largest_sent: usize,
-    /// From where its connections hold paths ready from the beginning.
+    /// The local addresses with standby paths from the start.
     pub(crate) standby: Vec<SocketAddr>,
-    /// Datagrams whose fixed bit is zero that arrived here.
+    /// Datagrams received with a zero fixed bit.
     pub(crate) arrived_greased: u64,
 }
 
 pub(crate) const CLIENT: usize = 0;
 pub(crate) const SERVER: usize = 1;
 
-/// What to build.
+/// The setup of a test network.
 #[derive(Clone)]
 pub(crate) struct Plan {
     pub(crate) seed: u64,
     pub(crate) rate: Rate,
-    /// One way.
+    /// The one-way delay.
     pub(crate) delay: Duration,
     pub(crate) faults: FaultSettings,
     pub(crate) rules: Vec<Rule>,
@@ -115,19 +115,19 @@ impl Default for Plan {
     }
 }
 
-/// The whole of it.
+/// The test network.
 pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) hosts: [Host; 2],
-    /// `pipes[i]` carries what host `i` sends.
+    /// `pipes[i]` carries the packets of host `i`.
     pub(crate) pipes: [EgressPort<Datagram>; 2],
     /// The same for the client's further interfaces.
     pub(crate) spare_pipes: Vec<[EgressPort<Datagram>; 2]>,
     pub(crate) client_crypto: Arc<dyn ClientCrypto>,
     pub(crate) tokens: Arc<TokenStore>,
-    /// A NAT shows the client's first interface to the server by this address.
+    /// The address of the client's first interface behind a NAT.
     pub(crate) nat: Option<SocketAddr>,
-    /// Someone copies what the client sends and sends it from his own address, ahead of it.
+    /// An attacker's address: it sends copies of the client's packets ahead of the originals.
     pub(crate) copies_from: Option<SocketAddr>,
     plan: Plan,
     server: ServerConfig,
@@ -182,17 +182,17 @@ impl World {
         }
     }
 
-    /// What the server was made with.
+    /// Returns the server's configuration.
     pub(crate) fn server_config(&self) -> ServerConfig {
         self.server.clone()
     }
 
-    /// What the client's next connections take.
+    /// Sets the versions of the client's next connections.
     pub(crate) fn set_client_versions(&mut self, versions: Versions) {
         self.plan.client_versions = versions;
     }
 
-    /// Gives the client another interface, with a way of its own to the server: its address.
+    /// Adds an interface with its own path to the server to the client; returns its address.
     pub(crate) fn add_interface(&mut self) -> SocketAddr {
         let interface = self.spare_pipes.len() as u8 + 1;
         let seed = self.plan.seed + 100 * u64::from(interface);
@@ -203,7 +203,7 @@ impl World {
         address
     }
 
-    /// The MTU of all of a host's interfaces, also of those connections that there are.
+    /// Sets the MTU of all interfaces of a host, for existing connections too.
     pub(crate) fn set_interface_mtu(&mut self, host: usize, mtu: u64) {
         let host = &mut self.hosts[host];
         let all: Vec<_> = host.addresses.iter().map(|ip| (*ip, mtu)).collect();
@@ -215,7 +215,7 @@ impl World {
         }
     }
 
-    /// The pipe that host `from` sends `datagram` into: the client's interface decides.
+    /// Returns the egress port for `datagram` from host `from`: the client's interface decides.
     fn pipe(&mut self, from: usize, datagram: &Datagram) -> &mut EgressPort<Datagram> {
         let client = match from {
             CLIENT => datagram.source,
@@ -229,7 +229,7 @@ impl World {
         }
     }
 
-    /// The client begins a connection.
+    /// Starts a connection from the client.
     pub(crate) fn connect(&mut self) -> ConnectionHandle {
         let transport = Arc::new(self.plan.client.clone());
         let client = ClientConfig {
@@ -256,8 +256,8 @@ impl World {
         handle
     }
 
-    /// A connection whose handshake is complete on both sides: the client's and the server's
-    /// handle.
+    /// Creates a connection whose handshake is complete on both sides; returns the client's and the
+    /// server's handle.
     pub(crate) fn connected(&mut self) -> (ConnectionHandle, ConnectionHandle) {
         let client = self.connect();
         let before: Vec<_> = self.hosts[SERVER].connections.keys().copied().collect();
@@ -282,7 +282,7 @@ impl World {
         self.hosts[host].connections.get_mut(&handle).unwrap()
     }
 
-    /// Sends all that may be sent now.
+    /// Sends everything that may be sent now.
     pub(crate) fn transmit(&mut self) {
         let mut sent = Vec::new();
         for (from, host) in self.hosts.iter_mut().enumerate() {
@@ -351,7 +351,7 @@ impl World {
         }
     }
 
-    /// When something happens next.
+    /// Returns the time of the next event.
     pub(crate) fn timeout(&self) -> Option<Time> {
         let spare = self.spare_pipes.iter().flatten();
         let pipes = self
@@ -367,7 +367,7 @@ impl World {
         pipes.chain(timers).min()
     }
 
-    /// Moves time on to `time` and does what is due by then.
+    /// Advances to `time` and handles the events due by then.
     pub(crate) fn advance_to(&mut self, time: Time) {
         self.now = self.now.max(time);
         self.deliver();
@@ -439,7 +439,7 @@ impl World {
         }
     }
 
-    /// One step: on to the next thing that happens. `false` where nothing ever will.
+    /// Advances to the next event. `false` if there is none.
     pub(crate) fn step(&mut self) -> bool {
         self.transmit();
         let Some(next) = self.timeout() else {
@@ -449,7 +449,7 @@ impl World {
         true
     }
 
-    /// Runs until `done` or until `limit` of virtual time has passed; tells which.
+    /// Runs until `done` or until `limit` of virtual time has passed; returns whether it is done.
     pub(crate) fn run_until(
         &mut self,
         limit: Duration,
@@ -475,8 +475,8 @@ impl World {
         self.now = end;
     }
 
-    /// Moves `data` over a new bidirectional stream from one host to the other while the network
-    /// does its worst; what arrived by the stream's end, or `None` where it did not end in time.
+    /// Transfers `data` over a new bidirectional stream from one host to the other over the faulty
+    /// network. Returns the received data, or `None` if the stream did not end in time.
     pub(crate) fn transfer(
         &mut self,
         from: (usize, ConnectionHandle),
@@ -529,8 +529,7 @@ impl World {
     }
 }
 
-/// The address of a host's interface.
-/// A machine with an interface at each of these addresses.
+/// Returns a machine with an interface at each of these addresses.
 pub(crate) fn interfaces(all: &[(SocketAddr, u64)]) -> Arc<Interfaces> {
     let each = all.iter().map(|(address, mtu)| Interface {
         mtu: ByteSize::from_bytes(*mtu),
@@ -555,7 +554,7 @@ fn new_pipe(plan: &Plan, seed: u64) -> EgressPort<Datagram> {
     )
 }
 
-/// Bytes that tell where they belong.
+/// Returns bytes that depend on their position.
 pub(crate) fn pattern(length: usize) -> Vec<u8> {
     (0..length)
         .map(|index| (index as u64).wrapping_mul(0x9e37_79b9).to_be_bytes()[4])

@@ -1,4 +1,4 @@
-//! Datagrams by hand: taken from a connection, changed, handed to the other side.
+//! Manual handling of datagrams: taken from a connection, changed, passed to the other side.
 
 use std::net::SocketAddr;
 
@@ -9,7 +9,7 @@ use weir_wire::Ecn;
 use super::{CLIENT, SERVER, World, pattern};
 
 impl World {
-    /// The next datagram that a client's connection sends.
+    /// Returns the next datagram of a client's connection.
     pub(crate) fn datagram(&mut self, client: ConnectionHandle) -> Vec<u8> {
         let mut buffer = Vec::new();
         let now = self.now;
@@ -18,20 +18,20 @@ impl World {
         buffer
     }
 
-    /// What the server does with a datagram from this address.
+    /// Routes a datagram from this address at the server.
     pub(crate) fn route(&mut self, remote: SocketAddr, datagram: &[u8]) -> Route {
         let server = &mut self.hosts[SERVER].endpoint;
         server.route(self.now, remote, None, Ecn::NotEct, &mut datagram.to_vec())
     }
 
-    /// Hands a datagram to a client's connection as if it came from the server.
+    /// Passes a datagram to a client's connection as if it came from the server.
     pub(crate) fn inject(&mut self, client: ConnectionHandle, mut datagram: Vec<u8>) {
         let (now, remote) = (self.now, self.hosts[SERVER].addresses[0]);
         let connection = self.connection(CLIENT, client);
         connection.handle_datagram(now, remote, None, Ecn::NotEct, &mut datagram);
     }
 
-    /// Why a client's connection is over.
+    /// Returns why a client's connection ended.
     pub(crate) fn closed(&self, client: ConnectionHandle) -> Option<ConnectionError> {
         let events = self.hosts[CLIENT].events.iter();
         events.rev().find_map(|(handle, event)| match event {
@@ -40,7 +40,7 @@ impl World {
         })
     }
 
-    /// Whether data pass in both directions.
+    /// Whether data is transferred in both directions.
     pub(crate) fn moves_data(
         &mut self,
         client: ConnectionHandle,

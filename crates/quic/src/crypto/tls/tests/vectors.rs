@@ -25,7 +25,7 @@ const CLIENT_INITIAL: &str = concat!(
     "75300901100f088394c8f03e51570806048000ffff",
 );
 
-/// Protects a packet as its sender and takes the protection off again as its receiver.
+/// Protects a packet as its sender and removes the protection as its receiver.
 fn protect(side: Side, header: &str, payload: &[u8]) -> Vec<u8> {
     let (client, server) = World::new().peers();
     let [sender, receiver]: [&dyn Provider; 2] = match side {
@@ -75,7 +75,7 @@ fn a_2_client_initial() {
 #[test]
 fn what_the_client_hello_of_a_2_offers() {
     let payload = hex(CLIENT_INITIAL);
-    // Behind the header of a CRYPTO frame and that of the message.
+    // After the headers of the CRYPTO frame and of the message.
     let offer = client_hello::offer(&payload[8..]);
     let parameters = &payload[payload.len() - 0x32..];
     assert_eq!((offer.parameters, offer.early_data), (parameters, false));

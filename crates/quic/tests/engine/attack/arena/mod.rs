@@ -1,4 +1,4 @@
-//! The place where a script is played.
+//! Runs a script against an endpoint.
 
 mod steps;
 
@@ -18,35 +18,35 @@ use super::host::Host;
 use super::peer::{Disguise, Peer};
 use super::script::Script;
 
-/// What the victim may hold beside its connections: the endpoint's tables, once they have grown.
+/// The victim's memory besides its connections: the endpoint's tables at full size.
 const ENDPOINT_MEMORY: i64 = 64 * 1024;
-/// What one connection may hold with [`transport`]: `docs/security.md` derives it.
+/// The most memory of one connection with [`transport`]: `docs/security.md` derives it.
 pub(crate) const CONNECTION_MEMORY: i64 = 640 * 1024;
-/// The most allocations for a datagram: so many, and one for this many bytes of it. The smallest
-/// frame that is worth one, a piece of a stream behind a gap, has six bytes and makes two.
+/// The most allocations per datagram: this many, plus one per this many bytes. The smallest frame
+/// that needs some, a piece of a stream behind a gap, has six bytes and makes two.
 const MOST_ALLOCATIONS: u64 = 300;
 const BYTES_PER_ALLOCATION: u64 = 2;
-/// As long as the victim's datagrams answered one another, they answered one of the attacker's.
+/// The most rounds of mutual answers after one of the attacker's datagrams.
 const MOST_ROUNDS: usize = 2_000;
-/// Timers that may be due in one step of time: more means that one does not go away.
+/// The most timers due in one step of time: more means that one stays due.
 const MOST_TIMERS: usize = 20_000;
-/// Half-open handshakes from which on the victim has clients prove their address.
+/// The half-open handshakes from which on the victim validates addresses.
 const HALF_OPEN: usize = 8;
-/// Connections that the victim has at most.
+/// The most connections of the victim.
 const MAX_CONNECTIONS: usize = 24;
-/// What was sent and may be sent again.
+/// The stored datagrams that may be sent again.
 const REMEMBERED: usize = 64;
-/// Connections of the attacker's that go on.
+/// The most active connections of the attacker.
 const MAX_ATTACKERS: usize = 4;
-/// What the honest client asks.
+/// The length of the honest client's request.
 const REQUEST: usize = 3_000;
 
-/// A connection of the attacker's.
+/// A connection of the attacker.
 struct Attacker {
     peer: Peer,
-    /// The victim's name for it.
+    /// The victim's handle of it.
     handle: Option<ConnectionHandle>,
-    /// Whether something was sent for which the victim may close.
+    /// Whether data was sent that allows the victim to close.
     provoked: bool,
     /// Whether the victim's side of the handshake is complete.
     established: bool,
@@ -57,24 +57,24 @@ pub(crate) struct Arena {
     role: Side,
     pub(crate) victim: Host,
     honest: Host,
-    /// The honest connection, at the client and the server.
+    /// The handles of the honest connection, at the client and the server.
     honest_pair: [ConnectionHandle; 2],
     attackers: Vec<Attacker>,
     client_crypto: Arc<SeededClient>,
     server_crypto: Arc<SeededServer>,
     sent: VecDeque<Vec<u8>>,
-    /// Bytes that came from and went to each address.
+    /// Bytes received from and sent to each address.
     ledger: BTreeMap<SocketAddr, (u64, u64)>,
     validated: BTreeSet<SocketAddr>,
     reads: bool,
-    /// The victim's last stream, for the application's wishes.
+    /// The victim's last stream, for the application's actions.
     stream: Option<StreamId>,
     names: u64,
     addresses: u32,
     copies: u8,
     flips: bool,
     closed_seen: usize,
-    /// The most memory that the victim held.
+    /// The victim's peak memory.
     pub(crate) peak: i64,
 }
 
@@ -206,7 +206,7 @@ impl Arena {
         }
     }
 
-    /// The victim's end of the honest connection.
+    /// Returns the victim's handle of the honest connection.
     fn honest_handle(&self) -> ConnectionHandle {
         match self.role {
             Side::Server => self.honest_pair[1],
@@ -224,7 +224,7 @@ impl Arena {
         SocketAddr::from(([11, a, b, c], 4433))
     }
 
-    /// Begins a connection between the attacker and the victim.
+    /// Starts a connection between the attacker and the victim.
     fn begin(&mut self, early: bool, stalls: bool) {
         self.names += 1;
         match self.role {
@@ -303,7 +303,7 @@ impl Arena {
         self.collect();
     }
 
-    /// What a hostile or honest peer sends arrives at the victim.
+    /// Delivers a datagram of a hostile or honest peer to the victim.
     fn deliver(&mut self, from: SocketAddr, datagram: Vec<u8>) {
         let length = datagram.len() as u64;
         self.ledger.entry(from).or_default().0 += length;
@@ -324,7 +324,7 @@ impl Arena {
         }
     }
 
-    /// What the victim sends arrives where it is sent to.
+    /// Delivers a datagram of the victim to its destination.
     fn hand_over(&mut self, to: SocketAddr, datagram: &[u8]) {
         let (received, sent) = self.ledger.entry(to).or_default();
         *sent += datagram.len() as u64;
@@ -348,7 +348,7 @@ impl Arena {
         }
     }
 
-    /// Lets everybody send until nobody has anything to say.
+    /// Lets all peers send until none has anything to send.
     fn collect(&mut self) {
         for _ in 0..MOST_ROUNDS {
             self.serve();
@@ -368,7 +368,7 @@ impl Arena {
         panic!("the victim does not come to rest");
     }
 
-    /// A datagram of the honest peer's, behind the copies that somebody makes of it.
+    /// Sends a datagram of the honest peer, after an attacker's copies of it.
     fn send_honest(&mut self, bytes: Vec<u8>) {
         for copy in 0..self.copies {
             let from = self.new_address();
@@ -392,7 +392,7 @@ impl Arena {
         }
     }
 
-    /// What must hold at any time.
+    /// Checks the invariants.
     fn check(&mut self) {
         let honest = self.honest_handle();
         while let Some((handle, error)) = self.victim.closed.get(self.closed_seen) {
@@ -444,7 +444,7 @@ impl Arena {
         panic!("a timer does not go away");
     }
 
-    /// What the attacker sends from one of its addresses.
+    /// Sends a datagram from one of the attacker's addresses.
     fn attack(&mut self, from: u8, datagram: Vec<u8>) {
         let from = self.attacker_address(from);
         self.deliver(from, datagram);
@@ -476,7 +476,7 @@ impl Arena {
         }
     }
 
-    /// The code with which the victim closed one of the attacker's connections, the last one.
+    /// Returns the close code of the attacker's connection that the victim closed last.
     pub(crate) fn closed_with(&self) -> Option<Code> {
         let closed = self.victim.closed.iter().rev();
         closed
@@ -487,7 +487,7 @@ impl Arena {
             .next()
     }
 
-    /// The honest client asks, and must get an answer.
+    /// Sends a request of the honest client, which must be answered.
     fn ask(&mut self) {
         let client = self.honest_pair[0];
         let host = self.honest_client();
@@ -520,7 +520,7 @@ impl Arena {
         panic!("no answer for the honest client");
     }
 
-    /// The attackers fall silent: the honest connection must work, and nothing else must be left.
+    /// Stops the attackers: the honest connection must work, and no other state must remain.
     pub(crate) fn finish(&mut self) {
         self.ask();
         self.elapse(Duration::from_secs(60));

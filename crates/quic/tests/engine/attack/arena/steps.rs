@@ -1,4 +1,4 @@
-//! What each step of a script does.
+//! Plays the steps of a script.
 
 use weir_quic::packet::write_version_negotiation;
 use weir_quic::{ConnectionError, Direction, Level, MoveCause, Side};
@@ -11,7 +11,7 @@ use super::super::script::{Hostile, Look, Seal, Step, Wish, Wrong};
 use super::{Arena, address};
 
 impl Arena {
-    /// Does one thing of the script.
+    /// Plays one step.
     pub(crate) fn play(&mut self, step: &Step) {
         match step {
             Step::Packet { .. } => self.send_packet(step),
@@ -51,7 +51,7 @@ impl Arena {
         self.collect();
     }
 
-    /// Frames that answer what the victim asked prove the addresses at which it asked.
+    /// Records the addresses validated by responses to the victim's challenges.
     fn note_answers(&mut self, frames: &[Hostile]) {
         let answers = frames
             .iter()
@@ -116,7 +116,7 @@ impl Arena {
             && matches!(wrong, Wrong::Nothing | Wrong::FixedBit);
         let provokes = verdict != Verdict::Harmless || !taken;
         let expected = match verdict {
-            // What went wrong before decides what is taken now.
+            // Earlier violations affect what the victim accepts now.
             Verdict::Violation(code) if taken && !attacker.provoked => Some(code),
             _ => None,
         };
@@ -126,7 +126,7 @@ impl Arena {
             return;
         };
         if level == Level::Handshake {
-            // RFC 9000, section 8.1: who has these keys got the server's answer.
+            // RFC 9000, section 8.1: a peer with these keys has received the server's answer.
             let address = self.attacker_address(*from);
             self.validated.insert(address);
         }
@@ -178,7 +178,7 @@ impl Arena {
         }
     }
 
-    /// First packets that begin a handshake which nobody goes on with.
+    /// Sends first packets of handshakes that never continue.
     fn send_initials(&mut self, count: u8) {
         for _ in 0..count {
             self.names += 1;
@@ -222,7 +222,7 @@ impl Arena {
         if matches!(look, Look::Initial | Look::OtherVersion) {
             datagram.resize(datagram.len().max(1200), 0);
         }
-        // Who has not been heard yet can be told anything.
+        // Before the first packet of its peer, the victim accepts unauthenticated packets.
         self.provoke_unestablished();
         self.attack(from, datagram);
     }
@@ -286,7 +286,7 @@ impl Arena {
         });
         self.stream = opened.or(self.stream);
         if matches!(wish, Wish::UpdateKeys) {
-            // The peer does not follow, so that it may break the rules of the next update.
+            // The peer does not follow, so it may violate the rules of the next update.
             self.attackers
                 .iter_mut()
                 .for_each(|attacker| attacker.provoked = true);
