@@ -52,11 +52,7 @@ impl Preset for Quinn {
     }
 
     fn server(&self, options: &ServerOptions) -> Result<QuinnTransport, Error> {
-        let early_data = if options.early_data {
-            EarlyData::OverQuic
-        } else {
-            EarlyData::Refused
-        };
+        let early_data = EarlyData::OverQuic.when(options.early_data);
         let tls = server_config(&options.identity, ALPN, 1, early_data)?;
         Ok(QuinnTransport {
             client: None,

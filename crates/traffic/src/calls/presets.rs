@@ -104,11 +104,7 @@ impl Preset for TcpTlsPreset {
     }
 
     fn server(&self, options: &ServerOptions) -> Result<Tls, Error> {
-        let early_data = if options.early_data {
-            EarlyData::OverTcp
-        } else {
-            EarlyData::Refused
-        };
+        let early_data = EarlyData::OverTcp.when(options.early_data);
         let config = server_config(&options.identity, ALPN, 1, early_data)?;
         Ok(Tls {
             tcp: tcp(self.name(), &options.specification)?,
