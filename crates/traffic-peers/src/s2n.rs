@@ -3,10 +3,12 @@
 use std::io;
 use std::net::SocketAddr;
 
+use s2n_quic::client::{Builder as ClientBuilder, ClientProviders};
 use s2n_quic::provider::congestion_controller::{Bbr, Cubic};
 use s2n_quic::provider::io::tokio::{Builder as IoBuilder, Provider as Io};
 use s2n_quic::provider::limits::Limits;
 use s2n_quic::provider::tls::rustls::{Client as TlsClient, Server as TlsServer};
+use s2n_quic::server::{Builder as ServerBuilder, ServerProviders};
 use weir_traffic::calls::driver::{ClientOptions, Phase, ServerOptions};
 use weir_traffic::calls::environment::locked_version;
 use weir_traffic::calls::identity::ALPN;
@@ -128,10 +130,7 @@ impl Transport for S2nTransport {
             let Tls::Client(tls) = &self.tls else {
                 return Err("this side of TLS is no client".into());
             };
-            let client = s2n_quic::Client::builder()
-                .with_tls(TlsClient::from(tls.clone()))?
-                .with_io(io(address, self.packet_size)?)?
-                .with_limits(limits()?)?;
+            let client = client(tls.clone(), address, self.packet_size, limits()?)?;
             Ok(match self.controller {
                 Controller::Cubic => client
                     .with_congestion_controller(Cubic::default())?
@@ -149,10 +148,7 @@ impl Transport for S2nTransport {
             let Tls::Server(tls) = &self.tls else {
                 return Err("this side of TLS is no server".into());
             };
-            let server = s2n_quic::Server::builder()
-                .with_tls(TlsServer::from(tls.clone()))?
-                .with_io(io(address, self.packet_size)?)?
-                .with_limits(limits()?)?;
+            let server = server(tls.clone(), address, self.packet_size, limits()?)?;
             let server = match self.controller {
                 Controller::Cubic => server
                     .with_congestion_controller(Cubic::default())?
@@ -165,11 +161,47 @@ impl Transport for S2nTransport {
     }
 }
 
-/// A socket with large buffers, for packets of this size.
+/// A client in the making, with packets of at most this size. Its other providers are s2n-quic's
+/// own until they are changed.
 ///
 /// # Errors
-/// When it cannot be had.
-pub fn io(bind: SocketAddr, packet_size: Option<u16>) -> io::Result<Io> {
+/// When the socket cannot be had.
+pub fn client(
+    tls: rustls::ClientConfig,
+    bind: SocketAddr,
+    packet_size: Option<u16>,
+    limits: Limits,
+) -> Result<ClientBuilder<impl ClientProviders>, weir_traffic::Error> {
+    let make = || -> Result<_, Problem> {
+        Ok(s2n_quic::Client::builder()
+            .with_tls(TlsClient::from(tls))?
+            .with_io(io(bind, packet_size)?)?
+            .with_limits(limits)?)
+    };
+    make().map_err(weir_traffic::Error::setting)
+}
+
+/// A server in the making, as [`client`].
+///
+/// # Errors
+/// When the socket cannot be had.
+pub fn server(
+    tls: rustls::ServerConfig,
+    bind: SocketAddr,
+    packet_size: Option<u16>,
+    limits: Limits,
+) -> Result<ServerBuilder<impl ServerProviders>, weir_traffic::Error> {
+    let make = || -> Result<_, Problem> {
+        Ok(s2n_quic::Server::builder()
+            .with_tls(TlsServer::from(tls))?
+            .with_io(io(bind, packet_size)?)?
+            .with_limits(limits)?)
+    };
+    make().map_err(weir_traffic::Error::setting)
+}
+
+/// A socket with large buffers, for packets of this size.
+fn io(bind: SocketAddr, packet_size: Option<u16>) -> io::Result<Io> {
     let mut io = IoBuilder::default()
         .with_receive_address(bind)?
         .with_send_buffer_size(SOCKET_BUFFER)?

@@ -28,9 +28,7 @@ impl Stack for Weir {
         if setup.chacha20 {
             tls = tls.cipher_suites([CipherSuite::ChaCha20Poly1305]);
         }
-        let endpoint = builder(setup)
-            .server(tls.build()?)
-            .bind(SocketAddr::new(setup.ip, 0))?;
+        let endpoint = builder(setup).server(tls.build()?).bind(setup.bind())?;
         let connections = Rc::<RefCell<Vec<_>>>::default();
         tokio::task::spawn_local(accept(endpoint.clone(), Rc::clone(&connections)));
         Ok(Box::new(WeirServer {
@@ -46,9 +44,7 @@ impl Stack for Weir {
         if setup.chacha20 {
             tls = tls.cipher_suites([CipherSuite::ChaCha20Poly1305]);
         }
-        let endpoint = builder(setup)
-            .client(tls.build()?)
-            .bind(SocketAddr::new(setup.ip, 0))?;
+        let endpoint = builder(setup).client(tls.build()?).bind(setup.bind())?;
         Ok(Box::new(WeirClient { endpoint }))
     }
 }
