@@ -1,15 +1,24 @@
-//! Sending what a connection has to send, in GSO batches.
+//! What a connection has to send, as GSO batches.
 
 use std::io;
+use std::net::SocketAddr;
 
 use quiche::Connection;
 
 use crate::settings::LARGEST_BATCH;
-use crate::udp::Udp;
 
 /// The buffer in which batches are built.
 pub(super) struct Outgoing {
     memory: Vec<u8>,
+}
+
+/// A batch in the buffer.
+pub(super) struct Built {
+    pub(super) from: SocketAddr,
+    pub(super) to: SocketAddr,
+    length: usize,
+    /// The size of each of its packets; the last one may be shorter.
+    pub(super) segment: usize,
 }
 
 impl Outgoing {
@@ -19,19 +28,13 @@ impl Outgoing {
         }
     }
 
-    /// Sends all that the connection allows.
-    pub(super) async fn flush(&mut self, udp: &Udp, connection: &mut Connection) -> io::Result<()> {
-        loop {
-            let Some(batch) = self.build(connection)? else {
-                return Ok(());
-            };
-            let contents = self.memory.get(..batch.length).unwrap_or_default();
-            udp.send(batch.destination, contents, batch.segment).await?;
-        }
+    /// The bytes of a batch, until the next is built.
+    pub(super) fn contents(&self, built: &Built) -> &[u8] {
+        self.memory.get(..built.length).unwrap_or_default()
     }
 
-    /// Fills the buffer with packets of one size, the last one possibly shorter.
-    fn build(&mut self, connection: &mut Connection) -> io::Result<Option<Built>> {
+    /// Fills the buffer with packets of one size and one path; `None` if there are none.
+    pub(super) fn build(&mut self, connection: &mut Connection) -> io::Result<Option<Built>> {
         let mut batch: Option<Built> = None;
         loop {
             let largest = connection.max_send_udp_payload_size();
@@ -43,13 +46,15 @@ impl Outgoing {
             else {
                 return Ok(batch);
             };
-            let (length, info) = match connection.send(space) {
+            let (from, to) = batch.as_ref().map(|batch| (batch.from, batch.to)).unzip();
+            let (length, info) = match connection.send_on_path(space, from, to) {
                 Ok(sent) => sent,
                 Err(quiche::Error::Done) => return Ok(batch),
                 Err(error) => return Err(io::Error::other(error)),
             };
             let built = batch.get_or_insert(Built {
-                destination: info.to,
+                from: info.from,
+                to: info.to,
                 length: 0,
                 segment: length,
             });
@@ -61,11 +66,4 @@ impl Outgoing {
             }
         }
     }
-}
-
-/// A batch in the buffer.
-struct Built {
-    destination: std::net::SocketAddr,
-    length: usize,
-    segment: usize,
 }
