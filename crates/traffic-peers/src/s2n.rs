@@ -9,17 +9,15 @@ use s2n_quic::provider::io::tokio::{Builder as IoBuilder, Provider as Io};
 use s2n_quic::provider::limits::Limits;
 use s2n_quic::provider::tls::rustls::{Client as TlsClient, Server as TlsServer};
 use s2n_quic::server::{Builder as ServerBuilder, ServerProviders};
-use weir_traffic::calls::driver::{ClientOptions, Phase, ServerOptions};
+use weir_traffic::calls::driver::{ClientOptions, Phase, ServerOptions, any_port};
 use weir_traffic::calls::environment::locked_version;
 use weir_traffic::calls::identity::ALPN;
 use weir_traffic::calls::preset::Preset;
-use weir_traffic::calls::{Abilities, Error, TransportSpecification};
+use weir_traffic::calls::{Abilities, Error, SOCKET_BUFFER, TransportSpecification};
 use weir_traffic::tls::{EarlyData, client_config, server_config};
 use weir_traffic::transport::Transport;
 
-use crate::settings::{
-    CONNECTION_WINDOW, SOCKET_BUFFER, STREAM_WINDOW, any_port, bound_to, gso_batch, udp_notes,
-};
+use crate::settings::{CONNECTION_WINDOW, STREAM_WINDOW, bound_to, gso_batch, udp_notes};
 
 mod connection;
 
@@ -204,8 +202,8 @@ pub fn server(
 fn io(bind: SocketAddr, packet_size: Option<u16>) -> io::Result<Io> {
     let mut io = IoBuilder::default()
         .with_receive_address(bind)?
-        .with_send_buffer_size(SOCKET_BUFFER)?
-        .with_recv_buffer_size(SOCKET_BUFFER)?;
+        .with_send_buffer_size(SOCKET_BUFFER.as_usize())?
+        .with_recv_buffer_size(SOCKET_BUFFER.as_usize())?;
     if let Some(size) = packet_size {
         let mtu = size.saturating_add(HEADERS);
         io = io

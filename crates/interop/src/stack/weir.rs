@@ -12,6 +12,7 @@ use weir_net::{
     ByteSize, DatagramConfig, Endpoint, EndpointBuilder, RetryPolicy, TransportConfig,
     UpdateKeysError, Version, Versions,
 };
+use weir_traffic::dcquic::settings;
 
 use super::{
     ALPN, Client, Connection, Facts, HANDSHAKE_TIMEOUT, LARGEST_ECHO, Local, Result, SERVER_NAME,
@@ -50,14 +51,12 @@ impl Stack for Weir {
 }
 
 fn builder(setup: &Setup) -> EndpointBuilder {
-    let mut transport = TransportConfig {
+    let packet_size = setup.packet_size;
+    let transport = TransportConfig {
         datagrams: Some(DatagramConfig::default()),
         handshake_timeout: HANDSHAKE_TIMEOUT.into(),
-        ..TransportConfig::data_center()
+        ..settings(packet_size.map(|size| ByteSize::from_bytes(size.into())))
     };
-    if let Some(size) = setup.packet_size {
-        transport.packet_size = ByteSize::from_bytes(size.into());
-    }
     let mut builder = Endpoint::builder().transport(transport);
     if setup.retry {
         builder = builder.retry(RetryPolicy::Always);

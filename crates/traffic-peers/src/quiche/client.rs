@@ -7,13 +7,14 @@ use std::rc::Rc;
 use quiche::Config;
 use tokio::time::timeout;
 use weir_traffic::calls::Error;
-use weir_traffic::calls::driver::{FirstCall, LocalFuture, RequestClient, RequestConnection};
+use weir_traffic::calls::driver::{
+    FirstCall, LocalFuture, RequestClient, RequestConnection, any_port,
+};
 use weir_traffic::calls::payload::{Body, Request};
 use weir_traffic::tls::TICKET_LIMIT;
 use weir_traffic::transport::Start;
 
 use super::{Port, Sockets, connect, took_early_data, why_over};
-use crate::settings::any_port;
 
 /// Bytes read from a stream at once.
 const READ_BUFFER: usize = 64 * 1024;

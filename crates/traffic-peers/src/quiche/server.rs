@@ -94,7 +94,7 @@ async fn take_in<A: Application>(
             Some(Taken::Connection(index)) if !touched.contains(&index) => touched.push(index),
             Some(Taken::Answer(answer)) => {
                 // A failure is a loss.
-                let _ = udp.send(from, &answer, usize::MAX).await;
+                let _ = udp.send(from, &answer, usize::MAX, None).await;
             }
             Some(Taken::Connection(_)) | None => {}
         }

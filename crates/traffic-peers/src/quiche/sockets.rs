@@ -41,7 +41,7 @@ impl Port {
     pub fn bind(address: SocketAddr) -> Result<Self, Error> {
         Ok(Self {
             udp: Udp::bind(address, false)?,
-            incoming: Batch::new(),
+            incoming: Batch::default(),
         })
     }
 
@@ -164,7 +164,9 @@ impl Sockets {
             let mut all = iter::once(&self.newest).chain(&self.older);
             if let Some(port) = all.find(|port| port.address() == built.from) {
                 let contents = self.outgoing.contents(&built);
-                port.udp.send(built.to, contents, built.segment).await?;
+                port.udp
+                    .send(built.to, contents, built.segment, None)
+                    .await?;
             }
         }
         Ok(())
