@@ -115,14 +115,12 @@ fn config(specification: &TransportSpecification, tls: SslContextBuilder) -> Res
         streams: STREAMS,
     };
     let make = || {
-        let mut config = new_config(quiche::PROTOCOL_VERSION, tls, ALPN, &windows)?;
+        let size = specification.packet_size.unwrap_or(DEFAULT_PACKET);
+        let mut config = new_config(quiche::PROTOCOL_VERSION, tls, ALPN, &windows, Some(size))?;
         config.set_curves_list("X25519")?;
         config.set_cc_algorithm_name(specification.congestion.as_deref().unwrap_or("cubic"))?;
         config.set_max_connection_window(CONNECTION_WINDOW);
         config.set_max_stream_window(STREAM_WINDOW);
-        let size = usize::from(specification.packet_size.unwrap_or(DEFAULT_PACKET));
-        config.set_max_send_udp_payload_size(size);
-        config.set_max_recv_udp_payload_size(size);
         Ok(config)
     };
     make().map_err(|error: quiche::Error| Error::transport("configuring quiche", error))
@@ -139,7 +137,8 @@ pub struct Windows {
     pub streams: u64,
 }
 
-/// What every configuration here begins with.
+/// What every configuration here begins with. Packets have at most `packet_size` bytes, or as many as
+/// quiche likes.
 ///
 /// # Errors
 /// What quiche says.
@@ -148,6 +147,7 @@ pub fn new_config(
     tls: SslContextBuilder,
     protocol: &[u8],
     windows: &Windows,
+    packet_size: Option<u16>,
 ) -> quiche::Result<Config> {
     let mut config = Config::with_boring_ssl_ctx_builder(version, tls)?;
     config.set_application_protos(&[protocol])?;
@@ -157,6 +157,10 @@ pub fn new_config(
     config.set_initial_max_stream_data_bidi_local(windows.stream);
     config.set_initial_max_stream_data_bidi_remote(windows.stream);
     config.set_initial_max_streams_bidi(windows.streams);
+    if let Some(size) = packet_size {
+        config.set_max_send_udp_payload_size(size.into());
+        config.set_max_recv_udp_payload_size(size.into());
+    }
     Ok(config)
 }
 

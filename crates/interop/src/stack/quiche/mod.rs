@@ -49,13 +49,9 @@ impl Stack for Quiche {
 }
 
 fn config(setup: &Setup, version: u32, tls: SslContextBuilder) -> Result<Config> {
-    let mut config = new_config(version, tls, ALPN, &WINDOWS)?;
+    let mut config = new_config(version, tls, ALPN, &WINDOWS, setup.packet_size)?;
     config.set_active_connection_id_limit(8);
     config.enable_dgram(true, DATAGRAMS, DATAGRAMS);
-    if let Some(size) = setup.packet_size {
-        config.set_max_send_udp_payload_size(size.into());
-        config.set_max_recv_udp_payload_size(size.into());
-    }
     if setup.early_data {
         config.enable_early_data();
     }
