@@ -10,12 +10,15 @@ use crate::settings::LARGEST_BATCH;
 /// The buffer in which batches are built.
 pub(super) struct Outgoing {
     memory: Vec<u8>,
+    /// A packet behind the newest batch that goes another way.
+    stray: Option<Built>,
 }
 
 /// A batch in the buffer.
 pub(super) struct Built {
     pub(super) from: SocketAddr,
     pub(super) to: SocketAddr,
+    start: usize,
     length: usize,
     /// The size of each of its packets; the last one may be shorter.
     pub(super) segment: usize,
@@ -25,16 +28,21 @@ impl Outgoing {
     pub(super) fn new() -> Self {
         Self {
             memory: vec![0; LARGEST_BATCH],
+            stray: None,
         }
     }
 
     /// The bytes of a batch, until the next is built.
     pub(super) fn contents(&self, built: &Built) -> &[u8] {
-        self.memory.get(..built.length).unwrap_or_default()
+        let bytes = self.memory.get(built.start..).unwrap_or_default();
+        bytes.get(..built.length).unwrap_or_default()
     }
 
     /// Fills the buffer with packets of one size and one path; `None` if there are none.
     pub(super) fn build(&mut self, connection: &mut Connection) -> io::Result<Option<Built>> {
+        if let Some(stray) = self.stray.take() {
+            return Ok(Some(stray));
+        }
         let mut batch: Option<Built> = None;
         loop {
             let largest = connection.max_send_udp_payload_size();
@@ -46,8 +54,7 @@ impl Outgoing {
             else {
                 return Ok(batch);
             };
-            let (from, to) = batch.as_ref().map(|batch| (batch.from, batch.to)).unzip();
-            let (length, info) = match connection.send_on_path(space, from, to) {
+            let (length, info) = match connection.send(space) {
                 Ok(sent) => sent,
                 Err(quiche::Error::Done) => return Ok(batch),
                 Err(error) => return Err(io::Error::other(error)),
@@ -55,9 +62,21 @@ impl Outgoing {
             let built = batch.get_or_insert(Built {
                 from: info.from,
                 to: info.to,
+                start: 0,
                 length: 0,
                 segment: length,
             });
+            // Asking for one path's packets alone would cost more, for each of them.
+            if info.from != built.from || info.to != built.to {
+                self.stray = Some(Built {
+                    from: info.from,
+                    to: info.to,
+                    start: used,
+                    length,
+                    segment: length,
+                });
+                return Ok(batch);
+            }
             built.length += length;
             // A shorter packet ends a batch. A longer one cannot follow: the first of a batch is
             // the longest unless the path's size has just grown, which ends the batch too.
