@@ -15,7 +15,7 @@ pub mod s2n;
 mod settings;
 mod udp;
 
-pub use settings::udp_socket;
+pub use udp::{Batch, Udp};
 
 use weir_traffic::calls::{Drivers, standard_drivers};
 

@@ -4,14 +4,12 @@
 //! client accepts the same certificate as the others; X25519 is the only group; BoringSSL chooses
 //! AES-128-GCM by itself where the processor has AES instructions.
 
-use std::net::SocketAddr;
-
 use boring::error::ErrorStack;
 use boring::pkey::PKey;
 use boring::ssl::{SslContextBuilder, SslMethod};
 use boring::x509::X509;
 use boring::x509::store::X509StoreBuilder;
-use quiche::{Config, Connection, ConnectionId};
+use quiche::Config;
 use weir_traffic::calls::driver::{
     ClientOptions, Driver, Listening, Phase, RequestClient, ServerOptions,
 };
@@ -21,14 +19,18 @@ use weir_traffic::calls::{Abilities, Error, TransportSpecification};
 use weir_traffic::tls::{Identity, Trust};
 
 use crate::settings::{CONNECTION_WINDOW, DEFAULT_PACKET, STREAM_WINDOW, udp_notes};
-use crate::udp::Udp;
 
 mod client;
+mod clients;
+mod connection;
 mod replies;
 mod send;
 mod server;
+mod sockets;
 
+pub use connection::{connect, expire, offer_connection_ids, took_early_data, why_over};
 pub use server::{Application, Server, Service};
+pub use sockets::{Driven, Port, Sockets};
 
 use replies::Replies;
 
@@ -37,9 +39,6 @@ const IDLE_TIMEOUT_MS: u64 = 30_000;
 
 /// Streams that a client may have open.
 const STREAMS: u64 = 1000;
-
-/// Bytes of our connection IDs.
-pub const ID_LENGTH: usize = 16;
 
 /// The driver of quiche.
 pub struct Quiche;
@@ -116,14 +115,12 @@ fn config(specification: &TransportSpecification, tls: SslContextBuilder) -> Res
         streams: STREAMS,
     };
     let make = || {
-        let mut config = new_config(quiche::PROTOCOL_VERSION, tls, ALPN, &windows)?;
+        let size = specification.packet_size.unwrap_or(DEFAULT_PACKET);
+        let mut config = new_config(quiche::PROTOCOL_VERSION, tls, ALPN, &windows, Some(size))?;
         config.set_curves_list("X25519")?;
         config.set_cc_algorithm_name(specification.congestion.as_deref().unwrap_or("cubic"))?;
         config.set_max_connection_window(CONNECTION_WINDOW);
         config.set_max_stream_window(STREAM_WINDOW);
-        let size = usize::from(specification.packet_size.unwrap_or(DEFAULT_PACKET));
-        config.set_max_send_udp_payload_size(size);
-        config.set_max_recv_udp_payload_size(size);
         Ok(config)
     };
     make().map_err(|error: quiche::Error| Error::transport("configuring quiche", error))
@@ -140,7 +137,8 @@ pub struct Windows {
     pub streams: u64,
 }
 
-/// What every configuration here begins with.
+/// What every configuration here begins with. Packets have at most `packet_size` bytes, or as many as
+/// quiche likes.
 ///
 /// # Errors
 /// What quiche says.
@@ -149,6 +147,7 @@ pub fn new_config(
     tls: SslContextBuilder,
     protocol: &[u8],
     windows: &Windows,
+    packet_size: Option<u16>,
 ) -> quiche::Result<Config> {
     let mut config = Config::with_boring_ssl_ctx_builder(version, tls)?;
     config.set_application_protos(&[protocol])?;
@@ -158,6 +157,10 @@ pub fn new_config(
     config.set_initial_max_stream_data_bidi_local(windows.stream);
     config.set_initial_max_stream_data_bidi_remote(windows.stream);
     config.set_initial_max_streams_bidi(windows.streams);
+    if let Some(size) = packet_size {
+        config.set_max_send_udp_payload_size(size.into());
+        config.set_max_recv_udp_payload_size(size.into());
+    }
     Ok(config)
 }
 
@@ -187,67 +190,6 @@ pub fn client_tls(certificate: &[u8]) -> Result<SslContextBuilder, ErrorStack> {
     Ok(tls)
 }
 
-/// A connection ID of [`ID_LENGTH`] random bytes.
-///
-/// # Errors
-/// When the system gives no randomness.
-pub fn new_connection_id() -> Result<ConnectionId<'static>, Error> {
-    let mut bytes = vec![0; ID_LENGTH];
-    aws_lc_rs::rand::fill(&mut bytes)
-        .map_err(|error| Error::transport("making a connection ID", error))?;
-    Ok(ConnectionId::from_vec(bytes))
-}
-
-/// Gives the peer as many further connection IDs as it wants. `given` hears of each.
-pub fn offer_connection_ids(
-    connection: &mut Connection,
-    mut given: impl FnMut(ConnectionId<'static>),
-) {
-    while connection.is_established() && !connection.is_closed() && connection.scids_left() > 0 {
-        // A reset token is as long as an ID, and as random.
-        let (Ok(id), Ok(token)) = (new_connection_id(), new_connection_id()) else {
-            return;
-        };
-        let token = token
-            .iter()
-            .fold(0, |token, byte| token << 8 | u128::from(*byte));
-        if connection.new_scid(&id, token, false).is_err() {
-            return;
-        }
-        given(id);
-    }
-}
-
-/// Whether the server took the early data of this client's connection.
-#[must_use]
-pub fn took_early_data(connection: &Connection) -> bool {
-    /// `ssl_early_data_accepted`: BoringSSL's word for what became of early data.
-    const ACCEPTED: u32 = 2;
-    connection.early_data_reason() == ACCEPTED
-}
-
-/// Why a connection is over.
-#[must_use]
-pub fn why_over(connection: &Connection) -> String {
-    match (connection.peer_error(), connection.local_error()) {
-        (Some(error), _) => format!(
-            "closed by the peer with code {:#x}: {}",
-            error.error_code,
-            String::from_utf8_lossy(&error.reason)
-        ),
-        (None, Some(error)) => format!("quiche closed it with code {:#x}", error.error_code),
-        (None, None) => "the connection is over".to_owned(),
-    }
-}
-
 fn boring(error: ErrorStack) -> Error {
     Error::transport("configuring BoringSSL", error)
-}
-
-/// The address pair of a datagram that `udp` received.
-fn received_from(udp: &Udp, from: SocketAddr) -> quiche::RecvInfo {
-    quiche::RecvInfo {
-        from,
-        to: udp.address(),
-    }
 }

@@ -10,7 +10,7 @@ use quinn::{
     ClientConfig, Endpoint, EndpointConfig, MtuDiscoveryConfig, Runtime, ServerConfig,
     TokioRuntime, TransportConfig, VarInt,
 };
-use weir_traffic::calls::driver::{ClientOptions, ServerOptions};
+use weir_traffic::calls::driver::{ClientOptions, ServerOptions, any_port};
 use weir_traffic::calls::environment::locked_version;
 use weir_traffic::calls::identity::ALPN;
 use weir_traffic::calls::preset::Preset;
@@ -19,8 +19,7 @@ use weir_traffic::tls::{EarlyData, Tickets, client_config, server_config};
 use weir_traffic::transport::Transport;
 
 use crate::settings::{
-    CONNECTION_WINDOW, STREAM_WINDOW, any_port, bound_to, gso_batch, initial_window, udp_notes,
-    udp_socket,
+    CONNECTION_WINDOW, STREAM_WINDOW, bound_to, gso_batch, initial_window, udp_notes, udp_socket,
 };
 
 mod connection;
@@ -52,11 +51,7 @@ impl Preset for Quinn {
     }
 
     fn server(&self, options: &ServerOptions) -> Result<QuinnTransport, Error> {
-        let early_data = if options.early_data {
-            EarlyData::OverQuic
-        } else {
-            EarlyData::Refused
-        };
+        let early_data = EarlyData::OverQuic.when(options.early_data);
         let tls = server_config(&options.identity, ALPN, 1, early_data)?;
         Ok(QuinnTransport {
             client: None,

@@ -3,21 +3,21 @@
 use std::io;
 use std::net::SocketAddr;
 
+use s2n_quic::client::{Builder as ClientBuilder, ClientProviders};
 use s2n_quic::provider::congestion_controller::{Bbr, Cubic};
 use s2n_quic::provider::io::tokio::{Builder as IoBuilder, Provider as Io};
 use s2n_quic::provider::limits::Limits;
 use s2n_quic::provider::tls::rustls::{Client as TlsClient, Server as TlsServer};
-use weir_traffic::calls::driver::{ClientOptions, Phase, ServerOptions};
+use s2n_quic::server::{Builder as ServerBuilder, ServerProviders};
+use weir_traffic::calls::driver::{ClientOptions, Phase, ServerOptions, any_port};
 use weir_traffic::calls::environment::locked_version;
 use weir_traffic::calls::identity::ALPN;
 use weir_traffic::calls::preset::Preset;
-use weir_traffic::calls::{Abilities, Error, TransportSpecification};
+use weir_traffic::calls::{Abilities, Error, SOCKET_BUFFER, TransportSpecification};
 use weir_traffic::tls::{EarlyData, client_config, server_config};
 use weir_traffic::transport::Transport;
 
-use crate::settings::{
-    CONNECTION_WINDOW, SOCKET_BUFFER, STREAM_WINDOW, any_port, bound_to, gso_batch, udp_notes,
-};
+use crate::settings::{CONNECTION_WINDOW, STREAM_WINDOW, bound_to, gso_batch, udp_notes};
 
 mod connection;
 
@@ -128,10 +128,7 @@ impl Transport for S2nTransport {
             let Tls::Client(tls) = &self.tls else {
                 return Err("this side of TLS is no client".into());
             };
-            let client = s2n_quic::Client::builder()
-                .with_tls(TlsClient::from(tls.clone()))?
-                .with_io(io(address, self.packet_size)?)?
-                .with_limits(limits()?)?;
+            let client = client(tls.clone(), address, self.packet_size, limits()?)?;
             Ok(match self.controller {
                 Controller::Cubic => client
                     .with_congestion_controller(Cubic::default())?
@@ -149,10 +146,7 @@ impl Transport for S2nTransport {
             let Tls::Server(tls) = &self.tls else {
                 return Err("this side of TLS is no server".into());
             };
-            let server = s2n_quic::Server::builder()
-                .with_tls(TlsServer::from(tls.clone()))?
-                .with_io(io(address, self.packet_size)?)?
-                .with_limits(limits()?)?;
+            let server = server(tls.clone(), address, self.packet_size, limits()?)?;
             let server = match self.controller {
                 Controller::Cubic => server
                     .with_congestion_controller(Cubic::default())?
@@ -165,15 +159,51 @@ impl Transport for S2nTransport {
     }
 }
 
-/// A socket with large buffers, for packets of this size.
+/// A client in the making, with packets of at most this size. Its other providers are s2n-quic's
+/// own until they are changed.
 ///
 /// # Errors
-/// When it cannot be had.
-pub fn io(bind: SocketAddr, packet_size: Option<u16>) -> io::Result<Io> {
+/// When the socket cannot be had.
+pub fn client(
+    tls: rustls::ClientConfig,
+    bind: SocketAddr,
+    packet_size: Option<u16>,
+    limits: Limits,
+) -> Result<ClientBuilder<impl ClientProviders>, weir_traffic::Error> {
+    let make = || -> Result<_, Problem> {
+        Ok(s2n_quic::Client::builder()
+            .with_tls(TlsClient::from(tls))?
+            .with_io(io(bind, packet_size)?)?
+            .with_limits(limits)?)
+    };
+    make().map_err(weir_traffic::Error::setting)
+}
+
+/// A server in the making, as [`client`].
+///
+/// # Errors
+/// When the socket cannot be had.
+pub fn server(
+    tls: rustls::ServerConfig,
+    bind: SocketAddr,
+    packet_size: Option<u16>,
+    limits: Limits,
+) -> Result<ServerBuilder<impl ServerProviders>, weir_traffic::Error> {
+    let make = || -> Result<_, Problem> {
+        Ok(s2n_quic::Server::builder()
+            .with_tls(TlsServer::from(tls))?
+            .with_io(io(bind, packet_size)?)?
+            .with_limits(limits)?)
+    };
+    make().map_err(weir_traffic::Error::setting)
+}
+
+/// A socket with large buffers, for packets of this size.
+fn io(bind: SocketAddr, packet_size: Option<u16>) -> io::Result<Io> {
     let mut io = IoBuilder::default()
         .with_receive_address(bind)?
-        .with_send_buffer_size(SOCKET_BUFFER)?
-        .with_recv_buffer_size(SOCKET_BUFFER)?;
+        .with_send_buffer_size(SOCKET_BUFFER.as_usize())?
+        .with_recv_buffer_size(SOCKET_BUFFER.as_usize())?;
     if let Some(size) = packet_size {
         let mtu = size.saturating_add(HEADERS);
         io = io

@@ -1,19 +1,16 @@
 //! What all UDP transports here share: sockets, windows, batches.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 
 use socket2::{Domain, Protocol, Socket, Type};
-use weir_traffic::calls::Error;
+use weir_traffic::calls::{Error, SOCKET_BUFFER};
 
 /// Flow-control window of a stream in bytes: never the limit on loopback.
 pub(crate) const STREAM_WINDOW: u64 = 16 * 1024 * 1024;
 
 /// Flow-control window of a connection in bytes.
 pub(crate) const CONNECTION_WINDOW: u64 = 24 * 1024 * 1024;
-
-/// Kernel buffer asked for, each way, in bytes.
-pub(crate) const SOCKET_BUFFER: usize = 4 * 1024 * 1024;
 
 /// Largest payload of a UDP datagram over IPv4, and so of a GSO batch.
 pub(crate) const LARGEST_BATCH: usize = 65_507;
@@ -25,13 +22,10 @@ const MOST_SEGMENTS: usize = 64;
 pub(crate) const DEFAULT_PACKET: u16 = 1452;
 
 /// A UDP socket with large buffers, bound and non-blocking.
-///
-/// # Errors
-/// When the address cannot be bound.
-pub fn udp_socket(bind: SocketAddr) -> io::Result<Socket> {
+pub(crate) fn udp_socket(bind: SocketAddr) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(bind), Type::DGRAM, Some(Protocol::UDP))?;
-    socket.set_recv_buffer_size(SOCKET_BUFFER)?;
-    socket.set_send_buffer_size(SOCKET_BUFFER)?;
+    socket.set_recv_buffer_size(SOCKET_BUFFER.as_usize())?;
+    socket.set_send_buffer_size(SOCKET_BUFFER.as_usize())?;
     socket.set_nonblocking(true)?;
     socket.bind(&bind.into())?;
     Ok(socket)
@@ -53,22 +47,13 @@ pub(crate) fn udp_notes() -> Result<Vec<String>, Error> {
         .recv_buffer_size()
         .map_err(Error::io("reading a socket's buffer size"))?
         / 2;
-    if granted >= SOCKET_BUFFER {
+    let wanted = SOCKET_BUFFER.as_usize();
+    if granted >= wanted {
         return Ok(Vec::new());
     }
     Ok(vec![format!(
-        "the kernel grants UDP receive buffers of {granted} B instead of {SOCKET_BUFFER} B"
+        "the kernel grants UDP receive buffers of {granted} B instead of {wanted} B"
     )])
-}
-
-/// The local address from which a client reaches the server: any port, and loopback for loopback.
-pub(crate) fn any_port(server: SocketAddr) -> SocketAddr {
-    match (server, server.ip().is_loopback()) {
-        (SocketAddr::V4(_), true) => (Ipv4Addr::LOCALHOST, 0).into(),
-        (SocketAddr::V4(_), false) => (Ipv4Addr::UNSPECIFIED, 0).into(),
-        (SocketAddr::V6(_), true) => (Ipv6Addr::LOCALHOST, 0).into(),
-        (SocketAddr::V6(_), false) => (Ipv6Addr::UNSPECIFIED, 0).into(),
-    }
 }
 
 /// Packets of one size that fit a GSO batch.

@@ -3,9 +3,10 @@
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
-use quinn_udp::{RecvMeta, Transmit, UdpSocketState};
+use quinn_udp::{EcnCodepoint, RecvMeta, Transmit, UdpSocketState};
 use rustix::thread::sched_yield;
 use tokio::io::Interest;
 use tokio::net::UdpSocket;
@@ -23,7 +24,7 @@ const SUPER_PACKET: usize = 64 * 1024;
 const SPIN: Duration = Duration::from_micros(50);
 
 /// A bound socket.
-pub(crate) struct Udp {
+pub struct Udp {
     socket: UdpSocket,
     state: UdpSocketState,
     address: SocketAddr,
@@ -31,7 +32,12 @@ pub(crate) struct Udp {
 }
 
 impl Udp {
-    pub(crate) fn bind(address: SocketAddr, spin: bool) -> Result<Self, Error> {
+    /// Opens a socket; `spin` has it look for datagrams for a while before it sleeps. Called within a
+    /// tokio runtime.
+    ///
+    /// # Errors
+    /// When the address cannot be bound.
+    pub fn bind(address: SocketAddr, spin: bool) -> Result<Self, Error> {
         let doing = "opening a UDP socket";
         let socket = udp_socket(address).and_then(|socket| UdpSocket::from_std(socket.into()));
         let socket = socket.map_err(Error::io(doing))?;
@@ -45,20 +51,26 @@ impl Udp {
         })
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
+    /// Where it is bound.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// Sends one batch of datagrams of `segment` bytes each, the last one possibly shorter.
-    pub(crate) async fn send(
+    ///
+    /// # Errors
+    /// What the system says.
+    pub async fn send(
         &self,
         destination: SocketAddr,
         contents: &[u8],
         segment: usize,
+        ecn: Option<EcnCodepoint>,
     ) -> io::Result<()> {
         let transmit = Transmit {
             destination,
-            ecn: None,
+            ecn,
             contents,
             segment_size: (segment < contents.len()).then_some(segment),
             src_ip: None,
@@ -100,8 +112,12 @@ impl Udp {
         Ok(())
     }
 
-    /// Waits until something has come, and fills the batch with it.
-    pub(crate) async fn receive(&self, batch: &mut Batch) -> io::Result<()> {
+    /// Waits until something has come, and fills the batch with it. It may be dropped at any time:
+    /// nothing that has come is lost.
+    ///
+    /// # Errors
+    /// What the system says.
+    pub async fn receive(&self, batch: &mut Batch) -> io::Result<()> {
         // A short batch has emptied the socket: asking once more is a system call for nothing.
         let may_have_more = batch.count == BATCH || self.spin;
         if may_have_more && self.try_receive(batch)? {
@@ -137,24 +153,40 @@ impl Udp {
     }
 }
 
+impl AsFd for Udp {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 /// Memory for what one receive call takes.
-pub(crate) struct Batch {
+pub struct Batch {
     memory: Vec<u8>,
     meta: [RecvMeta; BATCH],
     count: usize,
 }
 
-impl Batch {
-    pub(crate) fn new() -> Self {
+impl Default for Batch {
+    fn default() -> Self {
         Self {
             memory: vec![0; BATCH * SUPER_PACKET],
             meta: [RecvMeta::default(); BATCH],
             count: 0,
         }
     }
+}
 
+impl Batch {
     /// The datagrams received, each with its sender.
     pub(crate) fn datagrams(&mut self) -> impl Iterator<Item = (SocketAddr, &mut [u8])> {
+        let marked = self.marked_datagrams();
+        marked.map(|(from, _, datagram)| (from, datagram))
+    }
+
+    /// The datagrams received, each with its sender and its ECN codepoint.
+    pub fn marked_datagrams(
+        &mut self,
+    ) -> impl Iterator<Item = (SocketAddr, Option<EcnCodepoint>, &mut [u8])> {
         let (chunks, _) = self.memory.as_chunks_mut::<SUPER_PACKET>();
         chunks
             .iter_mut()
@@ -163,7 +195,7 @@ impl Batch {
             .flat_map(|(chunk, meta)| {
                 let data = chunk.get_mut(..meta.len).unwrap_or_default();
                 let datagrams = data.chunks_mut(meta.stride.max(1));
-                datagrams.map(|datagram| (meta.addr, datagram))
+                datagrams.map(|datagram| (meta.addr, meta.ecn, datagram))
             })
     }
 }

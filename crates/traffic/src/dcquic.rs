@@ -7,7 +7,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use weir_net::{
     Connecting, ConnectionError, Endpoint, EndpointBuilder, EndpointError, PathEvents, RecvStream,
-    SendStream, SocketBuffers,
+    SendStream, SocketBuffers, TransportConfig,
 };
 use weir_units::ByteSize;
 
@@ -20,6 +20,16 @@ use crate::transport::{
 
 /// The error code that closes a completed connection.
 const DONE: u64 = 0;
+
+/// Settings for a data center, with packets of this size.
+#[must_use]
+pub fn settings(packet_size: Option<ByteSize>) -> TransportConfig {
+    let mut settings = TransportConfig::data_center();
+    if let Some(size) = packet_size {
+        settings.packet_size = size;
+    }
+    settings
+}
 
 /// DCQUIC.
 #[derive(Clone, Debug)]

@@ -3,22 +3,22 @@
 use std::os::fd::OwnedFd;
 
 use super::BpfError;
-use super::parameters::{Algorithm, Fixed};
+use super::parameters::{Algorithm, RawParameters};
 
 /// A loaded program; it cannot exist in this build.
 #[derive(Debug)]
-pub(super) enum Loaded {}
+pub(super) enum LoadedProgram {}
 
 /// Fails, because there are no programs to load.
 pub(super) fn check_permission() -> Result<(), BpfError> {
     Err(BpfError::NotBuilt)
 }
 
-pub(super) fn load(_: Algorithm, _: &str, _: Fixed) -> Result<Loaded, BpfError> {
+pub(super) fn load(_: Algorithm, _: &str, _: RawParameters) -> Result<LoadedProgram, BpfError> {
     Err(BpfError::NotBuilt)
 }
 
-impl Loaded {
+impl LoadedProgram {
     pub(super) fn observations(&self) -> Result<OwnedFd, BpfError> {
         match *self {}
     }

@@ -12,6 +12,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use weir_net::tls::Identity;
 
+/// The name in the server's certificate.
+pub(crate) use weir_traffic::calls::identity::SERVER_NAME;
+
 mod key_log;
 mod quiche;
 mod quinn;
@@ -23,9 +26,6 @@ pub(crate) use key_log::KeyLines;
 
 /// The application protocol of all of them.
 pub(crate) const ALPN: &[u8] = b"weir-interop";
-
-/// The name in the server's certificate.
-pub(crate) const SERVER_NAME: &str = "localhost";
 
 /// The most that an echo may have.
 pub(crate) const LARGEST_ECHO: usize = 16 << 20;
@@ -102,6 +102,13 @@ pub(crate) struct Setup {
     pub(crate) packet_size: Option<u16>,
     /// The side that is not ours writes its keys there.
     pub(crate) key_log: Option<Arc<KeyLines>>,
+}
+
+impl Setup {
+    /// What sockets are bound to: any port.
+    fn bind(&self) -> SocketAddr {
+        SocketAddr::new(self.ip, 0)
+    }
 }
 
 /// A stack.

@@ -55,12 +55,8 @@ fn transport(setup: &Setup) -> TransportConfig {
 }
 
 fn endpoint(setup: &Setup, server: Option<quinn::ServerConfig>) -> Result<Endpoint> {
-    let bind = SocketAddr::new(setup.ip, 0);
-    Ok(weir_traffic_peers::quinn::endpoint(
-        bind,
-        setup.packet_size,
-        server,
-    )?)
+    let (bind, size) = (setup.bind(), setup.packet_size);
+    Ok(weir_traffic_peers::quinn::endpoint(bind, size, server)?)
 }
 
 type Connections = Rc<RefCell<Vec<quinn::Connection>>>;

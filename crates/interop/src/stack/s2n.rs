@@ -13,10 +13,9 @@ use s2n_quic::provider::datagram::default::{
     DatagramError, Endpoint as Datagrams, Receiver, Sender,
 };
 use s2n_quic::provider::endpoint_limits::{ConnectionAttempt, Limiter, Outcome};
-use s2n_quic::provider::io::tokio::Provider as Io;
 use s2n_quic::provider::limits::Limits;
-use s2n_quic::provider::tls::rustls::{Client as TlsClient, Server as TlsServer};
 use s2n_quic::stream::BidirectionalStream;
+use weir_traffic_peers::s2n::{client, server};
 
 use super::{
     Client, Connection, Facts, HANDSHAKE_TIMEOUT, LARGEST_ECHO, Local, Result, SERVER_NAME, Server,
@@ -34,12 +33,10 @@ pub(super) struct S2n;
 
 impl Stack for S2n {
     fn serve(&self, setup: &Setup) -> Result<Box<dyn Server>> {
-        let mut server = s2n_quic::Server::builder()
-            .with_tls(TlsServer::from(tls::server(setup)?))?
-            .with_io(io(setup)?)?
+        let (bind, size) = (setup.bind(), setup.packet_size);
+        let mut server = server(tls::server(setup)?, bind, size, limits()?)?
             .with_event(Events)?
             .with_datagram(datagrams()?)?
-            .with_limits(limits()?)?
             .with_endpoint_limits(Gate { retry: setup.retry })?
             .start()?;
         let address = server.local_addr()?;
@@ -60,20 +57,13 @@ impl Stack for S2n {
     }
 
     fn client(&self, setup: &Setup) -> Result<Box<dyn Client>> {
-        let client = s2n_quic::Client::builder()
-            .with_tls(TlsClient::from(tls::client(setup)?))?
-            .with_io(io(setup)?)?
+        let (bind, size) = (setup.bind(), setup.packet_size);
+        let client = client(tls::client(setup)?, bind, size, limits()?)?
             .with_event(Events)?
             .with_datagram(datagrams()?)?
-            .with_limits(limits()?)?
             .start()?;
         Ok(Box::new(S2nClient { client }))
     }
-}
-
-fn io(setup: &Setup) -> Result<Io> {
-    let bind = SocketAddr::new(setup.ip, 0);
-    Ok(weir_traffic_peers::s2n::io(bind, setup.packet_size)?)
 }
 
 fn datagrams() -> Result<Datagrams> {

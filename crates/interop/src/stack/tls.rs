@@ -1,23 +1,22 @@
-//! rustls as quinn and s2n-quic use it.
+//! rustls as quinn and s2n-quic use it: as for the benchmarks, with all ciphers and with what the cases
+//! ask for.
 
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use std::sync::Arc;
+
+use rustls::{ClientConfig, ServerConfig};
+use weir_quic::crypto::tls::provider;
+use weir_traffic::calls::identity::certificate;
+use weir_traffic::tls::{EarlyData, Tickets, Trust, client_config_with, server_config_with};
 
 use super::{ALPN, Result, Setup};
 
+/// Session tickets that a server sends on each connection.
+const TICKETS: usize = 2;
+
 /// The server's configuration.
 pub(super) fn server(setup: &Setup) -> Result<ServerConfig> {
-    let provider = weir_quic::crypto::tls::provider();
-    let chain = setup.identity.chain().to_vec();
-    let key = setup.identity.private_key().clone_key();
-    let mut config = ServerConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    config.alpn_protocols = vec![ALPN.to_vec()];
-    if setup.early_data {
-        // RFC 9001, section 4.6.1: flow control is the limit.
-        config.max_early_data_size = u32::MAX;
-    }
+    let early_data = EarlyData::OverQuic.when(setup.early_data);
+    let mut config = server_config_with(provider(), &setup.identity, ALPN, TICKETS, early_data)?;
     if let Some(lines) = &setup.key_log {
         config.key_log = lines.clone();
     }
@@ -26,16 +25,9 @@ pub(super) fn server(setup: &Setup) -> Result<ServerConfig> {
 
 /// The client's configuration, which keeps sessions.
 pub(super) fn client(setup: &Setup) -> Result<ClientConfig> {
-    let mut roots = RootCertStore::empty();
-    for certificate in setup.identity.chain() {
-        roots.add(certificate.clone())?;
-    }
-    let provider = weir_quic::crypto::tls::provider();
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_protocol_versions(&[&rustls::version::TLS13])?
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    config.alpn_protocols = vec![ALPN.to_vec()];
+    let trust = Trust::Certificate(certificate(&setup.identity));
+    let tickets = Some(Arc::<Tickets>::default());
+    let mut config = client_config_with(provider(), &trust, ALPN, tickets)?;
     config.enable_early_data = setup.early_data;
     if let Some(lines) = &setup.key_log {
         config.key_log = lines.clone();

@@ -12,6 +12,7 @@ use weir_net::{
     ByteSize, DatagramConfig, Endpoint, EndpointBuilder, RetryPolicy, TransportConfig,
     UpdateKeysError, Version, Versions,
 };
+use weir_traffic::dcquic::settings;
 
 use super::{
     ALPN, Client, Connection, Facts, HANDSHAKE_TIMEOUT, LARGEST_ECHO, Local, Result, SERVER_NAME,
@@ -28,9 +29,7 @@ impl Stack for Weir {
         if setup.chacha20 {
             tls = tls.cipher_suites([CipherSuite::ChaCha20Poly1305]);
         }
-        let endpoint = builder(setup)
-            .server(tls.build()?)
-            .bind(SocketAddr::new(setup.ip, 0))?;
+        let endpoint = builder(setup).server(tls.build()?).bind(setup.bind())?;
         let connections = Rc::<RefCell<Vec<_>>>::default();
         tokio::task::spawn_local(accept(endpoint.clone(), Rc::clone(&connections)));
         Ok(Box::new(WeirServer {
@@ -46,22 +45,18 @@ impl Stack for Weir {
         if setup.chacha20 {
             tls = tls.cipher_suites([CipherSuite::ChaCha20Poly1305]);
         }
-        let endpoint = builder(setup)
-            .client(tls.build()?)
-            .bind(SocketAddr::new(setup.ip, 0))?;
+        let endpoint = builder(setup).client(tls.build()?).bind(setup.bind())?;
         Ok(Box::new(WeirClient { endpoint }))
     }
 }
 
 fn builder(setup: &Setup) -> EndpointBuilder {
-    let mut transport = TransportConfig {
+    let packet_size = setup.packet_size;
+    let transport = TransportConfig {
         datagrams: Some(DatagramConfig::default()),
         handshake_timeout: HANDSHAKE_TIMEOUT.into(),
-        ..TransportConfig::data_center()
+        ..settings(packet_size.map(|size| ByteSize::from_bytes(size.into())))
     };
-    if let Some(size) = setup.packet_size {
-        transport.packet_size = ByteSize::from_bytes(size.into());
-    }
     let mut builder = Endpoint::builder().transport(transport);
     if setup.retry {
         builder = builder.retry(RetryPolicy::Always);

@@ -7,7 +7,6 @@
 use std::cell::{Ref, RefCell};
 use std::collections::HashMap;
 use std::fmt;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -16,6 +15,9 @@ use bytes::Bytes;
 use quinn_udp::EcnCodepoint;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
+use weir_traffic_peers::Batch;
+
+use crate::stack::Result;
 
 mod packet;
 mod port;
@@ -118,9 +120,9 @@ impl Wire {
     ///
     /// # Errors
     /// Where no socket can be had.
-    pub(crate) fn lay(server: SocketAddr, rule: Rule) -> io::Result<Self> {
+    pub(crate) fn lay(server: SocketAddr, rule: Rule) -> Result<Self> {
         let front = Rc::new(Port::bind(server.ip())?);
-        let address = front.address()?;
+        let address = front.address();
         let records = Rc::default();
         let (late, queue) = mpsc::unbounded_channel();
         let exchange = Exchange {
@@ -215,12 +217,12 @@ impl Exchange {
     async fn run(mut self, queue: mpsc::UnboundedReceiver<Late>) {
         let (answers, mut answered) = mpsc::unbounded_channel();
         let front = Rc::clone(&self.front);
-        let mut buffer = port::buffer();
+        let mut batch = Batch::default();
         let delaying = tokio::task::spawn_local(deliver_late(queue)).abort_handle();
         let _guard = AbortOnDrop(delaying);
         loop {
             tokio::select! {
-                received = front.receive(&mut buffer) => {
+                received = front.receive(&mut batch) => {
                     // A socket reports errors of earlier sends, such as refused ones, when it reads.
                     let Ok(messages) = received else { continue };
                     for message in messages {
@@ -312,14 +314,14 @@ impl Exchange {
         &mut self,
         client: SocketAddr,
         answers: &mpsc::UnboundedSender<(SocketAddr, Message)>,
-    ) -> io::Result<SocketAddr> {
+    ) -> Result<SocketAddr> {
         if let Some(lane) = self.lanes.get(&client) {
-            return lane.port.address();
+            return Ok(lane.port.address());
         }
         let lane = open(self.server.ip(), client, answers)?;
         let seen_as = lane.port.address();
         self.lanes.insert(client, lane);
-        seen_as
+        Ok(seen_as)
     }
 }
 
@@ -334,14 +336,14 @@ fn open(
     address: IpAddr,
     client: SocketAddr,
     answers: &mpsc::UnboundedSender<(SocketAddr, Message)>,
-) -> io::Result<Lane> {
+) -> Result<Lane> {
     let port = Rc::new(Port::bind(address)?);
     let reading = Rc::clone(&port);
     let answers = answers.clone();
     let reader = tokio::task::spawn_local(async move {
-        let mut buffer = port::buffer();
+        let mut batch = Batch::default();
         while !answers.is_closed() {
-            let Ok(messages) = reading.receive(&mut buffer).await else {
+            let Ok(messages) = reading.receive(&mut batch).await else {
                 continue;
             };
             for message in messages {

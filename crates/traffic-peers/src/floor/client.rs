@@ -10,7 +10,7 @@ use rustls::pki_types::ServerName;
 use rustls::quic::{ClientConnection, Keys, PacketKey, Version};
 use weir_traffic::calls::Error;
 use weir_traffic::calls::driver::{
-    ClientOptions, FirstCall, LocalFuture, RequestClient, RequestConnection,
+    ClientOptions, FirstCall, LocalFuture, RequestClient, RequestConnection, any_port,
 };
 use weir_traffic::calls::identity::{ALPN, SERVER_NAME};
 use weir_traffic::calls::payload::{Body, Request};
@@ -20,7 +20,6 @@ use weir_traffic::transport::Start;
 use super::handshake::Handshake;
 use super::packet::{Kind, Record, Sealer};
 use super::{PACKETS_PER_ACK, WINDOW};
-use crate::settings::any_port;
 use crate::udp::{Batch, Udp};
 
 pub(super) struct FloorClient {
@@ -55,7 +54,7 @@ impl FloorClient {
         Ok(Endpoint {
             udp: Udp::bind(any_port(self.server), self.spin)?,
             server: self.server,
-            incoming: Batch::new(),
+            incoming: Batch::default(),
             outgoing: Vec::new(),
         })
     }
@@ -207,7 +206,7 @@ impl Due {
 }
 
 async fn send(udp: &Udp, server: SocketAddr, datagram: &[u8]) -> Result<(), Error> {
-    udp.send(server, datagram, usize::MAX)
+    udp.send(server, datagram, usize::MAX, None)
         .await
         .map_err(Error::io("sending"))
 }

@@ -59,7 +59,7 @@ struct Exchange {
 impl Server {
     async fn run(mut self) -> Result<(), Error> {
         let mut sessions: HashMap<SocketAddr, Session> = HashMap::new();
-        let mut incoming = Batch::new();
+        let mut incoming = Batch::default();
         let mut flight = Vec::new();
         let mut touched: Vec<SocketAddr> = Vec::new();
         loop {
@@ -81,7 +81,7 @@ impl Server {
                     sessions.remove(&from);
                 } else if !flight.is_empty() {
                     self.udp
-                        .send(from, &flight, usize::MAX)
+                        .send(from, &flight, usize::MAX, None)
                         .await
                         .map_err(Error::io("sending"))?;
                 }
@@ -147,7 +147,7 @@ impl Server {
             let packet_size = self.batcher.packet_size();
             let (batch, taken) = self.batcher.build(&mut exchange.sealer, &exchange.chunk)?;
             self.udp
-                .send(to, batch, packet_size)
+                .send(to, batch, packet_size, None)
                 .await
                 .map_err(Error::io("sending"))?;
             let _ = exchange.chunk.split_to(taken);

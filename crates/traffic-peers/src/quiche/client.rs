@@ -1,4 +1,4 @@
-//! The client's side: each connection drives its own socket while it is used.
+//! The client's side: each connection drives its own sockets while it is used.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -7,17 +7,14 @@ use std::rc::Rc;
 use quiche::Config;
 use tokio::time::timeout;
 use weir_traffic::calls::Error;
-use weir_traffic::calls::driver::{FirstCall, LocalFuture, RequestClient, RequestConnection};
-use weir_traffic::calls::identity::SERVER_NAME;
+use weir_traffic::calls::driver::{
+    FirstCall, LocalFuture, RequestClient, RequestConnection, any_port,
+};
 use weir_traffic::calls::payload::{Body, Request};
 use weir_traffic::tls::TICKET_LIMIT;
 use weir_traffic::transport::Start;
 
-use super::send::Outgoing;
-use super::{ID_LENGTH, new_connection_id, received_from, took_early_data, why_over};
-
-use crate::settings::any_port;
-use crate::udp::{Batch, Udp};
+use super::{Port, Sockets, connect, took_early_data, why_over};
 
 /// Bytes read from a stream at once.
 const READ_BUFFER: usize = 64 * 1024;
@@ -40,9 +37,7 @@ struct Shared {
 
 /// What a connection needs beside its state.
 struct Parts {
-    udp: Udp,
-    incoming: Batch,
-    outgoing: Outgoing,
+    sockets: Sockets,
     read_buffer: Vec<u8>,
 }
 
@@ -63,28 +58,20 @@ impl QuicheClient {
         let parts = match free {
             Some(parts) => parts,
             None => Parts {
-                udp: Udp::bind(any_port(self.server), false)?,
-                incoming: Batch::new(),
-                outgoing: Outgoing::new(),
+                sockets: Sockets::new(Port::bind(any_port(self.server))?),
                 read_buffer: vec![0; READ_BUFFER],
             },
         };
-        let id = new_connection_id()?;
-        let mut connection = quiche::connect(
-            Some(SERVER_NAME),
-            &id,
-            parts.udp.address(),
-            self.server,
-            &mut self.config.borrow_mut(),
-        )
-        .map_err(|error| Error::transport("connecting", error))?;
-        if start == Start::Resumed {
-            let session = self.shared.session.borrow_mut().take();
-            let session = session.ok_or(weir_traffic::Error::NoTicket(TICKET_LIMIT))?;
-            connection
-                .set_session(&session)
-                .map_err(|error| Error::transport("resuming", error))?;
-        }
+        let session = match start {
+            Start::Full => None,
+            Start::Resumed => {
+                let session = self.shared.session.borrow_mut().take();
+                Some(session.ok_or(weir_traffic::Error::NoTicket(TICKET_LIMIT))?)
+            }
+        };
+        let mut config = self.config.borrow_mut();
+        let local = parts.sockets.address();
+        let connection = connect(&mut config, local, self.server, session.as_deref())?;
         Ok(QuicheConnection {
             connection,
             parts,
@@ -133,56 +120,18 @@ struct QuicheConnection {
 
 impl QuicheConnection {
     async fn flush(&mut self) -> Result<(), Error> {
-        self.parts
-            .outgoing
-            .flush(&self.parts.udp, &mut self.connection)
-            .await
-            .map_err(Error::io("sending"))
+        self.parts.sockets.flush(&mut self.connection).await
     }
 
     /// Waits for datagrams or a timer, takes them in, and sends what follows from them.
     async fn step(&mut self) -> Result<(), Error> {
-        let receive = self.parts.udp.receive(&mut self.parts.incoming);
-        let received = match self.connection.timeout() {
-            Some(limit) => timeout(limit, receive).await.ok(),
-            None => Some(receive.await),
-        };
-        match received {
-            Some(received) => {
-                received.map_err(Error::io("receiving"))?;
-                self.take_in()?;
-            }
-            None => self.connection.on_timeout(),
+        let connections = std::slice::from_mut(&mut self.connection);
+        self.parts.sockets.step(connections).await?;
+        self.flush().await?;
+        match why_over(&self.connection) {
+            None => Ok(()),
+            Some(reason) => Err(Error::transport("waiting for the reply", reason)),
         }
-        self.alive()?;
-        self.flush().await
-    }
-
-    fn take_in(&mut self) -> Result<(), Error> {
-        let id = self.connection.source_id().into_owned();
-        for (from, datagram) in self.parts.incoming.datagrams() {
-            // The socket may still get packets of the connection that used it before.
-            let Ok(header) = quiche::Header::from_slice(datagram, ID_LENGTH) else {
-                continue;
-            };
-            if header.dcid != id {
-                continue;
-            }
-            let info = received_from(&self.parts.udp, from);
-            match self.connection.recv(datagram, info) {
-                Ok(_) | Err(quiche::Error::Done) => {}
-                Err(error) => return Err(Error::transport("receiving", error)),
-            }
-        }
-        Ok(())
-    }
-
-    fn alive(&self) -> Result<(), Error> {
-        if !self.connection.is_closed() {
-            return Ok(());
-        }
-        let reason = why_over(&self.connection);
-        Err(Error::transport("waiting for the reply", reason))
     }
 }
 

@@ -1,37 +1,48 @@
-//! Sending what a connection has to send, in GSO batches.
+//! What a connection has to send, as GSO batches.
 
 use std::io;
+use std::net::SocketAddr;
 
 use quiche::Connection;
 
 use crate::settings::LARGEST_BATCH;
-use crate::udp::Udp;
 
 /// The buffer in which batches are built.
 pub(super) struct Outgoing {
     memory: Vec<u8>,
+    /// A packet behind the newest batch that goes another way.
+    stray: Option<Built>,
+}
+
+/// A batch in the buffer.
+pub(super) struct Built {
+    pub(super) from: SocketAddr,
+    pub(super) to: SocketAddr,
+    start: usize,
+    length: usize,
+    /// The size of each of its packets; the last one may be shorter.
+    pub(super) segment: usize,
 }
 
 impl Outgoing {
     pub(super) fn new() -> Self {
         Self {
             memory: vec![0; LARGEST_BATCH],
+            stray: None,
         }
     }
 
-    /// Sends all that the connection allows.
-    pub(super) async fn flush(&mut self, udp: &Udp, connection: &mut Connection) -> io::Result<()> {
-        loop {
-            let Some(batch) = self.build(connection)? else {
-                return Ok(());
-            };
-            let contents = self.memory.get(..batch.length).unwrap_or_default();
-            udp.send(batch.destination, contents, batch.segment).await?;
-        }
+    /// The bytes of a batch, until the next is built.
+    pub(super) fn contents(&self, built: &Built) -> &[u8] {
+        let bytes = self.memory.get(built.start..).unwrap_or_default();
+        bytes.get(..built.length).unwrap_or_default()
     }
 
-    /// Fills the buffer with packets of one size, the last one possibly shorter.
-    fn build(&mut self, connection: &mut Connection) -> io::Result<Option<Built>> {
+    /// Fills the buffer with packets of one size and one path; `None` if there are none.
+    pub(super) fn build(&mut self, connection: &mut Connection) -> io::Result<Option<Built>> {
+        if let Some(stray) = self.stray.take() {
+            return Ok(Some(stray));
+        }
         let mut batch: Option<Built> = None;
         loop {
             let largest = connection.max_send_udp_payload_size();
@@ -49,10 +60,23 @@ impl Outgoing {
                 Err(error) => return Err(io::Error::other(error)),
             };
             let built = batch.get_or_insert(Built {
-                destination: info.to,
+                from: info.from,
+                to: info.to,
+                start: 0,
                 length: 0,
                 segment: length,
             });
+            // Asking for one path's packets alone would cost more, for each of them.
+            if info.from != built.from || info.to != built.to {
+                self.stray = Some(Built {
+                    from: info.from,
+                    to: info.to,
+                    start: used,
+                    length,
+                    segment: length,
+                });
+                return Ok(batch);
+            }
             built.length += length;
             // A shorter packet ends a batch. A longer one cannot follow: the first of a batch is
             // the longest unless the path's size has just grown, which ends the batch too.
@@ -61,11 +85,4 @@ impl Outgoing {
             }
         }
     }
-}
-
-/// A batch in the buffer.
-struct Built {
-    destination: std::net::SocketAddr,
-    length: usize,
-    segment: usize,
 }

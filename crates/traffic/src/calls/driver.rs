@@ -13,7 +13,7 @@
 
 use std::fmt;
 use std::future::Future;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::str::FromStr;
 
@@ -108,6 +108,17 @@ pub struct ClientOptions {
     pub trust: Trust,
     /// Whether it keeps tickets, for [`Start::Resumed`]. If not, it neither offers nor keeps any.
     pub resumption: bool,
+}
+
+/// The local address from which a client reaches the server: any port, and loopback for loopback.
+#[must_use]
+pub fn any_port(server: SocketAddr) -> SocketAddr {
+    match (server, server.ip().is_loopback()) {
+        (SocketAddr::V4(_), true) => (Ipv4Addr::LOCALHOST, 0).into(),
+        (SocketAddr::V4(_), false) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        (SocketAddr::V6(_), true) => (Ipv6Addr::LOCALHOST, 0).into(),
+        (SocketAddr::V6(_), false) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    }
 }
 
 /// A listening server.

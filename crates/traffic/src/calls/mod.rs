@@ -45,7 +45,7 @@ pub mod worker;
 pub use driver::{Driver, Drivers, LocalFuture};
 pub use error::Error;
 pub use placement::Placement;
-pub use presets::{DcquicPreset, TcpPreset, TcpTlsPreset};
+pub use presets::{DcquicPreset, SOCKET_BUFFER, TcpPreset, TcpTlsPreset};
 pub use process::Launcher;
 pub use report::Report;
 pub use run::{Plan, Progress, run};

@@ -1,22 +1,22 @@
 //! The presets of this crate's transports.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 
 use rustls::pki_types::{CertificateDer, ServerName};
 use weir_congestion::AlgorithmSpec;
 use weir_net::tls::{ClientTls, Roots, ServerTls};
 use weir_net::{Endpoint, EndpointBuilder};
-use weir_quic::{PacketSizePolicy, TransportConfig};
+use weir_quic::PacketSizePolicy;
 use weir_units::{ByteSize, Duration};
 
-use crate::calls::driver::{ClientOptions, Phase, ServerOptions};
+use crate::calls::driver::{ClientOptions, Phase, ServerOptions, any_port};
 use crate::calls::environment::locked_version;
 use crate::calls::error::Error;
 use crate::calls::identity::{ALPN, SERVER_NAME};
 use crate::calls::preset::Preset;
 use crate::calls::specification::{Abilities, TransportSpecification};
-use crate::dcquic::{Dcquic, DcquicListener};
+use crate::dcquic::{Dcquic, DcquicListener, settings};
 use crate::tcp::{Tcp, TcpListeners, TcpSettings};
 use crate::tls::{EarlyData, Tickets, Tls, TlsListeners, Trust, client_config, server_config};
 
@@ -103,11 +103,7 @@ impl Preset for TcpTlsPreset {
     }
 
     fn server(&self, options: &ServerOptions) -> Result<Tls, Error> {
-        let early_data = if options.early_data {
-            EarlyData::OverTcp
-        } else {
-            EarlyData::Refused
-        };
+        let early_data = EarlyData::OverTcp.when(options.early_data);
         let config = server_config(&options.identity, ALPN, 1, early_data)?;
         Ok(Tls {
             tcp: tcp(self.name(), &options.specification)?,
@@ -139,8 +135,8 @@ impl Preset for TcpTlsPreset {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DcquicPreset;
 
-/// The requested size of the UDP socket buffers: the same as that of the compared stacks.
-const SOCKET_BUFFER: ByteSize = ByteSize::from_mib(4);
+/// The requested size of the UDP socket buffers, for all stacks that are compared.
+pub const SOCKET_BUFFER: ByteSize = ByteSize::from_mib(4);
 /// The second address of a client that holds a path ready: another address of the loopback interface.
 const STANDBY: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::new(127, 0, 0, 2)), 0);
 /// The UDP payload over IPv4 with an MTU of 9000.
@@ -159,10 +155,8 @@ impl DcquicPreset {
                 paths_and_sizes: true,
             },
         )?;
-        let mut transport = TransportConfig::data_center();
-        if let Some(size) = specification.packet_size {
-            transport.packet_size = ByteSize::from_bytes(size.into());
-        }
+        let packet_size = specification.packet_size;
+        let mut transport = settings(packet_size.map(|size| ByteSize::from_bytes(size.into())));
         if specification.by_task {
             transport.packet_size = JUMBO;
             transport.packet_size_policy = PacketSizePolicy::ByTask;
@@ -234,16 +228,9 @@ impl Preset for DcquicPreset {
     }
 
     fn local(&self, options: &ClientOptions) -> Vec<SocketAddr> {
-        let any: IpAddr = match options.server.ip() {
-            IpAddr::V4(server) if server.is_loopback() => Ipv4Addr::LOCALHOST.into(),
-            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
-            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
-        };
         let standby = options.specification.armed.then_some(STANDBY);
-        [SocketAddr::new(any, 0)]
-            .into_iter()
-            .chain(standby)
-            .collect()
+        let first = any_port(options.server);
+        [first].into_iter().chain(standby).collect()
     }
 
     fn notes(&self, listener: &DcquicListener) -> Result<Vec<String>, Error> {

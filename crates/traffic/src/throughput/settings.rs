@@ -19,12 +19,11 @@ const SEGMENT_SIZES: std::ops::RangeInclusive<u64> = 88..=32_767;
 /// # Errors
 /// [`Error::Parameter`] for an unknown congestion control or parameter, or an invalid packet size.
 pub(super) fn dcquic(test: &Parameters) -> Result<TransportConfig, Error> {
-    let mut transport = TransportConfig::data_center();
+    let mut transport = crate::dcquic::settings(test.packet_size);
     if let Some(algorithm) = algorithm(test)? {
         transport.congestion = algorithm.into();
     }
-    if let Some(size) = test.packet_size {
-        transport.packet_size = size;
+    if test.packet_size.is_some() {
         transport
             .validate()
             .map_err(|error| Error::parameter("mps", error.to_string()))?;

@@ -1,4 +1,5 @@
-//! The TLS parameters of all measured stacks: X25519 and AES-128-GCM by aws-lc-rs, DCQUIC's defaults.
+//! The TLS parameters that all stacks are measured with: X25519 and AES-128-GCM by aws-lc-rs, as DCQUIC
+//! has them by default. Who wants others brings them.
 
 use std::sync::Arc;
 
@@ -29,6 +30,12 @@ pub enum EarlyData {
 }
 
 impl EarlyData {
+    /// This where it is `accepted`, refusal otherwise.
+    #[must_use]
+    pub fn when(self, accepted: bool) -> Self {
+        if accepted { self } else { Self::Refused }
+    }
+
     fn limit(self) -> u32 {
         match self {
             Self::Refused => 0,
@@ -79,9 +86,23 @@ pub fn server_config(
     tickets: usize,
     early_data: EarlyData,
 ) -> Result<ServerConfig, Error> {
+    server_config_with(measured(), identity, protocol, tickets, early_data)
+}
+
+/// The same with other algorithms.
+///
+/// # Errors
+/// As [`server_config`].
+pub fn server_config_with(
+    crypto: Arc<CryptoProvider>,
+    identity: &Identity,
+    protocol: &[u8],
+    tickets: usize,
+    early_data: EarlyData,
+) -> Result<ServerConfig, Error> {
     let chain = identity.chain().to_vec();
     let key = identity.private_key().clone_key();
-    let mut config = ServerConfig::builder_with_provider(crypto())
+    let mut config = ServerConfig::builder_with_provider(crypto)
         .with_protocol_versions(&[&TLS13])
         .map_err(Error::failed(CONFIGURING))?
         .with_no_client_auth()
@@ -105,21 +126,32 @@ pub fn client_config(
     protocol: &[u8],
     tickets: Option<Arc<Tickets>>,
 ) -> Result<ClientConfig, Error> {
+    client_config_with(measured(), trust, protocol, tickets)
+}
+
+/// The same with other algorithms.
+///
+/// # Errors
+/// As [`client_config`].
+pub fn client_config_with(
+    crypto: Arc<CryptoProvider>,
+    trust: &Trust,
+    protocol: &[u8],
+    tickets: Option<Arc<Tickets>>,
+) -> Result<ClientConfig, Error> {
     let verifier: Arc<dyn ServerCertVerifier> = match trust {
         Trust::Certificate(certificate) => {
             let mut roots = RootCertStore::empty();
             roots
                 .add(CertificateDer::from(certificate.clone()))
                 .map_err(Error::failed(CONFIGURING))?;
-            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), crypto())
+            WebPkiServerVerifier::builder_with_provider(Arc::new(roots), crypto.clone())
                 .build()
                 .map_err(Error::failed(CONFIGURING))?
         }
-        Trust::Fingerprint(fingerprint) => {
-            Arc::new(PinnedCertificate::new(*fingerprint, &crypto()))
-        }
+        Trust::Fingerprint(fingerprint) => Arc::new(PinnedCertificate::new(*fingerprint, &crypto)),
     };
-    let mut config = ClientConfig::builder_with_provider(crypto())
+    let mut config = ClientConfig::builder_with_provider(crypto)
         .with_protocol_versions(&[&TLS13])
         .map_err(Error::failed(CONFIGURING))?
         .dangerous()
@@ -135,7 +167,7 @@ pub fn client_config(
 }
 
 /// Returns aws-lc-rs restricted to the one group and the one cipher suite of all measurements.
-fn crypto() -> Arc<CryptoProvider> {
+fn measured() -> Arc<CryptoProvider> {
     Arc::new(CryptoProvider {
         cipher_suites: vec![provider::cipher_suite::TLS13_AES_128_GCM_SHA256],
         kx_groups: vec![provider::kx_group::X25519],

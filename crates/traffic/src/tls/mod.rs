@@ -25,7 +25,9 @@ use crate::tcp::{Tcp, TcpIncoming, TcpListeners};
 use crate::transport::{Client, Ends, Incoming, Listener, Start, Transport};
 use early::EarlyStream;
 
-pub use config::{EarlyData, Trust, client_config, server_config};
+pub use config::{
+    EarlyData, Trust, client_config, client_config_with, server_config, server_config_with,
+};
 pub use tickets::Tickets;
 pub use weir_net::tls::{Fingerprint, Identity};
 

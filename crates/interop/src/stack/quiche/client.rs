@@ -7,16 +7,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use quiche::Config;
-use weir_traffic_peers::quiche::{new_connection_id, took_early_data, why_over};
+use tokio::task::AbortHandle;
+use weir_traffic_peers::quiche::{took_early_data, why_over};
 
 use super::super::key_log::KeyLines;
-use super::super::{Client, Connection, Facts, Local, Result, SERVER_NAME, Setup};
+use super::super::{Client, Connection, Facts, Local, Result, Setup};
 use super::core::{Core, Link};
 use super::{facts, log_keys};
 
 pub(super) fn client(setup: &Setup, config: Config) -> Result<Box<dyn Client>> {
+    let (core, driver) = Core::start(setup, config)?;
     Ok(Box::new(QuicheClient {
-        core: Core::start(setup, config)?,
+        core,
+        driver,
         session: Rc::default(),
         key_log: setup.key_log.clone(),
     }))
@@ -24,6 +27,7 @@ pub(super) fn client(setup: &Setup, config: Config) -> Result<Box<dyn Client>> {
 
 struct QuicheClient {
     core: Rc<Core>,
+    driver: AbortHandle,
     /// The newest session.
     session: Rc<RefCell<Option<Vec<u8>>>>,
     key_log: Option<Arc<KeyLines>>,
@@ -31,16 +35,9 @@ struct QuicheClient {
 
 impl QuicheClient {
     fn begin(&self, to: SocketAddr) -> Result<QuicheConnection> {
-        let id = new_connection_id()?;
-        let local = self.core.address()?;
-        let mut config = self.core.config.borrow_mut();
-        let mut connection = quiche::connect(Some(SERVER_NAME), &id, local, to, &mut config)?;
-        log_keys(&mut connection, self.key_log.as_ref());
-        if let Some(session) = self.session.borrow_mut().take() {
-            connection.set_session(&session)?;
-        }
-        let link = self.core.add(connection);
-        self.core.wake.notify_one();
+        let session = self.session.borrow_mut().take();
+        let prepare = |connection: &mut _| log_keys(connection, self.key_log.as_ref());
+        let link = self.core.connect(to, session.as_deref(), prepare)?;
         Ok(QuicheConnection {
             core: Rc::clone(&self.core),
             link,
@@ -52,7 +49,7 @@ impl QuicheClient {
 
 impl Drop for QuicheClient {
     fn drop(&mut self) {
-        self.core.stop();
+        self.driver.abort();
     }
 }
 
@@ -85,10 +82,8 @@ impl Client for QuicheClient {
 
     fn migrate(&self) -> Local<'_, Result<()>> {
         Box::pin(async move {
-            let local = self.core.address()?;
-            let local = self.core.open(SocketAddr::new(local.ip(), 0))?;
-            let link = self.core.links.borrow().last().cloned();
-            let link = link.ok_or("no connection")?;
+            let local = self.core.open()?;
+            let link = self.core.newest().ok_or("no connection")?;
             loop {
                 let migrated = link.quiche.borrow_mut().migrate_source(local);
                 match migrated {
@@ -106,7 +101,7 @@ impl Client for QuicheClient {
 
 struct QuicheConnection {
     core: Rc<Core>,
-    link: Rc<Link>,
+    link: Link,
     session: Rc<RefCell<Option<Vec<u8>>>>,
     next_stream: Cell<u64>,
 }
@@ -114,11 +109,8 @@ struct QuicheConnection {
 impl QuicheConnection {
     /// Waits until the driver has done something.
     async fn step(&self) -> Result<()> {
-        {
-            let quiche = self.link.quiche.borrow();
-            if quiche.is_closed() || quiche.is_draining() {
-                return Err(why_over(&quiche).into());
-            }
+        if let Some(reason) = why_over(&self.link.quiche.borrow()) {
+            return Err(reason.into());
         }
         self.core.wake.notify_one();
         self.link.changed.notified().await;

@@ -1,13 +1,14 @@
 //! quiche, with BoringSSL (it has no other).
 //!
-//! quiche is a state machine. The benchmarks' server drives it under [`server`]; [`core`] drives it for
-//! [`client`], whose connections move from socket to socket. Its configuration is that of the
-//! benchmarks, with what the cases ask for.
+//! quiche is a state machine. The benchmarks' server drives it under [`server`], and the benchmarks'
+//! sockets under [`core`], whose task serves [`client`]. Its configuration is that of the benchmarks,
+//! with what the cases ask for.
 
 use std::sync::Arc;
 
 use boring::ssl::SslContextBuilder;
 use quiche::{Config, Connection};
+use weir_traffic::calls::identity::certificate;
 use weir_traffic_peers::quiche::{Windows, client_tls, new_config, server_tls};
 
 use super::key_log::{KeyLines, KeyWriter};
@@ -36,26 +37,21 @@ impl Stack for Quiche {
     }
 
     fn client(&self, setup: &Setup) -> Result<Box<dyn Client>> {
-        let certificate = setup.identity.chain().first().ok_or("no certificate")?;
         let version = if setup.unknown_version {
             RESERVED_VERSION
         } else {
             quiche::PROTOCOL_VERSION
         };
-        let mut config = config(setup, version, client_tls(certificate)?)?;
+        let mut config = config(setup, version, client_tls(&certificate(&setup.identity))?)?;
         config.verify_peer(true);
         client::client(setup, config)
     }
 }
 
 fn config(setup: &Setup, version: u32, tls: SslContextBuilder) -> Result<Config> {
-    let mut config = new_config(version, tls, ALPN, &WINDOWS)?;
+    let mut config = new_config(version, tls, ALPN, &WINDOWS, setup.packet_size)?;
     config.set_active_connection_id_limit(8);
     config.enable_dgram(true, DATAGRAMS, DATAGRAMS);
-    if let Some(size) = setup.packet_size {
-        config.set_max_send_udp_payload_size(size.into());
-        config.set_max_recv_udp_payload_size(size.into());
-    }
     if setup.early_data {
         config.enable_early_data();
     }

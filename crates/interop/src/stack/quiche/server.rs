@@ -27,7 +27,7 @@ pub(super) fn serve(setup: &Setup, config: Config) -> Result<Box<dyn Server>> {
         facts: Rc::clone(&facts),
         key_log: setup.key_log.clone(),
     };
-    let server = QuicheLoop::bind(SocketAddr::new(setup.ip, 0), config, service, echo)?;
+    let server = QuicheLoop::bind(setup.bind(), config, service, echo)?;
     Ok(Box::new(QuicheServer {
         address: server.address(),
         facts,

@@ -1,0 +1,187 @@
+//! A server's connections.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use quiche::{Config, Connection, ConnectionId, Header, RecvInfo, Type};
+use weir_traffic::calls::Error;
+
+use super::connection::{ID_LENGTH, expire, is_over, new_connection_id, offer_connection_ids};
+use super::{Application, Service, Sockets};
+
+/// Begins our tokens. They are for tests: whoever sees one could make another.
+const TOKEN: &[u8] = b"weir";
+
+/// All connections, and what they are accepted with.
+pub(super) struct Clients<A: Application> {
+    config: Config,
+    service: Service,
+    application: A,
+    /// Index into `peers` by each connection ID that a client may use.
+    by_id: HashMap<ConnectionId<'static>, usize>,
+    peers: Vec<Option<Peer<A::Session>>>,
+    free: Vec<usize>,
+}
+
+/// One client's connection.
+struct Peer<S> {
+    connection: Connection,
+    ids: Vec<ConnectionId<'static>>,
+    session: S,
+}
+
+/// What becomes of a datagram.
+pub(super) enum Taken {
+    /// It is this connection's.
+    Connection(usize),
+    /// It is answered, and nothing is kept.
+    Answer(Vec<u8>),
+}
+
+impl<A: Application> Clients<A> {
+    pub(super) fn new(config: Config, service: Service, application: A) -> Self {
+        Self {
+            config,
+            service,
+            application,
+            by_id: HashMap::new(),
+            peers: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+
+    /// When the first timer expires.
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        let all = self.peers.iter().flatten();
+        all.filter_map(|peer| peer.connection.timeout()).min()
+    }
+
+    /// Lets connections do what is due, and says which.
+    pub(super) fn expire(&mut self, touched: &mut Vec<usize>) {
+        for (index, peer) in self.peers.iter_mut().enumerate() {
+            if let Some(peer) = peer
+                && expire(&mut peer.connection)
+            {
+                touched.push(index);
+            }
+        }
+    }
+
+    /// Gives a datagram to its connection, a new one if need be. Garbage is dropped.
+    pub(super) fn take_in(&mut self, info: RecvInfo, datagram: &mut [u8]) -> Option<Taken> {
+        let header = Header::from_slice(datagram, ID_LENGTH).ok()?;
+        let taken = match self.by_id.get(&header.dcid) {
+            Some(index) => Taken::Connection(*index),
+            None => self.admit(info, &header).ok()?,
+        };
+        if let Taken::Connection(index) = taken {
+            let peer = self.peers.get_mut(index)?.as_mut()?;
+            // An error closes the connection, which `attend` finds.
+            let _ = peer.connection.recv(datagram, info);
+        }
+        Some(taken)
+    }
+
+    /// Decides about a packet of no connection.
+    fn admit(&mut self, info: RecvInfo, header: &Header<'_>) -> quiche::Result<Taken> {
+        // Only the version says what the other bits mean (RFC 8999).
+        if header.ty != Type::Short && !quiche::version_is_supported(header.version) {
+            return answer(|out| quiche::negotiate_version(&header.scid, &header.dcid, out));
+        }
+        if header.ty != Type::Initial {
+            return Err(quiche::Error::InvalidPacket);
+        }
+        let new = new_connection_id().map_err(|_| quiche::Error::CryptoFail)?;
+        if !self.service.retry {
+            return self.accept(info, header, new, None);
+        }
+        let token = header.token.as_deref().unwrap_or_default();
+        match token.strip_prefix(TOKEN) {
+            // After a Retry packet the client uses the ID that it gave.
+            Some(original) => {
+                let given = header.dcid.clone().into_owned();
+                self.accept(info, header, given, Some(ConnectionId::from_ref(original)))
+            }
+            None => {
+                let token = [TOKEN, &header.dcid].concat();
+                let (scid, dcid, version) = (&header.scid, &header.dcid, header.version);
+                answer(|out| quiche::retry(scid, dcid, &new, &token, version, out))
+            }
+        }
+    }
+
+    fn accept(
+        &mut self,
+        info: RecvInfo,
+        header: &Header<'_>,
+        id: ConnectionId<'static>,
+        original: Option<ConnectionId<'_>>,
+    ) -> quiche::Result<Taken> {
+        let config = &mut self.config;
+        let mut connection = quiche::accept(&id, original.as_ref(), info.to, info.from, config)?;
+        let session = self.application.begin(&mut connection);
+        let ids = vec![id, header.dcid.clone().into_owned()];
+        let index = self.free.pop().unwrap_or_else(|| {
+            self.peers.push(None);
+            self.peers.len() - 1
+        });
+        for id in &ids {
+            self.by_id.insert(id.clone(), index);
+        }
+        if let Some(place) = self.peers.get_mut(index) {
+            *place = Some(Peer {
+                connection,
+                ids,
+                session,
+            });
+        }
+        Ok(Taken::Connection(index))
+    }
+
+    /// Does what a connection has to do after datagrams or timers.
+    pub(super) async fn attend(
+        &mut self,
+        index: usize,
+        sockets: &mut Sockets,
+    ) -> Result<(), Error> {
+        let Some(Some(peer)) = self.peers.get_mut(index) else {
+            return Ok(());
+        };
+        let connection = &mut peer.connection;
+        self.application.receive(connection, &mut peer.session);
+        if self.service.spare_ids {
+            while let Some(id) = connection.retired_scid_next() {
+                self.by_id.remove(&id);
+            }
+            offer_connection_ids(connection, |id| {
+                self.by_id.insert(id.clone(), index);
+                peer.ids.push(id);
+            });
+        }
+        loop {
+            let progress = self.application.send(connection, &mut peer.session);
+            sockets.flush(connection).await?;
+            // Sending makes room for more of a reply; without progress the window is full.
+            if !progress {
+                break;
+            }
+        }
+        if is_over(connection) {
+            for id in &peer.ids {
+                self.by_id.remove(id);
+            }
+            if let Some(place) = self.peers.get_mut(index) {
+                *place = None;
+            }
+            self.free.push(index);
+        }
+        Ok(())
+    }
+}
+
+fn answer(write: impl FnOnce(&mut [u8]) -> quiche::Result<usize>) -> quiche::Result<Taken> {
+    let mut out = vec![0; 256];
+    let length = write(&mut out)?;
+    out.truncate(length);
+    Ok(Taken::Answer(out))
+}

@@ -1,0 +1,98 @@
+//! What clients and servers do with a connection.
+
+use std::net::SocketAddr;
+
+use quiche::{Config, Connection, ConnectionId};
+use weir_traffic::calls::Error;
+use weir_traffic::calls::identity::SERVER_NAME;
+
+/// Bytes of our connection IDs.
+pub(super) const ID_LENGTH: usize = 16;
+
+/// A connection ID of [`ID_LENGTH`] random bytes.
+pub(super) fn new_connection_id() -> Result<ConnectionId<'static>, Error> {
+    let mut bytes = vec![0; ID_LENGTH];
+    aws_lc_rs::rand::fill(&mut bytes)
+        .map_err(|error| Error::transport("making a connection ID", error))?;
+    Ok(ConnectionId::from_vec(bytes))
+}
+
+/// Begins a client's connection, by a session of an earlier one if there is one.
+///
+/// # Errors
+/// What quiche says, of the session too.
+pub fn connect(
+    config: &mut Config,
+    local: SocketAddr,
+    server: SocketAddr,
+    session: Option<&[u8]>,
+) -> Result<Connection, Error> {
+    let id = new_connection_id()?;
+    let mut connection = quiche::connect(Some(SERVER_NAME), &id, local, server, config)
+        .map_err(|error| Error::transport("connecting", error))?;
+    if let Some(session) = session {
+        connection
+            .set_session(session)
+            .map_err(|error| Error::transport("resuming", error))?;
+    }
+    Ok(connection)
+}
+
+/// Lets the connection do what is due by now; whether anything was.
+pub fn expire(connection: &mut Connection) -> bool {
+    let is_due = connection.timeout().is_some_and(|left| left.is_zero());
+    if is_due {
+        connection.on_timeout();
+    }
+    is_due
+}
+
+/// Gives the peer as many further connection IDs as it wants. `given` hears of each.
+pub fn offer_connection_ids(
+    connection: &mut Connection,
+    mut given: impl FnMut(ConnectionId<'static>),
+) {
+    while connection.is_established() && !connection.is_closed() && connection.scids_left() > 0 {
+        // A reset token is as long as an ID, and as random.
+        let (Ok(id), Ok(token)) = (new_connection_id(), new_connection_id()) else {
+            return;
+        };
+        let token = token
+            .iter()
+            .fold(0, |token, byte| token << 8 | u128::from(*byte));
+        if connection.new_scid(&id, token, false).is_err() {
+            return;
+        }
+        given(id);
+    }
+}
+
+/// Whether the server took the early data of this client's connection.
+#[must_use]
+pub fn took_early_data(connection: &Connection) -> bool {
+    /// `ssl_early_data_accepted`: BoringSSL's word for what became of early data.
+    const ACCEPTED: u32 = 2;
+    connection.early_data_reason() == ACCEPTED
+}
+
+/// Whether nothing more comes of a connection.
+pub(super) fn is_over(connection: &Connection) -> bool {
+    connection.is_closed() || connection.is_draining()
+}
+
+/// Why a connection is over; `None` while it is not.
+#[must_use]
+pub fn why_over(connection: &Connection) -> Option<String> {
+    if !is_over(connection) {
+        return None;
+    }
+    Some(match (connection.peer_error(), connection.local_error()) {
+        (Some(error), _) => format!(
+            "closed by the peer with code {:#x}: {}",
+            error.error_code,
+            String::from_utf8_lossy(&error.reason)
+        ),
+        (None, Some(error)) => format!("quiche closed it with code {:#x}", error.error_code),
+        (None, None) => "the connection is over".to_owned(),
+    })
+}
