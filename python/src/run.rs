@@ -12,7 +12,7 @@ use weir_units::Duration;
 
 use crate::errors;
 use crate::table::Table;
-use crate::watch::{Stop, watched};
+use crate::watch::{Stop, run_interruptible};
 
 /// Parts of a simulation; between two of them it checks whether to go on.
 const SLICES: u64 = 200;
@@ -21,7 +21,7 @@ const SLICES: u64 = 200;
 type Tables = (Table, Table, Table);
 
 /// `summary.json`, the tables of the scenario's own run, those of the variants by name.
-type Given = (String, Tables, Vec<(String, Tables)>);
+type PyRunResult = (String, Tables, Vec<(String, Tables)>);
 
 /// Simulates a scenario, a file or a shipped one, with settings. Returns `summary.json`, the tables
 /// of the scenario's own values, and those of its variants by name, if these are wanted.
@@ -32,11 +32,12 @@ pub(crate) fn run(
     scenario: PathBuf,
     settings: Vec<(String, String)>,
     variants: bool,
-) -> PyResult<Given> {
+) -> PyResult<PyRunResult> {
     let settings = as_settings(settings);
     let document = Document::load_or_shipped(&scenario);
     let loaded = document.and_then(|document| document.with(&settings)?.expand());
-    let mut loaded = loaded.map_err(|error| errors::scenario(shipped::told(&scenario, &error)))?;
+    let mut loaded =
+        loaded.map_err(|error| errors::scenario(shipped::error_message(&scenario, &error)))?;
     if !variants {
         loaded.variants.clear();
     }
@@ -44,7 +45,7 @@ pub(crate) fn run(
     let stop = Stop::default();
     let work = || carry_out(experiment, &stop);
     let (summary, own, variants) =
-        watched(py, &stop, work, |_| Ok(()))?.map_err(errors::simulation)?;
+        run_interruptible(py, &stop, work, |_| Ok(()))?.map_err(errors::simulation)?;
     let variants = variants
         .into_iter()
         .map(|(name, frames)| Ok((name, tables(frames)?)));
@@ -60,7 +61,7 @@ pub(crate) fn run(
 pub(crate) fn parameters(scenario: PathBuf) -> PyResult<Vec<(String, String)>> {
     match Document::load_or_shipped(&scenario) {
         Ok(document) => Ok(document.parameters()),
-        Err(error) => Err(errors::scenario(shipped::told(&scenario, &error))),
+        Err(error) => Err(errors::scenario(shipped::error_message(&scenario, &error))),
     }
 }
 

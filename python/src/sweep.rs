@@ -13,7 +13,7 @@ use weir_units::{ByteSize, Duration, Rate};
 use crate::errors;
 use crate::run::as_settings;
 use crate::table::Table;
-use crate::watch::{Stop, watched};
+use crate::watch::{Stop, run_interruptible};
 
 /// A sweep, parsed and checked.
 #[pyclass(frozen, module = "weir")]
@@ -45,7 +45,7 @@ impl Sweep {
         early_stop: Option<bool>,
     ) -> PyResult<Self> {
         let base = Document::load_or_shipped(&scenario)
-            .map_err(|error| errors::scenario(shipped::told(&scenario, &error)))?;
+            .map_err(|error| errors::scenario(shipped::error_message(&scenario, &error)))?;
         let points: Vec<_> = points.into_iter().map(as_settings).collect();
         let sweep = weir_sweep::Sweep::of_points(&scenario, base, &points, seeds);
         Self::new(sweep.map_err(errors::sweep)?, settings, early_stop)
@@ -101,7 +101,7 @@ impl Sweep {
     ) -> PyResult<OpenSweep> {
         py.detach(|| {
             let planned = match some {
-                Some(count) => self.sweep.plan_some(count),
+                Some(count) => self.sweep.plan_subset(count),
                 None => self.sweep.plan(),
             };
             let (journal, rows, stale) =
@@ -125,7 +125,7 @@ impl Sweep {
         early_stop: Option<bool>,
     ) -> PyResult<Self> {
         let sweep = sweep.with(&as_settings(settings)).map_err(errors::sweep)?;
-        let rule = sweep.steady().cloned();
+        let rule = sweep.early_stop().cloned();
         let sweep = match early_stop {
             None => sweep,
             Some(true) => sweep.with_steady(Some(rule.unwrap_or_default())),
@@ -183,7 +183,8 @@ impl OpenSweep {
             stop: &stop,
             over: AtomicUsize::new(rows.len()),
         };
-        let work = || (self.sweep).carry_out_left(&self.planned, rows, &self.journal, jobs, &watch);
+        let work =
+            || (self.sweep).execute_remaining(&self.planned, rows, &self.journal, jobs, &watch);
         let look = |py: Python<'_>| match &progress {
             None => Ok(()),
             Some(progress) => {
@@ -191,7 +192,7 @@ impl OpenSweep {
                 progress.call1(py, (over, self.planned.len())).map(drop)
             }
         };
-        let rows = watched(py, &stop, work, look)?.map_err(errors::sweep)?;
+        let rows = run_interruptible(py, &stop, work, look)?.map_err(errors::sweep)?;
         let over = rows.len();
         *self.rows() = rows;
         match progress {
@@ -241,11 +242,11 @@ struct Counted<'s> {
 }
 
 impl RunObserver for Counted<'_> {
-    fn goes_on(&self) -> bool {
+    fn should_continue(&self) -> bool {
         self.stop.goes_on()
     }
 
-    fn over(&self, _: &Row) {
+    fn on_finished(&self, _: &Row) {
         self.over.fetch_add(1, Ordering::Relaxed);
     }
 }
@@ -255,8 +256,8 @@ impl RunObserver for Counted<'_> {
 pub(crate) fn carry_out_task(py: Python<'_>, task: &str) -> PyResult<String> {
     let task = Task::from_json(task).map_err(errors::sweep)?;
     let stop = Stop::default();
-    let work = || task.carry_out(&mut || stop.goes_on());
-    let row = watched(py, &stop, work, |_| Ok(()))?.map_err(errors::sweep)?;
+    let work = || task.execute(&mut || stop.goes_on());
+    let row = run_interruptible(py, &stop, work, |_| Ok(()))?.map_err(errors::sweep)?;
     serde_json::to_string(&row).map_err(errors::sweep)
 }
 

@@ -27,7 +27,7 @@ impl Stop {
 /// Runs the work while other Python threads go on. `look` is called periodically with the GIL; when
 /// it or a signal handler raises, `stop` is set, and the exception is returned when the work has
 /// ended.
-pub(crate) fn watched<T: Send>(
+pub(crate) fn run_interruptible<T: Send>(
     py: Python<'_>,
     stop: &Stop,
     work: impl FnOnce() -> T + Send,
@@ -38,7 +38,7 @@ pub(crate) fn watched<T: Send>(
         let waiting = thread::current();
         let worker = scope.spawn(|| {
             // The waiting thread is notified of a panic too.
-            let told = Told(&over, waiting);
+            let told = NotifyOnDrop(&over, waiting);
             let done = work();
             drop(told);
             done
@@ -63,9 +63,9 @@ pub(crate) fn watched<T: Send>(
 }
 
 /// Notifies the waiting thread on drop that the work is over.
-struct Told<'o>(&'o AtomicBool, thread::Thread);
+struct NotifyOnDrop<'o>(&'o AtomicBool, thread::Thread);
 
-impl Drop for Told<'_> {
+impl Drop for NotifyOnDrop<'_> {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Release);
         self.1.unpark();

@@ -217,7 +217,7 @@ impl LossWindow {
     pub(crate) fn on_loss(&mut self, loss: &LossSample, factor: f64) -> Reaction {
         self.used = true;
         let known = self.sent_before_reduction(loss.newest_sent);
-        self.remember(loss.lost, known);
+        self.save_undo(loss.lost, known);
         if loss.cause == LossCause::Timeout {
             self.collapse(loss.now, known, factor);
             return Reaction::Collapsed {
@@ -232,7 +232,7 @@ impl LossWindow {
     }
 
     /// Saves the state that undo restores: the window before the first loss of an episode.
-    fn remember(&mut self, lost: ByteSize, same_episode: bool) {
+    fn save_undo(&mut self, lost: ByteSize, same_episode: bool) {
         match &mut self.undo {
             Some(undo) if same_episode => undo.lost += lost,
             // The episode began with a mark, which justifies the reduction regardless of losses.

@@ -3,18 +3,18 @@
 
 mod support;
 
-use support::{Moment, PACKET, Pipe, run, utilization};
+use support::{Bottleneck, PACKET, SenderState, run, utilization};
 use weir_congestion::algorithms;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-fn after(moments: &[Moment], from: Duration) -> impl Iterator<Item = &Moment> {
+fn after(moments: &[SenderState], from: Duration) -> impl Iterator<Item = &SenderState> {
     moments
         .iter()
         .filter(move |moment| moment.now >= Time::ZERO + from)
 }
 
 /// Returns the phases in order, without consecutive duplicates.
-fn phases(moments: &[Moment]) -> Vec<&'static str> {
+fn phases(moments: &[SenderState]) -> Vec<&'static str> {
     let mut phases: Vec<_> = moments.iter().map(|moment| moment.phase).collect();
     phases.dedup();
     phases
@@ -23,7 +23,7 @@ fn phases(moments: &[Moment]) -> Vec<&'static str> {
 #[test]
 fn every_algorithm_fills_the_pipe() {
     for algorithm in algorithms() {
-        let mut pipe = Pipe::new();
+        let mut pipe = Bottleneck::new();
         if ["dctcp", "d2tcp"].contains(&algorithm.name) {
             pipe.mark_above = Some(pipe.bdp() / 4);
         }
@@ -36,7 +36,7 @@ fn every_algorithm_fills_the_pipe() {
 
 #[test]
 fn dctcp_holds_the_queue_at_the_threshold() {
-    let mut pipe = Pipe::new();
+    let mut pipe = Bottleneck::new();
     let threshold = pipe.bdp() / 4;
     pipe.mark_above = Some(threshold);
     let moments = run("dctcp", pipe, Duration::from_secs(1));
@@ -55,7 +55,7 @@ fn dctcp_holds_the_queue_at_the_threshold() {
 fn swift_holds_the_queue_at_its_target() {
     let moments = run(
         "swift,flow_scaling=0ns",
-        Pipe::new(),
+        Bottleneck::new(),
         Duration::from_secs(1),
     );
     // 25 us of a Gbit/s are 3125 bytes.
@@ -71,7 +71,7 @@ fn swift_holds_the_queue_at_its_target() {
 #[test]
 fn loss_based_algorithms_lose_little() {
     for name in ["newreno", "cubic"] {
-        let moments = run(name, Pipe::new(), Duration::from_secs(2));
+        let moments = run(name, Bottleneck::new(), Duration::from_secs(2));
         let last = moments.last().unwrap();
         assert!(last.lost * 50 < last.delivered, "{name}: {last:?}");
     }
@@ -79,7 +79,7 @@ fn loss_based_algorithms_lose_little() {
 
 #[test]
 fn a_rate_cap_is_kept() {
-    let pipe = Pipe::new();
+    let pipe = Bottleneck::new();
     for algorithm in algorithms() {
         let spec = format!("{},max_rate=100Mbps", algorithm.name);
         let moments = run(&spec, pipe, Duration::from_secs(1));
@@ -95,7 +95,7 @@ fn the_same_seed_repeats_itself() {
             .map(|_| {
                 format!(
                     "{:?}",
-                    run(algorithm.name, Pipe::new(), Duration::from_millis(50))
+                    run(algorithm.name, Bottleneck::new(), Duration::from_millis(50))
                 )
             })
             .collect();
@@ -105,7 +105,7 @@ fn the_same_seed_repeats_itself() {
 
 #[test]
 fn bbr_starts_up_drains_and_cycles() {
-    let pipe = Pipe::new();
+    let pipe = Bottleneck::new();
     let moments = run(
         "bbr,probe_rtt_interval=500ms,max_send_quantum=1500B",
         pipe,
@@ -141,7 +141,7 @@ fn bbr_starts_up_drains_and_cycles() {
 fn bbr_probe_rtt_empties_the_pipe_and_comes_back() {
     for name in ["bbr", "bbr3"] {
         let spec = format!("{name},probe_rtt_interval=400ms,probe_rtt_duration=50ms");
-        let pipe = Pipe::new();
+        let pipe = Bottleneck::new();
         let moments = run(&spec, pipe, Duration::from_secs(2));
         let probing: Vec<_> = moments
             .iter()
@@ -170,7 +170,7 @@ fn bbr_probe_rtt_empties_the_pipe_and_comes_back() {
 
 #[test]
 fn bbr3_goes_through_its_cycle() {
-    let moments = run("bbr3", Pipe::new(), Duration::from_secs(2));
+    let moments = run("bbr3", Bottleneck::new(), Duration::from_secs(2));
     let seen = phases(&moments);
     assert_eq!(seen[..2], ["startup", "drain"]);
     let cycle = [
@@ -188,7 +188,7 @@ fn bbr3_goes_through_its_cycle() {
 
 #[test]
 fn bbr3_bounds_its_flight_in_a_shallow_buffer() {
-    let mut pipe = Pipe::new();
+    let mut pipe = Bottleneck::new();
     pipe.buffer = pipe.bdp() / 5;
     let lost = |name: &str| {
         let moments = run(name, pipe, Duration::from_secs(2));

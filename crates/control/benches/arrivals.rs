@@ -85,7 +85,7 @@ fn controller(
             let options = ControllerOptions {
                 listen: ([127, 0, 0, 1], 0).into(),
                 credentials,
-                state: EpochFile::passing().unwrap(),
+                state: EpochFile::ephemeral().unwrap(),
                 config: ControllerConfig {
                     method,
                     ..ControllerConfig::paper()

@@ -95,7 +95,7 @@ impl LeaderLease {
     }
 
     /// Returns the orders of a message that are to be obeyed, and notes them as in force.
-    pub(crate) fn hear(
+    pub(crate) fn accept_orders(
         &mut self,
         lease: &mut Lease,
         message: v1::FromController,

@@ -109,7 +109,7 @@ impl EpochFile {
     ///
     /// # Errors
     /// [`StateError::NoRandomness`].
-    pub fn passing() -> Result<Self, StateError> {
+    pub fn ephemeral() -> Result<Self, StateError> {
         let (name, term) = (random_name()?, 1);
         Ok(Self {
             leader_epoch: LeaderEpoch { name, term },

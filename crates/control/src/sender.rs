@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
-use weir_sed::{Allocator, Demand, Hear, SenderFlow};
+use weir_sed::{Allocator, AllowanceCallback, Demand, SenderFlow};
 use weir_wire::FlowKey;
 
 use crate::agent::AgentState;
@@ -30,7 +30,7 @@ pub struct SenderOptions {
 /// The controller's orders hold for its lease; a flow that the controller does not know is not limited.
 #[derive(Clone, Debug)]
 pub struct SenderChannel {
-    wishes: mpsc::UnboundedSender<FlowRequest>,
+    requests: mpsc::UnboundedSender<FlowRequest>,
     numbers: Arc<AtomicU64>,
     state: watch::Receiver<AgentState>,
 }
@@ -42,7 +42,7 @@ impl SenderChannel {
         let (told, state) = watch::channel(AgentState::default());
         tokio::spawn(SenderTask::new(options, told).run(wished));
         Self {
-            wishes,
+            requests: wishes,
             numbers: Arc::new(AtomicU64::new(0)),
             state,
         }
@@ -55,7 +55,7 @@ impl SenderChannel {
 }
 
 impl Allocator for SenderChannel {
-    fn open(&self, flow: FlowKey, segment: u32, hear: Hear) -> Box<dyn SenderFlow> {
+    fn open(&self, flow: FlowKey, segment: u32, hear: AllowanceCallback) -> Box<dyn SenderFlow> {
         let number = self.numbers.fetch_add(1, Ordering::Relaxed);
         let acknowledged = Arc::new(AtomicU64::new(0));
         let opened = NewFlow {
@@ -65,11 +65,11 @@ impl Allocator for SenderChannel {
             acknowledged: acknowledged.clone(),
         };
         // A task that has ended needs no request; neither here nor below.
-        let _ = self.wishes.send(FlowRequest::Open(number, opened));
+        let _ = self.requests.send(FlowRequest::Open(number, opened));
         Box::new(FlowHandle {
             number,
             acknowledged,
-            wishes: self.wishes.clone(),
+            wishes: self.requests.clone(),
         })
     }
 }
@@ -93,7 +93,7 @@ struct DatedDemand {
 struct NewFlow {
     flow: FlowKey,
     segment: u32,
-    hear: Hear,
+    hear: AllowanceCallback,
     acknowledged: Arc<AtomicU64>,
 }
 

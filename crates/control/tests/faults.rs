@@ -38,7 +38,7 @@ impl World {
     }
 
     fn controller(&self) -> Process {
-        Process::start(&self.certificates, EpochFile::passing().unwrap())
+        Process::start(&self.certificates, EpochFile::ephemeral().unwrap())
     }
 
     fn channel(&self, controllers: &[SocketAddr]) -> AgentChannel {
@@ -212,7 +212,7 @@ fn a_second_controller_is_refused_its_state_and_its_address() {
     let options = ControllerOptions {
         listen: first.address,
         credentials: world.certificates.of("controller"),
-        state: EpochFile::passing().unwrap(),
+        state: EpochFile::ephemeral().unwrap(),
         config: config(),
         rules: Vec::new(),
         flows_per_client: 10,

@@ -25,7 +25,7 @@ struct World {
 impl World {
     fn new() -> Self {
         let certificates = Certificates::new();
-        let state = EpochFile::passing().unwrap();
+        let state = EpochFile::ephemeral().unwrap();
         Self {
             runtime: Runtime::new().unwrap(),
             controller: Process::start_with(&certificates, state, config(), LIMIT),

@@ -36,7 +36,7 @@ impl World {
     fn new() -> Self {
         let runtime = Runtime::new().unwrap();
         let certificates = Certificates::new();
-        let state = EpochFile::passing().unwrap();
+        let state = EpochFile::ephemeral().unwrap();
         let config = ControllerConfig {
             // Five packets altogether: less than a connection's initial window.
             threshold: ByteSize::from_bytes(6_000),

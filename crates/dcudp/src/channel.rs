@@ -32,7 +32,7 @@ pub(crate) struct DataFields {
     pub(crate) count: u64,
     pub(crate) position: crate::packet::MessagePosition,
     pub(crate) in_order: bool,
-    pub(crate) marks: HeaderFlags,
+    pub(crate) flags: HeaderFlags,
     pub(crate) message: u64,
 }
 
@@ -91,7 +91,7 @@ impl Channel {
     ) {
         let header = ControlHeader {
             kind: control.kind(),
-            marks,
+            flags: marks,
             number: SequenceNumber::of(number),
             timestamp: self.timestamp(now),
             destination: self.peer,
@@ -118,7 +118,7 @@ impl Channel {
             sequence: SequenceNumber::of(fields.count),
             position: fields.position,
             in_order: fields.in_order,
-            marks: fields.marks,
+            flags: fields.flags,
             message: crate::MessageNumber::of(fields.message),
             timestamp: self.timestamp(now),
             destination: self.peer,

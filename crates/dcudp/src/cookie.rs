@@ -21,7 +21,7 @@ impl Cookies {
     }
 
     /// Returns the cookie for this request from `remote`.
-    pub(crate) fn bake(&self, now: Time, remote: SocketAddr, request: &Handshake) -> u64 {
+    pub(crate) fn create(&self, now: Time, remote: SocketAddr, request: &Handshake) -> u64 {
         self.at_step(self.step(now), remote, request)
     }
 

@@ -266,7 +266,10 @@ impl Endpoint {
         }
         if !cookies.is_good(now, remote, request) {
             self.counters.challenges += 1;
-            return answer(HandshakeKind::Challenge, cookies.bake(now, remote, request));
+            return answer(
+                HandshakeKind::Challenge,
+                cookies.create(now, remote, request),
+            );
         }
         let client = (remote, request.socket.0);
         let Some(handle) = self.reserve(Some(client)) else {

@@ -57,7 +57,7 @@ pub use connection::{Connection, ConnectionStats, EndpointEvent, Event};
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, EndpointCounters, Route};
 pub use error::{ConnectionError, ReadError, Violation, WriteError};
 pub use mode::Mode;
-pub use observer::{ConditionReading, CongestionObserver, QuitConfig, RttReading, Verdict};
+pub use observer::{ConditionRule, CongestionObserver, QuitConfig, RttSource, Verdict};
 pub use pre_shared_key::{KeyError, PreSharedKey};
 pub use sequence::{MessageNumber, SequenceNumber};
 pub use weir_wire::Transmit;

@@ -6,7 +6,7 @@ use weir_units::Duration;
 
 /// The interpretation of Condition 1: how it compares the trends with their thresholds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum ConditionReading {
+pub enum ConditionRule {
     /// Above: most of the latest values were no larger than the ones before.
     #[default]
     Above,
@@ -17,7 +17,7 @@ pub enum ConditionReading {
 
 /// The RTT value used for the trend.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum RttReading {
+pub enum RttSource {
     /// The smoothed RTT, called RTT in the paper.
     #[default]
     Smoothed,
@@ -37,9 +37,9 @@ pub struct QuitConfig {
     /// β: the ACK interval in units of `RTT_idle` once Condition 1 holds; 1 to 1000.
     pub beta: f64,
     /// The interpretation of Condition 1.
-    pub condition: ConditionReading,
+    pub condition: ConditionRule,
     /// The RTT value used for the trend.
-    pub rtt: RttReading,
+    pub rtt: RttSource,
     /// The tolerance for RTT increases: clock and scheduling jitter makes equal RTTs differ.
     pub rtt_tolerance: Duration,
 }
@@ -52,8 +52,8 @@ impl Default for QuitConfig {
             ecn_threshold: 0.5,
             rtt_threshold: 0.2,
             beta: 2.0,
-            condition: ConditionReading::default(),
-            rtt: RttReading::default(),
+            condition: ConditionRule::default(),
+            rtt: RttSource::default(),
             rtt_tolerance: Duration::from_micros(1),
         }
     }
@@ -123,8 +123,8 @@ impl CongestionObserver {
         };
         let calm = self.latest_portion() == Some(0.0);
         let passes = |trend: f64, threshold: f64| match self.config.condition {
-            ConditionReading::Above => trend > threshold,
-            ConditionReading::Below => trend < threshold,
+            ConditionRule::Above => trend > threshold,
+            ConditionRule::Below => trend < threshold,
         };
         let first = passes(ecn, self.config.ecn_threshold)
             && passes(delay, self.config.rtt_threshold)
@@ -189,8 +189,8 @@ mod tests {
         ecn_threshold: 0.5,
         rtt_threshold: 0.2,
         beta: 2.0,
-        condition: ConditionReading::Above,
-        rtt: RttReading::Current,
+        condition: ConditionRule::Above,
+        rtt: RttSource::Current,
         rtt_tolerance: Duration::ZERO,
     };
 
@@ -254,7 +254,7 @@ mod tests {
     #[test]
     fn as_printed_condition_1_wants_rising_trends_first() {
         let printed = QuitConfig {
-            condition: ConditionReading::Below,
+            condition: ConditionRule::Below,
             ..FIVE
         };
         let mut observer = CongestionObserver::new(printed);

@@ -22,7 +22,7 @@ pub(crate) struct ReceiveBuffer {
     pub(crate) expected: u64,
     /// One past the last packet received or known to have been sent.
     pub(crate) end: u64,
-    came: PacketSet,
+    received: PacketSet,
     /// The packets from `head` on; `None` for missing ones.
     packets: VecDeque<Option<ReceivedPacket>>,
     /// The packet that ends the data.
@@ -39,7 +39,7 @@ impl ReceiveBuffer {
             head: first,
             expected: first,
             end: first,
-            came: PacketSet::new(window as usize),
+            received: PacketSet::new(window as usize),
             packets: VecDeque::new(),
             finish: None,
             readable: false,
@@ -73,8 +73,8 @@ impl ReceiveBuffer {
     /// Returns the first gap in `from..to`, as a range without its end.
     pub(crate) fn next_missing(&self, from: u64, to: u64) -> Option<(u64, u64)> {
         let to = to.min(self.end);
-        let first = self.came.first_outside(from.max(self.expected), to)?;
-        let last = self.came.first_inside(first, to).unwrap_or(to);
+        let first = self.received.first_outside(from.max(self.expected), to)?;
+        let last = self.received.first_inside(first, to).unwrap_or(to);
         Some((first, last))
     }
 
@@ -104,14 +104,14 @@ impl ReceiveBuffer {
         if count >= self.limit() {
             return Err(Violation::FlowControl);
         }
-        if count < self.expected || self.came.contains(count) {
+        if count < self.expected || self.received.contains(count) {
             return Ok(Accepted::default());
         }
         self.check_end(count, header, &payload)?;
         let message = self.check_kind(header, &payload)?;
         let gap = (count > self.end).then_some((self.end, count));
         self.end = self.end.max(count + 1);
-        self.came.insert(count);
+        self.received.insert(count);
         let packet = ReceivedPacket {
             payload,
             position: header.position,
@@ -130,7 +130,7 @@ impl ReceiveBuffer {
         }
         self.packets[index] = Some(packet);
         if count == self.expected {
-            let reached = self.came.first_outside(self.expected, self.end);
+            let reached = self.received.first_outside(self.expected, self.end);
             self.expected = reached.unwrap_or(self.end);
             self.readable = true;
         }
@@ -176,7 +176,7 @@ impl ReceiveBuffer {
         if let (Some(Some(packet)), Some(order)) = (self.packets.pop_front(), &mut self.order) {
             order.on_passed(self.head, packet.message);
         }
-        self.came.remove(self.head);
+        self.received.remove(self.head);
         self.head += 1;
     }
 

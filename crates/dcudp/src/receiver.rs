@@ -7,7 +7,7 @@ use weir_units::{Duration, Time};
 
 use crate::config::{AckInterval, EchoRule, TransportConfig};
 use crate::error::Violation;
-use crate::observer::{CongestionObserver, QuitConfig, RttReading, Verdict};
+use crate::observer::{CongestionObserver, QuitConfig, RttSource, Verdict};
 use crate::packet::DataHeader;
 use crate::receive_buffer::ReceiveBuffer;
 use crate::rtt::Rtt;
@@ -20,7 +20,7 @@ const MOST_DOUBLINGS: u32 = 6;
 
 /// The mode that the receiver requests (section IV).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum RequestedMode {
     /// UDP Mode: no ACKs.
     Quiet,
     /// Congestion Mode: ACKs with OBS set.
@@ -32,7 +32,7 @@ enum Phase {
 #[derive(Debug)]
 pub(crate) struct Receiver {
     pub(crate) buffer: ReceiveBuffer,
-    phase: Phase,
+    phase: RequestedMode,
     observer: CongestionObserver,
     quit: QuitConfig,
     echo_rule: EchoRule,
@@ -49,10 +49,10 @@ pub(crate) struct Receiver {
     doublings: u32,
     data_since_ack: bool,
     last_data: Time,
-    fresh: VecDeque<(u64, u64)>,
+    unreported_gaps: VecDeque<(u64, u64)>,
     nak_at: Option<Time>,
     /// The end of the range to repeat: gaps below it existed at the previous repetition.
-    horizon: u64,
+    repeat_end: u64,
     /// The position at which the current repetition continues.
     repeat_from: Option<u64>,
     repeats: u32,
@@ -67,7 +67,7 @@ impl Receiver {
         Self {
             advertised: buffer.limit(),
             buffer,
-            phase: Phase::Quiet,
+            phase: RequestedMode::Quiet,
             observer: CongestionObserver::new(config.quit),
             quit: config.quit,
             echo_rule: config.echo,
@@ -84,9 +84,9 @@ impl Receiver {
             doublings: 0,
             data_since_ack: false,
             last_data: Time::ZERO,
-            fresh: VecDeque::new(),
+            unreported_gaps: VecDeque::new(),
             nak_at: None,
-            horizon: first,
+            repeat_end: first,
             repeat_from: None,
             repeats: 0,
             update_due: false,
@@ -94,8 +94,8 @@ impl Receiver {
     }
 
     /// Returns the OBS bit: whether the receiver requests Congestion Mode.
-    pub(crate) fn observes(&self) -> bool {
-        self.phase == Phase::Congested
+    pub(crate) fn requests_congestion_mode(&self) -> bool {
+        self.phase == RequestedMode::Congested
     }
 
     /// Returns the room in packets, from the first missing one on.
@@ -142,38 +142,38 @@ impl Receiver {
         is_gap: bool,
         rtt: &Rtt,
     ) {
-        if header.marks.reduced && self.echo_rule == EchoRule::UntilReduced {
+        if header.flags.cwr && self.echo_rule == EchoRule::UntilReduced {
             self.echo = false;
         }
         self.echo |= is_marked;
         self.observer.on_data(is_marked);
         let congested = is_marked || (is_gap && self.congestion_on_loss);
         match self.phase {
-            Phase::Quiet | Phase::Quitting if congested => self.enter(),
+            RequestedMode::Quiet | RequestedMode::Quitting if congested => self.enter(),
             // The sender has missed the end of the congestion, or its OBS-change arrived early.
-            Phase::Quiet if header.marks.observe => {
+            RequestedMode::Quiet if header.flags.obs => {
                 self.ack_due |= now >= self.last_ack + self.interval(rtt);
             }
-            Phase::Quitting if !header.marks.observe => self.leave(),
-            Phase::Congested => {
+            RequestedMode::Quitting if !header.flags.obs => self.leave(),
+            RequestedMode::Congested => {
                 let due = self.last_ack + self.interval(rtt);
                 self.ack_at = Some(self.ack_at.map_or(due, |at| at.min(due)));
             }
-            Phase::Quiet | Phase::Quitting => {}
+            RequestedMode::Quiet | RequestedMode::Quitting => {}
         }
     }
 
     /// Starts Congestion Mode and reports it to the sender at once.
     fn enter(&mut self) {
         self.observer.clear();
-        self.phase = Phase::Congested;
+        self.phase = RequestedMode::Congested;
         self.ack_due = true;
         self.doublings = 0;
     }
 
     /// The sender has returned to UDP Mode.
     fn leave(&mut self) {
-        self.phase = Phase::Quiet;
+        self.phase = RequestedMode::Quiet;
         self.ack_due = false;
         self.ack_at = None;
         self.echo = false;
@@ -200,11 +200,11 @@ impl Receiver {
     }
 
     fn on_gap(&mut self, now: Time, gap: (u64, u64), rtt: &Rtt) {
-        if self.fresh.len() < MOST_FRESH_GAPS {
-            self.fresh.push_back(gap);
+        if self.unreported_gaps.len() < MOST_FRESH_GAPS {
+            self.unreported_gaps.push_back(gap);
         }
         if self.nak_at.is_none() {
-            self.horizon = gap.1;
+            self.repeat_end = gap.1;
             self.nak_at = Some(now + self.nak_interval(rtt));
         }
     }
@@ -224,36 +224,36 @@ impl Receiver {
     }
 
     fn nak_interval(&self, rtt: &Rtt) -> Duration {
-        let interval = rtt.patience() * 2 + self.min_ack_interval;
+        let interval = rtt.answer_timeout() * 2 + self.min_ack_interval;
         interval * (1 << self.repeats)
     }
 
     pub(crate) fn nak_is_due(&self) -> bool {
-        !self.fresh.is_empty() || self.repeat_from.is_some()
+        !self.unreported_gaps.is_empty() || self.repeat_from.is_some()
     }
 
     /// Returns the next missing range, without its end. Packets that have arrived meanwhile are
     /// left out.
     pub(crate) fn next_loss(&mut self) -> Option<(u64, u64)> {
-        while let Some(gap) = self.fresh.front_mut() {
+        while let Some(gap) = self.unreported_gaps.front_mut() {
             if let Some(missing) = self.buffer.next_missing(gap.0, gap.1) {
                 gap.0 = missing.1;
                 return Some(missing);
             }
-            self.fresh.pop_front();
+            self.unreported_gaps.pop_front();
         }
         let from = self.repeat_from?;
-        let missing = self.buffer.next_missing(from, self.horizon);
+        let missing = self.buffer.next_missing(from, self.repeat_end);
         self.repeat_from = missing.map(|missing| missing.1);
         if missing.is_none() {
-            self.horizon = self.buffer.end;
+            self.repeat_end = self.buffer.end;
         }
         missing
     }
 
     /// Puts back a range that did not fit into the packet; it comes first in the next one.
     pub(crate) fn put_back(&mut self, range: (u64, u64)) {
-        self.fresh.push_front(range);
+        self.unreported_gaps.push_front(range);
     }
 
     /// Records that an ACK with this number is sent.
@@ -270,9 +270,9 @@ impl Receiver {
         }
         let interval = self.interval(rtt);
         self.ack_at = match self.phase {
-            Phase::Quiet => None,
-            Phase::Congested => Some(now + interval),
-            Phase::Quitting => {
+            RequestedMode::Quiet => None,
+            RequestedMode::Congested => Some(now + interval),
+            RequestedMode::Quitting => {
                 let wait = interval * (1 << self.doublings);
                 self.doublings = (self.doublings + 1).min(MOST_DOUBLINGS);
                 Some(now + wait)
@@ -303,15 +303,15 @@ impl Receiver {
         };
         let sample = now.since(sent_at);
         rtt.on_sample(sample);
-        if self.phase != Phase::Congested {
+        if self.phase != RequestedMode::Congested {
             return;
         }
         let kept = match self.quit.rtt {
-            RttReading::Smoothed => rtt.smoothed,
-            RttReading::Current => sample,
+            RttSource::Smoothed => rtt.smoothed,
+            RttSource::Current => sample,
         };
         if self.observer.on_rtt(kept) == Verdict::Ended {
-            self.phase = Phase::Quitting;
+            self.phase = RequestedMode::Quitting;
             self.doublings = 0;
         }
     }
@@ -319,9 +319,9 @@ impl Receiver {
     /// Processes the sender's report of a mode change.
     pub(crate) fn on_change(&mut self, now: Time, observe: bool) {
         match self.phase {
-            Phase::Quitting if !observe => self.leave(),
+            RequestedMode::Quitting if !observe => self.leave(),
             // The sender changed upon an older ACK: a newer one switches it back.
-            Phase::Congested if !observe => {
+            RequestedMode::Congested if !observe => {
                 self.ack_due |= now >= self.last_ack + self.min_ack_interval;
             }
             _ => {}
@@ -343,13 +343,13 @@ impl Receiver {
             return;
         }
         match self.phase {
-            Phase::Quiet => self.ack_at = None,
-            Phase::Quitting => self.ack_due = true,
-            Phase::Congested if self.data_since_ack => self.ack_due = true,
-            Phase::Congested => {
+            RequestedMode::Quiet => self.ack_at = None,
+            RequestedMode::Quitting => self.ack_due = true,
+            RequestedMode::Congested if self.data_since_ack => self.ack_due = true,
+            RequestedMode::Congested => {
                 let quit_at = self.last_data + self.idle_quit(rtt);
                 if now >= quit_at {
-                    self.phase = Phase::Quitting;
+                    self.phase = RequestedMode::Quitting;
                     self.doublings = 0;
                     self.ack_due = true;
                 } else {

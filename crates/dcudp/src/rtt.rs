@@ -50,7 +50,7 @@ impl Rtt {
     }
 
     /// Returns the time after which an answer counts as missing.
-    pub(crate) fn patience(&self) -> Duration {
+    pub(crate) fn answer_timeout(&self) -> Duration {
         self.smoothed + self.deviation * 4
     }
 }

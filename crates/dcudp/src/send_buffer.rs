@@ -83,7 +83,7 @@ pub(crate) struct SendBuffer {
     pub(crate) base: u64,
     packets: VecDeque<SentPacket>,
     /// Payload bytes in `packets`.
-    kept: usize,
+    sent_bytes: usize,
     lost: PacketSet,
     /// UDP payload in flight, as far as known.
     pub(crate) in_flight: ByteSize,
@@ -103,7 +103,7 @@ impl SendBuffer {
             finish: None,
             base: first,
             packets: VecDeque::new(),
-            kept: 0,
+            sent_bytes: 0,
             lost: PacketSet::new(LARGEST_WINDOW as usize),
             in_flight: ByteSize::ZERO,
         }
@@ -127,13 +127,13 @@ impl SendBuffer {
 
     /// Returns the bytes that can still be written.
     pub(crate) fn room(&self) -> usize {
-        let used = self.stream.len() + self.queued + self.kept;
+        let used = self.stream.len() + self.queued + self.sent_bytes;
         self.capacity.saturating_sub(used)
     }
 
     /// Returns the bytes not acknowledged yet.
     pub(crate) fn unacknowledged(&self) -> usize {
-        self.stream.len() + self.queued + self.kept
+        self.stream.len() + self.queued + self.sent_bytes
     }
 
     pub(crate) fn has_outstanding(&self) -> bool {
@@ -192,7 +192,7 @@ impl SendBuffer {
         self.messages = VecDeque::new();
         self.queued = 0;
         self.packets = VecDeque::new();
-        self.kept = 0;
+        self.sent_bytes = 0;
         self.lost = PacketSet::new(0);
         self.in_flight = ByteSize::ZERO;
     }
@@ -237,7 +237,7 @@ impl SendBuffer {
         } else {
             return None;
         };
-        self.kept += packet.payload.len();
+        self.sent_bytes += packet.payload.len();
         self.packets.push_back(packet);
         Some(count)
     }
@@ -322,7 +322,7 @@ impl SendBuffer {
             if !self.lost.remove(self.base) {
                 self.in_flight -= size;
             }
-            self.kept -= packet.payload.len();
+            self.sent_bytes -= packet.payload.len();
             if let Payload::Stream(part) = packet.payload {
                 self.stream.release(part);
             }

@@ -43,7 +43,7 @@ pub(crate) struct Sender {
     pub(crate) mode: Mode,
     guard: SwitchGuard,
     /// The controller's state at the start of a congestion.
-    fresh: Box<dyn Controller>,
+    initial_controller: Box<dyn Controller>,
     controller: Box<dyn Controller>,
     estimator: Option<DeliveryRate>,
     feedback: Feedback,
@@ -89,7 +89,7 @@ impl Sender {
             guard: SwitchGuard::default(),
             controller: fresh.clone(),
             estimator: fresh.wants_delivery().then(DeliveryRate::new),
-            fresh,
+            initial_controller: fresh,
             feedback: config.feedback,
             ack_interval: config.ack_interval,
             since_ack2: 0,
@@ -113,7 +113,7 @@ impl Sender {
     /// Applies the packet size and the peer's window after the handshake.
     pub(crate) fn begin(&mut self, packet: ByteSize, overhead: usize, window: u32) {
         self.buffer.set_packet_size(packet.as_usize(), overhead);
-        self.fresh.on_packet_size(packet);
+        self.initial_controller.on_packet_size(packet);
         self.controller.on_packet_size(packet);
         self.limit = self.buffer.base + u64::from(window.min(LARGEST_WINDOW));
     }
@@ -235,11 +235,11 @@ impl Sender {
     }
 
     fn arm(&mut self, now: Time, rtt: &Rtt) {
-        let interval = self.request_interval.max(rtt.patience() * 2);
+        let interval = self.request_interval.max(rtt.answer_timeout() * 2);
         self.requests.at = Some(now + interval * (1 << self.requests.doublings));
     }
 
-    fn waits_for_news(&self) -> bool {
+    fn waits_for_feedback(&self) -> bool {
         self.buffer.has_outstanding() || (self.buffer.has_new() && !self.has_room())
     }
 
@@ -293,9 +293,9 @@ impl Sender {
         if batch.packets > 0 {
             self.progress_at = now;
         }
-        if self.waits_for_news() && self.requests.at.is_none() {
+        if self.waits_for_feedback() && self.requests.at.is_none() {
             self.arm(now, rtt);
-        } else if !self.waits_for_news() {
+        } else if !self.waits_for_feedback() {
             self.requests.at = None;
             self.requests.open = None;
         }
@@ -306,7 +306,7 @@ impl Sender {
     }
 
     /// Processes the mode requested by the newest control packet. Returns whether the mode changed.
-    pub(crate) fn on_wish(
+    pub(crate) fn on_requested_mode(
         &mut self,
         now: Time,
         observe: bool,
@@ -325,7 +325,7 @@ impl Sender {
         self.mode = wanted;
         match wanted {
             Mode::Congestion => {
-                self.controller = self.fresh.clone();
+                self.controller = self.initial_controller.clone();
                 self.change_due = false;
             }
             Mode::Udp => {
@@ -456,7 +456,7 @@ impl Sender {
 
     pub(crate) fn timeout(&self) -> Option<Time> {
         let paced = self.next_data_time();
-        let requested = self.requests.at.filter(|_| self.waits_for_news());
+        let requested = self.requests.at.filter(|_| self.waits_for_feedback());
         [paced, requested].into_iter().flatten().min()
     }
 
@@ -466,7 +466,7 @@ impl Sender {
             return;
         }
         self.requests.at = None;
-        if self.waits_for_news() {
+        if self.waits_for_feedback() {
             self.requests.doublings = (self.requests.doublings + 1).min(MOST_DOUBLINGS);
             self.requests.due = true;
         }

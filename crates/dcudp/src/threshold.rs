@@ -13,7 +13,7 @@ use weir_units::{ByteSize, Duration, Rate};
 
 /// The interpretation of *Delay*.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum DelayReading {
+pub enum DelayKind {
     /// The service time of a packet at the bottleneck.
     Service,
     /// The propagation delay of a link: a quarter of the idle RTT, for one switch with a link on
@@ -59,7 +59,7 @@ impl Bottleneck {
     ///
     /// # Errors
     /// [`ThresholdError`] if an input is zero.
-    pub fn threshold(&self, reading: DelayReading) -> Result<Threshold, ThresholdError> {
+    pub fn threshold(&self, reading: DelayKind) -> Result<Threshold, ThresholdError> {
         self.validate()?;
         let buffer = self.buffer_packets();
         if self.queue(1, reading)? > buffer {
@@ -86,7 +86,7 @@ impl Bottleneck {
     ///
     /// # Errors
     /// [`ThresholdError`] if an input is zero.
-    pub fn queue(&self, th_max: u64, reading: DelayReading) -> Result<f64, ThresholdError> {
+    pub fn queue(&self, th_max: u64, reading: DelayKind) -> Result<f64, ThresholdError> {
         self.validate()?;
         let delay = self.delay(reading).as_secs_f64();
         let interval = self.sending_rate.time_for(self.packet_size).as_secs_f64();
@@ -96,10 +96,10 @@ impl Bottleneck {
     }
 
     /// Returns *Delay* in this interpretation.
-    pub fn delay(&self, reading: DelayReading) -> Duration {
+    pub fn delay(&self, reading: DelayKind) -> Duration {
         match reading {
-            DelayReading::Service => self.capacity.time_for(self.packet_size),
-            DelayReading::Propagation => self.idle_rtt / 4,
+            DelayKind::Service => self.capacity.time_for(self.packet_size),
+            DelayKind::Propagation => self.idle_rtt / 4,
         }
     }
 
@@ -144,15 +144,12 @@ mod tests {
     fn the_papers_setup() {
         // By hand: Delay = 12 us, Interval = 7.5 us, so th + 20 (100 + 12 th) / 7.5 − (100 + 12 th)
         // / 12 = 32 th + 258.33 ≤ 2666.67, and th ≤ 75.26.
-        let queue = PAPER.queue(15, DelayReading::Service).unwrap();
+        let queue = PAPER.queue(15, DelayKind::Service).unwrap();
         assert!((queue - (32.0 * 15.0 + 258.333_333)).abs() < 1e-3);
-        assert_eq!(
-            PAPER.threshold(DelayReading::Service),
-            Ok(Threshold::UpTo(75))
-        );
+        assert_eq!(PAPER.threshold(DelayKind::Service), Ok(Threshold::UpTo(75)));
         // Delay = 25 us: th + 20 (100 + 25 th) / 7.5 − (4 + th) = 66.67 th + 262.67: th ≤ 36.06.
         assert_eq!(
-            PAPER.threshold(DelayReading::Propagation),
+            PAPER.threshold(DelayKind::Propagation),
             Ok(Threshold::UpTo(36))
         );
     }
@@ -163,21 +160,18 @@ mod tests {
             sending_rate: Rate::from_mbps(40),
             ..PAPER
         };
-        assert_eq!(
-            slow.threshold(DelayReading::Service),
-            Ok(Threshold::Unlimited)
-        );
+        assert_eq!(slow.threshold(DelayKind::Service), Ok(Threshold::Unlimited));
         let small = Bottleneck {
             buffer: ByteSize::from_bytes(100_000),
             ..PAPER
         };
-        assert_eq!(small.threshold(DelayReading::Service), Ok(Threshold::None));
+        assert_eq!(small.threshold(DelayKind::Service), Ok(Threshold::None));
         let nothing = Bottleneck {
             packet_size: ByteSize::ZERO,
             ..PAPER
         };
         assert_eq!(
-            nothing.threshold(DelayReading::Service),
+            nothing.threshold(DelayKind::Service),
             Err(ThresholdError("packet-size"))
         );
     }
@@ -197,7 +191,7 @@ mod tests {
                 sending_rate: Rate::from_mbps(sending),
                 packet_size: ByteSize::from_bytes(packet),
             };
-            let reading = if propagation { DelayReading::Propagation } else { DelayReading::Service };
+            let reading = if propagation { DelayKind::Propagation } else { DelayKind::Service };
             let fits = |th_max| {
                 bottleneck.queue(th_max, reading).unwrap() <= bottleneck.buffer_packets()
             };

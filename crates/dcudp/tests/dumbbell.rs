@@ -78,7 +78,7 @@ fn rules() -> Vec<Rule> {
     };
     let mark = Rule {
         class: Class::Every,
-        when: Trigger::Ramp(ramp),
+        trigger: Trigger::Ramp(ramp),
         action: Action::Mark,
     };
     vec![Rule::buffer(ByteSize::from_bytes(4_000_000)), mark]

@@ -25,7 +25,7 @@ pub const fn ecn_with_tail_drop(ecn_threshold: ByteSize) -> [Rule; 2] {
         Rule::mark_above(ecn_threshold),
         Rule {
             class: Class::NotEct,
-            when: Trigger::Above(ecn_threshold),
+            trigger: Trigger::Above(ecn_threshold),
             action: Action::Drop(DropReason::Tail),
         },
     ]

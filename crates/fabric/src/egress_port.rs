@@ -47,7 +47,7 @@ pub struct EgressPort<P> {
     queue: Queue,
     /// How many of `queued` are known to be on the link. While the queue is not watched there may be
     /// more, and the queue has no backlog count. [`Self::advance`] starts to watch it.
-    started: usize,
+    started_count: usize,
     /// Packets larger than the MTU.
     oversized: PacketCount,
     /// Boxed, as most links have none.
@@ -72,7 +72,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         Self {
             queued: VecDeque::new(),
             fast_forwarded: VecDeque::new(),
-            started: 0,
+            started_count: 0,
             next_arrival: Time::MAX,
             link,
             queue,
@@ -95,8 +95,8 @@ impl<P: Packet + Clone> EgressPort<P> {
     #[inline(always)]
     pub(crate) fn send_within(&mut self, now: Time, packet: P, room: ByteSize) -> Admission {
         let length = packet.length();
-        if length <= self.link.mtu() && !self.queue.watched {
-            self.queue.pass(length);
+        if length <= self.link.mtu() && !self.queue.tracks_backlog {
+            self.queue.admit_untracked(length);
             let times = self.link.transmit(now, length);
             self.enqueue(times, length, packet);
             return Admission::Queued;
@@ -125,8 +125,8 @@ impl<P: Packet + Clone> EgressPort<P> {
             Admission::Queued => {}
         }
         let times = self.link.transmit(now, length);
-        if times.0 <= now && self.started == self.queued.len() {
-            self.started += 1;
+        if times.0 <= now && self.started_count == self.queued.len() {
+            self.started_count += 1;
         } else {
             self.queue.enter(now, length);
         }
@@ -155,10 +155,10 @@ impl<P: Packet + Clone> EgressPort<P> {
 
     /// Keeps the queue's backlog up to date from now on.
     pub(crate) fn watch(&mut self) {
-        if !self.queue.watched {
-            let waiting = self.queued.iter().skip(self.started);
+        if !self.queue.tracks_backlog {
+            let waiting = self.queued.iter().skip(self.started_count);
             let lengths = waiting.map(|place| place.length);
-            self.queue.watch(lengths);
+            self.queue.track_backlog(lengths);
         }
     }
 
@@ -236,10 +236,10 @@ impl<P: Packet + Clone> EgressPort<P> {
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.enqueue_all_fast_forwarded();
         self.start_transmissions(now);
-        let follows = self.queued.get(self.started).map(|first| first.start);
+        let follows = self.queued.get(self.started_count).map(|first| first.start);
         self.link
             .set_rate(now, rate, follows, self.last_in_flight_arrival());
-        for place in self.queued.iter_mut().skip(self.started) {
+        for place in self.queued.iter_mut().skip(self.started_count) {
             (place.start, place.arrival) = self.link.transmit(now, place.length);
         }
         self.update_arrival();
@@ -253,10 +253,10 @@ impl<P: Packet + Clone> EgressPort<P> {
         self.start_transmissions(now);
         let mut last_arrival = self.last_in_flight_arrival();
         // Queued packets are sent without a gap: each ends when the next one starts.
-        let starts = self.queued.iter().skip(self.started + 1);
+        let starts = self.queued.iter().skip(self.started_count + 1);
         let mut ends: Vec<Time> = starts.map(|place| place.start).collect();
         ends.push(self.link.free_at());
-        for (place, end) in self.queued.iter_mut().skip(self.started).zip(ends) {
+        for (place, end) in self.queued.iter_mut().skip(self.started_count).zip(ends) {
             if place.arrival < Time::MAX {
                 last_arrival = last_arrival.max(end + delay);
                 place.arrival = last_arrival;
@@ -313,7 +313,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// Returns when the next queued packet starts on the link; `None` if none waits, and at rate zero.
     #[inline]
     pub fn next_departure(&self) -> Option<Time> {
-        let first = self.queued.get(self.started)?;
+        let first = self.queued.get(self.started_count)?;
         (first.start < Time::MAX).then_some(first.start)
     }
 
@@ -363,20 +363,20 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// Removes the packets from the queue whose transmission has started by `now`.
     #[inline]
     pub(crate) fn start_transmissions(&mut self, now: Time) {
-        while let Some(place) = self.queued.get(self.started) {
+        while let Some(place) = self.queued.get(self.started_count) {
             if place.start > now || place.start == Time::MAX {
                 break;
             }
-            if self.queue.watched {
+            if self.queue.tracks_backlog {
                 self.queue.leave(place.start, place.length);
             }
-            self.started += 1;
+            self.started_count += 1;
         }
     }
 
     /// Returns when the last packet on the link arrives.
     fn last_in_flight_arrival(&self) -> Time {
-        let last = self.started.checked_sub(1);
+        let last = self.started_count.checked_sub(1);
         let last = last.and_then(|last| self.queued.get(last));
         last.map_or(Time::ZERO, |place| place.arrival)
     }
@@ -408,9 +408,9 @@ impl<P: Packet + Clone> EgressPort<P> {
         else {
             return self.deliver_fast_forwarded();
         };
-        match self.started.checked_sub(1) {
-            Some(started) => self.started = started,
-            None if self.queue.watched => self.queue.leave(start, length),
+        match self.started_count.checked_sub(1) {
+            Some(started) => self.started_count = started,
+            None if self.queue.tracks_backlog => self.queue.leave(start, length),
             None => {}
         }
         self.update_arrival();

@@ -16,7 +16,7 @@ use weir_units::{Duration, Time};
 
 use crate::counters::{DropReason, PacketCount, StageCounters};
 use crate::packet::Packet;
-use crate::random::{Generator, Probability, generator, span_up_to};
+use crate::random::{Generator, Probability, generator, uniform_duration};
 
 pub use script::{Script, Verdict};
 
@@ -67,7 +67,7 @@ pub struct FaultCounters {
 pub struct Faults<P> {
     settings: FaultSettings,
     script: Option<Script<P>>,
-    chance: FaultGenerators,
+    generators: FaultGenerators,
     /// Whether neither settings nor script can affect a packet.
     idle: bool,
     held: BinaryHeap<DelayedPacket<P>>,
@@ -109,7 +109,7 @@ impl<P: Packet + Clone> Faults<P> {
         Self {
             settings,
             script: None,
-            chance,
+            generators: chance,
             idle: settings == FaultSettings::default(),
             held: BinaryHeap::new(),
             held_tally: PacketCount::ZERO,
@@ -148,9 +148,9 @@ impl<P: Packet + Clone> Faults<P> {
         let verdict = self
             .script
             .as_mut()
-            .and_then(|script| script.judge(&packet));
+            .and_then(|script| script.next_verdict(&packet));
         match verdict {
-            None => self.by_chance(now, packet),
+            None => self.apply_random(now, packet),
             Some(verdict) => self.by_script(now, packet, verdict),
         }
     }
@@ -195,7 +195,7 @@ impl<P: Packet + Clone> Faults<P> {
     }
 
     /// Returns the counters of packets that were changed but not dropped.
-    pub fn disturbances(&self) -> &FaultCounters {
+    pub fn fault_counters(&self) -> &FaultCounters {
         &self.disturbances
     }
 
@@ -203,19 +203,23 @@ impl<P: Packet + Clone> Faults<P> {
         self.idle = self.script.is_none() && self.settings == FaultSettings::default();
     }
 
-    fn by_chance(&mut self, now: Time, packet: P) {
+    fn apply_random(&mut self, now: Time, packet: P) {
         if self.settings.down {
             return self.drop(packet, DropReason::Down);
         }
-        if self.settings.loss.draw(&mut self.chance.loss) {
+        if self.settings.loss.draw(&mut self.generators.loss) {
             return self.drop(packet, DropReason::Loss);
         }
         let copy = self
             .settings
             .duplication
-            .draw(&mut self.chance.duplication)
+            .draw(&mut self.generators.duplication)
             .then(|| packet.clone());
-        if self.settings.corruption.draw(&mut self.chance.corruption) {
+        if self
+            .settings
+            .corruption
+            .draw(&mut self.generators.corruption)
+        {
             self.corrupt(now, packet);
         } else {
             self.delay_by_chance(now, packet);
@@ -250,7 +254,7 @@ impl<P: Packet + Clone> Faults<P> {
     }
 
     fn corrupt(&mut self, now: Time, mut packet: P) {
-        if packet.corrupt(self.chance.corruption.next_u64()) {
+        if packet.corrupt(self.generators.corruption.next_u64()) {
             self.disturbances.corrupted.record(packet.length());
             self.delay_by_chance(now, packet);
         } else {
@@ -261,10 +265,13 @@ impl<P: Packet + Clone> Faults<P> {
     fn delay_by_chance(&mut self, now: Time, packet: P) {
         let now = now + self.settings.delay;
         let Reordering { probability, delay } = self.settings.reordering;
-        let delay = if probability.draw(&mut self.chance.reordering) {
+        let delay = if probability.draw(&mut self.generators.reordering) {
             FaultDelay::HeldBack(delay)
         } else {
-            FaultDelay::InOrder(span_up_to(self.settings.jitter, &mut self.chance.jitter))
+            FaultDelay::InOrder(uniform_duration(
+                self.settings.jitter,
+                &mut self.generators.jitter,
+            ))
         };
         self.hold(now, packet, delay);
     }

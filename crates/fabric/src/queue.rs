@@ -21,13 +21,13 @@ pub struct Queue {
     arrived: PacketCount,
     /// Whether the backlog is kept up to date while packets come and go: there are or were rules,
     /// occupancy statistics or a shared buffer, or a caller has read it.
-    pub(crate) watched: bool,
+    pub(crate) tracks_backlog: bool,
     backlog: PacketCount,
     occupancy: Option<Box<Occupancy>>,
     /// The steps for Not-ECT packets, and those for ECT packets.
-    steps: [Vec<RuleState>; 2],
+    rules_by_class: [Vec<RuleState>; 2],
     /// The average queues of the steps, in the order of the rules.
-    averages: Vec<(Red, RedState)>,
+    red_states: Vec<(Red, RedState)>,
     marked: PacketCount,
     random: Generator,
     /// Boxed, as it is large and rarely used.
@@ -74,10 +74,10 @@ impl Queue {
             backlog: PacketCount::ZERO,
             arrived: PacketCount::ZERO,
             marked: PacketCount::ZERO,
-            steps: Default::default(),
-            averages: Vec::new(),
+            rules_by_class: Default::default(),
+            red_states: Vec::new(),
             occupancy: None,
-            watched: false,
+            tracks_backlog: false,
             random: generator(seed, 0),
             dropped: Box::default(),
         };
@@ -90,23 +90,23 @@ impl Queue {
     pub fn with_occupancy(self) -> Self {
         Self {
             occupancy: Some(Box::default()),
-            watched: true,
+            tracks_backlog: true,
             ..self
         }
     }
 
     /// Replaces the rules for packets to come. The state of random early detection starts anew.
     pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
-        self.steps = Default::default();
-        self.averages.clear();
+        self.rules_by_class = Default::default();
+        self.red_states.clear();
         let rules = rules.into();
-        self.watched |= !rules.is_empty();
+        self.tracks_backlog |= !rules.is_empty();
         for rule in rules {
             let step = RuleState {
-                when: self.prepare(rule.when),
+                when: self.prepare(rule.trigger),
                 action: rule.action,
             };
-            let [not_ect, ect] = &mut self.steps;
+            let [not_ect, ect] = &mut self.rules_by_class;
             if rule.class.contains(Ecn::Ect0) {
                 ect.push(step);
             }
@@ -125,7 +125,7 @@ impl Queue {
 
     /// Returns the average backlog of the first [`Red`] rule, as of the last arrival.
     pub fn average(&self) -> Option<ByteSize> {
-        self.averages.first().map(|(_, state)| state.average())
+        self.red_states.first().map(|(_, state)| state.average())
     }
 
     /// Returns the statistics of the queue's length, if it keeps them. They cover the time up to the
@@ -155,14 +155,14 @@ impl Queue {
     }
 
     /// Keeps the backlog up to date from now on; packets of the lengths `waiting` wait already.
-    pub(crate) fn watch(&mut self, waiting: impl Iterator<Item = ByteSize>) {
-        self.watched = true;
+    pub(crate) fn track_backlog(&mut self, waiting: impl Iterator<Item = ByteSize>) {
+        self.tracks_backlog = true;
         waiting.for_each(|length| self.backlog.record(length));
     }
 
     /// Admits a packet to an unwatched queue.
     #[inline]
-    pub(crate) fn pass(&mut self, length: ByteSize) {
+    pub(crate) fn admit_untracked(&mut self, length: ByteSize) {
         self.arrived.record(length);
     }
 
@@ -177,7 +177,7 @@ impl Queue {
         room: ByteSize,
     ) -> Admission {
         self.arrived.record(length);
-        for (red, state) in &mut self.averages {
+        for (red, state) in &mut self.red_states {
             state.sample(now, self.backlog.size, red);
         }
         let admission = if self.backlog.size + length > room {
@@ -209,7 +209,7 @@ impl Queue {
             occupancy.set(at, self.backlog.size);
         }
         if self.backlog.packets == 0 {
-            let averages = self.averages.iter_mut();
+            let averages = self.red_states.iter_mut();
             averages.for_each(|(_, state)| state.emptied(at));
         }
     }
@@ -236,15 +236,15 @@ impl Queue {
             }),
             Trigger::Ramp(ramp) => TriggerKind::Ramp(ramp),
             Trigger::Red(red) => {
-                self.averages.push((red, RedState::default()));
-                TriggerKind::Red(self.averages.len() - 1)
+                self.red_states.push((red, RedState::default()));
+                TriggerKind::Red(self.red_states.len() - 1)
             }
         }
     }
 
     #[inline]
     fn admit(&mut self, length: ByteSize, ecn: Ecn) -> Admission {
-        let [not_ect, ect] = &self.steps;
+        let [not_ect, ect] = &self.rules_by_class;
         let steps = if ecn.is_capable() { ect } else { not_ect };
         let mut mark = false;
         for step in steps {
@@ -258,16 +258,16 @@ impl Queue {
                     range.draw_evenly(self.backlog.size, &mut self.random)
                 }
                 TriggerKind::Ramp(ramp) => ramp.draw(self.backlog.size, &mut self.random),
-                TriggerKind::Red(place) => match self.averages.get_mut(place) {
+                TriggerKind::Red(place) => match self.red_states.get_mut(place) {
                     Some((red, state)) => state.draw(red, &mut self.random),
-                    None => RedDecision::Spared,
+                    None => RedDecision::Pass,
                 },
             };
             match (hit, step.action) {
-                (RedDecision::Spared, _) => {}
+                (RedDecision::Pass, _) => {}
                 (_, Action::Mark) => mark = true,
                 (_, Action::Drop(reason)) => return Admission::Dropped(reason),
-                (RedDecision::Chosen, Action::DropEarly) => {
+                (RedDecision::Random, Action::DropEarly) => {
                     return Admission::Dropped(DropReason::Red);
                 }
                 (RedDecision::Certain, Action::DropEarly) => {
@@ -287,14 +287,14 @@ fn certain(beyond: bool) -> RedDecision {
     if beyond {
         RedDecision::Certain
     } else {
-        RedDecision::Spared
+        RedDecision::Pass
     }
 }
 
 fn chosen(by_chance: bool) -> RedDecision {
     if by_chance {
-        RedDecision::Chosen
+        RedDecision::Random
     } else {
-        RedDecision::Spared
+        RedDecision::Pass
     }
 }

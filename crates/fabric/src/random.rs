@@ -71,7 +71,7 @@ pub(crate) fn generator(seed: u64, purpose: u64) -> Generator {
 }
 
 /// Returns a duration drawn uniformly between zero and `limit`, both included.
-pub(crate) fn span_up_to(limit: Duration, generator: &mut Generator) -> Duration {
+pub(crate) fn uniform_duration(limit: Duration, generator: &mut Generator) -> Duration {
     if limit.is_zero() {
         return Duration::ZERO;
     }
@@ -113,7 +113,7 @@ mod tests {
     fn spans_reach_both_ends() {
         let mut generator = generator(1, 2);
         let spans: Vec<u64> = (0..200)
-            .map(|_| span_up_to(Duration::from_nanos(3), &mut generator).as_nanos())
+            .map(|_| uniform_duration(Duration::from_nanos(3), &mut generator).as_nanos())
             .collect();
         assert_eq!(
             (spans.iter().min(), spans.iter().max()),

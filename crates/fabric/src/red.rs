@@ -45,9 +45,9 @@ pub struct Red {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RedDecision {
     /// It is spared.
-    Spared,
+    Pass,
     /// It was chosen at random.
-    Chosen,
+    Random,
     /// It was chosen with certainty.
     Certain,
 }
@@ -61,12 +61,12 @@ impl Ramp {
         } else if queue > self.min {
             let (above, span) = (queue - self.min, self.max - self.min);
             if self.probability.draw_scaled(above, span, random) {
-                RedDecision::Chosen
+                RedDecision::Random
             } else {
-                RedDecision::Spared
+                RedDecision::Pass
             }
         } else {
-            RedDecision::Spared
+            RedDecision::Pass
         }
     }
 
@@ -75,9 +75,9 @@ impl Ramp {
         if queue > self.max {
             RedDecision::Certain
         } else if queue > self.min && self.probability.draw(random) {
-            RedDecision::Chosen
+            RedDecision::Random
         } else {
-            RedDecision::Spared
+            RedDecision::Pass
         }
     }
 }
@@ -120,7 +120,7 @@ impl RedState {
     pub(crate) fn draw(&mut self, red: &Red, random: &mut Generator) -> RedDecision {
         let Some(base) = red.base_probability(self.average) else {
             self.spared = 0;
-            return RedDecision::Spared;
+            return RedDecision::Pass;
         };
         if base >= 1.0 {
             self.spared = 0;
@@ -130,10 +130,10 @@ impl RedState {
         let spread = 1.0 - self.spared as f64 * base;
         if spread <= base || random_fraction(random) < base / spread {
             self.spared = 0;
-            RedDecision::Chosen
+            RedDecision::Random
         } else {
             self.spared += 1;
-            RedDecision::Spared
+            RedDecision::Pass
         }
     }
 
@@ -248,12 +248,12 @@ mod tests {
                 let hits = (0..draws).filter(|_| {
                     let hit = ramp(probability).draw(bytes(queue), &mut random);
                     assert_ne!(hit, RedDecision::Certain);
-                    hit == RedDecision::Chosen
+                    hit == RedDecision::Random
                 });
                 assert_fraction(hits.count(), draws, part * probability);
             }
             let mut draw = |queue| ramp(probability).draw(bytes(queue), &mut random);
-            assert!((0..1000).all(|_| draw(10_000) == RedDecision::Spared));
+            assert!((0..1000).all(|_| draw(10_000) == RedDecision::Pass));
             assert!((0..1000).all(|_| draw(30_001) == RedDecision::Certain));
         }
     }
@@ -263,7 +263,7 @@ mod tests {
         for min in [MAX, bytes(50_000)] {
             let step = Ramp { min, ..ramp(1.0) };
             let mut random = generator(1, 0);
-            assert_eq!(step.draw(MAX, &mut random), RedDecision::Spared);
+            assert_eq!(step.draw(MAX, &mut random), RedDecision::Pass);
             assert_eq!(step.draw(bytes(30_001), &mut random), RedDecision::Certain);
         }
     }
@@ -317,7 +317,7 @@ mod tests {
         while distances.iter().sum::<usize>() < drops {
             state.sample(at(0), bytes(20_000), &red);
             distance += 1;
-            if state.draw(&red, &mut random) == RedDecision::Chosen {
+            if state.draw(&red, &mut random) == RedDecision::Random {
                 distances[distance] += 1;
                 distance = 0;
             }

@@ -19,7 +19,7 @@ pub struct Rule {
     /// The packets that the rule applies to.
     pub class: Class,
     /// When it applies.
-    pub when: Trigger,
+    pub trigger: Trigger,
     /// Its action.
     pub action: Action,
 }
@@ -84,7 +84,7 @@ impl Rule {
         let class = Class::Every;
         Self {
             class,
-            when,
+            trigger: when,
             action,
         }
     }
@@ -93,7 +93,7 @@ impl Rule {
     const fn marks(when: Trigger) -> Self {
         Self {
             class: Class::Ect,
-            when,
+            trigger: when,
             action: Action::Mark,
         }
     }

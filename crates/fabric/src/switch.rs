@@ -218,7 +218,7 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         change: PortChange,
         mut changed: impl FnMut(PortIndex, Option<Time>),
     ) {
-        self.ports.alter(port, &mut changed, |egress_port| {
+        self.ports.update_port(port, &mut changed, |egress_port| {
             egress_port.apply(now, change)
         });
     }
@@ -226,13 +226,13 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// Returns a port, up to date as of `now`: see [`EgressPort::advance`].
     pub fn advance(&mut self, now: Time, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports
-            .alter(port, &mut |_, _| {}, |egress_port| egress_port.advance(now));
+            .update_port(port, &mut |_, _| {}, |egress_port| egress_port.advance(now));
         self.port(port)
     }
 
     /// Restarts the statistics of a queue's length: see [`EgressPort::reset_occupancy`].
     pub fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
-        self.ports.alter(port, &mut |_, _| {}, |egress_port| {
+        self.ports.update_port(port, &mut |_, _| {}, |egress_port| {
             egress_port.reset_occupancy(now)
         });
     }

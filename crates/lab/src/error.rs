@@ -42,7 +42,7 @@ pub enum LabError {
     },
     /// No host answers.
     #[error("the hosts do not answer: the run is broken off")]
-    Silence,
+    Unresponsive,
     /// A host sent an invalid message.
     #[error("host `{host}` sent what is no message: {source}")]
     Message {

@@ -10,7 +10,7 @@ use weir_units::Time;
 use crate::dcquic::{ConnectionState, Shared};
 use crate::error::EndpointError;
 use crate::socket::Socket;
-use crate::sockets::source_towards;
+use crate::sockets::source_address_for;
 
 impl Shared {
     /// Returns the local address of a connection to `remote` by this socket, where it is certain. A
@@ -24,7 +24,7 @@ impl Shared {
         let source = self
             .settings
             .is_watched
-            .then(|| source_towards(remote))
+            .then(|| source_address_for(remote))
             .flatten()?;
         Some(SocketAddr::new(socket.in_family(source), local.port()))
     }
@@ -56,7 +56,7 @@ impl Shared {
     }
 
     /// Closes the socket at index `place`, whose address is gone, and moves its connections away.
-    pub(crate) fn close_place(&self, place: usize) {
+    pub(crate) fn close_socket_at(&self, place: usize) {
         let Some(gone) = self.sockets.close(place) else {
             return;
         };
@@ -66,7 +66,7 @@ impl Shared {
     }
 
     /// Binds the socket at index `place` again, as its address is back.
-    pub(crate) fn reopen_place(&self, place: usize) {
+    pub(crate) fn reopen_socket_at(&self, place: usize) {
         match self.sockets.reopen(place) {
             Ok(Some(address)) => {
                 tracing::info!(%address, "an address of the endpoint's is there again");
@@ -80,7 +80,7 @@ impl Shared {
 
     /// Gives the socket at index `place` another address and moves its connections there. Returns
     /// the new address.
-    pub(crate) fn move_place(
+    pub(crate) fn rebind_socket_at(
         &self,
         place: usize,
         address: SocketAddr,
@@ -122,7 +122,7 @@ impl Shared {
             if !gone.contains(&ip) {
                 return;
             }
-            let Some(socket) = self.sockets.between(Some(local), engine.remote()) else {
+            let Some(socket) = self.sockets.socket_for(Some(local), engine.remote()) else {
                 return;
             };
             if !socket.local.ip().is_unspecified() {
@@ -132,7 +132,7 @@ impl Shared {
             if engine.local() != Some(local) {
                 return;
             }
-            match source_towards(engine.remote()).filter(|source| !gone.contains(source)) {
+            match source_address_for(engine.remote()).filter(|source| !gone.contains(source)) {
                 Some(source) => {
                     let source = SocketAddr::new(socket.in_family(source), local.port());
                     tracing::info!(%local, now = %source, "a connection's source address changed");
@@ -260,13 +260,13 @@ mod tests {
         pair.ready().await;
         let shared = pair.shared();
         let first = shared.sockets.local();
-        pair.transfer(|| shared.close_place(0)).await;
+        pair.transfer(|| shared.close_socket_at(0)).await;
         assert_ne!(pair.local(), Some(first));
         // The socket really is closed: it can be bound again.
         drop(std::net::UdpSocket::bind(first).unwrap());
-        shared.reopen_place(0);
+        shared.reopen_socket_at(0);
         pair.ready().await;
-        pair.transfer(|| shared.close_place(1)).await;
+        pair.transfer(|| shared.close_socket_at(1)).await;
         assert_eq!(pair.local(), Some(first));
     }
 
@@ -275,10 +275,10 @@ mod tests {
         let pair = pair().await;
         pair.ready().await;
         let shared = pair.shared();
-        let places = shared.sockets.places();
+        let places = shared.sockets.bound_addresses();
         pair.client.remove_local_address(places[1].0.address);
         assert_eq!(pair.client.paths().len(), 1);
-        pair.transfer(|| shared.close_place(0)).await;
+        pair.transfer(|| shared.close_socket_at(0)).await;
         assert_eq!(pair.local(), Some(places[1].0.address));
     }
 
@@ -288,7 +288,7 @@ mod tests {
         pair.ready().await;
         let shared = pair.shared();
         let first = shared.sockets.local();
-        shared.close_place(0);
+        shared.close_socket_at(0);
         // The driver closes its descriptor with a delay.
         let _taken = loop {
             match std::net::UdpSocket::bind(first) {
@@ -296,8 +296,8 @@ mod tests {
                 Err(_) => tokio::task::yield_now().await,
             }
         };
-        shared.reopen_place(0);
-        assert!(!shared.sockets.places()[0].1);
+        shared.reopen_socket_at(0);
+        assert!(!shared.sockets.bound_addresses()[0].1);
         pair.transfer(|| ()).await;
     }
 }

@@ -13,7 +13,7 @@ use weir_units::{ByteSize, Duration, Time};
 #[derive(Debug, Default)]
 pub(crate) struct Allocation {
     flow: Option<Box<dyn SenderFlow>>,
-    due: Vec<StreamDemand>,
+    demands: Vec<StreamDemand>,
     /// Bytes delivered for deadlines that are over, since the flow was opened.
     carried: u64,
     /// When the cap expires, if there is one.
@@ -65,17 +65,17 @@ impl Allocation {
             size,
             at,
         };
-        self.due.push(due);
-        self.due.sort_by_key(|due| due.at);
+        self.demands.push(due);
+        self.demands.sort_by_key(|due| due.at);
         self.demand(now, engine);
     }
 
     /// Removes a stream's deadline.
     pub(crate) fn remove(&mut self, now: Time, engine: &mut Engine, id: StreamId) {
-        let Some(place) = self.due.iter().position(|due| due.id == id) else {
+        let Some(place) = self.demands.iter().position(|due| due.id == id) else {
             return;
         };
-        let due = self.due.remove(place);
+        let due = self.demands.remove(place);
         self.carried += due.carried(engine.acknowledged(id));
         self.demand(now, engine);
     }
@@ -83,13 +83,13 @@ impl Allocation {
     /// Whether any stream has a deadline.
     #[inline]
     pub(crate) fn is_needed(&self) -> bool {
-        !self.due.is_empty()
+        !self.demands.is_empty()
     }
 
     /// Reads the streams' progress and reports it.
-    pub(crate) fn look(&mut self, now: Time, engine: &mut Engine) {
+    pub(crate) fn update_progress(&mut self, now: Time, engine: &mut Engine) {
         let (mut carried, mut over) = (0, 0);
-        self.due.retain(|due| {
+        self.demands.retain(|due| {
             let part = due.carried(engine.acknowledged(due.id));
             let is_left = part < due.size;
             *(if is_left { &mut carried } else { &mut over }) += part;
@@ -106,17 +106,17 @@ impl Allocation {
 
     /// Reports the streams' common demand, or closes the flow when none is left.
     fn demand(&mut self, now: Time, engine: &mut Engine) {
-        let parts = self.due.iter().map(|due| {
+        let parts = self.demands.iter().map(|due| {
             let left = due.size - due.carried(engine.acknowledged(due.id));
             (left, due.at)
         });
         let parts: Vec<_> = parts.collect();
-        let Some((left, at)) = hardest(now, &parts) else {
+        let Some((left, at)) = highest_rate_demand(now, &parts) else {
             self.flow = None;
-            return self.lift(now, engine);
+            return self.remove_cap(now, engine);
         };
         let carried: u64 = self
-            .due
+            .demands
             .iter()
             .map(|due| due.carried(engine.acknowledged(due.id)))
             .sum();
@@ -132,8 +132,8 @@ impl Allocation {
     pub(crate) fn allow(&mut self, now: Time, engine: &mut Engine, allowance: Allowance) {
         match allowance {
             // A late allowance, for a connection that has no flow any more.
-            _ if self.flow.is_none() => self.lift(now, engine),
-            Allowance::Own => self.lift(now, engine),
+            _ if self.flow.is_none() => self.remove_cap(now, engine),
+            Allowance::Unlimited => self.remove_cap(now, engine),
             Allowance::AtMost { window, lease } => {
                 self.capped_until = Some(now + lease);
                 engine.set_window_cap(now, Some(window));
@@ -149,11 +149,11 @@ impl Allocation {
     /// Removes a cap whose lease has expired.
     pub(crate) fn handle_timeout(&mut self, now: Time, engine: &mut Engine) {
         if self.capped_until.is_some_and(|until| until <= now) {
-            self.lift(now, engine);
+            self.remove_cap(now, engine);
         }
     }
 
-    fn lift(&mut self, now: Time, engine: &mut Engine) {
+    fn remove_cap(&mut self, now: Time, engine: &mut Engine) {
         if self.capped_until.take().is_some() {
             engine.set_window_cap(now, None);
         }
@@ -162,7 +162,7 @@ impl Allocation {
 
 /// Returns the demand with the highest rate: bytes summed in order of deadlines. Late bytes count
 /// with the next deadline, or alone where there is none.
-fn hardest(now: Time, parts: &[(u64, Time)]) -> Option<(u64, Time)> {
+fn highest_rate_demand(now: Time, parts: &[(u64, Time)]) -> Option<(u64, Time)> {
     let mut sum = 0_u64;
     let mut found: Option<(u64, Time)> = None;
     for (left, at) in parts {
@@ -193,16 +193,16 @@ mod tests {
     #[test]
     fn the_hardest_deadline_is_the_one_that_asks_for_the_highest_rate() {
         let now = at(1000);
-        assert_eq!(hardest(now, &[]), None);
+        assert_eq!(highest_rate_demand(now, &[]), None);
         let parts = [(100, at(1100)), (50, at(1200))];
-        assert_eq!(hardest(now, &parts), Some((100, at(1100))));
+        assert_eq!(highest_rate_demand(now, &parts), Some((100, at(1100))));
         let parts = [(100, at(1100)), (500, at(1200))];
-        assert_eq!(hardest(now, &parts), Some((600, at(1200))));
+        assert_eq!(highest_rate_demand(now, &parts), Some((600, at(1200))));
         // Late bytes add to the next deadline's; alone they are late.
         let parts = [(100, at(900)), (50, at(1200))];
-        assert_eq!(hardest(now, &parts), Some((150, at(1200))));
-        assert_eq!(hardest(now, &parts[..1]), Some((100, at(900))));
+        assert_eq!(highest_rate_demand(now, &parts), Some((150, at(1200))));
+        assert_eq!(highest_rate_demand(now, &parts[..1]), Some((100, at(900))));
         let parts = [(u64::MAX, at(1100)), (5, at(1200))];
-        assert_eq!(hardest(now, &parts), Some((u64::MAX, at(1100))));
+        assert_eq!(highest_rate_demand(now, &parts), Some((u64::MAX, at(1100))));
     }
 }

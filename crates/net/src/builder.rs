@@ -44,12 +44,12 @@ pub struct EndpointBuilder {
     client_versions: (Version, Versions),
     secret: Option<EndpointSecret>,
     interface: Option<String>,
-    more_places: Vec<BindAddress>,
+    more_addresses: Vec<BindAddress>,
     watch_interfaces: Option<bool>,
     buffers: SocketBuffers,
     low_latency: Option<Duration>,
     allocator: Option<Arc<dyn Allocator>>,
-    wishes: ObserverOptions,
+    observers: ObserverOptions,
 }
 
 impl Default for EndpointBuilder {
@@ -68,7 +68,7 @@ impl Default for EndpointBuilder {
             client_versions: (Version::V1, Versions::V1),
             secret: None,
             interface: None,
-            more_places: Vec::new(),
+            more_addresses: Vec::new(),
             watch_interfaces: None,
             buffers: SocketBuffers {
                 receive: buffer,
@@ -76,7 +76,7 @@ impl Default for EndpointBuilder {
             },
             low_latency: None,
             allocator: None,
-            wishes: ObserverOptions::default(),
+            observers: ObserverOptions::default(),
         }
     }
 }
@@ -188,7 +188,7 @@ impl EndpointBuilder {
     /// at the first that reaches the server, and keep validated standby paths from all others of
     /// the same family. A client's address must be a specific one for that.
     pub fn also_at(mut self, address: SocketAddr) -> Self {
-        self.more_places.push(BindAddress {
+        self.more_addresses.push(BindAddress {
             address,
             interface: None,
         });
@@ -199,7 +199,7 @@ impl EndpointBuilder {
     /// [`EndpointBuilder::interface`]. Without it, packets from an address of one interface may
     /// leave by another one, and fail with it.
     pub fn also_at_interface(mut self, address: SocketAddr, name: impl Into<String>) -> Self {
-        self.more_places.push(BindAddress {
+        self.more_addresses.push(BindAddress {
             address,
             interface: Some(name.into()),
         });
@@ -267,7 +267,7 @@ impl EndpointBuilder {
     /// endpoint's last handle and connection are gone, the rest is written within up to two
     /// seconds.
     pub fn qlog(mut self, directory: impl Into<PathBuf>) -> Self {
-        self.wishes.qlog = Some(directory.into());
+        self.observers.qlog = Some(directory.into());
         self
     }
 
@@ -275,7 +275,7 @@ impl EndpointBuilder {
     /// `endpoint` with the bound address. `docs/dcquic.md` lists the metrics.
     #[cfg(feature = "metrics")]
     pub fn metrics(mut self, registry: &crate::Registry) -> Self {
-        self.wishes.metrics = Some(registry.clone());
+        self.observers.metrics = Some(registry.clone());
         self
     }
 
@@ -289,14 +289,14 @@ impl EndpointBuilder {
         let runtime =
             tokio::runtime::Handle::try_current().map_err(|_| EndpointError::NoRuntime)?;
         let is_client_alone = self.client.is_some() && self.server.is_none();
-        let several = is_client_alone && !self.more_places.is_empty();
+        let several = is_client_alone && !self.more_addresses.is_empty();
         let watch = open_watch(self.watch_interfaces.unwrap_or(several));
         let is_server = self.server.is_some();
         let first = BindAddress {
             address,
             interface: self.interface,
         };
-        let places: Vec<_> = iter::once(first).chain(self.more_places).collect();
+        let places: Vec<_> = iter::once(first).chain(self.more_addresses).collect();
         let transport = match self.policy {
             Some(policy) => PolicyResolver::new(policy, &places).applied_to(&self.transport),
             None => self.transport,
@@ -320,8 +320,8 @@ impl EndpointBuilder {
             secret: self.secret,
             epoch: clock::epoch(),
         };
-        let registry = self.wishes.metrics.clone();
-        let watchers = EndpointObservers::new(self.wishes, sockets.local(), config.epoch)?;
+        let registry = self.observers.metrics.clone();
+        let watchers = EndpointObservers::new(self.observers, sockets.local(), config.epoch)?;
         let watchers = Arc::new(watchers);
         let mut engine = weir_quic::Endpoint::new(config, server, seed()?);
         engine.set_observers(Some(watchers.clone()));

@@ -47,7 +47,7 @@ impl Clock {
     }
 
     /// Returns `time` where it is known, and otherwise a clock reading on first use.
-    pub(crate) fn moment(&self, time: Option<Time>) -> LazyNow<'_> {
+    pub(crate) fn lazy_now(&self, time: Option<Time>) -> LazyNow<'_> {
         LazyNow { clock: self, time }
     }
 }

@@ -26,7 +26,7 @@ use crate::sockets::OpenSockets;
 pub(crate) struct Driver<P: Protocol> {
     shared: Arc<SharedEndpoint<P, SharedConnection<P>>>,
     /// The interface watch, aborted with this task.
-    watching: Option<JoinHandle<()>>,
+    interface_watch: Option<JoinHandle<()>>,
     buffers: P::Buffers,
     /// Connections of the receive batch.
     touched: Vec<Arc<SharedConnection<P>>>,
@@ -60,7 +60,7 @@ impl<P: Protocol> Driver<P> {
     ) -> Self {
         Self {
             shared,
-            watching,
+            interface_watch: watching,
             buffers: P::Buffers::default(),
             touched: Vec::new(),
             pending: Vec::new(),
@@ -74,11 +74,11 @@ impl<P: Protocol> Driver<P> {
     }
 
     fn turn(&mut self, cx: &mut Context<'_>) -> NextStep {
-        self.look_at_sockets();
+        self.update_sockets();
         let mut next = self.send(cx);
-        self.shared.timers.hear(cx);
+        self.shared.timers.drain_events(cx);
         let (received, now) = self.receive_all(cx);
-        self.keep_time(now);
+        self.expire_timers(now);
         if !self.woken.is_empty() {
             // These tasks run before this one does again, and may send pending data.
             self.woken.drain(..).for_each(Waker::wake);
@@ -91,7 +91,7 @@ impl<P: Protocol> Driver<P> {
     }
 
     /// Updates the list of sockets when it has changed.
-    fn look_at_sockets(&mut self) {
+    fn update_sockets(&mut self) {
         if self.shared.sockets.generation() != self.open.generation {
             self.open = self.shared.sockets.open();
             let open = &self.open.sockets;
@@ -111,7 +111,7 @@ impl<P: Protocol> Driver<P> {
             self.handle(time, socket, count);
             received += count;
             if count > 0 && open.is_replacement(socket) {
-                self.shared.sockets.let_go();
+                self.shared.sockets.close_retired();
             }
         }
         self.open = open;
@@ -206,7 +206,7 @@ impl<P: Protocol> Driver<P> {
     }
 
     /// Handles expired timers.
-    fn keep_time(&mut self, now: Time) {
+    fn expire_timers(&mut self, now: Time) {
         let Self {
             shared,
             due,
@@ -291,7 +291,7 @@ impl<P: Protocol> Driver<P> {
     }
 
     /// Whether to poll on for an expected reply instead of sleeping, if the endpoint is set to.
-    fn keep_looking(&mut self) -> bool {
+    fn keep_polling(&mut self) -> bool {
         let Some(spin) = &self.shared.spin else {
             return false;
         };
@@ -312,7 +312,7 @@ impl<P: Protocol> Driver<P> {
     }
 
     fn is_finished(&self) -> bool {
-        self.shared.orphaned.load(Ordering::Relaxed) && self.shared.routing().open == 0
+        self.shared.handles_dropped.load(Ordering::Relaxed) && self.shared.routing().open == 0
     }
 }
 
@@ -326,8 +326,8 @@ impl<P: Protocol> Future for Driver<P> {
         let again = driver.turn(cx) == NextStep::Again
             || !driver.shared.queue.sleep(cx.waker())
             || driver.shared.sockets.generation() != driver.open.generation
-            || driver.keep_looking();
-        if again && driver.shared.give_way.swap(false, Ordering::Relaxed) {
+            || driver.keep_polling();
+        if again && driver.shared.yield_once.swap(false, Ordering::Relaxed) {
             // Every task runs before this one does again, including that of `block_on`.
             let _ = pin!(tokio::task::yield_now()).poll(cx);
         } else if again {
@@ -344,7 +344,7 @@ impl<P: Protocol> Future for Driver<P> {
 impl<P: Protocol> Drop for Driver<P> {
     /// The runtime may end before the connections do.
     fn drop(&mut self) {
-        if let Some(watching) = &self.watching {
+        if let Some(watching) = &self.interface_watch {
             watching.abort();
         }
         let connections = self.shared.routing().take_all();

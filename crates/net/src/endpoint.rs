@@ -146,7 +146,7 @@ impl Endpoint {
     /// Returns all addresses that the endpoint is bound to now, without those that the machine
     /// lost.
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
-        let places = self.inner.shared.sockets.places().into_iter();
+        let places = self.inner.shared.sockets.bound_addresses().into_iter();
         let open = places.filter(|(_, is_open)| *is_open);
         open.map(|(place, _)| place.address).collect()
     }
@@ -167,7 +167,7 @@ impl Endpoint {
         if shared.settings.is_server {
             return Err(EndpointError::ServerStays);
         }
-        shared.move_place(0, address)
+        shared.rebind_socket_at(0, address)
     }
 
     /// Returns the buffer sizes that the kernel granted each socket.
@@ -216,7 +216,7 @@ impl Endpoint {
 impl Inner {
     fn refuse_new(&self) {
         for connection in self.shared.refuse_new() {
-            connection.give_up();
+            connection.close_unused();
         }
     }
 }
@@ -224,7 +224,7 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.refuse_new();
-        self.shared.orphan();
+        self.shared.on_last_handle_dropped();
     }
 }
 

@@ -81,7 +81,7 @@ mod incoming;
 mod interfaces;
 mod lost_events;
 mod observe;
-mod path_news;
+mod path_updates;
 mod paths;
 mod policy_resolver;
 mod protocol;
@@ -110,7 +110,7 @@ pub use error::{
     ConnectError, ConnectionError, DatagramError, DeadlinePassed, EndpointError, MoveError,
     ReadError, WriteError,
 };
-pub use path_news::PathNews;
+pub use path_updates::PathUpdate;
 pub use paths::{PathEvents, PathInfo, PathState};
 pub use recv_stream::RecvStream;
 pub use rpc::{

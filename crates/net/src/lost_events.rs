@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 #[derive(Debug, Default)]
 pub(crate) struct LostEvents {
     count: AtomicU64,
-    said: AtomicBool,
+    warned: AtomicBool,
 }
 
 impl LostEvents {
@@ -17,7 +17,7 @@ impl LostEvents {
 
     pub(crate) fn add(&self, events: u64, reason: &str) {
         self.count.fetch_add(events, Ordering::Relaxed);
-        if !self.said.swap(true, Ordering::Relaxed) {
+        if !self.warned.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 reason,
                 "qlog files of this endpoint are incomplete from now on"

@@ -9,7 +9,7 @@ use weir_quic::{MoveCause, PathId, PathSnapshot};
 
 use crate::connection::Connection;
 use crate::error::MoveError;
-use crate::path_news::PathNews;
+use crate::path_updates::PathUpdate;
 
 /// The role of a path in its connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -65,7 +65,7 @@ impl Connection {
         let mut state = self.handle.connection.lock();
         let is_over = state.error.is_some();
         PathEvents {
-            receiver: state.announcer.subscribe(is_over),
+            receiver: state.path_events.subscribe(is_over),
             missed: 0,
         }
     }
@@ -81,7 +81,7 @@ impl Connection {
         let mut state = self.handle.connection.lock();
         state.check_open()?;
         let now = state.now();
-        let moved = state.engine.move_to(now, path, MoveCause::Asked);
+        let moved = state.engine.move_to(now, path, MoveCause::Requested);
         state.send();
         Ok(moved?)
     }
@@ -137,14 +137,14 @@ impl Connection {
 /// A subscription to a connection's path events: [`Connection::path_events`].
 #[derive(Debug)]
 pub struct PathEvents {
-    receiver: broadcast::Receiver<PathNews>,
+    receiver: broadcast::Receiver<PathUpdate>,
     missed: u64,
 }
 
 impl PathEvents {
     /// Returns the next event; `None` once the connection is over. A subscriber that falls 64
     /// events behind loses the oldest: [`PathEvents::missed`] counts them.
-    pub async fn next(&mut self) -> Option<PathNews> {
+    pub async fn next(&mut self) -> Option<PathUpdate> {
         loop {
             match self.receiver.recv().await {
                 Ok(news) => return Some(news),
@@ -170,7 +170,7 @@ mod tests {
     use weir_quic::PathEvent;
 
     use super::*;
-    use crate::path_news::{KEPT, PathEventSender};
+    use crate::path_updates::{KEPT, PathEventSender};
 
     #[tokio::test]
     async fn a_subscriber_that_falls_behind_loses_the_oldest_and_knows_how_many() {
@@ -184,7 +184,7 @@ mod tests {
         };
         (0..KEPT + 3)
             .map(failed)
-            .for_each(|event| announcer.tell(PathNews::Event(event)));
+            .for_each(|event| announcer.tell(PathUpdate::Event(event)));
         announcer.end();
         let mut heard = 0;
         while events.next().await.is_some() {

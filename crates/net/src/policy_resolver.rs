@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use weir_congestion::{Context, Controller};
 use weir_policy::{PolicyFlow, PolicySource};
-use weir_quic::{Congestion, PathEnds, TransportConfig};
+use weir_quic::{Congestion, PathEndpoints, TransportConfig};
 
 use crate::socket::BindAddress;
 
@@ -31,7 +31,7 @@ impl PolicyResolver {
     /// controller.
     pub(crate) fn applied_to(self, transport: &TransportConfig) -> Arc<TransportConfig> {
         let otherwise = transport.congestion.clone();
-        let choose = move |ends: &PathEnds, context: &Context| {
+        let choose = move |ends: &PathEndpoints, context: &Context| {
             self.controller(ends, context)
                 .unwrap_or_else(|| otherwise.build(ends, context))
         };
@@ -41,7 +41,7 @@ impl PolicyResolver {
         })
     }
 
-    fn controller(&self, ends: &PathEnds, context: &Context) -> Option<Box<dyn Controller>> {
+    fn controller(&self, ends: &PathEndpoints, context: &Context) -> Option<Box<dyn Controller>> {
         let canonical =
             |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
         let remote = canonical(ends.remote);
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn name(chooser: &PolicyResolver, local: Option<&str>, remote: &str) -> &'static str {
-        let ends = PathEnds {
+        let ends = PathEndpoints {
             local: local.map(|address| address.parse().unwrap()),
             remote: remote.parse().unwrap(),
         };

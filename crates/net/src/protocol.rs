@@ -104,13 +104,13 @@ pub(crate) trait Protocol: Sized + Send + 'static {
     fn take_events(&mut self, now: &mut LazyNow<'_>, woken: &mut Vec<Waker>) -> bool;
 
     /// The engine has removed the connection.
-    fn on_gone(&mut self, woken: &mut Vec<Waker>);
+    fn on_removed(&mut self, woken: &mut Vec<Waker>);
 
     /// The driver has ended: the connection makes no progress any more.
-    fn abandon(&mut self, woken: &mut Vec<Waker>);
+    fn on_driver_ended(&mut self, woken: &mut Vec<Waker>);
 
     /// Closes a connection without handles; returns whether that changes anything.
-    fn give_up(&mut self, now: Time) -> bool;
+    fn close_unused(&mut self, now: Time) -> bool;
 
     /// Returns whether a reply of the peer is expected soon.
     fn is_reply_due(&self) -> bool;

@@ -30,13 +30,13 @@ pub(crate) struct SharedEndpoint<P: Protocol, L> {
     pub(crate) incoming: Incoming<L>,
     /// Set when a handshake completes: the driver yields to the application before it sends, so
     /// that the first request leaves in one datagram with the end of the handshake.
-    pub(crate) give_way: AtomicBool,
+    pub(crate) yield_once: AtomicBool,
     /// Notified when the last connection is gone.
     pub(crate) idle: Notify,
     /// No connection begins any more.
     pub(crate) shutting_down: AtomicBool,
     /// No handle of the endpoint is left: the driver ends with the last connection.
-    pub(crate) orphaned: AtomicBool,
+    pub(crate) handles_dropped: AtomicBool,
     pub(crate) counters: DriverCounters,
 }
 
@@ -65,10 +65,10 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
             settings,
             routing: Mutex::new(Routing::new(endpoint)),
             incoming: Incoming::default(),
-            give_way: AtomicBool::new(false),
+            yield_once: AtomicBool::new(false),
             idle: Notify::new(),
             shutting_down: AtomicBool::new(false),
-            orphaned: AtomicBool::new(false),
+            handles_dropped: AtomicBool::new(false),
             counters: DriverCounters::default(),
         }
     }
@@ -84,7 +84,7 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
         let is_gone = P::on_endpoint_event(&mut routing.engine, index, event);
         if is_gone && routing.remove(index) {
             self.idle.notify_waiters();
-            if self.orphaned.load(Ordering::Relaxed) {
+            if self.handles_dropped.load(Ordering::Relaxed) {
                 self.queue.wake();
             }
         }
@@ -134,8 +134,8 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
     }
 
     /// Marks the endpoint as without handles: the driver ends with the last connection.
-    pub(crate) fn orphan(&self) {
-        self.orphaned.store(true, Ordering::Relaxed);
+    pub(crate) fn on_last_handle_dropped(&self) {
+        self.handles_dropped.store(true, Ordering::Relaxed);
         self.queue.wake();
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct SharedConnection<P: Protocol> {
 struct LockedState<P> {
     connection: P,
     /// The socket by which packets leave.
-    way: SendSocket,
+    send_socket: SendSocket,
     /// A batch that found the socket full.
     unsent: Option<(Transmit, Vec<u8>)>,
     /// Bytes written since everything was last sent.
@@ -81,7 +81,7 @@ impl<P: Protocol> SharedConnection<P> {
     ) -> Self {
         let inner = LockedState {
             connection: P::new(engine),
-            way: SendSocket::default(),
+            send_socket: SendSocket::default(),
             unsent: None,
             corked: 0,
             queued: false,
@@ -109,7 +109,7 @@ impl<P: Protocol> SharedConnection<P> {
     pub(crate) fn lock_at(self: &Arc<Self>, now: Option<Time>) -> WriteGuard<'_, P> {
         WriteGuard {
             connection: self,
-            now: self.shared.clock.moment(now),
+            now: self.shared.clock.lazy_now(now),
             inner: self.inner(),
             woken: WakeOnDrop::default(),
             is_settled: false,
@@ -137,10 +137,10 @@ impl<P: Protocol> SharedConnection<P> {
     }
 
     /// Closes a connection without handles.
-    pub(crate) fn give_up(self: &Arc<Self>) {
+    pub(crate) fn close_unused(self: &Arc<Self>) {
         let mut locked = self.lock();
         let now = locked.now();
-        if locked.give_up(now) {
+        if locked.close_unused(now) {
             locked.send();
         }
     }
@@ -148,7 +148,7 @@ impl<P: Protocol> SharedConnection<P> {
     /// Ends the connection after its driver: it makes no progress any more.
     pub(crate) fn abandon(&self) {
         let mut woken = WakeOnDrop::default();
-        self.inner().connection.abandon(&mut woken.0);
+        self.inner().connection.on_driver_ended(&mut woken.0);
     }
 }
 
@@ -297,12 +297,12 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
     /// Returns the full socket that the connection waits for.
     pub(crate) fn waits_for(&self) -> Option<&Arc<Socket>> {
         self.inner.unsent.as_ref()?;
-        self.inner.way.socket()
+        self.inner.send_socket.socket()
     }
 
     /// Drops the reference to a socket, so that a closed one really closes.
     pub(crate) fn forget_socket(&mut self) {
-        self.inner.way.forget();
+        self.inner.send_socket.forget();
     }
 
     /// Ends the operation, and leaves the tasks to be woken to the caller.
@@ -318,11 +318,11 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         }
         let (shared, inner, woken) = (&self.connection.shared, &mut *self.inner, &mut self.woken.0);
         if inner.connection.take_events(&mut self.now, woken) {
-            shared.give_way.store(true, Ordering::Relaxed);
+            shared.yield_once.store(true, Ordering::Relaxed);
         }
         while let Some(event) = inner.connection.poll_endpoint_event() {
             if shared.on_endpoint_event(self.connection.index, event) {
-                inner.connection.on_gone(woken);
+                inner.connection.on_removed(woken);
             }
         }
         // The driver visits a connection in its queue before it sleeps. The packets that it sends
@@ -368,17 +368,17 @@ impl<P: Protocol> LockedState<P> {
         if let Some((transmit, contents)) =
             unsent.filter(|(unsent, _)| self.connection.is_worth_keeping(unsent))
         {
-            let sent = self.way.send(sockets, &transmit, &contents);
+            let sent = self.send_socket.send(sockets, &transmit, &contents);
             return self.after_send(now, sent, transmit, Some(contents));
         }
         BUFFER.with_borrow_mut(|buffer| {
             buffer.clear();
-            let most = self.way.max_datagrams(sockets);
+            let most = self.send_socket.max_datagrams(sockets);
             let due = self.connection.poll_transmit(now, buffer, most);
             let Some((transmit, contents)) = due else {
                 return Ok(None);
             };
-            let sent = self.way.send(sockets, &transmit, contents);
+            let sent = self.send_socket.send(sockets, &transmit, contents);
             let kept = (sent == Err(SendError::Full)).then(|| contents.to_vec());
             self.after_send(now, sent, transmit, kept)
         })

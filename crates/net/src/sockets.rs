@@ -27,12 +27,12 @@ pub(crate) struct Sockets {
 
 struct SocketTable {
     bound_sockets: Vec<BoundSocket>,
-    leaving: Option<RetiredSocket>,
+    retired: Option<RetiredSocket>,
 }
 
 /// An address to bind and its socket: `None` while the address is gone.
 struct BoundSocket {
-    place: BindAddress,
+    address: BindAddress,
     socket: Option<Arc<Socket>>,
 }
 
@@ -78,11 +78,14 @@ impl Sockets {
             place.address = socket.local;
             max_datagrams = socket.max_datagrams();
             let socket = Some(Arc::new(socket));
-            bound_sockets.push(BoundSocket { place, socket });
+            bound_sockets.push(BoundSocket {
+                address: place,
+                socket,
+            });
         }
         let state = SocketTable {
             bound_sockets,
-            leaving: None,
+            retired: None,
         };
         Ok(Self {
             wanted,
@@ -105,7 +108,7 @@ impl Sockets {
             .bound_sockets
             .iter()
             .filter_map(|bound_socket| bound_socket.socket.clone());
-        let leaving = state.leaving.clone();
+        let leaving = state.retired.clone();
         let left = leaving.iter().map(|leaving| leaving.socket.clone());
         OpenSockets {
             generation: self.generation(),
@@ -120,16 +123,16 @@ impl Sockets {
         let first = state
             .bound_sockets
             .first()
-            .map(|bound_socket| bound_socket.place.address);
+            .map(|bound_socket| bound_socket.address.address);
         first.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 0)))
     }
 
     /// Returns the addresses, and whether each has its socket.
-    pub(crate) fn places(&self) -> Vec<(BindAddress, bool)> {
+    pub(crate) fn bound_addresses(&self) -> Vec<(BindAddress, bool)> {
         let state = self.lock();
         let places = state.bound_sockets.iter();
         places
-            .map(|bound_socket| (bound_socket.place.clone(), bound_socket.socket.is_some()))
+            .map(|bound_socket| (bound_socket.address.clone(), bound_socket.socket.is_some()))
             .collect()
     }
 
@@ -171,7 +174,7 @@ impl Sockets {
     /// Returns the socket for packets from `local` to `remote`. Where that address is gone and the
     /// engine cannot leave it, as the peer forbids that, packets leave from another one, as after a
     /// NAT rebinding.
-    pub(crate) fn between(
+    pub(crate) fn socket_for(
         &self,
         local: Option<SocketAddr>,
         remote: SocketAddr,
@@ -181,7 +184,7 @@ impl Sockets {
             .bound_sockets
             .iter()
             .filter_map(|bound_socket| bound_socket.socket.as_ref());
-        let leaving = state.leaving.iter().map(|leaving| &leaving.socket);
+        let leaving = state.retired.iter().map(|leaving| &leaving.socket);
         let exact = open
             .clone()
             .chain(leaving)
@@ -206,7 +209,7 @@ impl Sockets {
                 .bound_sockets
                 .get(index)
                 .filter(|bound_socket| bound_socket.socket.is_none());
-            closed.map(|bound_socket| bound_socket.place.clone())
+            closed.map(|bound_socket| bound_socket.address.clone())
         };
         let Some(place) = place else {
             return Ok(None);
@@ -227,7 +230,7 @@ impl Sockets {
             let Some(bound_socket) = state.bound_sockets.get(index) else {
                 return Ok(None);
             };
-            bound_socket.place.interface.clone()
+            bound_socket.address.interface.clone()
         };
         self.occupy(index, BindAddress { address, interface })
     }
@@ -243,12 +246,12 @@ impl Sockets {
         let Some(bound_socket) = state.bound_sockets.get_mut(index) else {
             return Ok(None);
         };
-        let before = bound_socket.place.address;
+        let before = bound_socket.address.address;
         let now = place.address;
         let left = bound_socket.socket.replace(socket.clone());
-        bound_socket.place = place;
+        bound_socket.address = place;
         if let Some(left) = left {
-            state.leaving = Some(RetiredSocket {
+            state.retired = Some(RetiredSocket {
                 socket: left,
                 replacement: socket,
             });
@@ -263,11 +266,11 @@ impl Sockets {
     }
 
     /// Closes the replaced socket, unless it is held.
-    pub(crate) fn let_go(&self) {
+    pub(crate) fn close_retired(&self) {
         if Arc::strong_count(&self.held) > 1 {
             return;
         }
-        self.lock().leaving = None;
+        self.lock().retired = None;
         self.generation.fetch_add(1, Ordering::Release);
     }
 
@@ -297,7 +300,7 @@ impl SendSocket {
             *self = Self {
                 local: transmit.local,
                 generation,
-                socket: sockets.between(transmit.local, transmit.remote),
+                socket: sockets.socket_for(transmit.local, transmit.remote),
             };
         }
         match &self.socket {
@@ -328,7 +331,7 @@ impl SendSocket {
 
 /// Returns the local address from which the kernel would send to `remote` now; `None` without a
 /// route. No packet is sent.
-pub(crate) fn source_towards(remote: SocketAddr) -> Option<IpAddr> {
+pub(crate) fn source_address_for(remote: SocketAddr) -> Option<IpAddr> {
     let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
     let any: SocketAddr = match remote {
         SocketAddr::V4(_) => ([0, 0, 0, 0], 0).into(),

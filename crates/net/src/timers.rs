@@ -111,7 +111,7 @@ impl Timers {
     }
 
     /// Consumes timer events until none is pending, so that the next one wakes this task.
-    pub(crate) fn hear(&self, cx: &mut Context<'_>) {
+    pub(crate) fn drain_events(&self, cx: &mut Context<'_>) {
         while let Poll::Ready(result) = self.poll_fired(cx) {
             if let Err(error) = result {
                 tracing::error!(%error, "a socket's timer failed");

@@ -93,7 +93,7 @@ impl Waiters {
     }
 
     /// Moves all tasks to `woken`, as every wait ends now or has to be checked again.
-    pub(crate) fn on_everything(&mut self, woken: &mut Vec<Waker>) {
+    pub(crate) fn wake_all(&mut self, woken: &mut Vec<Waker>) {
         self.on_connected(woken);
         self.accepting
             .iter_mut()

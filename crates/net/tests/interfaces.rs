@@ -12,8 +12,8 @@ use support::namespaces::Namespaces;
 use support::{pattern, run, transport};
 use weir_net::tls::{ClientTls, Fingerprint, Identity, ServerTls};
 use weir_net::{
-    ByteSize, Connection, Endpoint, EndpointBuilder, MoveCause, PathEvent, PathEvents, PathNews,
-    PathSnapshot, PathState, TransportConfig,
+    ByteSize, Connection, Endpoint, EndpointBuilder, MoveCause, PathEvent, PathEvents,
+    PathSnapshot, PathState, PathUpdate, TransportConfig,
 };
 
 const SIZE: usize = 20_000_000;
@@ -93,7 +93,7 @@ async fn connected_to(client: &Endpoint, server: &str) -> Connection {
 async fn wait_for<T>(events: &mut PathEvents, pick: impl Fn(PathEvent) -> Option<T>) -> T {
     loop {
         let news = events.next().await.expect("the connection is over");
-        if let PathNews::Event(event) = news
+        if let PathUpdate::Event(event) = news
             && let Some(picked) = pick(event)
         {
             return picked;

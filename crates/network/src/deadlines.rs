@@ -172,11 +172,14 @@ fn fewest_missed(transfers: &[DueTransfer], rate: Rate) -> u64 {
         }
         until = until.max(transfer.end.unwrap_or(Time::MAX));
     }
-    rounds.into_iter().map(|round| late(round, rate)).sum()
+    rounds
+        .into_iter()
+        .map(|round| missed_count(round, rate))
+        .sum()
 }
 
 /// Returns how many of these must be late.
-fn late(mut round: Vec<DueTransfer>, rate: Rate) -> u64 {
+fn missed_count(mut round: Vec<DueTransfer>, rate: Rate) -> u64 {
     let Some(begin) = round.first().map(|first| first.start) else {
         return 0;
     };

@@ -49,6 +49,6 @@ pub use network::{Network, TxPort};
 pub use random::Random;
 pub use sed::ControlPlane;
 pub use seeds::{RngStream, Seeds, seed_bytes, side_bytes};
-pub use tcon::AddressOwner;
+pub use tcon::AddressMap;
 pub use thresholds::thresholds;
 pub use transports::{dcudp_transport, quic_transport};

@@ -34,7 +34,7 @@ pub struct Network<P> {
     /// The next delivery of each port's link, then the next timeout of each switch's elements.
     event_queue: EventQueue,
     /// No link or fault changes before this time.
-    steady_until: Time,
+    no_changes_before: Time,
     /// The ports that are measured.
     measured: Vec<PortIndex>,
     /// Packets that left measured ports, each with its port's position in `measured`.
@@ -169,7 +169,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             switches,
             locations: topology.port_indices().map(place).collect(),
             event_queue: EventQueue::new(topology.ports.len() + topology.switches.len()),
-            steady_until: Time::ZERO,
+            no_changes_before: Time::ZERO,
             measured: measured.to_vec(),
             tapped: Vec::new(),
         })
@@ -202,7 +202,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Declares that no [change](Self::apply) comes before this time. Until then packets may be
     /// fast-forwarded where only links decide about them.
     pub fn set_steady_until(&mut self, time: Time) {
-        self.steady_until = time;
+        self.no_changes_before = time;
     }
 
     /// Sets whether packets that leave measured ports are kept for [`Self::take_tapped`].
@@ -253,7 +253,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 event_queue: &mut self.event_queue,
                 receiver: place.receiver,
                 switches: &mut self.switches,
-                steady_until: self.steady_until,
+                steady_until: self.no_changes_before,
             }),
             Sender::Switch { .. } => None,
         }
@@ -329,7 +329,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     }
 
     /// Changes the first element of this type in the path of a switch, and updates its timeout.
-    pub fn alter_element<E: fabric::Element<P>, T>(
+    pub fn update_element<E: fabric::Element<P>, T>(
         &mut self,
         switch: SwitchIndex,
         act: impl FnOnce(&mut E) -> T,

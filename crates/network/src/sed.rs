@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use weir_fabric::Packet;
 use weir_scenario::{
-    Level, Node, Scenario, SedAllocation, SedLate, SedOptions, SedReading, SwitchIndex,
+    Level, Node, RttAverage, Scenario, SedAllocation, SedLate, SedOptions, SwitchIndex,
 };
 use weir_sed::{
     Agent, Controller, ControllerConfig, Demand, DemandTable, LatePolicy, Method, PortId,
@@ -23,7 +23,7 @@ use crate::seeds::{RngStream, Seeds};
 pub struct ControlPlane {
     controller: Controller,
     /// By switch.
-    lines: Vec<ControlLink>,
+    links: Vec<ControlLink>,
 }
 
 /// The two channels between a switch and the controller.
@@ -40,7 +40,7 @@ struct ControlChannel<T> {
     rate: Rate,
     latency: Duration,
     free_at: Time,
-    on_the_way: VecDeque<(Time, T)>,
+    in_flight: VecDeque<(Time, T)>,
 }
 
 impl<T> ControlChannel<T> {
@@ -49,23 +49,23 @@ impl<T> ControlChannel<T> {
             rate: options.rate,
             latency: options.latency,
             free_at: Time::ZERO,
-            on_the_way: VecDeque::new(),
+            in_flight: VecDeque::new(),
         }
     }
 
     fn send(&mut self, now: Time, message: T, length: ByteSize) {
         self.free_at = now.max(self.free_at) + self.rate.time_for(length);
         let arrival = self.free_at + self.latency;
-        self.on_the_way.push_back((arrival, message));
+        self.in_flight.push_back((arrival, message));
     }
 
     fn timeout(&self) -> Option<Time> {
-        self.on_the_way.front().map(|(arrival, _)| *arrival)
+        self.in_flight.front().map(|(arrival, _)| *arrival)
     }
 
     fn poll_delivered(&mut self, now: Time) -> Option<T> {
         self.timeout().filter(|arrival| *arrival <= now)?;
-        self.on_the_way.pop_front().map(|(_, message)| message)
+        self.in_flight.pop_front().map(|(_, message)| message)
     }
 }
 
@@ -108,7 +108,10 @@ impl ControlPlane {
                 orders: ControlChannel::new(options),
             });
         }
-        Some(Self { controller, lines })
+        Some(Self {
+            controller,
+            links: lines,
+        })
     }
 
     /// Registers a flow with the controller before an application opens it. The model assumes that this
@@ -128,7 +131,7 @@ impl ControlPlane {
         network: &mut Network<P>,
     ) -> bool {
         let mut any = false;
-        for line in &mut self.lines {
+        for line in &mut self.links {
             let Some(agent) = network.element_mut::<Agent<P>>(line.switch) else {
                 continue;
             };
@@ -143,7 +146,7 @@ impl ControlPlane {
 
     /// Returns when [`Self::handle_timeout`] has to be called next.
     pub fn timeout(&self, now: Time) -> Option<Time> {
-        let lines = self.lines.iter();
+        let lines = self.links.iter();
         let messages = lines.flat_map(|line| [line.reports.timeout(), line.orders.timeout()]);
         messages.flatten().chain(self.controller.timeout(now)).min()
     }
@@ -154,7 +157,7 @@ impl ControlPlane {
         now: Time,
         network: &mut Network<P>,
     ) {
-        for line in &mut self.lines {
+        for line in &mut self.links {
             while let Some(report) = line.reports.poll_delivered(now) {
                 let switch = line.switch.index() as u32;
                 self.controller.receive(now, switch, report);
@@ -164,14 +167,14 @@ impl ControlPlane {
             self.controller.handle_timeout(now);
         }
         while let Some((switch, order)) = self.controller.next_order() {
-            if let Some(line) = self.lines.get_mut(switch as usize) {
+            if let Some(line) = self.links.get_mut(switch as usize) {
                 line.orders.send(now, order, order.length());
             }
         }
-        for line in &mut self.lines {
+        for line in &mut self.links {
             while let Some(order) = line.orders.poll_delivered(now) {
                 let receive = |agent: &mut Agent<P>| agent.receive(now, order);
-                network.alter_element(line.switch, receive);
+                network.update_element(line.switch, receive);
             }
         }
     }
@@ -179,8 +182,8 @@ impl ControlPlane {
 
 fn config(options: &SedOptions) -> ControllerConfig {
     let reading = |reading| match reading {
-        SedReading::Base => RttReading::Base,
-        SedReading::Loaded => RttReading::Loaded,
+        RttAverage::Base => RttReading::Base,
+        RttAverage::Loaded => RttReading::Loaded,
     };
     let size = |level| match level {
         Level::Bytes(size) => size,

@@ -13,7 +13,7 @@ use crate::network::Network;
 use crate::seeds::{RngStream, Seeds};
 
 /// A map from addresses to hosts.
-pub trait AddressOwner: fmt::Debug + Clone + Send + 'static {
+pub trait AddressMap: fmt::Debug + Clone + Send + 'static {
     /// Returns the host with this address, if there is one.
     fn host(&self, address: IpAddr) -> Option<HostIndex>;
 }
@@ -25,7 +25,7 @@ struct TconRules<W> {
     owner: W,
 }
 
-impl<W: AddressOwner> TconRules<W> {
+impl<W: AddressMap> TconRules<W> {
     fn new(rules: &[TconRule], owner: W) -> Self {
         let policy = |rule: &TconRule| Some(FlowPolicy::by(rule.control.as_ref()?, 0));
         Self {
@@ -37,8 +37,8 @@ impl<W: AddressOwner> TconRules<W> {
     }
 }
 
-impl<W: AddressOwner> PolicyLookup for TconRules<W> {
-    fn choose(&self, flow: &FlowInfo) -> Option<&FlowPolicy> {
+impl<W: AddressMap> PolicyLookup for TconRules<W> {
+    fn policy_for(&self, flow: &FlowInfo) -> Option<&FlowPolicy> {
         let (from, to) = (
             self.owner.host(flow.key.source)?,
             self.owner.host(flow.key.destination)?,
@@ -51,7 +51,7 @@ impl<W: AddressOwner> PolicyLookup for TconRules<W> {
 /// Transparent congestion control in a network of any kind of packets.
 impl<P: FabricPacket + Clone + fmt::Debug + Send + 'static> Network<P> {
     /// Adds it to the switches that have it in the topology. `owner` maps a flow's addresses to hosts.
-    pub fn add_tcon(&mut self, topology: &Topology, seeds: Seeds, owner: &impl AddressOwner) {
+    pub fn add_tcon(&mut self, topology: &Topology, seeds: Seeds, owner: &impl AddressMap) {
         for (index, switch) in topology.switch_indices().zip(&topology.switches) {
             if !switch.tcon.is_empty() {
                 let rules = Box::new(TconRules::new(&switch.tcon, owner.clone()));

@@ -20,7 +20,7 @@ const LONGEST: usize = 15;
 
 impl NamePattern {
     /// Returns whether the pattern matches this interface.
-    pub fn fits(&self, name: &str) -> bool {
+    pub fn matches(&self, name: &str) -> bool {
         match self.0.strip_suffix('*') {
             Some(beginning) => name.starts_with(beginning),
             None => name == self.0,

@@ -68,7 +68,7 @@ impl fmt::Display for Mismatch {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Explanation<'p> {
     /// The rules before the matching one, or all, each with its first unmet condition.
-    pub passed_over: Vec<(&'p PolicyRule, Mismatch)>,
+    pub mismatches: Vec<(&'p PolicyRule, Mismatch)>,
     /// The matching rule.
     pub rule: Option<&'p PolicyRule>,
 }
@@ -86,7 +86,7 @@ impl Policy {
             (self.rules.iter()).take_while(|&other| rule.is_none_or(|it| !std::ptr::eq(it, other)));
         let passed_over = before.filter_map(|rule| Some((rule, rule.mismatch(flow)?)));
         Explanation {
-            passed_over: passed_over.collect(),
+            mismatches: passed_over.collect(),
             rule,
         }
     }
@@ -137,7 +137,7 @@ impl PolicyRule {
             Condition::FromPort => any(&self.from_ports, |ports| ports.contains(key.source_port)),
             Condition::ToPort => any(&self.to_ports, |ports| ports.contains(key.destination_port)),
             Condition::Interface => any(&self.interfaces, |pattern| {
-                flow.interface.is_some_and(|name| pattern.fits(name))
+                flow.interface.is_some_and(|name| pattern.matches(name))
             }),
             Condition::Dscp => any(&self.dscp, |class| *class == flow.dscp),
         }

@@ -120,7 +120,7 @@ impl PacketLost {
         let (trigger, weir_cause) = match lost.cause {
             LossReason::Reordering => (Some("reordering_threshold"), None),
             LossReason::Time => (Some("time_threshold"), None),
-            LossReason::Outnumbered => (None, Some("outnumbered")),
+            LossReason::TooManyOutstanding => (None, Some("outnumbered")),
             LossReason::TooLarge => (None, Some("too_large")),
             LossReason::PathLeft => (None, Some("path_left")),
         };

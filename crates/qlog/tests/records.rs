@@ -200,7 +200,7 @@ fn a_proactive_move_is_there_with_its_figures() {
     };
     let now = world.now;
     world
-        .pipes
+        .egress_ports
         .iter_mut()
         .for_each(|pipe| pipe.set_faults(now, dark));
     call(&mut world, client, server);

@@ -17,7 +17,7 @@ pub type ControllerFactory = dyn Fn(&Context) -> Box<dyn Controller> + Send + Sy
 
 /// The addresses of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PathEnds {
+pub struct PathEndpoints {
     /// Ours; `None` if only the kernel knows it.
     pub local: Option<SocketAddr>,
     /// The peer's.
@@ -25,7 +25,7 @@ pub struct PathEnds {
 }
 
 /// Creates a congestion controller for a path between two addresses.
-pub type ControllerChoice = dyn Fn(&PathEnds, &Context) -> Box<dyn Controller> + Send + Sync;
+pub type ControllerChoice = dyn Fn(&PathEndpoints, &Context) -> Box<dyn Controller> + Send + Sync;
 
 /// The congestion controller of a connection.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ pub enum Congestion {
 
 impl Congestion {
     /// Creates the controller of a path between two addresses.
-    pub fn build(&self, ends: &PathEnds, context: &Context) -> Box<dyn Controller> {
+    pub fn build(&self, ends: &PathEndpoints, context: &Context) -> Box<dyn Controller> {
         match self {
             Self::Named(spec) => spec.build(context),
             Self::Custom(make) => make(context),

@@ -5,7 +5,7 @@ use std::fmt;
 
 use weir_units::Duration;
 
-use crate::version::{Versions, in_words};
+use crate::version::{Versions, format_versions};
 
 /// A transport error code.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
@@ -170,8 +170,8 @@ pub enum ConnectionError {
     /// The server supports none of our QUIC versions.
     #[error(
         "the server does not speak any version of ours ({}): it offers {}",
-        in_words(&ours.numbers()),
-        in_words(offered)
+        format_versions(&ours.numbers()),
+        format_versions(offered)
     )]
     NoCommonVersion {
         /// The versions that we accept.

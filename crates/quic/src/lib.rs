@@ -48,7 +48,7 @@ mod version;
 
 pub use config::{
     ClientConfig, ConfigError, Congestion, ControllerChoice, ControllerFactory, DatagramConfig,
-    EndpointConfig, PacketSizePolicy, PathEnds, PreferredAddresses, RetryPolicy, ServerConfig,
+    EndpointConfig, PacketSizePolicy, PathEndpoints, PreferredAddresses, RetryPolicy, ServerConfig,
     TransportConfig,
 };
 pub use connection::{

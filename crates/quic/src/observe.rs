@@ -216,7 +216,7 @@ pub enum LossReason {
     /// A later packet was acknowledged and enough time has passed (RFC 9002, section 6.1.2).
     Time,
     /// Too many packets are outstanding; the oldest are given up.
-    Outnumbered,
+    TooManyOutstanding,
     /// The path does not carry packets of its size.
     TooLarge,
     /// The path that it was sent on is not in use any more.

@@ -113,7 +113,7 @@ impl fmt::Debug for Versions {
 }
 
 /// Formats version numbers for people.
-pub(crate) fn in_words(numbers: &[u32]) -> String {
+pub(crate) fn format_versions(numbers: &[u32]) -> String {
     let words = numbers
         .iter()
         .map(|number| match Version::from_wire(*number) {
@@ -145,7 +145,10 @@ mod tests {
 
     #[test]
     fn numbers_are_told_in_words() {
-        assert_eq!(in_words(&[1, 0xff00_001d]), "QUIC version 1, 0xff00001d");
-        assert_eq!(in_words(&[]), "nothing");
+        assert_eq!(
+            format_versions(&[1, 0xff00_001d]),
+            "QUIC version 1, 0xff00001d"
+        );
+        assert_eq!(format_versions(&[]), "nothing");
     }
 }

@@ -54,7 +54,7 @@ pub struct Problem {
     /// The file, as named by the caller.
     pub file: Arc<str>,
     /// The position in the file.
-    pub place: Place,
+    pub position: Position,
     /// The variant that has the mistake, if the file's own values do not.
     pub variant: Option<String>,
     /// The key, from the top of the file: `groups.dctcp.flows`. Empty for a syntax error.
@@ -65,9 +65,9 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
-            Place::Line(line) => write!(f, "{}:{line}: ", self.file)?,
-            Place::Setting(setting) => write!(f, "{}: setting `{setting}`: ", self.file)?,
+        match &self.position {
+            Position::Line(line) => write!(f, "{}:{line}: ", self.file)?,
+            Position::Setting(setting) => write!(f, "{}: setting `{setting}`: ", self.file)?,
         }
         if let Some(variant) = &self.variant {
             write!(f, "variant `{variant}`: ")?;
@@ -81,7 +81,7 @@ impl fmt::Display for Problem {
 
 /// The position of a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum Position {
     /// A line of the file, counted from 1.
     Line(u32),
     /// A setting from outside the file: `path=value`.

@@ -178,13 +178,15 @@ impl Fault {
         let mut ports = self.ports.iter().map(|port| topology.port(*port));
         let of_switch = ports.find(|port| matches!(port.from, Node::Switch(_)));
         match of_switch {
-            Some(port) if self.kind == FaultKind::Address => Err(fields.blame("ports").conflict(
-                format!(
-                    "the port `{}` belongs to a switch, which has no address",
-                    port.name
-                ),
-                "name ports that send from hosts, such as \"host->switch\"",
-            )),
+            Some(port) if self.kind == FaultKind::Address => {
+                Err(fields.error_position("ports").conflict(
+                    format!(
+                        "the port `{}` belongs to a switch, which has no address",
+                        port.name
+                    ),
+                    "name ports that send from hosts, such as \"host->switch\"",
+                ))
+            }
             _ => Ok(()),
         }
     }
@@ -221,7 +223,7 @@ impl FaultPeriod {
             }
         };
         if let Some(key) = useless {
-            return Err(fields.blame(key).conflict(
+            return Err(fields.error_position(key).conflict(
                 "a fault ends by what it begins by",
                 "write `until` with `at`, and `until_epoch` with `at_epoch`",
             ));
@@ -233,7 +235,7 @@ impl FaultPeriod {
     fn check(self, fields: &Fields<'_>, duration: Duration) -> Result<(), Reported> {
         match self {
             Self::Time { at, .. } if at >= Time::ZERO + duration => {
-                Err(fields.blame("at").conflict(
+                Err(fields.error_position("at").conflict(
                     format!("the fault begins at {at}, and the simulation ends at {duration}"),
                     "set `at` to less, or a longer `duration`",
                 ))
@@ -241,14 +243,14 @@ impl FaultPeriod {
             Self::Time {
                 at,
                 until: Some(until),
-            } if until <= at => Err(fields.blame("until").conflict(
+            } if until <= at => Err(fields.error_position("until").conflict(
                 format!("the fault ends at {until} but begins at {at}"),
                 "set `until` after `at`",
             )),
             Self::Epochs {
                 at,
                 until: Some(until),
-            } if until <= at => Err(fields.blame("until_epoch").conflict(
+            } if until <= at => Err(fields.error_position("until_epoch").conflict(
                 format!("the fault ends with epoch {until} but begins with epoch {at}"),
                 "set `until_epoch` after `at_epoch`",
             )),

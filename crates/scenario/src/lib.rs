@@ -69,7 +69,7 @@ mod variants;
 mod workload;
 mod written;
 
-pub use error::{Place, Problem, ProblemKind, ScenarioError};
+pub use error::{Position, Problem, ProblemKind, ScenarioError};
 pub use fault::{Fault, FaultKind, FaultPeriod};
 pub use group::{Group, Pairing};
 pub use level::{Buffer, Level};
@@ -80,7 +80,7 @@ pub use policy_file::{load_deadlines, load_policy, parse_deadlines, parse_policy
 pub use queue::{Discipline, Queue, Red, RedLength};
 pub use reference::{deadline_key_reference, key_reference, policy_key_reference};
 pub use scenario::Scenario;
-pub use sed::{SedAllocation, SedLate, SedOptions, SedReading};
+pub use sed::{RttAverage, SedAllocation, SedLate, SedOptions};
 pub use topology::{
     Host, HostIndex, Node, Port, PortIndex, Route, Routes, SharedBuffer, SharedLimit, Switch,
     SwitchIndex, TconRule, Topology,

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use crate::document::{Node, Problems, Value, check_used, parse, parse_value, read_text, set};
-use crate::error::Place;
+use crate::error::Position;
 use crate::read::read_scenario;
 use crate::{Scenario, ScenarioError};
 
@@ -93,7 +93,7 @@ impl Document {
         let mut document = self.clone();
         let problems = Problems::new(&self.file, None);
         for setting in settings {
-            let place = Place::Setting(Arc::from(setting.to_string()));
+            let place = Position::Setting(Arc::from(setting.to_string()));
             let value = parse_value(&setting.value, &place)
                 .unwrap_or_else(|| Node::new(Value::Text(setting.value.clone()), place.clone()));
             if let Err(kind) = set(&mut document.root, &setting.path, value) {

@@ -10,7 +10,7 @@ use crate::{Group, PortIndex, Topology};
 
 /// The measurements of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Keys)]
-#[keys(title = "[measurements]", doc = "What is watched.", context = Watched<'_>)]
+#[keys(title = "[measurements]", doc = "What is watched.", context = MeasurementTargets<'_>)]
 pub struct Measurements {
     // A Poisson process avoids aliasing with periodic behaviour (Vargas et al., section 5.4).
     /// The mean time between two samples of queues and goodput, taken by a Poisson process.
@@ -41,7 +41,7 @@ pub struct Measurements {
 
 /// The parts of a scenario that measurements refer to.
 #[derive(Clone, Copy)]
-pub(crate) struct Watched<'s> {
+pub(crate) struct MeasurementTargets<'s> {
     pub(crate) topology: &'s Topology,
     /// `None` if the groups have mistakes; references to them are not checked then.
     pub(crate) groups: Option<&'s [Group]>,
@@ -79,7 +79,7 @@ impl Reduction {
 
     fn check(self, fields: &Fields<'_>) -> Result<(), Reported> {
         if self.of == self.against {
-            Err(fields.blame("against").conflict(
+            Err(fields.error_position("against").conflict(
                 "a group saves nothing of its own time",
                 "name two different groups",
             ))

@@ -7,7 +7,7 @@ use crate::document::{Cursor, Node, Problems, Reported, substitute};
 use crate::error::ProblemKind;
 use crate::fault::{self, FaultTargets, check_overlaps};
 use crate::group::{check_epochs, check_flows};
-use crate::measurements::Watched;
+use crate::measurements::MeasurementTargets;
 use crate::schema::{Accepts, Fields};
 use crate::topology::{self, Builder, Queues, check_name};
 use crate::{Fault, Group, LiveOptions, Measurements, Queue, Scenario, SedOptions};
@@ -102,7 +102,7 @@ impl Heading {
         if warm_up < duration {
             Ok(())
         } else {
-            Err(file.blame("warm_up").conflict(
+            Err(file.error_position("warm_up").conflict(
                 format!("a warm-up of {warm_up} leaves nothing of the duration, {duration}"),
                 "set a shorter `warm_up`, or a longer `duration`",
             ))
@@ -121,7 +121,7 @@ pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scena
     let (topology, duration) = (&network.topology, heading.duration);
 
     let groups = read_groups(&file, &network, duration);
-    let watched = Watched {
+    let watched = MeasurementTargets {
         topology,
         groups: groups.as_deref().ok(),
     };

@@ -30,10 +30,10 @@ pub struct SedOptions {
     pub rtt: Duration,
     /// RTT_avg in equation 3: `rtt`, or `rtt` + K/C.
     #[key(default = "base")]
-    pub total_rtt: SedReading,
+    pub total_rtt: RttAverage,
     /// RTT_avg in equation 4.
     #[key(default = "loaded")]
-    pub flow_rtt: SedReading,
+    pub flow_rtt: RttAverage,
     /// The window allocation: the paper's Algorithm 2, or admission and turns.
     #[key(default = "paper")]
     pub allocation: SedAllocation,
@@ -63,7 +63,7 @@ pub struct SedOptions {
 /// Which round-trip time RTT_avg is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Word)]
 #[serde(rename_all = "kebab-case")]
-pub enum SedReading {
+pub enum RttAverage {
     /// The round-trip time of the empty network.
     Base,
     /// The round-trip time with the queue at the threshold.
@@ -94,7 +94,7 @@ impl SedOptions {
     fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
         let (lease, latency) = (self.lease, self.latency);
         if lease / 3 <= latency {
-            return Err(fields.blame("lease").conflict(
+            return Err(fields.error_position("lease").conflict(
                 format!("a lease of {lease} runs out while it is renewed, which takes {latency}"),
                 "set a `lease` of more than three times the `latency`",
             ));
@@ -106,7 +106,7 @@ impl SedOptions {
 fn read_threshold(fields: &Fields<'_>) -> Result<Level, Reported> {
     let threshold: Level = fields.get("threshold")?;
     if threshold.is_zero() {
-        return Err(fields.blame("threshold").conflict(
+        return Err(fields.error_position("threshold").conflict(
             "an empty queue would be congested",
             "set a `threshold` of one packet or more",
         ));

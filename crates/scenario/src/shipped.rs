@@ -54,7 +54,7 @@ impl Document {
 
 /// Formats an error of [`Document::load_or_shipped`]. If the path may be meant as a name, the
 /// message lists the shipped scenarios.
-pub fn told(path: &Path, error: &ScenarioError) -> String {
+pub fn error_message(path: &Path, error: &ScenarioError) -> String {
     let is_name = path.components().count() == 1 && !path.exists();
     match error {
         ScenarioError::Unreadable { .. } if is_name => {

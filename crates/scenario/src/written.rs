@@ -21,7 +21,8 @@ impl Serialize for Scenario {
         let hosts = topology.hosts.iter().map(|host| (&host.name, Empty::new()));
         let switches = (topology.switches.iter())
             .map(|switch| (&switch.name, WrittenSwitch::of(switch, topology)));
-        let routes = (topology.chosen_routes.iter()).map(|route| WrittenRoute::of(route, topology));
+        let routes =
+            (topology.explicit_routes.iter()).map(|route| WrittenRoute::of(route, topology));
         let groups =
             (self.groups.iter()).map(|group| (&group.name, WrittenGroup::of(group, topology)));
         let faults = self
@@ -38,7 +39,7 @@ impl Serialize for Scenario {
         file.serialize_entry("hosts", &Named(hosts.collect()))?;
         file.serialize_entry("switches", &Named(switches.collect()))?;
         file.serialize_entry("links", &Link::all(topology))?;
-        if !topology.chosen_routes.is_empty() {
+        if !topology.explicit_routes.is_empty() {
             file.serialize_entry("routes", &routes.collect::<Vec<_>>())?;
         }
         file.serialize_entry("groups", &Named(groups.collect()))?;

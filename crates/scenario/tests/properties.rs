@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use weir_scenario::{Place, Scenario, ScenarioError, Setting};
+use weir_scenario::{Position, Scenario, ScenarioError, Setting};
 
 /// Text that is one of these.
 fn one_of(texts: &'static [&'static str]) -> BoxedStrategy<String> {
@@ -445,9 +445,9 @@ fn check(text: &str, settings: &[Setting]) -> Result<(), TestCaseError> {
             let lines = text.lines().count() as u32;
             for problem in problems {
                 let message = problem.to_string();
-                match problem.place {
+                match problem.position {
                     // A truncated file may have its mistake after the last line.
-                    Place::Line(line) => {
+                    Position::Line(line) => {
                         prop_assert!(
                             (1..=lines + 1).contains(&line),
                             "{} of {}: {}",
@@ -458,7 +458,7 @@ fn check(text: &str, settings: &[Setting]) -> Result<(), TestCaseError> {
                         let start = format!("test.toml:{line}: ");
                         prop_assert!(message.starts_with(&start), "{}", message);
                     }
-                    Place::Setting(setting) => {
+                    Position::Setting(setting) => {
                         prop_assert!(settings.iter().any(|set| set.to_string() == *setting));
                     }
                 }

@@ -119,9 +119,9 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     fn find(&self, flow: &FlowKey) -> Option<(ConnectionId, Direction)> {
         let id = self.connections.find(flow)?;
         let way = if self.connections.get(id)?.flow == *flow {
-            Direction::Forth
+            Direction::Forward
         } else {
-            Direction::Back
+            Direction::Reverse
         };
         Some((id, way))
     }
@@ -188,7 +188,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         (burst.is_inner && burst.id == id).then_some(egress)
     }
 
-    fn obey(&mut self, now: Time, order: WindowOrder, out: &mut Output<'_, P>) {
+    fn apply(&mut self, now: Time, order: WindowOrder, out: &mut Output<'_, P>) {
         self.leased_until = Some(now + self.config.lease);
         match order {
             WindowOrder::Allow { flow, window } => self.set_limit(&flow, Some(window), out),
@@ -253,14 +253,14 @@ impl<P: Packet + Clone + Send + 'static> Element<P> for Agent<P> {
         if self.ordered_at.is_some_and(|at| at <= now) {
             self.ordered_at = None;
             while let Some(order) = self.orders.pop_front() {
-                self.obey(now, order, out);
+                self.apply(now, order, out);
             }
         }
         if self.leased_until.is_some_and(|until| until <= now) {
             self.expire(out);
         }
         if self.inherited_until.is_some_and(|until| until <= now) {
-            self.disinherit(out);
+            self.release_inherited(out);
         }
         self.watch_recovery(now, out);
         if self.queues.any_congested() && self.next_counters.is_some_and(|at| at <= now) {

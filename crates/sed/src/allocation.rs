@@ -82,7 +82,9 @@ impl FlowDemand {
 /// Returns the windows of a port's flows, in segments. `flows` with deadlines must be ordered by
 /// deadline.
 pub fn allocate(settings: &AllocationSettings, flows: &[FlowDemand]) -> Vec<u32> {
-    WindowAllocator::default().divide(settings, flows).to_vec()
+    WindowAllocator::default()
+        .allocate(settings, flows)
+        .to_vec()
 }
 
 /// Computes windows with reused buffers: for 100,000 flows allocation is a good part of the work.
@@ -95,7 +97,11 @@ pub(crate) struct WindowAllocator {
 
 impl WindowAllocator {
     /// As [`allocate`].
-    pub(crate) fn divide(&mut self, settings: &AllocationSettings, flows: &[FlowDemand]) -> &[u32] {
+    pub(crate) fn allocate(
+        &mut self,
+        settings: &AllocationSettings,
+        flows: &[FlowDemand],
+    ) -> &[u32] {
         self.windows.clear();
         self.windows.resize(flows.len(), 0);
         let windows = &mut self.windows;

@@ -16,7 +16,7 @@ use weir_wire::FlowKey;
 use crate::allocation::{AllocationSettings, Method, WindowAllocator};
 use crate::demand::{Demand, DemandError, DemandTable, FlowPattern};
 use crate::message::{PortId, SwitchReport, WindowOrder};
-use crate::table::{Entry, PortFlowTable, PortSurvey};
+use crate::table::{AllocationInput, Entry, PortFlowTable};
 use config::INITIAL_WINDOW;
 pub use config::{ControllerConfig, RttReading};
 pub use view::Slack;
@@ -71,7 +71,7 @@ pub struct Controller {
     config: ControllerConfig,
     ports: BTreeMap<PortId, Port>,
     /// The egress port of each flow.
-    places: FxHashMap<(u32, FlowKey), u32>,
+    egress_ports: FxHashMap<(u32, FlowKey), u32>,
     demands: DemandTable,
     orders: VecDeque<(u32, WindowOrder)>,
     /// When leases are renewed next.
@@ -80,8 +80,8 @@ pub struct Controller {
     inspection: Time,
     counters: ControllerCounters,
     /// Buffers for the computation of windows: large tables are not reallocated each time.
-    survey: PortSurvey,
-    divider: WindowAllocator,
+    survey: AllocationInput,
+    allocator: WindowAllocator,
 }
 
 impl Controller {
@@ -90,14 +90,14 @@ impl Controller {
         Self {
             config,
             ports: BTreeMap::new(),
-            places: FxHashMap::default(),
+            egress_ports: FxHashMap::default(),
             demands,
             orders: VecDeque::new(),
             renewal: Time::ZERO,
             inspection: Time::ZERO,
             counters: ControllerCounters::default(),
-            survey: PortSurvey::default(),
-            divider: WindowAllocator::default(),
+            survey: AllocationInput::default(),
+            allocator: WindowAllocator::default(),
         }
     }
 
@@ -116,7 +116,7 @@ impl Controller {
     /// Removes the ports of a switch that has left or restarts, and their flows.
     pub fn remove_switch(&mut self, switch: u32) {
         self.ports.retain(|id, _| id.switch != switch);
-        self.places.retain(|(at, _), _| *at != switch);
+        self.egress_ports.retain(|(at, _), _| *at != switch);
     }
 
     /// Registers the demand of one of the client's own flows, or of all flows that match a pattern. For
@@ -156,7 +156,7 @@ impl Controller {
 
     /// Removes registrations that no flow has used since the last call.
     pub fn forget_unused_demands(&mut self) {
-        let places = &self.places;
+        let places = &self.egress_ports;
         let mut open: FxHashSet<FlowKey> = FxHashSet::default();
         open.extend(places.keys().map(|(_, flow)| *flow));
         let unused = self.demands.forget_unused(|flow| open.contains(flow));
@@ -208,13 +208,13 @@ impl Controller {
                 for (flow, bytes) in acknowledged {
                     self.update(switch, &flow, |entry| {
                         entry.acknowledged = entry.acknowledged.max(bytes);
-                        entry.heard = now;
+                        entry.reported_at = now;
                     });
                 }
                 self.refresh(now, switch);
             }
             SwitchReport::Dropped { flow, sequence } => {
-                if self.config.retransmit && self.places.contains_key(&(switch, flow)) {
+                if self.config.retransmit && self.egress_ports.contains_key(&(switch, flow)) {
                     self.order(switch, WindowOrder::Retransmit { flow, sequence });
                 }
             }
@@ -229,7 +229,7 @@ impl Controller {
         }
         let governed = self.ports.values().any(|port| port.state.governed);
         let renewal = governed.then_some(self.renewal);
-        let inspection = (!self.places.is_empty()).then_some(self.inspection);
+        let inspection = (!self.egress_ports.is_empty()).then_some(self.inspection);
         renewal.into_iter().chain(inspection).min()
     }
 
@@ -256,7 +256,7 @@ impl Controller {
 
     /// Updates a flow's row, if it exists.
     fn update(&mut self, switch: u32, flow: &FlowKey, change: impl FnOnce(&mut Entry)) {
-        let Some(port) = self.places.get(&(switch, *flow)).copied() else {
+        let Some(port) = self.egress_ports.get(&(switch, *flow)).copied() else {
             return;
         };
         if let Some(port) = self.ports.get_mut(&PortId { switch, port }) {
@@ -277,11 +277,11 @@ impl Controller {
     /// Adds a flow. `told` is the demand that the switch has stored.
     fn open(&mut self, now: Time, id: PortId, flow: FlowKey, started: Time, told: Option<Demand>) {
         // A retransmitted SYN does not restart the flow.
-        if self.places.contains_key(&(id.switch, flow)) {
+        if self.egress_ports.contains_key(&(id.switch, flow)) {
             return;
         }
         let told = told.and_then(|demand| demand.check().ok());
-        let demand = self.demands.use_for(&flow).or(told);
+        let demand = self.demands.demand_for_new(&flow).or(told);
         let Some(port) = self.ports.get_mut(&id) else {
             return;
         };
@@ -289,13 +289,13 @@ impl Controller {
             self.counters.refused += 1;
             return;
         }
-        if self.places.is_empty() {
+        if self.egress_ports.is_empty() {
             self.inspection = now + self.config.idle;
         }
         port.table.insert(now, flow, started, demand);
         port.is_due |=
             port.state.governed || port.state.congested || port.settings.method == Method::Planned;
-        self.places.insert((id.switch, flow), id.port);
+        self.egress_ports.insert((id.switch, flow), id.port);
         if let (true, Some(demand)) = (self.config.remember, demand) {
             self.order(id.switch, WindowOrder::Remember { flow, demand });
         }
@@ -304,7 +304,7 @@ impl Controller {
     fn accept(&mut self, now: Time, switch: u32, flow: FlowKey, segment: u32, reverse_port: u32) {
         self.update(switch, &flow, |entry| {
             entry.segment = segment.max(1);
-            entry.heard = now;
+            entry.reported_at = now;
         });
         // The answering end may be the one that sends the data.
         let back = flow.reversed();
@@ -316,7 +316,7 @@ impl Controller {
     }
 
     fn close(&mut self, switch: u32, flow: &FlowKey) {
-        let Some(port) = self.places.remove(&(switch, *flow)) else {
+        let Some(port) = self.egress_ports.remove(&(switch, *flow)) else {
             return;
         };
         if let Some(port) = self.ports.get_mut(&PortId { switch, port })
@@ -368,7 +368,7 @@ impl Controller {
             return;
         }
         self.counters.computations += 1;
-        let windows = self.divider.divide(&port.settings, &survey.candidates);
+        let windows = self.allocator.allocate(&port.settings, &survey.candidates);
         let windows = windows.iter().copied().map(Some);
         port.table.set_windows(survey, windows, &mut tell);
         if !was_governed {
@@ -391,7 +391,7 @@ impl Controller {
     }
 
     fn inspect(&mut self, now: Time) {
-        if self.inspection > now || self.places.is_empty() {
+        if self.inspection > now || self.egress_ports.is_empty() {
             return;
         }
         self.inspection = now + self.config.idle;

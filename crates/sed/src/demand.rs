@@ -114,7 +114,7 @@ pub enum DemandError {
     NoTime,
     /// The caller is neither end of the flow.
     #[error("{client} may register its own flows only")]
-    Foreign {
+    NotOwner {
         /// The caller's address.
         client: IpAddr,
     },
@@ -236,7 +236,7 @@ impl DemandTable {
         let demand = demand.check()?;
         let flows = flows.into();
         if client != flows.source && client != flows.destination {
-            return Err(DemandError::Foreign { client });
+            return Err(DemandError::NotOwner { client });
         }
         let earlier = self.registered.get(&flows).map(|earlier| earlier.client);
         let count = self.per_client.get(&client).copied().unwrap_or(0);
@@ -274,7 +274,7 @@ impl DemandTable {
         if client == flows.source || client == flows.destination {
             Ok(self.remove(&flows))
         } else {
-            Err(DemandError::Foreign { client })
+            Err(DemandError::NotOwner { client })
         }
     }
 
@@ -318,7 +318,7 @@ impl DemandTable {
     }
 
     /// Returns the demand of a flow that begins, and marks its registration as used.
-    pub(crate) fn use_for(&mut self, flow: &FlowKey) -> Option<Demand> {
+    pub(crate) fn demand_for_new(&mut self, flow: &FlowKey) -> Option<Demand> {
         let pattern = self.registration(flow).map(|(pattern, _)| pattern);
         if let Some(registration) = pattern.and_then(|pattern| self.registered.get_mut(&pattern)) {
             registration.is_unused = false;
@@ -384,7 +384,7 @@ mod tests {
         assert!(matches!(huge, DemandError::TooLarge { .. }), "{huge}");
         let stranger = IpAddr::from([10, 0, 0, 7]);
         let foreign = demands.register(stranger, flow(1), demand(5, 5));
-        assert_eq!(foreign, Err(DemandError::Foreign { client: stranger }));
+        assert_eq!(foreign, Err(DemandError::NotOwner { client: stranger }));
         assert_eq!(demands.registered(), 0);
     }
 
@@ -460,7 +460,7 @@ mod tests {
         let stranger = IpAddr::from([1, 2, 3, 4]);
         assert_eq!(
             demands.withdraw(stranger, any),
-            Err(DemandError::Foreign { client: stranger })
+            Err(DemandError::NotOwner { client: stranger })
         );
     }
 
@@ -479,7 +479,7 @@ mod tests {
         let is_open = |open: &FlowKey| *open == flow(1);
         assert_eq!(demands.forget_unused(is_open), 0);
         demands.register(client, flow(2), demand(1, 1)).unwrap();
-        demands.use_for(&flow(9));
+        demands.demand_for_new(&flow(9));
         assert_eq!(demands.forget_unused(is_open), 1);
         assert_eq!(demands.registered(), 3);
         assert_eq!(demands.forget_unused(is_open), 2);

@@ -37,5 +37,5 @@ pub use controller::{
 };
 pub use demand::{Demand, DemandError, DemandRule, DemandTable, FlowPattern, shares_prefix};
 pub use message::{PortId, SwitchReport, WindowOrder};
-pub use sender::{Allocator, Allowance, Hear, SenderFlow};
+pub use sender::{Allocator, Allowance, AllowanceCallback, SenderFlow};
 pub use table::Entry;

@@ -15,7 +15,7 @@ use crate::demand::Demand;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Allowance {
     /// No limit: congestion control alone decides.
-    Own,
+    Unlimited,
     /// This many bytes at most.
     AtMost {
         /// The limit; zero stops the flow.
@@ -26,13 +26,13 @@ pub enum Allowance {
 }
 
 /// Receives a flow's allowance. It may be called at any time from any thread, and must return quickly.
-pub type Hear = Arc<dyn Fn(Allowance) + Send + Sync>;
+pub type AllowanceCallback = Arc<dyn Fn(Allowance) + Send + Sync>;
 
 /// Allocates windows to flows, or forwards to a component that does.
 pub trait Allocator: fmt::Debug + Send + Sync {
     /// Opens a flow whose packets carry `segment` bytes at most. Dropping the value closes it; `hear`
     /// is not called any more soon after.
-    fn open(&self, flow: FlowKey, segment: u32, hear: Hear) -> Box<dyn SenderFlow>;
+    fn open(&self, flow: FlowKey, segment: u32, hear: AllowanceCallback) -> Box<dyn SenderFlow>;
 }
 
 /// A flow that an [`Allocator`] knows. No method blocks.

@@ -26,7 +26,7 @@ pub struct Entry {
     /// Its window in segments; `None` if it is not limited.
     pub window: Option<u32>,
     /// When it was last reported.
-    pub heard: Time,
+    pub reported_at: Time,
 }
 
 /// The default of a full segment: RFC 894's 1500 bytes without headers.
@@ -41,7 +41,7 @@ impl Entry {
             acknowledged: 0,
             segment: USUAL_SEGMENT,
             window: None,
-            heard: now,
+            reported_at: now,
         }
     }
 
@@ -105,7 +105,7 @@ impl WindowInput {
 
 /// The inputs for the windows of a port's flows, by priority.
 #[derive(Debug, Default)]
-pub(crate) struct PortSurvey {
+pub(crate) struct AllocationInput {
     pub(crate) candidates: Vec<FlowDemand>,
     /// The index of each row, and its window as in [`WindowInput::window`].
     places: Vec<(u32, u32)>,
@@ -193,7 +193,7 @@ impl PortFlowTable {
 
     /// Replaces the contents of `survey` by the inputs of all flows. Returns whether any flow is
     /// stopped.
-    pub(crate) fn survey(&self, now: Time, survey: &mut PortSurvey) -> bool {
+    pub(crate) fn survey(&self, now: Time, survey: &mut AllocationInput) -> bool {
         survey.candidates.clear();
         survey.places.clear();
         let mut is_any_stopped = false;
@@ -211,7 +211,7 @@ impl PortFlowTable {
     /// those that differ. The other rows, usually the majority, are not touched.
     pub(crate) fn set_windows(
         &mut self,
-        survey: &PortSurvey,
+        survey: &AllocationInput,
         windows: impl IntoIterator<Item = Option<u32>>,
         mut changed: impl FnMut(&Entry),
     ) {
@@ -231,7 +231,7 @@ impl PortFlowTable {
 
     /// Returns the flows without a report since `time`.
     pub(crate) fn silent_since(&self, time: Time) -> Vec<FlowKey> {
-        let silent = self.iter().filter(|entry| entry.heard < time);
+        let silent = self.iter().filter(|entry| entry.reported_at < time);
         silent.map(|entry| entry.flow).collect()
     }
 }

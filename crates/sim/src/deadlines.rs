@@ -9,7 +9,7 @@ use crate::world::World;
 
 /// Iterates over a group's transfers that were due by `now`.
 fn due(world: &World, group: u32, now: Time) -> impl Iterator<Item = DueTransfer> {
-    let over = world.flows.accounts[group as usize].due.iter().copied();
+    let over = world.flows.group_stats[group as usize].due.iter().copied();
     let flows = world
         .flows
         .open

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use weir_network::AddressOwner;
+use weir_network::AddressMap;
 use weir_scenario::{HostIndex, Topology};
 
 use crate::packet::Location;
@@ -20,7 +20,7 @@ impl Destinations {
     }
 }
 
-impl AddressOwner for Destinations {
+impl AddressMap for Destinations {
     fn host(&self, address: IpAddr) -> Option<HostIndex> {
         let number = Location::of(address)?.number;
         self.0.get(number as usize).copied().flatten()

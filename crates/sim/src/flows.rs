@@ -103,7 +103,7 @@ pub(crate) struct Flow {
     /// How often it has moved to another link.
     pub(crate) moves: u32,
     /// Whether its connection is closed and it waits for another one.
-    pub(crate) hung_up: bool,
+    pub(crate) connection_closed: bool,
 }
 
 /// The RTT estimates of a flow's path.
@@ -145,7 +145,7 @@ pub(crate) struct FlowTable {
     slots: u32,
     next_number: u32,
     /// By group.
-    pub(crate) accounts: Vec<GroupStats>,
+    pub(crate) group_stats: Vec<GroupStats>,
 }
 
 impl Flow {
@@ -165,7 +165,7 @@ impl Flow {
             earlier: FlowCounters::ZERO,
             spread: 0,
             moves: 0,
-            hung_up: false,
+            connection_closed: false,
         }
     }
 
@@ -189,7 +189,7 @@ impl FlowTable {
             free: Vec::new(),
             slots: 0,
             next_number: 0,
-            accounts: vec![GroupStats::default(); groups],
+            group_stats: vec![GroupStats::default(); groups],
         }
     }
 
@@ -199,7 +199,7 @@ impl FlowTable {
         self.slots = self.slots.max(slot + 1);
         let id = self.number(slot);
         flow.spread = id.number;
-        let account = &mut self.accounts[flow.group as usize];
+        let account = &mut self.group_stats[flow.group as usize];
         flow.index = account.flows;
         account.flows += 1;
         self.open.insert(id, flow);
@@ -224,7 +224,7 @@ impl FlowTable {
     pub(crate) fn close(&mut self, id: FlowId, achieved: FlowCounters) -> Option<Flow> {
         let flow = self.open.remove(id)?;
         self.free.push(id.slot);
-        let account = &mut self.accounts[flow.group as usize];
+        let account = &mut self.group_stats[flow.group as usize];
         account.closed += achieved;
         account.with_timeout += u64::from(achieved.timeouts > 0);
         account.due.extend(flow.due_transfer());
@@ -233,12 +233,12 @@ impl FlowTable {
 
     /// Records a completed transfer of a group and its duration.
     pub(crate) fn count_completion(&mut self, group: u32, took: Duration) {
-        self.accounts[group as usize].completions.push(took);
+        self.group_stats[group as usize].completions.push(took);
     }
 
     /// Discards the completed transfers so far: the end of the warm-up.
     pub(crate) fn forget_completions(&mut self) {
-        for account in &mut self.accounts {
+        for account in &mut self.group_stats {
             account.completions.clear();
             account.with_timeout = 0;
             account.due.clear();

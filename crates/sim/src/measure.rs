@@ -51,7 +51,7 @@ impl GroupMeter {
         span: Duration,
     ) -> GroupSummary {
         let achieved = total(world, group).0.since(self.before);
-        let account = &world.flows.accounts[group as usize];
+        let account = &world.flows.group_stats[group as usize];
         let flows = world
             .flows
             .open
@@ -78,7 +78,7 @@ impl GroupMeter {
 
 /// Returns a group's counters so far, and the mean window of its open flows.
 fn total(world: &World, group: u32) -> (FlowCounters, Option<ByteSize>) {
-    let mut sum = world.flows.accounts[group as usize].closed;
+    let mut sum = world.flows.group_stats[group as usize].closed;
     let (mut windows, mut count) = (ByteSize::ZERO, 0);
     for (_, flow) in world
         .flows

@@ -58,7 +58,7 @@ pub(crate) enum Contents {
     /// A UDP datagram.
     Datagram(Datagram),
     /// A UDP datagram of a QUIC or DCUDP connection.
-    Written(RawDatagram),
+    RawDatagram(RawDatagram),
 }
 
 impl Default for Contents {
@@ -108,14 +108,14 @@ pub(crate) struct Location {
     /// The number that switches forward by: see [`Network`].
     pub(crate) number: u32,
     /// How often the address has changed.
-    pub(crate) edition: u8,
+    pub(crate) generation: u8,
 }
 
 impl Location {
     /// Returns 10.0.0.1 for the first number; 11.0.0.1 after its first change.
     pub(crate) fn ip(self) -> IpAddr {
         let [_, b, c, d] = self.number.wrapping_add(1).to_be_bytes();
-        let a = FIRST_NETWORK.wrapping_add(self.edition);
+        let a = FIRST_NETWORK.wrapping_add(self.generation);
         IpAddr::V4(Ipv4Addr::new(a, b, c, d))
     }
 
@@ -127,7 +127,7 @@ impl Location {
         let [a, b, c, d] = ip.octets();
         Some(Self {
             number: u32::from_be_bytes([0, b, c, d]).checked_sub(1)?,
-            edition: a.wrapping_sub(FIRST_NETWORK),
+            generation: a.wrapping_sub(FIRST_NETWORK),
         })
     }
 }
@@ -189,7 +189,7 @@ impl Contents {
         match self {
             Self::Segment(segment) => segment.header_length().bytes() as u32 + segment.payload,
             Self::Datagram(datagram) => UDP_HEADER + datagram.payload,
-            Self::Written(datagram) => UDP_HEADER + u32::from(datagram.payload),
+            Self::RawDatagram(datagram) => UDP_HEADER + u32::from(datagram.payload),
         }
     }
 }
@@ -198,10 +198,13 @@ impl Packet {
     /// Returns its source and destination.
     pub(crate) fn locations(&self) -> [Location; 2] {
         let editions = match self.contents {
-            Contents::Written(datagram) => datagram.editions,
+            Contents::RawDatagram(datagram) => datagram.editions,
             Contents::Segment(_) | Contents::Datagram(_) => [0; 2],
         };
-        let location = |number, edition| Location { number, edition };
+        let location = |number, edition| Location {
+            number,
+            generation: edition,
+        };
         [
             location(self.source, editions[0]),
             location(self.destination, editions[1]),
@@ -224,7 +227,7 @@ impl Packet {
                 Contents::Datagram(datagram) => {
                     Content::Udp(ByteSize::from_bytes(datagram.payload.into()))
                 }
-                Contents::Written(datagram) => {
+                Contents::RawDatagram(datagram) => {
                     Content::Udp(ByteSize::from_bytes(datagram.payload.into()))
                 }
             },
@@ -268,7 +271,7 @@ impl FabricPacket for Packet {
             destination_port,
             protocol: match self.contents {
                 Contents::Segment(_) => FlowKey::TCP,
-                Contents::Datagram(_) | Contents::Written(_) => FlowKey::UDP,
+                Contents::Datagram(_) | Contents::RawDatagram(_) => FlowKey::UDP,
             },
         }
     }
@@ -276,7 +279,7 @@ impl FabricPacket for Packet {
     fn tcp(&self) -> Option<Segment> {
         match self.contents {
             Contents::Segment(segment) => Some(segment),
-            Contents::Datagram(_) | Contents::Written(_) => None,
+            Contents::Datagram(_) | Contents::RawDatagram(_) => None,
         }
     }
 

@@ -44,7 +44,7 @@ pub(crate) struct World {
     /// Events of endpoints while an application acted on them.
     notices: Vec<(FlowId, EndpointEvent)>,
     /// Flows that have ended and are not reported yet.
-    over: Vec<FlowReport>,
+    ended: Vec<FlowReport>,
 }
 
 /// The settings of a group's endpoints.
@@ -108,7 +108,7 @@ impl World {
             epochs: Epochs::new(scenario),
             seeds,
             notices: Vec::new(),
-            over: Vec::new(),
+            ended: Vec::new(),
         })
     }
 
@@ -139,7 +139,7 @@ impl World {
         }
         let id = self.flows.renumber(id)?;
         let flow = self.flows.open.get_mut(id)?;
-        (flow.earlier, flow.hung_up) = (achieved, false);
+        (flow.earlier, flow.connection_closed) = (achieved, false);
         if link == PathChoice::Next {
             flow.moves += 1;
         }
@@ -149,11 +149,11 @@ impl World {
 
     /// Closes a flow's connection at both ends. The flow itself stays: [`Self::reconnect`] gives it another
     /// connection.
-    pub(crate) fn hang_up(&mut self, now: Time, id: FlowId) {
+    pub(crate) fn close_connection(&mut self, now: Time, id: FlowId) {
         let Some(flow) = self.flows.open.get_mut(id) else {
             return;
         };
-        flow.hung_up = true;
+        flow.connection_closed = true;
         for side in [Side::Initiator, Side::Responder] {
             self.act(now, id, side, Action::Close);
         }
@@ -267,7 +267,8 @@ impl World {
         let group = &self.groups[flow.group as usize];
         let (topology, routes) = (&self.topology, &self.routes);
         let ways = |pair: HostPair| {
-            let mut ways = group.ways(topology, routes, (pair.from, pair.to), flow.spread.into());
+            let mut ways =
+                group.egress_ports(topology, routes, (pair.from, pair.to), flow.spread.into());
             let moves = flow.moves as usize % ways.len().max(1);
             ways.rotate_left(moves);
             ways
@@ -292,18 +293,18 @@ impl World {
 
     /// Writes data to an endpoint.
     pub(crate) fn write(&mut self, now: Time, id: FlowId, side: Side, size: ByteSize) {
-        self.tell_peer(id, side, Action::Write(size));
+        self.announce_to_peer(id, side, Action::Write(size));
         self.act(now, id, side, Action::Write(size));
     }
 
     /// Makes the initiator send endlessly.
     pub(crate) fn write_endlessly(&mut self, now: Time, id: FlowId) {
-        self.tell_peer(id, Side::Initiator, Action::WriteEndlessly);
+        self.announce_to_peer(id, Side::Initiator, Action::WriteEndlessly);
         self.act(now, id, Side::Initiator, Action::WriteEndlessly);
     }
 
     /// Announces an action to the peer, as TLS record headers would.
-    fn tell_peer(&mut self, id: FlowId, side: Side, action: Action) {
+    fn announce_to_peer(&mut self, id: FlowId, side: Side, action: Action) {
         let Some(flow) = self.flows.open.get(id) else {
             return;
         };
@@ -348,7 +349,7 @@ impl World {
     }
 
     /// Closes both ends of a flow whose data have all arrived. It is removed when both are closed.
-    pub(crate) fn dismiss(&mut self, now: Time, id: FlowId) {
+    pub(crate) fn finish_flow(&mut self, now: Time, id: FlowId) {
         let Some(flow) = self.flows.open.get_mut(id) else {
             return;
         };
@@ -376,7 +377,11 @@ impl World {
 
     /// Whether a flow's connection ended before everything was delivered.
     pub(crate) fn has_failed(&self, id: FlowId) -> bool {
-        let flow = self.flows.open.get(id).filter(|flow| !flow.hung_up);
+        let flow = self
+            .flows
+            .open
+            .get(id)
+            .filter(|flow| !flow.connection_closed);
         let ends = flow.map(|flow| [flow.initiator, flow.responder]);
         let mut ends = ends.into_iter().flatten();
         ends.any(|end| self.hosts.has_failed(end))
@@ -387,7 +392,7 @@ impl World {
         let Some(flow) = self.flows.open.get(id) else {
             return;
         };
-        if flow.hung_up {
+        if flow.connection_closed {
             return;
         }
         let ends = [flow.initiator, flow.responder];
@@ -408,7 +413,7 @@ impl World {
         if let Some(flow) = self.flows.close(id, achieved) {
             self.hosts.close(flow.initiator);
             self.hosts.close(flow.responder);
-            self.over.push(FlowReport {
+            self.ended.push(FlowReport {
                 flow,
                 achieved,
                 path,
@@ -425,7 +430,7 @@ impl World {
 
     /// Returns a flow that has ended and was not returned yet, in any order.
     pub(crate) fn next_over(&mut self) -> Option<FlowReport> {
-        self.over.pop()
+        self.ended.pop()
     }
 
     /// Returns an event of an endpoint from while an application acted on it.

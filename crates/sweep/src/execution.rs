@@ -18,8 +18,8 @@ const SLICES: u64 = 200;
 impl Sweep {
     /// Executes a run. Calls `go_on` repeatedly; when it returns false, the run is dropped without a row. A
     /// scenario that cannot be simulated, or a run that fails, gives a row with its error.
-    pub fn carry_out(&self, planned: &PlannedRun, go_on: &mut dyn FnMut() -> bool) -> Option<Row> {
-        carry_out(planned, self.steady(), go_on)
+    pub fn execute(&self, planned: &PlannedRun, go_on: &mut dyn FnMut() -> bool) -> Option<Row> {
+        carry_out(planned, self.early_stop(), go_on)
     }
 }
 
@@ -81,7 +81,7 @@ fn simulate(
         if let Some(steady) = &mut steady
             && now > Time::ZERO + warm_up
             && now < simulation.end()
-            && steady.look(&simulation.summary())
+            && steady.observe(&simulation.summary())
         {
             let summary = steady.extrapolated(simulation.summary(), duration);
             return Ok(Some(Outcome {

@@ -13,10 +13,10 @@ use crate::row::{Row, Rows};
 /// An observer of runs, called from several threads.
 pub trait RunObserver: Sync {
     /// Returns whether to continue; called often. If false, runs in progress are dropped.
-    fn goes_on(&self) -> bool;
+    fn should_continue(&self) -> bool;
 
     /// Reports a finished run whose row is in the journal.
-    fn over(&self, row: &Row);
+    fn on_finished(&self, row: &Row);
 }
 
 impl Sweep {
@@ -25,7 +25,7 @@ impl Sweep {
     ///
     /// # Errors
     /// Threads cannot be created; the journal cannot be written, which ends the other runs too.
-    pub fn carry_out_left(
+    pub fn execute_remaining(
         &self,
         planned: &[PlannedRun],
         rows: Rows,
@@ -36,20 +36,20 @@ impl Sweep {
         let left: Vec<&PlannedRun> = planned.iter().filter(|run| !rows.has(&run.key)).collect();
         let rows = Mutex::new(rows);
         let failed = AtomicBool::new(false);
-        let goes_on = || watch.goes_on() && !failed.load(Ordering::Relaxed);
+        let goes_on = || watch.should_continue() && !failed.load(Ordering::Relaxed);
         let pool = rayon::ThreadPoolBuilder::new().num_threads(jobs).build()?;
         pool.install(|| {
             left.into_par_iter().try_for_each(|run| {
                 if !goes_on() {
                     return Ok(());
                 }
-                let Some(row) = self.carry_out(run, &mut || goes_on()) else {
+                let Some(row) = self.execute(run, &mut || goes_on()) else {
                     return Ok(());
                 };
                 journal
                     .add(&row)
                     .inspect_err(|_| failed.store(true, Ordering::Relaxed))?;
-                watch.over(&row);
+                watch.on_finished(&row);
                 rows.lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .push(row);

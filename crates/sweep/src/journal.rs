@@ -73,7 +73,7 @@ impl Journal {
                 });
             }
         }
-        mend(&path)?;
+        remove_partial_line(&path)?;
         let (rows, stale) = Self::read_all(directory, planned)?;
         let file = Mutex::new(file);
         Ok((Self { path, file }, rows, stale))
@@ -173,7 +173,7 @@ fn read(path: &Path) -> Result<Vec<Row>, SweepError> {
 }
 
 /// Removes a last line that was cut off, so that the next row starts on its own line.
-fn mend(path: &Path) -> Result<(), SweepError> {
+fn remove_partial_line(path: &Path) -> Result<(), SweepError> {
     let writing = |source| OutputError::Write {
         path: path.to_owned(),
         source,

@@ -61,7 +61,7 @@ impl SteadyRule {
 pub struct SteadyStateDetector {
     rule: SteadyRule,
     /// The summary at the end of each batch.
-    so_far: Vec<RunSummary>,
+    summaries: Vec<RunSummary>,
 }
 
 impl SteadyStateDetector {
@@ -69,7 +69,7 @@ impl SteadyStateDetector {
     pub fn new(rule: &SteadyRule) -> Self {
         Self {
             rule: rule.clone(),
-            so_far: Vec::new(),
+            summaries: Vec::new(),
         }
     }
 
@@ -79,10 +79,10 @@ impl SteadyStateDetector {
     }
 
     /// Adds the summary at a batch's end, and returns whether the run is steady.
-    pub fn look(&mut self, summary: &RunSummary) -> bool {
-        self.so_far.push(summary.clone());
+    pub fn observe(&mut self, summary: &RunSummary) -> bool {
+        self.summaries.push(summary.clone());
         let begin = self.begin();
-        let window = &self.so_far[begin..];
+        let window = &self.summaries[begin..];
         if window.len() <= self.rule.batches as usize {
             return false;
         }
@@ -101,12 +101,12 @@ impl SteadyStateDetector {
 
     /// Returns the batch at whose end the window begins.
     fn begin(&self) -> usize {
-        self.so_far.len() / 2
+        self.summaries.len() / 2
     }
 
     /// Returns the summary of the whole run if it continues as in the window.
     pub fn extrapolated(&self, mut summary: RunSummary, duration: Duration) -> RunSummary {
-        let Some(before) = self.so_far.get(self.begin()) else {
+        let Some(before) = self.summaries.get(self.begin()) else {
             return summary;
         };
         let measured = measured(&summary);
@@ -306,7 +306,7 @@ mod tests {
         let mut delivered = Vec::new();
         for number in 0..120 {
             delivered.push(batch(number));
-            if steady.look(&summary(&delivered, 1000)) {
+            if steady.observe(&summary(&delivered, 1000)) {
                 return Some(delivered.len());
             }
         }
@@ -338,7 +338,7 @@ mod tests {
             .map(|number| if number < 8 { (0, 1000) } else { (500, 500) })
             .collect();
         for count in 1..=delivered.len() {
-            steady.look(&summary(&delivered[..count], 1000));
+            steady.observe(&summary(&delivered[..count], 1000));
         }
         let whole = steady.extrapolated(summary(&delivered, 1000), Duration::from_secs(120));
         // Group a delivers nothing for 8 s, then half of all bytes for 112 s.

@@ -61,7 +61,7 @@ impl Task {
             key: planned.key.clone(),
             inputs: planned.inputs.clone(),
             seed: planned.seed,
-            steady: sweep.steady().cloned(),
+            steady: sweep.early_stop().cloned(),
             scenario: match &planned.scenario {
                 Ok(scenario) => Ok(toml::to_string(scenario)?),
                 Err(error) => Err(error.clone()),
@@ -89,7 +89,7 @@ impl Task {
     ///
     /// # Errors
     /// Another version of the code planned it; its scenario is invalid.
-    pub fn carry_out(self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Row>, TaskError> {
+    pub fn execute(self, go_on: &mut dyn FnMut() -> bool) -> Result<Option<Row>, TaskError> {
         if self.code != CODE_VERSION {
             return Err(TaskError::OtherVersion {
                 planned: self.code,
@@ -152,8 +152,8 @@ mod tests {
         for planned in sweep.plan() {
             let text = Task::of(&sweep, &planned).unwrap().to_json().unwrap();
             let task = Task::from_json(&text).unwrap();
-            let row = task.clone().carry_out(&mut || true).unwrap().unwrap();
-            let here = sweep.carry_out(&planned, &mut || true).unwrap();
+            let row = task.clone().execute(&mut || true).unwrap().unwrap();
+            let here = sweep.execute(&planned, &mut || true).unwrap();
             let timeless = |row: Row| Row {
                 cpu: Duration::ZERO,
                 ..row
@@ -164,7 +164,7 @@ mod tests {
                 code: "0".to_owned(),
                 ..task
             };
-            let error = old.carry_out(&mut || true).unwrap_err();
+            let error = old.execute(&mut || true).unwrap_err();
             assert!(matches!(error, TaskError::OtherVersion { .. }), "{error}");
         }
     }

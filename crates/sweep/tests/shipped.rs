@@ -30,7 +30,7 @@ fn parts_and_samples_are_of_the_whole() {
     let mut numbers: Vec<u64> = (0..4).flat_map(part).map(|run| run.number).collect();
     numbers.sort_unstable();
     assert!(numbers.into_iter().eq(0..297));
-    let some = sweep.plan_some(30);
+    let some = sweep.plan_subset(30);
     assert_eq!(some.len(), 30);
     // A third of them is at each line rate, which is the slowest key.
     let first = some.iter().filter(|run| run.number < 99).count();

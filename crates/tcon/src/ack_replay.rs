@@ -21,7 +21,7 @@ pub(crate) struct AckReplay<'r> {
     count: u32,
     next: u32,
     /// Index of the report's first delivery point that is left.
-    place: usize,
+    next_point_index: usize,
     /// Bytes delivered by the acknowledgments replayed so far, and marked bytes that are left.
     pub(crate) upto: u64,
     marked: u64,
@@ -58,13 +58,13 @@ impl<'r> AckReplay<'r> {
             count: if is_empty {
                 0
             } else {
-                report.answers.clamp(1, MOST)
+                report.new_acks.clamp(1, MOST)
             },
             next: 0,
-            place: 0,
+            next_point_index: 0,
             upto: delivered.bytes(),
             marked: marked.bytes(),
-            now: report.answers_from.min(report.now),
+            now: report.first_ack_at.min(report.now),
             sent: Time::ZERO,
             rtt: None,
             is_clear: true,
@@ -91,7 +91,7 @@ impl<'r> AckReplay<'r> {
 
     /// Returns the next acknowledgment, with `in_flight` bytes in flight after it.
     pub(crate) fn next(&mut self, in_flight: ByteSize) -> ReplayedAck {
-        let ahead = self.place_ahead();
+        let ahead = self.next_point();
         let (goal, upto, until) = match &ahead {
             Some((index, place)) => (*index, place.upto, place.passed_at),
             None => (self.count - 1, self.report.delivered, self.report.now),
@@ -103,19 +103,19 @@ impl<'r> AckReplay<'r> {
         if self.next > 0 || steps == 1 {
             self.now += until.since(self.now) / steps;
         }
-        let rtt = self.pass_on(ahead.map(|(_, place)| place), steps);
+        let rtt = self.advance(ahead.map(|(_, place)| place), steps);
         let delivered = DeliverySummary {
             bytes,
             marked: self.take_marked(bytes),
             newest_sent: self.sent,
             rtt,
-            app_limited: self.has_bit(self.report.limited_answers),
+            app_limited: self.has_bit(self.report.app_limited_acks),
             prior_in_flight: self.report.prior_in_flight,
             in_flight,
         };
         self.upto += bytes;
         self.next += 1;
-        self.place += usize::from(place.is_some());
+        self.next_point_index += usize::from(place.is_some());
         ReplayedAck {
             now: self.now,
             place,
@@ -124,13 +124,13 @@ impl<'r> AckReplay<'r> {
     }
 
     /// Returns the next delivery point, and the index of the acknowledgment that passes it.
-    fn place_ahead(&self) -> Option<(u32, DeliveryPoint)> {
-        let place = (*self.report.passed.get(self.place)?)?;
-        let all = self.report.answers.max(1);
+    fn next_point(&self) -> Option<(u32, DeliveryPoint)> {
+        let place = (*self.report.delivery_points.get(self.next_point_index)?)?;
+        let all = self.report.new_acks.max(1);
         let index = if all > MOST {
-            u64::from(place.answer) * u64::from(MOST) / u64::from(all)
+            u64::from(place.ack_index) * u64::from(MOST) / u64::from(all)
         } else {
-            place.answer.into()
+            place.ack_index.into()
         };
         let index = u32::try_from(index).unwrap_or(u32::MAX);
         Some((index.clamp(self.next, self.count - 1), place))
@@ -138,9 +138,9 @@ impl<'r> AckReplay<'r> {
 
     /// Advances the state towards a delivery point, or without one: arriving data was sent an RTT ago.
     /// Returns that RTT.
-    fn pass_on(&mut self, ahead: Option<DeliveryPoint>, steps: u64) -> Option<Duration> {
+    fn advance(&mut self, ahead: Option<DeliveryPoint>, steps: u64) -> Option<Duration> {
         let goal = match &ahead {
-            Some(place) if place.was_repeated => None,
+            Some(place) if place.was_retransmitted => None,
             Some(place) => Some(place.passed_at.since(place.sent_at)),
             None => self.rtt.filter(|_| self.is_clear),
         };
@@ -167,7 +167,7 @@ impl<'r> AckReplay<'r> {
 
     /// An echo covers all bytes of its acknowledgment.
     fn take_marked(&mut self, bytes: u64) -> u64 {
-        let marked = if self.has_bit(self.report.marked_answers) {
+        let marked = if self.has_bit(self.report.echo_acks) {
             bytes.min(self.marked)
         } else {
             0

@@ -24,7 +24,7 @@ impl AdvertisedWindow {
     }
 
     /// Notes that a window that ends at `edge` is advertised to the sender.
-    pub(crate) fn tell(&mut self, now: Time, edge: Sequence) {
+    pub(crate) fn on_forwarded(&mut self, now: Time, edge: Sequence) {
         if self.next.is_none() {
             self.next = Some((now, edge));
         }

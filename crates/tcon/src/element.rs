@@ -51,7 +51,7 @@ impl Default for Limits {
 #[derive(Debug)]
 pub struct Tcon<P> {
     connections: Connections<State<P>>,
-    choose: Box<dyn PolicyLookup>,
+    policies: Box<dyn PolicyLookup>,
     shared: StreamContext,
     /// The latest time at which each stream needs [`Stream::handle_timeout`]; some entries may be
     /// stale.
@@ -108,7 +108,7 @@ impl<P> Tcon<P> {
     pub fn new(limits: Limits, choose: Box<dyn PolicyLookup>, seed: u64) -> Self {
         Self {
             connections: Connections::new(limits.connections, seed),
-            choose,
+            policies: choose,
             shared: StreamContext {
                 memory: MemoryBudget::new(limits.memory),
                 counters: Counters::default(),
@@ -141,7 +141,7 @@ impl<P> Tcon<P> {
 
     /// Replaces the policy for flows that begin from now on; existing flows keep theirs.
     pub fn set_policy(&mut self, choose: Box<dyn PolicyLookup>) {
-        self.choose = choose;
+        self.policies = choose;
     }
 }
 
@@ -176,7 +176,7 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
         segment: &Segment,
         out: &mut Output<'_, P>,
     ) {
-        let (shared, choose) = (&mut self.shared, self.choose.as_ref());
+        let (shared, choose) = (&mut self.shared, self.policies.as_ref());
         let Some(connection) = self.connections.get_mut(id) else {
             return out.forward(ingress, packet);
         };
@@ -196,8 +196,8 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
         state.negotiation_on(way, &packet, segment);
         let [forth, back] = &mut state.streams;
         let (own, other) = match way {
-            Direction::Forth => (forth, back),
-            Direction::Back => (back, forth),
+            Direction::Forward => (forth, back),
+            Direction::Reverse => (back, forth),
         };
         if let Some(stream) = other
             && segment.flags.contains(Flags::ACK)
@@ -210,7 +210,7 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
                 schedule(&mut self.timers, id, stream);
                 return;
             }
-            if answer == AckVerdict::Cleaned {
+            if answer == AckVerdict::ForwardCleaned {
                 packet.clear_sack_blocks();
             }
             if stream.is_marked {
@@ -277,8 +277,8 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
     fn info(&self, way: Direction) -> FlowInfo {
         let [forth, back] = self.state.syns;
         let (key, own, other) = match way {
-            Direction::Forth => (self.flow, forth, back),
-            Direction::Back => (self.flow.reversed(), back, forth),
+            Direction::Forward => (self.flow, forth, back),
+            Direction::Reverse => (self.flow.reversed(), back, forth),
         };
         FlowInfo {
             key,
@@ -306,13 +306,14 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
         }
         if self.state.stage == Stage::New {
             self.state.stage = Stage::Opening;
-            let marks = |way| choose.choose(&self.info(way)).is_some_and(|it| it.ecn);
-            self.state.negotiation =
-                Negotiation::new(match (marks(Direction::Forth), marks(Direction::Back)) {
-                    (true, false) => Some(Direction::Forth),
-                    (false, true) => Some(Direction::Back),
+            let marks = |way| choose.policy_for(&self.info(way)).is_some_and(|it| it.ecn);
+            self.state.negotiation = Negotiation::new(
+                match (marks(Direction::Forward), marks(Direction::Reverse)) {
+                    (true, false) => Some(Direction::Forward),
+                    (false, true) => Some(Direction::Reverse),
                     _ => None,
-                });
+                },
+            );
         }
         let negotiation = &mut self.state.negotiation;
         negotiation.on_syn(packet, segment, way, &self.handshake);
@@ -331,14 +332,14 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
         // From the SYN to its SYN-ACK, and from the SYN-ACK to the segment that opened the connection.
         let first = forth.zip(back).map(|(forth, back)| back.since(forth));
         let second = back
-            .filter(|_| way == Direction::Forth)
+            .filter(|_| way == Direction::Forward)
             .map(|back| now.since(back));
         let rtts = |way: Direction| match way {
-            Direction::Forth => (first, second),
-            Direction::Back => (second, first),
+            Direction::Forward => (first, second),
+            Direction::Reverse => (second, first),
         };
-        for way in [Direction::Forth, Direction::Back] {
-            let Some(policy) = choose.choose(&self.info(way)) else {
+        for way in [Direction::Forward, Direction::Reverse] {
+            let Some(policy) = choose.policy_for(&self.info(way)) else {
                 counters.passed += 1;
                 continue;
             };
@@ -357,16 +358,16 @@ fn report<P: Packet + Clone + 'static>(
     connection: &Connection<State<P>>,
     stream: &Stream<P>,
 ) -> FlowReport {
-    let info = connection.info(stream.way);
+    let info = connection.info(stream.direction);
     FlowReport {
         flow: info.key,
         egress: info.egress,
         rule: stream.rule,
-        congestion: stream.steering.controller.name(),
-        rtt: stream.steering.rtt.smoothed(),
-        window: stream.steering.window(),
+        congestion: stream.flow_controller.controller.name(),
+        rtt: stream.flow_controller.rtt.smoothed(),
+        window: stream.flow_controller.window(),
         enforced: stream.limit().allowed,
-        pacing_rate: stream.steering.pacing_rate(),
+        pacing_rate: stream.flow_controller.pacing_rate(),
         in_flight: stream.in_flight(),
         kept: stream.kept,
         counters: stream.counters,
@@ -383,7 +384,7 @@ fn schedule<P: Packet + Clone + 'static>(
         && stream.scheduled.is_none_or(|scheduled| time < scheduled)
     {
         stream.scheduled = Some(time);
-        timers.push(Reverse((time, id, stream.way.index())));
+        timers.push(Reverse((time, id, stream.direction.index())));
     }
 }
 

@@ -23,7 +23,7 @@ pub(crate) struct SentSegment<P> {
     /// How often it was sent, by the sender or from here.
     pub(crate) transmissions: u32,
     pub(crate) delivery: PacketDelivery,
-    pub(crate) place: SegmentState,
+    pub(crate) state: SegmentState,
 }
 
 /// The state of a segment.
@@ -85,7 +85,7 @@ pub(crate) struct Flight<P> {
     pub(crate) una: Sequence,
     /// The sequence number after the last that the sender has sent.
     pub(crate) nxt: Sequence,
-    pub(crate) amounts: FlightBytes,
+    pub(crate) bytes: FlightBytes,
 }
 
 impl<P> Flight<P> {
@@ -95,7 +95,7 @@ impl<P> Flight<P> {
             records: VecDeque::new(),
             una: next,
             nxt: next,
-            amounts: FlightBytes::default(),
+            bytes: FlightBytes::default(),
         }
     }
 
@@ -138,7 +138,7 @@ impl<P> Flight<P> {
 
     /// Adds a segment, which must overlap none. Returns its position.
     pub(crate) fn insert(&mut self, record: SentSegment<P>) -> usize {
-        *self.amounts.at(record.place) += record.length();
+        *self.bytes.at(record.state) += record.length();
         self.extend_to(record.end);
         let position = self
             .records
@@ -151,10 +151,10 @@ impl<P> Flight<P> {
     pub(crate) fn move_to(&mut self, position: usize, place: SegmentState) {
         if let Some(record) = self.records.get_mut(position) {
             let length = record.length();
-            let amount = self.amounts.at(record.place);
+            let amount = self.bytes.at(record.state);
             *amount = amount.saturating_sub(length);
-            *self.amounts.at(place) += length;
-            record.place = place;
+            *self.bytes.at(place) += length;
+            record.state = place;
         }
     }
 
@@ -164,14 +164,14 @@ impl<P> Flight<P> {
         let first = self.records.front()?;
         if !upto.precedes(first.end) {
             let record = self.records.pop_front()?;
-            let amount = self.amounts.at(record.place);
+            let amount = self.bytes.at(record.state);
             *amount = amount.saturating_sub(record.length());
             return Some(record);
         }
         if let Some(first) = self.records.front_mut()
             && first.start.precedes(upto)
         {
-            let amount = self.amounts.at(first.place);
+            let amount = self.bytes.at(first.state);
             *amount = amount.saturating_sub(distance(upto, first.start));
             first.start = upto;
         }
@@ -185,7 +185,7 @@ impl<P> Flight<P> {
 
     /// Removes all segments.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = SentSegment<P>> {
-        self.amounts = FlightBytes::default();
+        self.bytes = FlightBytes::default();
         self.una = self.nxt;
         std::mem::take(&mut self.records).into_iter()
     }

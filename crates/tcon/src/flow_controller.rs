@@ -81,7 +81,12 @@ impl FlowController {
     }
 
     /// Returns the delivery state that a segment carries when it is sent.
-    pub(crate) fn remember(&mut self, now: Time, size: u64, before: ByteSize) -> PacketDelivery {
+    pub(crate) fn delivery_state(
+        &mut self,
+        now: Time,
+        size: u64,
+        before: ByteSize,
+    ) -> PacketDelivery {
         self.rate.on_sent(now, ByteSize::from_bytes(size), before)
     }
 

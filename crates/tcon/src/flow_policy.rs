@@ -41,12 +41,12 @@ pub struct FlowInfo {
 pub trait PolicyLookup: fmt::Debug + Send + 'static {
     /// Returns the policy for the data of `flow`; `None` leaves it alone. It is called when the first
     /// SYN passes, to negotiate ECN, and again when the connection is open, which is final.
-    fn choose(&self, flow: &FlowInfo) -> Option<&FlowPolicy>;
+    fn policy_for(&self, flow: &FlowInfo) -> Option<&FlowPolicy>;
 }
 
 /// Applies to every flow.
 impl PolicyLookup for FlowPolicy {
-    fn choose(&self, _: &FlowInfo) -> Option<&FlowPolicy> {
+    fn policy_for(&self, _: &FlowInfo) -> Option<&FlowPolicy> {
         Some(self)
     }
 }

@@ -56,7 +56,7 @@ pub struct FlowStart {
 /// ```
 #[derive(Debug)]
 pub struct ObservedFlow {
-    steering: FlowController,
+    flow_controller: FlowController,
     is_marked: bool,
     /// From the last report, or the initial value before the first.
     una: Sequence,
@@ -77,7 +77,7 @@ pub struct ObservedFlow {
     sent_again: ByteSize,
     in_flight: u64,
     /// Bytes delivered since the newest delivery point.
-    untold: u64,
+    delivered_since_point: u64,
     /// When bytes were declared lost, with the running total of lost bytes, the oldest first.
     losses: VecDeque<(Time, ByteSize)>,
 }
@@ -90,7 +90,7 @@ impl ObservedFlow {
             seed,
         };
         Self {
-            steering: FlowController::new(algorithm, &context, beginning.rtt),
+            flow_controller: FlowController::new(algorithm, &context, beginning.rtt),
             is_marked: beginning.is_marked,
             una: beginning.first,
             nxt: beginning.first,
@@ -105,29 +105,29 @@ impl ObservedFlow {
             sent_again_before: ByteSize::ZERO,
             sent_again: ByteSize::ZERO,
             in_flight: 0,
-            untold: 0,
+            delivered_since_point: 0,
             losses: VecDeque::new(),
         }
     }
 
     /// Returns the name of the algorithm.
     pub fn congestion(&self) -> &'static str {
-        self.steering.controller.name()
+        self.flow_controller.controller.name()
     }
 
     /// Returns the smoothed RTT to the receiver; zero before it is known.
     pub fn rtt(&self) -> Duration {
-        self.steering.rtt.smoothed()
+        self.flow_controller.rtt.smoothed()
     }
 
     /// Returns the controller's window.
     pub fn window(&self) -> ByteSize {
-        self.steering.window()
+        self.flow_controller.window()
     }
 
     /// Returns the controller's pacing rate.
     pub fn pacing_rate(&self) -> Option<Rate> {
-        self.steering.pacing_rate()
+        self.flow_controller.pacing_rate()
     }
 
     /// Returns the bytes in flight to the receiver.
@@ -138,8 +138,11 @@ impl ObservedFlow {
     /// Returns the limits for the sender. Where its segments are not paced (`is_paced`), the rate is
     /// converted to the window that yields it over the shortest RTT.
     pub fn cap(&self, is_paced: bool) -> Cap {
-        let (window, rate) = (self.steering.window(), self.steering.pacing_rate());
-        let min_rtt = self.steering.rtt.min;
+        let (window, rate) = (
+            self.flow_controller.window(),
+            self.flow_controller.pacing_rate(),
+        );
+        let min_rtt = self.flow_controller.rtt.min;
         let allowed = match rate {
             Some(rate) if !is_paced && min_rtt != Duration::MAX => {
                 window.min(rate.size_in(min_rtt + BURST))
@@ -149,7 +152,7 @@ impl ObservedFlow {
         Cap {
             limit: WindowLimit {
                 allowed,
-                floor: self.steering.smallest_window(),
+                floor: self.flow_controller.smallest_window(),
             },
             rate: rate.filter(|_| is_paced),
         }
@@ -157,11 +160,11 @@ impl ObservedFlow {
 
     /// Processes a report.
     pub fn on_report(&mut self, report: &ProgressReport) {
-        let known = self.delivered - ByteSize::from_bytes(self.untold);
+        let known = self.delivered - ByteSize::from_bytes(self.delivered_since_point);
         if report.limited_until > known {
             // The kernel programs add one byte, so that zero means that there was no limit.
             let outstanding = report.limited_until - known;
-            (self.steering).set_app_limited(outstanding - ByteSize::from_bytes(1));
+            (self.flow_controller).set_app_limited(outstanding - ByteSize::from_bytes(1));
         }
         self.note_sent(report);
         let mut answers = self.answers(report);
@@ -188,16 +191,17 @@ impl ObservedFlow {
         let was_idle = self.una == self.nxt;
         if was_idle
             && let Some(last) = self.last_sent
-            && report.sent_at.since(last) > self.steering.rtt.rto()
+            && report.sent_at.since(last) > self.flow_controller.rtt.rto()
         {
-            self.steering.on_idle_restart(report.sent_at);
+            self.flow_controller.on_idle_restart(report.sent_at);
         }
         let outstanding = if was_idle {
             ByteSize::from_bytes(news)
         } else {
             ByteSize::from_bytes(self.in_flight + news)
         };
-        self.steering.on_sent(report.sent_at, news, outstanding);
+        self.flow_controller
+            .on_sent(report.sent_at, news, outstanding);
         self.last_sent = Some(report.sent_at);
         self.nxt = report.nxt;
     }
@@ -215,9 +219,9 @@ impl ObservedFlow {
 
     /// Detects new holes and RTOs.
     fn find_losses(&mut self, report: &ProgressReport) {
-        let segment = self.steering.segment_size;
+        let segment = self.flow_controller.segment_size;
         self.una = report.una;
-        self.sent_again = report.sent_again;
+        self.sent_again = report.retransmitted;
         let sacked = report.sacked.bytes();
         let holes = match sacked {
             0 => 0,
@@ -244,7 +248,7 @@ impl ObservedFlow {
         }
         if self.lost == 0 {
             self.sent_again_before = match lost {
-                0 => report.sent_again,
+                0 => report.retransmitted,
                 // Retransmissions before the loss was known were made for it.
                 _ => self.sent_again_before,
             };
@@ -267,7 +271,7 @@ impl ObservedFlow {
             self.sent_again.bytes() - self.sent_again_before.bytes().min(self.sent_again.bytes());
         let missing = self.lost.saturating_sub(again);
         let repeated = if report.sacked.is_zero() {
-            u64::from(report.duplicates) * self.steering.segment_size
+            u64::from(report.duplicates) * self.flow_controller.segment_size
         } else {
             report.sacked.bytes()
         };
@@ -276,7 +280,7 @@ impl ObservedFlow {
 
     fn on_loss(&mut self, now: Time, bytes: u64, sent_at: Time, cause: LossCause) {
         let in_flight = ByteSize::from_bytes(self.in_flight);
-        (self.steering).on_loss(now, bytes, sent_at, cause, in_flight);
+        (self.flow_controller).on_loss(now, bytes, sent_at, cause, in_flight);
         let before = self.losses.back().map_or(ByteSize::ZERO, |(_, all)| *all);
         if self.losses.len() == LOSSES {
             self.losses.pop_front();
@@ -288,13 +292,13 @@ impl ObservedFlow {
     /// Returns the acknowledgments that a report covers.
     fn answers<'r>(&self, report: &'r ProgressReport) -> AckReplay<'r> {
         // Karn's rule.
-        let is_clear = report.sent_again == self.sent_again && report.sacked.is_zero();
+        let is_clear = report.retransmitted == self.sent_again && report.sacked.is_zero();
         let marked = if self.is_marked {
             report.marked - self.marked
         } else {
             ByteSize::ZERO
         };
-        let rounds_end_anywhere = !self.steering.controller.wants_delivery();
+        let rounds_end_anywhere = !self.flow_controller.controller.wants_delivery();
         AckReplay::new(report, self.delivered, marked)
             .after(self.newest_sent, self.rtt, is_clear)
             .with_rounds(rounds_end_anywhere)
@@ -303,14 +307,14 @@ impl ObservedFlow {
     /// Processes the next acknowledgment.
     fn deliver_next(&mut self, answers: &mut AckReplay<'_>) {
         let answer = answers.next(self.in_flight());
-        self.untold += answer.delivered.bytes;
+        self.delivered_since_point += answer.delivered.bytes;
         self.newest_sent = self.newest_sent.max(answer.delivered.newest_sent);
         if let Some(place) = answer.place {
-            let told = std::mem::take(&mut self.untold);
+            let told = std::mem::take(&mut self.delivered_since_point);
             let sent = self.remembered(&place);
-            (self.steering).on_delivered(answer.now, &sent, place.sent_at, told);
+            (self.flow_controller).on_delivered(answer.now, &sent, place.sent_at, told);
         }
-        self.steering.on_ack(answer.now, &answer.delivered);
+        self.flow_controller.on_ack(answer.now, &answer.delivered);
     }
 
     /// Returns what the delivery rate estimator needs of a delivery point.

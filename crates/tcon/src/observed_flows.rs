@@ -94,12 +94,12 @@ pub enum SamplingRound {
 /// A controlled flow.
 #[derive(Debug)]
 struct Flow<T> {
-    known_by: T,
+    handle: T,
     key: FlowKey,
     rule: u32,
     observed: ObservedFlow,
     counters: EnforcementCounters,
-    heard_at: Time,
+    reported_at: Time,
     /// When the data plane was last asked about its silence.
     asked_at: Time,
 }
@@ -144,12 +144,12 @@ impl<T> ObservedFlows<T> {
         };
         let seed = u64::from(number) ^ now.since(Time::ZERO).as_nanos();
         let flow = Flow {
-            known_by,
+            handle: known_by,
             key: flow.key,
             rule: rule.line,
             observed: ObservedFlow::new(&control.congestion, beginning, seed),
             counters: EnforcementCounters::default(),
-            heard_at: now,
+            reported_at: now,
             asked_at: now,
         };
         self.flows.insert(number, flow);
@@ -166,14 +166,14 @@ impl<T> ObservedFlows<T> {
             delivered: report.delivered,
             marked: report.marked,
             masked: ByteSize::ZERO,
-            sent_again: report.sent_again,
+            sent_again: report.retransmitted,
             lowered,
         };
         let before = std::mem::replace(&mut flow.counters, counters);
         self.counters.delivered += counters.delivered - before.delivered;
         self.counters.marked += counters.marked - before.marked;
         self.counters.sent_again += counters.sent_again - before.sent_again;
-        flow.heard_at = now;
+        flow.reported_at = now;
         self.active = self.active.max(1);
     }
 
@@ -188,7 +188,7 @@ impl<T> ObservedFlows<T> {
             return None;
         }
         self.round_at = now;
-        let heard = self.flows.values().map(|flow| now.since(flow.heard_at));
+        let heard = self.flows.values().map(|flow| now.since(flow.reported_at));
         self.active = heard.filter(|silence| *silence < ACTIVE).count() as u64;
         self.rounds += 1;
         if self.rounds.is_multiple_of(ROUNDS_PER_SEARCH) {
@@ -202,13 +202,13 @@ impl<T> ObservedFlows<T> {
     /// whether the flow's segments are paced.
     pub fn cap(&self, number: u32, is_paced: impl FnOnce(&T) -> bool) -> Option<Cap> {
         let flow = self.flows.get(&number)?;
-        Some(flow.observed.cap(is_paced(&flow.known_by)))
+        Some(flow.observed.cap(is_paced(&flow.handle)))
     }
 
     /// Returns the limits of all flows.
     pub fn caps(&self, is_paced: impl Fn(&T) -> bool) -> impl Iterator<Item = (u32, Cap)> {
         let flows = self.flows.iter();
-        flows.map(move |(number, flow)| (*number, flow.observed.cap(is_paced(&flow.known_by))))
+        flows.map(move |(number, flow)| (*number, flow.observed.cap(is_paced(&flow.handle))))
     }
 
     /// Returns how often flows are to be reported, and the reports read.
@@ -226,17 +226,17 @@ impl<T> ObservedFlows<T> {
         let longest = ConnectionLimits::default().idle;
         let mut numbers = Vec::new();
         for (number, flow) in &mut self.flows {
-            if now.since(flow.heard_at) < longest || now.since(flow.asked_at) < longest / 8 {
+            if now.since(flow.reported_at) < longest || now.since(flow.asked_at) < longest / 8 {
                 continue;
             }
             flow.asked_at = now;
-            if active_at(&flow.known_by).is_none_or(|time| now.since(time) > longest) {
+            if active_at(&flow.handle).is_none_or(|time| now.since(time) > longest) {
                 numbers.push(*number);
             }
         }
         let silent = numbers.into_iter().filter_map(|number| {
             let flow = self.flows.remove(&number)?;
-            Some((number, flow.known_by))
+            Some((number, flow.handle))
         });
         let silent: Vec<_> = silent.collect();
         self.counters.idle += silent.len() as u64;
@@ -256,7 +256,7 @@ impl<T> ObservedFlows<T> {
     /// Returns the current state of each flow, with its handle.
     pub fn reports(&self, is_paced: impl Fn(&T) -> bool) -> impl Iterator<Item = (&T, FlowReport)> {
         let flows = self.flows.values();
-        flows.map(move |flow| (&flow.known_by, flow.report(is_paced(&flow.known_by))))
+        flows.map(move |flow| (&flow.handle, flow.report(is_paced(&flow.handle))))
     }
 }
 

@@ -15,9 +15,9 @@ pub struct DeliveryPoint {
     /// Bytes delivered by then, since the flow began.
     pub upto: ByteSize,
     /// The acknowledgment that delivered it, counted from the first that the report covers.
-    pub answer: u32,
+    pub ack_index: u32,
     /// Whether it was sent more than once, so that the arrived copy is unknown.
-    pub was_repeated: bool,
+    pub was_retransmitted: bool,
     /// When it was sent.
     pub sent_at: Time,
     /// Bytes that had been delivered when it was sent.
@@ -42,13 +42,13 @@ pub struct ProgressReport {
     /// Those that were acknowledged with an ECN echo.
     pub marked: ByteSize,
     /// Bytes that the sender has retransmitted, since the flow began.
-    pub sent_again: ByteSize,
+    pub retransmitted: ByteSize,
     /// RTOs of the sender, since the flow began.
     pub timeouts: u64,
     /// When new data was last sent.
     pub sent_at: Time,
     /// Delivery points in order of delivery; the last is the newest.
-    pub passed: [Option<DeliveryPoint>; PLACES],
+    pub delivery_points: [Option<DeliveryPoint>; PLACES],
     /// The first unacknowledged sequence number.
     pub una: Sequence,
     /// The sequence number after the last that was sent.
@@ -62,17 +62,17 @@ pub struct ProgressReport {
     /// Bytes in flight before the acknowledgment.
     pub prior_in_flight: ByteSize,
     /// The number of acknowledgments with news since the previous report.
-    pub answers: u32,
+    pub new_acks: u32,
     /// When the first of them passed.
-    pub answers_from: Time,
+    pub first_ack_at: Time,
     /// The sender was app-limited: deliveries while `delivered` is below this say nothing about the
     /// network. Zero if it never was.
     pub limited_until: ByteSize,
     /// Which of the acknowledgments came while the sender was app-limited. The first has the lowest
     /// bit; the highest bit covers all those without a bit of their own.
-    pub limited_answers: u64,
+    pub app_limited_acks: u64,
     /// Which of them carried an ECN echo.
-    pub marked_answers: u64,
+    pub echo_acks: u64,
     /// Bytes that the receiver has skipped since the flow began, counted by SACK when data beyond them
     /// is first reported.
     pub skipped: ByteSize,

@@ -31,11 +31,11 @@ pub(crate) struct StreamContext {
 /// The data in one direction.
 #[derive(Debug)]
 pub(crate) struct Stream<P> {
-    pub(crate) way: Direction,
+    pub(crate) direction: Direction,
     /// The policy rule that applies.
     pub(crate) rule: u32,
     pub(crate) counters: EnforcementCounters,
-    pub(crate) steering: FlowController,
+    pub(crate) flow_controller: FlowController,
     flight: Flight<P>,
     /// First sequence numbers of the waiting segments, in the order of arrival.
     waiting: VecDeque<Sequence>,
@@ -61,7 +61,7 @@ pub(crate) struct Stream<P> {
     /// The window field of the last acknowledgment, as the receiver sent it.
     last_window: Option<u16>,
     /// The last acknowledgment that was forwarded to the sender: number, window field, and right edge.
-    told: Option<(Sequence, u16, Sequence)>,
+    last_forwarded_ack: Option<(Sequence, u16, Sequence)>,
     /// Right edges of the windows that were forwarded to the sender.
     advertised: AdvertisedWindow,
     /// The RTT between here and the sender.
@@ -92,10 +92,10 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             seed,
         };
         Some(Self {
-            way,
+            direction: way,
             rule: policy.rule,
             counters: EnforcementCounters::default(),
-            steering: FlowController::new(&policy.congestion, &context, rtt),
+            flow_controller: FlowController::new(&policy.congestion, &context, rtt),
             flight: Flight::new(first),
             waiting: VecDeque::new(),
             is_marked,
@@ -109,7 +109,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             duplicates: 0,
             recover_upto: None,
             last_window: None,
-            told: None,
+            last_forwarded_ack: None,
             advertised: AdvertisedWindow::new(first),
             sender_rtt: sender_rtt.unwrap_or(Duration::ZERO),
             newest: None,
@@ -125,21 +125,21 @@ impl<P: Packet + Clone + 'static> Stream<P> {
 
     /// Without SACK each duplicate acknowledgment stands for a segment that has arrived.
     fn network_flight(&self) -> u64 {
-        let in_flight = self.flight.amounts.in_flight;
-        in_flight.saturating_sub(self.duplicates * self.steering.segment_size)
+        let in_flight = self.flight.bytes.in_flight;
+        in_flight.saturating_sub(self.duplicates * self.flow_controller.segment_size)
     }
 
     /// Returns the limit for the sender's bytes in flight. Bytes delivered beyond a hole are added, as
     /// the window begins at the hole.
     pub(crate) fn limit(&self) -> WindowLimit {
-        let amounts = self.flight.amounts;
+        let amounts = self.flight.bytes;
         let arrived = amounts.delivered + amounts.in_flight - self.network_flight();
         let arrived = ByteSize::from_bytes(arrived);
-        let window = self.steering.window();
+        let window = self.flow_controller.window();
         let allowed = window.checked_add(arrived).unwrap_or(ByteSize::MAX);
         WindowLimit {
             allowed: allowed.min(self.buffer),
-            floor: self.steering.smallest_window(),
+            floor: self.flow_controller.smallest_window(),
         }
     }
 
@@ -153,7 +153,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         handshake: &Handshake,
         counters: &mut Counters,
     ) {
-        let way = self.way.reversed();
+        let way = self.direction.reversed();
         if self.limit().clamp(packet, handshake, way) == Clamped::Lowered {
             counters.lowered += 1;
             self.counters.lowered += 1;
@@ -164,8 +164,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let Some(scale) = handshake.scale_of(&segment, way) else {
             return;
         };
-        if answer == AckVerdict::Whole
-            && let Some((number, window, _)) = self.told
+        if answer == AckVerdict::ForwardUnchanged
+            && let Some((number, window, _)) = self.last_forwarded_ack
             && number == segment.acknowledgment
             && window < segment.window
         {
@@ -173,18 +173,18 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             segment.window = window;
         }
         let edge = segment.acknowledgment + (u32::from(segment.window) << scale);
-        self.told = Some((segment.acknowledgment, segment.window, edge));
-        self.advertised.tell(now, edge);
+        self.last_forwarded_ack = Some((segment.acknowledgment, segment.window, edge));
+        self.advertised.on_forwarded(now, edge);
     }
 
     /// Whether the sender has left room in a window for so long that it must be app-limited. The time
     /// is twice the sender's RTT, plus a quarter of the receiver's, as sending opportunities come in
     /// bursts.
     fn lacks_data(&mut self, now: Time) -> bool {
-        let patience = self.sender_rtt * 2 + self.steering.rtt.smoothed() / 4;
+        let patience = self.sender_rtt * 2 + self.flow_controller.rtt.smoothed() / 4;
         let room = self.advertised.room(now, patience, self.flight.nxt);
-        let amounts = self.flight.amounts;
-        amounts.waiting == 0 && amounts.lost == 0 && room >= 2 * self.steering.segment_size
+        let amounts = self.flight.bytes;
+        amounts.waiting == 0 && amounts.lost == 0 && room >= 2 * self.flow_controller.segment_size
     }
 
     /// Notes the header of a sender's segment, with or without data.

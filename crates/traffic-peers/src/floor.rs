@@ -11,7 +11,7 @@ use weir_traffic::calls::driver::{
     ClientOptions, Driver, Listening, Phase, RequestClient, ServerOptions,
 };
 use weir_traffic::calls::environment::locked_version;
-use weir_traffic::calls::{Abilities, Error, TransportSpecification};
+use weir_traffic::calls::{Capabilities, Error, TransportSpecification};
 
 use crate::settings::{DEFAULT_PACKET, udp_notes};
 use crate::udp::Udp;
@@ -66,10 +66,10 @@ impl Driver for Floor {
 fn packet_size(specification: &TransportSpecification) -> Result<usize, Error> {
     specification.require(
         "floor",
-        Abilities {
+        Capabilities {
             packet_size: true,
             spin: true,
-            ..Abilities::default()
+            ..Capabilities::default()
         },
     )?;
     Ok(usize::from(

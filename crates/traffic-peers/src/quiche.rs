@@ -15,7 +15,7 @@ use weir_traffic::calls::driver::{
 };
 use weir_traffic::calls::environment::locked_version;
 use weir_traffic::calls::identity::ALPN;
-use weir_traffic::calls::{Abilities, Error, TransportSpecification};
+use weir_traffic::calls::{Capabilities, Error, TransportSpecification};
 use weir_traffic::tls::{Identity, Trust};
 
 use crate::settings::{CONNECTION_WINDOW, DEFAULT_PACKET, STREAM_WINDOW, udp_notes};
@@ -103,10 +103,10 @@ impl Driver for Quiche {
 fn config(specification: &TransportSpecification, tls: SslContextBuilder) -> Result<Config, Error> {
     specification.require(
         "quiche",
-        Abilities {
+        Capabilities {
             packet_size: true,
             congestion: true,
-            ..Abilities::default()
+            ..Capabilities::default()
         },
     )?;
     let windows = Windows {

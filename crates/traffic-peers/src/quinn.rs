@@ -14,7 +14,7 @@ use weir_traffic::calls::driver::{ClientOptions, ServerOptions, any_port};
 use weir_traffic::calls::environment::locked_version;
 use weir_traffic::calls::identity::ALPN;
 use weir_traffic::calls::preset::Preset;
-use weir_traffic::calls::{Abilities, Error, TransportSpecification};
+use weir_traffic::calls::{Capabilities, Error, TransportSpecification};
 use weir_traffic::tls::{EarlyData, Tickets, client_config, server_config};
 use weir_traffic::transport::Transport;
 
@@ -84,10 +84,10 @@ impl Preset for Quinn {
 fn transport(specification: &TransportSpecification) -> Result<TransportConfig, Error> {
     specification.require(
         "quinn",
-        Abilities {
+        Capabilities {
             packet_size: true,
             congestion: true,
-            ..Abilities::default()
+            ..Capabilities::default()
         },
     )?;
     let mut config = TransportConfig::default();

@@ -13,7 +13,7 @@ use weir_traffic::calls::driver::{ClientOptions, Phase, ServerOptions, any_port}
 use weir_traffic::calls::environment::locked_version;
 use weir_traffic::calls::identity::ALPN;
 use weir_traffic::calls::preset::Preset;
-use weir_traffic::calls::{Abilities, Error, SOCKET_BUFFER, TransportSpecification};
+use weir_traffic::calls::{Capabilities, Error, SOCKET_BUFFER, TransportSpecification};
 use weir_traffic::tls::{EarlyData, client_config, server_config};
 use weir_traffic::transport::Transport;
 
@@ -91,10 +91,10 @@ impl S2nTransport {
     fn new(specification: &TransportSpecification, tls: Tls) -> Result<Self, Error> {
         specification.require(
             "s2n-quic",
-            Abilities {
+            Capabilities {
                 packet_size: true,
                 congestion: true,
-                ..Abilities::default()
+                ..Capabilities::default()
             },
         )?;
         let controller = match specification.congestion.as_deref().unwrap_or("cubic") {

@@ -8,7 +8,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::error::Error;
 use crate::probe::Probe;
-use crate::transport::{Connection, Ends, StreamKind};
+use crate::transport::{Connection, ConnectionAddresses, StreamKind};
 
 /// The underlying stream of such a connection, with the operations that differ between transports.
 pub trait Carrier: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static {
@@ -16,7 +16,7 @@ pub trait Carrier: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static {
     ///
     /// # Errors
     /// The error of the operating system.
-    fn ends(&self) -> io::Result<Ends>;
+    fn ends(&self) -> io::Result<ConnectionAddresses>;
 
     /// See [`Connection::congestion`].
     fn congestion(&self) -> Option<String>;
@@ -75,7 +75,7 @@ impl<C: Carrier> ByteStream<C> {
 }
 
 impl<C: Carrier> Connection for ByteStream<C> {
-    fn ends(&self) -> io::Result<Ends> {
+    fn ends(&self) -> io::Result<ConnectionAddresses> {
         self.carrier.ends()
     }
 
@@ -148,7 +148,7 @@ impl<C: Carrier> Connection for ByteStream<C> {
         closed.map_err(Error::failed("closing the connection"))
     }
 
-    async fn depart(&mut self) -> io::Result<()> {
+    async fn close_as_client(&mut self) -> io::Result<()> {
         if !self.read_end().await? {
             return Err(io::ErrorKind::InvalidData.into());
         }
@@ -156,7 +156,7 @@ impl<C: Carrier> Connection for ByteStream<C> {
         Ok(())
     }
 
-    async fn release(&mut self) -> io::Result<()> {
+    async fn close_as_server(&mut self) -> io::Result<()> {
         self.carrier.shutdown().await
     }
 

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::probe::{PathSample, Probe};
 use crate::tls::{TICKET_LIMIT, Tickets};
 use crate::transport::{
-    Client, Connection, Ends, Incoming, Listener, Start, StreamKind, Transport,
+    Client, Connection, ConnectionAddresses, Incoming, Listener, Start, StreamKind, Transport,
 };
 
 /// The error code that closes a completed connection.
@@ -217,8 +217,8 @@ impl DcquicConnection {
 }
 
 impl Connection for DcquicConnection {
-    fn ends(&self) -> io::Result<Ends> {
-        Ok(Ends {
+    fn ends(&self) -> io::Result<ConnectionAddresses> {
+        Ok(ConnectionAddresses {
             local: self.local,
             remote: self.connection.remote_address(),
         })

@@ -16,7 +16,7 @@ use weir_net::dcudp::{
 use crate::byte_stream::{ByteStream, Carrier};
 use crate::error::Error;
 use crate::probe::{Pacing, PathSample, Probe};
-use crate::transport::{Client, Ends, Incoming, Listener, Start, Transport};
+use crate::transport::{Client, ConnectionAddresses, Incoming, Listener, Start, Transport};
 
 /// DCUDP.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ impl DcudpClients {
         let config = self.config.clone();
         let client = match local {
             Some(local) => DcudpClient::bind(local, config),
-            None => DcudpClient::towards(peer, config),
+            None => DcudpClient::bind_for(peer, config),
         };
         let client = Arc::new(client.map_err(unbound)?);
         sockets.insert(local, client.clone());
@@ -140,8 +140,8 @@ impl Incoming for DcudpIncoming {
 }
 
 impl Carrier for DcudpStream {
-    fn ends(&self) -> io::Result<Ends> {
-        Ok(Ends {
+    fn ends(&self) -> io::Result<ConnectionAddresses> {
+        Ok(ConnectionAddresses {
             local: self.local_address(),
             remote: self.remote_address(),
         })

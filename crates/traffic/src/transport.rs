@@ -111,7 +111,7 @@ pub trait Incoming: Send + 'static {
 
 /// Both addresses of a connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
+pub struct ConnectionAddresses {
     /// The local address.
     pub local: SocketAddr,
     /// The peer's address.
@@ -124,7 +124,7 @@ pub trait Connection: Send + 'static {
     ///
     /// # Errors
     /// The error of the operating system.
-    fn ends(&self) -> io::Result<Ends>;
+    fn ends(&self) -> io::Result<ConnectionAddresses>;
 
     /// Returns the name of its congestion control, if the transport reports it.
     fn congestion(&self) -> Option<String> {
@@ -238,7 +238,7 @@ pub trait Connection: Send + 'static {
     ///
     /// # Errors
     /// The reason why the connection ended earlier.
-    fn depart(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+    fn close_as_client(&mut self) -> impl Future<Output = io::Result<()>> + Send {
         async { self.close().await.map_err(io::Error::other) }
     }
 
@@ -246,7 +246,7 @@ pub trait Connection: Send + 'static {
     ///
     /// # Errors
     /// The reason why the connection ended earlier.
-    fn release(&mut self) -> impl Future<Output = io::Result<()>> + Send {
+    fn close_as_server(&mut self) -> impl Future<Output = io::Result<()>> + Send {
         async { self.closed_by_peer().await.map(drop) }
     }
 

@@ -32,7 +32,7 @@ pub struct Udp {
 
 /// A batch of received datagrams.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Arrived {
+pub struct ReceivedBatch {
     /// The number of datagrams.
     pub datagrams: u64,
     /// The number of datagrams with a CE mark.
@@ -116,7 +116,10 @@ impl Udp {
     ///
     /// # Errors
     /// The error of the operating system.
-    pub async fn receive(&self, arrived: &mut (impl FnMut(Arrived) + Send)) -> io::Result<()> {
+    pub async fn receive(
+        &self,
+        arrived: &mut (impl FnMut(ReceivedBatch) + Send),
+    ) -> io::Result<()> {
         let mut bytes = vec![0; BATCH * BUFFER];
         let mut metas = [RecvMeta::default(); BATCH];
         loop {
@@ -131,7 +134,7 @@ impl Udp {
                 Ok(count) => metas
                     .iter()
                     .take(count)
-                    .for_each(|meta| arrived(Arrived::of(meta))),
+                    .for_each(|meta| arrived(ReceivedBatch::of(meta))),
                 // An ICMP error for one of our datagrams.
                 Err(error) if is_loss(&error) => {}
                 Err(error) => return Err(error),
@@ -140,7 +143,7 @@ impl Udp {
     }
 }
 
-impl Arrived {
+impl ReceivedBatch {
     fn of(meta: &RecvMeta) -> Self {
         let datagrams = meta.len.div_ceil(meta.stride.max(1)) as u64;
         Self {

@@ -4,11 +4,11 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use serde::Serialize;
-use weir_scenario::{LoadedScenario, Place, Problem, Scenario, ScenarioError, Setting};
+use weir_scenario::{LoadedScenario, Position, Problem, Scenario, ScenarioError, Setting};
 
 use crate::failure::Failure;
 use crate::output;
-use crate::scenarios::{self, Chosen};
+use crate::scenarios::{self, ScenarioArguments};
 
 /// The arguments of `weir check`.
 #[derive(Debug, Args)]
@@ -23,7 +23,7 @@ is a scenario file itself; what the file's variants are stands above it. Exit co
 mistakes.")]
 pub(crate) struct Check {
     #[command(flatten)]
-    chosen: Chosen,
+    chosen: ScenarioArguments,
 
     /// Print JSON, mistakes included
     #[arg(long)]
@@ -34,7 +34,7 @@ impl Check {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         match self.chosen.load(&self.chosen.settings(None)) {
             Ok(loaded) => {
-                scenarios::try_out(&loaded)?;
+                scenarios::check_simulation(&loaded)?;
                 if self.json {
                     output::print_json(&Expanded::of(&loaded))
                 } else {
@@ -132,9 +132,9 @@ struct Mistake<'p> {
 
 impl<'p> Mistake<'p> {
     fn of(problem: &'p Problem) -> Self {
-        let (line, setting) = match &problem.place {
-            Place::Line(line) => (Some(*line), None),
-            Place::Setting(setting) => (None, Some(&**setting)),
+        let (line, setting) = match &problem.position {
+            Position::Line(line) => (Some(*line), None),
+            Position::Setting(setting) => (None, Some(&**setting)),
         };
         Self {
             file: &problem.file,

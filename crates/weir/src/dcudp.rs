@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use weir_dcudp::threshold::{Bottleneck, DelayReading, Threshold};
+use weir_dcudp::threshold::{Bottleneck, DelayKind, Threshold};
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::arguments::{limit, size};
@@ -68,9 +68,9 @@ pub(crate) struct ThresholdArguments {
 }
 
 /// Both interpretations of *Delay*; the recommended one is first.
-const READINGS: [(DelayReading, &str); 2] = [
-    (DelayReading::Service, "service time"),
-    (DelayReading::Propagation, "propagation"),
+const READINGS: [(DelayKind, &str); 2] = [
+    (DelayKind::Service, "service time"),
+    (DelayKind::Propagation, "propagation"),
 ];
 
 #[derive(Serialize)]
@@ -136,7 +136,7 @@ impl ThresholdArguments {
     fn answer(
         &self,
         bottleneck: &Bottleneck,
-        reading: DelayReading,
+        reading: DelayKind,
         name: &'static str,
     ) -> Result<Answer, Failure> {
         let wrong = |error: weir_dcudp::threshold::ThresholdError| {

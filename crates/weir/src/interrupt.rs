@@ -49,19 +49,19 @@ impl Stop {
         let stop = Self::default();
         let told = stop.clone();
         watch(move || {
-            told.say(signals.next());
+            told.set_reason(signals.next());
             std::process::exit(signals.next().into());
         })?;
         Ok(stop)
     }
 
     /// Returns whether to stop.
-    pub(crate) fn is_said(&self) -> bool {
+    pub(crate) fn should_stop(&self) -> bool {
         self.0.load(Ordering::Relaxed) != Self::NO
     }
 
     /// Returns the exit code if a signal set the flag.
-    pub(crate) fn by_signal(&self) -> Option<u8> {
+    pub(crate) fn signal_exit_code(&self) -> Option<u8> {
         match self.0.load(Ordering::Relaxed) {
             Self::NO | Self::FAILED => None,
             code => Some(code),
@@ -70,11 +70,11 @@ impl Stop {
 
     /// Sets the flag because some of the work has failed.
     pub(crate) fn fail(&self) {
-        self.say(Self::FAILED);
+        self.set_reason(Self::FAILED);
     }
 
     /// Sets the reason; the first one wins.
-    fn say(&self, reason: u8) {
+    fn set_reason(&self, reason: u8) {
         let _ = (self.0).compare_exchange(Self::NO, reason, Ordering::Relaxed, Ordering::Relaxed);
     }
 }

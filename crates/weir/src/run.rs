@@ -16,7 +16,7 @@ use weir_sim::{Experiment, Results};
 use crate::failure::Failure;
 use crate::interrupt::Stop;
 use crate::output;
-use crate::scenarios::{self, Chosen};
+use crate::scenarios::{self, ScenarioArguments};
 use live::LiveWorker;
 use progress::Progress;
 use work::{Outcomes, Worker};
@@ -37,7 +37,7 @@ with --live what it does matters, and the summary says whether the emulation was
 Ctrl-C ends the simulation and writes what there is; a second one ends the program at once.")]
 pub(crate) struct Run {
     #[command(flatten)]
-    chosen: Chosen,
+    chosen: ScenarioArguments,
 
     /// Seed of the random number generator, instead of the scenario's
     #[arg(long, value_name = "N")]
@@ -89,14 +89,14 @@ impl Run {
                 progress: progress_of_runs,
                 stop: &stop,
             }
-            .carry_out(own, variants, capture)
+            .run_all(own, variants, capture)
         } else {
             Worker {
                 output: output_of_runs,
                 progress: progress_of_runs,
                 stop: &stop,
             }
-            .carry_out(own, variants, capture)
+            .run_all(own, variants, capture)
         };
         progress.clear();
 
@@ -120,13 +120,13 @@ impl Run {
         let summary = match (output, &self.out) {
             (Some(output), Some(directory)) => {
                 let (summary, paths) = results.write(output).map_err(Failure::of)?;
-                tell_files(directory, &paths);
+                print_files(directory, &paths);
                 summary
             }
             _ => results.into_summary(),
         };
         self.print(&summary)?;
-        match stop.by_signal() {
+        match stop.signal_exit_code() {
             Some(code) => Err(Failure::Interrupted {
                 message: interruption(&summary, left_out),
                 code,
@@ -147,9 +147,9 @@ impl Run {
             loaded.variants.clear();
         }
         if self.live {
-            scenarios::try_out_live(&loaded)?
+            scenarios::check_emulation(&loaded)?
         } else {
-            scenarios::try_out(&loaded)?
+            scenarios::check_simulation(&loaded)?
         }
         Ok(Experiment::new(loaded, &settings))
     }
@@ -164,7 +164,7 @@ impl Run {
 }
 
 /// Prints where the results are.
-fn tell_files(directory: &Path, paths: &[PathBuf]) {
+fn print_files(directory: &Path, paths: &[PathBuf]) {
     // The paths include the summary and the report.
     let tables = paths.len().saturating_sub(2);
     eprintln!(

@@ -10,7 +10,7 @@ use crate::failure::Failure;
 
 /// The scenario and its settings.
 #[derive(Debug, Args)]
-pub(crate) struct Chosen {
+pub(crate) struct ScenarioArguments {
     /// Scenario file, or the name of a shipped one (`weir list`)
     #[arg(value_name = "FILE")]
     file: PathBuf,
@@ -20,7 +20,7 @@ pub(crate) struct Chosen {
     set: Vec<Setting>,
 }
 
-impl Chosen {
+impl ScenarioArguments {
     /// Returns the settings of the command line, followed by `more`.
     pub(crate) fn settings(&self, more: Option<Setting>) -> Vec<Setting> {
         self.set.iter().cloned().chain(more).collect()
@@ -45,7 +45,7 @@ impl Chosen {
 
     /// Converts an error to a failure.
     pub(crate) fn failure(&self, error: &ScenarioError) -> Failure {
-        Failure::Failed(shipped::told(&self.file, error))
+        Failure::Failed(shipped::error_message(&self.file, error))
     }
 }
 
@@ -53,7 +53,7 @@ impl Chosen {
 ///
 /// # Errors
 /// The simulator's error.
-pub(crate) fn try_out(loaded: &LoadedScenario) -> Result<(), Failure> {
+pub(crate) fn check_simulation(loaded: &LoadedScenario) -> Result<(), Failure> {
     try_all(loaded, |scenario| {
         Simulation::new(scenario.clone())
             .map(drop)
@@ -65,7 +65,7 @@ pub(crate) fn try_out(loaded: &LoadedScenario) -> Result<(), Failure> {
 ///
 /// # Errors
 /// The reason why it cannot.
-pub(crate) fn try_out_live(loaded: &LoadedScenario) -> Result<(), Failure> {
+pub(crate) fn check_emulation(loaded: &LoadedScenario) -> Result<(), Failure> {
     try_all(loaded, |scenario| {
         weir_lab::check(scenario)
             .map(drop)

@@ -100,7 +100,7 @@ impl Sweep {
         let sweep = self.load().map_err(Failure::of)?;
         let planned = self.planned(&sweep);
         let Some(directory) = self.out.as_ref().filter(|_| !self.dry_run) else {
-            return self.tell_plan(&sweep, &planned);
+            return self.print_plan(&sweep, &planned);
         };
         // Check for the plotting package before hours of simulation.
         let python = match self.report {
@@ -113,14 +113,14 @@ impl Sweep {
         tell_beginning(&planned, &rows, stale);
 
         let stop = Stop::on_signals()?;
-        let rows = self.carry_out(&sweep, &planned, (&journal, rows), &stop)?;
+        let rows = self.run_missing(&sweep, &planned, (&journal, rows), &stop)?;
         self.finish(&sweep, directory, &rows)?;
         if let (Some(python), Some(report)) = (&python, &self.report)
-            && stop.by_signal().is_none()
+            && stop.signal_exit_code().is_none()
         {
             draw(python, directory, report)?;
         }
-        match stop.by_signal() {
+        match stop.signal_exit_code() {
             Some(code) => Err(Failure::Interrupted {
                 message: format!(
                     "interrupted after {} of {} runs: --resume goes on",
@@ -135,7 +135,7 @@ impl Sweep {
 
     fn load(&self) -> Result<Plan, SweepError> {
         let sweep = Plan::load(&self.file)?.with(&self.set)?;
-        let rule = sweep.steady().cloned();
+        let rule = sweep.early_stop().cloned();
         Ok(match (self.early_stop, self.full_length) {
             (true, _) => sweep.with_steady(Some(rule.unwrap_or_default())),
             (_, true) => sweep.with_steady(None),
@@ -145,15 +145,15 @@ impl Sweep {
 
     fn planned(&self, sweep: &Plan) -> Vec<PlannedRun> {
         match (self.some, self.shard) {
-            (Some(count), _) => sweep.plan_some(count),
+            (Some(count), _) => sweep.plan_subset(count),
             (None, shard) => sweep.plan_of(shard.unwrap_or(Shard::WHOLE)),
         }
     }
 
-    fn tell_plan(&self, sweep: &Plan, planned: &[PlannedRun]) -> Result<(), Failure> {
+    fn print_plan(&self, sweep: &Plan, planned: &[PlannedRun]) -> Result<(), Failure> {
         let broken = planned.iter().filter(|run| run.scenario.is_err()).count();
         let axes = sweep.axes().iter().map(|axis| format!("  {}\n", axis.path));
-        let early = match sweep.steady() {
+        let early = match sweep.early_stop() {
             Some(SteadyRule { batch, batches, .. }) => {
                 format!("; a run ends early when {batches} batches of {batch} are steady")
             }
@@ -169,7 +169,7 @@ impl Sweep {
     }
 
     /// Executes the runs that have no row yet.
-    fn carry_out(
+    fn run_missing(
         &self,
         sweep: &Plan,
         planned: &[PlannedRun],
@@ -179,7 +179,7 @@ impl Sweep {
         let over = planned.iter().filter(|run| rows.has(&run.key)).count();
         let bar = Bar::new(planned.len(), over, stop);
         let jobs = self.jobs.map_or(0, usize::from);
-        let rows = sweep.carry_out_left(planned, rows, journal, jobs, &bar);
+        let rows = sweep.execute_remaining(planned, rows, journal, jobs, &bar);
         bar.clear();
         rows.map_err(Failure::of)
     }
@@ -264,11 +264,11 @@ impl<'s> Bar<'s> {
 }
 
 impl RunObserver for Bar<'_> {
-    fn goes_on(&self) -> bool {
-        !self.stop.is_said()
+    fn should_continue(&self) -> bool {
+        !self.stop.should_stop()
     }
 
-    fn over(&self, row: &Row) {
+    fn on_finished(&self, row: &Row) {
         if row.error.is_some() {
             let count = self.failed.fetch_add(1, Ordering::Relaxed) + 1;
             self.bar.set_message(format!(", {count} failed"));

@@ -7,7 +7,7 @@ mod support;
 use std::fs;
 use std::path::Path;
 
-use support::{Said, run};
+use support::{CommandOutput, run};
 
 const SMALL: &str = r#"
 title = "A flow"
@@ -37,7 +37,7 @@ fn simulate(folder: &Path, out: &str, more: &[&str]) {
     run(&arguments).ok();
 }
 
-fn compare(folder: &Path, directories: [&str; 2], more: &[&str]) -> Said {
+fn compare(folder: &Path, directories: [&str; 2], more: &[&str]) -> CommandOutput {
     let paths = directories.map(|name| folder.join(name).display().to_string());
     run(&[&["compare", &paths[0], &paths[1]], more].concat())
 }

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::{Said, said, weir};
+use support::{CommandOutput, said, weir};
 use tempfile::TempDir;
 
 const SMALL: &str = r#"
@@ -80,7 +80,7 @@ impl Place {
         command
     }
 
-    fn run(&self, arguments: &[&str]) -> Said {
+    fn run(&self, arguments: &[&str]) -> CommandOutput {
         said(self.command(arguments).output().unwrap())
     }
 

@@ -10,7 +10,7 @@ use std::path::Path;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Row;
-use support::{Said, said, weir};
+use support::{CommandOutput, said, weir};
 use tempfile::TempDir;
 
 const SCENARIO: &str = r#"
@@ -63,7 +63,7 @@ fn folder(sweep: &str) -> TempDir {
     folder
 }
 
-fn sweep(folder: &Path, arguments: &[&str]) -> Said {
+fn sweep(folder: &Path, arguments: &[&str]) -> CommandOutput {
     let mut command = weir(&["sweep", "sweep.toml"]);
     said(
         command

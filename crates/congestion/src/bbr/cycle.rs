@@ -37,7 +37,7 @@ impl Bbr {
         let full_length = ack.now.since(self.cycle_start) > self.min_rtt;
         if self.pacing_gain > 1.0 {
             let filled = ack.prior_in_flight >= self.target_in_flight(self.pacing_gain);
-            return full_length && (self.recovery.lost_something() || filled);
+            return full_length && (self.recovery.has_losses() || filled);
         }
         if self.pacing_gain < 1.0 {
             return full_length || ack.prior_in_flight <= self.target_in_flight(1.0);

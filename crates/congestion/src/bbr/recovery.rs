@@ -19,7 +19,7 @@ pub(super) struct Recovery {
 }
 
 impl Recovery {
-    pub(super) fn lost_something(&self) -> bool {
+    pub(super) fn has_losses(&self) -> bool {
         self.saw_loss
     }
 

@@ -156,7 +156,7 @@ struct Bbr3 {
     bandwidth: Rate,
     bounds: Bounds,
     cycle: Cycle,
-    flights: PacketStates,
+    packet_states: PacketStates,
     latest: Sample,
 
     /// [`Duration::MAX`] before the first sample.
@@ -208,7 +208,7 @@ impl Bbr3 {
             bandwidth: Rate::ZERO,
             bounds: Bounds::default(),
             cycle: Cycle::default(),
-            flights: PacketStates::default(),
+            packet_states: PacketStates::default(),
             latest: Sample::default(),
             min_rtt: Duration::MAX,
             min_rtt_at: Time::ZERO,
@@ -303,7 +303,7 @@ impl Controller for Bbr3 {
         if self.used && sent.in_flight <= sent.size {
             self.restart_from_idle(sent.now);
         }
-        self.flights.on_sent(sent, self.lost, self.min_rtt);
+        self.packet_states.on_sent(sent, self.lost, self.min_rtt);
     }
 
     fn on_ack(&mut self, ack: &AckSample) {

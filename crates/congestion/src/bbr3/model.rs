@@ -212,7 +212,7 @@ impl Bbr3 {
         if !self.cycle.probing_samples {
             return;
         }
-        let Some(flight) = self.flights.at(loss.newest_sent) else {
+        let Some(flight) = self.packet_states.at(loss.newest_sent) else {
             return;
         };
         let lost = self.lost - flight.lost;

@@ -66,7 +66,7 @@ impl HyStart {
             self.this_round = self.this_round.min(rtt);
             self.samples += 1;
         }
-        self.judge();
+        self.update_phase();
         let advice = match self.cautious {
             Some(cautious) if cautious.rounds >= CAUTIOUS_ROUNDS => SlowStartAction::Leave,
             Some(_) => SlowStartAction::Grow(ack.acked / GROWTH_DIVISOR),
@@ -79,7 +79,7 @@ impl HyStart {
     }
 
     /// Enters or leaves conservative slow start.
-    fn judge(&mut self) {
+    fn update_phase(&mut self) {
         if self.samples < RTT_SAMPLES {
             return;
         }

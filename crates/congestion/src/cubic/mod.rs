@@ -50,7 +50,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
             c: spec.get(&AGGRESSIVENESS),
             history: CubicState::default(),
             before_loss: CubicState::default(),
-            stage: None,
+            epoch: None,
             last_ack: Time::ZERO,
             remainder: 0.0,
         })
@@ -130,7 +130,7 @@ struct Cubic {
     /// The state before the episode that undo would revert.
     before_loss: CubicState,
     /// The congestion avoidance stage and its start time, once it has begun.
-    stage: Option<(Time, CubicEpoch)>,
+    epoch: Option<(Time, CubicEpoch)>,
     last_ack: Time,
     /// Growth that does not yet amount to a whole byte.
     remainder: f64,
@@ -167,7 +167,7 @@ impl Cubic {
             cwnd
         };
         self.history = CubicState { w_max, prior: cwnd };
-        self.stage = None;
+        self.epoch = None;
         if let Some(steps) = &mut self.steps {
             steps.on_reduction();
             self.window.round_down();
@@ -192,7 +192,7 @@ impl Cubic {
 
     fn avoid_congestion(&mut self, ack: &AckSample, acked: ByteSize) {
         let (cwnd, packet) = (self.packets(), self.window.packet.bytes() as f64);
-        let (start, curve) = self.stage.get_or_insert_with(|| {
+        let (start, curve) = self.epoch.get_or_insert_with(|| {
             let curve = CubicEpoch::new(self.c, cwnd, self.history.w_max, self.history.prior);
             let curve = if self.reno_friendly {
                 curve
@@ -237,7 +237,7 @@ impl Controller for Cubic {
         if !self.window.admits_growth(ack) {
             // Time in which the window could not grow does not advance the curve (RFC 9438 section
             // 5.8).
-            if let Some((start, _)) = &mut self.stage {
+            if let Some((start, _)) = &mut self.epoch {
                 *start += elapsed;
             }
             return;
@@ -266,7 +266,7 @@ impl Controller for Cubic {
                     self.before_loss = self.history;
                 }
                 self.history = CubicState::default();
-                self.stage = None;
+                self.epoch = None;
                 if let Some(hystart) = &mut self.hystart {
                     hystart.reset();
                 }
@@ -277,13 +277,13 @@ impl Controller for Cubic {
     fn on_spurious_loss(&mut self, spurious: &SpuriousLoss) {
         if self.window.on_spurious_loss(spurious) {
             self.history = self.before_loss;
-            self.stage = None;
+            self.epoch = None;
         }
     }
 
     fn on_idle_restart(&mut self, _now: Time) {
         self.window.on_idle_restart();
-        self.stage = None;
+        self.epoch = None;
         if let Some(hystart) = &mut self.hystart {
             hystart.reset();
         }
@@ -295,7 +295,7 @@ impl Controller for Cubic {
         let ratio = before / self.window.packet.bytes() as f64;
         self.history.w_max *= ratio;
         self.history.prior *= ratio;
-        self.stage = None;
+        self.epoch = None;
     }
 
     fn window(&self) -> ByteSize {

@@ -18,12 +18,15 @@ pub(super) struct WholeSegments {
     acked: f64,
     /// As in ns-3: packets beyond a step are carried over, also after reductions, with one step per
     /// acknowledgment.
-    keeps: bool,
+    carries_over: bool,
 }
 
 impl WholeSegments {
     pub(super) fn new(keeps: bool) -> Self {
-        Self { acked: 0.0, keeps }
+        Self {
+            acked: 0.0,
+            carries_over: keeps,
+        }
     }
 
     /// Returns the packets by which a window of `cwnd` grows towards `target` when `acked` packets
@@ -32,12 +35,16 @@ impl WholeSegments {
         let step = packets_per_step(cwnd, target, on_curve);
         let mut steps = 0;
         // Packets counted at a slower pace are worth one step.
-        if self.acked >= step && !self.keeps {
+        if self.acked >= step && !self.carries_over {
             self.acked = 0.0;
             steps = 1;
         }
         self.acked += acked;
-        let most = if self.keeps { 1.0 } else { f64::INFINITY };
+        let most = if self.carries_over {
+            1.0
+        } else {
+            f64::INFINITY
+        };
         let more = (self.acked / step).floor().min(most);
         self.acked -= more * step;
         steps + more as u64
@@ -45,7 +52,7 @@ impl WholeSegments {
 
     /// Resets the count after a reduction.
     pub(super) fn on_reduction(&mut self) {
-        if !self.keeps {
+        if !self.carries_over {
             self.acked = 0.0;
         }
     }

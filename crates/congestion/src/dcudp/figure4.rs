@@ -15,7 +15,7 @@
 
 use weir_units::{ByteSize, Duration, Rate};
 
-use super::rates::{Rates, least};
+use super::rates::{Rates, one_packet_per_rtt};
 use super::round::RoundTripCounts;
 use super::{CAPACITY, FREEZE, INITIAL_RTT, SHORTEST_RTT};
 use crate::algorithm::{Algorithm, Context, Parameter, Typed};
@@ -132,7 +132,7 @@ impl Dcudp {
             self.phase = "double";
         } else {
             let per = if self.increment_per_rtt {
-                least(self.rtt)
+                one_packet_per_rtt(self.rtt)
             } else {
                 1.0
             };
@@ -184,7 +184,7 @@ impl Controller for Dcudp {
         if self.frozen {
             return;
         }
-        self.rates.data = least(self.rtt);
+        self.rates.data = one_packet_per_rtt(self.rtt);
         self.rates.max /= 2.0;
         self.rates.bound(self.rtt);
         self.frozen = self.freeze;

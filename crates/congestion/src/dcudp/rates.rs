@@ -44,7 +44,7 @@ impl Rates {
 
     /// Keeps both rates at one packet per round trip or above (section IV-A.3).
     pub(super) fn bound(&mut self, rtt: Duration) {
-        let least = least(rtt);
+        let least = one_packet_per_rtt(rtt);
         self.data = self.data.clamp(least, FASTEST);
         self.max = self.max.clamp(least, FASTEST);
     }
@@ -61,6 +61,6 @@ impl Rates {
 }
 
 /// Returns one packet per round trip, in packets per second.
-pub(super) fn least(rtt: Duration) -> f64 {
+pub(super) fn one_packet_per_rtt(rtt: Duration) -> f64 {
     1.0 / rtt.as_secs_f64()
 }

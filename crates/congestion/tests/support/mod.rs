@@ -13,14 +13,14 @@ pub(crate) const PACKET: ByteSize = ByteSize::from_bytes(1_500);
 
 /// The path.
 #[derive(Clone, Copy)]
-pub(crate) struct Pipe {
+pub(crate) struct Bottleneck {
     pub(crate) rate: Rate,
     pub(crate) rtt: Duration,
     pub(crate) buffer: ByteSize,
     pub(crate) mark_above: Option<ByteSize>,
 }
 
-impl Pipe {
+impl Bottleneck {
     /// 1 Gbit/s, 1 ms, a buffer of one bandwidth-delay product, no marking.
     pub(crate) fn new() -> Self {
         let (rate, rtt) = (Rate::from_gbps(1), Duration::from_millis(1));
@@ -39,7 +39,7 @@ impl Pipe {
 
 /// The sender after an acknowledgment.
 #[derive(Clone, Debug)]
-pub(crate) struct Moment {
+pub(crate) struct SenderState {
     pub(crate) now: Time,
     pub(crate) window: ByteSize,
     pub(crate) pacing: Option<Rate>,
@@ -61,7 +61,7 @@ struct Flight {
 }
 
 struct Sender {
-    pipe: Pipe,
+    pipe: Bottleneck,
     controller: Box<dyn Controller>,
     estimator: DeliveryRate,
     flight: VecDeque<Flight>,
@@ -75,7 +75,7 @@ struct Sender {
 }
 
 /// Runs `spec` over `pipe` for `span` and returns the sender state after each acknowledgment.
-pub(crate) fn run(spec: &str, pipe: Pipe, span: Duration) -> Vec<Moment> {
+pub(crate) fn run(spec: &str, pipe: Bottleneck, span: Duration) -> Vec<SenderState> {
     let spec: AlgorithmSpec = spec.parse().expect("a valid spec");
     let controller = spec.build(&Context {
         packet_size: PACKET,
@@ -102,7 +102,7 @@ pub(crate) fn run(spec: &str, pipe: Pipe, span: Duration) -> Vec<Moment> {
 }
 
 /// Returns the link utilization after `from`.
-pub(crate) fn utilization(moments: &[Moment], pipe: Pipe, from: Duration) -> f64 {
+pub(crate) fn utilization(moments: &[SenderState], pipe: Bottleneck, from: Duration) -> f64 {
     let start = moments
         .iter()
         .find(|moment| moment.now >= Time::ZERO + from)
@@ -121,7 +121,7 @@ impl Sender {
         self.pipe.rate.size_in(self.link_free - self.now)
     }
 
-    fn step(&mut self, moments: &mut Vec<Moment>) {
+    fn step(&mut self, moments: &mut Vec<SenderState>) {
         let room = self.flight.is_empty() || self.in_flight() + PACKET <= self.controller.window();
         let send_at = self.next_send.max(self.now);
         let next = self
@@ -250,9 +250,9 @@ impl Sender {
         });
     }
 
-    fn moment(&self) -> Moment {
+    fn moment(&self) -> SenderState {
         let snapshot = self.controller.snapshot();
-        Moment {
+        SenderState {
             now: self.now,
             window: self.controller.window(),
             pacing: self.controller.pacing_rate(),

@@ -153,7 +153,7 @@ impl AgentTask {
         lease: &mut Lease,
         message: v1::FromController,
     ) -> Result<(), DisconnectCause> {
-        let orders = self.governed.hear(lease, message)?;
+        let orders = self.governed.accept_orders(lease, message)?;
         if orders.is_empty() {
             return Ok(());
         }

@@ -36,7 +36,7 @@ pub(super) enum Refusal {
 impl From<Refusal> for Status {
     fn from(refusal: Refusal) -> Self {
         let code = match &refusal {
-            Refusal::Demand(DemandError::Foreign { .. }) | Refusal::Role(_) => {
+            Refusal::Demand(DemandError::NotOwner { .. }) | Refusal::Role(_) => {
                 Code::PermissionDenied
             }
             Refusal::Demand(DemandError::TooMany { .. } | DemandError::Full(_))

@@ -11,7 +11,7 @@ use weir_sed::{Demand, WindowOrder};
 use weir_wire::FlowKey;
 
 use super::refusal::Refusal;
-use super::switches::SwitchSession;
+use super::switches::PeerSession;
 
 /// A flow of a sender.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub(super) struct RegisteredFlow {
 
 #[derive(Debug)]
 pub(super) struct Sender {
-    session: SwitchSession,
+    session: PeerSession,
     flows: BTreeSet<FlowKey>,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Senders {
 const MOST_FLOWS: usize = 10_000;
 
 impl Senders {
-    pub(super) fn attach(&mut self, session: SwitchSession) {
+    pub(super) fn attach(&mut self, session: PeerSession) {
         let flows = BTreeSet::new();
         self.attached.insert(session.id, Sender { session, flows });
     }
@@ -59,11 +59,11 @@ impl Senders {
         sender.flows.into_iter().collect()
     }
 
-    pub(super) fn session(&mut self, id: u64) -> Option<&mut SwitchSession> {
+    pub(super) fn session(&mut self, id: u64) -> Option<&mut PeerSession> {
         Some(&mut self.attached.get_mut(&id)?.session)
     }
 
-    pub(super) fn sessions(&mut self) -> impl Iterator<Item = &mut SwitchSession> {
+    pub(super) fn sessions(&mut self) -> impl Iterator<Item = &mut PeerSession> {
         self.attached.values_mut().map(|sender| &mut sender.session)
     }
 

@@ -42,7 +42,7 @@ impl Services {
         Self { task }
     }
 
-    async fn tell(&self, input: ControllerInput) -> Result<(), Refusal> {
+    async fn send_to_task(&self, input: ControllerInput) -> Result<(), Refusal> {
         self.task.send(input).await.map_err(|_| Refusal::Ending)
     }
 
@@ -51,7 +51,7 @@ impl Services {
         input: impl FnOnce(oneshot::Sender<Result<T, Refusal>>) -> ControllerInput,
     ) -> Result<T, Refusal> {
         let (sender, answer) = oneshot::channel();
-        self.tell(input(sender)).await?;
+        self.send_to_task(input(sender)).await?;
         answer.await.map_err(|_| Refusal::Ending)?
     }
 
@@ -90,7 +90,7 @@ impl Services {
             };
             match input {
                 Ok(input) => {
-                    if self.tell(input).await.is_err() {
+                    if self.send_to_task(input).await.is_err() {
                         return;
                     }
                 }
@@ -98,10 +98,12 @@ impl Services {
             }
         };
         if let Err(refusal) = result {
-            let _ = self.tell(ControllerInput::Garbled { whose, refusal }).await;
+            let _ = self
+                .send_to_task(ControllerInput::Garbled { whose, refusal })
+                .await;
         }
         // A task that has ended has no sessions anyway.
-        let _ = self.tell(ControllerInput::Detach { session }).await;
+        let _ = self.send_to_task(ControllerInput::Detach { session }).await;
     }
 }
 
@@ -179,7 +181,7 @@ fn sender_report(peer: &Peer, report: v1::SenderReport) -> Result<SenderReport, 
             let demand = told.demand.map(|demand| translate::demand(Some(demand)));
             let client = peer.client(&FlowPattern::from(flow));
             if client != flow.source {
-                return Err(weir_sed::DemandError::Foreign { client }.into());
+                return Err(weir_sed::DemandError::NotOwner { client }.into());
             }
             SenderReport::Flow {
                 client,

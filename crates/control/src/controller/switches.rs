@@ -18,7 +18,7 @@ pub(super) type Outgoing = mpsc::Sender<Result<v1::FromController, Status>>;
 
 /// A connection to a peer: the waiting orders, and the last beat.
 #[derive(Debug)]
-pub(super) struct SwitchSession {
+pub(super) struct PeerSession {
     pub(super) id: u64,
     outgoing: Outgoing,
     /// Dropped with the session, which ends the task that reads from it.
@@ -34,7 +34,7 @@ const MOST_WAITING: usize = 200_000;
 /// The most orders per message, which keeps it well below gRPC's 4 MB.
 const PER_MESSAGE: usize = 10_000;
 
-impl SwitchSession {
+impl PeerSession {
     pub(super) fn new(id: u64, outgoing: Outgoing, end: oneshot::Sender<()>, now: Time) -> Self {
         Self {
             id,
@@ -160,7 +160,7 @@ pub(super) fn leader_epoch(leader_epoch: v1::LeaderEpoch) -> LeaderEpoch {
 pub(super) struct Switch {
     pub(super) name: String,
     pub(super) ports: Vec<Port>,
-    pub(super) session: Option<SwitchSession>,
+    pub(super) session: Option<PeerSession>,
 }
 
 /// All switches that have ever attached, by their number in the logic.
@@ -187,7 +187,7 @@ impl Switches {
         Ok(number)
     }
 
-    pub(super) fn attach(&mut self, number: u32, hello: Hello, session: SwitchSession) {
+    pub(super) fn attach(&mut self, number: u32, hello: Hello, session: PeerSession) {
         let switch = Switch {
             name: hello.name,
             ports: hello.ports,
@@ -203,11 +203,11 @@ impl Switches {
     }
 
     /// Returns the session with this id, and the number of its switch.
-    pub(super) fn session(&mut self, id: u64) -> Option<(u32, &mut SwitchSession)> {
+    pub(super) fn session(&mut self, id: u64) -> Option<(u32, &mut PeerSession)> {
         self.sessions().find(|(_, session)| session.id == id)
     }
 
-    pub(super) fn sessions(&mut self) -> impl Iterator<Item = (u32, &mut SwitchSession)> {
+    pub(super) fn sessions(&mut self) -> impl Iterator<Item = (u32, &mut PeerSession)> {
         let switches = self.by_number.iter_mut();
         switches.filter_map(|(number, switch)| Some((*number, switch.session.as_mut()?)))
     }

@@ -16,7 +16,7 @@ use super::metrics::ControllerMetrics;
 use super::refusal::Refusal;
 use super::senders::Senders;
 use super::status;
-use super::switches::{Hello, Outgoing, SwitchSession, Switches};
+use super::switches::{Hello, Outgoing, PeerSession, Switches};
 use crate::leader_epoch::{EpochFile, LeaderEpoch};
 use crate::quota::LogQuota;
 use crate::translate;
@@ -169,7 +169,7 @@ impl ControllerTask {
                 .iter()
                 .any(|input| matches!(input, ControllerInput::Reports { .. }));
             for input in heard.drain(..) {
-                self.hear(input)?;
+                self.handle_input(input)?;
             }
             self.decide();
             if decides {
@@ -229,7 +229,7 @@ impl ControllerTask {
         }
     }
 
-    fn hear(&mut self, input: ControllerInput) -> Result<(), ControllerError> {
+    fn handle_input(&mut self, input: ControllerInput) -> Result<(), ControllerError> {
         match input {
             ControllerInput::Attach {
                 hello,
@@ -302,7 +302,7 @@ impl ControllerTask {
                 Err(CheckError::Refused(Refusal::Governed(other.clone())))
             }
             Some(other) if other.term > own.term => {
-                Err(CheckError::Over(ControllerError::Superseded {
+                Err(CheckError::Superseded(ControllerError::Superseded {
                     switch: whose.to_owned(),
                     later: other.term,
                     own: own.term,
@@ -366,7 +366,7 @@ impl ControllerTask {
                 reply(answer, Err(refusal));
                 Ok(())
             }
-            CheckError::Over(error) => {
+            CheckError::Superseded(error) => {
                 reply(answer, Err(Refusal::Superseded(self.term())));
                 Err(error)
             }
@@ -386,10 +386,10 @@ impl ControllerTask {
         }
     }
 
-    fn admit(&mut self, outgoing: Outgoing) -> (SwitchSession, AdmittedPeer) {
+    fn admit(&mut self, outgoing: Outgoing) -> (PeerSession, AdmittedPeer) {
         self.sessions += 1;
         let (end, over) = oneshot::channel();
-        let session = SwitchSession::new(self.sessions, outgoing, end, self.clock.now());
+        let session = PeerSession::new(self.sessions, outgoing, end, self.clock.now());
         let admitted = AdmittedPeer {
             session: self.sessions,
             over,
@@ -406,7 +406,7 @@ impl ControllerTask {
         match self.check("of a sender", leader_epoch.as_ref()) {
             Ok(()) => {}
             // A sender, which is not a switch, cannot end a controller.
-            Err(CheckError::Over(_)) => {
+            Err(CheckError::Superseded(_)) => {
                 let refusal = Refusal::Superseded(self.term());
                 return self.refuse("a sender", CheckError::Refused(refusal), answer);
             }
@@ -470,12 +470,12 @@ impl ControllerTask {
             SenderReport::Acknowledged { flow, bytes } => {
                 if self.senders.acknowledge(session, &flow, bytes) {
                     let acknowledged = vec![(flow, bytes)];
-                    self.tell_places(now, &flow, SwitchReport::Counters { acknowledged });
+                    self.report_at_ports(now, &flow, SwitchReport::Counters { acknowledged });
                 }
             }
             SenderReport::Closed { flow } => {
                 if self.senders.close(session, &flow) {
-                    self.tell_places(now, &flow, SwitchReport::Closed { flow });
+                    self.report_at_ports(now, &flow, SwitchReport::Closed { flow });
                 }
             }
         }
@@ -526,7 +526,7 @@ impl ControllerTask {
         }
     }
 
-    fn tell_places(&mut self, now: Time, flow: &FlowKey, report: SwitchReport) {
+    fn report_at_ports(&mut self, now: Time, flow: &FlowKey, report: SwitchReport) {
         for (switch, _) in self.switches.towards(flow.destination) {
             self.logic.receive(now, switch, report.clone());
         }
@@ -543,7 +543,7 @@ impl ControllerTask {
         }
         let now = self.clock.now();
         for flow in self.senders.detach(session) {
-            self.tell_places(now, &flow, SwitchReport::Closed { flow });
+            self.report_at_ports(now, &flow, SwitchReport::Closed { flow });
         }
     }
 }
@@ -552,7 +552,7 @@ impl ControllerTask {
 enum CheckError {
     Refused(Refusal),
     /// This controller has been superseded.
-    Over(ControllerError),
+    Superseded(ControllerError),
 }
 
 /// Sends a reply; the caller may have gone.

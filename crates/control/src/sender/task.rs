@@ -51,7 +51,7 @@ struct OpenFlow {
     opened: NewFlow,
     due: Option<DatedDemand>,
     /// When it was reported to the controller: the controller counts its time from there.
-    told_at: Option<Instant>,
+    reported_at: Option<Instant>,
     told_acknowledged: u64,
     window: Option<u32>,
 }
@@ -94,7 +94,7 @@ impl SenderTask {
             }
             if self
                 .flows
-                .hear_for(&mut wishes, sleep(pause))
+                .handle_requests_during(&mut wishes, sleep(pause))
                 .await
                 .is_none()
             {
@@ -111,7 +111,7 @@ impl SenderTask {
     ) -> Result<Attached, DisconnectCause> {
         let leader_epoch = self.governed.leader_epoch(Instant::now());
         let attaching = attach(controller, &self.options, leader_epoch);
-        let attached = self.flows.hear_for(wishes, attaching).await;
+        let attached = self.flows.handle_requests_during(wishes, attaching).await;
         let attached = attached.unwrap_or(Err(DisconnectCause::Dropped))?;
         self.state.send_replace(AgentState::Attached {
             controller: controller.to_owned(),
@@ -162,7 +162,7 @@ impl SenderTask {
         lease: &mut Lease,
         message: v1::FromController,
     ) -> Result<(), DisconnectCause> {
-        let orders = self.governed.hear(lease, message)?;
+        let orders = self.governed.accept_orders(lease, message)?;
         let lease = span(lease.obeyed());
         for order in orders {
             match translate::order(order)? {
@@ -203,7 +203,7 @@ impl Flows {
     }
 
     /// Processes requests of flows while `work` runs; returns `None` if there can be no more.
-    async fn hear_for<T>(
+    async fn handle_requests_during<T>(
         &mut self,
         wishes: &mut Wishes,
         work: impl Future<Output = T>,
@@ -225,7 +225,7 @@ impl Flows {
                 let flow = OpenFlow {
                     opened,
                     due: None,
-                    told_at: None,
+                    reported_at: None,
                     told_acknowledged: 0,
                     window: None,
                 };
@@ -235,7 +235,7 @@ impl Flows {
             FlowRequest::Demand(number, due) => {
                 let flow = self.open.get_mut(&number)?;
                 flow.due = Some(due);
-                flow.told_at.get_or_insert(now);
+                flow.reported_at.get_or_insert(now);
                 flow.report()
             }
             FlowRequest::Close(number) => {
@@ -254,7 +254,7 @@ impl Flows {
     fn announce(&mut self, now: Instant) -> Vec<Report> {
         let flows = self.open.values_mut().filter(|flow| flow.due.is_some());
         let reports = flows.filter_map(|flow| {
-            flow.told_at = Some(now);
+            flow.reported_at = Some(now);
             flow.told_acknowledged = 0;
             flow.report()
         });
@@ -265,7 +265,10 @@ impl Flows {
 
     /// Returns the acknowledged bytes that have changed.
     fn counters(&mut self) -> Vec<Report> {
-        let told = self.open.values_mut().filter(|flow| flow.told_at.is_some());
+        let told = self
+            .open
+            .values_mut()
+            .filter(|flow| flow.reported_at.is_some());
         let reports = told.filter_map(|flow| {
             let bytes = flow.opened.acknowledged.load(Ordering::Relaxed);
             if bytes <= flow.told_acknowledged {
@@ -296,7 +299,7 @@ impl Flows {
     /// themselves.
     fn forget_controller(&mut self) {
         for flow in self.open.values_mut() {
-            (flow.window, flow.told_at) = (None, None);
+            (flow.window, flow.reported_at) = (None, None);
         }
     }
 }
@@ -304,7 +307,7 @@ impl Flows {
 impl OpenFlow {
     /// Returns the flow's report.
     fn report(&self) -> Option<Report> {
-        let (due, told_at) = (self.due?, self.told_at?);
+        let (due, told_at) = (self.due?, self.reported_at?);
         let within = due.at.saturating_duration_since(told_at);
         let demand = Demand {
             size: due.demand.size,
@@ -320,7 +323,7 @@ impl OpenFlow {
 
     fn tell(&self, lease: Span) {
         (self.opened.hear)(match self.window {
-            None => Allowance::Own,
+            None => Allowance::Unlimited,
             Some(window) => Allowance::AtMost {
                 window: ByteSize::from_bytes(window.into()),
                 lease,

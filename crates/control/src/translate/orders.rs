@@ -59,7 +59,7 @@ pub(crate) fn to_settings(config: &AgentConfig) -> v1::AgentSettings {
         packet_bytes: config.packet.bytes(),
         counters_interval_nanoseconds: config.counters_interval.as_nanos(),
         retransmit: config.retransmit,
-        gentle_above: config.gentle_above,
+        gentle_above: config.single_segment_above,
     }
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn settings(
         packet: ByteSize::from_bytes(settings.packet_bytes.max(1)),
         counters_interval: interval.max(SHORTEST_INTERVAL),
         retransmit: settings.retransmit,
-        gentle_above: settings.gentle_above,
+        single_segment_above: settings.gentle_above,
         lease,
         ..AgentConfig::paper()
     })

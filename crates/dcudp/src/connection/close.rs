@@ -89,8 +89,11 @@ impl Connection {
     }
 
     fn close_with(&mut self, now: Time, reason: ShutdownReason, error: Option<ConnectionError>) {
-        let interval = self.config.request_interval.max(self.rtt.patience() * 2);
-        self.over(
+        let interval = self
+            .config
+            .request_interval
+            .max(self.rtt.answer_timeout() * 2);
+        self.enter_closed_state(
             State::Closing(Closing {
                 reason,
                 is_answer: false,
@@ -105,11 +108,11 @@ impl Connection {
 
     /// Closes without a shutdown packet: the peer knows of no connection.
     pub(super) fn close_silently(&mut self, error: ConnectionError) {
-        self.over(State::Closed, Some(error));
+        self.enter_closed_state(State::Closed, Some(error));
         self.endpoint_events.push_back(EndpointEvent::Drained);
     }
 
-    fn over(&mut self, state: State, error: Option<ConnectionError>) {
+    fn enter_closed_state(&mut self, state: State, error: Option<ConnectionError>) {
         self.state = state;
         self.client = None;
         self.sender.clear();
@@ -145,7 +148,7 @@ impl Connection {
             ShutdownReason::Protocol => Some(ConnectionError::PeerViolation),
             ShutdownReason::TimedOut => Some(ConnectionError::PeerTimeout),
         };
-        self.over(
+        self.enter_closed_state(
             State::Closing(Closing {
                 reason: shutdown.reason,
                 is_answer: true,

@@ -173,7 +173,7 @@ pub(crate) fn reply(
     let mut buffer = Vec::with_capacity(HEADER_LENGTH + Handshake::LENGTH + 16);
     let header = ControlHeader {
         kind: ControlKind::Handshake,
-        marks: HeaderFlags::default(),
+        flags: HeaderFlags::default(),
         number: SequenceNumber::default(),
         timestamp: Timestamp::default(),
         destination,

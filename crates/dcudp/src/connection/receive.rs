@@ -49,7 +49,7 @@ impl Connection {
             self.counters.unauthentic += 1;
             return;
         };
-        self.on_heard(now, knows_us);
+        self.on_peer_packet(now, knows_us);
         if self.is_closing() {
             return self.handle_when_closing(&header);
         }
@@ -72,7 +72,7 @@ impl Connection {
     }
 
     /// Records a packet from the peer. `knows_us`: the peer has received our response.
-    fn on_heard(&mut self, now: Time, knows_us: bool) {
+    fn on_peer_packet(&mut self, now: Time, knows_us: bool) {
         self.counters.datagrams_received += 1;
         self.timers.on_heard(now);
         if knows_us
@@ -123,13 +123,13 @@ impl Connection {
             }
             Control::Ack(ack) => self.handle_ack(now, header, &ack, is_newest),
             Control::Nak(ranges) => {
-                self.wish(now, header, is_newest)?;
+                self.process_obs(now, header, is_newest)?;
                 self.counters.naks_received += 1;
                 self.sender.on_nak(now, &ranges, &self.rtt)
             }
             Control::ObsChange => {
                 if is_newest {
-                    self.receiver.on_change(now, header.marks.observe);
+                    self.receiver.on_change(now, header.flags.obs);
                 }
                 Ok(())
             }
@@ -139,13 +139,17 @@ impl Connection {
     }
 
     /// Processes the OBS bit of a receiver's packet, unless the packet is old.
-    fn wish(
+    fn process_obs(
         &mut self,
         now: Time,
         header: &ControlHeader,
         is_newest: bool,
     ) -> Result<(), Violation> {
-        if is_newest && self.sender.on_wish(now, header.marks.observe, &self.rtt)? {
+        if is_newest
+            && self
+                .sender
+                .on_requested_mode(now, header.flags.obs, &self.rtt)?
+        {
             self.events.push_back(Event::Mode(self.sender.mode));
         }
         Ok(())
@@ -158,7 +162,7 @@ impl Connection {
         keep_alive: &KeepAlive,
         is_newest: bool,
     ) -> Result<(), Violation> {
-        self.wish(now, header, is_newest)?;
+        self.process_obs(now, header, is_newest)?;
         if let Some(answered) = keep_alive.answers
             && let Some(sample) = self.sender.on_answer(now, answered)
         {
@@ -182,7 +186,7 @@ impl Connection {
         is_newest: bool,
     ) -> Result<(), Violation> {
         self.counters.acks_received += 1;
-        self.wish(now, header, is_newest)?;
+        self.process_obs(now, header, is_newest)?;
         if self.sender.answers_ack() {
             if self.ack2s.len() == MOST_ACK2S {
                 self.ack2s.pop_front();
@@ -190,7 +194,7 @@ impl Connection {
             self.ack2s.push_back(header.number);
         }
         let sender = &mut self.sender;
-        if !header.marks.observe && sender.mode == Mode::Udp {
+        if !header.flags.obs && sender.mode == Mode::Udp {
             // The receiver still waits for the report of the mode change.
             sender.change_due = true;
         }
@@ -198,7 +202,7 @@ impl Connection {
         // In Congestion Mode only the receiver measures the RTT, and reports it.
         self.rtt.adopt(ack.rtt);
         if is_newest {
-            let echo = header.marks.echo;
+            let echo = header.flags.ece;
             self.sender.on_ack(now, ack, echo, progress, &self.rtt);
         }
         Ok(())

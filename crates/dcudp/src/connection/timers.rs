@@ -10,7 +10,7 @@ use crate::error::ConnectionError;
 /// The timers that belong to neither sender nor receiver.
 #[derive(Debug)]
 pub(super) struct Timers {
-    heard: Time,
+    last_received: Time,
     sent: Time,
     keep_alive: Duration,
     idle_timeout: Duration,
@@ -21,7 +21,7 @@ pub(super) struct Timers {
 impl Timers {
     pub(super) fn new(now: Time, config: &TransportConfig) -> Self {
         Self {
-            heard: now,
+            last_received: now,
             sent: now,
             keep_alive: config.keep_alive,
             idle_timeout: config.idle_timeout,
@@ -30,7 +30,7 @@ impl Timers {
     }
 
     pub(super) fn on_heard(&mut self, now: Time) {
-        self.heard = now;
+        self.last_received = now;
     }
 
     pub(super) fn on_sent(&mut self, now: Time) {
@@ -42,7 +42,7 @@ impl Timers {
     }
 
     fn idle_at(&self) -> Time {
-        self.heard + self.idle_timeout
+        self.last_received + self.idle_timeout
     }
 }
 

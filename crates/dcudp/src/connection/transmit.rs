@@ -153,7 +153,7 @@ impl Connection {
     /// Returns the flags of data packets, ACK2 and OBS-change: the sender's mode.
     fn sender_marks(&self) -> HeaderFlags {
         HeaderFlags {
-            observe: self.sender.mode == Mode::Congestion,
+            obs: self.sender.mode == Mode::Congestion,
             ..HeaderFlags::default()
         }
     }
@@ -161,14 +161,14 @@ impl Connection {
     /// Returns the flags of ACK, NAK and keep-alive packets: the mode that the receiver requests.
     fn receiver_marks(&self) -> HeaderFlags {
         HeaderFlags {
-            observe: self.receiver.observes(),
+            obs: self.receiver.requests_congestion_mode(),
             ..HeaderFlags::default()
         }
     }
 
     fn transmit_ack(&mut self, now: Time, buffer: &mut Vec<u8>) {
         let marks = HeaderFlags {
-            echo: self.receiver.echo,
+            ece: self.receiver.echo,
             ..self.receiver_marks()
         };
         let ack = Ack {
@@ -330,7 +330,7 @@ impl Connection {
     fn on_data(&mut self, now: Time, count: u64) -> Option<DataFields> {
         let reduced = self.sender.on_sent(now, count, &self.rtt);
         let marks = HeaderFlags {
-            reduced,
+            cwr: reduced,
             ..self.sender_marks()
         };
         let packet = self.sender.buffer.packet(count)?;
@@ -341,7 +341,7 @@ impl Connection {
             count,
             position: packet.position,
             in_order: packet.in_order,
-            marks,
+            flags: marks,
             message: packet.message,
         })
     }

@@ -34,23 +34,23 @@ pub struct Timestamp(pub u32);
 pub struct HeaderFlags {
     /// OBS: Congestion Mode. In data packets, ACK2 and OBS-change it is the sender's mode; in ACK,
     /// NAK and keep-alive packets the mode that the receiver requests.
-    pub observe: bool,
+    pub obs: bool,
     /// CWR: the sender has reduced its rate on the last echo.
-    pub reduced: bool,
+    pub cwr: bool,
     /// ECE: a data packet arrived with a CE mark.
-    pub echo: bool,
+    pub ece: bool,
 }
 
 impl HeaderFlags {
     fn bits(self) -> u32 {
-        u32::from(self.observe) << 2 | u32::from(self.reduced) << 1 | u32::from(self.echo)
+        u32::from(self.obs) << 2 | u32::from(self.cwr) << 1 | u32::from(self.ece)
     }
 
     fn from_bits(bits: u32) -> Self {
         Self {
-            observe: bits & 4 != 0,
-            reduced: bits & 2 != 0,
-            echo: bits & 1 != 0,
+            obs: bits & 4 != 0,
+            cwr: bits & 2 != 0,
+            ece: bits & 1 != 0,
         }
     }
 }
@@ -114,7 +114,7 @@ pub struct DataHeader {
     /// Whether the message is delivered in order.
     pub in_order: bool,
     /// OBS, CWR, ECE.
-    pub marks: HeaderFlags,
+    pub flags: HeaderFlags,
     /// The message number; zero on streams.
     pub message: MessageNumber,
     /// The send time.
@@ -134,7 +134,7 @@ impl DataHeader {
         let order = if self.in_order { IN_ORDER } else { 0 };
         let message = self.position.bits() << POSITION_SHIFT
             | order
-            | self.marks.bits() << DATA_MARKS_SHIFT
+            | self.flags.bits() << DATA_MARKS_SHIFT
             | self.message.value();
         let words = [
             self.sequence.value(),
@@ -152,7 +152,7 @@ pub struct ControlHeader {
     /// The packet type.
     pub kind: ControlKind,
     /// OBS, CWR, ECE.
-    pub marks: HeaderFlags,
+    pub flags: HeaderFlags,
     /// The packet number, counted separately from data; an ACK2 has the number of its ACK.
     pub number: SequenceNumber,
     /// The send time.
@@ -165,7 +165,7 @@ impl ControlHeader {
     /// Appends the header to `buffer`.
     pub fn encode(&self, buffer: &mut Vec<u8>) {
         let first =
-            CONTROL | u32::from(self.kind.code()) << 16 | self.marks.bits() << CONTROL_MARKS_SHIFT;
+            CONTROL | u32::from(self.kind.code()) << 16 | self.flags.bits() << CONTROL_MARKS_SHIFT;
         let words = [
             first,
             self.number.value(),
@@ -201,7 +201,7 @@ impl Header {
                 sequence: SequenceNumber::new(first),
                 position: MessagePosition::from_bits(second >> POSITION_SHIFT),
                 in_order: second & IN_ORDER != 0,
-                marks: HeaderFlags::from_bits(second >> DATA_MARKS_SHIFT),
+                flags: HeaderFlags::from_bits(second >> DATA_MARKS_SHIFT),
                 message: MessageNumber::new(second),
                 timestamp,
                 destination,
@@ -213,7 +213,7 @@ impl Header {
         }
         let header = ControlHeader {
             kind: ControlKind::from_code((first >> 16 & 0x7fff) as u16)?,
-            marks: HeaderFlags::from_bits(first >> CONTROL_MARKS_SHIFT),
+            flags: HeaderFlags::from_bits(first >> CONTROL_MARKS_SHIFT),
             number: SequenceNumber::new(second),
             timestamp,
             destination,

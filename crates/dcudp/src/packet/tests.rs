@@ -10,9 +10,9 @@ fn sequence() -> impl Strategy<Value = SequenceNumber> {
 
 fn marks() -> impl Strategy<Value = HeaderFlags> {
     any::<[bool; 3]>().prop_map(|[observe, reduced, echo]| HeaderFlags {
-        observe,
-        reduced,
-        echo,
+        obs: observe,
+        cwr: reduced,
+        ece: echo,
     })
 }
 
@@ -22,7 +22,7 @@ fn data() -> impl Strategy<Value = DataHeader> {
             sequence,
             position: MessagePosition::new(first, last),
             in_order,
-            marks,
+            flags: marks,
             message: MessageNumber::new(words[0]),
             timestamp: Timestamp(words[1]),
             destination: SocketId(words[2]),
@@ -138,10 +138,10 @@ proptest! {
     }
 
     #[test]
-    fn control_packets_come_back(control in control(), marks in marks(), words: [u32; 3]) {
+    fn control_packets_come_back(control in control(), flags in marks(), words: [u32; 3]) {
         let header = ControlHeader {
             kind: control.kind(),
-            marks,
+            flags,
             number: SequenceNumber::new(words[0]),
             timestamp: Timestamp(words[1]),
             destination: SocketId(words[2]),

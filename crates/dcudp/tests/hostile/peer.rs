@@ -240,7 +240,7 @@ impl Victim {
                         MessagePosition::Only
                     },
                     in_order: second & 4 != 0,
-                    marks: from_bits(marks),
+                    flags: from_bits(marks),
                     message: MessageNumber::new(if self.messages { third } else { 0 }),
                     timestamp: Timestamp(fourth),
                     destination: socket,
@@ -310,16 +310,16 @@ impl Victim {
 
 fn from_bits(bits: u8) -> HeaderFlags {
     HeaderFlags {
-        observe: bits & 4 != 0,
-        reduced: bits & 2 != 0,
-        echo: bits & 1 != 0,
+        obs: bits & 4 != 0,
+        cwr: bits & 2 != 0,
+        ece: bits & 1 != 0,
     }
 }
 
 fn control(destination: SocketId, number: u32, marks: u8, control: Control<'_>) -> Vec<u8> {
     let header = ControlHeader {
         kind: control.kind(),
-        marks: from_bits(marks),
+        flags: from_bits(marks),
         number: SequenceNumber::new(number),
         timestamp: Timestamp(0),
         destination,

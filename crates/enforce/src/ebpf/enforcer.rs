@@ -35,7 +35,7 @@ struct TrackedFlow {
     "line {line}: `ecn = true`: at an interface nobody negotiates ECN for the ends; turn it on at both \
      (net.ipv4.tcp_ecn = 1), and leave `ecn` out"
 )]
-pub struct NoSuchFlow {
+pub struct UnsupportedRule {
     /// The rule's first line in its file.
     pub line: u32,
 }
@@ -45,13 +45,13 @@ impl Enforcer {
     ///
     /// # Errors
     /// The first rule that is not possible.
-    pub fn check(policy: &Policy) -> Result<(), NoSuchFlow> {
+    pub fn check(policy: &Policy) -> Result<(), UnsupportedRule> {
         let asks = |rule: &&PolicyRule| {
             let control = rule.control.as_ref();
             control.is_some_and(|control| control.ecn == Some(true))
         };
         match policy.rules.iter().find(asks) {
-            Some(rule) => Err(NoSuchFlow { line: rule.line }),
+            Some(rule) => Err(UnsupportedRule { line: rule.line }),
             None => Ok(()),
         }
     }
@@ -207,7 +207,7 @@ mod tests {
             let text = format!("[[rules]]\npass = true\n[[rules]]\ncongestion = \"dctcp\"\n{ecn}");
             Enforcer::check(&weir_scenario::parse_policy("test", &text).unwrap())
         };
-        assert_eq!(rules("ecn = true"), Err(NoSuchFlow { line: 3 }));
+        assert_eq!(rules("ecn = true"), Err(UnsupportedRule { line: 3 }));
         assert_eq!(rules("ecn = false"), Ok(()));
         assert_eq!(rules(""), Ok(()));
     }

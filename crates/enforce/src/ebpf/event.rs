@@ -89,7 +89,7 @@ fn read_report(mut fields: FieldReader<'_>) -> Option<FlowProgress> {
         now,
         delivered,
         marked,
-        sent_again,
+        retransmitted: sent_again,
         timeouts,
         sent_at,
         una: Sequence::new(fields.number()?),
@@ -98,14 +98,14 @@ fn read_report(mut fields: FieldReader<'_>) -> Option<FlowProgress> {
         sack_end: Sequence::new(fields.number()?),
         duplicates: fields.number()?,
         prior_in_flight: ByteSize::from_bytes(fields.number()?.into()),
-        answers: fields.number()?,
+        new_acks: fields.number()?,
         limited_until: fields.size()?,
-        answers_from: fields.time()?,
-        limited_answers: fields.long()?,
-        marked_answers: fields.long()?,
+        first_ack_at: fields.time()?,
+        app_limited_acks: fields.long()?,
+        echo_acks: fields.long()?,
         skipped: fields.size()?,
         skipped_at: fields.time()?,
-        passed: read_places(passed_count, fields)?,
+        delivery_points: read_delivery_points(passed_count, fields)?,
     };
     Some(FlowProgress {
         report,
@@ -114,7 +114,7 @@ fn read_report(mut fields: FieldReader<'_>) -> Option<FlowProgress> {
     })
 }
 
-fn read_places(
+fn read_delivery_points(
     count: usize,
     mut fields: FieldReader<'_>,
 ) -> Option<[Option<DeliveryPoint>; PLACES]> {
@@ -128,9 +128,9 @@ fn read_places(
             delivered_at: fields.time()?,
             first_sent_at: fields.time()?,
             in_flight: ByteSize::from_bytes(fields.number()?.into()),
-            was_repeated: fields.number()? != 0,
+            was_retransmitted: fields.number()? != 0,
             app_limited: fields.number()? != 0,
-            answer: fields.number()?,
+            ack_index: fields.number()?,
         });
     }
     Some(places)

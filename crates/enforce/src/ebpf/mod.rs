@@ -48,7 +48,7 @@ mod tests;
 
 #[cfg(not(bpf_programs))]
 pub use absent::DataPlane;
-pub use enforcer::{Enforcer, NoSuchFlow};
+pub use enforcer::{Enforcer, UnsupportedRule};
 #[cfg(bpf_programs)]
 pub use plane::DataPlane;
 

@@ -98,7 +98,7 @@ impl DataPlane {
         plane.set_schedule(plane.schedule);
         plane.attachments = (interfaces.into_iter())
             .map(|interface| {
-                let places = plane.places(&interface, options.hook)?;
+                let places = plane.attach_both(&interface, options.hook)?;
                 Ok((interface, places))
             })
             .collect::<Result<_, BpfError>>()?;
@@ -106,7 +106,7 @@ impl DataPlane {
         Ok(plane)
     }
 
-    fn places(&self, interface: &Interface, hook: Hook) -> Result<[Attachment; 2], BpfError> {
+    fn attach_both(&self, interface: &Interface, hook: Hook) -> Result<[Attachment; 2], BpfError> {
         Ok([
             Attachment::new(&self._object, "leaving", interface, hook)?,
             Attachment::new(&self._object, "arriving", interface, hook)?,

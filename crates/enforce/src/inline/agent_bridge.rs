@@ -28,7 +28,7 @@ pub struct TxQueue {
 }
 
 impl TxQueue {
-    fn pipe(self) -> EgressPort<Segment> {
+    fn egress_port(self) -> EgressPort<Segment> {
         let link = Link::new(self.rate, Duration::ZERO).with_framing(ETHERNET_FRAMING);
         // Nothing here is random.
         let queue = Queue::new([Rule::tail_drop(self.buffer)], 0);
@@ -84,7 +84,7 @@ impl AgentBridge {
         let wake = Waker(Arc::new(eventfd(0, flags).map_err(io::Error::from)?));
         let agent: Agent<Segment> = Agent::new(config, seed);
         Ok(Self {
-            cable: Inline::with_pipes(ports, outlets.map(TxQueue::pipe), agent),
+            cable: Inline::with_egress_ports(ports, outlets.map(TxQueue::egress_port), agent),
             ends,
             wake,
             metrics: None,
@@ -123,13 +123,13 @@ impl AgentBridge {
                 exchange(now, agent);
             }
             if now >= until {
-                self.look_around(now);
+                self.check_interfaces(now);
                 return Ok(());
             }
         }
     }
 
-    fn look_around(&mut self, now: Time) {
+    fn check_interfaces(&mut self, now: Time) {
         if now.since(self.looked) < ROUND {
             return;
         }
@@ -157,6 +157,6 @@ impl AgentBridge {
 
     /// Returns whether both interfaces exist.
     pub fn is_whole(&self) -> bool {
-        self.ends.are_there
+        self.ends.exist
     }
 }

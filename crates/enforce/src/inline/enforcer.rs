@@ -143,7 +143,7 @@ impl Enforce for Enforcer {
     }
 
     fn is_over(&self) -> bool {
-        !self.ends.are_there
+        !self.ends.exist
     }
 
     fn status(&self) -> Status {

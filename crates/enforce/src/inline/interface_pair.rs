@@ -38,7 +38,7 @@ pub(super) struct InterfacePair {
     pub(super) names: [String; 2],
     /// The names of interfaces that have disappeared since this was last taken.
     pub(super) gone: Vec<String>,
-    pub(super) are_there: bool,
+    pub(super) exist: bool,
     /// Frames lost before they were read.
     pub(super) overrun: u64,
 }
@@ -58,7 +58,7 @@ impl InterfacePair {
         let ends = Self {
             names: interfaces.map(str::to_owned),
             gone: Vec::new(),
-            are_there: true,
+            exist: true,
             overrun: 0,
         };
         Ok((ends, ports.map(Port::from)))
@@ -75,7 +75,7 @@ impl InterfacePair {
         let gone = |(name, port): (&String, &Port)| (!port.is_attached()).then(|| name.clone());
         self.overrun += ports.iter().map(Port::take_dropped).sum::<u64>();
         self.gone = self.names.iter().zip(ports).filter_map(gone).collect();
-        self.are_there = self.gone.is_empty();
+        self.exist = self.gone.is_empty();
     }
 }
 

@@ -99,11 +99,11 @@ impl Inline {
             let link = Link::new(Rate::MAX, Duration::ZERO);
             EgressPort::new(Queue::new([], seed), link, Faults::none())
         };
-        Self::with_pipes(ports, [pipe(0), pipe(1)], element)
+        Self::with_egress_ports(ports, [pipe(0), pipe(1)], element)
     }
 
     /// Creates a cable with an egress port in front of each port.
-    fn with_pipes(
+    fn with_egress_ports(
         ports: [Port; 2],
         pipes: [EgressPort<Segment>; 2],
         element: impl Element<Segment>,
@@ -161,7 +161,7 @@ impl Inline {
         let (stopped, ready) = self.wait(stop, until)?;
         for side in [0, 1] {
             if ready.get(side) == Some(&true) {
-                self.take_in(side);
+                self.receive_frames(side);
             }
         }
         self.handle_timeout();
@@ -203,7 +203,7 @@ impl Inline {
     }
 
     /// Reads frames from one side.
-    fn take_in(&mut self, side: usize) {
+    fn receive_frames(&mut self, side: usize) {
         for _ in 0..FRAMES {
             let Some(port) = self.ports.get(side) else {
                 return;

@@ -37,7 +37,7 @@ impl PolicyRules {
 }
 
 impl PolicyLookup for PolicyRules {
-    fn choose(&self, flow: &FlowInfo) -> Option<&FlowPolicy> {
+    fn policy_for(&self, flow: &FlowInfo) -> Option<&FlowPolicy> {
         let flow = PolicyFlow {
             key: flow.key,
             interface: self.interface(flow),
@@ -75,14 +75,14 @@ mod tests {
                     [[rules]]\ninterface = \"wan*\"\ncongestion = \"bbr\"\nbuffer = \"1MB\"\necn = true\n";
         let policy = parse_policy("test", text).unwrap();
         let rules = PolicyRules::new(policy, &["lan0".to_owned(), "wan0".to_owned()]);
-        assert_eq!(rules.choose(&info(22, 0, 0)), None);
-        assert_eq!(rules.choose(&info(80, 1, 0)), None, "it leaves by lan0");
-        let found = rules.choose(&info(80, 0, 46)).unwrap();
+        assert_eq!(rules.policy_for(&info(22, 0, 0)), None);
+        assert_eq!(rules.policy_for(&info(80, 1, 0)), None, "it leaves by lan0");
+        let found = rules.policy_for(&info(80, 0, 46)).unwrap();
         assert_eq!(
             (found.congestion.name(), found.rule, found.ecn),
             ("dctcp", 4, true)
         );
-        let found = rules.choose(&info(80, 0, 0)).unwrap();
+        let found = rules.policy_for(&info(80, 0, 0)).unwrap();
         let expected = (8, true, ByteSize::from_bytes(1_000_000));
         assert_eq!((found.rule, found.ecn, found.buffer), expected);
         let back = FlowInfo {
@@ -90,6 +90,6 @@ mod tests {
             egress: Some(SIDES[1]),
             ..info(80, 0, 0)
         };
-        assert_eq!(rules.choose(&back).map(|found| found.rule), Some(8));
+        assert_eq!(rules.policy_for(&back).map(|found| found.rule), Some(8));
     }
 }

@@ -174,7 +174,7 @@ impl SuperFrame {
         if index >= layout.segments {
             return None;
         }
-        Some((layout.tcp?).piece(layout.segment as u32, u32::from(index)))
+        Some((layout.tcp?).segment(layout.segment as u32, u32::from(index)))
     }
 
     /// Returns the ECN codepoint of all its segments.

@@ -124,7 +124,7 @@ pub fn ask(path: &Path, question: ControlRequest) -> Result<ControlResponse, Con
 #[derive(Debug)]
 pub struct PendingRequest {
     /// The request.
-    pub question: ControlRequest,
+    pub request: ControlRequest,
     reply: Sender<ControlResponse>,
 }
 
@@ -211,7 +211,10 @@ fn converse(stream: UnixStream, questions: &Sender<PendingRequest>) -> io::Resul
     let (reply, answer) = channel();
     let hung_up = |_| io::Error::from(io::ErrorKind::BrokenPipe);
     questions
-        .send(PendingRequest { question, reply })
+        .send(PendingRequest {
+            request: question,
+            reply,
+        })
         .map_err(hung_up)?;
     let answer = answer
         .recv_timeout(PATIENCE)
@@ -241,7 +244,7 @@ mod tests {
             }
             std::thread::yield_now();
         };
-        assert_eq!(asked.question, ControlRequest::Status);
+        assert_eq!(asked.request, ControlRequest::Status);
         asked.answer(ControlResponse::Status(Box::default()));
         let answer = thread.join().unwrap().unwrap();
         assert_eq!(answer, ControlResponse::Status(Box::default()));

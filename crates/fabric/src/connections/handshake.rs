@@ -6,25 +6,25 @@ use weir_wire::tcp::{Flags, Options, Segment, Sequence, SynOptions};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// From the sender of the first SYN that was seen.
-    Forth,
+    Forward,
     /// Towards it.
-    Back,
+    Reverse,
 }
 
 impl Direction {
     /// Returns the other direction.
     pub const fn reversed(self) -> Self {
         match self {
-            Self::Forth => Self::Back,
-            Self::Back => Self::Forth,
+            Self::Forward => Self::Reverse,
+            Self::Reverse => Self::Forward,
         }
     }
 
     /// Returns the index into an array of two.
     pub const fn index(self) -> usize {
         match self {
-            Self::Forth => 0,
-            Self::Back => 1,
+            Self::Forward => 0,
+            Self::Reverse => 1,
         }
     }
 }
@@ -150,37 +150,37 @@ mod tests {
 
     fn handshake(forth: Offer, back: Offer) -> Handshake {
         let mut handshake = Handshake::default();
-        handshake.record(Direction::Forth, forth);
-        handshake.record(Direction::Back, back);
+        handshake.record(Direction::Forward, forth);
+        handshake.record(Direction::Reverse, back);
         handshake
     }
 
     #[test]
     fn windows_are_shifted_if_both_ends_say_so() {
         let both = handshake(offer(Some(3), 1460, true), offer(Some(7), 1400, true));
-        assert_eq!(both.window_scale(Direction::Forth), Some(3));
-        assert_eq!(both.window_scale(Direction::Back), Some(7));
+        assert_eq!(both.window_scale(Direction::Forward), Some(3));
+        assert_eq!(both.window_scale(Direction::Reverse), Some(7));
         let one = handshake(offer(Some(3), 1460, true), offer(None, 1400, false));
-        assert_eq!(one.window_scale(Direction::Forth), Some(0));
-        assert_eq!(one.window_scale(Direction::Back), Some(0));
+        assert_eq!(one.window_scale(Direction::Forward), Some(0));
+        assert_eq!(one.window_scale(Direction::Reverse), Some(0));
         let mut half = Handshake::default();
-        half.record(Direction::Forth, offer(Some(3), 1460, true));
-        assert_eq!(half.window_scale(Direction::Forth), None);
+        half.record(Direction::Forward, offer(Some(3), 1460, true));
+        assert_eq!(half.window_scale(Direction::Forward), None);
         assert!(!half.is_complete() && !half.has_sack());
         let syn = Segment {
             flags: Flags::SYN,
             ..Segment::default()
         };
-        assert_eq!(half.scale_of(&syn, Direction::Forth), Some(0));
+        assert_eq!(half.scale_of(&syn, Direction::Forward), Some(0));
     }
 
     #[test]
     fn segments_are_as_large_as_the_other_end_accepts() {
         let stamped = handshake(offer(None, 1460, true), offer(None, 1400, true));
-        assert_eq!(stamped.segment_size(Direction::Forth), Some(1388));
-        assert_eq!(stamped.segment_size(Direction::Back), Some(1448));
+        assert_eq!(stamped.segment_size(Direction::Forward), Some(1388));
+        assert_eq!(stamped.segment_size(Direction::Reverse), Some(1448));
         let plain = handshake(offer(None, 1460, true), offer(None, 5, false));
-        assert_eq!(plain.segment_size(Direction::Forth), Some(5));
-        assert_eq!(plain.segment_size(Direction::Back), Some(1460));
+        assert_eq!(plain.segment_size(Direction::Forward), Some(5));
+        assert_eq!(plain.segment_size(Direction::Reverse), Some(1460));
     }
 }

@@ -68,9 +68,9 @@ pub struct Connection<T> {
     pub state: T,
     stage: Stage,
     /// The sequence number after the FIN in each direction.
-    ends: [Option<Sequence>; 2],
+    fin_sequences: [Option<Sequence>; 2],
     /// Which of these FINs have been acknowledged.
-    ended: [bool; 2],
+    fin_acked: [bool; 2],
     last_seen: Time,
 }
 
@@ -138,7 +138,7 @@ pub struct ConnectionId(u32);
 #[derive(Debug)]
 pub struct Connections<T> {
     limits: ConnectionLimits,
-    places: HashMap<Endpoints, u32, SeededState>,
+    slots_by_endpoints: HashMap<Endpoints, u32, SeededState>,
     slots: Vec<Option<Connection<T>>>,
     free: Vec<u32>,
     /// Half-open connections, oldest first.
@@ -188,13 +188,13 @@ impl<T: Default> Connections<T> {
             }
         };
         let connection = self.get_mut(id)?;
-        let way = connection.way_of(&flow);
+        let way = connection.direction_of(&flow);
         connection.last_seen = now;
         let before = connection.stage;
-        connection.follow(way, segment);
+        connection.update_state(way, segment);
         let after = connection.stage;
         self.recent = Some((flow, id));
-        self.sort(id, before, after);
+        self.move_to_list(id, before, after);
         Some((id, way))
     }
 
@@ -203,7 +203,7 @@ impl<T: Default> Connections<T> {
         let Some(connection) = self.get_mut(id) else {
             return true;
         };
-        let offer = connection.handshake.offer(connection.way_of(flow));
+        let offer = connection.handshake.offer(connection.direction_of(flow));
         // The other end of a simultaneous open has sent no SYN yet.
         let is_same = match offer {
             Some(offer) => offer.sequence == syn.sequence,
@@ -214,7 +214,7 @@ impl<T: Default> Connections<T> {
         }
         let before = connection.stage;
         connection.stage = Stage::Closed;
-        self.sort(id, before, Stage::Closed);
+        self.move_to_list(id, before, Stage::Closed);
         true
     }
 
@@ -230,8 +230,8 @@ impl<T: Default> Connections<T> {
             handshake: Handshake::default(),
             state: T::default(),
             stage: Stage::HalfOpen,
-            ends: [None; 2],
-            ended: [false; 2],
+            fin_sequences: [None; 2],
+            fin_acked: [false; 2],
             last_seen: now,
         };
         let place = match self.free.pop() {
@@ -244,7 +244,7 @@ impl<T: Default> Connections<T> {
             }
         };
         *self.slots.get_mut(place as usize)? = Some(connection);
-        self.places.insert(Endpoints::of(&flow), place);
+        self.slots_by_endpoints.insert(Endpoints::of(&flow), place);
         self.half_open.push(place);
         self.counters.opened += 1;
         Some(ConnectionId(place))
@@ -256,7 +256,7 @@ impl<T> Connections<T> {
     pub fn new(limits: ConnectionLimits, seed: u64) -> Self {
         Self {
             limits,
-            places: HashMap::with_hasher(SeededState(seed)),
+            slots_by_endpoints: HashMap::with_hasher(SeededState(seed)),
             slots: Vec::new(),
             free: Vec::new(),
             half_open: RecencyList::default(),
@@ -311,7 +311,7 @@ impl<T> Connections<T> {
         {
             return Some(*id);
         }
-        let place = self.places.get(&Endpoints::of(flow))?;
+        let place = self.slots_by_endpoints.get(&Endpoints::of(flow))?;
         Some(ConnectionId(*place))
     }
 
@@ -350,7 +350,7 @@ impl<T> Connections<T> {
     }
 
     /// Moves a connection to its list after a segment: an open one to the end.
-    fn sort(&mut self, ConnectionId(place): ConnectionId, before: Stage, after: Stage) {
+    fn move_to_list(&mut self, ConnectionId(place): ConnectionId, before: Stage, after: Stage) {
         if before == after && after != Stage::Open {
             return;
         }
@@ -362,7 +362,8 @@ impl<T> Connections<T> {
         if after == Stage::Closed
             && let Some(Some(connection)) = self.slots.get(place as usize)
         {
-            self.places.remove(&Endpoints::of(&connection.flow));
+            self.slots_by_endpoints
+                .remove(&Endpoints::of(&connection.flow));
             self.recent = None;
             self.counters.closed += 1;
         }
@@ -380,7 +381,8 @@ impl<T> Connections<T> {
         let connection = self.slots.get_mut(place as usize)?.take()?;
         self.order(connection.stage).remove(place);
         if connection.stage != Stage::Closed {
-            self.places.remove(&Endpoints::of(&connection.flow));
+            self.slots_by_endpoints
+                .remove(&Endpoints::of(&connection.flow));
             self.recent = None;
         }
         self.free.push(place);
@@ -389,16 +391,16 @@ impl<T> Connections<T> {
 }
 
 impl<T> Connection<T> {
-    fn way_of(&self, flow: &FlowKey) -> Direction {
+    fn direction_of(&self, flow: &FlowKey) -> Direction {
         if *flow == self.flow {
-            Direction::Forth
+            Direction::Forward
         } else {
-            Direction::Back
+            Direction::Reverse
         }
     }
 
     /// Updates the state of the connection by a segment.
-    fn follow(&mut self, way: Direction, segment: &Segment) {
+    fn update_state(&mut self, way: Direction, segment: &Segment) {
         let (own, other) = (way.index(), way.reversed().index());
         let flags = segment.flags;
         if flags.contains(Flags::RST) {
@@ -413,7 +415,7 @@ impl<T> Connection<T> {
             return;
         }
         if flags.contains(Flags::FIN)
-            && let Some(end) = self.ends.get_mut(own)
+            && let Some(end) = self.fin_sequences.get_mut(own)
         {
             *end = Some(segment.end());
         }
@@ -428,10 +430,12 @@ impl<T> Connection<T> {
         {
             self.stage = Stage::Open;
         }
-        if let (Some(Some(end)), Some(ended)) = (self.ends.get(other), self.ended.get_mut(other)) {
+        if let (Some(Some(end)), Some(ended)) =
+            (self.fin_sequences.get(other), self.fin_acked.get_mut(other))
+        {
             *ended |= !acknowledged.precedes(*end);
         }
-        if self.ended == [true; 2] {
+        if self.fin_acked == [true; 2] {
             self.stage = Stage::Closed;
         }
     }

@@ -70,10 +70,10 @@ fn open(table: &mut Connections<u32>, now: Time, number: u16) {
 fn a_connection_from_its_first_syn_to_its_last_ack() {
     let (mut table, now) = (table(LIMITS), Time::ZERO);
     let (way, connection) = table.observe(now, flow(1), &syn()).unwrap();
-    assert_eq!((way, connection.is_open()), (Direction::Forth, false));
+    assert_eq!((way, connection.is_open()), (Direction::Forward, false));
     connection.state = 42;
     let (way, connection) = table.observe(now, flow(1).reversed(), &syn_ack()).unwrap();
-    assert_eq!((way, connection.state), (Direction::Back, 42));
+    assert_eq!((way, connection.state), (Direction::Reverse, 42));
     assert!(!connection.is_open());
     assert!(table.observe(now, flow(1), &ack()).unwrap().1.is_open());
     let fin = Flags::FIN | Flags::ACK;
@@ -116,7 +116,7 @@ fn a_reset_ends_it_and_another_syn_begins_another() {
     assert_eq!(
         connection
             .handshake
-            .offer(Direction::Forth)
+            .offer(Direction::Forward)
             .unwrap()
             .sequence,
         Sequence::new(9000)
@@ -140,7 +140,7 @@ fn both_ends_may_open_it_at_once() {
     let (way, _) = table
         .observe(now, flow(1).reversed(), &segment(Flags::SYN, 500, 0))
         .unwrap();
-    assert_eq!(way, Direction::Back);
+    assert_eq!(way, Direction::Reverse);
     table.observe(now, flow(1), &segment(Flags::SYN | Flags::ACK, 100, 501));
     table.observe(now, flow(1).reversed(), &syn_ack());
     assert!(table.observe(now, flow(1), &ack()).unwrap().1.is_open());
@@ -200,6 +200,6 @@ proptest! {
             }
         }
         while table.reclaim(now + Duration::from_secs(1000)).is_some() {}
-        prop_assert!(table.is_empty() && table.places.is_empty());
+        prop_assert!(table.is_empty() && table.slots_by_endpoints.is_empty());
     }
 }

@@ -33,7 +33,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// Whether only the link decides about a packet of this length.
     #[inline]
     pub(crate) fn is_plain(&self, length: ByteSize) -> bool {
-        self.fault_free && !self.queue.watched && length <= self.link.mtu()
+        self.fault_free && !self.queue.tracks_backlog && length <= self.link.mtu()
     }
 
     /// Sends a packet. If nothing can happen to it before it comes out, returns it with that time, as
@@ -48,7 +48,7 @@ impl<P: Packet + Clone> EgressPort<P> {
             self.send(now, packet);
             return None;
         }
-        self.queue.pass(length);
+        self.queue.admit_untracked(length);
         let times = self.link.transmit(now, length);
         if times.1 >= until {
             self.enqueue(times, length, packet);
@@ -63,7 +63,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     #[inline(always)]
     pub(crate) fn fast_forward(&mut self, entry: Time, from: u32, packet: P) -> bool {
         let length = packet.length();
-        self.queue.pass(length);
+        self.queue.admit_untracked(length);
         let mut announced = FastForwarded {
             order: (entry, from),
             link_before: self.link.snapshot(),

@@ -214,8 +214,8 @@ mod line {
                     places.for_each(|place| tally.record(place.length));
                     tally
                 };
-                prop_assert_eq!(tally(&mut egress_port.queued.iter().skip(egress_port.started)), egress_port.queue().backlog());
-                prop_assert_eq!(tally(&mut egress_port.queued.iter().take(egress_port.started)), egress_port.in_flight());
+                prop_assert_eq!(tally(&mut egress_port.queued.iter().skip(egress_port.started_count)), egress_port.queue().backlog());
+                prop_assert_eq!(tally(&mut egress_port.queued.iter().take(egress_port.started_count)), egress_port.in_flight());
                 let arrivals = egress_port.queued.iter().map(|place| place.arrival);
                 let next = arrivals.clone().next().filter(|arrival| *arrival < Time::MAX);
                 prop_assert_eq!(next, egress_port.timeout());

@@ -60,7 +60,7 @@ impl<P> Script<P> {
     }
 
     /// Returns the verdict for the next packet.
-    pub(crate) fn judge(&mut self, packet: &P) -> Option<Verdict> {
+    pub(crate) fn next_verdict(&mut self, packet: &P) -> Option<Verdict> {
         let number = self.seen;
         self.seen += 1;
         (self.decide)(number, packet)

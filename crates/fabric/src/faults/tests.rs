@@ -111,7 +111,7 @@ fn reordered_packets_fall_behind_by_the_delay() {
         .count();
     let punctual = out.iter().filter(|&&(time, number)| time == number).count();
     assert_eq!(late + punctual, 1000);
-    assert_eq!(late as u64, faults.disturbances().reordered.packets);
+    assert_eq!(late as u64, faults.fault_counters().reordered.packets);
     assert!(late > 400 && punctual > 400 && !numbers(&out).is_sorted());
 }
 
@@ -173,7 +173,7 @@ fn a_packet_with_bytes_is_damaged_and_its_copy_is_not() {
     let damaged = faults.poll_released(at(0)).unwrap().0;
     assert_eq!(damaged.iter().filter(|&&byte| byte != 7).count(), 1);
     assert_eq!(faults.poll_released(at(0)).unwrap().0, [7; 20]);
-    assert_eq!(faults.disturbances().corrupted.packets, 1);
+    assert_eq!(faults.fault_counters().corrupted.packets, 1);
 }
 
 #[test]
@@ -208,7 +208,7 @@ fn a_script_hits_the_packets_it_names() {
         faults.poll_released(at(0)).map(|packet| packet.ecn),
         Some(Ecn::Ect0)
     );
-    assert_eq!(faults.disturbances().ecn_rewritten.packets, 1);
+    assert_eq!(faults.fault_counters().ecn_rewritten.packets, 1);
 }
 
 #[test]

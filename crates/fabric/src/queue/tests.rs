@@ -128,7 +128,7 @@ fn not_ect_packets_are_never_marked_but_may_be_dropped_by_a_rule_of_their_own() 
 
     let drop = Rule {
         class: Class::NotEct,
-        when: mark.when,
+        trigger: mark.trigger,
         action: Action::Drop(DropReason::Red),
     };
     let mut strict = Waiting::new([mark, drop], 0);
@@ -305,7 +305,7 @@ fn every_arrival_counts_in_the_average_but_only_its_class_is_dropped() {
 #[test]
 fn room_is_for_queue_and_packet_together() {
     let mut queue = Queue::new([], 1);
-    queue.watch(std::iter::empty());
+    queue.track_backlog(std::iter::empty());
     let mut arrive =
         |length, room| queue.arrive(Time::ZERO, bytes(length), Ecn::NotEct, bytes(room));
     assert_eq!(arrive(500, 500), Admission::Queued);

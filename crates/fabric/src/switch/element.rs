@@ -99,16 +99,17 @@ impl<'a, P: Packet + Clone + 'static> Output<'a, P> {
 
     /// Returns a port as of the last event there: its queue is no shorter than it is now.
     #[inline]
-    pub fn egress_port_before(&self, port: PortIndex) -> Option<&EgressPort<P>> {
+    pub fn egress_port_stale(&self, port: PortIndex) -> Option<&EgressPort<P>> {
         self.ports.egress_ports().get(port.index())
     }
 
     /// Returns a port, up to date as of now.
     pub fn egress_port(&mut self, port: PortIndex) -> Option<&EgressPort<P>> {
-        self.ports.alter(port, &mut self.changed, |egress_port| {
-            egress_port.advance(self.now)
-        });
-        self.egress_port_before(port)
+        self.ports
+            .update_port(port, &mut self.changed, |egress_port| {
+                egress_port.advance(self.now)
+            });
+        self.egress_port_stale(port)
     }
 
     /// Sends a packet of the element's own: a copy, a reply, a message. Later elements receive it as

@@ -157,7 +157,7 @@ impl<P: Packet + Clone> Ports<P> {
     }
 
     /// Changes one port, which may change when its packets leave.
-    pub(super) fn alter(
+    pub(super) fn update_port(
         &mut self,
         port: PortIndex,
         changed: &mut impl FnMut(PortIndex, Option<Time>),

@@ -146,7 +146,7 @@ impl Network {
             addresses,
             owners: AddressOwners::default(),
             demands: Vec::new(),
-            copier: None,
+            capture: None,
         })?;
         Ok(Self {
             hosts,

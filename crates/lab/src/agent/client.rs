@@ -14,7 +14,7 @@ use super::datagrams;
 use super::dial::Dialer;
 use super::meter::FlowMeter;
 use super::packet_schedule::PacketSchedule;
-use super::partial_transfer::{PartialTransfer, impossible};
+use super::partial_transfer::{PartialTransfer, order_failure};
 use super::request_client::RequestClient;
 use super::server::INCAST_REQUEST;
 use super::transfer_header::TransferHeader;
@@ -29,7 +29,7 @@ struct Client<'a, T> {
     context: &'a FlowContext,
     meter: &'a Arc<FlowMeter>,
     clock: Clock,
-    alarm: RunTimer,
+    timer: RunTimer,
 }
 
 /// Carries out a client's order from its start time on.
@@ -39,9 +39,9 @@ pub(super) async fn run(
     meter: &Arc<FlowMeter>,
 ) -> Result<(), FlowFailure> {
     let clock = context.clock().await;
-    let mut alarm = RunTimer::new(clock).map_err(impossible)?;
-    alarm.until(order.start).await.map_err(impossible)?;
-    meter.note(|outcome| outcome.started = Some(clock.now()));
+    let mut alarm = RunTimer::new(clock).map_err(order_failure)?;
+    alarm.until(order.start).await.map_err(order_failure)?;
+    meter.update_outcome(|outcome| outcome.started = Some(clock.now()));
     let host = (context, meter);
     match &order.transport {
         LiveTransport::Tcp(settings) => {
@@ -68,7 +68,7 @@ pub(super) async fn run(
         }
         LiveTransport::Udp { ecn } => datagrams::send(*ecn, order, meter, alarm).await,
     }?;
-    meter.note(|outcome| outcome.ended = Some(clock.now()));
+    meter.update_outcome(|outcome| outcome.ended = Some(clock.now()));
     Ok(())
 }
 
@@ -84,7 +84,7 @@ async fn work<T: Transport>(
         context,
         meter,
         clock,
-        alarm,
+        timer: alarm,
     };
     client.work().await
 }
@@ -146,8 +146,8 @@ impl<T: Transport> Client<'_, T> {
         link.open_one_way().await?;
         let payload = packet.bytes().saturating_sub(TCP_HEADERS.bytes()).max(1);
         loop {
-            let due = ticks.wait(&mut self.alarm, Duration::ZERO).await;
-            let bytes = due.map_err(impossible)?.saturating_mul(payload);
+            let due = ticks.wait(&mut self.timer, Duration::ZERO).await;
+            let bytes = due.map_err(order_failure)?.saturating_mul(payload);
             link.send(&[], bytes).await?;
         }
     }
@@ -167,7 +167,7 @@ impl<T: Transport> Client<'_, T> {
         let mut starts = (1..).zip(&self.order.later_starts).peekable();
         while let Some((number, start)) = starts.peek() {
             tokio::select! {
-                begun = self.alarm.until(**start) => begun.map_err(impossible)?,
+                begun = self.timer.until(**start) => begun.map_err(order_failure)?,
                 Some(()) = running.next() => continue,
             }
             running.push(begin(*number));
@@ -181,9 +181,9 @@ impl<T: Transport> Client<'_, T> {
     async fn respond(&mut self, response: ByteSize, spread: Duration) -> Result<(), FlowFailure> {
         let mut random = Random::new(self.order.seed);
         let mut link = self.dialer()?.dial(self.meter).await?;
-        while link.hear(INCAST_REQUEST).await? {
-            let wait = self.alarm.sleep(random.span_up_to(spread)).await;
-            wait.map_err(impossible)?;
+        while link.receive_request(INCAST_REQUEST).await? {
+            let wait = self.timer.sleep(random.span_up_to(spread)).await;
+            wait.map_err(order_failure)?;
             link.respond(response.bytes()).await?;
         }
         link.close().await;
@@ -210,7 +210,7 @@ impl<T: Transport> Client<'_, T> {
                 client.close().await;
                 return Ok(());
             }
-            self.alarm.sleep(pause).await.map_err(impossible)?;
+            self.timer.sleep(pause).await.map_err(order_failure)?;
         }
     }
 
@@ -228,7 +228,7 @@ impl<T: Transport> Client<'_, T> {
                 return Ok(());
             };
             let answer = client.ask().await;
-            self.context.events.tell(AgentEvent::EpochDone {
+            self.context.events.send(AgentEvent::EpochDone {
                 flow: self.order.flow,
                 number,
                 asked: answer.asked,
@@ -255,13 +255,13 @@ impl<T: Transport> Client<'_, T> {
     ) -> Result<(), FlowFailure> {
         let mut random = Random::new(self.order.seed);
         let dialer = self.dialer()?;
-        let of_pair = mean_interval.mul_f64(f64::from(self.order.companions.max(1)));
+        let of_pair = mean_interval.mul_f64(f64::from(self.order.related_flows.max(1)));
         let mut next = self.order.start + random.exponential(of_pair);
         let mut running = FuturesUnordered::new();
         let mut number = 0;
         loop {
             tokio::select! {
-                arrived = self.alarm.until(next) => arrived.map_err(impossible)?,
+                arrived = self.timer.until(next) => arrived.map_err(order_failure)?,
                 Some(()) = running.next() => continue,
             }
             let size = sizes.quantile(random.fraction());
@@ -282,12 +282,12 @@ async fn arrive<C: weir_traffic::transport::Client>(
     size: ByteSize,
 ) {
     let meter = &arrival.meter;
-    meter.note(|outcome| {
+    meter.update_outcome(|outcome| {
         outcome.arrival = Some(number);
         outcome.started = Some(clock.now());
     });
     match transfer(dialer, meter, clock, number, size).await {
-        Ok(()) => meter.note(|outcome| outcome.ended = Some(clock.now())),
+        Ok(()) => meter.update_outcome(|outcome| outcome.ended = Some(clock.now())),
         Err(failure) => meter.fail(failure),
     }
 }
@@ -304,7 +304,7 @@ async fn transfer<C: weir_traffic::transport::Client>(
         size: TransferHeader::size(size),
         started: clock.now(),
     };
-    meter.note(|outcome| outcome.size = Some(preface.size));
+    meter.update_outcome(|outcome| outcome.size = Some(preface.size));
     let mut link = dialer.dial(meter).await?;
     link.open_one_way().await?;
     link.send(&preface.encode(), preface.rest()).await?;

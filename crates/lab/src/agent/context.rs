@@ -51,7 +51,7 @@ impl EventSender {
     }
 
     /// Sends an event to the director. Events after the director has gone are dropped.
-    pub(super) fn tell(&self, event: AgentEvent) {
+    pub(super) fn send(&self, event: AgentEvent) {
         if self.0.send(event).is_err() {
             tracing::debug!("an event comes too late");
         }
@@ -105,7 +105,7 @@ impl FlowContext {
     }
 
     /// Returns the barrier at which `flows` flows of this group wait for each other.
-    pub(super) fn round_of(&self, group: &str, flows: u32) -> Arc<Barrier> {
+    pub(super) fn barrier_of(&self, group: &str, flows: u32) -> Arc<Barrier> {
         let rounds = self.shared.rounds.lock();
         let mut rounds = rounds.unwrap_or_else(PoisonError::into_inner);
         let barrier = rounds

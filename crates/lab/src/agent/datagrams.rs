@@ -2,13 +2,13 @@
 
 use futures_util::future::try_join_all;
 use weir_scenario::{UdpEcn, Workload};
-use weir_traffic::udp::{Arrived, EcnCodepoint, Udp};
+use weir_traffic::udp::{EcnCodepoint, ReceivedBatch, Udp};
 use weir_units::{ByteSize, Duration};
 
 use super::meter::FlowMeter;
 use super::packet_schedule::PacketSchedule;
-use super::partial_transfer::impossible;
-use super::transports::unusable;
+use super::partial_transfer::order_failure;
+use super::transports::setup_failure;
 use crate::clock::RunTimer;
 use crate::control::{FlowFailure, FlowOrder};
 
@@ -33,10 +33,10 @@ pub(super) async fn send(
         arrivals,
     } = order.workload
     else {
-        return Err(impossible("UDP carries `cbr` alone"));
+        return Err(order_failure("UDP carries `cbr` alone"));
     };
     let (Some(local), Some(peer)) = (order.local.first(), order.peer.first()) else {
-        return Err(impossible(
+        return Err(order_failure(
             "a client needs an address of its own and its server's",
         ));
     };
@@ -52,13 +52,13 @@ pub(super) async fn send(
         UdpEcn::Ect1 => Some(EcnCodepoint::Ect1),
     };
     let mut ticks = PacketSchedule::new(alarm.now(), rate, packet, arrivals, order.seed);
-    let socket = Udp::bind(*local).map_err(unusable)?;
+    let socket = Udp::bind(*local).map_err(setup_failure)?;
     loop {
         let due = ticks.wait(&mut alarm, QUANTUM).await;
-        let mut left = due.map_err(impossible)?;
+        let mut left = due.map_err(order_failure)?;
         while left > 0 {
             let sent = socket.send(*peer, payload, left, codepoint).await;
-            let sent = sent.map_err(impossible)?;
+            let sent = sent.map_err(order_failure)?;
             meter.count_datagrams(sent, 0);
             left -= sent;
         }
@@ -68,18 +68,18 @@ pub(super) async fn send(
 /// Binds a server's sockets, one for each address of its order.
 pub(super) fn bind(order: &FlowOrder) -> Result<Vec<Udp>, FlowFailure> {
     let sockets = order.local.iter().map(|local| Udp::bind(*local));
-    sockets.collect::<Result<_, _>>().map_err(unusable)
+    sockets.collect::<Result<_, _>>().map_err(setup_failure)
 }
 
 /// Counts received datagrams until the task is cancelled.
 pub(super) async fn receive(sockets: &[Udp], meter: &FlowMeter) -> Result<(), FlowFailure> {
     let receiving = sockets.iter().map(|socket| async move {
-        let mut count = |arrived: Arrived| {
+        let mut count = |arrived: ReceivedBatch| {
             meter.count_delivered(arrived.payload.bytes());
             meter.count_datagrams(arrived.datagrams, arrived.marked);
         };
         socket.receive(&mut count).await
     });
-    try_join_all(receiving).await.map_err(impossible)?;
+    try_join_all(receiving).await.map_err(order_failure)?;
     Ok(())
 }

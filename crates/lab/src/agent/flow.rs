@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use super::context::FlowContext;
 use super::meter::FlowMeter;
-use super::partial_transfer::impossible;
+use super::partial_transfer::order_failure;
 use super::{client, server};
 use crate::clock::RunTimer;
 use crate::control::{AgentEvent, FlowFailure, FlowOrder, Role};
 
 /// Carries out an order until it is done, its time is over or the run ends, and reports the outcome.
 pub(super) async fn carry_out(order: FlowOrder, context: FlowContext, meter: Arc<FlowMeter>) {
-    meter.note(|outcome| {
+    meter.update_outcome(|outcome| {
         outcome.flow = order.flow;
         outcome.role = Some(order.role);
     });
@@ -24,7 +24,7 @@ pub(super) async fn carry_out(order: FlowOrder, context: FlowContext, meter: Arc
     // The connections were closed with the futures, and have delivered their counters.
     context
         .events
-        .tell(AgentEvent::Finished(Box::new(meter.outcome())));
+        .send(AgentEvent::Finished(Box::new(meter.outcome())));
 }
 
 async fn work(
@@ -44,8 +44,8 @@ async fn is_over(order: &FlowOrder, context: &FlowContext) -> Result<(), FlowFai
     let Some(stop) = stop else {
         return std::future::pending().await;
     };
-    let mut alarm = RunTimer::new(context.clock().await).map_err(impossible)?;
-    alarm.until(stop).await.map_err(impossible)
+    let mut alarm = RunTimer::new(context.clock().await).map_err(order_failure)?;
+    alarm.until(stop).await.map_err(order_failure)
 }
 
 fn settle(meter: &FlowMeter, result: Result<(), FlowFailure>) {

@@ -29,7 +29,7 @@ impl<C: Connection> FlowConnection<C> {
         let probe = connection.probe().map_err(|error| FlowFailure::Order {
             problem: format!("no descriptor is left: {error}"),
         })?;
-        meter.note(|outcome| outcome.congestion = connection.congestion());
+        meter.update_outcome(|outcome| outcome.congestion = connection.congestion());
         Ok(Self {
             connection,
             meter: meter.clone(),
@@ -98,7 +98,7 @@ impl<C: Connection> FlowConnection<C> {
     }
 
     /// Sends a request and waits for the complete response.
-    pub(super) async fn ask(&mut self, request: u64, response: u64) -> Result<(), FlowFailure> {
+    pub(super) async fn request(&mut self, request: u64, response: u64) -> Result<(), FlowFailure> {
         lost(ASKING, self.connection.open(StreamKind::TwoWay).await)?;
         self.send_message(request).await?;
         if self.receive_message(response).await? {
@@ -109,7 +109,7 @@ impl<C: Connection> FlowConnection<C> {
     }
 
     /// Receives a complete request; returns `false` if the peer has closed the connection instead.
-    pub(super) async fn hear(&mut self, request: u64) -> Result<bool, FlowFailure> {
+    pub(super) async fn receive_request(&mut self, request: u64) -> Result<bool, FlowFailure> {
         let accepted = self.connection.accept(StreamKind::TwoWay).await;
         let heard = lost(ANSWERING, accepted)? && self.receive_message(request).await?;
         self.closed = !heard;
@@ -128,13 +128,13 @@ impl<C: Connection> FlowConnection<C> {
     }
 
     /// Closes the connection as its client, after the last response has arrived.
-    pub(super) async fn depart(mut self) {
-        self.closed = self.connection.depart().await.is_ok();
+    pub(super) async fn close_as_client(mut self) {
+        self.closed = self.connection.close_as_client().await.is_ok();
     }
 
     /// The server's side of [`FlowConnection::depart`], after the last response has been handed over.
-    pub(super) async fn release(mut self) {
-        self.closed = self.connection.release().await.is_ok();
+    pub(super) async fn close_as_server(mut self) {
+        self.closed = self.connection.close_as_server().await.is_ok();
     }
 
     /// Receives and counts up to `most` bytes. Returns their number, 0 at the stream's end.

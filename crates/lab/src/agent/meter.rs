@@ -17,8 +17,8 @@ use crate::control::{Completion, FlowFailure, FlowOutcome, FlowSample};
 pub(super) struct FlowMeter {
     delivered: AtomicU64,
     /// The meter of the whole flow, which counts the same events.
-    whole: Option<Arc<FlowMeter>>,
-    flow_table: Mutex<RareCounts>,
+    parent: Option<Arc<FlowMeter>>,
+    rare: Mutex<RareCounts>,
 }
 
 /// Counters that change rarely.
@@ -41,7 +41,7 @@ impl FlowMeter {
     /// Returns a meter for a part of the flow.
     pub(super) fn part_of(whole: &Arc<Self>) -> Arc<Self> {
         Arc::new(Self {
-            whole: Some(whole.clone()),
+            parent: Some(whole.clone()),
             ..Self::default()
         })
     }
@@ -55,27 +55,27 @@ impl FlowMeter {
 
     /// Counts datagrams sent or received, `marked` of them with a CE mark.
     pub(super) fn count_datagrams(&self, count: u64, marked: u64) {
-        let mut flow_table = self.flow_table();
+        let mut flow_table = self.lock_rare();
         flow_table.outcome.datagrams += count;
         flow_table.closed.counters.marks += marked;
     }
 
     /// Records the completion of a transfer, request or round.
-    pub(super) fn complete(&self, at: Time, took: Duration) {
-        self.flow_table()
+    pub(super) fn record_completion(&self, at: Time, took: Duration) {
+        self.lock_rare()
             .outcome
             .completions
             .push(Completion { at, took });
     }
 
     /// Changes the outcome of this part of the flow.
-    pub(super) fn note(&self, change: impl FnOnce(&mut FlowOutcome)) {
-        change(&mut self.flow_table().outcome);
+    pub(super) fn update_outcome(&self, change: impl FnOnce(&mut FlowOutcome)) {
+        change(&mut self.lock_rare().outcome);
     }
 
     /// Sets why the flow ended early; the first reason is kept.
     pub(super) fn fail(&self, failure: FlowFailure) {
-        self.note(|outcome| {
+        self.update_outcome(|outcome| {
             outcome.failure.get_or_insert(failure);
         });
     }
@@ -83,7 +83,7 @@ impl FlowMeter {
     /// Watches an open connection.
     pub(super) fn watch(self: &Arc<Self>, probe: Probe) -> ProbeGuard {
         self.each(|meter| {
-            let mut flow_table = meter.flow_table();
+            let mut flow_table = meter.lock_rare();
             flow_table.outcome.connections += 1;
             flow_table.open.push(probe.clone());
         });
@@ -95,7 +95,7 @@ impl FlowMeter {
 
     /// Returns the current counters.
     pub(super) fn sample(&self, flow: u64) -> FlowSample {
-        let flow_table = self.flow_table();
+        let flow_table = self.lock_rare();
         let path = flow_table.sum();
         FlowSample {
             flow,
@@ -106,7 +106,7 @@ impl FlowMeter {
 
     /// Returns the outcome for the final report.
     pub(super) fn outcome(&self) -> FlowOutcome {
-        let mut flow_table = self.flow_table();
+        let mut flow_table = self.lock_rare();
         let path = flow_table.sum();
         let outcome = std::mem::take(&mut flow_table.outcome);
         FlowOutcome {
@@ -128,22 +128,20 @@ impl FlowMeter {
     /// Applies `act` to this meter and to that of the whole flow.
     fn each(&self, mut act: impl FnMut(&Self)) {
         act(self);
-        if let Some(whole) = &self.whole {
+        if let Some(whole) = &self.parent {
             act(whole);
         }
     }
 
     fn close(&self, probe: &Probe, last: &PathSample) {
-        let mut flow_table = self.flow_table();
+        let mut flow_table = self.lock_rare();
         flow_table.open.retain(|open| !open.is_same(probe));
         add(&mut flow_table.closed, last);
     }
 
     /// Locks the counters. No holder of the lock can panic.
-    fn flow_table(&self) -> MutexGuard<'_, RareCounts> {
-        self.flow_table
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
+    fn lock_rare(&self) -> MutexGuard<'_, RareCounts> {
+        self.rare.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -213,7 +211,7 @@ mod tests {
         };
         meter.fail(failure("first"));
         meter.fail(failure("second"));
-        meter.complete(Time::from_nanos(9), Duration::from_nanos(4));
+        meter.record_completion(Time::from_nanos(9), Duration::from_nanos(4));
         let outcome = meter.outcome();
         assert_eq!(outcome.failure, Some(failure("first")));
         assert_eq!(outcome.completions.len(), 1);

@@ -126,7 +126,7 @@ impl Agent {
             watch::Sender::new(None),
             watch::Sender::new(false),
         );
-        events.tell(AgentEvent::Ready {
+        events.send(AgentEvent::Ready {
             fingerprint: identity.fingerprint().to_string(),
         });
         let signals = RunSignals {
@@ -201,7 +201,7 @@ impl Agent {
                 if let (HostChange::Address { was, is, .. }, None) = (&asked, &error) {
                     self.context.replace_address(*was, *is);
                 }
-                self.events.tell(AgentEvent::Changed {
+                self.events.send(AgentEvent::Changed {
                     change: asked,
                     error,
                 });
@@ -218,7 +218,7 @@ impl Agent {
     fn sample(&self) {
         let clock = *self.clock.borrow();
         let flows = self.meters.iter().map(|(flow, meter)| meter.sample(*flow));
-        self.events.tell(AgentEvent::Sample(HostSample {
+        self.events.send(AgentEvent::Sample(HostSample {
             at: clock.map_or(Time::ZERO, Clock::now),
             cpu: processor_time(),
             flows: flows.collect(),
@@ -231,7 +231,7 @@ impl Agent {
         while let Some(ended) = self.flows.join_next().await {
             self.forget(ended?);
         }
-        self.events.tell(AgentEvent::Stopped {
+        self.events.send(AgentEvent::Stopped {
             cpu: processor_time(),
         });
         Ok(())

@@ -8,7 +8,7 @@ use super::meter::FlowMeter;
 use crate::control::{AgentEvent, FlowFailure, FlowOrder};
 
 /// Returns the failure for an order that this host cannot carry out.
-pub(super) fn impossible(problem: impl fmt::Display) -> FlowFailure {
+pub(super) fn order_failure(problem: impl fmt::Display) -> FlowFailure {
     FlowFailure::Order {
         problem: problem.to_string(),
     }
@@ -24,7 +24,7 @@ pub(super) struct PartialTransfer {
 impl PartialTransfer {
     pub(super) fn new(order: &FlowOrder, context: &FlowContext, whole: &Arc<FlowMeter>) -> Self {
         let meter = FlowMeter::part_of(whole);
-        meter.note(|outcome| {
+        meter.update_outcome(|outcome| {
             outcome.flow = order.flow;
             outcome.role = Some(order.role);
         });
@@ -40,7 +40,7 @@ impl Drop for PartialTransfer {
         let outcome = self.meter.outcome();
         // Without an arrival number it never started.
         if outcome.arrival.is_some() {
-            self.events.tell(AgentEvent::Finished(Box::new(outcome)));
+            self.events.send(AgentEvent::Finished(Box::new(outcome)));
         }
     }
 }

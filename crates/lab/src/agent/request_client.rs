@@ -11,7 +11,7 @@ use weir_units::{ByteSize, Duration, Time};
 use super::dial::Dialer;
 use super::flow_connection::{ASKING, FlowConnection};
 use super::meter::FlowMeter;
-use super::partial_transfer::impossible;
+use super::partial_transfer::order_failure;
 use crate::clock::Clock;
 use crate::control::FlowFailure;
 
@@ -25,7 +25,7 @@ pub(super) struct RequestClient<C: Client> {
     clock: Clock,
     request: u64,
     response: u64,
-    link: Option<FlowConnection<C::Connection>>,
+    connection: Option<FlowConnection<C::Connection>>,
 }
 
 /// The outcome of a request.
@@ -50,7 +50,9 @@ impl<C: Client> RequestClient<C> {
     ) -> Result<Self, FlowFailure> {
         let (request, response) = (sizes.0.bytes(), sizes.1.bytes());
         if request == 0 || response == 0 {
-            return Err(impossible("a request or a response without a byte is none"));
+            return Err(order_failure(
+                "a request or a response without a byte is none",
+            ));
         }
         Ok(Self {
             dialer,
@@ -58,7 +60,7 @@ impl<C: Client> RequestClient<C> {
             clock,
             request,
             response,
-            link: None,
+            connection: None,
         })
     }
 
@@ -66,7 +68,7 @@ impl<C: Client> RequestClient<C> {
     pub(super) async fn connect(
         &mut self,
     ) -> Result<&mut FlowConnection<C::Connection>, FlowFailure> {
-        match &mut self.link {
+        match &mut self.connection {
             Some(link) => Ok(link),
             none => Ok(none.insert(self.dialer.dial(&self.meter).await?)),
         }
@@ -81,13 +83,13 @@ impl<C: Client> RequestClient<C> {
                 Ok(()) => break Ok(()),
                 Err(failure) => {
                     // Abort the connection: a late response would be taken for that of the next request.
-                    self.link = None;
+                    self.connection = None;
                     if !self.dialer.may_repeat(&failure) {
                         break Err(failure);
                     }
                     tracing::debug!(%failure, "a request is repeated");
                     attempts += 1;
-                    if !self.dialer.turn() {
+                    if !self.dialer.next_addresses() {
                         tokio::time::sleep(REST).await;
                     }
                 }
@@ -96,9 +98,9 @@ impl<C: Client> RequestClient<C> {
         let now = self.clock.now();
         let took = now.since(asked);
         if result.is_ok() {
-            self.meter.complete(now, took);
+            self.meter.record_completion(now, took);
         }
-        self.meter.note(|outcome| {
+        self.meter.update_outcome(|outcome| {
             outcome.requests_repeated += attempts - 1;
             outcome.requests_failed += u64::from(result.is_err());
         });
@@ -112,8 +114,8 @@ impl<C: Client> RequestClient<C> {
 
     async fn try_once(&mut self) -> Result<(), FlowFailure> {
         let (request, response) = (self.request, self.response);
-        let patience = self.dialer.patience();
-        let answer = async { self.connect().await?.ask(request, response).await };
+        let patience = self.dialer.response_timeout();
+        let answer = async { self.connect().await?.request(request, response).await };
         match patience {
             None => answer.await,
             Some(limit) => match timeout(limit.into(), answer).await {
@@ -128,14 +130,14 @@ impl<C: Client> RequestClient<C> {
 
     /// Ends a connection that served one request.
     pub(super) async fn depart(&mut self) {
-        if let Some(link) = self.link.take() {
-            link.depart().await;
+        if let Some(link) = self.connection.take() {
+            link.close_as_client().await;
         }
     }
 
     /// Closes the connection after the last request.
     pub(super) async fn close(&mut self) {
-        if let Some(link) = self.link.take() {
+        if let Some(link) = self.connection.take() {
             link.close().await;
         }
     }

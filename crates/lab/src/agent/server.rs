@@ -13,9 +13,9 @@ use super::context::FlowContext;
 use super::datagrams;
 use super::flow_connection::FlowConnection;
 use super::meter::FlowMeter;
-use super::partial_transfer::{PartialTransfer, impossible};
+use super::partial_transfer::{PartialTransfer, order_failure};
 use super::transfer_header::TransferHeader;
-use super::transports::{self, broken, unusable};
+use super::transports::{self, connect_failure, setup_failure};
 use crate::clock::RunTimer;
 use crate::control::{AgentEvent, FlowFailure, FlowOrder, LiveTransport};
 
@@ -54,7 +54,7 @@ pub(super) async fn run(
         LiveTransport::Udp { .. } => {
             let sockets = datagrams::bind(order)?;
             let addresses = sockets.iter().map(Udp::address).collect::<Result<_, _>>();
-            announce(order, context, addresses.map_err(impossible)?);
+            announce(order, context, addresses.map_err(order_failure)?);
             datagrams::receive(&sockets, meter).await
         }
     }
@@ -66,13 +66,13 @@ async fn take_connections<T: Transport>(
     context: &FlowContext,
     meter: &Arc<FlowMeter>,
 ) -> Result<(), FlowFailure> {
-    let listener = transport.listen(&order.local).map_err(unusable)?;
-    announce(order, context, listener.addresses().map_err(impossible)?);
+    let listener = transport.listen(&order.local).map_err(setup_failure)?;
+    announce(order, context, listener.addresses().map_err(order_failure)?);
     let mut served = FuturesUnordered::new();
     loop {
         tokio::select! {
             incoming = listener.accept() => {
-                let incoming = incoming.map_err(unusable)?;
+                let incoming = incoming.map_err(setup_failure)?;
                 served.push(serve(incoming, order, context, meter));
             }
             Some(end) = served.next() => match end {
@@ -89,7 +89,7 @@ async fn take_connections<T: Transport>(
 }
 
 fn announce(order: &FlowOrder, context: &FlowContext, addresses: Vec<std::net::SocketAddr>) {
-    context.events.tell(AgentEvent::Listening {
+    context.events.send(AgentEvent::Listening {
         flow: order.flow,
         addresses,
     });
@@ -151,7 +151,7 @@ async fn establish<I: Incoming>(
     incoming: I,
     meter: &Arc<FlowMeter>,
 ) -> Result<FlowConnection<I::Connection>, FlowFailure> {
-    let connection = incoming.establish().await.map_err(broken)?;
+    let connection = incoming.establish().await.map_err(connect_failure)?;
     FlowConnection::new(connection, meter)
 }
 
@@ -163,7 +163,7 @@ async fn receive_transfer<C: Connection>(
 ) -> Result<(), FlowFailure> {
     link.accept_one_way().await?;
     let preface = TransferHeader::decode(link.receive_head().await?);
-    meter.note(|outcome| {
+    meter.update_outcome(|outcome| {
         outcome.arrival = is_arrival.then_some(preface.number);
         outcome.size = Some(preface.size);
         outcome.started = Some(preface.started);
@@ -174,8 +174,8 @@ async fn receive_transfer<C: Connection>(
         let problem = format!("{rest} of {} bytes have arrived", preface.rest());
         return Err(FlowFailure::Protocol { problem });
     }
-    meter.note(|outcome| outcome.ended = Some(now));
-    meter.complete(now, now.checked_since(preface.started).unwrap_or_default());
+    meter.update_outcome(|outcome| outcome.ended = Some(now));
+    meter.record_completion(now, now.checked_since(preface.started).unwrap_or_default());
     link.close().await;
     Ok(())
 }
@@ -187,12 +187,14 @@ async fn answer<C: Connection>(
     connection: ConnectionUse,
 ) -> Result<(), FlowFailure> {
     if request.is_zero() || response.is_zero() {
-        return Err(impossible("a request or a response without a byte is none"));
+        return Err(order_failure(
+            "a request or a response without a byte is none",
+        ));
     }
-    while link.hear(request.bytes()).await? {
+    while link.receive_request(request.bytes()).await? {
         link.respond(response.bytes()).await?;
         if connection == ConnectionUse::Fresh {
-            link.release().await;
+            link.close_as_server().await;
             break;
         }
     }
@@ -209,22 +211,22 @@ async fn ask_in_rounds<C: Connection>(
     (rounds, response, pause): (u32, ByteSize, Duration),
 ) -> Result<(), FlowFailure> {
     let clock = context.clock().await;
-    let mut alarm = RunTimer::new(clock).map_err(impossible)?;
-    let others = context.round_of(&order.group, order.companions);
+    let mut alarm = RunTimer::new(clock).map_err(order_failure)?;
+    let others = context.barrier_of(&order.group, order.related_flows);
     for round in 1..=rounds {
         others.wait().await;
         let asked = clock.now();
-        link.ask(INCAST_REQUEST, response.bytes()).await?;
+        link.request(INCAST_REQUEST, response.bytes()).await?;
         // The last response completes the round.
         if others.wait().await.is_leader() {
             let now = clock.now();
-            meter.complete(now, now.since(asked));
+            meter.record_completion(now, now.since(asked));
         }
         if round < rounds {
-            alarm.sleep(pause).await.map_err(impossible)?;
+            alarm.sleep(pause).await.map_err(order_failure)?;
         }
     }
-    meter.note(|outcome| outcome.ended = Some(clock.now()));
+    meter.update_outcome(|outcome| outcome.ended = Some(clock.now()));
     link.close().await;
     Ok(())
 }

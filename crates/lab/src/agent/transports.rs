@@ -14,7 +14,7 @@ use weir_traffic::tls::Tls;
 use weir_units::{ByteSize, Duration};
 
 use super::context::FlowContext;
-use super::partial_transfer::impossible;
+use super::partial_transfer::order_failure;
 use super::tls::PROTOCOL;
 use crate::control::{FlowFailure, FlowOrder, Role};
 
@@ -49,11 +49,11 @@ pub(super) fn tls(
     match order.role {
         Role::Client => {
             let config = context.tls.client(pin(order)?, options);
-            tls.client = Some(config.map_err(impossible)?);
+            tls.client = Some(config.map_err(order_failure)?);
         }
         Role::Server => {
             let config = context.tls.server(&context.identity, options);
-            tls.server = Some(config.map_err(impossible)?);
+            tls.server = Some(config.map_err(order_failure)?);
         }
     }
     Ok(tls)
@@ -66,7 +66,7 @@ pub(super) fn quic(
     options: &QuicOptions,
     congestion: &AlgorithmSpec,
 ) -> Result<Dcquic, FlowFailure> {
-    let transport = quic_transport(options, congestion).map_err(impossible)?;
+    let transport = quic_transport(options, congestion).map_err(order_failure)?;
     let mut builder = Endpoint::builder().transport(transport);
     if let Some(size) = options.socket_buffers {
         builder = builder.receive_buffer(size).send_buffer(size);
@@ -91,7 +91,7 @@ fn quic_client(
         .application_protocols([PROTOCOL])
         .resumption(false)
         .build()
-        .map_err(impossible)?;
+        .map_err(order_failure)?;
     // Also with a single address, because it may change.
     Ok(builder.client(tls).watch_interfaces(true))
 }
@@ -104,7 +104,7 @@ fn quic_server(
         .application_protocols([PROTOCOL])
         .tickets(0)
         .build()
-        .map_err(impossible)?;
+        .map_err(order_failure)?;
     Ok(builder.server(tls).retry(RetryPolicy::Never))
 }
 
@@ -117,8 +117,8 @@ pub(super) fn dcudp(
 ) -> Result<Dcudp, FlowFailure> {
     let rate = options
         .rate
-        .ok_or_else(|| impossible("the rate of the link is missing"))?;
-    let transport = dcudp_transport(options, congestion, rate).map_err(impossible)?;
+        .ok_or_else(|| order_failure("the rate of the link is missing"))?;
+    let transport = dcudp_transport(options, congestion, rate).map_err(order_failure)?;
     let mut config = DcudpConfig::new(rate);
     let quantum = config.transport.pacing_quantum;
     let window = transport.packet_size.bytes() * u64::from(transport.receive_window);
@@ -133,19 +133,19 @@ pub(super) fn dcudp(
 
 fn pin(order: &FlowOrder) -> Result<Fingerprint, FlowFailure> {
     let pin = order
-        .pin
+        .server_fingerprint
         .as_deref()
-        .ok_or_else(|| impossible("the server's fingerprint is missing"))?;
-    pin.parse().map_err(impossible)
+        .ok_or_else(|| order_failure("the server's fingerprint is missing"))?;
+    pin.parse().map_err(order_failure)
 }
 
 /// Converts an error at the set-up of a client or a listener.
-pub(super) fn unusable(error: Error) -> FlowFailure {
-    impossible(error)
+pub(super) fn setup_failure(error: Error) -> FlowFailure {
+    order_failure(error)
 }
 
 /// Converts an error at connection set-up.
-pub(super) fn broken(error: Error) -> FlowFailure {
+pub(super) fn connect_failure(error: Error) -> FlowFailure {
     match error {
         Error::Refused { peer } => FlowFailure::Refused { peer },
         Error::NoAnswer { peer } => FlowFailure::NoAnswer { peer },
@@ -157,6 +157,6 @@ pub(super) fn broken(error: Error) -> FlowFailure {
             doing: "shaking hands".to_owned(),
             cause: error.to_string(),
         },
-        error => impossible(error),
+        error => order_failure(error),
     }
 }

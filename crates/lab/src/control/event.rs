@@ -48,7 +48,7 @@ pub enum AgentEvent {
         /// Whether data use another path now.
         moved: bool,
         /// A description of the event.
-        news: String,
+        description: String,
     },
     /// A flow's end at this host has finished; for a `poisson` flow, one arrival or the whole flow.
     Finished(Box<FlowOutcome>),

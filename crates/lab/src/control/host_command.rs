@@ -83,7 +83,7 @@ pub struct FlowOrder {
     pub peer: Vec<SocketAddr>,
     /// The number of flows of an `incast` group that end at this host (the receiver waits for all), or
     /// the number of pairs that share the arrivals of a `poisson` group; 1 otherwise.
-    pub companions: u32,
+    pub related_flows: u32,
     /// When a client starts.
     pub start: Time,
     /// When a client starts the second and later transfers in rounds.
@@ -96,7 +96,7 @@ pub struct FlowOrder {
     pub failover: Option<Duration>,
     /// The fingerprint of the server's certificate, from [`AgentEvent::Ready`](super::AgentEvent::Ready) of its host; clients
     /// of TLS and QUIC accept no other.
-    pub pin: Option<String>,
+    pub server_fingerprint: Option<String>,
     /// The seed of the flow's random choices.
     pub seed: u64,
 }

@@ -190,7 +190,7 @@ fn flow_order() -> impl Strategy<Value = FlowOrder> {
         option::of(".*"),
     )
         .prop_map(
-            |((flow, companions, seed, client), group, transport, workload, places, times, pin)| {
+            |((flow, related_flows, seed, client), group, transport, workload, places, times, pin)| {
                 FlowOrder {
                     flow,
                     group,
@@ -199,12 +199,12 @@ fn flow_order() -> impl Strategy<Value = FlowOrder> {
                     workload,
                     local: places.0,
                     peer: places.1,
-                    companions,
+                    related_flows: related_flows,
                     start: times.0,
-                    later_starts: vec![times.0; companions as usize % 3],
+                    later_starts: vec![times.0; related_flows as usize % 3],
                     stop: times.1,
                     failover: times.2,
-                    pin,
+                    server_fingerprint: pin,
                     seed,
                 }
             },
@@ -311,12 +311,12 @@ fn event() -> impl Strategy<Value = AgentEvent> {
                 attempts,
             }
         ),
-        (any::<u64>(), time(), any::<bool>(), ".*").prop_map(|(flow, at, moved, news)| {
+        (any::<u64>(), time(), any::<bool>(), ".*").prop_map(|(flow, at, moved, description)| {
             AgentEvent::Path {
                 flow,
                 at,
                 moved,
-                news,
+                description,
             }
         }),
         outcome().prop_map(|outcome| AgentEvent::Finished(Box::new(outcome))),

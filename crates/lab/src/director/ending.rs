@@ -47,8 +47,8 @@ impl Session<'_> {
         self.ask(SamplePurpose::End).await?;
         loop {
             let heard = timeout(PATIENCE, self.hosts.next()).await;
-            let heard = heard.map_err(|_| LabError::Silence)?;
-            if let Some(end) = self.on_heard(heard, recorder).await? {
+            let heard = heard.map_err(|_| LabError::Unresponsive)?;
+            if let Some(end) = self.on_message(heard, recorder).await? {
                 return Ok(end);
             }
         }
@@ -56,7 +56,7 @@ impl Session<'_> {
 
     /// Stops all flows; returns the hosts' CPU times.
     async fn stop_hosts(&mut self) -> Result<Vec<Duration>, LabError> {
-        self.hosts.tell_all(&HostCommand::Stop).await?;
+        self.hosts.send_all(&HostCommand::Stop).await?;
         let mut cpu: Vec<Option<Duration>> = vec![None; self.hosts.count()];
         while cpu.iter().any(Option::is_none) {
             match timeout(PATIENCE, self.hosts.next()).await {
@@ -71,21 +71,21 @@ impl Session<'_> {
                     return Err(self.resources.processes.gone(host));
                 }
                 Ok(Some(_)) => {}
-                Ok(None) | Err(_) => return Err(LabError::Silence),
+                Ok(None) | Err(_) => return Err(LabError::Unresponsive),
             }
         }
         Ok(cpu.into_iter().flatten().collect())
     }
 
     fn record(&self, span: MeasuredSpan, recorder: &mut dyn Recorder) -> Result<(), LabError> {
-        for account in &self.flow_table.accounts {
+        for account in &self.flow_table.flows {
             for record in summary::flow_records(self.scenario, account, span) {
                 recorder.record(Observation::Flow(record))?;
             }
         }
         let requests = self.epochs.iter().flat_map(|epochs| &epochs.requests);
         for request in requests {
-            let Some(account) = self.flow_table.accounts.get(request.flow as usize) else {
+            let Some(account) = self.flow_table.flows.get(request.flow as usize) else {
                 continue;
             };
             recorder.record(Observation::Epoch(EpochRecord {

@@ -12,7 +12,7 @@ use crate::control::{Completion, FlowOutcome, HostSample, Role};
 #[derive(Debug)]
 pub(super) struct FlowTable {
     /// All flows.
-    pub(super) accounts: Vec<FlowStats>,
+    pub(super) flows: Vec<FlowStats>,
     /// Set at the end of the run: later reports change no counter.
     closed: bool,
 }
@@ -45,21 +45,21 @@ impl FlowTable {
             arrivals: BTreeMap::new(),
         };
         Self {
-            accounts: flows.into_iter().map(account).collect(),
+            flows: flows.into_iter().map(account).collect(),
             closed: false,
         }
     }
 
     /// Returns the flows of the group at this index.
     pub(super) fn of_group(&self, group: usize) -> impl Iterator<Item = &FlowStats> {
-        let accounts = self.accounts.iter();
+        let accounts = self.flows.iter();
         accounts.filter(move |account| account.flow.group == group)
     }
 
     /// Takes a host's sample of its flows.
     pub(super) fn take_sample(&mut self, host: usize, sample: &HostSample) {
         for of in &sample.flows {
-            if let Some(account) = account(&mut self.accounts, of.flow) {
+            if let Some(account) = find(&mut self.flows, of.flow) {
                 let end = account.end(account.role_of(host));
                 end.achieved = of.counters;
                 end.window = of.window;
@@ -70,7 +70,7 @@ impl FlowTable {
     /// Takes a host's outcome of a flow.
     pub(super) fn take_outcome(&mut self, host: usize, outcome: FlowOutcome) {
         let closed = self.closed;
-        let Some(account) = account(&mut self.accounts, outcome.flow) else {
+        let Some(account) = find(&mut self.flows, outcome.flow) else {
             return;
         };
         let role = outcome.role.unwrap_or_else(|| account.role_of(host));
@@ -88,9 +88,9 @@ impl FlowTable {
     }
 
     /// Marks the end of the warm-up.
-    pub(super) fn mark(&mut self) {
-        for account in &mut self.accounts {
-            account.before = account.achieved();
+    pub(super) fn end_warm_up(&mut self) {
+        for account in &mut self.flows {
+            account.before = account.counters();
         }
     }
 
@@ -100,7 +100,7 @@ impl FlowTable {
     }
 }
 
-fn account(accounts: &mut [FlowStats], flow: u64) -> Option<&mut FlowStats> {
+fn find(accounts: &mut [FlowStats], flow: u64) -> Option<&mut FlowStats> {
     accounts.get_mut(usize::try_from(flow).ok()?)
 }
 
@@ -119,7 +119,7 @@ impl FlowStats {
     }
 
     /// Returns the flow's counters so far.
-    pub(super) fn achieved(&self) -> FlowCounters {
+    pub(super) fn counters(&self) -> FlowCounters {
         self.ends[0].achieved + self.ends[1].achieved
     }
 

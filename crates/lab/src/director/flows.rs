@@ -91,7 +91,7 @@ fn later_starts(group: &Group, seed: u64) -> Vec<Time> {
 
 /// The number of related flows, this one included ([`FlowOrder::companions`]).
 enum ConcurrentFlows {
-    Nobody,
+    One,
     /// The flows that end at the same host.
     AtHost(BTreeMap<HostIndex, u32>),
     /// All flows of the group.
@@ -111,13 +111,13 @@ impl ConcurrentFlows {
             Workload::Poisson { .. } => {
                 Self::All(u32::try_from(group.pairs().count()).unwrap_or(u32::MAX))
             }
-            _ => Self::Nobody,
+            _ => Self::One,
         }
     }
 
     fn at(&self, host: HostIndex) -> u32 {
         match self {
-            Self::Nobody => 1,
+            Self::One => 1,
             Self::AtHost(counts) => counts.get(&host).copied().unwrap_or(1),
             Self::All(count) => *count,
         }
@@ -148,12 +148,12 @@ impl LiveFlow {
             workload: group.workload.clone(),
             local: any_port(&self.ends.to),
             peer: Vec::new(),
-            companions: self.companions,
+            related_flows: self.companions,
             start: self.start,
             later_starts: self.later_starts.clone(),
             stop: group.stop,
             failover: group.failover,
-            pin: None,
+            server_fingerprint: None,
             seed: self.seed,
         }
     }
@@ -172,7 +172,7 @@ impl LiveFlow {
             transport: transport.on_link(self.rates.0),
             local: any_port(&self.ends.from),
             peer,
-            pin: Some(pin),
+            server_fingerprint: Some(pin),
             ..self.server(number, group, transport)
         }
     }

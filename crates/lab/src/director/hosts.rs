@@ -14,7 +14,7 @@ use crate::control::{AgentEvent, HostCommand, MessageError, decode, encode};
 pub(super) struct Hosts {
     names: Vec<String>,
     orders: Vec<OwnedWriteHalf>,
-    heard: UnboundedReceiver<(usize, HostMessage)>,
+    events: UnboundedReceiver<(usize, HostMessage)>,
 }
 
 /// A message from a host's socket.
@@ -22,7 +22,7 @@ pub(super) enum HostMessage {
     /// An event.
     Event(AgentEvent),
     /// An invalid message.
-    Nonsense(MessageError),
+    Invalid(MessageError),
     /// The end of the stream.
     Closed,
 }
@@ -44,7 +44,7 @@ impl Hosts {
         Ok(Self {
             names,
             orders,
-            heard,
+            events: heard,
         })
     }
 
@@ -59,7 +59,7 @@ impl Hosts {
     }
 
     /// Sends a command to one host. A closed socket is reported by [`next`](Self::next).
-    pub(super) async fn tell(&mut self, host: usize, order: &HostCommand) -> Result<(), LabError> {
+    pub(super) async fn send(&mut self, host: usize, order: &HostCommand) -> Result<(), LabError> {
         let line = encode(order).map_err(|source| LabError::Message {
             host: self.name(host),
             source,
@@ -69,7 +69,7 @@ impl Hosts {
     }
 
     /// Sends a command to all hosts.
-    pub(super) async fn tell_all(&mut self, order: &HostCommand) -> Result<(), LabError> {
+    pub(super) async fn send_all(&mut self, order: &HostCommand) -> Result<(), LabError> {
         let line = encode(order).map_err(|source| LabError::Message {
             host: "all hosts".to_owned(),
             source,
@@ -88,7 +88,7 @@ impl Hosts {
 
     /// Receives the next message of any host.
     pub(super) async fn next(&mut self) -> Option<(usize, HostMessage)> {
-        self.heard.recv().await
+        self.events.recv().await
     }
 }
 
@@ -101,7 +101,7 @@ async fn listen(host: usize, read: OwnedReadHalf, said: UnboundedSender<(usize, 
             Ok(0) | Err(_) => HostMessage::Closed,
             Ok(_) => match decode(&line) {
                 Ok(event) => HostMessage::Event(event),
-                Err(error) => HostMessage::Nonsense(error),
+                Err(error) => HostMessage::Invalid(error),
             },
         };
         let is_over = !matches!(heard, HostMessage::Event(_));

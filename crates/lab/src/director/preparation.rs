@@ -87,7 +87,7 @@ impl<'s> Preparation<'s> {
             notes,
         } = self;
         let names = plan.hosts.iter().map(|host| host.name.clone()).collect();
-        let mut talk = HostDialogue {
+        let mut talk = HostSetup {
             hosts: Hosts::new(names, resources.processes.controls()?)?,
             resources: &mut resources,
         };
@@ -97,7 +97,7 @@ impl<'s> Preparation<'s> {
             let group = &scenario.groups[flow.group];
             let order = flow.server(number, group, &transports[flow.group]);
             let order = HostCommand::Start(Box::new(order));
-            talk.hosts.tell(flow.to.index(), &order).await?;
+            talk.hosts.send(flow.to.index(), &order).await?;
         }
         let listening = talk.listening(flows.len()).await?;
         for (number, flow) in flows.iter().enumerate() {
@@ -107,14 +107,14 @@ impl<'s> Preparation<'s> {
             let order = flow.client(number, group, &transports[flow.group], peer, pin);
             let order = HostCommand::Start(Box::new(order));
             talk.hosts
-                .tell(flow.host(Role::Client).index(), &order)
+                .send(flow.host(Role::Client).index(), &order)
                 .await?;
         }
         let lead = LEAD + LEAD_PER_FLOW * u32::try_from(flows.len()).unwrap_or(u32::MAX);
         let now = clock::read(ClockId::Monotonic).as_nanos();
         let epoch = now + u64::try_from(lead.as_nanos()).unwrap_or(u64::MAX / 2);
         let snap = scenario.measurements.snap_length;
-        let (copier, copies) = wants_packets.then(|| switch::copies(snap)).unzip();
+        let (copier, copies) = wants_packets.then(|| switch::capture_channel(snap)).unzip();
         let switch = switch::start(SwitchSetup {
             scenario,
             epoch,
@@ -122,13 +122,13 @@ impl<'s> Preparation<'s> {
             addresses: addresses(&scenario.topology, plan),
             owners: owners(scenario, plan),
             demands: demands(scenario, &flows, &listening),
-            copier,
+            capture: copier,
         })?;
         let begin = HostCommand::Begin {
             epoch,
             interval: None,
         };
-        talk.hosts.tell_all(&begin).await?;
+        talk.hosts.send_all(&begin).await?;
         let hosts = talk.hosts;
         Ok(Session::new(
             (scenario, plan, flows),
@@ -140,12 +140,12 @@ impl<'s> Preparation<'s> {
 }
 
 /// The exchange with hosts before the run.
-struct HostDialogue<'r> {
+struct HostSetup<'r> {
     hosts: Hosts,
     resources: &'r mut Resources,
 }
 
-impl HostDialogue<'_> {
+impl HostSetup<'_> {
     /// Waits until all hosts are ready; returns their servers' fingerprints.
     async fn ready(&mut self) -> Result<Vec<String>, LabError> {
         let mut pins: Vec<Option<String>> = vec![None; self.hosts.count()];
@@ -184,12 +184,12 @@ impl HostDialogue<'_> {
     async fn next(&mut self) -> Result<(usize, AgentEvent), LabError> {
         match timeout(PATIENCE, self.hosts.next()).await {
             Ok(Some((host, HostMessage::Event(event)))) => Ok((host, event)),
-            Ok(Some((host, HostMessage::Nonsense(source)))) => Err(LabError::Message {
+            Ok(Some((host, HostMessage::Invalid(source)))) => Err(LabError::Message {
                 host: self.hosts.name(host),
                 source,
             }),
             Ok(Some((host, HostMessage::Closed))) => Err(self.resources.processes.gone(host)),
-            Ok(None) | Err(_) => Err(LabError::Silence),
+            Ok(None) | Err(_) => Err(LabError::Unresponsive),
         }
     }
 }

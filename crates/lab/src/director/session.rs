@@ -37,9 +37,9 @@ pub(super) struct Session<'s> {
     copies: Option<CaptureReceiver>,
     pub(super) resources: Resources,
     pub(super) flow_table: FlowTable,
-    script: EventSchedule,
+    event_schedule: EventSchedule,
     pub(super) epochs: Option<Epochs>,
-    rounds: SampleRounds,
+    sample_rounds: SampleRounds,
     sampling: Sampling,
     /// When the warm-up ends; `None` once it has.
     pub(super) warm_up: Option<Time>,
@@ -102,14 +102,14 @@ impl<'s> Session<'s> {
             scenario,
             plan,
             clock,
-            rounds: SampleRounds::new(hosts.count()),
+            sample_rounds: SampleRounds::new(hosts.count()),
             hosts,
             switch: Some(switch),
             copies,
             resources,
             epochs: epochs(scenario, &flows),
             flow_table: FlowTable::new(flows),
-            script: EventSchedule::new(scenario),
+            event_schedule: EventSchedule::new(scenario),
             sampling: Sampling::new(scenario),
             warm_up: Some(Time::ZERO + scenario.warm_up),
             begin: Time::ZERO,
@@ -132,7 +132,7 @@ impl<'s> Session<'s> {
             let next = self.timeout(end);
             tokio::select! {
                 heard = self.hosts.next() => {
-                    self.on_heard(heard, recorder).await?;
+                    self.on_message(heard, recorder).await?;
                 }
                 rung = alarm.until(next) => rung.map_err(LabError::system("waiting"))?,
             }
@@ -149,7 +149,7 @@ impl<'s> Session<'s> {
 
     /// Returns the time of the next action.
     fn timeout(&self, end: Time) -> Time {
-        let times = [self.script.timeout(), self.warm_up];
+        let times = [self.event_schedule.timeout(), self.warm_up];
         let known = times.into_iter().flatten();
         let glance = self.clock.now() + GLANCE;
         known
@@ -160,8 +160,8 @@ impl<'s> Session<'s> {
     async fn handle_timeout(&mut self, recorder: &mut dyn Recorder) -> Result<(), LabError> {
         let now = self.clock.now();
         self.record_packets(recorder)?;
-        while let Some((port, happening)) = self.script.due(now) {
-            self.bring_about(port, happening).await?;
+        while let Some((port, happening)) = self.event_schedule.due(now) {
+            self.apply_event(port, happening).await?;
         }
         if self.warm_up.is_some_and(|end| end <= now) {
             self.warm_up = None;
@@ -171,7 +171,7 @@ impl<'s> Session<'s> {
         if self.sampling.next <= now {
             self.sampling.schedule(now);
             self.sample_ports(recorder)?;
-            if !self.rounds.is_sampling() {
+            if !self.sample_rounds.is_sampling() {
                 self.ask(SamplePurpose::Sample).await?;
             }
         }
@@ -179,11 +179,11 @@ impl<'s> Session<'s> {
     }
 
     pub(super) async fn ask(&mut self, purpose: SamplePurpose) -> Result<(), LabError> {
-        self.rounds.ask(purpose);
-        self.hosts.tell_all(&HostCommand::Sample).await
+        self.sample_rounds.ask(purpose);
+        self.hosts.send_all(&HostCommand::Sample).await
     }
 
-    async fn bring_about(&mut self, port: PortIndex, happening: PortEvent) -> Result<(), LabError> {
+    async fn apply_event(&mut self, port: PortIndex, happening: PortEvent) -> Result<(), LabError> {
         match happening {
             PortEvent::Change(change) => {
                 self.switch()?.apply(port, change)?;
@@ -209,7 +209,7 @@ impl<'s> Session<'s> {
             HostChange::InterfaceDown { interface }
         };
         self.hosts
-            .tell(host.index(), &HostCommand::Host(change))
+            .send(host.index(), &HostCommand::Host(change))
             .await
     }
 
@@ -231,7 +231,7 @@ impl<'s> Session<'s> {
             is: *is,
         };
         self.hosts
-            .tell(host.index(), &HostCommand::Host(change))
+            .send(host.index(), &HostCommand::Host(change))
             .await
     }
 
@@ -244,26 +244,26 @@ impl<'s> Session<'s> {
             return Ok(());
         }
         let number = epochs.begin();
-        while let Some((port, happening)) = self.script.due_in_epoch(number) {
-            self.bring_about(port, happening).await?;
+        while let Some((port, happening)) = self.event_schedule.due_in_epoch(number) {
+            self.apply_event(port, happening).await?;
         }
-        self.hosts.tell_all(&HostCommand::Epoch { number }).await
+        self.hosts.send_all(&HostCommand::Epoch { number }).await
     }
 
     /// Handles a host's message. Returns the time of the last samples once all hosts have answered.
-    pub(super) async fn on_heard(
+    pub(super) async fn on_message(
         &mut self,
         heard: Option<(usize, HostMessage)>,
         recorder: &mut dyn Recorder,
     ) -> Result<Option<Time>, LabError> {
         match heard {
             Some((host, HostMessage::Event(event))) => self.on_event(host, event, recorder).await,
-            Some((host, HostMessage::Nonsense(source))) => Err(LabError::Message {
+            Some((host, HostMessage::Invalid(source))) => Err(LabError::Message {
                 host: self.hosts.name(host),
                 source,
             }),
             Some((host, HostMessage::Closed)) => Err(self.resources.processes.gone(host)),
-            None => Err(LabError::Silence),
+            None => Err(LabError::Unresponsive),
         }
     }
 
@@ -276,7 +276,7 @@ impl<'s> Session<'s> {
         match event {
             AgentEvent::Sample(sample) => {
                 self.flow_table.take_sample(host, &sample);
-                let complete = self.rounds.answered(host, sample.at);
+                let complete = self.sample_rounds.answered(host, sample.at);
                 return self.on_round(complete, recorder);
             }
             AgentEvent::EpochDone {
@@ -308,7 +308,11 @@ impl<'s> Session<'s> {
                     problem: format!("{change:?}: {error}"),
                 });
             }
-            AgentEvent::Path { flow, news, .. } => tracing::info!(flow, news, "a path"),
+            AgentEvent::Path {
+                flow,
+                description: news,
+                ..
+            } => tracing::info!(flow, news, "a path"),
             AgentEvent::Changed { .. }
             | AgentEvent::Ready { .. }
             | AgentEvent::Listening { .. }
@@ -326,7 +330,7 @@ impl<'s> Session<'s> {
         match complete {
             Some((SamplePurpose::Sample, at)) => self.sample_groups(at, recorder)?,
             Some((SamplePurpose::EndOfWarmUp, at)) => {
-                self.flow_table.mark();
+                self.flow_table.end_warm_up();
                 self.begin = at;
             }
             Some((SamplePurpose::End, at)) => return Ok(Some(at)),
@@ -373,7 +377,7 @@ impl<'s> Session<'s> {
             let achieved: FlowCounters = self
                 .flow_table
                 .of_group(position)
-                .map(FlowStats::achieved)
+                .map(FlowStats::counters)
                 .sum();
             let windows = self
                 .flow_table

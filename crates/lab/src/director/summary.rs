@@ -64,7 +64,7 @@ pub(super) fn groups(
 }
 
 fn summary(flow_table: &FlowTable, group: usize, span: MeasuredSpan) -> GroupSummary {
-    let since = |account: &FlowStats| account.achieved().since(account.before);
+    let since = |account: &FlowStats| account.counters().since(account.before);
     let achieved: FlowCounters = flow_table.of_group(group).map(since).sum();
     let completions = |account: &'_ FlowStats| account.completions(span.begin).collect::<Vec<_>>();
     let mut completions: Vec<Duration> = flow_table.of_group(group).flat_map(completions).collect();
@@ -152,7 +152,7 @@ fn in_step(
     span: MeasuredSpan,
 ) -> EpochSummary {
     let is_own = |request: &&Request| {
-        let account = flow_table.accounts.get(request.flow as usize);
+        let account = flow_table.flows.get(request.flow as usize);
         account.is_some_and(|account| account.flow.group == group)
     };
     let mut slowest: BTreeMap<u64, Option<Duration>> = BTreeMap::new();
@@ -210,7 +210,7 @@ fn record<'r>(
     let achieved = if is_arrival {
         outcomes.iter().map(|outcome| outcome.counters).sum()
     } else {
-        account.achieved()
+        account.counters()
     };
     let (from, measured) = match end {
         Some(_) => (start, achieved),

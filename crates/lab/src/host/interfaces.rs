@@ -98,7 +98,7 @@ impl Interfaces {
         for neighbour in here.filter(|entry| entry.address.is_ipv4() == address.is_ipv4()) {
             let message = permanent(index, neighbour);
             self.netlink.set(Message::NewNeighbour(message))?;
-            if neighbour.by == Some(position) {
+            if neighbour.interface == Some(position) {
                 let way = self.route_to(index, neighbour.address);
                 self.netlink.set(Message::NewRoute(way))?;
             }

@@ -62,7 +62,7 @@ pub(super) fn initial_window(
     let wishes = KernelRequirements::new(scenario, host);
     // A group that sets none accepts the kernel's.
     wishes
-        .unanimous("congestion.initial_window", |(group, ..)| {
+        .common_value("congestion.initial_window", |(group, ..)| {
             let mut values = congestion(&group.transport)?.values();
             let window = values.find_map(|value| match value {
                 (INITIAL_WINDOW, Value::Integer(packets)) => Some(packets),
@@ -77,7 +77,7 @@ pub(super) fn initial_window(
 /// with flows to or from it.
 pub(super) fn quick_acks(scenario: &Scenario, host: HostIndex) -> Result<bool, PlanError> {
     let wishes = KernelRequirements::new(scenario, host);
-    let quick = wishes.unanimous("tcp.ack_every", |(_, options, _)| {
+    let quick = wishes.common_value("tcp.ack_every", |(_, options, _)| {
         Some(options.delayed_ack.ack_every == 1)
     })?;
     Ok(quick.unwrap_or(false))
@@ -136,7 +136,7 @@ impl<'s> KernelRequirements<'s> {
             KernelSetting::new("ipv4/tcp_ecn", self.ecn()?),
         ];
         let mut switch = |key: &'static str, path: &str, wish: fn(&TcpOptions) -> bool| {
-            let wish = self.unanimous(key, |(_, options, _)| Some(wish(options)));
+            let wish = self.common_value(key, |(_, options, _)| Some(wish(options)));
             let wish = wish.map(|wish| wish.map(|on| KernelSetting::new(path, u8::from(on))));
             wish.map(|setting| settings.extend(setting))
         };
@@ -154,7 +154,7 @@ impl<'s> KernelRequirements<'s> {
 
     /// 1 requests and accepts ECN, 2 only accepts it. DCTCP's sockets request it themselves.
     fn ecn(&self) -> Result<u8, PlanError> {
-        let asks = self.unanimous("tcp.ecn", |(_, options, opens)| match options.ecn {
+        let asks = self.common_value("tcp.ecn", |(_, options, opens)| match options.ecn {
             TcpEcn::Dctcp => None,
             ecn => opens.then_some(ecn == TcpEcn::Rfc3168),
         })?;
@@ -162,7 +162,7 @@ impl<'s> KernelRequirements<'s> {
     }
 
     /// Returns the common value of all groups that set one.
-    fn unanimous<T: PartialEq>(
+    fn common_value<T: PartialEq>(
         &self,
         key: &'static str,
         wish: impl Fn(&(&'s Group, &'s TcpOptions, bool)) -> Option<T>,

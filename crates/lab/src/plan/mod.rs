@@ -75,7 +75,7 @@ pub struct Neighbour {
     /// The index of the interface for packets to it, whatever their source address. Hosts that open
     /// connections choose interfaces by their own addresses and have no such entry. A host that accepts
     /// connections answers on the link that the opener chose.
-    pub by: Option<usize>,
+    pub interface: Option<usize>,
 }
 
 /// Checks that all parts of a scenario can run live.
@@ -125,7 +125,7 @@ impl Plan {
             });
         }
         let mut plan = Self { hosts };
-        plan.introduce(scenario);
+        plan.add_neighbours(scenario);
         Ok(plan)
     }
 
@@ -143,7 +143,7 @@ impl Plan {
     }
 
     /// Gives hosts the neighbour entries of their peers.
-    fn introduce(&mut self, scenario: &Scenario) {
+    fn add_neighbours(&mut self, scenario: &Scenario) {
         let topology = &scenario.topology;
         let routes = topology.routes();
         let mut known: Vec<BTreeSet<HostIndex>> = vec![BTreeSet::new(); self.hosts.len()];
@@ -174,7 +174,7 @@ impl Plan {
                 addresses.map(move |address| Neighbour {
                     address: *address,
                     mac: nic.mac,
-                    by,
+                    interface: by,
                 })
             });
             let neighbours = neighbours.collect();

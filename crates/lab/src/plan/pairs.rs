@@ -26,7 +26,7 @@ impl Plan {
         (from, to): (HostIndex, HostIndex),
         number: u64,
     ) -> AddressPair {
-        let ways = group.ways(topology, routes, (from, to), number);
+        let ways = group.egress_ports(topology, routes, (from, to), number);
         let arrivals = ways.iter();
         let arrivals = arrivals.filter_map(|port| arrival(topology, routes, *port, to));
         let mut there: Vec<PortIndex> = Vec::new();

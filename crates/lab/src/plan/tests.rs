@@ -132,7 +132,12 @@ fn each_way_has_interfaces_of_its_own_at_both_ends() {
     assert_eq!(ends(1).to, [of(1, 1), of(1, 0)]);
     assert_eq!(plan.hosts[0].nics[0].gso_segments, 1);
     // The host that accepts the flow answers on the link that the opener chose.
-    let by = |host: usize| plan.hosts[host].neighbours.iter().map(|entry| entry.by);
+    let by = |host: usize| {
+        plan.hosts[host]
+            .neighbours
+            .iter()
+            .map(|entry| entry.interface)
+    };
     assert!(by(0).all(|by| by.is_none()));
     assert!(by(1).eq([Some(0), Some(1)]));
 }

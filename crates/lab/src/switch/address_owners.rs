@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
-use weir_network::AddressOwner;
+use weir_network::AddressMap;
 use weir_scenario::HostIndex;
 
 /// The hosts by all addresses that they ever have.
@@ -17,7 +17,7 @@ impl FromIterator<(IpAddr, HostIndex)> for AddressOwners {
     }
 }
 
-impl AddressOwner for AddressOwners {
+impl AddressMap for AddressOwners {
     fn host(&self, address: IpAddr) -> Option<HostIndex> {
         self.0.get(&address).copied()
     }

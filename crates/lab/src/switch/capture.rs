@@ -50,7 +50,7 @@ struct CapturedCopy {
 }
 
 /// Returns both ends. The first `snap` bytes of each frame are kept.
-pub fn copies(snap: ByteSize) -> (CaptureSender, CaptureReceiver) {
+pub fn capture_channel(snap: ByteSize) -> (CaptureSender, CaptureReceiver) {
     let (out, taken) = sync_channel(WAITING);
     let copier = CaptureSender {
         snap: snap.as_usize(),

@@ -33,7 +33,7 @@ struct LinkPace {
     seen: PacketCount,
     due: Time,
     /// The current train.
-    stretch: Option<PacketTrain>,
+    train: Option<PacketTrain>,
     /// The sum of all trains that were long enough.
     busy: BusyPeriod,
 }
@@ -67,7 +67,7 @@ impl Fidelity {
             framing: port.framing,
             seen: PacketCount::ZERO,
             due: Time::ZERO,
-            stretch: None,
+            train: None,
             busy: BusyPeriod::default(),
         };
         Self {
@@ -82,7 +82,7 @@ impl Fidelity {
     pub(super) fn begin(&mut self) {
         (self.lateness, self.error) = (Distribution::new(), Distribution::new());
         for pace in &mut self.paces {
-            (pace.stretch, pace.busy) = (None, BusyPeriod::default());
+            (pace.train, pace.busy) = (None, BusyPeriod::default());
         }
     }
 
@@ -186,14 +186,14 @@ impl LinkPace {
         let gap = due.checked_since(self.due).unwrap_or(Duration::ZERO);
         let follows = gap <= self.rate.time_for(size) + Duration::from_nanos(1);
         (self.seen, self.due) = (delivered, due);
-        match &mut self.stretch {
+        match &mut self.train {
             Some(stretch) if follows => {
                 stretch.size += size;
                 stretch.end = now;
             }
             _ => {
                 self.close();
-                self.stretch = Some(PacketTrain {
+                self.train = Some(PacketTrain {
                     begin: now,
                     end: now,
                     size: ByteSize::ZERO,
@@ -204,7 +204,7 @@ impl LinkPace {
 
     /// Ends the current train.
     fn close(&mut self) {
-        let Some(stretch) = self.stretch.take() else {
+        let Some(stretch) = self.train.take() else {
             return;
         };
         let took = stretch.end.since(stretch.begin);

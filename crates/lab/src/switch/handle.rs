@@ -34,7 +34,7 @@ pub struct SwitchSetup<'a> {
     /// The advance knowledge of SED's controller about flows, if there is a controller.
     pub demands: Vec<DemandRule>,
     /// Captures the packets that pass the measured ports, if wanted.
-    pub copier: Option<CaptureSender>,
+    pub capture: Option<CaptureSender>,
 }
 
 /// A running switch. Dropping it stops the switch and closes the hosts' interfaces.
@@ -63,7 +63,7 @@ pub fn start(setup: SwitchSetup<'_>) -> Result<SwitchHandle, SwitchError> {
         addresses,
         owners,
         demands,
-        copier,
+        capture: copier,
         ..
     } = setup;
     let woken = Arc::clone(&wake);

@@ -49,7 +49,7 @@ mod tx_port;
 mod wake_up_latency;
 
 pub use address_owners::AddressOwners;
-pub use capture::{CaptureBatch, CaptureReceiver, CaptureSender, copies};
+pub use capture::{CaptureBatch, CaptureReceiver, CaptureSender, capture_channel};
 pub use command::{HostSocket, PortReading};
 pub use error::SwitchError;
 pub use handle::{SwitchHandle, SwitchSetup, start};

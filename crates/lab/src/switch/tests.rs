@@ -72,7 +72,7 @@ impl Lab {
             let host = topology.port(*port).from.host().unwrap();
             [(address(*port), host), (address_v6(*port), host)]
         });
-        let (copier, copies) = copies(SNAP);
+        let (copier, copies) = capture_channel(SNAP);
         let switch = start(SwitchSetup {
             scenario: &scenario,
             epoch: 0,
@@ -80,7 +80,7 @@ impl Lab {
             addresses: addresses.collect(),
             owners: owners.collect(),
             demands: Vec::new(),
-            copier: Some(copier),
+            capture: Some(copier),
         })
         .unwrap();
         Self {
@@ -333,7 +333,7 @@ fn before_the_epoch_time_passes_too() {
         addresses: vec![(address(b), b)],
         owners: AddressOwners::default(),
         demands: Vec::new(),
-        copier: None,
+        capture: None,
     })
     .unwrap();
     lab.send("a->switch", address(b), b"early", 100);
@@ -423,7 +423,7 @@ fn a_network_that_cannot_be_is_refused() {
         addresses: Vec::new(),
         owners: AddressOwners::default(),
         demands: Vec::new(),
-        copier: None,
+        capture: None,
     });
     assert!(matches!(refused, Err(SwitchError::Network(_))));
 }

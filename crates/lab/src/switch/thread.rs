@@ -64,15 +64,15 @@ pub(super) struct SwitchThread {
     network: Network<Segment>,
     /// SED's controller with its channels, and the time of its next event.
     sed: Option<ControlPlane>,
-    controlled_at: Time,
+    sed_timeout: Time,
     /// The time up to which the network has run.
     reached: Time,
     interfaces: Vec<SwitchInterface>,
     /// For each port of the topology that leads to a host, the index of the host's interface.
-    door_at: Vec<Option<usize>>,
-    intake: RxBatch,
+    interface_at: Vec<Option<usize>>,
+    rx_batch: RxBatch,
     /// The number of packets to be handed over, and the interfaces that have some.
-    leaving: usize,
+    pending_packets: usize,
     open: Vec<usize>,
     meters: Vec<PortMeter>,
     copier: Option<CaptureSender>,
@@ -140,12 +140,12 @@ impl SwitchThread {
             lead,
             network,
             sed,
-            controlled_at: Time::MAX,
+            sed_timeout: Time::MAX,
             reached: Time::ZERO,
             interfaces: sockets.into_iter().map(interface).collect(),
-            door_at,
-            intake: RxBatch::new(clock),
-            leaving: 0,
+            interface_at: door_at,
+            rx_batch: RxBatch::new(clock),
+            pending_packets: 0,
             open: Vec::new(),
             meters: measured
                 .iter()
@@ -194,7 +194,7 @@ impl SwitchThread {
         let now = self.clock.now();
         loop {
             let (due, port) = self.network.next_delivery();
-            if self.controlled_at <= due.min(now) {
+            if self.sed_timeout <= due.min(now) {
                 self.control();
                 continue;
             }
@@ -216,7 +216,7 @@ impl SwitchThread {
             if let Some(packet) = packet {
                 self.hand_over(due, port, &packet);
             }
-            if self.leaving >= BATCH {
+            if self.pending_packets >= BATCH {
                 self.flush();
             }
         }
@@ -228,11 +228,11 @@ impl SwitchThread {
 
     /// Runs the due events of SED's controller.
     fn control(&mut self) {
-        self.reached = self.reached.max(self.controlled_at);
+        self.reached = self.reached.max(self.sed_timeout);
         if let Some(sed) = &mut self.sed {
             sed.handle_timeout(self.reached, &mut self.network);
             sed.collect(self.reached, &mut self.network);
-            self.controlled_at = sed.timeout(self.reached).unwrap_or(Time::MAX);
+            self.sed_timeout = sed.timeout(self.reached).unwrap_or(Time::MAX);
         }
     }
 
@@ -241,13 +241,13 @@ impl SwitchThread {
         if let Some(sed) = &mut self.sed
             && sed.collect(self.reached, &mut self.network)
         {
-            self.controlled_at = sed.timeout(self.reached).unwrap_or(Time::MAX);
+            self.sed_timeout = sed.timeout(self.reached).unwrap_or(Time::MAX);
         }
     }
 
     /// Queues a packet that has left the link of `port`, which leads to a host.
     fn hand_over(&mut self, due: Time, port: usize, packet: &Segment) {
-        let position = self.door_at.get(port).copied().flatten();
+        let position = self.interface_at.get(port).copied().flatten();
         let Some((position, interface)) =
             position.and_then(|position| Some((position, self.interfaces.get_mut(position)?)))
         else {
@@ -260,7 +260,7 @@ impl SwitchThread {
         {
             self.open.push(position);
         }
-        self.leaving += 1;
+        self.pending_packets += 1;
     }
 
     /// Hands over all queued packets.
@@ -271,7 +271,7 @@ impl SwitchThread {
                 interface.tx_port.flush(exit, &mut self.fidelity);
             }
         }
-        self.leaving = 0;
+        self.pending_packets = 0;
         if let Some(copier) = &mut self.copier {
             for (time, port, packet) in self.network.take_tapped() {
                 copier.copy(time - self.lead, port, &packet);
@@ -282,7 +282,7 @@ impl SwitchThread {
     /// Waits for the next event, for frames of hosts whose links have room, and for commands.
     fn wait(&self, wake: &OwnedFd, waiter: &mut WakeUpLatency) -> Result<WakeReason, SwitchError> {
         let now = self.clock.now();
-        let due = self.network.next_delivery().0.min(self.controlled_at);
+        let due = self.network.next_delivery().0.min(self.sed_timeout);
         let mut until = due.min(now + IDLE);
         let mut sources: SmallVec<[_; DOORS]> = smallvec![PollFd::new(wake, PollFlags::IN)];
         let mut positions: SmallVec<[_; DOORS]> = SmallVec::new();
@@ -323,7 +323,7 @@ impl SwitchThread {
             return;
         };
         let port = interface.socket.port.index() as u32;
-        let (intake, network) = (&mut self.intake, &mut self.network);
+        let (intake, network) = (&mut self.rx_batch, &mut self.network);
         interface.exists = intake.read(&interface.socket.device, port, there_since, network);
     }
 
@@ -333,13 +333,13 @@ impl SwitchThread {
         loop {
             match orders.try_recv() {
                 Ok(SwitchCommand::Stop) | Err(TryRecvError::Disconnected) => return true,
-                Ok(command) => self.obey(command),
+                Ok(command) => self.handle_command(command),
                 Err(TryRecvError::Empty) => return false,
             }
         }
     }
 
-    fn obey(&mut self, command: SwitchCommand) {
+    fn handle_command(&mut self, command: SwitchCommand) {
         // The network must not change before its due events have run.
         self.deliver_due();
         let now = self.clock.now().max(self.reached);
@@ -347,7 +347,7 @@ impl SwitchThread {
             SwitchCommand::Apply(port, change) => self.apply(now, port, change),
             SwitchCommand::Assign(address, port) => self.assign(address, port),
             SwitchCommand::Withdraw(address) => {
-                self.intake.destinations.remove(&address);
+                self.rx_batch.destinations.remove(&address);
             }
             SwitchCommand::Begin => self.begin(now),
             SwitchCommand::Sample(answer) => {
@@ -372,7 +372,7 @@ impl SwitchThread {
     fn assign(&mut self, address: IpAddr, port: PortIndex) {
         if let Some(host) = self.topology.port(port).from.host() {
             let destination = Network::<Segment>::destination_at(&self.topology, host, port);
-            self.intake.destinations.insert(address, destination);
+            self.rx_batch.destinations.insert(address, destination);
         }
     }
 
@@ -428,8 +428,8 @@ impl SwitchThread {
             tcon: self.network.tcon_summaries(&self.topology),
             emulation: self.fidelity.emulation(&self.topology, losses, cpu),
             real_time,
-            frames: self.intake.read,
-            ignored: self.intake.ignored,
+            frames: self.rx_batch.read,
+            ignored: self.rx_batch.ignored,
             undeliverable: losses.down,
             uncopied: self.copier.map_or(0, CaptureSender::finish),
         }

@@ -47,7 +47,7 @@ pub(super) struct WakeUpLatency {
     /// When the interfaces were last polled.
     looked: Time,
     /// The end of the time in which another frame is likely.
-    lively: Time,
+    poll_until: Time,
 }
 
 impl WakeUpLatency {
@@ -61,7 +61,7 @@ impl WakeUpLatency {
             settled: now,
             slept: Duration::ZERO,
             looked: now,
-            lively: now,
+            poll_until: now,
         }
     }
 
@@ -76,7 +76,7 @@ impl WakeUpLatency {
                 // Nothing ends this sleep early.
                 ready_within(&mut [], REST)?;
                 Duration::ZERO
-            } else if before < self.lively {
+            } else if before < self.poll_until {
                 Duration::ZERO
             } else {
                 left - (self.lateness + SHORTEST_SLEEP)
@@ -92,7 +92,7 @@ impl WakeUpLatency {
                 self.learn(took - sleep);
             }
             if ready {
-                self.lively = after + SOON;
+                self.poll_until = after + SOON;
             }
             let since = if slept { after } else { self.looked };
             self.looked = after;

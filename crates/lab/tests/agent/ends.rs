@@ -20,14 +20,14 @@ async fn incast(transport: &LiveTransport) {
     for flow in 0..SENDERS {
         let at_receiver = FlowOrder {
             flow,
-            companions: SENDERS as u32,
+            related_flows: SENDERS as u32,
             ..order(Role::Server, transport, &workload)
         };
         let listening = receiver.listen(at_receiver).await;
         let at_sender = FlowOrder {
             flow,
             peer: listening,
-            pin: Some(receiver.fingerprint.clone()),
+            server_fingerprint: Some(receiver.fingerprint.clone()),
             ..order(Role::Client, transport, &workload)
         };
         senders
@@ -78,7 +78,7 @@ async fn epochs(transport: &LiveTransport) {
         .await;
     let order = FlowOrder {
         peer: listening,
-        pin: Some(server.fingerprint.clone()),
+        server_fingerprint: Some(server.fingerprint.clone()),
         ..order(Role::Client, transport, &workload)
     };
     client.order(&HostCommand::Start(Box::new(order))).await;

@@ -96,7 +96,7 @@ fn a_server_with_another_certificate() {
         let listening = server.listen(order(Role::Server, &quic(), &workload)).await;
         let outcome = alone(FlowOrder {
             peer: listening,
-            pin: Some(other.fingerprint.clone()),
+            server_fingerprint: Some(other.fingerprint.clone()),
             ..order(Role::Client, &quic(), &workload)
         })
         .await;

@@ -160,12 +160,12 @@ pub(crate) fn order(role: Role, transport: &LiveTransport, workload: &Workload) 
         workload: workload.clone(),
         local: vec!["127.0.0.1:0".parse().unwrap()],
         peer: Vec::new(),
-        companions: 1,
+        related_flows: 1,
         later_starts: Vec::new(),
         start: Time::ZERO,
         stop: None,
         failover: None,
-        pin: None,
+        server_fingerprint: None,
         seed: 1,
     }
 }

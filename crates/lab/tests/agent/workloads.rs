@@ -35,7 +35,7 @@ async fn flow(transport: &LiveTransport, workload: &Workload, until: Until) -> R
         .await;
     let order = FlowOrder {
         peer: listening,
-        pin: Some(server.fingerprint.clone()),
+        server_fingerprint: Some(server.fingerprint.clone()),
         ..order(Role::Client, transport, workload)
     };
     client.order(&HostCommand::Start(Box::new(order))).await;

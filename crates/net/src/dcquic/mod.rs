@@ -17,7 +17,7 @@ use crate::buffers::ReusedBuffers;
 use crate::clock::LazyNow;
 use crate::error::ConnectionError;
 use crate::lost_events::LostEvents;
-use crate::path_news::PathEventSender;
+use crate::path_updates::PathEventSender;
 use crate::protocol::{DatagramMeta, Protocol, Route};
 use crate::sockets::Hold;
 use crate::waiters::Waiters;
@@ -40,7 +40,7 @@ pub(crate) struct ConnectionState {
     /// Its deadlines, and the cwnd cap that follows from them.
     pub(crate) allocation: Allocation,
     /// Sends path events to subscribers.
-    pub(crate) announcer: PathEventSender,
+    pub(crate) path_events: PathEventSender,
     /// Why the connection is over.
     pub(crate) error: Option<ConnectionError>,
     /// The handshake is complete, but the driver has not seen it yet.
@@ -85,7 +85,7 @@ impl Protocol for ConnectionState {
             engine,
             waiting: Waiters::default(),
             allocation: Allocation::default(),
-            announcer: PathEventSender::default(),
+            path_events: PathEventSender::default(),
             error: None,
             connected: false,
             early_data_rejected: false,
@@ -189,23 +189,23 @@ impl Protocol for ConnectionState {
         }
         // The allocator receives the streams' progress.
         if self.allocation.is_needed() {
-            self.allocation.look(now.get(), &mut self.engine);
+            self.allocation.update_progress(now.get(), &mut self.engine);
         }
         mem::take(&mut self.connected)
     }
 
-    fn on_gone(&mut self, woken: &mut Vec<Waker>) {
+    fn on_removed(&mut self, woken: &mut Vec<Waker>) {
         woken.append(&mut self.waiting.closing);
     }
 
-    fn abandon(&mut self, woken: &mut Vec<Waker>) {
+    fn on_driver_ended(&mut self, woken: &mut Vec<Waker>) {
         self.error.get_or_insert(ConnectionError::EndpointGone);
-        self.announcer.end();
-        self.waiting.on_everything(woken);
+        self.path_events.end();
+        self.waiting.wake_all(woken);
         woken.append(&mut self.waiting.closing);
     }
 
-    fn give_up(&mut self, now: Time) -> bool {
+    fn close_unused(&mut self, now: Time) -> bool {
         self.close(now, 0, b"")
     }
 

@@ -9,7 +9,7 @@ use weir_units::Time;
 
 use super::{ConnectionState, Locked, OpenedStream};
 use crate::error::{ConnectionError, ReadError, WriteError};
-use crate::path_news::PathNews;
+use crate::path_updates::PathUpdate;
 use crate::sockets::Hold;
 
 impl Locked<'_> {
@@ -54,11 +54,11 @@ impl ConnectionState {
                 Event::Stream(event) => self.waiting.on_stream(event, woken),
                 Event::Path(event) => {
                     tracing::debug!(%event, "the way to the peer changed");
-                    self.announcer.tell(PathNews::Event(event));
+                    self.path_events.tell(PathUpdate::Event(event));
                 }
                 Event::Moving(decision) => {
                     tracing::info!(%decision, "the connection moves");
-                    self.announcer.tell(PathNews::Decision(*decision));
+                    self.path_events.tell(PathUpdate::Decision(*decision));
                 }
                 Event::DatagramsReadable => woken.append(&mut self.waiting.datagrams),
                 Event::Connected => {
@@ -67,14 +67,14 @@ impl ConnectionState {
                 }
                 Event::EarlyDataRejected => {
                     self.early_data_rejected = true;
-                    self.waiting.on_everything(woken);
+                    self.waiting.wake_all(woken);
                 }
                 Event::Closed(cause) => {
                     let error = ConnectionError::new(self.engine.remote(), cause);
                     self.error.get_or_insert(error);
-                    self.announcer.end();
+                    self.path_events.end();
                     self.rebind_to = None;
-                    self.waiting.on_everything(woken);
+                    self.waiting.wake_all(woken);
                     woken.append(&mut self.waiting.closing);
                 }
             }

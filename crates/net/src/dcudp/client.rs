@@ -33,7 +33,7 @@ impl DcudpClient {
     ///
     /// # Errors
     /// [`EndpointError`], which describes the remedy.
-    pub fn towards(remote: SocketAddr, config: DcudpConfig) -> Result<Self, EndpointError> {
+    pub fn bind_for(remote: SocketAddr, config: DcudpConfig) -> Result<Self, EndpointError> {
         let any = match remote {
             SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
             SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),

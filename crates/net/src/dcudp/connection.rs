@@ -80,7 +80,7 @@ impl<K: ServiceKind> DcudpConnection<K> {
     /// [`TransportConfig::close_timeout`](weir_dcudp::TransportConfig::close_timeout) it does.
     pub async fn close(mut self) -> Result<(), DcudpError> {
         self.finished = true;
-        self.leave();
+        self.release();
         self.closed().await
     }
 
@@ -110,10 +110,10 @@ impl<K: ServiceKind> DcudpConnection<K> {
     }
 
     /// Releases the connection for the application.
-    fn leave(&self) {
+    fn release(&self) {
         let mut state = self.connection.lock();
         let now = state.now();
-        if state.leave(now, self.finished) {
+        if state.release(now, self.finished) {
             state.send();
         }
     }
@@ -177,7 +177,7 @@ impl fmt::Debug for DcudpWatch {
 
 impl<K: ServiceKind> Drop for DcudpConnection<K> {
     fn drop(&mut self) {
-        self.leave();
+        self.release();
     }
 }
 

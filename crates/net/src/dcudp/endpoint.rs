@@ -84,7 +84,7 @@ impl Endpoint {
 
     pub(super) fn refuse_new(&self) {
         for connection in self.shared.refuse_new() {
-            connection.give_up();
+            connection.close_unused();
         }
     }
 }
@@ -92,7 +92,7 @@ impl Endpoint {
 impl Drop for Endpoint {
     fn drop(&mut self) {
         self.refuse_new();
-        self.shared.orphan();
+        self.shared.on_last_handle_dropped();
     }
 }
 

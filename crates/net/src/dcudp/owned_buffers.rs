@@ -14,13 +14,13 @@ use crate::buffers::{BATCH, BUFFER, Message, RecvBuffers};
 const SMALL: usize = BUFFER / 4;
 
 /// As many buffers as the default receive window can pin, and some in flight.
-const MOST_LENT: usize = 64;
+const MAX_SPARE: usize = 64;
 
 /// Buffers handed to the application, and the kernel's metadata of each.
 pub(crate) struct OwnedBuffers {
     chunks: [BytesMut; BATCH],
     metas: [RecvMeta; BATCH],
-    lent: SpareBuffers,
+    spare: SpareBuffers,
 }
 
 impl Default for OwnedBuffers {
@@ -28,7 +28,7 @@ impl Default for OwnedBuffers {
         Self {
             chunks: std::array::from_fn(|_| BytesMut::zeroed(BUFFER)),
             metas: [RecvMeta::default(); BATCH],
-            lent: SpareBuffers::default(),
+            spare: SpareBuffers::default(),
         }
     }
 }
@@ -51,7 +51,7 @@ impl RecvBuffers for OwnedBuffers {
         let Self {
             chunks,
             metas,
-            lent,
+            spare: lent,
         } = self;
         let messages = metas.iter().zip(chunks).take(count);
         messages.map(|(meta, chunk)| {
@@ -81,7 +81,7 @@ impl SpareBuffers {
         }
         let fresh = returned.unwrap_or_else(|| BytesMut::zeroed(BUFFER));
         let rest = mem::replace(rest, fresh);
-        if self.0.len() == MOST_LENT {
+        if self.0.len() == MAX_SPARE {
             // A part of it is still unread: the memory is freed after that.
             self.0.pop_front();
         }
@@ -137,7 +137,7 @@ mod tests {
 
     fn lent_after(buffers: &mut OwnedBuffers, value: u8) -> usize {
         receive(buffers, value, SMALL);
-        buffers.lent.0.len()
+        buffers.spare.0.len()
     }
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
         let kept: Vec<BytesMut> = (0..100)
             .map(|value| receive(&mut buffers, value, BUFFER))
             .collect();
-        assert_eq!(buffers.lent.0.len(), MOST_LENT);
+        assert_eq!(buffers.spare.0.len(), MAX_SPARE);
         for (value, message) in kept.iter().enumerate() {
             assert!(message.iter().all(|byte| usize::from(*byte) == value));
         }
@@ -154,6 +154,6 @@ mod tests {
         for value in 0..100 {
             receive(&mut buffers, value, BUFFER);
         }
-        assert_eq!(buffers.lent.0.len(), MOST_LENT);
+        assert_eq!(buffers.spare.0.len(), MAX_SPARE);
     }
 }

@@ -42,7 +42,7 @@ impl DcudpState {
 
     /// Releases the connection for the application: `finished` data are still delivered, anything
     /// else is aborted. Returns whether that changes anything.
-    pub(super) fn leave(&mut self, now: Time, finished: bool) -> bool {
+    pub(super) fn release(&mut self, now: Time, finished: bool) -> bool {
         if self.end.is_some() {
             return false;
         }
@@ -183,17 +183,17 @@ impl Protocol for DcudpState {
         false
     }
 
-    fn on_gone(&mut self, woken: &mut Vec<Waker>) {
+    fn on_removed(&mut self, woken: &mut Vec<Waker>) {
         self.wake_all(woken);
     }
 
-    fn abandon(&mut self, woken: &mut Vec<Waker>) {
+    fn on_driver_ended(&mut self, woken: &mut Vec<Waker>) {
         self.end.get_or_insert(Err(DcudpError::EndpointGone));
         self.wake_all(woken);
     }
 
-    fn give_up(&mut self, now: Time) -> bool {
-        self.leave(now, false)
+    fn close_unused(&mut self, now: Time) -> bool {
+        self.release(now, false)
     }
 
     fn is_reply_due(&self) -> bool {

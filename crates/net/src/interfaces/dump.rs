@@ -26,7 +26,7 @@ pub(super) struct NetlinkDump {
     /// Links and addresses; incomplete while a request is pending.
     pub(super) table: InterfaceTable,
     /// The pending request.
-    asked: Option<DumpRequest>,
+    pending: Option<DumpRequest>,
 }
 
 /// Which kinds of state a batch of messages changed.
@@ -41,23 +41,23 @@ pub(crate) struct TableChanges {
 impl NetlinkDump {
     /// Whether all requests are answered.
     pub(super) fn is_complete(&self) -> bool {
-        self.asked.is_none()
+        self.pending.is_none()
     }
 
     /// Clears the table and requests a full dump.
     pub(super) fn start_over(&mut self, socket: &mut Socket) -> io::Result<()> {
         self.table = InterfaceTable::default();
-        self.ask(socket, DumpRequest::Links)
+        self.request(socket, DumpRequest::Links)
     }
 
     /// The kernel answers one dump request at a time.
-    fn ask(&mut self, socket: &mut Socket, what: DumpRequest) -> io::Result<()> {
+    fn request(&mut self, socket: &mut Socket, what: DumpRequest) -> io::Result<()> {
         let message = match what {
             DumpRequest::Links => RouteNetlinkMessage::GetLink(LinkMessage::default()),
             DumpRequest::Addresses => RouteNetlinkMessage::GetAddress(AddressMessage::default()),
         };
         socket.request(message, NLM_F_DUMP)?;
-        self.asked = Some(what);
+        self.pending = Some(what);
         Ok(())
     }
 
@@ -77,7 +77,7 @@ impl NetlinkDump {
                     let is_good = !is_interrupted && message.answers(socket);
                     self.on_answered(socket, is_good, news)?;
                 }
-                Content::Acknowledgment(result) => unless_busy(result)?,
+                Content::Acknowledgment(result) => ignore_busy(result)?,
                 Content::Other(RTM_NEWROUTE, _) => news.routes = true,
                 Content::Other(kind, payload) => {
                     if let Err(error) = self.table.apply(kind, payload) {
@@ -98,11 +98,11 @@ impl NetlinkDump {
         is_good: bool,
         news: &mut TableChanges,
     ) -> io::Result<()> {
-        match self.asked {
+        match self.pending {
             Some(_) if !is_good => self.start_over(socket),
-            Some(DumpRequest::Links) => self.ask(socket, DumpRequest::Addresses),
+            Some(DumpRequest::Links) => self.request(socket, DumpRequest::Addresses),
             Some(DumpRequest::Addresses) | None => {
-                self.asked = None;
+                self.pending = None;
                 news.addresses = true;
                 Ok(())
             }
@@ -112,7 +112,7 @@ impl NetlinkDump {
 
 /// Handles a rejected request. While the kernel still answers the previous one, the end of that
 /// answer repeats the request.
-fn unless_busy(result: io::Result<()>) -> io::Result<()> {
+fn ignore_busy(result: io::Result<()>) -> io::Result<()> {
     match result {
         Err(busy) if busy.kind() == io::ErrorKind::ResourceBusy => Ok(()),
         result => result,
@@ -127,8 +127,8 @@ mod tests {
 
     #[test]
     fn refusals_other_than_of_haste_are_errors() {
-        let refusal = |errno: Errno| unless_busy(Err(errno.into()));
-        assert!(unless_busy(Ok(())).is_ok() && refusal(Errno::BUSY).is_ok());
+        let refusal = |errno: Errno| ignore_busy(Err(errno.into()));
+        assert!(ignore_busy(Ok(())).is_ok() && refusal(Errno::BUSY).is_ok());
         assert!(refusal(Errno::PERM).is_err());
     }
 }

@@ -48,7 +48,7 @@ impl Netlink {
     ///
     /// # Errors
     /// The socket's. After lost messages it starts a new dump by itself.
-    pub(crate) async fn news(&mut self) -> io::Result<TableChanges> {
+    pub(crate) async fn wait_for_changes(&mut self) -> io::Result<TableChanges> {
         let mut news = TableChanges::default();
         loop {
             let received = {
@@ -83,13 +83,13 @@ impl Netlink {
 /// Returns the machine's interfaces now, those of this thread's network namespace. `None` where the
 /// kernel does not answer: then the MTUs are unknown.
 pub(crate) fn current() -> Option<Interfaces> {
-    ask_once()
+    dump_once()
         .inspect_err(|error| tracing::debug!(%error, "the interfaces' MTUs cannot be read"))
         .map(|table| table.interfaces())
         .ok()
 }
 
-fn ask_once() -> io::Result<InterfaceTable> {
+fn dump_once() -> io::Result<InterfaceTable> {
     let mut socket = Socket::open(0, SocketFlags::empty())?;
     let mut dialogue = NetlinkDump::default();
     dialogue.start_over(&mut socket)?;
@@ -117,18 +117,18 @@ mod tests {
     async fn the_kernel_tells_everything_also_when_it_is_asked_again_meanwhile() {
         let mut netlink = Netlink::open().unwrap();
         netlink.start_over().unwrap();
-        let first = netlink.news().await.unwrap();
+        let first = netlink.wait_for_changes().await.unwrap();
         assert!(first.addresses);
         let before = netlink.dialogue.table.usable();
         netlink.start_over().unwrap();
-        netlink.news().await.unwrap();
+        netlink.wait_for_changes().await.unwrap();
         assert_eq!(netlink.dialogue.table.usable(), before);
     }
 
     #[tokio::test]
     async fn a_single_question_hears_what_listening_does() {
         let mut netlink = Netlink::open().unwrap();
-        netlink.news().await.unwrap();
+        netlink.wait_for_changes().await.unwrap();
         assert_eq!(current().unwrap(), netlink.dialogue.table.interfaces());
     }
 }

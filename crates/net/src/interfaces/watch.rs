@@ -16,12 +16,12 @@ use crate::error::EndpointError;
 /// Keeps an endpoint's sockets and connections in step with the machine's addresses.
 pub(crate) struct AddressWatcher {
     netlink: Netlink,
-    decisions: AddressTracker,
+    tracker: AddressTracker,
     /// The interfaces' packet sizes as set on connections.
     interfaces: Arc<Interfaces>,
     /// Addresses that are gone and that some connection cannot leave, as no other route to its peer
     /// is known.
-    stuck: Vec<IpAddr>,
+    unreplaced: Vec<IpAddr>,
 }
 
 impl AddressWatcher {
@@ -32,16 +32,16 @@ impl AddressWatcher {
     pub(crate) fn open() -> io::Result<Self> {
         Ok(Self {
             netlink: Netlink::open()?,
-            decisions: AddressTracker::default(),
+            tracker: AddressTracker::default(),
             interfaces: Arc::default(),
-            stuck: Vec::new(),
+            unreplaced: Vec::new(),
         })
     }
 
     /// Runs until it is aborted.
     pub(crate) async fn run(mut self, shared: Arc<Shared>) {
         loop {
-            match self.netlink.news().await {
+            match self.netlink.wait_for_changes().await {
                 Ok(news) => self.act(&shared, news),
                 Err(error) => {
                     tracing::error!(%error, "network interfaces are not watched any more");
@@ -52,7 +52,7 @@ impl AddressWatcher {
     }
 
     fn act(&mut self, shared: &Shared, news: TableChanges) {
-        if !news.addresses && self.stuck.is_empty() {
+        if !news.addresses && self.unreplaced.is_empty() {
             return;
         }
         let interfaces = self.netlink.dialogue.table.interfaces();
@@ -62,23 +62,23 @@ impl AddressWatcher {
         }
         let usable = self.netlink.dialogue.table.usable();
         // One socket may wait until another leaves an address.
-        for _ in 0..shared.sockets.places().len() {
-            self.settle_places(shared, &usable);
+        for _ in 0..shared.sockets.bound_addresses().len() {
+            self.apply_actions(shared, &usable);
         }
-        let mut gone = self.decisions.departed(&usable);
-        gone.append(&mut self.stuck);
+        let mut gone = self.tracker.departed(&usable);
+        gone.append(&mut self.unreplaced);
         gone.retain(|ip| !usable.iter().any(|(usable, _)| usable == ip));
         if !gone.is_empty() {
-            self.stuck = shared.follow_source(&gone);
+            self.unreplaced = shared.follow_source(&gone);
         }
     }
 
-    fn settle_places(&mut self, shared: &Shared, usable: &Usable) {
-        let places = shared.sockets.places();
-        for action in self.decisions.decide(&places, usable) {
+    fn apply_actions(&mut self, shared: &Shared, usable: &Usable) {
+        let places = shared.sockets.bound_addresses();
+        for action in self.tracker.decide(&places, usable) {
             match action {
-                AddressAction::Reopen(place) => shared.reopen_place(place),
-                AddressAction::Close(place) => shared.close_place(place),
+                AddressAction::Reopen(place) => shared.reopen_socket_at(place),
+                AddressAction::Close(place) => shared.close_socket_at(place),
                 AddressAction::Replace(place, ip) => {
                     let port = places
                         .get(place)
@@ -94,8 +94,8 @@ impl AddressWatcher {
 
 /// Keeps the port where it is free.
 fn replace(shared: &Shared, place: usize, ip: IpAddr, port: u16) -> Result<(), EndpointError> {
-    match shared.move_place(place, SocketAddr::new(ip, port)) {
-        Err(EndpointError::AddressInUse { .. }) => shared.move_place(place, (ip, 0).into()),
+    match shared.rebind_socket_at(place, SocketAddr::new(ip, port)) {
+        Err(EndpointError::AddressInUse { .. }) => shared.rebind_socket_at(place, (ip, 0).into()),
         moved => moved,
     }
     .map(drop)

@@ -49,7 +49,7 @@ struct Pair<K: ServiceKind> {
 
 async fn pair_with<K: ServiceKind>(address: SocketAddr, config: DcudpConfig) -> Pair<K> {
     let listener = DcudpListener::<K>::bind(address, config.clone()).unwrap();
-    let client = DcudpClient::towards(address, config).unwrap();
+    let client = DcudpClient::bind_for(address, config).unwrap();
     let (began, taken) = tokio::join!(client.connect(listener.local_address()), listener.accept());
     Pair {
         client: began.unwrap(),

@@ -6,15 +6,15 @@ use std::sync::{Arc, Mutex};
 use crate::support::{self, connect, pattern, run, server, transport};
 use weir_net::tls::ClientTls;
 use weir_net::{ByteSize, Connection, Duration, Endpoint};
-use weir_sed::{Allocator, Allowance, Demand, Hear, SenderFlow};
+use weir_sed::{Allocator, Allowance, AllowanceCallback, Demand, SenderFlow};
 use weir_wire::FlowKey;
 
 /// The reports of a flow.
 #[derive(Clone, Default)]
-struct Heard {
+struct FlowReports {
     flow: Option<FlowKey>,
     segment: u32,
-    hear: Option<Hear>,
+    hear: Option<AllowanceCallback>,
     demands: Vec<Demand>,
     acknowledged: u64,
     is_over: bool,
@@ -22,19 +22,19 @@ struct Heard {
 
 /// Records flows; it makes no decision by itself.
 #[derive(Clone, Default)]
-struct Book(Arc<Mutex<Vec<Heard>>>);
+struct RecordingAllocator(Arc<Mutex<Vec<FlowReports>>>);
 
-impl fmt::Debug for Book {
+impl fmt::Debug for RecordingAllocator {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("Book")
     }
 }
 
 #[derive(Debug)]
-struct Entry(Book, usize);
+struct Entry(RecordingAllocator, usize);
 
-impl Book {
-    fn flows(&self) -> Vec<Heard> {
+impl RecordingAllocator {
+    fn flows(&self) -> Vec<FlowReports> {
         self.0.lock().unwrap().clone()
     }
 
@@ -43,19 +43,19 @@ impl Book {
         hear(allowance);
     }
 
-    fn change(&self, number: usize, change: impl FnOnce(&mut Heard)) {
+    fn change(&self, number: usize, change: impl FnOnce(&mut FlowReports)) {
         change(&mut self.0.lock().unwrap()[number]);
     }
 }
 
-impl Allocator for Book {
-    fn open(&self, flow: FlowKey, segment: u32, hear: Hear) -> Box<dyn SenderFlow> {
+impl Allocator for RecordingAllocator {
+    fn open(&self, flow: FlowKey, segment: u32, hear: AllowanceCallback) -> Box<dyn SenderFlow> {
         let mut flows = self.0.lock().unwrap();
-        flows.push(Heard {
+        flows.push(FlowReports {
             flow: Some(flow),
             segment,
             hear: Some(hear),
-            ..Heard::default()
+            ..FlowReports::default()
         });
         Box::new(Entry(self.clone(), flows.len() - 1))
     }
@@ -89,7 +89,7 @@ fn window(connection: &Connection) -> u64 {
 }
 
 /// A client with `book` as its allocator, connected to a server.
-async fn governed(book: &Book) -> support::Pair {
+async fn connected_with_allocator(book: &RecordingAllocator) -> support::Pair {
     let (server_endpoint, fingerprint) = server();
     let tls = ClientTls::pinned(fingerprint).build().unwrap();
     let client = Endpoint::builder()
@@ -104,8 +104,8 @@ async fn governed(book: &Book) -> support::Pair {
 #[test]
 fn a_window_caps_what_is_on_its_way_stops_and_goes_on() {
     run(async {
-        let book = Book::default();
-        let pair = governed(&book).await;
+        let book = RecordingAllocator::default();
+        let pair = connected_with_allocator(&book).await;
         let size = 1_000_000;
         let data = pattern(1, size);
         let mut send = pair.client.open_uni().await.unwrap();
@@ -166,8 +166,8 @@ fn a_window_caps_what_is_on_its_way_stops_and_goes_on() {
 #[test]
 fn a_window_holds_for_its_lease_and_no_longer() {
     run(async {
-        let book = Book::default();
-        let pair = governed(&book).await;
+        let book = RecordingAllocator::default();
+        let pair = connected_with_allocator(&book).await;
         let mut send = pair.client.open_uni().await.unwrap();
         let demand = (ByteSize::from_bytes(100_000), Duration::from_secs(5));
         send.set_deadline(Some(demand));
@@ -189,9 +189,9 @@ fn a_window_holds_for_its_lease_and_no_longer() {
 #[test]
 fn of_several_streams_the_hardest_deadline_counts() {
     run(async {
-        let book = Book::default();
-        let pair = governed(&book).await;
-        let last = |book: &Book| *book.flows()[0].demands.last().unwrap();
+        let book = RecordingAllocator::default();
+        let pair = connected_with_allocator(&book).await;
+        let last = |book: &RecordingAllocator| *book.flows()[0].demands.last().unwrap();
         let mut first = pair.client.open_uni().await.unwrap();
         let mut second = pair.client.open_uni().await.unwrap();
         let size = ByteSize::from_bytes;

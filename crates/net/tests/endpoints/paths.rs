@@ -9,7 +9,7 @@ use crate::support::{echo_streams, loopback, pattern, run, server, server_with, 
 use weir_net::tls::{ClientTls, Fingerprint, Identity};
 use weir_net::{
     Connection, Endpoint, EndpointError, MoveCause, MoveError, PathError, PathEvent, PathId,
-    PathNews, PathState, TransportConfig,
+    PathState, PathUpdate, TransportConfig,
 };
 
 const SIZE: usize = 20_000_000;
@@ -155,9 +155,9 @@ fn moving_by_hand_in_the_middle_of_a_transfer_loses_nothing() {
         let expected = PathEvent::Moved {
             from: PathId::FIRST,
             to: second,
-            cause: MoveCause::Asked,
+            cause: MoveCause::Requested,
         };
-        assert_eq!(events.next().await, Some(PathNews::Event(expected)));
+        assert_eq!(events.next().await, Some(PathUpdate::Event(expected)));
         connection.close(0, b"");
         while events.next().await.is_some() {}
         assert_eq!(events.missed(), 0);

@@ -2,7 +2,7 @@
 
 use weir_congestion::AlgorithmSpec;
 use weir_dcudp::{
-    AckInterval, ConditionReading, ConfigError, EchoRule, Feedback, QuitConfig, RttReading,
+    AckInterval, ConditionRule, ConfigError, EchoRule, Feedback, QuitConfig, RttSource,
     TransportConfig,
 };
 use weir_scenario::{
@@ -55,12 +55,12 @@ fn quit(options: DcudpQuit) -> QuitConfig {
         rtt_threshold: options.rtt_threshold,
         beta: options.beta,
         condition: match options.condition {
-            DcudpCondition::Above => ConditionReading::Above,
-            DcudpCondition::Below => ConditionReading::Below,
+            DcudpCondition::Above => ConditionRule::Above,
+            DcudpCondition::Below => ConditionRule::Below,
         },
         rtt: match options.rtt {
-            DcudpRtt::Smoothed => RttReading::Smoothed,
-            DcudpRtt::Current => RttReading::Current,
+            DcudpRtt::Smoothed => RttSource::Smoothed,
+            DcudpRtt::Current => RttSource::Current,
         },
         rtt_tolerance: options.rtt_tolerance,
     }

@@ -227,7 +227,7 @@ impl OneRttKeys {
     }
 
     /// Whether the keys have reached their confidentiality limit (RFC 9001, section 6.6).
-    pub(super) fn worn_out(&self) -> bool {
+    pub(super) fn limit_reached(&self) -> bool {
         self.sealed >= self.sealed_at_most
     }
 

@@ -59,7 +59,7 @@ pub(crate) use state_reporter::StateReporter;
 pub use stats::{ConnectionStats, PathSnapshot};
 pub(crate) use validation::{ClientSetup, ServerSetup};
 
-use crate::config::{PathEnds, TransportConfig};
+use crate::config::{PathEndpoints, TransportConfig};
 use crate::crypto::{KeyChange, Provider, Session};
 use crate::event::{EndpointEvent, Event};
 use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
@@ -115,7 +115,7 @@ pub struct Connection {
     original_destination: ConnectionId,
     version: Version,
     /// The version of the client's first packets and of its early data.
-    version_begun: Version,
+    first_version: Version,
     /// Whether a Version Negotiation packet made the client restart the handshake.
     renegotiated: bool,
     /// The largest UDP payload that we announced to the peer.
@@ -194,7 +194,7 @@ impl Connection {
         };
         let controller = config
             .congestion
-            .build(&PathEnds { local, remote }, &context);
+            .build(&PathEndpoints { local, remote }, &context);
         let skip_at = u64::from(rng.next_u32() & 0x7f);
         let path = Path::new(
             PathId::FIRST,
@@ -243,7 +243,7 @@ impl Connection {
             local_ids,
             original_destination: setup.original_destination,
             version,
-            version_begun: version,
+            first_version: version,
             renegotiated: false,
             accepted: setup.accepted,
             interfaces: setup.interfaces,

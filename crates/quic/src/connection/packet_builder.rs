@@ -95,7 +95,7 @@ impl Connection {
         let largest_acked = self.recovery.largest_acked(space);
         if let (Level::OneRtt, Some(keys)) = (level, &mut self.keys.one_rtt) {
             keys.before_seal(number, largest_acked, self.handshake.confirmed);
-            if keys.worn_out() {
+            if keys.limit_reached() {
                 let reason = "the keys have protected all the packets that they may";
                 return Err(TransportError::new(Code::AEAD_LIMIT_REACHED, reason));
             }
@@ -153,7 +153,7 @@ impl Connection {
             }
         };
         let version = match level {
-            Level::ZeroRtt => self.version_begun,
+            Level::ZeroRtt => self.first_version,
             _ => self.version,
         };
         let fields = LongFields {

@@ -16,9 +16,9 @@ use super::{Connection, path_config};
 use crate::event::Event;
 use crate::observe::Observation;
 use crate::path::{MoveCause, PathError, PathEvent};
-use crate::path::{Path, Verdict};
+use crate::path::{Path, ValidationStatus};
 use crate::recovery::SentPacket;
-use crate::{PathEnds, PathId, Side, Space};
+use crate::{PathEndpoints, PathId, Side, Space};
 
 /// The most paths that are kept. It bounds the state that a client with ever new addresses can
 /// create on a server.
@@ -113,7 +113,7 @@ impl Connection {
         let index = match known {
             Some(index) => index,
             None => {
-                self.make_room(now);
+                self.evict_path(now);
                 let path = self.new_path(self.paths[0].remote, Some(local));
                 // Without a spare ID it keeps the one in use, as behind a NAT.
                 self.remote_ids.assign(path.id);
@@ -194,13 +194,13 @@ impl Connection {
     }
 
     /// Whether a packet from a new address is processed.
-    pub(super) fn may_come_from_elsewhere(&self) -> bool {
+    pub(super) fn accepts_new_addresses(&self) -> bool {
         self.side == Side::Server && self.handshake.confirmed && self.config.allow_migration
     }
 
     /// Adds a path for an authentic packet from a new address.
-    pub(super) fn admit(&mut self, now: Time, arrival: &DatagramMeta) -> usize {
-        self.make_room(now);
+    pub(super) fn add_peer_path(&mut self, now: Time, arrival: &DatagramMeta) -> usize {
+        self.evict_path(now);
         let mut path = self.new_path(arrival.remote, arrival.local);
         path.on_datagram_received(arrival.length);
         self.remote_ids.assign(path.id);
@@ -216,7 +216,7 @@ impl Connection {
             packet_size: self.config.packet_size,
             seed: self.rng.next_u64(),
         };
-        let ends = PathEnds { local, remote };
+        let ends = PathEndpoints { local, remote };
         let controller = self.config.congestion.build(&ends, &context);
         let config = path_config(&self.config, self.side);
         Path::new(id, remote, local, controller, &config).with_cap(self.window_cap)
@@ -230,7 +230,7 @@ impl Connection {
     }
 
     /// Closes the least valuable path if there is no room for another one.
-    fn make_room(&mut self, now: Time) {
+    fn evict_path(&mut self, now: Time) {
         if self.paths.len() < MAX_PATHS {
             return;
         }
@@ -247,7 +247,7 @@ impl Connection {
         let path = self.paths.remove(index);
         self.counters.left.add(&path);
         self.remote_ids.release(path.id);
-        self.tell(now, PathEvent::Closed { path: path.id });
+        self.emit_path_event(now, PathEvent::Closed { path: path.id });
         if let Some(monitor) = &mut self.monitor {
             monitor.on_path_failed(path.id);
         }
@@ -326,7 +326,7 @@ impl Connection {
         path.validated && has_id
     }
 
-    pub(super) fn tell(&mut self, now: Time, event: PathEvent) {
+    pub(super) fn emit_path_event(&mut self, now: Time, event: PathEvent) {
         tracing::debug!(remote = %self.path().remote, "{event}");
         if self.reporter.is_some() {
             let about = event.path();
@@ -386,7 +386,7 @@ impl Connection {
         let path = &mut self.paths[index];
         path.standby.answered_at = Some(now);
         path.standby.failures = 0;
-        path.standby.ask_at = (standby && !refresh.is_zero()).then(|| now + refresh);
+        path.standby.probe_at = (standby && !refresh.is_zero()).then(|| now + refresh);
         let mut is_doubtful = false;
         if standby {
             let least = self.config.migration.min_increase;
@@ -396,7 +396,7 @@ impl Connection {
         }
         let id = path.id;
         if !std::mem::replace(&mut path.validated, true) {
-            self.tell(now, PathEvent::Validated { path: id, rtt });
+            self.emit_path_event(now, PathEvent::Validated { path: id, rtt });
         }
         if self
             .table
@@ -424,7 +424,7 @@ impl Connection {
 
     /// Probes the standby paths again if the last answer is older than a probe timeout. Called when
     /// the path in use should be left but no standby path is known to be better.
-    pub(super) fn ask_standby_paths(&mut self, now: Time) {
+    pub(super) fn probe_standby_paths(&mut self, now: Time) {
         let recent = self.recovery.pto(&self.paths[0]);
         for index in 1..self.paths.len() {
             let path = &self.paths[index];
@@ -449,8 +449,8 @@ impl Connection {
         let kept = path.validated;
         path.standby.on_failure();
         let pause = self.config.standby_refresh * (1 << path.standby.failures.min(MAX_BACKOFF));
-        path.standby.ask_at = Some(now + pause);
-        self.tell(now, PathEvent::Failed { path: id });
+        path.standby.probe_at = Some(now + pause);
+        self.emit_path_event(now, PathEvent::Failed { path: id });
         if let Some(monitor) = &mut self.monitor {
             monitor.on_path_failed(id);
         }
@@ -470,15 +470,17 @@ impl Connection {
     pub(super) fn paths_deadline(&self) -> Option<Time> {
         let deadline = |index| {
             let path: &Path = &self.paths[index];
-            path.validation.timeout().or_else(|| self.ask_at(index))
+            path.validation
+                .timeout()
+                .or_else(|| self.standby_probe_at(index))
         };
         (0..self.paths.len()).filter_map(deadline).min()
     }
 
     /// Returns when a standby path is probed again: never while the connection is unused.
-    fn ask_at(&self, index: usize) -> Option<Time> {
+    fn standby_probe_at(&self, index: usize) -> Option<Time> {
         let held = index > 0 && self.side.is_client() && self.table.used;
-        self.paths[index].standby.ask_at.filter(|_| held)
+        self.paths[index].standby.probe_at.filter(|_| held)
     }
 
     /// Handles the path timers that are due at `now`.
@@ -493,10 +495,10 @@ impl Connection {
                 continue;
             };
             if path.validation.is_running() {
-                if path.validation.handle_timeout(now) == Verdict::Failed {
+                if path.validation.handle_timeout(now) == ValidationStatus::Failed {
                     self.on_validation_failed(now, index);
                 }
-            } else if self.ask_at(index).is_some_and(|at| at <= now) {
+            } else if self.standby_probe_at(index).is_some_and(|at| at <= now) {
                 self.begin_validation(now, index);
                 asked = true;
             }
@@ -578,7 +580,7 @@ impl Connection {
             self.begin_validation(now, 0);
         }
         self.after_move(now);
-        self.tell(
+        self.emit_path_event(
             now,
             PathEvent::Moved {
                 from: path,
@@ -598,23 +600,23 @@ impl Connection {
         self.begin_mtu_discovery(now);
         let path = &mut self.paths[0];
         path.controller.on_deadline(self.deadline);
-        path.standby.ask_at = None;
+        path.standby.probe_at = None;
         let left = &mut self.paths[index];
-        left.standby.ask_at =
+        left.standby.probe_at =
             (!self.config.standby_refresh.is_zero()).then(|| now + self.config.standby_refresh);
         if !self.paths[0].validated || cause == MoveCause::LocalAddress {
             self.begin_validation(now, 0);
         }
         self.after_move(now);
         self.watch_move(now);
-        self.tell(now, PathEvent::Moved { from, to, cause });
+        self.emit_path_event(now, PathEvent::Moved { from, to, cause });
     }
 
     fn after_move(&mut self, now: Time) {
         self.timers.paced_until = None;
         self.paths[0].update_pacing(now);
         // The peer learns at once where we are and which packets arrived.
-        self.received[Space::Data as usize].ask_at_once();
+        self.received[Space::Data as usize].request_immediate_ack();
         if self.side.is_client() {
             self.timers.ping_due = true;
         }

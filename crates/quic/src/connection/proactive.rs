@@ -154,8 +154,11 @@ impl Connection {
             .collect();
         let decision = self.armed().and_then(|monitor| monitor.decide(now, &views));
         let Some(decision) = decision else {
-            if self.armed().is_some_and(|monitor| monitor.is_stuck(now)) {
-                self.ask_standby_paths(now);
+            if self
+                .armed()
+                .is_some_and(|monitor| monitor.wants_better_path(now))
+            {
+                self.probe_standby_paths(now);
             }
             return;
         };

@@ -58,7 +58,7 @@ impl Connection {
         };
         match index {
             Some(index) => self.paths[index].on_datagram_received(length),
-            None if self.may_come_from_elsewhere() => {}
+            None if self.accepts_new_addresses() => {}
             None => return self.drop_packet(now, length, DropReason::UnexpectedAddress),
         }
         self.batch_bytes += length as u64;
@@ -137,8 +137,8 @@ impl Connection {
         let index = match arrival.path.and_then(|path| self.index_of(path)) {
             Some(index) => index,
             // Only an authentic packet creates a path, and only after the handshake.
-            None if opened.level == Level::OneRtt && self.may_come_from_elsewhere() => {
-                self.admit(now, arrival)
+            None if opened.level == Level::OneRtt && self.accepts_new_addresses() => {
+                self.add_peer_path(now, arrival)
             }
             None => return self.drop_packet(now, packet.len(), DropReason::UnexpectedAddress),
         };
@@ -265,7 +265,7 @@ impl Connection {
     /// still use either one during negotiation.
     fn long_header_keys(&self, header: &Header, level: Level) -> Option<&DirectionKeys> {
         let version = match level {
-            Level::ZeroRtt => self.version_begun,
+            Level::ZeroRtt => self.first_version,
             _ => self.version,
         };
         if header.version == Some(version) {

@@ -19,7 +19,7 @@ pub(crate) struct StateReporter {
     wants_packets: bool,
     /// Our transport parameters, until they are reported.
     parameters: Option<Box<TransportParameters>>,
-    told: LastReported,
+    last_reported: LastReported,
 }
 
 /// The state that was reported last.
@@ -46,7 +46,7 @@ impl StateReporter {
             wants_packets: observer.interest() == Interest::Everything,
             observer,
             parameters: Some(Box::new(parameters)),
-            told: LastReported::default(),
+            last_reported: LastReported::default(),
         }
     }
 
@@ -69,7 +69,7 @@ impl StateReporter {
     }
 
     /// Reports an event. Events before the start are not reported: they may not come from the peer.
-    fn tell(&mut self, now: Time, event: &Observation<'_>) {
+    fn emit(&mut self, now: Time, event: &Observation<'_>) {
         if self.has_started() {
             self.observer.on_event(now, event);
         }
@@ -78,7 +78,7 @@ impl StateReporter {
     /// Reports a packet that is about to be sealed.
     pub(super) fn packet_sent(&mut self, now: Time, packet: Packet<'_>) {
         if self.wants_packets {
-            self.tell(now, &Observation::PacketSent(packet));
+            self.emit(now, &Observation::PacketSent(packet));
         }
     }
 
@@ -86,28 +86,28 @@ impl StateReporter {
     pub(super) fn packet_received(&mut self, now: Time, packet: Packet<'_>) {
         self.start(now);
         if self.wants_packets {
-            self.tell(now, &Observation::PacketReceived(packet));
+            self.emit(now, &Observation::PacketReceived(packet));
         }
     }
 
     /// Reports a packet of ours that was declared lost.
     pub(super) fn packet_lost(&mut self, now: Time, lost: &LostPacket) {
         if self.wants_packets {
-            self.tell(now, &Observation::PacketLost(*lost));
+            self.emit(now, &Observation::PacketLost(*lost));
         }
     }
 
     /// Reports the differences from the last report.
-    fn tell_changes(&mut self, now: Time, is: &LastReported) {
-        let was = std::mem::take(&mut self.told);
+    fn emit_changes(&mut self, now: Time, is: &LastReported) {
+        let was = std::mem::take(&mut self.last_reported);
         if is.handshake_complete && !was.handshake_complete {
-            self.tell(now, &Observation::Phase(Phase::HandshakeComplete));
+            self.emit(now, &Observation::Phase(Phase::HandshakeComplete));
         }
         if is.handshake_confirmed && !was.handshake_confirmed {
-            self.tell(now, &Observation::Phase(Phase::HandshakeConfirmed));
+            self.emit(now, &Observation::Phase(Phase::HandshakeConfirmed));
         }
         for phase in was.key_phase + 1..=is.key_phase {
-            self.tell(now, &Observation::KeysUpdated { phase });
+            self.emit(now, &Observation::KeysUpdated { phase });
         }
         if let (Some((path, new, done)), old) = (is.mtu, was.mtu)
             && is.mtu != old
@@ -119,29 +119,29 @@ impl StateReporter {
                 new,
                 done,
             };
-            self.tell(now, &event);
+            self.emit(now, &event);
         }
         if let (Some((path, new)), old) = (is.ecn, was.ecn)
             && is.ecn != old
         {
             let old = old.filter(|old| old.0 == path).map(|(_, old)| old);
-            self.tell(now, &Observation::EcnStateUpdated { path, old, new });
+            self.emit(now, &Observation::EcnStateUpdated { path, old, new });
         }
         if let (Some((path, new)), old) = (is.congestion, was.congestion)
             && is.congestion != old
         {
             let old = old.filter(|old| old.0 == path).map(|(_, old)| old);
-            self.tell(now, &Observation::CongestionStateUpdated { path, old, new });
+            self.emit(now, &Observation::CongestionStateUpdated { path, old, new });
         }
         if let Some(metrics) = &is.metrics
             && was.metrics.as_ref() != Some(metrics)
         {
-            self.tell(now, &Observation::Metrics(metrics));
+            self.emit(now, &Observation::Metrics(metrics));
         }
         if let Some(end) = is.end
             && was.end != Some(end)
         {
-            self.tell(now, &Observation::Phase(end));
+            self.emit(now, &Observation::Phase(end));
         }
     }
 }
@@ -150,7 +150,7 @@ impl Connection {
     /// Reports an event to the observer, if there is one.
     pub(super) fn report(&mut self, now: Time, event: &Observation<'_>) {
         if let Some(reporter) = &mut self.reporter {
-            reporter.tell(now, event);
+            reporter.emit(now, event);
         }
     }
 
@@ -160,7 +160,7 @@ impl Connection {
         if let Some(reporter) = &mut self.reporter
             && reporter.wants_packets
         {
-            reporter.tell(now, &Observation::PacketDropped { size, reason });
+            reporter.emit(now, &Observation::PacketDropped { size, reason });
         }
     }
 
@@ -169,16 +169,16 @@ impl Connection {
         if self.reporter.is_none() {
             return;
         }
-        let is = self.state_to_tell();
+        let is = self.current_state();
         if let Some(reporter) = &mut self.reporter
             && reporter.has_started()
         {
-            reporter.tell_changes(now, &is);
-            reporter.told = is;
+            reporter.emit_changes(now, &is);
+            reporter.last_reported = is;
         }
     }
 
-    fn state_to_tell(&self) -> LastReported {
+    fn current_state(&self) -> LastReported {
         let path = &self.paths[0];
         let done = path.discovery.phase == MtuPhase::SearchComplete;
         LastReported {

@@ -68,7 +68,7 @@ impl Connection {
         };
         let course = NegotiationOutcome {
             versions: client.versions,
-            begun: self.version_begun,
+            begun: self.first_version,
             renegotiated: self.renegotiated,
         };
         negotiation::check_server(&course, self.version, peer.version_information.as_ref())
@@ -89,7 +89,7 @@ impl Connection {
             return;
         }
         match client.versions.choose(&offered) {
-            Some(version) if !self.renegotiated => self.begin_anew(now, version),
+            Some(version) if !self.renegotiated => self.restart_handshake(now, version),
             _ => {
                 let ours = client.versions;
                 self.abandon(now, ConnectionError::NoCommonVersion { ours, offered });
@@ -99,9 +99,9 @@ impl Connection {
 
     /// Restarts the handshake in another version (RFC 9368, section 2.1). Early data are bound to
     /// the version of their session and are lost.
-    fn begin_anew(&mut self, now: Time, version: Version) {
+    fn restart_handshake(&mut self, now: Time, version: Version) {
         self.version = version;
-        self.version_begun = version;
+        self.first_version = version;
         self.renegotiated = true;
         let destination = random_id(ConnectionId::MAX_LENGTH, &mut self.rng);
         if self.keys.zero_rtt.is_some() {

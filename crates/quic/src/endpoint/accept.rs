@@ -17,7 +17,7 @@ use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::negotiation;
 use crate::observe::Subject;
 use crate::packet::{self, Header, Invariants, Kind, LongFields, LongKind};
-use crate::token::{Token, TokenHolder, Verdict};
+use crate::token::{Token, TokenCheck, TokenHolder};
 use crate::transport_parameters::PreferredAddress;
 use crate::{Code, ConnectionId, Side, Version};
 
@@ -135,16 +135,16 @@ impl Endpoint {
         }
         let now = now + self.config.epoch;
         match self.keys.tokens.check(token, bearer, now, lifetime) {
-            Verdict::Nothing => {}
-            Verdict::InvalidRetry => return None,
-            Verdict::Retried {
+            TokenCheck::Nothing => {}
+            TokenCheck::InvalidRetry => return None,
+            TokenCheck::Retried {
                 original_destination,
                 retry_source,
             } => {
                 admission.validated = true;
                 admission.retried = Some((original_destination, retry_source));
             }
-            Verdict::Known { issued, id } => {
+            TokenCheck::Known { issued, id } => {
                 let oldest = now.as_nanos().saturating_sub(lifetime.as_nanos());
                 let oldest = Time::from_nanos(oldest);
                 admission.validated = self.used_tokens.use_up(issued, id, oldest);

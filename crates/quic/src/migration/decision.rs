@@ -134,7 +134,7 @@ impl Cause {
 
     /// Passes every metric to `visit`, with a stable name that ends with the unit, if any: `_us`
     /// for microseconds, `_ns_per_byte`, `_bytes`.
-    pub fn figures(&self, mut visit: impl FnMut(&'static str, f64)) {
+    pub fn metrics(&self, mut visit: impl FnMut(&'static str, f64)) {
         match *self {
             Self::Equation4(figures) => {
                 visit("ratio", figures.ratio);
@@ -182,7 +182,7 @@ impl Decision {
     /// Passes every metric to `visit`: those of the cause ([`Cause::figures`]) and those of the
     /// paths.
     pub fn figures(&self, mut visit: impl FnMut(&'static str, f64)) {
-        self.cause.figures(&mut visit);
+        self.cause.metrics(&mut visit);
         if let Some(rtt) = self.from_rtt {
             visit("from_rtt_us", micros(rtt));
         }

@@ -32,16 +32,16 @@ pub(super) struct SilenceWatch {
     pto: Option<Duration>,
     /// The smoothed RTT; zero before it is known.
     rtt: Duration,
-    last_heard: Time,
+    last_received: Time,
     /// When a request or response bytes last passed over the path.
     progress: Time,
     unanswered: Option<UnansweredProbe>,
     /// Probe timeouts since the last received packet.
     pub(super) probe_timeouts: u32,
     /// Whether the path is interrupted.
-    pub(super) raised: bool,
+    pub(super) interrupted: bool,
     /// Whether the deadline was extended in this silence.
-    put_off: bool,
+    deadline_extended: bool,
 }
 
 /// A sent packet without an answer.
@@ -58,12 +58,12 @@ impl SilenceWatch {
             limit,
             pto,
             rtt: Duration::ZERO,
-            last_heard: now,
+            last_received: now,
             progress: now,
             unanswered: None,
             probe_timeouts: 0,
-            raised: false,
-            put_off: false,
+            interrupted: false,
+            deadline_extended: false,
         }
     }
 
@@ -92,12 +92,12 @@ impl SilenceWatch {
     }
 
     /// Records a received packet.
-    pub(super) fn on_heard(&mut self, now: Time) {
-        self.last_heard = now;
+    pub(super) fn on_packet_received(&mut self, now: Time) {
+        self.last_received = now;
         self.unanswered = None;
         self.probe_timeouts = 0;
-        self.raised = false;
-        self.put_off = false;
+        self.interrupted = false;
+        self.deadline_extended = false;
     }
 
     /// Records a sent request or a received byte of a response.
@@ -111,20 +111,20 @@ impl SilenceWatch {
         if self.unanswered.is_none() {
             self.start(now - pto, pto);
         }
-        self.raised |= self.probe_timeouts >= self.limit;
+        self.interrupted |= self.probe_timeouts >= self.limit;
     }
 
     /// Returns when a PING is to be sent, if no event comes first.
     pub(super) fn keepalive_at(&self, response_due: bool) -> Option<Time> {
-        if !response_due || self.unanswered.is_some() || self.raised {
+        if !response_due || self.unanswered.is_some() || self.interrupted {
             return None;
         }
-        let silence = self.pto?.max(self.thinking_share());
-        Some(self.last_heard.max(self.progress) + (silence - self.rtt.min(silence / 2)))
+        let silence = self.pto?.max(self.allowed_silence());
+        Some(self.last_received.max(self.progress) + (silence - self.rtt.min(silence / 2)))
     }
 
-    fn thinking_share(&self) -> Duration {
-        self.last_heard.since(self.progress) / KEEPALIVE_SHARE
+    fn allowed_silence(&self) -> Duration {
+        self.last_received.since(self.progress) / KEEPALIVE_SHARE
     }
 
     /// Records a PING sent because of [`SilenceWatch::keepalive_at`].
@@ -132,7 +132,7 @@ impl SilenceWatch {
         let Some(pto) = self.pto else {
             return;
         };
-        let credit = if self.thinking_share() <= pto {
+        let credit = if self.allowed_silence() <= pto {
             pto - self.rtt.min(pto / 2)
         } else {
             Duration::ZERO
@@ -143,7 +143,7 @@ impl SilenceWatch {
     /// Returns when the path counts as interrupted, if no event comes first.
     pub(super) fn deadline(&self) -> Option<Time> {
         self.unanswered
-            .filter(|_| !self.raised)
+            .filter(|_| !self.interrupted)
             .map(|unanswered| unanswered.deadline)
     }
 
@@ -155,12 +155,12 @@ impl SilenceWatch {
         if now < unanswered.deadline {
             return;
         }
-        if now > unanswered.deadline + pto && !self.put_off {
-            self.put_off = true;
+        if now > unanswered.deadline + pto && !self.deadline_extended {
+            self.deadline_extended = true;
             unanswered.deadline = now + pto;
             return;
         }
-        self.raised = true;
+        self.interrupted = true;
     }
 
     /// Returns the probe timeout without backoff; zero before it is known.
@@ -170,7 +170,7 @@ impl SilenceWatch {
 
     /// Returns the time since the last received packet.
     pub(super) fn silence(&self, now: Time) -> Duration {
-        now.since(self.last_heard)
+        now.since(self.last_received)
     }
 
     /// Returns the time since the first unanswered packet was sent.
@@ -196,7 +196,7 @@ mod tests {
         let mut watch = SilenceWatch::new(Time::ZERO, 3, None);
         watch.on_rtt_sample(RTT, PTO);
         watch.on_progress(at(10_000));
-        watch.on_heard(at(10_000));
+        watch.on_packet_received(at(10_000));
         watch
     }
 
@@ -208,12 +208,12 @@ mod tests {
         assert_eq!(watch.deadline(), Some(at(20_000 + 1950 - 100)));
         watch.on_probe_timeout(at(20_650), PTO);
         watch.handle_timeout(at(21_849));
-        assert!(!watch.raised);
+        assert!(!watch.interrupted);
         watch.handle_timeout(at(21_850));
-        assert!(watch.raised);
+        assert!(watch.interrupted);
         assert_eq!((watch.deadline(), watch.probe_timeouts), (None, 1));
-        watch.on_heard(at(21_860));
-        assert!(!watch.raised);
+        watch.on_packet_received(at(21_860));
+        assert!(!watch.interrupted);
     }
 
     #[test]
@@ -237,7 +237,7 @@ mod tests {
             && ping < at(10_010_000)
         {
             watch.on_keepalive(ping);
-            watch.on_heard(ping + RTT);
+            watch.on_packet_received(ping + RTT);
             pings += 1;
         }
         assert!((60..100).contains(&pings), "{pings} in ten seconds");
@@ -247,10 +247,10 @@ mod tests {
     fn probe_timeouts_count_as_events_too() {
         let mut watch = SilenceWatch::new(Time::ZERO, 3, None);
         for count in 1..=3 {
-            assert!(!watch.raised);
+            assert!(!watch.interrupted);
             watch.on_probe_timeout(at(count * 10), PTO);
         }
-        assert!(watch.raised);
+        assert!(watch.interrupted);
     }
 
     #[test]
@@ -258,9 +258,9 @@ mod tests {
         let mut watch = watch();
         watch.on_sent(at(20_000));
         watch.handle_timeout(at(90_000));
-        assert!(!watch.raised);
+        assert!(!watch.interrupted);
         assert_eq!(watch.deadline(), Some(at(90_650)));
         watch.handle_timeout(at(99_000));
-        assert!(watch.raised, "once per silence");
+        assert!(watch.interrupted, "once per silence");
     }
 }

@@ -30,7 +30,7 @@ pub struct MigrationMonitor {
     return_watch: ReturnWatch,
     /// When the connection last moved, or was last asked to.
     last_move: Option<Time>,
-    wanted: bool,
+    decision_wanted: bool,
     /// An alarm was raised within the hysteresis interval.
     deferred: bool,
 }
@@ -79,7 +79,7 @@ impl MigrationMonitor {
             silence: SilenceWatch::new(now, config.probe_timeouts, None),
             return_watch: ReturnWatch::new(now, config.return_after, config.detector.alpha()),
             last_move: None,
-            wanted: false,
+            decision_wanted: false,
             deferred: false,
         })
     }
@@ -111,7 +111,7 @@ impl MigrationMonitor {
         let pto = Some(self.silence.pto()).filter(|pto| !pto.is_zero());
         self.silence = SilenceWatch::new(now, self.config.probe_timeouts, pto);
         self.return_watch.restart(now);
-        self.wanted = false;
+        self.decision_wanted = false;
         self.deferred = false;
     }
 
@@ -220,7 +220,7 @@ impl MigrationMonitor {
     /// events of its content.
     pub fn on_packet_received(&mut self, now: Time, path: PathId) {
         if path == self.current && self.is_armed() {
-            self.silence.on_heard(now);
+            self.silence.on_packet_received(now);
         }
     }
 
@@ -230,7 +230,7 @@ impl MigrationMonitor {
             return;
         }
         self.silence.on_probe_timeout(now, pto);
-        if self.silence.raised {
+        if self.silence.interrupted {
             self.raise(now);
         }
     }
@@ -253,7 +253,7 @@ impl MigrationMonitor {
     pub fn on_moved(&mut self, now: Time, to: PathId, pto: Option<Duration>) {
         self.current = to;
         self.last_move = Some(now);
-        self.wanted = false;
+        self.decision_wanted = false;
         self.deferred = false;
         self.silence = SilenceWatch::new(now, self.config.probe_timeouts, pto);
         self.return_watch.restart(now);
@@ -268,11 +268,11 @@ impl MigrationMonitor {
         if !self.is_armed() {
             return None;
         }
-        let deferred = self.settled_at().filter(|_| self.deferred);
+        let deferred = self.hysteresis_ends_at().filter(|_| self.deferred);
         [
             self.next_keepalive(),
             self.silence.deadline(),
-            self.return_watch.next_look,
+            self.return_watch.next_check,
             deferred,
         ]
         .into_iter()
@@ -295,16 +295,16 @@ impl MigrationMonitor {
         if !self.is_armed() {
             return Wakeup::Nothing;
         }
-        let was_raised = self.silence.raised;
+        let was_raised = self.silence.interrupted;
         self.silence.handle_timeout(now);
-        if self.silence.raised && !was_raised {
+        if self.silence.interrupted && !was_raised {
             self.raise(now);
         }
-        if self.deferred && !self.is_settling(now) {
+        if self.deferred && !self.in_hysteresis(now) {
             self.deferred = false;
-            self.wanted |= self.alarm(now).is_some();
+            self.decision_wanted |= self.alarm(now).is_some();
         }
-        self.wanted |= self.return_watch.take_look(now);
+        self.decision_wanted |= self.return_watch.take_check(now);
         if self.next_keepalive().is_some_and(|at| at <= now) {
             self.silence.on_keepalive(now);
             return Wakeup::SendPing;
@@ -314,24 +314,24 @@ impl MigrationMonitor {
 
     /// Whether [`MigrationMonitor::decide`] is to be called now.
     pub fn wants_decision(&self) -> bool {
-        self.wanted
+        self.decision_wanted
     }
 
     /// Decides whether to move, and where to. `paths` are the connection's paths, including the one
     /// in use. The connection confirms with [`MigrationMonitor::on_moved`]. If it does not, the
     /// decision is requested again after the hysteresis interval, if the cause persists.
     pub fn decide(&mut self, now: Time, paths: &[PathView]) -> Option<Decision> {
-        self.wanted = false;
+        self.decision_wanted = false;
         if !self.is_armed() {
             return None;
         }
-        let back = self.return_watch.look(now, self.current, paths);
-        if self.is_settling(now) {
+        let back = self.return_watch.check_paths(now, self.current, paths);
+        if self.in_hysteresis(now) {
             self.deferred |= self.alarm(now).is_some();
             return None;
         }
         let away = self.alarm(now).and_then(|cause| {
-            let to = choose(self.current, paths, self.demand(&cause))?;
+            let to = choose(self.current, paths, self.requirement(&cause))?;
             Some((to, cause))
         });
         let (to, cause) = away.or(back.map(|(to, figures)| (to, Cause::Return(figures))))?;
@@ -352,13 +352,13 @@ impl MigrationMonitor {
 
     /// Whether the path in use should be left and the hysteresis interval allows it, whether or not
     /// a better path is known: the data about the others may be old.
-    pub fn is_stuck(&self, now: Time) -> bool {
-        !self.is_settling(now) && self.alarm(now).is_some()
+    pub fn wants_better_path(&self, now: Time) -> bool {
+        !self.in_hysteresis(now) && self.alarm(now).is_some()
     }
 
     /// Returns the alarm of the path in use, if any.
     fn alarm(&self, now: Time) -> Option<Cause> {
-        if self.silence.raised {
+        if self.silence.interrupted {
             return Some(Cause::Interruption(self.interruption(now)));
         }
         match &self.detector {
@@ -387,7 +387,7 @@ impl MigrationMonitor {
     }
 
     /// Returns the requirement for a new path. The paper has none: "other available source IP".
-    fn demand(&self, cause: &Cause) -> PathRequirement {
+    fn requirement(&self, cause: &Cause) -> PathRequirement {
         let alpha = self.config.detector.alpha();
         match cause {
             Cause::Equation4(_) | Cause::Interruption(_) | Cause::Return(_) => {
@@ -402,20 +402,21 @@ impl MigrationMonitor {
     }
 
     fn raise(&mut self, now: Time) {
-        if self.is_settling(now) {
+        if self.in_hysteresis(now) {
             self.deferred = true
         } else {
-            self.wanted = true
+            self.decision_wanted = true
         }
     }
 
     /// Returns when the connection may move again.
-    fn settled_at(&self) -> Option<Time> {
+    fn hysteresis_ends_at(&self) -> Option<Time> {
         self.last_move.map(|moved| moved + self.config.hysteresis)
     }
 
-    fn is_settling(&self, now: Time) -> bool {
-        self.settled_at().is_some_and(|settled| now < settled)
+    fn in_hysteresis(&self, now: Time) -> bool {
+        self.hysteresis_ends_at()
+            .is_some_and(|settled| now < settled)
     }
 
     /// Returns the stream capacity and the number of stored completion times.

@@ -19,7 +19,7 @@ pub(super) struct ReturnWatch {
     /// The RTT of a healthy path is at most this multiple of the RTT of the path in use.
     alpha: f64,
     /// When to check the paths.
-    pub(super) next_look: Option<Time>,
+    pub(super) next_check: Option<Time>,
     /// The path and the time since which it has been healthy.
     healthy: Option<(PathId, Time)>,
 }
@@ -29,7 +29,7 @@ impl ReturnWatch {
         Self {
             after,
             alpha,
-            next_look: after.map(|after| now + interval(after)),
+            next_check: after.map(|after| now + interval(after)),
             healthy: None,
         }
     }
@@ -47,12 +47,12 @@ impl ReturnWatch {
     }
 
     /// Whether a check is due; `true` once for each.
-    pub(super) fn take_look(&mut self, now: Time) -> bool {
-        self.next_look.take_if(|at| *at <= now).is_some()
+    pub(super) fn take_check(&mut self, now: Time) -> bool {
+        self.next_check.take_if(|at| *at <= now).is_some()
     }
 
     /// Checks the paths. Returns the preferred one once it has been healthy for long enough.
-    pub(super) fn look<'a>(
+    pub(super) fn check_paths<'a>(
         &mut self,
         now: Time,
         current: PathId,
@@ -62,11 +62,11 @@ impl ReturnWatch {
         let in_use = paths.iter().find(|path| path.id == current);
         if in_use.is_some_and(|path| path.preferred) {
             // The preferred path is in use; the next move restarts the watch.
-            self.next_look = None;
+            self.next_check = None;
             self.healthy = None;
             return None;
         }
-        self.next_look = Some(now + interval(after));
+        self.next_check = Some(now + interval(after));
         let healthy = paths
             .iter()
             .filter(|path| path.id != current && path.preferred)
@@ -128,9 +128,11 @@ mod tests {
     /// Checks every second; returns when the watch wants to return.
     fn first_return(watch: &mut ReturnWatch, view: impl Fn(u64) -> [PathView; 2]) -> Option<u64> {
         (1..60).find(|&second| {
-            assert!(!watch.take_look(at(second) - Duration::from_nanos(1)));
-            assert!(watch.take_look(at(second)));
-            watch.look(at(second), PathId(1), &view(second)).is_some()
+            assert!(!watch.take_check(at(second) - Duration::from_nanos(1)));
+            assert!(watch.take_check(at(second)));
+            watch
+                .check_paths(at(second), PathId(1), &view(second))
+                .is_some()
         })
     }
 
@@ -147,11 +149,19 @@ mod tests {
     #[test]
     fn a_failure_between_two_looks_counts() {
         let mut watch = watch();
-        assert!(watch.look(at(1), PathId(1), &paths(100, true)).is_none());
+        assert!(
+            watch
+                .check_paths(at(1), PathId(1), &paths(100, true))
+                .is_none()
+        );
         watch.on_path_failed(PathId(0));
-        assert!(watch.look(at(9), PathId(1), &paths(100, true)).is_none());
+        assert!(
+            watch
+                .check_paths(at(9), PathId(1), &paths(100, true))
+                .is_none()
+        );
         let paths = paths(100, true);
-        let (path, figures) = watch.look(at(17), PathId(1), &paths).unwrap();
+        let (path, figures) = watch.check_paths(at(17), PathId(1), &paths).unwrap();
         assert_eq!(
             (path.id.as_u32(), figures.healthy_for),
             (0, Duration::from_secs(8))
@@ -161,10 +171,14 @@ mod tests {
     #[test]
     fn there_is_nothing_to_watch_on_the_preferred_path() {
         let mut watch = watch();
-        assert!(watch.look(at(1), PathId(0), &paths(100, true)).is_none());
-        assert_eq!(watch.next_look, None);
+        assert!(
+            watch
+                .check_paths(at(1), PathId(0), &paths(100, true))
+                .is_none()
+        );
+        assert_eq!(watch.next_check, None);
         watch.restart(at(2));
-        assert_eq!(watch.next_look, Some(at(3)));
-        assert_eq!(ReturnWatch::new(at(0), None, 2.0).next_look, None);
+        assert_eq!(watch.next_check, Some(at(3)));
+        assert_eq!(ReturnWatch::new(at(0), None, 2.0).next_check, None);
     }
 }

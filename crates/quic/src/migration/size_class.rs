@@ -29,7 +29,7 @@ const CLASSES: usize = 16;
 #[derive(Debug)]
 pub(super) struct SizeClassDetector {
     parameters: SizeClassParameters,
-    judgement: BaselineRule,
+    rule: BaselineRule,
     round_trips: RoundTripHistory,
     /// The network's time of streams, by class.
     classes: [Baseline; CLASSES],
@@ -38,7 +38,7 @@ pub(super) struct SizeClassDetector {
     /// One bit per evaluated stream, the newest lowest: whether it was slow.
     verdicts: u64,
     /// The number of evaluated streams, up to the limit that matters.
-    judged: u32,
+    evaluated: u32,
     newest_slow: Option<SlowStream>,
     /// Streams that were slow since the first slow round trip.
     slow_in_run: u32,
@@ -56,7 +56,7 @@ impl SizeClassDetector {
     pub(super) fn new(parameters: SizeClassParameters, min_increase: Duration) -> Self {
         Self {
             parameters,
-            judgement: BaselineRule {
+            rule: BaselineRule {
                 long_window: parameters.long_window,
                 short_window: parameters.short_window,
                 alpha: parameters.alpha,
@@ -66,7 +66,7 @@ impl SizeClassDetector {
             classes: [Baseline::default(); CLASSES],
             waits: Baseline::default(),
             verdicts: 0,
-            judged: 0,
+            evaluated: 0,
             newest_slow: None,
             slow_in_run: 0,
         }
@@ -74,7 +74,7 @@ impl SizeClassDetector {
 
     /// Adds an RTT sample of the path in use.
     pub(super) fn on_rtt_sample(&mut self, now: Time, rtt: Duration) {
-        self.round_trips.on_sample(now, rtt, &self.judgement);
+        self.round_trips.on_sample(now, rtt, &self.rule);
         if self.round_trips.slow_since().is_none() {
             self.slow_in_run = 0;
         }
@@ -90,7 +90,7 @@ impl SizeClassDetector {
         };
         let wait = stream.request_sent.map(|sent| first_byte.since(sent));
         if let Some(wait) = wait {
-            self.waits.record(wait, &self.judgement);
+            self.waits.record(wait, &self.rule);
         }
         let round_trip = wait.map_or(Duration::ZERO, |wait| wait.min(rtt));
         self.judge(
@@ -101,21 +101,21 @@ impl SizeClassDetector {
 
     fn judge(&mut self, class: usize, time: Duration) {
         let baseline = &mut self.classes[class];
-        if let Some(limit) = baseline.limit(&self.judgement) {
+        if let Some(limit) = baseline.limit(&self.rule) {
             let slow = time > limit;
             self.verdicts = self.verdicts << 1 | u64::from(slow);
-            self.judged = (self.judged + 1).min(self.parameters.short_window);
+            self.evaluated = (self.evaluated + 1).min(self.parameters.short_window);
             if slow {
                 self.newest_slow = Some(SlowStream {
                     class,
                     time,
-                    long_term: baseline.mean(&self.judgement).unwrap_or_default(),
+                    long_term: baseline.mean(&self.rule).unwrap_or_default(),
                 });
                 let in_run = self.round_trips.slow_since().is_some();
                 self.slow_in_run = self.slow_in_run.saturating_add(u32::from(in_run));
             }
         }
-        baseline.record(time, &self.judgement);
+        baseline.record(time, &self.rule);
     }
 
     /// Returns the cause for leaving the path, if any.
@@ -150,7 +150,7 @@ impl SizeClassDetector {
     /// Returns the number of responses that have not started within the limit of waits. It scans
     /// all streams, and is called only when round trips are already slow.
     fn overdue(&self, now: Time, path: PathId, streams: &StreamTable) -> u32 {
-        let Some(limit) = self.waits.limit(&self.judgement) else {
+        let Some(limit) = self.waits.limit(&self.rule) else {
             return 0;
         };
         let overdue = streams.iter().filter(|stream| {
@@ -166,7 +166,7 @@ impl SizeClassDetector {
     fn slow_streams(&self) -> Option<Streams> {
         let of = self.parameters.short_window;
         let slow = (self.verdicts & (u64::MAX >> (u64::BITS - of))).count_ones();
-        if self.judged < of || slow * 2 <= of {
+        if self.evaluated < of || slow * 2 <= of {
             return None;
         }
         let newest = self.newest_slow?;
@@ -183,12 +183,12 @@ impl SizeClassDetector {
 
     /// Returns the long-term average of the time to the first byte of a response.
     pub(super) fn usual_wait(&self) -> Option<Duration> {
-        self.waits.mean(&self.judgement)
+        self.waits.mean(&self.rule)
     }
 
     /// Discards all state: another path has another RTT, rate and loss rate.
     pub(super) fn restart(&mut self) {
-        *self = Self::new(self.parameters, self.judgement.min_increase);
+        *self = Self::new(self.parameters, self.rule.min_increase);
     }
 }
 

@@ -51,7 +51,7 @@ impl PathEvent {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum MoveCause {
     /// The application requested it.
-    Asked,
+    Requested,
     /// The migration monitor requested it.
     Proactive,
     /// The peer moved.
@@ -73,7 +73,7 @@ impl MoveCause {
     /// `local-address`, `address-gone`, `not-validated`, `preferred-address`.
     pub const fn name(self) -> &'static str {
         match self {
-            Self::Asked => "asked",
+            Self::Requested => "asked",
             Self::Proactive => "proactive",
             Self::Peer => "peer",
             Self::PeerRebound => "peer-rebound",
@@ -88,7 +88,7 @@ impl MoveCause {
 impl fmt::Display for MoveCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Asked => "the application asked for it",
+            Self::Requested => "the application asked for it",
             Self::Proactive => "the path in use got worse",
             Self::Peer => "the peer moved",
             Self::PeerRebound => "the peer's port changed",

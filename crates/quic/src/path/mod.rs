@@ -24,7 +24,7 @@ pub use mtu::MtuPhase;
 pub(crate) use mtu::{MtuDiscovery, MtuPlan};
 pub(crate) use pacer::Pacer;
 pub(crate) use rtt::Rtt;
-pub(crate) use validation::{Validation, Verdict};
+pub(crate) use validation::{Validation, ValidationStatus};
 
 /// This many consecutive RTT samples that contradict the estimate of a path replace it.
 const CONTRADICTIONS: u32 = 3;
@@ -85,7 +85,7 @@ pub(crate) struct Standby {
     /// When the peer last answered on it.
     pub(crate) answered_at: Option<Time>,
     /// When it is to be probed again.
-    pub(crate) ask_at: Option<Time>,
+    pub(crate) probe_at: Option<Time>,
     /// Consecutive failed attempts.
     pub(crate) failures: u32,
     /// The share of unanswered challenges, over about the last eight attempts.

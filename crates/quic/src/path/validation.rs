@@ -8,7 +8,7 @@ const MAX_CHALLENGES: usize = 8;
 
 /// The result of a timeout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum ValidationStatus {
     /// The attempt continues.
     Open,
     /// No challenge was answered in time.
@@ -89,21 +89,21 @@ impl Validation {
     }
 
     /// Handles the timers due at `now`: another challenge, or the end of the attempt.
-    pub(crate) fn handle_timeout(&mut self, now: Time) -> Verdict {
+    pub(crate) fn handle_timeout(&mut self, now: Time) -> ValidationStatus {
         let Some(running) = &mut self.running else {
-            return Verdict::Open;
+            return ValidationStatus::Open;
         };
         if running.until <= now {
             self.due = false;
             self.running = None;
-            return Verdict::Failed;
+            return ValidationStatus::Failed;
         }
         if running.next <= now {
             running.next = now + running.interval;
             running.interval = running.interval * 2;
             self.due = self.challenges.len() < MAX_CHALLENGES;
         }
-        Verdict::Open
+        ValidationStatus::Open
     }
 }
 
@@ -144,7 +144,7 @@ mod tests {
         validation.on_sent(at(0), [0; 8]);
         let mut sent = vec![at(0)];
         while let Some(next) = validation.timeout() {
-            if validation.handle_timeout(next) == Verdict::Failed {
+            if validation.handle_timeout(next) == ValidationStatus::Failed {
                 sent.push(next);
                 break;
             }

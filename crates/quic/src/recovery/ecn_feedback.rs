@@ -36,7 +36,7 @@ pub(crate) struct EcnFeedback {
     /// CE marks not yet assigned to a packet.
     due: u64,
     /// Marked bytes not yet reported to the controller, in units of 2⁻¹⁶ bytes.
-    owed: u64,
+    unreported_bytes: u64,
 }
 
 impl EcnFeedback {
@@ -64,7 +64,7 @@ impl EcnFeedback {
             Err(ImpossibleCounts) => return 0,
         };
         if !path.is_in_use() {
-            (self.due, self.owed) = (0, 0);
+            (self.due, self.unreported_bytes) = (0, 0);
             return 0;
         }
         if in_order && acked.on_path > 0 && counts.is_some() {
@@ -76,7 +76,7 @@ impl EcnFeedback {
             self.due -= named;
             let bytes = (u128::from(named) * u128::from(acked.bytes)) << FRACTION_BITS;
             let bytes = bytes / u128::from(acked.packets);
-            self.owed = self.owed.saturating_add(bytes as u64);
+            self.unreported_bytes = self.unreported_bytes.saturating_add(bytes as u64);
         }
         marks
     }
@@ -84,8 +84,8 @@ impl EcnFeedback {
     /// Returns the CE-marked bytes to report to the controller together with `acked` acknowledged
     /// ones; the excess is reported the next time.
     pub(super) fn take_bytes(&mut self, acked: u64) -> u64 {
-        let told = (self.owed >> FRACTION_BITS).min(acked);
-        self.owed -= told << FRACTION_BITS;
+        let told = (self.unreported_bytes >> FRACTION_BITS).min(acked);
+        self.unreported_bytes -= told << FRACTION_BITS;
         told
     }
 

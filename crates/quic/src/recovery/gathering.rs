@@ -22,34 +22,34 @@ const MARKED: u64 = 1024;
 const MOST_BYTES: u64 = 128 * 1024;
 
 #[derive(Clone, Debug)]
-pub(super) struct Gathering {
+pub(super) struct AckAggregation {
     /// For how many more packets batches are acknowledged at once.
-    eager_for: u64,
+    immediate_acks_left: u64,
     penalty: u64,
     /// Bytes since the last ACK.
     bytes: u64,
     /// An ACK waits for expected packets.
-    pub(super) hoping: bool,
+    pub(super) awaiting_packets: bool,
 }
 
-impl Gathering {
+impl AckAggregation {
     pub(super) fn new() -> Self {
         Self {
-            eager_for: BEGINNING,
+            immediate_acks_left: BEGINNING,
             penalty: *PENALTY.start(),
             bytes: 0,
-            hoping: false,
+            awaiting_packets: false,
         }
     }
 
     /// Records an ack-eliciting packet.
     pub(super) fn on_received(&mut self) {
-        self.eager_for = self.eager_for.saturating_sub(1);
+        self.immediate_acks_left = self.immediate_acks_left.saturating_sub(1);
     }
 
     /// Records a packet with a CE mark.
     pub(super) fn on_marked(&mut self) {
-        self.eager_for = self.eager_for.max(MARKED);
+        self.immediate_acks_left = self.immediate_acks_left.max(MARKED);
     }
 
     /// Handles the end of a batch of this many bytes, when more may follow. `true`: acknowledge at
@@ -60,13 +60,13 @@ impl Gathering {
             self.succeeded();
             return true;
         }
-        self.hoping = self.eager_for == 0;
-        !self.hoping
+        self.awaiting_packets = self.immediate_acks_left == 0;
+        !self.awaiting_packets
     }
 
     /// Records that the expected packets arrived.
     pub(super) fn succeeded(&mut self) {
-        if std::mem::take(&mut self.hoping) {
+        if std::mem::take(&mut self.awaiting_packets) {
             self.penalty = (self.penalty / 2).max(*PENALTY.start());
         }
     }
@@ -75,8 +75,8 @@ impl Gathering {
     pub(super) fn on_ack_written(&mut self, now: Time, deadline: Option<Time>) {
         self.bytes = 0;
         let late = deadline.is_some_and(|deadline| deadline <= now);
-        if std::mem::take(&mut self.hoping) && late {
-            self.eager_for = self.penalty;
+        if std::mem::take(&mut self.awaiting_packets) && late {
+            self.immediate_acks_left = self.penalty;
             self.penalty = (self.penalty * 2).min(*PENALTY.end());
         }
     }
@@ -88,27 +88,27 @@ mod tests {
 
     const LATE: (Time, Option<Time>) = (Time::from_nanos(9), Some(Time::from_nanos(5)));
 
-    fn receive(gathering: &mut Gathering, packets: u64) -> bool {
+    fn receive(gathering: &mut AckAggregation, packets: u64) -> bool {
         (0..packets).for_each(|_| gathering.on_received());
         gathering.on_batch(packets * 1452)
     }
 
     #[test]
     fn batches_are_acknowledged_at_the_beginning_and_gather_later() {
-        let mut gathering = Gathering::new();
+        let mut gathering = AckAggregation::new();
         for _ in 0..12 {
             assert!(receive(&mut gathering, 10));
             gathering.on_ack_written(Time::ZERO, None);
         }
         assert!(!receive(&mut gathering, 10));
-        assert!(gathering.hoping);
+        assert!(gathering.awaiting_packets);
         assert!(receive(&mut gathering, 90), "128 KiB are enough");
-        assert!(!gathering.hoping);
+        assert!(!gathering.awaiting_packets);
     }
 
     #[test]
     fn nothing_gathers_where_packets_are_marked() {
-        let mut gathering = Gathering::new();
+        let mut gathering = AckAggregation::new();
         receive(&mut gathering, BEGINNING);
         gathering.on_ack_written(Time::ZERO, None);
         gathering.on_marked();
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_sender_that_waits_is_acknowledged_at_once_for_longer_and_longer() {
-        let mut gathering = Gathering::new();
+        let mut gathering = AckAggregation::new();
         receive(&mut gathering, BEGINNING);
         gathering.on_ack_written(Time::ZERO, None);
         let mut eager = Vec::new();

@@ -224,7 +224,7 @@ impl SpaceState {
         } else if is_overdue {
             LossReason::Time
         } else {
-            LossReason::Outnumbered
+            LossReason::TooManyOutstanding
         };
         sink.packet_lost(rules.now, &packet.lost(space, number, cause));
         packet

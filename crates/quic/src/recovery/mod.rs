@@ -160,7 +160,7 @@ impl Recovery {
             state.eliciting_outstanding += 1;
         }
         state.packets.push(Slot::Outstanding(packet));
-        state.packets.drop_unaccounted(UNACCOUNTED_SPAN);
+        state.packets.drop_not_in_flight(UNACCOUNTED_SPAN);
         if state.is_overlong() {
             state.loss_time = Some(now);
         }

@@ -12,7 +12,7 @@ use weir_units::{Duration, Time};
 use weir_wire::Ecn;
 
 use super::SentFrame;
-use super::gathering::Gathering;
+use super::gathering::AckAggregation;
 use crate::frame::{self, AckFrequency, EcnCounts};
 
 /// The number of stored ranges; packets older than the oldest one count as duplicates.
@@ -86,7 +86,7 @@ pub(crate) struct ReceivedPackets {
     /// When an ACK has to be sent, if any. An ACK that is due at once has no deadline; see
     /// [`ack_due`](Self::ack_due).
     pub(crate) deadline: Option<Time>,
-    gathering: Gathering,
+    gathering: AckAggregation,
     requested: Option<RequestedPolicy>,
     /// The largest number in an ACK of ours.
     largest_reported: Option<u64>,
@@ -109,7 +109,7 @@ impl ReceivedPackets {
             in_batch: 0,
             immediate: false,
             deadline: None,
-            gathering: Gathering::new(),
+            gathering: AckAggregation::new(),
             requested: None,
             largest_reported: None,
         }
@@ -206,7 +206,7 @@ impl ReceivedPackets {
             self.gathering.succeeded();
         }
         self.immediate |= self.gathering.on_batch(bytes);
-        if self.gathering.hoping {
+        if self.gathering.awaiting_packets {
             // A waiting sender should not wait for long.
             let soon = now + self.policy.max_ack_delay / HOPE;
             self.deadline = self.deadline.min(Some(soon)).or(Some(soon));
@@ -214,7 +214,7 @@ impl ReceivedPackets {
     }
 
     /// Sends an ACK at once if anything was received: the peer may have missed earlier ones.
-    pub(crate) fn ask_at_once(&mut self) {
+    pub(crate) fn request_immediate_ack(&mut self) {
         self.immediate |= self.largest().is_some();
     }
 

@@ -180,7 +180,7 @@ impl SentPackets {
 
     /// Removes packets that are not in flight from the front while the ring spans more than `limit`
     /// numbers: a receiver's ACK-only packets, which the peer need not acknowledge.
-    pub(super) fn drop_unaccounted(&mut self, limit: usize) {
+    pub(super) fn drop_not_in_flight(&mut self, limit: usize) {
         let excess = self.slots.len().saturating_sub(limit);
         let unaccounted = |slot: &&Slot| match slot {
             Slot::Outstanding(packet) => !packet.in_flight && !packet.ack_eliciting,

@@ -73,7 +73,7 @@ impl ReceiveHalf {
                 return Ok(received);
             }
         }
-        self.account(new, connection);
+        self.count_received(new, connection);
         if frame.fin {
             self.size = Some(end);
         }
@@ -94,7 +94,7 @@ impl ReceiveHalf {
         let new = self.check_limits(frame.final_size, connection)?;
         // Data that has arrived in full, including its end, is still delivered (section 3.2).
         let complete = self.has_everything();
-        self.account(new, connection);
+        self.count_received(new, connection);
         self.size = Some(frame.final_size);
         if self.state == State::Open && !complete {
             self.state = State::Reset(frame.code);
@@ -257,7 +257,7 @@ impl ReceiveHalf {
     }
 
     /// Counts new bytes; those that will not be read are credited at once.
-    fn account(&mut self, new: u64, connection: &mut ReceiveWindow) {
+    fn count_received(&mut self, new: u64, connection: &mut ReceiveWindow) {
         self.window.receive(new);
         connection.receive(new);
         if self.state != State::Open {

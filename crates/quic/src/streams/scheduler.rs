@@ -19,7 +19,7 @@ const KEPT_LEVELS: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Scheduler {
     pub(super) control: VecDeque<StreamId>,
-    pub(super) repairs: PriorityQueue,
+    pub(super) retransmissions: PriorityQueue,
     pub(super) fresh: PriorityQueue,
     /// Lost bytes waiting.
     pub(super) lost_bytes: u64,
@@ -46,7 +46,8 @@ impl Scheduler {
             _ => {}
         }
         let priority = stream.priority;
-        self.repairs.set(id, priority, old.repair, new.repair);
+        self.retransmissions
+            .set(id, priority, old.retransmission, new.retransmission);
         self.fresh.set(id, priority, old.fresh > 0, new.fresh > 0);
     }
 
@@ -71,8 +72,15 @@ impl Scheduler {
         if old == priority {
             return;
         }
-        let SendDemand { repair, fresh, .. } = stream.scheduled;
-        for (queue, queued) in [(&mut self.repairs, repair), (&mut self.fresh, fresh > 0)] {
+        let SendDemand {
+            retransmission: repair,
+            fresh,
+            ..
+        } = stream.scheduled;
+        for (queue, queued) in [
+            (&mut self.retransmissions, repair),
+            (&mut self.fresh, fresh > 0),
+        ] {
             queue.set(id, old, queued, false);
             queue.set(id, priority, false, queued);
         }

@@ -207,7 +207,7 @@ impl SendHalf {
     }
 
     /// Whether there is data that flow control does not limit: lost data, or the end alone.
-    pub(super) fn needs_repair(&self) -> bool {
+    pub(super) fn needs_retransmission(&self) -> bool {
         self.reset.is_none() && (!self.lost.is_empty() || self.fin_alone())
     }
 
@@ -221,8 +221,8 @@ impl SendHalf {
     }
 
     /// Returns the data to send again, or the end that is sent alone.
-    pub(super) fn repair(&self) -> Option<Sendable> {
-        if !self.needs_repair() {
+    pub(super) fn retransmission(&self) -> Option<Sendable> {
+        if !self.needs_retransmission() {
             return None;
         }
         let end = self.buffer.end;

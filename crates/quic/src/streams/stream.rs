@@ -10,7 +10,7 @@ pub(super) struct SendDemand {
     /// A control frame.
     pub(super) control: bool,
     /// Lost data, or the stream's end alone.
-    pub(super) repair: bool,
+    pub(super) retransmission: bool,
     /// Lost bytes.
     pub(super) lost: u64,
     /// New bytes that the stream's own flow control allows.
@@ -40,7 +40,7 @@ impl Stream {
         }
         if let Some(send) = &self.send {
             demand.control |= send.reset_due().is_some() || send.report_due();
-            demand.repair = send.needs_repair();
+            demand.retransmission = send.needs_retransmission();
             demand.lost = send.lost();
             demand.unsent = send.unsent();
             demand.fresh = demand.unsent.min(send.credit.available());

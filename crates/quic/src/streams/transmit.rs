@@ -20,7 +20,7 @@ impl Streams {
     /// Whether there is any frame to send within the limits. Constant time.
     pub(crate) fn wants_to_send(&self) -> bool {
         self.wants_control()
-            || !self.scheduler.repairs.is_empty()
+            || !self.scheduler.retransmissions.is_empty()
             || (!self.scheduler.fresh.is_empty() && self.credit.available() > 0)
     }
 
@@ -195,7 +195,7 @@ impl Streams {
 
     fn fill_repairs(&mut self, out: &mut Vec<u8>, limit: usize, sent: &mut SentFrames) {
         while out.len() + MIN_FRAME <= limit
-            && let Some(id) = self.scheduler.repairs.front()
+            && let Some(id) = self.scheduler.retransmissions.front()
         {
             let Some(stream) = self.map.streams.get_mut(&id) else {
                 return;
@@ -204,14 +204,14 @@ impl Streams {
                 return;
             };
             let Some(length) = send
-                .repair()
+                .retransmission()
                 .and_then(|data| put_stream(id, send, data, out, limit, sent))
             else {
                 return;
             };
             self.scheduler.update(id, stream);
-            if stream.scheduled.repair {
-                self.scheduler.repairs.advance_turn(length);
+            if stream.scheduled.retransmission {
+                self.scheduler.retransmissions.advance_turn(length);
             }
         }
     }

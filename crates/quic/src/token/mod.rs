@@ -68,7 +68,7 @@ pub(crate) enum TokenKind {
         retry_source: ConnectionId,
     },
     /// For a later connection.
-    Later { ip: IpAddr },
+    NewConnection { ip: IpAddr },
 }
 
 /// The properties of a client's first packet that a token is bound to.
@@ -81,7 +81,7 @@ pub(crate) struct TokenHolder {
 
 /// The result of a token check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum TokenCheck {
     /// Nothing: the client is handled as if it had sent no token (RFC 9000, section 8.1.3).
     Nothing,
     /// The client answers a Retry packet, so its address is validated.
@@ -141,9 +141,9 @@ impl TokenKey {
         bearer: &TokenHolder,
         now: Time,
         lifetime: Duration,
-    ) -> Verdict {
+    ) -> TokenCheck {
         let Some((token, id)) = self.open(token) else {
-            return Verdict::Nothing;
+            return TokenCheck::Nothing;
         };
         let holds = |lifetime| {
             token.version == bearer.version
@@ -160,23 +160,23 @@ impl TokenKey {
                     && retry_source == bearer.destination
                     && holds(RETRY_LIFETIME);
                 if meant {
-                    Verdict::Retried {
+                    TokenCheck::Retried {
                         original_destination,
                         retry_source,
                     }
                 } else {
-                    Verdict::InvalidRetry
+                    TokenCheck::InvalidRetry
                 }
             }
-            TokenKind::Later { ip } if ip == bearer.remote.ip().to_canonical() => {
+            TokenKind::NewConnection { ip } if ip == bearer.remote.ip().to_canonical() => {
                 if holds(lifetime) {
                     let issued = token.issued;
-                    Verdict::Known { issued, id }
+                    TokenCheck::Known { issued, id }
                 } else {
-                    Verdict::Nothing
+                    TokenCheck::Nothing
                 }
             }
-            TokenKind::Later { .. } => Verdict::Nothing,
+            TokenKind::NewConnection { .. } => TokenCheck::Nothing,
         }
     }
 }
@@ -200,7 +200,7 @@ impl Token {
         Self {
             issued,
             version,
-            kind: TokenKind::Later {
+            kind: TokenKind::NewConnection {
                 ip: ip.to_canonical(),
             },
         }
@@ -209,7 +209,7 @@ impl Token {
     fn encode(&self, out: &mut Vec<u8>) {
         out.push(match self.kind {
             TokenKind::Retry { .. } => RETRY,
-            TokenKind::Later { .. } => LATER,
+            TokenKind::NewConnection { .. } => LATER,
         });
         out.extend_from_slice(&self.version.as_u32().to_be_bytes());
         out.extend_from_slice(&self.issued.as_nanos().to_be_bytes());
@@ -226,7 +226,7 @@ impl Token {
                     out.extend_from_slice(id.as_bytes());
                 }
             }
-            TokenKind::Later { ip } => put_ip(out, *ip),
+            TokenKind::NewConnection { ip } => put_ip(out, *ip),
         }
     }
 
@@ -243,7 +243,7 @@ impl Token {
                 original_destination: get_id(&mut reader)?,
                 retry_source: get_id(&mut reader)?,
             },
-            LATER => TokenKind::Later { ip },
+            LATER => TokenKind::NewConnection { ip },
             _ => return None,
         };
         reader.is_empty().then_some(Self {

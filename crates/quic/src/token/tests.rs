@@ -49,14 +49,14 @@ fn later_token() -> Vec<u8> {
     key().seal(&token, &mut rng())
 }
 
-fn check(token: &[u8], bearer: &TokenHolder, now: Time) -> Verdict {
+fn check(token: &[u8], bearer: &TokenHolder, now: Time) -> TokenCheck {
     key().check(token, bearer, now, LIFETIME)
 }
 
 #[test]
 fn a_retry_token_is_bound_to_all_of_the_packet_that_it_answers() {
     let token = retry_token();
-    let good = Verdict::Retried {
+    let good = TokenCheck::Retried {
         original_destination: id(1),
         retry_source: id(2),
     };
@@ -84,12 +84,12 @@ fn a_retry_token_is_bound_to_all_of_the_packet_that_it_answers() {
         bearer(),
     ];
     for other in others {
-        assert_eq!(check(&token, &other, now()), Verdict::InvalidRetry);
+        assert_eq!(check(&token, &other, now()), TokenCheck::InvalidRetry);
     }
     let late = now() + RETRY_LIFETIME + Duration::from_nanos(1);
-    assert_eq!(check(&token, &retried(), late), Verdict::InvalidRetry);
+    assert_eq!(check(&token, &retried(), late), TokenCheck::InvalidRetry);
     let early = Time::from_nanos(now().as_nanos() - CLOCK_SKEW.as_nanos() - 1);
-    assert_eq!(check(&token, &retried(), early), Verdict::InvalidRetry);
+    assert_eq!(check(&token, &retried(), early), TokenCheck::InvalidRetry);
 }
 
 #[test]
@@ -102,7 +102,7 @@ fn a_token_for_later_is_bound_to_the_ip_address_and_ignored_elsewhere() {
     };
     for at in [now(), now() + LIFETIME] {
         let verdict = check(&token, &other_port, at);
-        assert!(matches!(verdict, Verdict::Known { issued, .. } if issued == now()));
+        assert!(matches!(verdict, TokenCheck::Known { issued, .. } if issued == now()));
     }
     let other_ip = TokenHolder {
         remote: SocketAddr::from(([192, 0, 2, 3], 4433)),
@@ -117,7 +117,7 @@ fn a_token_for_later_is_bound_to_the_ip_address_and_ignored_elsewhere() {
         (other_version, now()),
         (bearer(), now() + LIFETIME + Duration::from_nanos(1)),
     ] {
-        assert_eq!(check(&token, &bearer, at), Verdict::Nothing);
+        assert_eq!(check(&token, &bearer, at), TokenCheck::Nothing);
     }
 }
 
@@ -126,10 +126,10 @@ fn tokens_of_another_key_prove_nothing() {
     let other = TokenKey::new(&[8; 32]);
     for token in [retry_token(), later_token()] {
         let verdict = other.check(&token, &retried(), now(), LIFETIME);
-        assert_eq!(verdict, Verdict::Nothing);
+        assert_eq!(verdict, TokenCheck::Nothing);
     }
-    assert_eq!(check(&[], &bearer(), now()), Verdict::Nothing);
-    assert_eq!(check(&[0; 2000], &bearer(), now()), Verdict::Nothing);
+    assert_eq!(check(&[], &bearer(), now()), TokenCheck::Nothing);
+    assert_eq!(check(&[0; 2000], &bearer(), now()), TokenCheck::Nothing);
 }
 
 fn connection_id() -> impl Strategy<Value = ConnectionId> {
@@ -147,7 +147,7 @@ fn token() -> impl Strategy<Value = Token> {
                 retry_source,
             }
         ),
-        any::<IpAddr>().prop_map(|ip| TokenKind::Later {
+        any::<IpAddr>().prop_map(|ip| TokenKind::NewConnection {
             ip: ip.to_canonical()
         }),
     ];

@@ -101,7 +101,7 @@ fn a_byte_on_every_stream() {
 }
 
 #[test]
-fn ids_that_are_retired_before_anybody_was_told_of_them() {
+fn retiring_an_id_before_it_was_sent_is_a_violation() {
     let retire = (1..30).map(|sequence| Hostile::Retire(Number::Small(sequence)));
     for outcome in play(&[packet(retire.collect())]) {
         assert_eq!(outcome.closed, Some(Code::PROTOCOL_VIOLATION));
@@ -168,7 +168,7 @@ fn copies_of_honest_packets_from_ever_new_addresses() {
 }
 
 #[test]
-fn handshakes_that_nobody_goes_on_with() {
+fn abandoned_handshakes_time_out() {
     let steps = vec![Step::Initials { count: 255 }; 10];
     for outcome in play(&steps) {
         assert!(outcome.peak < 150_000, "{}", outcome.peak);

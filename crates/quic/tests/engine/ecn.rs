@@ -92,18 +92,18 @@ fn marks(plan: Plan, marked: f64, faults: FaultSettings, packets: usize) -> (u64
     let now = world.now;
     world.hosts[SERVER].arrived.clear();
     *record.lock().unwrap() = Record::default();
-    world.pipes[CLIENT].set_rules(vec![Rule::mark_randomly(probability(marked))]);
-    for pipe in &mut world.pipes {
+    world.egress_ports[CLIENT].set_rules(vec![Rule::mark_randomly(probability(marked))]);
+    for pipe in &mut world.egress_ports {
         pipe.set_faults(now, faults);
     }
     let data = pattern(packets * PACKET as usize);
     let limit = Duration::from_secs(600);
     let got = world.transfer((CLIENT, client), (SERVER, server), &data, limit);
     assert!(got.is_some(), "the transfer did not end");
-    for pipe in &mut world.pipes {
+    for pipe in &mut world.egress_ports {
         pipe.set_faults(world.now, FaultSettings::default());
     }
-    world.pipes[CLIENT].set_rules(Vec::new());
+    world.egress_ports[CLIENT].set_rules(Vec::new());
     world.run_for(Duration::from_secs(2));
     let arrived = world.hosts[SERVER]
         .arrived
@@ -175,7 +175,7 @@ fn alpha(algorithm: &str, fraction: f64, windows: usize) -> f64 {
     plan.client.pacing = false;
     let mut world = World::new(plan);
     let (client, server) = world.connected();
-    world.pipes[CLIENT].set_rules(vec![Rule::mark_randomly(probability(fraction))]);
+    world.egress_ports[CLIENT].set_rules(vec![Rule::mark_randomly(probability(fraction))]);
     let warm_up = 200;
     let piece = pattern(2_000_000);
     while record.lock().unwrap().fractions.len() < windows + warm_up {

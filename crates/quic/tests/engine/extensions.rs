@@ -142,7 +142,7 @@ fn lost_datagrams_stay_lost() {
         world.run_for(Duration::from_millis(5));
         let now = world.now;
         world
-            .pipes
+            .egress_ports
             .iter_mut()
             .for_each(|pipe| pipe.set_faults(now, rough()));
         let mut got = Vec::new();
@@ -330,10 +330,10 @@ fn the_answer_to_a_probe_does_not_wait() {
         down: true,
         ..Default::default()
     };
-    world.pipes[CLIENT].set_faults(now, down);
+    world.egress_ports[CLIENT].set_faults(now, down);
     world.run_for(Duration::from_micros(200));
     let now = world.now;
-    world.pipes[CLIENT].set_faults(now, FaultSettings::default());
+    world.egress_ports[CLIENT].set_faults(now, FaultSettings::default());
     let probes = world.connection(CLIENT, client).stats().probe_timeouts;
     assert!(world.run_until(Duration::from_secs(1), |world| {
         world.connection(CLIENT, client).stats().probe_timeouts > probes

@@ -23,7 +23,7 @@ fn survives_the_loss_of_any_of_its_packets() {
         for lost in 0..6 {
             let mut world = World::new(Plan::default());
             let now = world.now;
-            world.pipes[host].set_script(now, Some(Script::nth([lost], Verdict::Drop)));
+            world.egress_ports[host].set_script(now, Some(Script::nth([lost], Verdict::Drop)));
             let (client, server) = world.connected();
             let data = pattern(5000);
             let got = world.transfer(
@@ -94,7 +94,7 @@ fn a_server_probes_with_handshake_packets_alone_too() {
         !world.hosts[SERVER].connections.is_empty()
     }));
     let now = world.now;
-    world.pipes[CLIENT].set_script(now, Some(Script::matching(|_| true, Verdict::Drop)));
+    world.egress_ports[CLIENT].set_script(now, Some(Script::matching(|_| true, Verdict::Drop)));
     world.run_for(Duration::from_micros(200));
     let server = *world.hosts[SERVER].connections.keys().next().unwrap();
     let connection = world.connection(SERVER, server);

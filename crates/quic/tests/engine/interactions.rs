@@ -328,12 +328,12 @@ impl Scene {
                 });
             }
             Operation::Mark { percent: value } => {
-                for pipe in &mut self.world.pipes {
+                for pipe in &mut self.world.egress_ports {
                     pipe.set_rules(vec![Rule::mark_randomly(percent(value))]);
                 }
             }
             Operation::Blackout { micros } => {
-                let before = self.world.pipes[0].faults().settings();
+                let before = self.world.egress_ports[0].faults().settings();
                 self.set_faults(FaultSettings {
                     down: true,
                     ..before
@@ -343,7 +343,7 @@ impl Scene {
             }
             // It stays so to the end: a path MTU with 1200 bytes of payload must be enough.
             Operation::PathMtu { direction, bytes } => {
-                self.world.pipes[direction].set_mtu(ByteSize::from_bytes(bytes));
+                self.world.egress_ports[direction].set_mtu(ByteSize::from_bytes(bytes));
             }
             Operation::InterfaceMtu { host, bytes } => self.world.set_interface_mtu(host, bytes),
             Operation::PacketSize { host, bytes } => {
@@ -360,7 +360,7 @@ impl Scene {
                     let paths = connection.stats().paths;
                     let path = paths[path % paths.len()].id;
                     // Not every path is validated.
-                    let _ = connection.move_to(now, path, MoveCause::Asked);
+                    let _ = connection.move_to(now, path, MoveCause::Requested);
                 }
             }
             Operation::Rebind { port } => self.rebind(port),
@@ -374,7 +374,7 @@ impl Scene {
                 self.world.copies_from = None;
             }
             Operation::Dark { way, micros } => {
-                let before = self.world.pipes[0].faults().settings();
+                let before = self.world.egress_ports[0].faults().settings();
                 let down = FaultSettings {
                     down: true,
                     ..before
@@ -413,14 +413,14 @@ impl Scene {
     fn set_faults(&mut self, settings: FaultSettings) {
         let now = self.world.now;
         let spare = self.world.spare_pipes.iter_mut().flatten();
-        for pipe in self.world.pipes.iter_mut().chain(spare) {
+        for pipe in self.world.egress_ports.iter_mut().chain(spare) {
             pipe.set_faults(now, settings);
         }
     }
 
     fn set_way(&mut self, way: usize, settings: FaultSettings) {
         let now = self.world.now;
-        let ways = std::iter::once(&mut self.world.pipes).chain(&mut self.world.spare_pipes);
+        let ways = std::iter::once(&mut self.world.egress_ports).chain(&mut self.world.spare_pipes);
         for pipe in ways.skip(way).take(1).flatten() {
             pipe.set_faults(now, settings);
         }
@@ -570,7 +570,7 @@ impl Scene {
     fn settle(&mut self) {
         self.set_faults(FaultSettings::default());
         self.world.copies_from = None;
-        for pipe in &mut self.world.pipes {
+        for pipe in &mut self.world.egress_ports {
             pipe.set_rules(Vec::new());
         }
         for round in 0..SETTLING_ROUNDS {

@@ -12,7 +12,7 @@ use weir_units::{Duration, Time};
 
 /// The events of one connection's observer.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Heard {
+struct RecordedEvents {
     side: Option<Side>,
     /// The events as text: the order and the metrics.
     lines: Vec<String>,
@@ -32,12 +32,12 @@ struct Heard {
     forgotten: bool,
 }
 
-struct Ear {
+struct Recorder {
     interest: Interest,
-    heard: Arc<Mutex<Heard>>,
+    heard: Arc<Mutex<RecordedEvents>>,
 }
 
-impl Observer for Ear {
+impl Observer for Recorder {
     fn interest(&self) -> Interest {
         self.interest
     }
@@ -80,7 +80,7 @@ impl Observer for Ear {
     }
 }
 
-impl Drop for Ear {
+impl Drop for Recorder {
     fn drop(&mut self) {
         self.heard.lock().unwrap().forgotten = true;
     }
@@ -89,7 +89,7 @@ impl Drop for Ear {
 /// Observes everything on a host.
 struct Ears {
     interest: Interest,
-    all: Mutex<Vec<Arc<Mutex<Heard>>>>,
+    all: Mutex<Vec<Arc<Mutex<RecordedEvents>>>>,
 }
 
 impl Ears {
@@ -102,16 +102,16 @@ impl Ears {
         ears
     }
 
-    fn first(&self) -> Heard {
+    fn first(&self) -> RecordedEvents {
         self.all.lock().unwrap()[0].lock().unwrap().clone()
     }
 }
 
 impl Observers for Ears {
     fn observe(&self, _: &Subject) -> Option<Box<dyn Observer>> {
-        let heard = Arc::new(Mutex::new(Heard::default()));
+        let heard = Arc::new(Mutex::new(RecordedEvents::default()));
         self.all.lock().unwrap().push(heard.clone());
-        Some(Box::new(Ear {
+        Some(Box::new(Recorder {
             interest: self.interest,
             heard,
         }))
@@ -185,7 +185,7 @@ fn the_same_inputs_give_the_same_events_and_watching_changes_nothing() {
         let mut world = World::new(rough());
         let ears = interest.map(|interest| Ears::on(&mut world, CLIENT, interest));
         transfer(&mut world);
-        let carried = [0, 1].map(|way| format!("{:?}", world.pipes[way].counters()));
+        let carried = [0, 1].map(|way| format!("{:?}", world.egress_ports[way].counters()));
         (ears.map(|ears| ears.first()), carried)
     };
     let (heard, carried) = run(Some(Interest::Everything));
@@ -226,14 +226,14 @@ fn moves_are_told_with_what_led_to_them() {
     world.transmit();
     let now = world.now;
     let connection = world.connection(CLIENT, client);
-    connection.move_to(now, path, MoveCause::Asked).unwrap();
+    connection.move_to(now, path, MoveCause::Requested).unwrap();
     let before = connection.stats().totals;
     world.run_for(Duration::from_millis(20));
     let connection = world.connection(SERVER, server);
     assert_eq!(connection.accept(Direction::Bidirectional), Some(stream));
     assert!(connection.read(stream, usize::MAX).unwrap().is_some());
     let heard = ears.first();
-    assert_eq!(heard.moves, [MoveCause::Asked]);
+    assert_eq!(heard.moves, [MoveCause::Requested]);
     assert!(heard.left_lost > 0, "what was in flight is lost");
     assert_eq!(heard.lost, heard.metrics.unwrap().totals.packets_lost);
     // The counts of a closed path are kept.

@@ -159,7 +159,9 @@ fn a_client_accepts_what_all_its_interfaces_carry_and_sends_what_each_does() {
     let now = world.now;
     let connection = world.connection(CLIENT, client);
     let spare = connection.stats().paths[1].id;
-    connection.move_to(now, spare, MoveCause::Asked).unwrap();
+    connection
+        .move_to(now, spare, MoveCause::Requested)
+        .unwrap();
     let mut flow = Flow::new(&mut world, (CLIENT, client), (SERVER, server), 100_000);
     flow.run_to(&mut world, 100_000, Duration::from_secs(1));
     let used = path(&mut world, CLIENT, client);

@@ -59,7 +59,7 @@ impl Armed {
     fn move_to_spare(&mut self) {
         let (now, path) = (self.world.now, self.spare_path());
         let client = self.world.connection(CLIENT, self.client);
-        client.move_to(now, path, MoveCause::Asked).unwrap();
+        client.move_to(now, path, MoveCause::Requested).unwrap();
     }
 
     fn transfers(&mut self) {
@@ -77,7 +77,7 @@ impl Armed {
             loss: Probability::new(1.0).unwrap(),
             ..FaultSettings::default()
         };
-        for pipe in &mut self.world.pipes {
+        for pipe in &mut self.world.egress_ports {
             pipe.set_faults(self.world.now, dark);
         }
     }
@@ -134,12 +134,12 @@ fn a_connection_moves_to_a_standby_path_and_back() {
     let spare = armed.spare_path();
     armed.move_to_spare();
     armed.transfers();
-    let before = armed.world.pipes[SERVER].counters().arrived.packets;
+    let before = armed.world.egress_ports[SERVER].counters().arrived.packets;
     armed.transfers();
-    let after = armed.world.pipes[SERVER].counters().arrived.packets;
+    let after = armed.world.egress_ports[SERVER].counters().arrived.packets;
     assert_eq!(before, after, "data on the path that was left");
     let moved = |from, to, cause| PathEvent::Moved { from, to, cause };
-    let there = moved(first, spare, MoveCause::Asked);
+    let there = moved(first, spare, MoveCause::Requested);
     assert!(armed.path_events(CLIENT).contains(&there));
     assert!(armed.path_events(SERVER).iter().any(|event| matches!(
         event,
@@ -150,9 +150,9 @@ fn a_connection_moves_to_a_standby_path_and_back() {
     )));
     let now = armed.world.now;
     let client = armed.world.connection(CLIENT, armed.client);
-    client.move_to(now, first, MoveCause::Asked).unwrap();
+    client.move_to(now, first, MoveCause::Requested).unwrap();
     armed.transfers();
-    let back = moved(spare, first, MoveCause::Asked);
+    let back = moved(spare, first, MoveCause::Requested);
     assert!(armed.path_events(CLIENT).contains(&back));
 }
 
@@ -344,7 +344,7 @@ fn late_packets_of_the_old_path_do_not_bring_the_server_back() {
     armed.transfers();
     // Data sent now arrives long after the move.
     let now = armed.world.now;
-    armed.world.pipes[CLIENT].set_delay(now, Duration::from_millis(3));
+    armed.world.egress_ports[CLIENT].set_delay(now, Duration::from_millis(3));
     let client = armed.world.connection(CLIENT, armed.client);
     let id = client.open(Direction::Unidirectional).unwrap();
     client.write(id, &pattern(20_000)).unwrap();
@@ -386,7 +386,7 @@ fn only_known_validated_paths_can_be_moved_to() {
     let mut armed = Armed::new(Plan::default());
     let now = armed.world.now;
     let server = armed.world.connection(SERVER, armed.server);
-    let refused = server.move_to(now, PathId::FIRST, MoveCause::Asked);
+    let refused = server.move_to(now, PathId::FIRST, MoveCause::Requested);
     assert_eq!(refused, Err(PathError::NotClient));
     // An interface without a network behind it.
     let nowhere: SocketAddr = "10.0.0.200:1".parse().unwrap();
@@ -401,7 +401,7 @@ fn only_known_validated_paths_can_be_moved_to() {
         .find(|path| path.local == Some(nowhere))
         .unwrap()
         .id;
-    let refused = client.move_to(now, path, MoveCause::Asked);
+    let refused = client.move_to(now, path, MoveCause::Requested);
     assert_eq!(refused, Err(PathError::NotValidated(path)));
     armed.world.run_for(Duration::from_secs(1));
     assert!(
@@ -475,7 +475,7 @@ fn a_server_goes_back_to_the_last_address_that_was_proven() {
         ..FaultSettings::default()
     };
     let now = armed.world.now;
-    armed.world.pipes[SERVER].set_faults(now, dark);
+    armed.world.egress_ports[SERVER].set_faults(now, dark);
     armed.world.spare_pipes[0][SERVER].set_faults(now, dark);
     armed.world.copies_from = Some(SocketAddr::from(([10, 0, 0, 66], 6666)));
     let client = armed.world.connection(CLIENT, armed.client);
@@ -488,7 +488,7 @@ fn a_server_goes_back_to_the_last_address_that_was_proven() {
     assert_eq!(remote(&mut armed).port(), 6666);
     // No packets of the client arrive either, which could move the server back.
     let now = armed.world.now;
-    armed.world.pipes[CLIENT].set_faults(now, dark);
+    armed.world.egress_ports[CLIENT].set_faults(now, dark);
     armed.world.spare_pipes[0][CLIENT].set_faults(now, dark);
     armed.world.run_for(Duration::from_millis(200));
     assert_ne!(remote(&mut armed).port(), 6666);

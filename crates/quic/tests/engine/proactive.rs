@@ -95,7 +95,7 @@ impl Rpc {
 
     fn first_path(&mut self, faults: FaultSettings) {
         let now = self.world.now;
-        for pipe in &mut self.world.pipes {
+        for pipe in &mut self.world.egress_ports {
             pipe.set_faults(now, faults);
         }
     }
@@ -216,7 +216,7 @@ fn interrupted_upload(seed: u64, request: usize) -> (Duration, Duration) {
         world.transmit();
         if now >= dark_at && went_dark.is_none() {
             went_dark = Some(now);
-            for pipe in &mut world.pipes {
+            for pipe in &mut world.egress_ports {
                 pipe.set_faults(now, dark());
             }
         }
@@ -302,7 +302,7 @@ fn nothing_is_lost_with_long_responses_either() {
 fn slow_requests(seed: u64) -> usize {
     let mut rpc = Rpc::new(plan(seed), 1_000);
     let now = rpc.world.now;
-    rpc.world.pipes[CLIENT].set_delay(now, Duration::from_millis(100));
+    rpc.world.egress_ports[CLIENT].set_delay(now, Duration::from_millis(100));
     let slow = (0..30)
         .map(|_| rpc.call())
         .filter(|time| *time > Duration::from_millis(5))
@@ -325,14 +325,14 @@ fn slow_requests_when_paths_change_places(seed: u64) -> usize {
     let mut rpc = Rpc::new(plan(seed), 1_000);
     let slow = Duration::from_millis(100);
     let now = rpc.world.now;
-    rpc.world.pipes[CLIENT].set_delay(now, slow);
+    rpc.world.egress_ports[CLIENT].set_delay(now, slow);
     for _ in 0..100 {
         rpc.call();
         rpc.world.run_for(Duration::from_millis(50));
     }
     assert_eq!(rpc.moves().len(), 1, "seed {seed}");
     let now = rpc.world.now;
-    rpc.world.pipes[CLIENT].set_delay(now, Duration::from_micros(50));
+    rpc.world.egress_ports[CLIENT].set_delay(now, Duration::from_micros(50));
     rpc.world.spare_pipes[0][CLIENT].set_delay(now, slow);
     let times = (0..50).map(|_| rpc.call());
     let slow = times.filter(|time| *time > slow / 2).count();
@@ -364,12 +364,12 @@ fn a_path_that_heals_can_be_returned_to() {
 }
 
 #[test]
-fn nobody_moves_who_was_told_to_stay() {
+fn no_move_when_migration_is_off() {
     let mut plan = plan(1);
     plan.client.migration.proactive = false;
     let mut rpc = Rpc::new(plan, 1_000);
     let now = rpc.world.now;
-    rpc.world.pipes[CLIENT].set_delay(now, Duration::from_millis(20));
+    rpc.world.egress_ports[CLIENT].set_delay(now, Duration::from_millis(20));
     for _ in 0..10 {
         assert!(rpc.call() > Duration::from_millis(20));
     }
@@ -535,7 +535,7 @@ fn moves_keep_the_rules(seed: u64, returns: bool, changes: &[Change]) {
 /// Changes both directions of a path.
 fn ways(world: &mut World, way: usize, faults: FaultSettings, delay: Option<(Time, Duration)>) {
     let now = world.now;
-    let all = std::iter::once(&mut world.pipes).chain(&mut world.spare_pipes);
+    let all = std::iter::once(&mut world.egress_ports).chain(&mut world.spare_pipes);
     for pipe in all.skip(way).take(1).flatten() {
         pipe.set_faults(now, faults);
         if let Some((now, delay)) = delay {

@@ -65,7 +65,9 @@ fn a_reset_is_known_on_whatever_path_the_connection_is() {
     let connection = world.connection(CLIENT, client);
     let paths = connection.stats().paths;
     let path = paths.iter().find(|path| path.local == Some(spare)).unwrap();
-    connection.move_to(now, path.id, MoveCause::Asked).unwrap();
+    connection
+        .move_to(now, path.id, MoveCause::Requested)
+        .unwrap();
     world.run_for(Duration::from_millis(5));
     restart(&mut world, 2);
     send_something(&mut world, client);

@@ -136,7 +136,7 @@ fn the_same_seed_gives_the_same_run() {
             },
             200_000,
         );
-        (world.now, format!("{:?}", world.pipes[0].counters()))
+        (world.now, format!("{:?}", world.egress_ports[0].counters()))
     };
     assert_eq!(run(), run());
 }

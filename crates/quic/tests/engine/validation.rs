@@ -70,7 +70,7 @@ fn a_retry_survives_the_loss_and_the_doubling_of_any_packet() {
             for number in 0..6 {
                 let mut world = World::new(retrying());
                 let now = world.now;
-                world.pipes[host].set_script(now, Some(Script::nth([number], verdict)));
+                world.egress_ports[host].set_script(now, Some(Script::nth([number], verdict)));
                 let (client, server) = world.connected();
                 assert!(
                     world.moves_data(client, server),

@@ -66,7 +66,7 @@ fn negotiation_survives_the_loss_of_any_packet() {
                 let mut world = World::new(plan);
                 let now = world.now;
                 let script = Script::nth([number], Verdict::Drop);
-                world.pipes[host].set_script(now, Some(script));
+                world.egress_ports[host].set_script(now, Some(script));
                 negotiated(&mut world);
             }
         }

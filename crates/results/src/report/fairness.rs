@@ -8,7 +8,7 @@ use crate::{RunSummary, Traces};
 /// A group's goodput over time, and its number of flows.
 struct Member {
     flows: f64,
-    stretches: Vec<ThroughputInterval>,
+    intervals: Vec<ThroughputInterval>,
     /// The first and the last interval with goodput. The group is inactive before and after.
     /// Without goodput in between it is starved.
     active: (usize, usize),
@@ -22,14 +22,14 @@ impl Member {
         let last = stretches.iter().rposition(has_goodput)?;
         Some(Self {
             flows: flows.max(1) as f64,
-            stretches,
+            intervals: stretches,
             active: (first, last),
         })
     }
 
     /// Returns the number of flows in this interval and their mean goodput, in bits per second.
     fn flows_at(&self, index: usize) -> Option<(f64, f64)> {
-        let stretch = self.stretches.get(index)?;
+        let stretch = self.intervals.get(index)?;
         let (first, last) = self.active;
         let is_active = (first..=last).contains(&index);
         is_active.then(|| {
@@ -51,11 +51,11 @@ pub(super) fn line(run: &RunSummary, traces: &Traces, per_step: usize) -> Vec<(f
             Member::new(flows, trace, per_step)
         })
         .collect();
-    let Some(longest) = members.iter().max_by_key(|member| member.stretches.len()) else {
+    let Some(longest) = members.iter().max_by_key(|member| member.intervals.len()) else {
         return Vec::new();
     };
     let points = longest
-        .stretches
+        .intervals
         .iter()
         .enumerate()
         .flat_map(|(index, stretch)| {

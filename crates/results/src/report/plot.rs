@@ -58,7 +58,7 @@ pub(crate) struct Plot {
     /// The end of the warm-up, in seconds.
     pub(crate) warm_up: f64,
     /// The minimum extent of the value axis, so that several plots are comparable.
-    pub(crate) reach: f64,
+    pub(crate) min_extent: f64,
     pub(crate) size: Size,
 }
 
@@ -128,7 +128,7 @@ impl Plot {
 
     /// Returns whether a level is drawn. A level far above all values would flatten the lines.
     pub(crate) fn shows(&self, level: &Level) -> bool {
-        level.value <= 2.5 * self.reach.max(self.largest())
+        level.value <= 2.5 * self.min_extent.max(self.largest())
     }
 
     /// Returns whether the plot needs a legend: there are too many lines to label each at its end.
@@ -144,7 +144,7 @@ impl Plot {
             .filter(|level| self.shows(level))
             .collect();
         let highest = levels.iter().map(|level| level.value);
-        let highest = highest.fold(self.reach.max(self.largest()), f64::max);
+        let highest = highest.fold(self.min_extent.max(self.largest()), f64::max);
         let (across, up) = self.size.ticks();
         let drawing = Drawing {
             area: self.size.area(),

@@ -170,7 +170,7 @@ fn epochs(run: &RunSummary, traces: &Traces, size: Size, reach: f64) -> Option<P
         end: end as f64,
         // The warm-up is in seconds; the samples do not record which epochs it covers.
         warm_up: 0.0,
-        reach,
+        min_extent: reach,
         ..base(run, traces, size)
     })
 }
@@ -232,7 +232,7 @@ fn base(run: &RunSummary, traces: &Traces, size: Size) -> Plot {
         levels: Vec::new(),
         end: end.as_secs_f64(),
         warm_up: run.warm_up.as_secs_f64(),
-        reach: 0.0,
+        min_extent: 0.0,
         size,
     }
 }
@@ -249,7 +249,7 @@ fn goodput(run: &RunSummary, plots: &RunPlots<'_>, size: Size, reach: f64) -> Pl
     Plot {
         title: "Goodput by group over time".to_owned(),
         series: series.collect(),
-        reach,
+        min_extent: reach,
         ..base(run, plots.traces, size)
     }
 }
@@ -269,7 +269,7 @@ fn fairness(run: &RunSummary, traces: &Traces, size: Size) -> Option<Plot> {
         title: "Fairness between the groups' flows".to_owned(),
         scale: PARTS,
         series: vec![series],
-        reach: 1.0,
+        min_extent: 1.0,
         ..base(run, traces, size)
     })
 }
@@ -299,7 +299,7 @@ fn queue(
         scale: SIZES,
         series: vec![queue_series(name, trace, per_step(size), plots.traces.span)],
         levels: thresholds.iter().map(Threshold::level).collect(),
-        reach,
+        min_extent: reach,
         ..base(run, plots.traces, size)
     })
 }

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use std::sync::Arc;
 
 use super::{Node, Value};
-use crate::error::{Place, Problem, ProblemKind, ScenarioError, list, nearest};
+use crate::error::{Position, Problem, ProblemKind, ScenarioError, list, nearest};
 
 /// The marker of a reported mistake: there is no value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,10 +32,10 @@ impl Problems {
         }
     }
 
-    pub(crate) fn add(&self, place: Place, key: String, kind: ProblemKind) -> Reported {
+    pub(crate) fn add(&self, place: Position, key: String, kind: ProblemKind) -> Reported {
         let problem = Problem {
             file: Arc::clone(&self.file),
-            place,
+            position: place,
             variant: self.variant.clone(),
             key,
             kind,
@@ -51,7 +51,7 @@ impl Problems {
     pub(crate) fn finish<T>(self, value: Result<T, Reported>) -> Result<T, ScenarioError> {
         let mut problems = self.found.into_inner();
         // Settings follow lines: see the order of `Place`.
-        problems.sort_by(|a, b| a.place.cmp(&b.place));
+        problems.sort_by(|a, b| a.position.cmp(&b.position));
         match value {
             Ok(value) if problems.is_empty() => Ok(value),
             _ => Err(ScenarioError::Invalid { problems }),

@@ -16,13 +16,13 @@ pub(crate) use parameters::{check_used, substitute};
 pub(crate) use parse::{parse, parse_value, read_text};
 pub(crate) use path::set;
 
-use crate::error::Place;
+use crate::error::Position;
 
 /// A value of a scenario file, and its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) value: Value,
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     /// The parameter that the value was taken from.
     pub(crate) parameter: Option<Arc<str>>,
 }
@@ -48,12 +48,12 @@ pub(crate) struct Table {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
-    pub(crate) place: Place,
+    pub(crate) place: Position,
     pub(crate) node: Node,
 }
 
 impl Node {
-    pub(crate) fn new(value: Value, place: Place) -> Self {
+    pub(crate) fn new(value: Value, place: Position) -> Self {
         Self {
             value,
             place,
@@ -134,7 +134,7 @@ impl Table {
     }
 
     /// Sets `key`, which may exist already.
-    pub(crate) fn set(&mut self, key: &str, place: Place, node: Node) {
+    pub(crate) fn set(&mut self, key: &str, place: Position, node: Node) {
         match self.entries.iter_mut().find(|entry| entry.key == key) {
             Some(entry) => entry.node = node,
             None => self.entries.push(Entry {

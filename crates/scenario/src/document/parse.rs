@@ -6,7 +6,7 @@ use std::{fs, io};
 use toml::de::{DeTable, DeValue};
 
 use super::{Entry, Node, Problems, Reported, Table, Value};
-use crate::error::{Place, ProblemKind, ScenarioError};
+use crate::error::{Position, ProblemKind, ScenarioError};
 
 /// Reads a file of at most `most` MiB; `kind` is the expected kind of file, for errors.
 pub(crate) fn read_text(path: &Path, most: u64, kind: &str) -> Result<String, ScenarioError> {
@@ -37,22 +37,22 @@ pub(crate) fn parse(text: &str, problems: &Problems) -> Result<Node, Reported> {
     match refused {
         Some(reported) => Err(reported),
         None => Ok(Node::new(
-            lines.table(table.get_ref(), Place::Line(1)),
-            Place::Line(1),
+            lines.table(table.get_ref(), Position::Line(1)),
+            Position::Line(1),
         )),
     }
 }
 
 /// Parses `text` as one TOML value with the position `place`; returns `None` if it is not one.
-pub(crate) fn parse_value(text: &str, place: &Place) -> Option<Node> {
+pub(crate) fn parse_value(text: &str, place: &Position) -> Option<Node> {
     let value = DeValue::parse(text).ok()?;
-    let mut node = LineIndex::of("").node(value.get_ref(), Place::Line(1));
+    let mut node = LineIndex::of("").node(value.get_ref(), Position::Line(1));
     move_to(&mut node, place);
     Some(node)
 }
 
 /// Sets the position of `node` and all its values to `place`.
-fn move_to(node: &mut Node, place: &Place) {
+fn move_to(node: &mut Node, place: &Position) {
     node.place = place.clone();
     match &mut node.value {
         Value::Array(items) => items.iter_mut().for_each(|item| move_to(item, place)),
@@ -79,12 +79,12 @@ impl LineIndex {
         }
     }
 
-    fn place(&self, offset: usize) -> Place {
+    fn place(&self, offset: usize) -> Position {
         let line = self.starts.partition_point(|start| *start <= offset);
-        Place::Line(u32::try_from(line).unwrap_or(u32::MAX))
+        Position::Line(u32::try_from(line).unwrap_or(u32::MAX))
     }
 
-    fn node(&self, value: &DeValue<'_>, place: Place) -> Node {
+    fn node(&self, value: &DeValue<'_>, place: Position) -> Node {
         let value = match value {
             DeValue::String(text) => Value::Text(text.clone().into_owned()),
             DeValue::Integer(number) => {
@@ -112,7 +112,7 @@ impl LineIndex {
     }
 
     /// Converts `table`, with its keys in file order.
-    fn table(&self, table: &DeTable<'_>, place: Place) -> Value {
+    fn table(&self, table: &DeTable<'_>, place: Position) -> Value {
         let mut entries: Vec<_> = table
             .iter()
             .map(|(key, value)| (key.span().start, key, value))

@@ -1,7 +1,7 @@
 //! Sets values by their path: `groups.dctcp.flows`, `links.0.rate`.
 
 use super::{Node, Table, Value};
-use crate::error::{Place, ProblemKind, list, nearest};
+use crate::error::{Position, ProblemKind, list, nearest};
 
 /// Tables whose keys are names chosen by the user: a setting cannot add one.
 const NAMED: [&str; 9] = [
@@ -45,9 +45,9 @@ fn step<'n>(
     node: &'n mut Node,
     walked: &str,
     segment: &str,
-    place: &Place,
+    place: &Position,
 ) -> Result<&'n mut Node, ProblemKind> {
-    widen(node, walked);
+    expand_to_table(node, walked);
     let missing = |existing: String, nearest: Option<String>| ProblemKind::NoSuchPath {
         missing: match walked {
             "" => segment.to_owned(),
@@ -80,7 +80,7 @@ fn step<'n>(
 }
 
 /// Expands a value written as a name alone to a table, so that its other keys can be set.
-fn widen(node: &mut Node, walked: &str) {
+fn expand_to_table(node: &mut Node, walked: &str) {
     let key = match walked.rsplit('.').next() {
         Some("congestion") => "name",
         Some("workload") => "kind",
@@ -100,7 +100,7 @@ impl Table {
     }
 
     /// Returns the value of `segment`, and adds an empty table if there is none.
-    fn get_or_insert(&mut self, segment: &str, place: &Place) -> &mut Node {
+    fn get_or_insert(&mut self, segment: &str, place: &Position) -> &mut Node {
         let index = match self.entries.iter().position(|entry| entry.key == segment) {
             Some(index) => index,
             None => {

@@ -39,13 +39,13 @@ impl Group {
         if matches!(self.transport, Transport::Udp { .. })
             && !matches!(self.workload, Workload::Cbr { .. })
         {
-            return Err(fields.blame("workload").conflict(
+            return Err(fields.error_position("workload").conflict(
                 "UDP has no acknowledgments to drive this workload",
                 "set the workload `cbr`, or `transport = \"tcp\"`",
             ));
         }
         if self.pairing == Pairing::OneToOne && self.from.len() != self.to.len() {
-            return Err(fields.blame("pairing").conflict(
+            return Err(fields.error_position("pairing").conflict(
                 format!(
                     "{} senders and {} receivers cannot be paired one to one",
                     self.from.len(),
@@ -55,32 +55,32 @@ impl Group {
             ));
         }
         if self.pairs().next().is_none() {
-            return Err(fields.blame("to").conflict(
+            return Err(fields.error_position("to").conflict(
                 "no sender has a receiver other than itself",
                 "name other hosts in `from` or `to`",
             ));
         }
         if fields.has("flows") && matches!(self.workload, Workload::Poisson { .. }) {
-            return Err(fields.blame("flows").conflict(
+            return Err(fields.error_position("flows").conflict(
                 "flows arrive at random with the workload `poisson`",
                 "remove `flows`; `mean_interval` or `load` says how many there are",
             ));
         }
         if matches!(self.workload, Workload::Poisson { .. }) && !self.start_within.is_zero() {
-            return Err(fields.blame("start_within").conflict(
+            return Err(fields.error_position("start_within").conflict(
                 "flows arrive at random from `start` on with the workload `poisson`",
                 "remove `start_within`",
             ));
         }
         if self.stop.is_some() && self.workload.epochs().is_some() {
-            return Err(fields.blame("stop").conflict(
+            return Err(fields.error_position("stop").conflict(
                 "epochs go on until the last one is complete",
                 "remove `stop`, or set a smaller `count`",
             ));
         }
         let begins = self.start + self.start_within;
         match self.stop {
-            Some(stop) if stop <= begins => Err(fields.blame("stop").conflict(
+            Some(stop) if stop <= begins => Err(fields.error_position("stop").conflict(
                 format!("flows stop at {stop} but may start as late as {begins}"),
                 "set `stop` after `start` and `start_within`",
             )),
@@ -99,7 +99,7 @@ impl Group {
         };
         match self.from.iter().find(|host| !is_there(host)) {
             None => Ok(()),
-            Some(host) => Err(fields.blame("via").conflict(
+            Some(host) => Err(fields.error_position("via").conflict(
                 format!(
                     "the host `{}` has no link to `{}`",
                     topology.host(*host).name,
@@ -118,14 +118,14 @@ impl Group {
             self.transport,
             Transport::Tcp { .. } | Transport::Tls { .. }
         ) {
-            return Err(fields.blame("failover").conflict(
+            return Err(fields.error_position("failover").conflict(
                 "this transport does not open another connection",
                 "remove `failover`, or set `transport = \"tcp\"` or `\"tls\"`",
             ));
         }
         match self.workload {
             Workload::RequestResponse { .. } | Workload::Epochs { .. } => Ok(()),
-            _ => Err(fields.blame("failover").conflict(
+            _ => Err(fields.error_position("failover").conflict(
                 "only a request can be made again",
                 "remove `failover`, or set the workload `request-response` or `epochs`",
             )),
@@ -135,7 +135,7 @@ impl Group {
     fn check_deadline(&self, fields: &Fields<'_>) -> Result<(), Reported> {
         match (self.deadline, &self.workload) {
             (None, _) | (_, Workload::Transfer { .. } | Workload::Poisson { .. }) => Ok(()),
-            _ => Err(fields.blame("deadline").conflict(
+            _ => Err(fields.error_position("deadline").conflict(
                 "only a flow that ends by itself has a deadline",
                 "remove `deadline`, or set the workload `transfer` or `poisson`",
             )),
@@ -145,7 +145,7 @@ impl Group {
     /// Checks the number of flows of this group; [`check_flows`] counts all groups together.
     fn check_counts(&self, fields: &Fields<'_>) -> Result<(), Reported> {
         if self.pair_bound() > MOST_PAIRS {
-            return Err(fields.blame("to").problem(ProblemKind::TooMany {
+            return Err(fields.error_position("to").problem(ProblemKind::TooMany {
                 what: "pairs of hosts",
                 count: self.pair_bound(),
                 limit: MOST_PAIRS,
@@ -153,7 +153,10 @@ impl Group {
             }));
         }
         if self.flow_count() > MOST_FLOWS {
-            return Err(too_many_flows(&fields.blame("flows"), self.flow_count()));
+            return Err(too_many_flows(
+                &fields.error_position("flows"),
+                self.flow_count(),
+            ));
         }
         Ok(())
     }
@@ -161,7 +164,7 @@ impl Group {
     fn check_times(&self, fields: &Fields<'_>, duration: Duration) -> Result<(), Reported> {
         let end = Time::ZERO + duration;
         if self.start + self.start_within >= end {
-            return Err(fields.blame("start").conflict(
+            return Err(fields.error_position("start").conflict(
                 format!(
                     "flows may start as late as {}, and the simulation ends at {end}",
                     self.start + self.start_within
@@ -173,12 +176,14 @@ impl Group {
             let until = self.stop.unwrap_or(end).min(end);
             let arrivals = until.since(self.start) / mean_interval;
             if arrivals > MOST_ARRIVALS {
-                return Err(fields.blame("workload").problem(ProblemKind::TooMany {
-                    what: "arrivals of flows",
-                    count: arrivals,
-                    limit: MOST_ARRIVALS,
-                    reason: "results have a row for each",
-                }));
+                return Err(fields
+                    .error_position("workload")
+                    .problem(ProblemKind::TooMany {
+                        what: "arrivals of flows",
+                        count: arrivals,
+                        limit: MOST_ARRIVALS,
+                        reason: "results have a row for each",
+                    }));
             }
         }
         Ok(())
@@ -194,10 +199,12 @@ impl Group {
             if routes.reaches(from, to) {
                 Ok(())
             } else {
-                Err(fields.blame("to").problem(ProblemKind::Unreachable {
-                    from: topology.host(from).name.clone(),
-                    to: topology.host(to).name.clone(),
-                }))
+                Err(fields
+                    .error_position("to")
+                    .problem(ProblemKind::Unreachable {
+                        from: topology.host(from).name.clone(),
+                        to: topology.host(to).name.clone(),
+                    }))
             }
         };
         // Report one unreachable pair only.

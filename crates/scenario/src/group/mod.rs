@@ -107,7 +107,7 @@ impl Group {
     /// Returns the ports by which a flow between these hosts can leave `from`, in order of
     /// preference: the flow uses the first one as long as it works. `number` is the flow's number,
     /// by which flows are spread over several ports.
-    pub fn ways(
+    pub fn egress_ports(
         &self,
         topology: &Topology,
         routes: &Routes,

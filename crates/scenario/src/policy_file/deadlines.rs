@@ -100,16 +100,16 @@ impl Rule {
         match (self.size, self.deadline, self.pass) {
             (Some(size), Some(deadline), false) => Ok(Some((size, deadline))),
             (None, None, true) => Ok(None),
-            (_, _, true) => Err(fields.blame("pass").conflict(
+            (_, _, true) => Err(fields.error_position("pass").conflict(
                 "flows cannot have a deadline and none",
                 "write `size` and `deadline`, or `pass = true`",
             )),
-            (None, Some(_), false) => Err(fields.blame("deadline").conflict(
+            (None, Some(_), false) => Err(fields.error_position("deadline").conflict(
                 "what a flow needs for its deadline is not known without its size",
                 "write `size` too: the most that is usual, where it varies",
             )),
             (Some(_), None, false) => Err(fields
-                .blame("size")
+                .error_position("size")
                 .conflict("a size alone asks for nothing", "write `deadline` too")),
             (None, None, false) => Err(fields.at.conflict(
                 "the rule does not say what such flows demand",

@@ -9,7 +9,7 @@ use weir_scenario_derive::Keys;
 use super::condition;
 use crate::ScenarioError;
 use crate::document::{Cursor, Problems, Reported, parse, read_text};
-use crate::error::Place;
+use crate::error::Position;
 use crate::schema::Accepts;
 
 /// The maximum file size in MiB: ten thousand rules take about one megabyte.
@@ -64,7 +64,7 @@ pub(super) fn parse_as<T>(
 /// Returns the line of the file on which a rule begins.
 pub(super) fn line_of(at: &Cursor<'_>) -> u32 {
     match at.node.place {
-        Place::Line(line) => line,
-        Place::Setting(_) => 0,
+        Position::Line(line) => line,
+        Position::Setting(_) => 0,
     }
 }

@@ -75,7 +75,7 @@ fn an_explanation_says_why_rules_do_not_fit() {
     );
     let explanation = policy.explain(&flow("192.0.2.1:1", "192.0.2.2:443"));
     assert!(explanation.rule.is_none());
-    let said: Vec<_> = (explanation.passed_over.iter())
+    let said: Vec<_> = (explanation.mismatches.iter())
         .map(|(rule, misfit)| format!("{}: {misfit}", rule.line))
         .collect();
     assert_eq!(

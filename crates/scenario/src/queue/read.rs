@@ -43,7 +43,7 @@ impl Queue {
                 _ => false,
             };
             if above {
-                result = Err(fields.blame(name).conflict(
+                result = Err(fields.error_position(name).conflict(
                     format!("{threshold} is above the buffer of {buffer}"),
                     "set a threshold up to the buffer, or a larger buffer",
                 ));
@@ -77,14 +77,17 @@ impl RedLength {
         if keys.length == "average" {
             let weight = Probability::new(keys.weight.unwrap_or(Self::WEIGHT));
             return Ok(Self::Average {
-                weight: weight
-                    .map_err(|_| fields.blame("weight").wrong_kind("a number up to 1"))?,
+                weight: weight.map_err(|_| {
+                    fields
+                        .error_position("weight")
+                        .wrong_kind("a number up to 1")
+                })?,
                 gentle: keys.gentle.unwrap_or(true),
             });
         }
         match ["weight", "gentle"].iter().find(|key| fields.has(key)) {
             None => Ok(Self::Instantaneous),
-            Some(key) => Err(fields.blame(key).conflict(
+            Some(key) => Err(fields.error_position(key).conflict(
                 format!("`{key}` has no meaning for the instantaneous length"),
                 "remove it, or set `length = \"average\"`",
             )),
@@ -98,7 +101,7 @@ fn check_order(
     (most, max): (&str, ByteSize),
 ) -> Result<(), Reported> {
     if min > max {
-        return Err(fields.blame(least).conflict(
+        return Err(fields.error_position(least).conflict(
             format!("{min} is above `{most}`, {max}"),
             format!("`{least}` must be at most `{most}`"),
         ));

@@ -76,7 +76,7 @@ impl<'a> Fields<'a> {
     }
 
     /// Returns the position for an error about a key: its value, or the table if it was not written.
-    pub(crate) fn blame(&self, name: &str) -> Cursor<'a> {
+    pub(crate) fn error_position(&self, name: &str) -> Cursor<'a> {
         self.at(name).unwrap_or_else(|| self.at.clone())
     }
 

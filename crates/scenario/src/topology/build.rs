@@ -73,7 +73,7 @@ impl<'q> Builder<'q> {
                 hosts: Vec::new(),
                 switches: Vec::new(),
                 ports: Vec::new(),
-                chosen_routes: Vec::new(),
+                explicit_routes: Vec::new(),
             },
             names: Names::default(),
             queues,

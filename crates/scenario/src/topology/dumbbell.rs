@@ -129,14 +129,14 @@ impl Sender {
         match (self.delay, self.rtt) {
             (Some(delay), None) => Ok(delay),
             (None, Some(rtt)) => Duration::checked_sub(rtt / 2, beyond).ok_or_else(|| {
-                fields.blame("rtt").conflict(
+                fields.error_position("rtt").conflict(
                     format!(
                         "a round trip of {rtt} is shorter than the {beyond} beyond the switch, twice"
                     ),
                     "set a longer `rtt`, or a shorter `delay` in [dumbbell]",
                 )
             }),
-            (Some(_), Some(_)) => Err(fields.blame("rtt").conflict(
+            (Some(_), Some(_)) => Err(fields.error_position("rtt").conflict(
                 "`delay` and `rtt` both say how far the sender is",
                 "write one of them",
             )),

@@ -24,7 +24,7 @@ pub(crate) fn read(file: &Fields<'_>, builder: &mut Builder<'_>) -> Result<(), R
     if let Some(routes) = file.at("routes") {
         for at in routes.list("tables `[[routes]]`")? {
             let route = Route::read(&at, &*builder)?;
-            builder.topology.chosen_routes.push(route);
+            builder.topology.explicit_routes.push(route);
         }
     }
     Ok(())

@@ -68,9 +68,9 @@ pub(super) fn read(at: Cursor<'_>, builder: &mut Builder<'_>) -> Result<(), Repo
     let link = Link::read_keys(&fields, &*builder)?;
     let (name, count) = (link.name.as_deref(), link.from.len() * link.to.len());
     if let Some(name) = name {
-        check_name(&fields.blame("name"), name)?;
+        check_name(&fields.error_position("name"), name)?;
         if count > 1 {
-            return Err(fields.blame("name").conflict(
+            return Err(fields.error_position("name").conflict(
                 format!("{count} links cannot all be called `{name}`"),
                 "remove `name`, or write a link of its own for the one that has it",
             ));

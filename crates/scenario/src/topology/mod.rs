@@ -100,7 +100,7 @@ pub struct Topology {
     pub ports: Vec<Port>,
     /// The explicit routes, in file order. Without one, packets take the paths with the fewest
     /// links: see [`Topology::routes`].
-    pub chosen_routes: Vec<Route>,
+    pub explicit_routes: Vec<Route>,
 }
 
 /// A host: the source or destination of flows. It does not forward.

@@ -78,7 +78,7 @@ impl Routes {
         }
         let ways = self.from_switch(switch, host).iter().copied();
         let ways: Vec<_> = ways
-            .filter(|way| self.leads(*way, host, last, self.between_switches.len()))
+            .filter(|way| self.passes_switch(*way, host, last, self.between_switches.len()))
             .collect();
         if !ways.is_empty() {
             return ways;
@@ -97,13 +97,19 @@ impl Routes {
 
     /// Returns whether packets to `host` that leave by `port` may pass the switch `last`, with at
     /// most `steps` switches on the path.
-    fn leads(&self, port: PortIndex, host: HostIndex, last: SwitchIndex, steps: usize) -> bool {
+    fn passes_switch(
+        &self,
+        port: PortIndex,
+        host: HostIndex,
+        last: SwitchIndex,
+        steps: usize,
+    ) -> bool {
         let (Some(next), Some(steps)) = (self.ends[port.index()].switch(), steps.checked_sub(1))
         else {
             return false;
         };
         let mut ways = self.from_switch(next, host).iter();
-        next == last || ways.any(|way| self.leads(*way, host, last, steps))
+        next == last || ways.any(|way| self.passes_switch(*way, host, last, steps))
     }
 
     /// Returns whether `port` of `switch` leads to a switch that is one link nearer.
@@ -247,7 +253,7 @@ impl Routes {
 
     /// Replaces shortest paths with explicit routes; the later of two for the same packets wins.
     fn choose(&mut self, topology: &Topology) {
-        for route in &topology.chosen_routes {
+        for route in &topology.explicit_routes {
             let choice = self.add_choice(route.via.clone());
             for host in &route.to {
                 self.table[route.switch.index() * self.hosts + host.index()] = choice;

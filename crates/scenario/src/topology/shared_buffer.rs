@@ -64,7 +64,7 @@ impl SharedLimit {
         let keys = LimitKeys::read_keys(fields, ())?;
         match (keys.alpha, keys.per_port) {
             (Some(alpha), None) => Ok(Self::Dynamic(alpha)),
-            (None, Some(limit)) if limit > size => Err(fields.blame("per_port").conflict(
+            (None, Some(limit)) if limit > size => Err(fields.error_position("per_port").conflict(
                 format!("{limit} is more than the whole buffer of {size}"),
                 "set `per_port` up to `size`",
             )),

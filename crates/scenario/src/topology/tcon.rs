@@ -65,12 +65,12 @@ pub(crate) fn control(fields: &Fields<'_>) -> Result<Option<TconControl>, Report
         })),
         (None, true) => match ["ecn", "buffer"].iter().find(|key| fields.has(key)) {
             None => Ok(None),
-            Some(key) => Err(fields.blame(key).conflict(
+            Some(key) => Err(fields.error_position(key).conflict(
                 "flows that pass are not looked at",
                 format!("remove `{key}`, or write `congestion` instead of `pass`"),
             )),
         },
-        (Some(_), true) => Err(fields.blame("pass").conflict(
+        (Some(_), true) => Err(fields.error_position("pass").conflict(
             "flows cannot be controlled and left alone",
             "write one of `congestion` and `pass = true`",
         )),

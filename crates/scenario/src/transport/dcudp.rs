@@ -199,7 +199,7 @@ fn read_packet_size(fields: &Fields<'_>, mtu: ByteSize) -> Result<ByteSize, Repo
     }
     match fields.optional::<ByteSize>("packet_size")? {
         None => Ok(largest),
-        Some(size) if size > largest => Err(fields.blame("packet_size").conflict(
+        Some(size) if size > largest => Err(fields.error_position("packet_size").conflict(
             format!("UDP payloads of {size} exceed the smallest MTU less 28B of headers"),
             format!("set `packet_size` up to {largest}, or a larger `mtu`"),
         )),

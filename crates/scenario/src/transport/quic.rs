@@ -196,7 +196,7 @@ impl MigrationOptions {
         const LONGEST_VERDICTS: u32 = 64;
         let is_size_class = matches!(self.detector, MigrationDetector::SizeClass { .. });
         if is_size_class && self.short_window > LONGEST_VERDICTS {
-            return Err(fields.blame("short_window").conflict(
+            return Err(fields.error_position("short_window").conflict(
                 format!(
                     "{} is too long for the detector `size-class`",
                     self.short_window
@@ -205,7 +205,7 @@ impl MigrationOptions {
             ));
         }
         if self.long_window <= self.short_window {
-            return Err(fields.blame("long_window").conflict(
+            return Err(fields.error_position("long_window").conflict(
                 format!(
                     "{} is not above `short_window`, {}",
                     self.long_window, self.short_window
@@ -224,7 +224,7 @@ impl MigrationDetector {
             ConfirmationsKey::read_keys(fields, ()),
         );
         match (detector?.as_str(), keys?.confirmations) {
-            ("paper", Some(_)) => Err(fields.blame("confirmations").conflict(
+            ("paper", Some(_)) => Err(fields.error_position("confirmations").conflict(
                 "the detector `paper` takes no confirmations",
                 "remove it, or set `detector = \"size-class\"`",
             )),

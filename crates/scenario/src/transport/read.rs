@@ -149,7 +149,7 @@ fn check_tables(group: &Fields<'_>, transport: Protocol) -> Result<(), Reported>
         "congestion" => "tcp",
         table => table,
     };
-    Err(group.blame(key).conflict(
+    Err(group.error_position(key).conflict(
         format!("`{key}` has no meaning for this transport"),
         format!("remove it, or set `transport = \"{meant}\"`"),
     ))
@@ -158,7 +158,7 @@ fn check_tables(group: &Fields<'_>, transport: Protocol) -> Result<(), Reported>
 impl TcpOptions {
     pub(super) fn check(&self, fields: &Fields<'_>) -> Result<(), Reported> {
         if self.min_rto > self.max_rto {
-            return Err(fields.blame("min_rto").conflict(
+            return Err(fields.error_position("min_rto").conflict(
                 format!("{} is above `max_rto`, {}", self.min_rto, self.max_rto),
                 "`min_rto` must be at most `max_rto`",
             ));
@@ -168,7 +168,7 @@ impl TcpOptions {
             ("receive_buffer", self.receive_buffer),
         ] {
             if buffer.is_some_and(|buffer| buffer < self.mss) {
-                return Err(fields.blame(name).conflict(
+                return Err(fields.error_position(name).conflict(
                     format!("the buffer is smaller than a segment of {}", self.mss),
                     format!("set a larger `{name}`, or a smaller `mss`"),
                 ));
@@ -182,7 +182,7 @@ pub(super) fn mss(fields: &Fields<'_>, mtu: ByteSize) -> Result<ByteSize, Report
     let largest = mtu - TCP_HEADERS;
     match fields.optional::<ByteSize>("mss")? {
         None => Ok(largest),
-        Some(mss) if mss > largest => Err(fields.blame("mss").conflict(
+        Some(mss) if mss > largest => Err(fields.error_position("mss").conflict(
             format!("segments of {mss} and 40B of headers exceed the smallest MTU, {mtu}"),
             format!("set `mss` up to {largest}, or a larger `mtu`"),
         )),
@@ -193,7 +193,7 @@ pub(super) fn mss(fields: &Fields<'_>, mtu: ByteSize) -> Result<ByteSize, Report
 pub(super) fn recovery(fields: &Fields<'_>) -> Result<Option<Recovery>, Reported> {
     let (sack, recovery) = (fields.get("sack"), fields.get("recovery"));
     match (sack?, recovery?) {
-        (false, _) if fields.has("recovery") => Err(fields.blame("recovery").conflict(
+        (false, _) if fields.has("recovery") => Err(fields.error_position("recovery").conflict(
             "without SACK, duplicate ACKs tell of losses",
             "remove `recovery`, or set `sack = true`",
         )),

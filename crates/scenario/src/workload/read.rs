@@ -56,7 +56,7 @@ impl Workload {
                 rounds: 1,
                 interval: Some(_),
                 ..
-            } => Err(fields.blame("interval").conflict(
+            } => Err(fields.error_position("interval").conflict(
                 "one round has no interval to another",
                 "remove it, or set `rounds`",
             )),
@@ -64,7 +64,7 @@ impl Workload {
                 rounds: rounds @ 2..,
                 interval: None,
                 ..
-            } => Err(fields.blame("rounds").conflict(
+            } => Err(fields.error_position("rounds").conflict(
                 format!("{rounds} rounds need an `interval`"),
                 "say how long after the start of one round the next one starts",
             )),
@@ -78,7 +78,7 @@ pub(super) fn packet(fields: &Fields<'_>, topology: &Topology) -> Result<ByteSiz
     let mtu = topology.smallest_mtu();
     let packet = fields.optional("packet")?.unwrap_or(mtu);
     if packet > mtu {
-        return Err(fields.blame("packet").conflict(
+        return Err(fields.error_position("packet").conflict(
             format!("packets of {packet} exceed the smallest MTU, {mtu}"),
             "set a smaller `packet`, or a larger `mtu`",
         ));
@@ -127,7 +127,9 @@ fn reference_rate(
         Some(port) => Ok(topology.port(port).rate),
         None => {
             let names = topology.ports.iter().map(|port| port.name.as_str());
-            Err(fields.blame("of").unknown_name("port", name, names))
+            Err(fields
+                .error_position("of")
+                .unknown_name("port", name, names))
         }
     }
 }

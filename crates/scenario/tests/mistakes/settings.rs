@@ -1,6 +1,6 @@
 //! Settings from outside the file.
 
-use weir_scenario::{Place, Scenario, ScenarioError, Setting};
+use weir_scenario::{Position, Scenario, ScenarioError, Setting};
 
 use crate::FILE;
 
@@ -78,7 +78,7 @@ fn settings_have_a_place_of_their_own() {
     };
     assert_eq!(problems.len(), 1);
     assert_eq!(
-        problems[0].place,
-        Place::Setting("groups.dctcp.flows=0".into())
+        problems[0].position,
+        Position::Setting("groups.dctcp.flows=0".into())
     );
 }

@@ -55,7 +55,7 @@ fn several_mistakes_are_reported_at_once() {
             "measurements.sample_interval"
         ]
     );
-    let mut places: Vec<_> = problems.iter().map(|problem| &problem.place).collect();
+    let mut places: Vec<_> = problems.iter().map(|problem| &problem.position).collect();
     places.dedup();
     assert_eq!(places.len(), 3);
     assert!(places.is_sorted());

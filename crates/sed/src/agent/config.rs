@@ -22,7 +22,7 @@ pub struct AgentConfig {
     /// Flows that open while a port has more than this many start with one segment, whatever their
     /// initial window, by the window in their SYN-ACK; `None` for never. A clamp ordered by the
     /// controller comes a round trip too late for that.
-    pub gentle_above: Option<u32>,
+    pub single_segment_above: Option<u32>,
     /// Limits of the connection table.
     pub connections: ConnectionLimits,
 }
@@ -38,7 +38,7 @@ impl AgentConfig {
             lease: Duration::from_secs(2),
             counters_interval: Duration::from_millis(1),
             retransmit: false,
-            gentle_above: None,
+            single_segment_above: None,
             connections: ConnectionLimits::default(),
         }
     }

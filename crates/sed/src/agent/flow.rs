@@ -30,7 +30,7 @@ pub(super) struct FlowDirection<P> {
     /// The last pure ACK, as its receiver sent it, and its ingress port.
     pub(super) template: Option<(PortIndex, P)>,
     /// The last window field that was forwarded to the sender.
-    pub(super) shown: u16,
+    pub(super) forwarded_window: u16,
     /// How many of its dropped packets wait for duplicate ACKs.
     pub(super) awaited: u32,
     /// The sequence number after the last byte sent.
@@ -54,7 +54,7 @@ impl<P> Default for TrackedConnection<P> {
                 opened_at: Time::ZERO,
                 demand: None,
                 template: None,
-                shown: 0,
+                forwarded_window: 0,
                 awaited: 0,
                 sent: None,
                 acknowledged: None,
@@ -69,16 +69,16 @@ impl<P> TrackedConnection<P> {
     pub(super) fn half(&self, way: Direction) -> &FlowDirection<P> {
         let [forth, back] = &self.halves;
         match way {
-            Direction::Forth => forth,
-            Direction::Back => back,
+            Direction::Forward => forth,
+            Direction::Reverse => back,
         }
     }
 
     pub(super) fn half_mut(&mut self, way: Direction) -> &mut FlowDirection<P> {
         let [forth, back] = &mut self.halves;
         match way {
-            Direction::Forth => forth,
-            Direction::Back => back,
+            Direction::Forward => forth,
+            Direction::Reverse => back,
         }
     }
 }
@@ -116,7 +116,7 @@ impl<P> FlowDirection<P> {
     }
 
     /// Returns the acknowledged bytes, if they have changed since the last report.
-    pub(super) fn news(&mut self) -> Option<u64> {
+    pub(super) fn take_acknowledged(&mut self) -> Option<u64> {
         let (_, bytes) = self.acknowledged?;
         if bytes == self.told {
             return None;
@@ -126,7 +126,7 @@ impl<P> FlowDirection<P> {
     }
 
     /// Has the next call of [`Self::news`] return the bytes again.
-    pub(super) fn forget_news(&mut self) {
+    pub(super) fn reset_reported(&mut self) {
         self.told = 0;
     }
 

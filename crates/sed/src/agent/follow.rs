@@ -14,8 +14,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     pub(super) fn forget(&mut self, now: Time) {
         while let Some(gone) = self.connections.reclaim(now) {
             for (way, flow) in [
-                (Direction::Forth, gone.flow),
-                (Direction::Back, gone.flow.reversed()),
+                (Direction::Forward, gone.flow),
+                (Direction::Reverse, gone.flow.reversed()),
             ] {
                 let half = gone.state.half(way);
                 if half.is_open {

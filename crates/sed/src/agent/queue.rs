@@ -72,7 +72,7 @@ impl QueueMonitor {
 
     /// Schedules a check of the waiting packets. An existing schedule stays: it paces the duplicate
     /// ACKs.
-    pub(super) fn try_at(&mut self, port: PortIndex, time: Time) {
+    pub(super) fn schedule_check(&mut self, port: PortIndex, time: Time) {
         if let Some(state) = self.0.get_mut(&port)
             && !state.waiting.is_empty()
         {

@@ -17,7 +17,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         if let Some(port) = half.egress {
             half.awaited += 1;
             self.queues.wait(port, repeat);
-            self.queues.try_at(port, now);
+            self.queues.schedule_check(port, now);
         }
     }
 
@@ -29,7 +29,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         if half.awaited > 0
             && let Some(port) = half.egress
         {
-            self.queues.try_at(port, now);
+            self.queues.schedule_check(port, now);
         }
     }
 
@@ -46,7 +46,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             );
             if backlog >= self.config.threshold {
                 let excess = backlog - self.config.threshold + self.config.packet;
-                self.queues.try_at(port, now + rate.time_for(excess));
+                self.queues
+                    .schedule_check(port, now + rate.time_for(excess));
                 continue;
             }
             let connections = &mut self.connections;
@@ -57,7 +58,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             if let Some(repeat) = ready {
                 self.send_duplicates(repeat, out);
                 let turn = rate.time_for(self.config.packet);
-                self.queues.try_at(port, now + turn);
+                self.queues.schedule_check(port, now + turn);
             }
         }
     }
@@ -71,7 +72,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             return;
         };
         half.on_repeated();
-        packet.set_window(half.shown);
+        packet.set_window(half.forwarded_window);
         self.counters.repeats += 1;
         for _ in 0..DUPLICATES {
             out.inject(ingress, packet.clone());

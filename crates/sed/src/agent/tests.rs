@@ -396,7 +396,7 @@ fn a_dropped_packet_is_repeated_once_it_is_the_first_that_is_missing() {
 #[test]
 fn who_comes_to_many_begins_with_one_segment() {
     let config = AgentConfig {
-        gentle_above: Some(2),
+        single_segment_above: Some(2),
         ..AgentConfig::paper()
     };
     let mut world = World::new(config, 7);
@@ -537,7 +537,7 @@ proptest! {
         scale in 0_u8..=14,
         retransmit: bool,
     ) {
-        let config = AgentConfig { retransmit, gentle_above: Some(1), ..AgentConfig::paper() };
+        let config = AgentConfig { retransmit, single_segment_above: Some(1), ..AgentConfig::paper() };
         let mut world = World::new(config, scale);
         for step in steps {
             match step {

@@ -15,7 +15,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let is_short = |egress_port: &EgressPort<P>| {
             egress_port.queue().backlog().size < self.config.threshold
         };
-        if out.egress_port_before(port).is_none_or(is_short) {
+        if out.egress_port_stale(port).is_none_or(is_short) {
             return;
         }
         let Some(egress_port) = out.egress_port(port) else {
@@ -63,9 +63,12 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let mut acknowledged = Vec::new();
         for (_, connection) in self.connections.iter_mut() {
             let flow = connection.flow;
-            for (way, flow) in [(Direction::Forth, flow), (Direction::Back, flow.reversed())] {
+            for (way, flow) in [
+                (Direction::Forward, flow),
+                (Direction::Reverse, flow.reversed()),
+            ] {
                 let half = connection.state.half_mut(way);
-                acknowledged.extend(half.news().map(|bytes| (flow, bytes)));
+                acknowledged.extend(half.take_acknowledged().map(|bytes| (flow, bytes)));
             }
         }
         if !acknowledged.is_empty() {
@@ -79,11 +82,11 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         for (_, connection) in self.connections.iter_mut() {
             let (flow, handshake) = (connection.flow, connection.handshake);
             let state = &mut connection.state;
-            let ports = [Direction::Forth, Direction::Back].map(|way| state.half(way).egress);
+            let ports = [Direction::Forward, Direction::Reverse].map(|way| state.half(way).egress);
             let [Some(port), back] = ports.map(|port| port.map(|port| port.index() as u32)) else {
                 continue;
             };
-            let half = state.half(Direction::Forth);
+            let half = state.half(Direction::Forward);
             // After its FIN it has nothing to send any more.
             if half.is_open {
                 self.reports.push_back(SwitchReport::Opened {
@@ -93,7 +96,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
                     demand: half.demand,
                 });
             }
-            let half = state.half(Direction::Back);
+            let half = state.half(Direction::Reverse);
             if let (true, Some(port), Some(demand)) = (half.is_open, back, half.demand) {
                 self.reports.push_back(SwitchReport::Opened {
                     flow: flow.reversed(),
@@ -103,7 +106,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
                 });
             }
             if let (Some(segment), Some(reverse_port)) =
-                (handshake.segment_size(Direction::Forth), back)
+                (handshake.segment_size(Direction::Forward), back)
             {
                 self.reports.push_back(SwitchReport::Accepted {
                     flow,
@@ -111,8 +114,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
                     reverse_port,
                 });
             }
-            for way in [Direction::Forth, Direction::Back] {
-                state.half_mut(way).forget_news();
+            for way in [Direction::Forward, Direction::Reverse] {
+                state.half_mut(way).reset_reported();
             }
         }
         self.report_counters(now);

@@ -49,7 +49,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         };
         // The window of a SYN is not scaled.
         if !segment.flags.contains(Flags::SYN) {
-            half.shown = shown;
+            half.forwarded_window = shown;
         }
     }
 
@@ -60,7 +60,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         way: Direction,
         segment: &Segment,
     ) -> Option<u32> {
-        let above = self.config.gentle_above?;
+        let above = self.config.single_segment_above?;
         if !segment.flags.contains(Flags::SYN | Flags::ACK) {
             return None;
         }
@@ -98,7 +98,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         if let Some(limit) = limit {
             limit_of(limit).clamp(&mut packet, &handshake, way.reversed());
         }
-        half.shown = packet.tcp().map_or(0, |segment| segment.window);
+        half.forwarded_window = packet.tcp().map_or(0, |segment| segment.window);
         self.counters.updates += 1;
         out.inject(ingress, packet);
     }
@@ -115,7 +115,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     /// it orders new ones.
     pub(super) fn inherit(&mut self, now: Time) {
         for (_, connection) in self.connections.iter_mut() {
-            for way in [Direction::Forth, Direction::Back] {
+            for way in [Direction::Forward, Direction::Reverse] {
                 let half = connection.state.half_mut(way);
                 half.is_inherited = half.limit.is_some();
             }
@@ -124,7 +124,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     }
 
     /// Releases the limits of an earlier controller that the current one has not renewed.
-    pub(super) fn disinherit(&mut self, out: &mut Output<'_, P>) {
+    pub(super) fn release_inherited(&mut self, out: &mut Output<'_, P>) {
         self.inherited_until = None;
         self.release_where(out, |half| half.is_inherited);
     }
@@ -137,7 +137,10 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let mut limited = Vec::new();
         for (_, connection) in self.connections.iter() {
             let flow = connection.flow;
-            for (way, flow) in [(Direction::Forth, flow), (Direction::Back, flow.reversed())] {
+            for (way, flow) in [
+                (Direction::Forward, flow),
+                (Direction::Reverse, flow.reversed()),
+            ] {
                 let half = connection.state.half(way);
                 if half.limit.is_some() && is_over(half) {
                     limited.push(flow);

@@ -86,7 +86,7 @@ impl ControllerConfig {
             packet: self.packet,
             lease: self.lease,
             retransmit: self.retransmit,
-            gentle_above: (self.method == Method::Planned).then_some(gentle),
+            single_segment_above: (self.method == Method::Planned).then_some(gentle),
             ..AgentConfig::paper()
         }
     }

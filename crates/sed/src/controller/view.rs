@@ -34,7 +34,7 @@ impl Controller {
 
     /// Returns the number of flows in all tables.
     pub fn flow_count(&self) -> usize {
-        self.places.len()
+        self.egress_ports.len()
     }
 }
 

@@ -16,7 +16,7 @@ const FEWEST: usize = 256;
 /// The bytes of datagrams, each in a slot that is reused.
 #[derive(Debug, Default)]
 pub(crate) struct DatagramSlab {
-    places: Vec<Vec<u8>>,
+    slots: Vec<Vec<u8>>,
     free: Vec<u32>,
     /// The number of slots in use at which the network is searched.
     enough: usize,
@@ -65,14 +65,14 @@ impl DatagramSlab {
             place,
             // The engines limit it to the maximum of UDP.
             payload: buffer.len() as u16,
-            editions: [departure.from.edition, departure.to.edition],
+            editions: [departure.from.generation, departure.to.generation],
         };
         let address = Address {
             source: departure.from.number,
             destination: departure.to.number,
             ..*address
         };
-        let packet = packets.fill(Contents::Written(datagram), departure.ecn, &address);
+        let packet = packets.fill(Contents::RawDatagram(datagram), departure.ecn, &address);
         network.send(now, departure.port, packet);
         true
     }
@@ -80,7 +80,7 @@ impl DatagramSlab {
     /// Whether [`Self::keep`] has to be called before the next [`Self::write`].
     #[inline]
     fn is_full(&self) -> bool {
-        self.free.is_empty() && self.places.len() >= self.enough
+        self.free.is_empty() && self.slots.len() >= self.enough
     }
 
     /// Frees all slots except those that packets in the network hold. `None` stands for a packet without a
@@ -88,7 +88,7 @@ impl DatagramSlab {
     #[cold]
     fn keep(&mut self, packets: impl Iterator<Item = Option<u32>>) {
         self.held.clear();
-        self.held.resize(self.places.len(), false);
+        self.held.resize(self.slots.len(), false);
         let mut seen = 0;
         for place in packets {
             seen += 1;
@@ -98,11 +98,11 @@ impl DatagramSlab {
         }
         self.free.clear();
         // The lowest slot is taken first, so that few slots are in the cache.
-        let places = (0..self.places.len() as u32).rev();
+        let places = (0..self.slots.len() as u32).rev();
         let held = &self.held;
         self.free
             .extend(places.filter(|place| !held[*place as usize]));
-        let kept = self.places.len() - self.free.len();
+        let kept = self.slots.len() - self.free.len();
         self.enough = kept + seen.max(FEWEST);
     }
 
@@ -110,10 +110,10 @@ impl DatagramSlab {
     #[inline]
     fn write(&mut self) -> (u32, &mut Vec<u8>) {
         let place = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Vec::new());
-            self.places.len() as u32 - 1
+            self.slots.push(Vec::new());
+            self.slots.len() as u32 - 1
         });
-        let buffer = &mut self.places[place as usize];
+        let buffer = &mut self.slots[place as usize];
         buffer.clear();
         (place, buffer)
     }
@@ -127,14 +127,14 @@ impl DatagramSlab {
     /// Returns the datagram in a slot.
     #[inline]
     pub(super) fn at(&self, place: u32) -> &[u8] {
-        self.places.get(place as usize).map_or(&[], Vec::as_slice)
+        self.slots.get(place as usize).map_or(&[], Vec::as_slice)
     }
 
     /// Returns a copy of the datagram in a slot, for decryption, as a copy of the packet may hold the slot.
     #[inline]
     pub(super) fn take(&mut self, place: u32) -> &mut [u8] {
         self.received.clear();
-        if let Some(datagram) = self.places.get(place as usize) {
+        if let Some(datagram) = self.slots.get(place as usize) {
             self.received.extend_from_slice(datagram);
         }
         &mut self.received
@@ -145,7 +145,7 @@ impl Packet {
     /// Returns the slot of its bytes, if it has any.
     fn place(&self) -> Option<u32> {
         match self.contents {
-            Contents::Written(datagram) => Some(datagram.place),
+            Contents::RawDatagram(datagram) => Some(datagram.place),
             Contents::Segment(_) | Contents::Datagram(_) => None,
         }
     }
@@ -190,7 +190,7 @@ mod tests {
                     prop_assert_eq!(datagrams.take(place), number.to_be_bytes());
                 }
             }
-            prop_assert!(datagrams.places.len() <= 2 * most + FEWEST);
+            prop_assert!(datagrams.slots.len() <= 2 * most + FEWEST);
         }
     }
 }

@@ -50,9 +50,9 @@ struct Socket {
     /// The number of delivered bytes that the application waits for.
     awaited: u64,
     /// When it may send one packet, if the host's queue was too long; otherwise zero.
-    turn: Time,
+    send_slot: Time,
     /// Whether its host has lost the endpoint's address: no packet is sent or received any more.
-    stranded: bool,
+    address_lost: bool,
     address: Address,
 }
 
@@ -123,7 +123,7 @@ impl HostContext {
 impl Endpoint {
     /// Sends pending data, sets the timer, and returns an event for the application.
     #[inline]
-    fn attend(
+    fn drive(
         &mut self,
         now: Time,
         shared: &mut HostContext,
@@ -150,16 +150,16 @@ impl Socket {
     ) -> Option<(FlowId, EndpointEvent)> {
         let mut outlet = network.tx_port(self.address.port)?;
         let is_patient = end.has_small_queues();
-        while self.turn <= now {
-            let has_turn = std::mem::take(&mut self.turn) > Time::ZERO;
+        while self.send_slot <= now {
+            let has_turn = std::mem::take(&mut self.send_slot) > Time::ZERO;
             if is_patient && !has_turn && !outlet.has_room(now) {
-                self.turn = outlet.reserve_slot();
+                self.send_slot = outlet.reserve_slot();
                 break;
             }
             let Some((segment, ecn)) = &end.connection.next_segment(now) else {
                 break;
             };
-            if self.stranded {
+            if self.address_lost {
                 continue;
             }
             let packets = &mut shared.packets;
@@ -169,12 +169,12 @@ impl Socket {
             if segment.payload <= size {
                 send(Contents::Segment(*segment))
             } else {
-                segment.cut(size).map(Contents::Segment).for_each(send)
+                segment.segments(size).map(Contents::Segment).for_each(send)
             }
         }
         let mut due = end.connection.timeout().unwrap_or(Time::MAX);
-        if self.turn > now {
-            due = due.min(self.turn);
+        if self.send_slot > now {
+            due = due.min(self.send_slot);
         }
         let notice = self.notice(end.delivered(), || end.take_closed());
         self.set_timer(due, shared);
@@ -189,8 +189,8 @@ impl Socket {
         network: &mut Network,
     ) -> Option<(FlowId, EndpointEvent)> {
         end.take_events();
-        while self.turn <= now {
-            let has_turn = std::mem::take(&mut self.turn) > Time::ZERO;
+        while self.send_slot <= now {
+            let has_turn = std::mem::take(&mut self.send_slot) > Time::ZERO;
             // A socket's buffer counts as full while the host's queue is.
             if let Some(outlet) = end
                 .port(&self.address)
@@ -198,20 +198,20 @@ impl Socket {
                 && !has_turn
                 && !outlet.has_room(now)
             {
-                self.turn = outlet.reserve_slot();
+                self.send_slot = outlet.reserve_slot();
                 break;
             }
             let fill = |buffer: &mut Vec<u8>| {
                 let departure = end.next_datagram(now, &self.address, buffer);
                 // Datagrams of a stranded host are discarded.
-                departure.filter(|_| !self.stranded)
+                departure.filter(|_| !self.address_lost)
             };
             if !shared.send(now, &self.address, network, fill) {
                 break;
             }
         }
-        let due = if self.turn > now {
-            self.turn
+        let due = if self.send_slot > now {
+            self.send_slot
         } else {
             end.timeout().unwrap_or(Time::MAX)
         };
@@ -291,8 +291,8 @@ impl Hosts {
             socket: Socket {
                 armed: Time::MAX,
                 awaited: u64::MAX,
-                turn: Time::ZERO,
-                stranded: false,
+                send_slot: Time::ZERO,
+                address_lost: false,
                 address,
             },
             transport,
@@ -322,7 +322,7 @@ impl Hosts {
         network: &mut Network,
     ) -> Option<(FlowId, EndpointEvent)> {
         let Endpoint { socket, transport } = self.endpoints[packet.endpoint as usize].as_mut()?;
-        if socket.address.flow.number != packet.flow || socket.stranded {
+        if socket.address.flow.number != packet.flow || socket.address_lost {
             return None;
         }
         let shared = &mut self.shared;
@@ -332,13 +332,13 @@ impl Hosts {
                 shared.packets.give_back(packet);
                 socket.attend_tcp(end, now, shared, network)
             }
-            (Transport::Quic(end), Contents::Written(datagram)) => {
+            (Transport::Quic(end), Contents::RawDatagram(datagram)) => {
                 let bytes = shared.datagrams.take(datagram.place);
                 end.receive(now, packet.locations(), packet.ecn, bytes);
                 shared.packets.give_back(packet);
                 socket.attend_datagrams(&mut **end, now, shared, network)
             }
-            (Transport::Dcudp(end), Contents::Written(datagram)) => {
+            (Transport::Dcudp(end), Contents::RawDatagram(datagram)) => {
                 let bytes = shared.datagrams.at(datagram.place);
                 end.receive(now, packet.ecn, bytes);
                 shared.packets.give_back(packet);
@@ -375,7 +375,7 @@ impl Hosts {
             }
             _ => {}
         }
-        endpoint.attend(now, &mut self.shared, network)
+        endpoint.drive(now, &mut self.shared, network)
     }
 
     /// Applies an application's action to the endpoint of a connection.
@@ -401,7 +401,7 @@ impl Hosts {
             (Transport::Dcudp(end), Action::Close) => end.close(now),
             (_, Action::Begin) | (Transport::Udp(_), _) => {}
         }
-        endpoint.attend(now, &mut self.shared, network)
+        endpoint.drive(now, &mut self.shared, network)
     }
 
     /// Changes a host's address on the link of this port of its own.
@@ -421,9 +421,9 @@ impl Hosts {
                     let end = &mut **end;
                     notices.extend(socket.attend_datagrams(end, now, &mut self.shared, network));
                 }
-                Transport::Tcp(_) | Transport::Dcudp(_) => socket.stranded |= is_there,
+                Transport::Tcp(_) | Transport::Dcudp(_) => socket.address_lost |= is_there,
                 // A pure sender continues from the new address.
-                Transport::Udp(_) => socket.stranded |= is_there && !socket.address.initiator,
+                Transport::Udp(_) => socket.address_lost |= is_there && !socket.address.initiator,
             }
         }
         notices

@@ -133,7 +133,7 @@ impl Tls {
         if self.is_client {
             if received >= self.hellos.server {
                 out.push(Step::Send(CLIENT_FINISHED));
-                self.go_on(out);
+                self.complete_handshake(out);
             }
             return;
         }
@@ -145,12 +145,12 @@ impl Tls {
             if self.tickets {
                 out.push(Step::Send(TICKETS));
             }
-            self.go_on(out);
+            self.complete_handshake(out);
         }
     }
 
     /// Completes the handshake: adds the steps that waited for it.
-    fn go_on(&mut self, out: &mut Vec<Step>) {
+    fn complete_handshake(&mut self, out: &mut Vec<Step>) {
         self.state = State::Open;
         let Waiting {
             writes,

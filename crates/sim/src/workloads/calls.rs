@@ -108,7 +108,7 @@ impl Calls {
     }
 
     /// Makes the next request of a flow.
-    pub(super) fn ask(&mut self, now: Time, position: usize, world: &mut World) {
+    pub(super) fn send_request(&mut self, now: Time, position: usize, world: &mut World) {
         let Some(call) = self.calls.get_mut(position) else {
             return;
         };
@@ -225,7 +225,7 @@ impl Calls {
         if self.connection == ConnectionUse::Fresh
             && let Some(flow) = self.flow(position)
         {
-            world.hang_up(now, flow);
+            world.close_connection(now, flow);
         }
     }
 }

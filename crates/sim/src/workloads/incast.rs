@@ -141,7 +141,7 @@ impl Application for Incast {
             self.agenda.note(now + self.rounds.pause, Step::Ask(host));
         } else {
             for flow in &receiver.flows {
-                world.dismiss(now, *flow);
+                world.finish_flow(now, *flow);
             }
         }
     }

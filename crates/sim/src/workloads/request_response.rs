@@ -48,10 +48,10 @@ impl Application for Requests {
     fn handle_timeout(&mut self, now: Time, world: &mut World) {
         while let Some(pair) = self.starts.due(now) {
             let position = self.calls.open(now, pair, world);
-            self.calls.ask(now, position, world);
+            self.calls.send_request(now, position, world);
         }
         while let Some(position) = self.pauses.due(now) {
-            self.calls.ask(now, position, world);
+            self.calls.send_request(now, position, world);
         }
         self.calls.handle_timeout(now, world);
     }
@@ -65,7 +65,7 @@ impl Application for Requests {
             self.calls.hang_up_if_fresh(now, position, world);
             self.pauses.note(now + self.pause, position);
         } else {
-            world.dismiss(now, flow);
+            world.finish_flow(now, flow);
         }
     }
 

@@ -57,14 +57,14 @@ impl Application for SynchronizedRequests {
     fn on_failed(&mut self, now: Time, flow: FlowId, world: &mut World) {
         if let Some(outcome) = self.calls.on_failed(now, flow, world) {
             // The flow continues with the next epoch, on another connection.
-            world.hang_up(now, flow);
+            world.close_connection(now, flow);
             self.report(outcome, world);
         }
     }
 
     fn on_epoch(&mut self, now: Time, world: &mut World) {
         for position in 0..self.flows {
-            self.calls.ask(now, position, world);
+            self.calls.send_request(now, position, world);
         }
     }
 }

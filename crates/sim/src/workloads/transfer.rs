@@ -87,5 +87,5 @@ pub(super) fn begin(now: Time, group: u32, pair: HostPair, size: ByteSize, world
 /// Ends a flow: all its data have arrived.
 pub(super) fn end(now: Time, flow: FlowId, world: &mut World) {
     world.count_completion_since_start(now, flow);
-    world.dismiss(now, flow);
+    world.finish_flow(now, flow);
 }

@@ -82,7 +82,7 @@ impl Shard {
     pub const WHOLE: Self = Self { index: 0, of: 1 };
 
     /// Whether the run with this number is in it.
-    pub fn has(self, number: u64) -> bool {
+    pub fn contains(self, number: u64) -> bool {
         number % self.of == self.index
     }
 }
@@ -118,7 +118,7 @@ impl Sweep {
     }
 
     /// Returns the early-stop rule, if there is one.
-    pub fn steady(&self) -> Option<&SteadyRule> {
+    pub fn early_stop(&self) -> Option<&SteadyRule> {
         self.steady.as_ref()
     }
 
@@ -142,13 +142,13 @@ impl Sweep {
     /// Returns the runs of a part.
     pub fn plan_of(&self, shard: Shard) -> Vec<PlannedRun> {
         let points = self.points().into_iter();
-        let points = points.filter(|point| shard.has(point.number));
+        let points = points.filter(|point| shard.contains(point.number));
         points.map(|point| self.planned(point)).collect()
     }
 
     /// Returns about `count` of all runs, spread evenly: every n-th one in the order of the sweep, so that
     /// each value of the slowest keys has its share.
-    pub fn plan_some(&self, count: u64) -> Vec<PlannedRun> {
+    pub fn plan_subset(&self, count: u64) -> Vec<PlannedRun> {
         let points = self.points();
         let total = points.len() as u64;
         let chosen = |number: u64| {

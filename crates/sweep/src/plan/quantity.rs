@@ -15,7 +15,7 @@ pub(crate) enum Quantity {
     /// `"12.5Gbps"`.
     Rate(Rate),
     /// `"50ms"`.
-    Span(Duration),
+    Duration(Duration),
     /// `10`.
     Integer(i64),
     /// `0.05`.
@@ -48,7 +48,7 @@ impl Quantity {
     fn of_text(text: &str) -> Self {
         let size = text.parse().map(Self::Size);
         let rate = || text.parse().map(Self::Rate);
-        let span = || text.parse().map(Self::Span);
+        let span = || text.parse().map(Self::Duration);
         let found = size.or_else(|_| rate()).or_else(|_| span());
         found.unwrap_or_else(|_| Self::Text(text.to_owned()))
     }
@@ -58,7 +58,7 @@ impl Quantity {
         match self {
             Self::Size(size) => Some(size.bytes() as f64),
             Self::Rate(rate) => Some(rate.bits_per_second() as f64),
-            Self::Span(span) => Some(span.as_nanos() as f64),
+            Self::Duration(span) => Some(span.as_nanos() as f64),
             Self::Integer(integer) => Some(*integer as f64),
             Self::Number(number) => Some(*number),
             Self::Flag(_) | Self::Text(_) => None,
@@ -71,7 +71,7 @@ impl Quantity {
         match self {
             Self::Size(_) => Self::Size(ByteSize::from_bytes(whole)),
             Self::Rate(_) => Self::Rate(Rate::from_bits_per_second(whole)),
-            Self::Span(_) => Self::Span(Duration::from_nanos(whole)),
+            Self::Duration(_) => Self::Duration(Duration::from_nanos(whole)),
             Self::Integer(_) => Self::Integer(amount.round() as i64),
             Self::Number(_) => Self::Number(amount),
             other => other.clone(),
@@ -84,7 +84,7 @@ impl Quantity {
             (self, other),
             (Self::Size(_), Self::Size(_))
                 | (Self::Rate(_), Self::Rate(_))
-                | (Self::Span(_), Self::Span(_))
+                | (Self::Duration(_), Self::Duration(_))
                 | (
                     Self::Integer(_) | Self::Number(_),
                     Self::Integer(_) | Self::Number(_)
@@ -105,7 +105,7 @@ impl Quantity {
         match self {
             Self::Size(_) => "_bytes",
             Self::Rate(_) => "_bps",
-            Self::Span(_) => "_s",
+            Self::Duration(_) => "_s",
             Self::Integer(_) | Self::Number(_) | Self::Flag(_) | Self::Text(_) => "",
         }
     }
@@ -115,7 +115,7 @@ impl Quantity {
         match self {
             Self::Size(size) => Value::Count(size.bytes()),
             Self::Rate(rate) => Value::Count(rate.bits_per_second()),
-            Self::Span(span) => Value::Number(span.as_secs_f64()),
+            Self::Duration(span) => Value::Number(span.as_secs_f64()),
             Self::Integer(integer) => match u64::try_from(*integer) {
                 Ok(count) => Value::Count(count),
                 Err(_) => Value::Number(*integer as f64),
@@ -133,7 +133,7 @@ impl fmt::Display for Quantity {
         match self {
             Self::Size(size) => size.fmt(f),
             Self::Rate(rate) => rate.fmt(f),
-            Self::Span(span) => span.fmt(f),
+            Self::Duration(span) => span.fmt(f),
             Self::Integer(integer) => integer.fmt(f),
             // With a decimal point, so that it stays a floating-point number.
             Self::Number(number) => write!(f, "{number:?}"),

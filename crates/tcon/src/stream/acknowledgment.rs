@@ -16,9 +16,9 @@ const DUPLICATE_THRESHOLD: u64 = 3;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AckVerdict {
     /// Forward it, without its loss information.
-    Cleaned,
+    ForwardCleaned,
     /// Forward it unchanged: it reports a loss that cannot be repaired here.
-    Whole,
+    ForwardUnchanged,
     /// Withhold it.
     Withheld,
 }
@@ -47,17 +47,17 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let una = self.flight.una;
         if self.flight.nxt.precedes(number) {
             shared.counters.forged += 1;
-            return AckVerdict::Whole;
+            return AckVerdict::ForwardUnchanged;
         }
         let prior_in_flight = self.in_flight();
         if self.lacks_data(now) {
-            self.steering.set_app_limited(prior_in_flight);
+            self.flow_controller.set_app_limited(prior_in_flight);
         }
         let same_window = self.last_window == Some(segment.window);
         let is_bare = segment.sequence_length() == 0 && !segment.flags.intersects(Flags::RST);
         let advanced = una.precedes(number);
         let mut news = AckSummary {
-            app_limited: self.steering.rate.is_app_limited(),
+            app_limited: self.flow_controller.rate.is_app_limited(),
             ..AckSummary::default()
         };
         if advanced {
@@ -73,17 +73,17 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         if advanced {
             self.duplicates = 0;
         } else if number == una && is_bare && same_window && !handshake.has_sack() {
-            let most = self.flight.amounts.in_flight / self.steering.segment_size;
+            let most = self.flight.bytes.in_flight / self.flow_controller.segment_size;
             self.duplicates = (self.duplicates + 1).min(most);
         }
         if !number.precedes(una) {
             self.last_window = Some(segment.window);
         }
         let lost = self.find_losses(advanced, handshake.has_sack());
-        self.tell_controller(now, segment, &news, lost, prior_in_flight, shared);
+        self.update_controller(now, segment, &news, lost, prior_in_flight, shared);
         if advanced {
             let outstanding = self.flight.una != self.flight.nxt;
-            self.overdue_at = outstanding.then(|| now + self.steering.rtt.rto());
+            self.overdue_at = outstanding.then(|| now + self.flow_controller.rtt.rto());
         }
         self.answer(segment, handshake, advanced, is_bare)
     }
@@ -96,7 +96,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         shared: &mut StreamContext,
     ) {
         while let Some(record) = self.flight.acknowledge(number) {
-            if record.place == SegmentState::Waiting {
+            if record.state == SegmentState::Waiting {
                 // A segment that has not been sent cannot have arrived, unless the sender's own copy
                 // took another path.
                 self.waiting.retain(|start| *start != record.start);
@@ -104,7 +104,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
                     shared.held.remove(copy.length());
                 }
             }
-            if record.place != SegmentState::Delivered {
+            if record.state != SegmentState::Delivered {
                 self.note_delivered(now, &record, news);
             }
             self.release(record.copy, shared);
@@ -121,7 +121,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let Some(record) = self.flight.record(position) else {
             return;
         };
-        if !matches!(record.place, SegmentState::InFlight | SegmentState::Lost) {
+        if !matches!(record.state, SegmentState::InFlight | SegmentState::Lost) {
             return;
         }
         let (length, sent_at) = (record.length(), record.sent_at);
@@ -143,12 +143,13 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         delivery: &weir_congestion::PacketDelivery,
         news: &mut AckSummary,
     ) {
-        self.steering.on_delivered(now, delivery, sent_at, length);
+        self.flow_controller
+            .on_delivered(now, delivery, sent_at, length);
         news.delivered += length;
         news.newest_sent = news.newest_sent.max(Some(sent_at));
         if transmissions == 1 {
             news.once_sent = news.once_sent.max(Some(sent_at));
-        } else if now.since(sent_at) < self.steering.rtt.min {
+        } else if now.since(sent_at) < self.flow_controller.rtt.min {
             // The first transmission arrived (RFC 8985, section 6.2).
             return;
         }
@@ -179,10 +180,10 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// Detects losses by SACK (RFC 8985, section 6.2, with RFC 5681's threshold). A segment that was
     /// sent before a delivered one is lost if three segments above it have arrived or it is late.
     fn holes(&self) -> Vec<usize> {
-        if self.flight.amounts.delivered == 0 && self.flight.amounts.in_flight == 0 {
+        if self.flight.bytes.delivered == 0 && self.flight.bytes.in_flight == 0 {
             return Vec::new();
         }
-        let patience = match self.steering.rtt.min {
+        let patience = match self.flow_controller.rtt.min {
             Duration::MAX => Duration::ZERO,
             shortest => shortest / 4,
         };
@@ -190,9 +191,9 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let count = self.flight.records().count();
         let (mut above, mut lost) = (0, Vec::new());
         for (index, record) in self.flight.records().rev().enumerate() {
-            match record.place {
+            match record.state {
                 SegmentState::Delivered => {
-                    above += record.length().div_ceil(self.steering.segment_size)
+                    above += record.length().div_ceil(self.flow_controller.segment_size)
                 }
                 SegmentState::InFlight if record.is_before(self.newest_delivered) => {
                     let late = newest.since(record.sent_at) > patience;
@@ -219,7 +220,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             return Vec::new();
         }
         let is_first =
-            |record: &SentSegment<P>| record.start == una && record.place == SegmentState::InFlight;
+            |record: &SentSegment<P>| record.start == una && record.state == SegmentState::InFlight;
         if self.recover_upto.is_none() {
             self.recover_upto = Some(self.flight.nxt);
         }
@@ -230,7 +231,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
     }
 
-    fn tell_controller(
+    fn update_controller(
         &mut self,
         now: Time,
         segment: &Segment,
@@ -242,7 +243,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         if let Some((bytes, newest_sent)) = lost {
             let in_flight = self.in_flight();
             let cause = LossCause::Acks;
-            (self.steering).on_loss(now, bytes, newest_sent, cause, in_flight);
+            (self.flow_controller).on_loss(now, bytes, newest_sent, cause, in_flight);
         }
         let Some(newest_sent) = news.newest_sent else {
             return;
@@ -266,7 +267,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             prior_in_flight,
             in_flight: self.in_flight(),
         };
-        self.steering.on_ack(now, &delivered);
+        self.flow_controller.on_ack(now, &delivered);
     }
 
     /// Decides whether the sender gets the acknowledgment: always if it carries more than a loss
@@ -283,24 +284,27 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let first = self.flight.record(0);
         let is_mended = first.is_some_and(|record| record.start == una && record.copy.is_some());
         if !is_empty && !is_mended {
-            return AckVerdict::Whole;
+            return AckVerdict::ForwardUnchanged;
         }
         if advanced || !is_bare || is_empty || std::mem::take(&mut self.answer_due) {
             self.answer_due = false;
-            return AckVerdict::Cleaned;
+            return AckVerdict::ForwardCleaned;
         }
-        let Some(scale) = handshake.window_scale(self.way.reversed()) else {
-            return AckVerdict::Whole;
+        let Some(scale) = handshake.window_scale(self.direction.reversed()) else {
+            return AckVerdict::ForwardUnchanged;
         };
         let window = self.limit().applied_to(segment.window, scale);
         let edge = segment.acknowledgment + (u32::from(window) << scale);
-        let is_news = self.told.is_none_or(|(number, told, end)| {
+        let is_news = self.last_forwarded_ack.is_none_or(|(number, told, end)| {
             number.precedes(segment.acknowledgment) || (window != told && end.precedes(edge))
         });
         // A receiver that closes its window must be heard too.
-        let is_closed = segment.window == 0 && self.told.is_some_and(|(_, told, _)| told != 0);
+        let is_closed = segment.window == 0
+            && self
+                .last_forwarded_ack
+                .is_some_and(|(_, told, _)| told != 0);
         if is_news || is_closed {
-            AckVerdict::Cleaned
+            AckVerdict::ForwardCleaned
         } else {
             AckVerdict::Withheld
         }

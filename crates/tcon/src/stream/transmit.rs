@@ -71,8 +71,10 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             copy: None,
             sent_at: now,
             transmissions: 0,
-            delivery: self.steering.remember(now, 0, self.in_flight()),
-            place: SegmentState::Waiting,
+            delivery: self
+                .flow_controller
+                .delivery_state(now, 0, self.in_flight()),
+            state: SegmentState::Waiting,
         };
         let length = packet.length();
         if self.kept + length <= self.buffer && shared.memory.take(length) {
@@ -85,10 +87,10 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
         // Without room for a copy, repair is left to the sender; the segment is only measured.
         shared.counters.unkept += 1;
-        record.place = SegmentState::InFlight;
+        record.state = SegmentState::InFlight;
         let position = self.flight.insert(record);
         self.note_sent(now, position);
-        out.forward(ingress, self.dressed(packet, true));
+        out.forward(ingress, self.prepared(packet, true));
     }
 
     /// Handles a retransmission by the sender.
@@ -116,7 +118,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         if all_kept && !reached.precedes(end) {
             shared.counters.repeated += 1;
             for position in known {
-                self.hurry(now, position);
+                self.mark_late_lost(now, position);
             }
             return out.absorb(packet);
         }
@@ -124,11 +126,11 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         // measures RTTs.
         shared.counters.unkept += 1;
         // The sender may have detected a loss before it is known here.
-        let is_known = self.flight.amounts.delivered > 0;
+        let is_known = self.flight.bytes.delivered > 0;
         let (mut lost, mut newest) = (0, Time::ZERO);
         for position in known {
             if let Some(record) = self.flight.record_mut(position) {
-                if is_known && record.place == SegmentState::InFlight && record.copy.is_none() {
+                if is_known && record.state == SegmentState::InFlight && record.copy.is_none() {
                     lost += record.length();
                     newest = newest.max(record.sent_at);
                 }
@@ -141,17 +143,17 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
         if lost > 0 {
             let (in_flight, cause) = (self.in_flight(), LossCause::Acks);
-            (self.steering).on_loss(now, lost, newest, cause, in_flight);
+            (self.flow_controller).on_loss(now, lost, newest, cause, in_flight);
         }
         self.flight.extend_to(end);
-        out.forward(ingress, self.dressed(packet, false));
+        out.forward(ingress, self.prepared(packet, false));
     }
 
     /// Marks a segment as lost that has been in flight for an RTT, as its sender asks for it.
-    fn hurry(&mut self, now: Time, position: usize) {
-        let patience = self.steering.rtt.smoothed();
+    fn mark_late_lost(&mut self, now: Time, position: usize) {
+        let patience = self.flow_controller.rtt.smoothed();
         let is_late = |record: &SentSegment<P>| {
-            record.place == SegmentState::InFlight && now.since(record.sent_at) > patience
+            record.state == SegmentState::InFlight && now.since(record.sent_at) > patience
         };
         if self.flight.record(position).is_some_and(is_late) {
             self.flight.move_to(position, SegmentState::Lost);
@@ -163,18 +165,18 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     fn note_idleness(&mut self, now: Time) {
         if self.flight.una == self.flight.nxt
             && let Some(last_sent) = self.last_sent
-            && now.since(last_sent) > self.steering.rtt.rto()
+            && now.since(last_sent) > self.flow_controller.rtt.rto()
         {
-            self.steering.on_idle_restart(now);
+            self.flow_controller.on_idle_restart(now);
         }
     }
 
     /// Returns the segment that would be sent next once pacing allows: lost ones before new ones.
     pub(super) fn next_to_send(&self) -> Option<usize> {
-        let amounts = self.flight.amounts;
+        let amounts = self.flight.bytes;
         let position = if amounts.lost > 0 {
             let lost = |record: &SentSegment<P>| {
-                record.place == SegmentState::Lost && record.copy.is_some()
+                record.state == SegmentState::Lost && record.copy.is_some()
             };
             self.flight.position(lost)
         } else {
@@ -184,11 +186,14 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             let start = *self.waiting.front()?;
             let position = self.flight.positions(start, start + 1).start;
             let record = self.flight.record(position)?;
-            (record.place == SegmentState::Waiting).then_some(position)
+            (record.state == SegmentState::Waiting).then_some(position)
         })?;
         let length = self.flight.record(position)?.length();
         let in_flight = self.network_flight();
-        let window = self.steering.window().max(self.steering.smallest_window());
+        let window = self
+            .flow_controller
+            .window()
+            .max(self.flow_controller.smallest_window());
         (in_flight == 0 || in_flight + length <= window.bytes()).then_some(position)
     }
 
@@ -218,14 +223,14 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             return;
         };
         let (ingress, length, first) = (record.ingress, record.length(), record.transmissions == 0);
-        let was_waiting = record.place == SegmentState::Waiting;
+        let was_waiting = record.state == SegmentState::Waiting;
         let Some(copy) = record.copy.clone() else {
             return;
         };
-        let packet = self.dressed(copy, first);
+        let packet = self.prepared(copy, first);
         self.flight.move_to(position, SegmentState::InFlight);
         self.note_sent(now, position);
-        if let Some(rate) = self.steering.pacing_rate() {
+        if let Some(rate) = self.flow_controller.pacing_rate() {
             self.pace_at += rate.time_for(ByteSize::from_bytes(length));
         }
         if was_waiting {
@@ -248,14 +253,14 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         };
         let size = record.length();
         let before = ByteSize::from_bytes(in_flight) - ByteSize::from_bytes(size);
-        record.delivery = self.steering.remember(now, size, before);
+        record.delivery = self.flow_controller.delivery_state(now, size, before);
         record.sent_at = now;
         record.transmissions += 1;
         self.last_sent = Some(now);
-        (self.steering).on_sent(now, size, ByteSize::from_bytes(in_flight));
+        (self.flow_controller).on_sent(now, size, ByteSize::from_bytes(in_flight));
         // While the oldest segment is being repaired its acknowledgment cannot come sooner.
         if self.overdue_at.is_none() || position == 0 {
-            self.overdue_at = Some(now + self.steering.rtt.rto());
+            self.overdue_at = Some(now + self.flow_controller.rtt.rto());
         }
     }
 
@@ -263,7 +268,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// follows it. A packet that has waited gets the sender's latest acknowledgment and time stamp, as
     /// receivers reject old time stamps (RFC 7323, section 5) and old acknowledgments (RFC 5961,
     /// section 5).
-    fn dressed(&self, mut packet: P, is_new: bool) -> P {
+    fn prepared(&self, mut packet: P, is_new: bool) -> P {
         if let Some(newest) = &self.newest {
             newest.renew(&mut packet);
         }
@@ -286,7 +291,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         out: &mut Output<'_, P>,
     ) {
         if self.overdue_at.is_some_and(|time| time <= now) {
-            if self.steering.rtt.has_given_up() {
+            if self.flow_controller.rtt.has_given_up() {
                 self.abandon(shared, out)
             } else {
                 self.on_retransmission_timeout(now, shared)
@@ -302,25 +307,25 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let (mut lost, mut newest) = (0, Time::ZERO);
         for position in 0..self.flight.records().count() {
             if let Some(record) = self.flight.record(position)
-                && record.place == SegmentState::InFlight
+                && record.state == SegmentState::InFlight
             {
                 lost += record.length();
                 newest = newest.max(record.sent_at);
                 self.flight.move_to(position, SegmentState::Lost);
             }
         }
-        if lost == 0 && self.flight.amounts.lost == 0 {
+        if lost == 0 && self.flight.bytes.lost == 0 {
             self.overdue_at = None;
             return;
         }
         shared.counters.timeouts += 1;
-        self.steering.rtt.back_off();
-        self.overdue_at = Some(now + self.steering.rtt.rto());
+        self.flow_controller.rtt.back_off();
+        self.overdue_at = Some(now + self.flow_controller.rtt.rto());
         self.pace_at = self.pace_at.min(now);
         if lost > 0 {
             let in_flight = self.in_flight();
             let cause = LossCause::Timeout;
-            (self.steering).on_loss(now, lost, newest, cause, in_flight);
+            (self.flow_controller).on_loss(now, lost, newest, cause, in_flight);
         }
     }
 
@@ -335,7 +340,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         self.waiting.clear();
         let records: Vec<_> = self.flight.drain().collect();
         for record in records {
-            let waited = record.place == SegmentState::Waiting;
+            let waited = record.state == SegmentState::Waiting;
             if let Some(packet) = record.copy.clone().filter(|_| waited) {
                 shared.held.remove(packet.length());
                 out.forward(record.ingress, packet);

@@ -239,7 +239,7 @@ fn read(line: &str) -> ProgressReport {
         now: time(0),
         delivered: bytes(fields[1]),
         marked: bytes(fields[2]),
-        sent_again: bytes(fields[3]),
+        retransmitted: bytes(fields[3]),
         timeouts: fields[4],
         sent_at: time(5),
         una: number(6),
@@ -248,14 +248,14 @@ fn read(line: &str) -> ProgressReport {
         sack_end: number(9),
         duplicates: fields[10] as u32,
         prior_in_flight: bytes(fields[11]),
-        answers: fields[12] as u32,
+        new_acks: fields[12] as u32,
         limited_until: bytes(fields[13]),
-        answers_from: time(14),
-        limited_answers: fields[15],
-        marked_answers: fields[16],
+        first_ack_at: time(14),
+        app_limited_acks: fields[15],
+        echo_acks: fields[16],
         skipped: bytes(fields[17]),
         skipped_at: time(18),
-        passed,
+        delivery_points: passed,
     }
 }
 
@@ -269,9 +269,9 @@ fn milestone(fields: &[u64]) -> DeliveryPoint {
         delivered_at: time(4),
         first_sent_at: time(5),
         in_flight: bytes(fields[6]),
-        was_repeated: fields[7] != 0,
+        was_retransmitted: fields[7] != 0,
         app_limited: fields[8] != 0,
-        answer: fields[9] as u32,
+        ack_index: fields[9] as u32,
     }
 }
 

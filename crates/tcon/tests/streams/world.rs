@@ -111,7 +111,7 @@ struct Rule {
 }
 
 impl PolicyLookup for Rule {
-    fn choose(&self, flow: &FlowInfo) -> Option<&FlowPolicy> {
+    fn policy_for(&self, flow: &FlowInfo) -> Option<&FlowPolicy> {
         (self.both || flow.key.source_port == 80).then_some(&self.policy)
     }
 }

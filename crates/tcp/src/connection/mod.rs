@@ -273,7 +273,7 @@ impl Connection {
         let controller = self.sender.controller();
         Snapshot {
             congestion_window: controller.window(),
-            in_flight: ByteSize::from_bytes(self.sender.board.in_flight()),
+            in_flight: ByteSize::from_bytes(self.sender.scoreboard.in_flight()),
             peer_window: ByteSize::from_bytes(self.sender.offered()),
             smoothed_rtt: rtt.smoothed,
             rtt_variation: rtt.variation,

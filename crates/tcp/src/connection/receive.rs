@@ -26,7 +26,7 @@ impl Connection {
         if self.receive_predicted(now, segment, ecn) {
             return;
         }
-        self.receive_any(now, segment, ecn);
+        self.receive_slow_path(now, segment, ecn);
     }
 
     /// Header prediction (Jacobson; RFC 1323, appendix): a fast path for in-order data and for
@@ -58,7 +58,7 @@ impl Connection {
         self.on_heard(now);
         let upto = una + u64::from(ahead.unsigned_abs());
         self.update_window(segment, 0, upto);
-        self.sender.on_heard();
+        self.sender.on_peer_segment();
         let ece = segment.flags.contains(Flags::ECE);
         self.counters.ece_received += u64::from(ece);
         if data {
@@ -91,7 +91,7 @@ impl Connection {
     }
 
     /// Processes a segment on the slow path.
-    fn receive_any(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
+    fn receive_slow_path(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
         if self.state != State::Established {
             match self.state {
                 State::Closed => return self.receive_in_closed(segment),
@@ -120,7 +120,7 @@ impl Connection {
             self.process_data(now, segment, distance, ecn);
         }
         if self.state != State::Established || self.receiver.is_finished() {
-            self.follow_halves(now);
+            self.update_state(now);
         }
     }
 
@@ -146,7 +146,7 @@ impl Connection {
         };
         if clock.is_old(now, timestamps.value) {
             self.counters.unacceptable_segments += 1;
-            self.challenge(now, segment.payload > 0);
+            self.send_challenge_ack(now, segment.payload > 0);
             return false;
         }
         let next = self.receiver.next;
@@ -197,11 +197,11 @@ impl Connection {
         }
         // Window probes and keep-alive probes must be answered: they carry data, or the sequence
         // number before the next one.
-        self.challenge(now, length > 0 || distance == -1);
+        self.send_challenge_ack(now, length > 0 || distance == -1);
     }
 
     /// Sends an ACK with the current state of this end, rate-limited unless `always`.
-    fn challenge(&mut self, now: Time, always: bool) {
+    fn send_challenge_ack(&mut self, now: Time, always: bool) {
         let recently = self
             .challenged_at
             .is_some_and(|at| now.since(at) < CHALLENGE_INTERVAL);
@@ -224,10 +224,10 @@ impl Connection {
             if distance == 0 {
                 self.end(Ending::Reset);
             } else {
-                self.challenge(now, false);
+                self.send_challenge_ack(now, false);
             }
         } else if segment.flags.contains(Flags::SYN) {
-            self.challenge(now, false);
+            self.send_challenge_ack(now, false);
         }
         // A segment without ACK is ignored.
         false
@@ -250,7 +250,7 @@ impl Connection {
             return ahead.unsigned_abs() <= self.sender.largest_window;
         }
         if ahead.unsigned_abs() > nxt - una {
-            self.challenge(now, segment.payload > 0);
+            self.send_challenge_ack(now, segment.payload > 0);
             return false;
         }
         let upto = una + ahead.unsigned_abs();
@@ -262,7 +262,7 @@ impl Connection {
             && self.sender.edge == previous;
         let ece = segment.flags.contains(Flags::ECE);
         self.counters.ece_received += u64::from(ece);
-        self.sender.on_heard();
+        self.sender.on_peer_segment();
         let mut ack = Acknowledgment {
             upto,
             ece,
@@ -367,7 +367,7 @@ impl Connection {
     }
 
     /// Changes the state on acknowledged or received FINs (RFC 9293, section 3.10.7.4).
-    fn follow_halves(&mut self, now: Time) {
+    fn update_state(&mut self, now: Time) {
         let acknowledged = self.sender.is_fin_acknowledged();
         let finished = self.receiver.is_finished();
         let before = self.state;

@@ -33,7 +33,7 @@ impl Connection {
 
     fn next_of_any_kind(&mut self, now: Time) -> Option<(Segment, Ecn)> {
         if self.state != State::Established
-            && let Some(early) = self.next_besides_data(now)
+            && let Some(early) = self.next_control_segment(now)
         {
             return early;
         }
@@ -67,7 +67,7 @@ impl Connection {
 
     /// Handles the states outside of ESTABLISHED: resets, SYNs, and states in which nothing else is
     /// sent. Returns `None` if data may be sent.
-    fn next_besides_data(&mut self, now: Time) -> Option<Option<(Segment, Ecn)>> {
+    fn next_control_segment(&mut self, now: Time) -> Option<Option<(Segment, Ecn)>> {
         if let Some(reset) = self.reset_due.take() {
             self.counters.segments_sent += 1;
             return Some(Some((*reset, Ecn::NotEct)));

@@ -84,7 +84,7 @@ impl AckState {
     }
 
     /// Drops ranges below `next`, which are acknowledged cumulatively.
-    pub(super) fn forget_below(&mut self, next: u64) {
+    pub(super) fn drop_below(&mut self, next: u64) {
         let before = self.recent;
         let left = before.into_iter().filter(|block| block.end > next);
         let mut recent = [SackRange::default(); RECENT];

@@ -174,7 +174,7 @@ impl Receiver {
         let filled_gap = !self.reassembly.runs.is_empty() || arrival.distance != 0;
         if start > self.next {
             if end > start {
-                self.keep(start, end, counters);
+                self.store_out_of_order(start, end, counters);
             }
             self.acks.ack_now();
             return;
@@ -183,7 +183,7 @@ impl Receiver {
         if let Some(reached) = self.reassembly.take_up_to(self.next) {
             self.next = reached;
         }
-        self.acks.forget_below(self.next);
+        self.acks.drop_below(self.next);
         if self.fin == Some(self.next) {
             self.next += 1;
             self.acks.ack_now();
@@ -198,7 +198,7 @@ impl Receiver {
 
     /// Stores out-of-order data. With too many gaps it is discarded (RFC 2018, section 8, permits
     /// even more).
-    fn keep(&mut self, start: u64, end: u64, counters: &mut Counters) {
+    fn store_out_of_order(&mut self, start: u64, end: u64, counters: &mut Counters) {
         if let Some(known) = self.reassembly.overlap(start, end) {
             counters.duplicate_segments += 1;
             self.acks.on_duplicate(known.start, known.end);

@@ -19,7 +19,7 @@ pub(super) struct Window {
     /// The right edge.
     edge: u64,
     /// The largest right edge that was announced, rounding included.
-    heard: u64,
+    max_announced_edge: u64,
     scale: u8,
 }
 
@@ -31,13 +31,13 @@ impl Window {
             automatic: config.read_automatically,
             read: 0,
             edge: 0,
-            heard: 0,
+            max_announced_edge: 0,
             scale,
         };
         window.set_scale(scale);
         // The peer's first flight may use the window of the SYN.
         window.edge = u64::from(window.initial());
-        window.heard = window.edge;
+        window.max_announced_edge = window.edge;
         window
     }
 
@@ -50,7 +50,7 @@ impl Window {
     /// Announces the whole buffer; both ends know it without a handshake.
     pub(super) fn offer_all(&mut self) {
         self.edge = self.size;
-        self.heard = self.edge;
+        self.max_announced_edge = self.edge;
     }
 
     /// Returns the window field of a SYN.
@@ -61,7 +61,7 @@ impl Window {
     /// Returns the end of acceptable data.
     #[inline]
     pub(super) fn acceptable_up_to(&self) -> u64 {
-        self.heard
+        self.max_announced_edge
     }
 
     /// Records that data up to `received` can be read.
@@ -107,7 +107,7 @@ impl Window {
         let step = (1u64 << self.scale) - 1;
         let field = (self.edge.saturating_sub(next) + step) >> self.scale;
         let field = field.min(u64::from(u16::MAX));
-        self.heard = self.heard.max(next + (field << self.scale));
+        self.max_announced_edge = self.max_announced_edge.max(next + (field << self.scale));
         field as u16
     }
 }

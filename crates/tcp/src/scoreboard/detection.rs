@@ -158,7 +158,7 @@ impl Scoreboard {
     }
 
     /// Declares the first segment lost, on duplicate ACKs without SACK (RFC 6582).
-    pub(crate) fn lose_first(&mut self, found: &mut DetectedLosses) {
+    pub(crate) fn mark_first_lost(&mut self, found: &mut DetectedLosses) {
         if self
             .records
             .front()
@@ -170,7 +170,7 @@ impl Scoreboard {
 
     /// Declares everything outstanding lost on a timeout (RFC 6298 section 5.4, RFC 5681 section
     /// 3.1).
-    pub(crate) fn lose_all(&mut self, found: &mut DetectedLosses) {
+    pub(crate) fn mark_all_lost(&mut self, found: &mut DetectedLosses) {
         for index in 0..self.records.len() {
             if self
                 .records

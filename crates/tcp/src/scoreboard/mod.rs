@@ -58,7 +58,7 @@ pub(crate) struct AckSummary {
     /// receiver behind a retransmission.
     pub(crate) once_sent: Option<(Time, Time)>,
     /// Bytes declared lost that arrived without a retransmission.
-    pub(crate) falsely_lost: u64,
+    pub(crate) spuriously_lost: u64,
     /// Time of the retransmission of the first cumulatively acknowledged segment, if it was
     /// retransmitted.
     pub(crate) first_resent: Option<Time>,
@@ -78,7 +78,7 @@ impl AckSummary {
         self.once_sent = Some((oldest.min(record.sent_at), newest.max(record.sent_at)));
         self.reordered |= record.end() < highest;
         if record.has(LOST) {
-            self.falsely_lost += u64::from(record.length);
+            self.spuriously_lost += u64::from(record.length);
         }
     }
 }
@@ -291,7 +291,7 @@ impl Scoreboard {
             if record.marks == 0 {
                 self.in_flight -= u64::from(record.length);
             } else {
-                self.leave_marked(&record);
+                self.remove_marked(&record);
             }
             if !record.has(SACKED) {
                 filled |= record.has(RETRANSMITTED);
@@ -308,7 +308,7 @@ impl Scoreboard {
     }
 
     /// Removes a marked record from the counts.
-    fn leave_marked(&mut self, record: &SentSegment) {
+    fn remove_marked(&mut self, record: &SentSegment) {
         let length = u64::from(record.length);
         if record.has(SACKED) {
             self.sacked -= length;
@@ -335,7 +335,7 @@ impl Scoreboard {
             .deliveries
             .as_ref()
             .and_then(|deliveries| deliveries.packets.front().copied());
-        self.leave_marked(&part);
+        self.remove_marked(&part);
         if !part.has(SACKED) {
             self.arrived(now, &part, delivery, news);
         }

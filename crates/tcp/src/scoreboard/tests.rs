@@ -198,7 +198,7 @@ proptest! {
                     }
                 }
                 Step::Timeout => {
-                    board.lose_all(&mut DetectedLosses::default());
+                    board.mark_all_lost(&mut DetectedLosses::default());
                     let una = model.una;
                     for segment in &mut model.segments {
                         segment.lost |= segment.end > una && !segment.sacked;

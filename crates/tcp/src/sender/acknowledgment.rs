@@ -35,18 +35,18 @@ impl Sender {
         ece: bool,
         counters: &mut Counters,
     ) {
-        let prior_in_flight = self.board.in_flight();
+        let prior_in_flight = self.scoreboard.in_flight();
         let mut news = AckSummary::default();
-        self.board.acknowledge_plain(now, upto, &mut news);
-        if self.board.starts_below(upto) {
-            self.board.acknowledge(now, upto, &mut news);
+        self.scoreboard.acknowledge_plain(now, upto, &mut news);
+        if self.scoreboard.starts_below(upto) {
+            self.scoreboard.acknowledge(now, upto, &mut news);
         }
         self.una = upto;
         self.retries = 0;
         if let Some((oldest, newest)) = news.once_sent {
             self.sample_once_sent(now, oldest, newest);
         }
-        self.tell_controller(now, ece, &news, prior_in_flight, false, counters);
+        self.report_ack(now, ece, &news, prior_in_flight, false, counters);
         self.rearm(now);
     }
 
@@ -58,15 +58,15 @@ impl Sender {
         tick: Duration,
         counters: &mut Counters,
     ) {
-        let prior_in_flight = self.board.in_flight();
+        let prior_in_flight = self.scoreboard.in_flight();
         let plain = ack.blocks.is_empty() && ack.duplicate.is_none() && self.is_plain();
         let mut news = AckSummary::default();
         if !plain {
-            self.board.sack(now, ack.blocks, &mut news);
+            self.scoreboard.sack(now, ack.blocks, &mut news);
         }
         let advanced = ack.upto > self.una;
         if advanced {
-            self.board.acknowledge(now, ack.upto, &mut news);
+            self.scoreboard.acknowledge(now, ack.upto, &mut news);
             self.una = ack.upto;
             self.retries = 0;
         }
@@ -78,7 +78,7 @@ impl Sender {
             self.recover(now, ack, &news, advanced, counters);
         }
         if news.delivered > 0 {
-            self.tell_controller(now, ack.ece, &news, prior_in_flight, recovering, counters);
+            self.report_ack(now, ack.ece, &news, prior_in_flight, recovering, counters);
         }
         if self.reduction.is_some() {
             let delivered = self.delivered_for_reduction(ack, &news, advanced);
@@ -94,8 +94,8 @@ impl Sender {
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
         self.recovery.is_none()
-            && self.board.sacked() == 0
-            && self.board.lost() == 0
+            && self.scoreboard.sacked() == 0
+            && self.scoreboard.lost() == 0
             && self.tail_probe.is_none()
             && self.duplicates == 0
             && self.early != EarlyTimer::Overdue
@@ -126,11 +126,11 @@ impl Sender {
     fn sample_once_sent(&mut self, now: Time, oldest: Time, newest: Time) {
         self.rtt.on_sample(now.since(oldest));
         self.rtt.on_min_sample(now.since(newest));
-        self.board.set_shortest_rtt(self.rtt.min);
+        self.scoreboard.set_shortest_rtt(self.rtt.min);
     }
 
     #[inline]
-    fn tell_controller(
+    fn report_ack(
         &mut self,
         now: Time,
         echo: bool,
@@ -153,7 +153,7 @@ impl Sender {
             }
         }
         let min_rtt = self.rtt.min;
-        let delivery = self.board.delivery_rate().and_then(|rate| {
+        let delivery = self.scoreboard.delivery_rate().and_then(|rate| {
             // Without an RTT sample there is no minimum interval for a rate sample.
             rate.sample(if min_rtt == Duration::MAX {
                 Duration::ZERO
@@ -177,8 +177,8 @@ impl Sender {
             smoothed_rtt: self.rtt.smoothed,
             min_rtt,
             prior_in_flight: ByteSize::from_bytes(prior_in_flight),
-            in_flight: ByteSize::from_bytes(self.board.in_flight()),
-            newest_sent: Self::told(news.newest_sent),
+            in_flight: ByteSize::from_bytes(self.scoreboard.in_flight()),
+            newest_sent: Self::reported_send_time(news.newest_sent),
             delivery,
             // In fast recovery the window must not grow (RFC 5681 section 3.2, RFC 9937), unless
             // the controller controls recovery by its rate. After a timeout, slow start repairs the
@@ -202,7 +202,7 @@ impl Sender {
     /// section 7.2).
     #[inline]
     pub(super) fn rearm(&mut self, now: Time) {
-        if self.board.records.is_empty() {
+        if self.scoreboard.records.is_empty() {
             self.rto_at = Time::MAX;
             self.early_at = Time::MAX;
             self.early = EarlyTimer::Probe;

@@ -68,18 +68,18 @@ impl Sender {
         delivered: u64,
         counters: &mut Counters,
     ) {
-        let prior_flight = self.board.in_flight() + delivered;
+        let prior_flight = self.scoreboard.in_flight() + delivered;
         let mut found = DetectedLosses::default();
         match self.detection {
             Detection::DuplicateAcks => self.lose_first_if_due(advanced, &mut found),
-            Detection::Threshold => self.board.find_lost_by_threshold(&mut found),
+            Detection::Threshold => self.scoreboard.find_lost_by_threshold(&mut found),
             Detection::Rack => {
                 let rules = RackRules {
                     now,
                     reordering_window: self.reordering_window(),
                 };
-                self.board.find_overdue(&rules, &mut found);
-                self.await_overdue(now, found.next_overdue);
+                self.scoreboard.find_overdue(&rules, &mut found);
+                self.set_reordering_timer(now, found.next_overdue);
             }
         }
         if found.bytes > 0 {
@@ -95,13 +95,13 @@ impl Sender {
             Some(recovery) => advanced && recovery.cause == Cause::Acks,
         };
         if due {
-            self.board.lose_first(found);
+            self.scoreboard.mark_first_lost(found);
         }
     }
 
     /// The reordering window (RFC 8985, section 6.2, step 4).
     fn reordering_window(&self) -> Duration {
-        let many_arrived = self.board.sacked() > (DUPLICATE_THRESHOLD - 1) * self.mss;
+        let many_arrived = self.scoreboard.sacked() > (DUPLICATE_THRESHOLD - 1) * self.mss;
         if !self.reordering.seen && (self.recovery.is_some() || many_arrived) {
             return Duration::ZERO;
         }
@@ -109,7 +109,7 @@ impl Sender {
     }
 
     /// Sets the reordering timer, or else returns the early timer to tail loss probes.
-    fn await_overdue(&mut self, now: Time, overdue: Option<Time>) {
+    fn set_reordering_timer(&mut self, now: Time, overdue: Option<Time>) {
         if let Some(at) = overdue {
             self.early = EarlyTimer::Overdue;
             self.early_at = at;
@@ -133,22 +133,22 @@ impl Sender {
         counters: &mut Counters,
     ) {
         counters.lost += ByteSize::from_bytes(found.bytes);
-        let newest = Self::told(found.newest_sent.max(found.newest_resent));
+        let newest = Self::reported_send_time(found.newest_sent.max(found.newest_resent));
         let (anew, newest_sent) = match &self.recovery {
             Some(recovery)
                 if found.newest_sent <= recovery.newest_sent || !self.pacer.of_controller =>
             {
-                (false, recovery.reported)
+                (false, recovery.first_loss_sent)
             }
             _ => (true, newest),
         };
-        self.note_losses(found, newest_sent, anew);
+        self.record_losses(found, newest_sent, anew);
         self.controller.on_loss(&LossSample {
             now,
             lost: ByteSize::from_bytes(found.bytes),
             newest_sent,
             cause: LossCause::Acks,
-            in_flight: ByteSize::from_bytes(self.board.in_flight()),
+            in_flight: ByteSize::from_bytes(self.scoreboard.in_flight()),
         });
         self.follow_controller();
         if anew {

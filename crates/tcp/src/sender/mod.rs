@@ -65,7 +65,7 @@ pub(crate) struct Sender {
     pub(crate) mss: u64,
     /// The controller's window (cwnd).
     cwnd: u64,
-    pub(crate) board: Scoreboard,
+    pub(crate) scoreboard: Scoreboard,
     pub(crate) rtt: RttEstimator,
     controller: Box<dyn Controller>,
 
@@ -128,7 +128,7 @@ impl Sender {
             fin: false,
             mss,
             cwnd: 0,
-            board: Scoreboard::new(mss, wants_delivery),
+            scoreboard: Scoreboard::new(mss, wants_delivery),
             rtt: RttEstimator::new(config),
             controller,
             rto_at: Time::MAX,
@@ -180,7 +180,7 @@ impl Sender {
     /// Applies the negotiated MSS.
     pub(crate) fn set_mss(&mut self, mss: u64) {
         self.mss = mss;
-        self.board.set_mss(mss);
+        self.scoreboard.set_mss(mss);
         self.controller.on_packet_size(ByteSize::from_bytes(mss));
         self.follow_controller();
     }
@@ -196,7 +196,7 @@ impl Sender {
             Some(rtt) => {
                 self.rtt.on_sample(rtt);
                 self.rtt.on_min_sample(rtt);
-                self.board.set_shortest_rtt(rtt);
+                self.scoreboard.set_shortest_rtt(rtt);
             }
             None => self.rtt.on_syn_timeouts(),
         }
@@ -206,7 +206,7 @@ impl Sender {
     /// event that released it. Here this takes no time, but a segment sent at the time of a
     /// reduction must not seem to have been in flight before it.
     #[inline]
-    fn told(sent: Time) -> Time {
+    fn reported_send_time(sent: Time) -> Time {
         sent + Duration::from_nanos(1)
     }
 
@@ -291,7 +291,7 @@ impl Sender {
     #[inline]
     pub(crate) fn on_window(&mut self, edge: u64, window: u64) {
         self.largest_window = self.largest_window.max(window);
-        if edge > self.edge && self.board.records.is_empty() {
+        if edge > self.edge && self.scoreboard.records.is_empty() {
             // Stops the persist timer, if it was that.
             self.rto_at = Time::MAX;
             self.window_probes = 0;
@@ -301,7 +301,7 @@ impl Sender {
 
     /// Records that a segment from the peer has arrived.
     #[inline]
-    pub(crate) fn on_heard(&mut self) {
+    pub(crate) fn on_peer_segment(&mut self) {
         self.unanswered_probes = 0;
     }
 

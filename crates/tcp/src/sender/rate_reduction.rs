@@ -53,7 +53,7 @@ impl Sender {
             delivered: 0,
             out: 0,
             flight: prior_flight,
-            window: self.board.in_flight(),
+            window: self.scoreboard.in_flight(),
         });
     }
 
@@ -79,7 +79,7 @@ impl Sender {
     /// Updates the window of the reduction after an acknowledgment.
     pub(super) fn reduce(&mut self, delivered: u64, advanced: bool) {
         let (in_flight, target, mss) = (self.effective_flight(), self.cwnd, self.mss);
-        let safe = advanced && self.board.lost() == 0;
+        let safe = advanced && self.scoreboard.lost() == 0;
         if let Some(reduction) = &mut self.reduction
             && delivered > 0
         {

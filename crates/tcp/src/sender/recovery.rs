@@ -12,12 +12,12 @@ use crate::scoreboard::{AckSummary, DetectedLosses, SackRange};
 pub(super) struct Recovery {
     pub(super) cause: Cause,
     /// Recovery ends when this offset has been acknowledged.
-    pub(super) point: u64,
+    pub(super) recovery_point: u64,
     /// Send time of the newest segment outstanding at the start. Losses of segments sent until
     /// then, and of their retransmissions, cause no further reduction.
     pub(super) newest_sent: Time,
     /// The send time of the first losses, as reported to the controller.
-    pub(super) reported: Time,
+    pub(super) first_loss_sent: Time,
     /// The first retransmission ignores the window (RFC 5681, section 3.2, step 3).
     pub(super) first_due: bool,
 }
@@ -43,7 +43,7 @@ pub(super) enum FrtoState {
         segments: u32,
     },
     /// The timeout was genuine.
-    Settled,
+    Genuine,
 }
 
 /// The state needed to undo a recovery.
@@ -88,10 +88,10 @@ impl Sender {
     ) {
         self.count_duplicates(ack, news, advanced);
         self.reordering.on_ack(news, self.una);
-        if news.falsely_lost > 0 {
-            self.revoke_arrived(now, news.falsely_lost, counters);
+        if news.spuriously_lost > 0 {
+            self.revoke_arrived(now, news.spuriously_lost, counters);
         }
-        self.doubt_timeout(now, ack, news, advanced, counters);
+        self.check_frto(now, ack, news, advanced, counters);
         self.compare_time_stamps(now, ack, news, counters);
         if let Some(block) = ack.duplicate {
             self.on_duplicate(now, block, counters);
@@ -99,7 +99,7 @@ impl Sender {
         self.settle_tail_probe(now, ack, advanced, counters);
         if self
             .recovery
-            .is_some_and(|recovery| self.una >= recovery.point)
+            .is_some_and(|recovery| self.una >= recovery.recovery_point)
         {
             self.end_recovery();
         }
@@ -116,12 +116,12 @@ impl Sender {
             // The first segment filled the gap; the others had arrived before (RFC 6582).
             let arrived = (news.delivered / self.mss).saturating_sub(1);
             self.duplicates = match self.recovery {
-                Some(recovery) if self.una < recovery.point => {
+                Some(recovery) if self.una < recovery.recovery_point => {
                     self.duplicates.saturating_sub(arrived)
                 }
                 _ => 0,
             };
-        } else if ack.repeats && !self.board.records.is_empty() {
+        } else if ack.repeats && !self.scoreboard.records.is_empty() {
             self.duplicates += 1;
         }
     }
@@ -145,16 +145,16 @@ impl Sender {
     pub(super) fn begin_recovery(&mut self, cause: Cause, reported: Time, prior_flight: u64) {
         self.recovery = Some(Recovery {
             cause,
-            point: self.nxt,
+            recovery_point: self.nxt,
             newest_sent: self.last_sent.unwrap_or(Time::ZERO),
-            reported,
+            first_loss_sent: reported,
             first_due: cause == Cause::Acks,
         });
         self.begin_reduction(cause, prior_flight);
     }
 
     /// Records losses that are reported to the controller.
-    pub(super) fn note_losses(&mut self, found: &DetectedLosses, newest: Time, anew: bool) {
+    pub(super) fn record_losses(&mut self, found: &DetectedLosses, newest: Time, anew: bool) {
         let undo = self.undo.get_or_insert_default();
         if anew {
             *undo = Undo::default();
@@ -171,7 +171,7 @@ impl Sender {
         let bytes = bytes.min(undo.lost);
         undo.lost -= bytes;
         let (newest_sent, over) = (undo.newest_sent, undo.lost == 0 && undo.resent == 0);
-        self.tell_spurious(now, bytes, newest_sent);
+        self.report_spurious_loss(now, bytes, newest_sent);
         if over && self.recovery.is_some() {
             counters.spurious_recoveries += 1;
             self.undo = None;
@@ -180,7 +180,7 @@ impl Sender {
     }
 
     /// F-RTO: checks whether a segment sent once has arrived after its timeout.
-    fn doubt_timeout(
+    fn check_frto(
         &mut self,
         now: Time,
         ack: &Acknowledgment<'_>,
@@ -190,17 +190,17 @@ impl Sender {
     ) {
         let Some(Recovery {
             cause: Cause::Timeout(doubt),
-            point,
+            recovery_point: point,
             ..
         }) = self.recovery
         else {
             return;
         };
-        if doubt == FrtoState::Settled {
+        if doubt == FrtoState::Genuine {
             return;
         }
-        if news.falsely_lost > 0 {
-            self.revoke(now, counters);
+        if news.spuriously_lost > 0 {
+            self.undo_recovery(now, counters);
             return;
         }
         // With SACK, a duplicate proves nothing: wait for the acknowledgment of a retransmission.
@@ -210,7 +210,7 @@ impl Sender {
                 FrtoState::Probing { segments: 2 }
             }
             FrtoState::Open if !proves => FrtoState::Open,
-            _ => FrtoState::Settled,
+            _ => FrtoState::Genuine,
         };
         if let Some(recovery) = &mut self.recovery {
             recovery.cause = Cause::Timeout(next);
@@ -218,9 +218,9 @@ impl Sender {
     }
 
     /// Treats the timeout as genuine.
-    pub(super) fn settle_doubt(&mut self) {
+    pub(super) fn confirm_timeout(&mut self) {
         if let Some(recovery) = &mut self.recovery {
-            recovery.cause = Cause::Timeout(FrtoState::Settled);
+            recovery.cause = Cause::Timeout(FrtoState::Genuine);
         }
     }
 
@@ -242,7 +242,7 @@ impl Sender {
             && echoed < first
             && first <= resent
         {
-            self.revoke(now, counters);
+            self.undo_recovery(now, counters);
         }
     }
 
@@ -261,24 +261,24 @@ impl Sender {
             return;
         }
         undo.resent = undo.resent.saturating_sub(block.end - block.start);
-        if undo.resent == 0 && self.board.lost() == 0 {
-            self.revoke(now, counters);
+        if undo.resent == 0 && self.scoreboard.lost() == 0 {
+            self.undo_recovery(now, counters);
         }
     }
 
     /// Undoes the last recovery, whose losses were spurious.
-    fn revoke(&mut self, now: Time, counters: &mut Counters) {
-        self.board.revoke_losses();
+    fn undo_recovery(&mut self, now: Time, counters: &mut Counters) {
+        self.scoreboard.revoke_losses();
         if let Some(undo) = self.undo.take() {
             counters.spurious_recoveries += 1;
-            self.tell_spurious(now, undo.lost, undo.newest_sent);
+            self.report_spurious_loss(now, undo.lost, undo.newest_sent);
         }
         if self.recovery.is_some() {
             self.end_recovery();
         }
     }
 
-    fn tell_spurious(&mut self, now: Time, bytes: u64, newest_sent: Time) {
+    fn report_spurious_loss(&mut self, now: Time, bytes: u64, newest_sent: Time) {
         if bytes > 0 {
             self.controller.on_spurious_loss(&SpuriousLoss {
                 now,

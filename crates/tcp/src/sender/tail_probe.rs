@@ -34,8 +34,8 @@ impl Sender {
             && self.early == EarlyTimer::Probe
             && self.recovery.is_none()
             && self.tail_probe.is_none()
-            && self.board.sacked() == 0
-            && !self.board.records.is_empty();
+            && self.scoreboard.sacked() == 0
+            && !self.scoreboard.records.is_empty();
         if !eligible {
             if self.early == EarlyTimer::Probe {
                 self.early_at = Time::MAX;
@@ -43,7 +43,7 @@ impl Sender {
             return;
         }
         // A single segment may wait for the peer's delayed ACK; Linux adds its minimum RTO.
-        let delay = if self.board.is_single() {
+        let delay = if self.scoreboard.is_single() {
             self.min_rto
         } else {
             Duration::ZERO
@@ -61,7 +61,7 @@ impl Sender {
     /// Schedules a probe after the timer has expired.
     pub(super) fn on_probe_time(&mut self, now: Time) {
         self.early_at = Time::MAX;
-        if self.board.records.is_empty() || self.tail_probe.is_some() {
+        if self.scoreboard.records.is_empty() || self.tail_probe.is_some() {
             return;
         }
         self.tail_probe = Some(TailProbe {
@@ -127,9 +127,9 @@ impl Sender {
         self.controller.on_loss(&LossSample {
             now,
             lost: ByteSize::from_bytes(resent.bytes),
-            newest_sent: Self::told(resent.first_sent),
+            newest_sent: Self::reported_send_time(resent.first_sent),
             cause: LossCause::Acks,
-            in_flight: ByteSize::from_bytes(self.board.in_flight()),
+            in_flight: ByteSize::from_bytes(self.scoreboard.in_flight()),
         });
         self.follow_controller();
     }

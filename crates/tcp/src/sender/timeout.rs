@@ -32,7 +32,7 @@ impl Sender {
         if self.rto_at > now {
             return Expiry::GoOn;
         }
-        if self.board.records.is_empty() {
+        if self.scoreboard.records.is_empty() {
             self.on_persist_time(now)
         } else {
             self.on_retransmission_time(now, counters)
@@ -41,7 +41,7 @@ impl Sender {
 
     /// The retransmission timer has expired (RFC 6298, sections 5.4 to 5.6; RFC 5681, section 3.1).
     fn on_retransmission_time(&mut self, now: Time, counters: &mut Counters) -> Expiry {
-        if self.board.in_flight() == 0 {
+        if self.scoreboard.in_flight() == 0 {
             // Lost segments are waiting for the pacer, so they cannot have been acknowledged.
             self.rto_at = self.rtt.deadline(now);
             return Expiry::GoOn;
@@ -51,28 +51,28 @@ impl Sender {
         }
         self.retries += 1;
         counters.timeouts += 1;
-        if self.board.has_reneged() {
-            self.board.forget_sacks();
+        if self.scoreboard.has_reneged() {
+            self.scoreboard.forget_sacks();
         }
         let mut found = DetectedLosses::default();
-        self.board.lose_all(&mut found);
+        self.scoreboard.mark_all_lost(&mut found);
         counters.lost += ByteSize::from_bytes(found.bytes);
 
         // ssthresh stays if the same data times out again (RFC 5681, section 3.1).
-        let newest = Self::told(found.newest_sent.max(found.newest_resent));
+        let newest = Self::reported_send_time(found.newest_sent.max(found.newest_resent));
         let (anew, newest_sent) = match &self.recovery {
             Some(recovery) if found.newest_sent <= recovery.newest_sent => {
-                (false, recovery.reported)
+                (false, recovery.first_loss_sent)
             }
             _ => (true, newest),
         };
-        self.note_losses(&found, newest_sent, anew);
+        self.record_losses(&found, newest_sent, anew);
         self.controller.on_loss(&LossSample {
             now,
             lost: ByteSize::from_bytes(found.bytes),
             newest_sent,
             cause: LossCause::Timeout,
-            in_flight: ByteSize::from_bytes(self.board.in_flight()),
+            in_flight: ByteSize::from_bytes(self.scoreboard.in_flight()),
         });
         self.follow_controller();
         let outstanding_since = self.recovery.filter(|_| !anew);
@@ -111,7 +111,7 @@ impl Sender {
 
     /// Starts the persist timer if the peer's window blocks data while nothing is outstanding.
     pub(super) fn persist(&mut self, now: Time) {
-        if self.board.records.is_empty() && self.rto_at == Time::MAX {
+        if self.scoreboard.records.is_empty() && self.rto_at == Time::MAX {
             self.rto_at = now + self.rtt.backed_off(self.window_probes);
         }
     }

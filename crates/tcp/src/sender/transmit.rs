@@ -30,7 +30,7 @@ impl Sender {
         if self.is_tail_probe_due() {
             return self.next_tail_probe(now, counters);
         }
-        if self.board.lost() > 0 {
+        if self.scoreboard.lost() > 0 {
             return self.next_in_recovery(now, counters);
         }
         self.next_new(now, counters)
@@ -40,12 +40,12 @@ impl Sender {
     /// be sent.
     #[inline]
     pub(crate) fn waits_for_window(&mut self, now: Time) -> bool {
-        let flight = self.board.in_flight();
+        let flight = self.scoreboard.in_flight();
         let size = self.mss.min(self.written.saturating_sub(self.nxt));
         let waits = flight > 0
             && flight + size > self.window()
             && size > 0
-            && self.board.lost() == 0
+            && self.scoreboard.lost() == 0
             && self.tail_probe.is_none()
             && self.duplicates == 0;
         if waits {
@@ -57,11 +57,11 @@ impl Sender {
     /// Returns whether nothing can be sent at any time, and no limit has to be recorded.
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
-        self.board.lost() == 0
+        self.scoreboard.lost() == 0
             && self.tail_probe.is_none()
             && self.has_sent_all()
             && !self.window_probe_due
-            && !self.board.measures_delivery()
+            && !self.scoreboard.measures_delivery()
     }
 
     /// Returns whether there is no new data to send.
@@ -81,10 +81,10 @@ impl Sender {
             let new = (segments > 0)
                 .then(|| self.next_new(now, counters))
                 .flatten();
-            if new.is_some() || self.board.in_flight() > 0 {
+            if new.is_some() || self.scoreboard.in_flight() > 0 {
                 return new;
             }
-            self.settle_doubt();
+            self.confirm_timeout();
         }
         self.next_retransmission(now, counters)
     }
@@ -94,12 +94,12 @@ impl Sender {
     /// count until recovery starts (RFC 3042, RFC 6675).
     #[inline]
     pub(super) fn effective_flight(&self) -> u64 {
-        let flight = self.board.in_flight();
-        if self.duplicates == 0 && (self.limited_transmit || self.board.sacked() == 0) {
+        let flight = self.scoreboard.in_flight();
+        if self.duplicates == 0 && (self.limited_transmit || self.scoreboard.sacked() == 0) {
             return flight;
         }
         if self.recovery.is_none() && !self.limited_transmit {
-            return flight + self.board.sacked();
+            return flight + self.scoreboard.sacked();
         }
         if self.detection == Detection::DuplicateAcks {
             return flight.saturating_sub(self.duplicates * self.mss);
@@ -142,7 +142,7 @@ impl Sender {
         if size < self.mss && !self.admits_small(now, size, data, allowed) {
             return None;
         }
-        if self.board.records.is_empty() {
+        if self.scoreboard.records.is_empty() {
             self.restart_if_idle(now);
         }
         if !self.admits(now, size.max(1)) {
@@ -158,7 +158,7 @@ impl Sender {
         if size == data {
             // The last data, or FIN alone, which needs room in the window too.
             let fits = allowed > 0;
-            let waits = self.nagle && !self.fin && !self.board.records.is_empty();
+            let waits = self.nagle && !self.fin && !self.scoreboard.records.is_empty();
             if !fits {
                 self.on_window_closed(now);
             }
@@ -201,18 +201,18 @@ impl Sender {
     #[inline(always)]
     fn send_new(&mut self, now: Time, length: u64, counters: &mut Counters) -> OutgoingSegment {
         let start = self.nxt;
-        let was_empty = self.board.records.is_empty();
+        let was_empty = self.scoreboard.records.is_empty();
         let fin = self.fin && start + length == self.written;
         let total = length + u64::from(fin);
         // FIN is part of the last segment.
         let (mut left, mut segments) = (total, 1);
         while left > self.mss + u64::from(fin) {
-            self.board.on_sent(now, self.nxt, self.mss as u32);
+            self.scoreboard.on_sent(now, self.nxt, self.mss as u32);
             self.nxt += self.mss;
             left -= self.mss;
             segments += 1;
         }
-        self.board.on_sent(now, self.nxt, left as u32);
+        self.scoreboard.on_sent(now, self.nxt, left as u32);
         self.nxt += left;
         self.on_sent(now, total);
         self.note_probing(segments as u32);
@@ -247,7 +247,7 @@ impl Sender {
         self.controller.on_sent(&PacketSent {
             now,
             size: ByteSize::from_bytes(bytes),
-            in_flight: ByteSize::from_bytes(self.board.in_flight()),
+            in_flight: ByteSize::from_bytes(self.scoreboard.in_flight()),
         });
     }
 
@@ -267,7 +267,7 @@ impl Sender {
         now: Time,
         counters: &mut Counters,
     ) -> Option<OutgoingSegment> {
-        let record = self.board.next_lost()?;
+        let record = self.scoreboard.next_lost()?;
         let first = self
             .recovery
             .as_mut()
@@ -287,7 +287,7 @@ impl Sender {
         record: SentSegment,
         counters: &mut Counters,
     ) -> OutgoingSegment {
-        self.board.on_resent(now, record.start);
+        self.scoreboard.on_resent(now, record.start);
         self.on_sent(now, u64::from(record.length));
         if record.start == self.una || self.rto_at == Time::MAX {
             // RFC 6298, section 5.1: the timer covers the oldest segment.
@@ -320,7 +320,7 @@ impl Sender {
             self.on_tail_probe_sent(None);
             return Some(outgoing);
         }
-        let Some(record) = self.board.last_outstanding() else {
+        let Some(record) = self.scoreboard.last_outstanding() else {
             self.tail_probe = None;
             return None;
         };
@@ -345,12 +345,12 @@ impl Sender {
     /// limit.
     #[inline]
     fn on_nothing_to_send(&mut self) {
-        if !self.board.measures_delivery() {
+        if !self.scoreboard.measures_delivery() {
             return;
         }
-        let flight = self.board.in_flight();
+        let flight = self.scoreboard.in_flight();
         if flight + self.mss <= self.window()
-            && let Some(rate) = self.board.delivery_rate()
+            && let Some(rate) = self.scoreboard.delivery_rate()
         {
             rate.set_app_limited(ByteSize::from_bytes(flight));
         }

@@ -9,7 +9,9 @@ use quinn::{ConnectionError, Endpoint, RecvStream, SendStream, VarInt, ZeroRttAc
 use weir_traffic::Error;
 use weir_traffic::calls::identity::SERVER_NAME;
 use weir_traffic::tls::{TICKET_LIMIT, Tickets};
-use weir_traffic::transport::{Client, Connection, Ends, Incoming, Listener, Start, StreamKind};
+use weir_traffic::transport::{
+    Client, Connection, ConnectionAddresses, Incoming, Listener, Start, StreamKind,
+};
 
 /// A client's endpoint.
 pub struct QuinnClient {
@@ -121,9 +123,9 @@ impl QuinnConnection {
 }
 
 impl Connection for QuinnConnection {
-    fn ends(&self) -> io::Result<Ends> {
+    fn ends(&self) -> io::Result<ConnectionAddresses> {
         let local = self.connection.local_ip();
-        Ok(Ends {
+        Ok(ConnectionAddresses {
             local: SocketAddr::new(local.unwrap_or(self.local.ip()), self.local.port()),
             remote: self.connection.remote_address(),
         })

@@ -9,7 +9,9 @@ use s2n_quic::stream::{BidirectionalStream, ReceiveStream, SendStream};
 use tokio::sync::Mutex;
 use weir_traffic::Error;
 use weir_traffic::calls::identity::SERVER_NAME;
-use weir_traffic::transport::{Client, Connection, Ends, Incoming, Listener, Start, StreamKind};
+use weir_traffic::transport::{
+    Client, Connection, ConnectionAddresses, Incoming, Listener, Start, StreamKind,
+};
 
 use super::Problem;
 
@@ -106,8 +108,8 @@ impl S2nConnection {
 }
 
 impl Connection for S2nConnection {
-    fn ends(&self) -> io::Result<Ends> {
-        Ok(Ends {
+    fn ends(&self) -> io::Result<ConnectionAddresses> {
+        Ok(ConnectionAddresses {
             local: self.connection.local_addr()?,
             remote: self.connection.remote_addr()?,
         })

@@ -34,7 +34,7 @@ pub fn check(driver: &dyn Driver, specification: &TransportSpecification) -> Res
     LocalSet::new().block_on(&runtime, async {
         let steps = async {
             fresh_and_established(driver, specification).await?;
-            a_stranger_is_refused(driver, specification).await?;
+            rejects_untrusted_certificate(driver, specification).await?;
             if driver.supports(Phase::Resumed) {
                 resumed(driver, specification).await?;
             }
@@ -113,7 +113,7 @@ async fn resumed(driver: &dyn Driver, specification: &TransportSpecification) ->
 }
 
 /// Checks that a client rejects a server whose certificate it does not trust.
-async fn a_stranger_is_refused(
+async fn rejects_untrusted_certificate(
     driver: &dyn Driver,
     specification: &TransportSpecification,
 ) -> Result<(), Error> {

@@ -14,7 +14,7 @@ use crate::processor::processor_time;
 use crate::transport::Start;
 
 /// A client that executes [`Command`]s.
-pub struct Meter {
+pub struct CommandRunner {
     /// Opens connections with full handshakes.
     full: Rc<dyn RequestClient>,
     /// Keeps tickets and resumes, if the transport supports it.
@@ -24,7 +24,7 @@ pub struct Meter {
     open: Option<Box<dyn RequestConnection>>,
 }
 
-impl Meter {
+impl CommandRunner {
     /// Returns a meter of these clients.
     #[must_use]
     pub fn new(full: Box<dyn RequestClient>, resuming: Option<Box<dyn RequestClient>>) -> Self {
@@ -40,7 +40,7 @@ impl Meter {
     ///
     /// # Errors
     /// The error of the command.
-    pub async fn obey(&mut self, command: Command) -> Result<Answer, Error> {
+    pub async fn execute(&mut self, command: Command) -> Result<Answer, Error> {
         match command {
             Command::Measure {
                 phase,

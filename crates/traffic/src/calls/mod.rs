@@ -49,7 +49,7 @@ pub use presets::{DcquicPreset, SOCKET_BUFFER, TcpPreset, TcpTlsPreset};
 pub use process::Launcher;
 pub use report::Report;
 pub use run::{Plan, Progress, run};
-pub use specification::{Abilities, TransportSpecification};
+pub use specification::{Capabilities, TransportSpecification};
 pub use statistics::Summary;
 
 /// Returns the transports that this crate implements: `dcquic`, `tcp-tls` and `tcp` (no encryption).

@@ -15,7 +15,7 @@ use crate::calls::environment::locked_version;
 use crate::calls::error::Error;
 use crate::calls::identity::{ALPN, SERVER_NAME};
 use crate::calls::preset::Preset;
-use crate::calls::specification::{Abilities, TransportSpecification};
+use crate::calls::specification::{Capabilities, TransportSpecification};
 use crate::dcquic::{Dcquic, DcquicListener, settings};
 use crate::tcp::{Tcp, TcpListeners, TcpSettings};
 use crate::tls::{EarlyData, Tickets, Tls, TlsListeners, Trust, client_config, server_config};
@@ -31,9 +31,9 @@ const KERNEL_CONGESTION: &str = "cubic";
 fn tcp(transport: &'static str, specification: &TransportSpecification) -> Result<Tcp, Error> {
     specification.require(
         transport,
-        Abilities {
+        Capabilities {
             congestion: true,
-            ..Abilities::default()
+            ..Capabilities::default()
         },
     )?;
     let congestion = specification.congestion.as_deref();
@@ -148,7 +148,7 @@ impl DcquicPreset {
     fn builder(self, specification: &TransportSpecification) -> Result<EndpointBuilder, Error> {
         specification.require(
             self.name(),
-            Abilities {
+            Capabilities {
                 packet_size: true,
                 congestion: true,
                 spin: true,

@@ -248,7 +248,7 @@ struct Runner<'a> {
 }
 
 /// A transport in one placement; without processes once they have failed.
-struct Contender<'a> {
+struct MeasuredTransport<'a> {
     specification: &'a TransportSpecification,
     pair: Option<Pair>,
 }
@@ -285,7 +285,7 @@ impl Runner<'_> {
                     None
                 }
             };
-            contenders.push(Contender {
+            contenders.push(MeasuredTransport {
                 specification,
                 pair,
             });
@@ -319,7 +319,7 @@ impl Runner<'_> {
     /// Executes one step of a transport that still runs, and records its failure.
     fn step<T>(
         &mut self,
-        contender: &mut Contender<'_>,
+        contender: &mut MeasuredTransport<'_>,
         what: &str,
         step: impl FnOnce(&mut Pair) -> Result<T, Error>,
     ) -> Option<T> {
@@ -348,7 +348,7 @@ impl Runner<'_> {
         &mut self,
         placement: Placement,
         latency: &Latency,
-        contenders: &mut [Contender<'_>],
+        contenders: &mut [MeasuredTransport<'_>],
     ) {
         let phase = latency.phase;
         let size_bytes = match phase {
@@ -400,7 +400,12 @@ impl Runner<'_> {
         }
     }
 
-    fn bulk(&mut self, placement: Placement, plan: BulkPlan, contenders: &mut [Contender<'_>]) {
+    fn bulk(
+        &mut self,
+        placement: Placement,
+        plan: BulkPlan,
+        contenders: &mut [MeasuredTransport<'_>],
+    ) {
         let what = format!("bulk {} B, {placement}", plan.size.bytes());
         let mut rounds: Vec<Option<Vec<pair::Download>>> =
             contenders.iter().map(|_| Some(Vec::new())).collect();
@@ -441,7 +446,12 @@ impl Runner<'_> {
         }
     }
 
-    fn mix(&mut self, placement: Placement, plan: MixPlan, contenders: &mut [Contender<'_>]) {
+    fn mix(
+        &mut self,
+        placement: Placement,
+        plan: MixPlan,
+        contenders: &mut [MeasuredTransport<'_>],
+    ) {
         let what = format!("{} mix, {placement}", plan.workload.name());
         let command = Command::Mix {
             connections: plan.connections,

@@ -36,7 +36,7 @@ pub struct TransportSpecification {
 
 /// The settings that a driver supports.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Abilities {
+pub struct Capabilities {
     /// The packet size.
     pub packet_size: bool,
     /// The congestion control.
@@ -61,7 +61,7 @@ impl TransportSpecification {
     ///
     /// # Errors
     /// [`Error::Unsupported`] names the setting.
-    pub fn require(&self, transport: &'static str, abilities: Abilities) -> Result<(), Error> {
+    pub fn require(&self, transport: &'static str, abilities: Capabilities) -> Result<(), Error> {
         let only_ours = self.armed || self.by_task || self.socket_buffer.is_some();
         let what = match self {
             Self {

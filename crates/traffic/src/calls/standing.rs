@@ -14,7 +14,7 @@ use crate::calls::run::RemoteServer;
 use crate::calls::specification::TransportSpecification;
 
 /// Listening servers.
-pub struct Standing {
+pub struct RemoteServers {
     servers: Vec<(TransportSpecification, bool, Listening)>,
 }
 
@@ -27,7 +27,7 @@ pub fn listen(
     specifications: &[TransportSpecification],
     bind: SocketAddr,
     identity: &Identity,
-) -> Result<Standing, Error> {
+) -> Result<RemoteServers, Error> {
     let addresses = RemoteServer::at(bind);
     let mut servers = Vec::new();
     for specification in specifications {
@@ -50,10 +50,10 @@ pub fn listen(
             listen(bind, true)?;
         }
     }
-    Ok(Standing { servers })
+    Ok(RemoteServers { servers })
 }
 
-impl Standing {
+impl RemoteServers {
     /// Returns each server's transport, whether it accepts early data, and its address.
     pub fn addresses(&self) -> impl Iterator<Item = (&TransportSpecification, bool, SocketAddr)> {
         self.servers

@@ -15,7 +15,7 @@ use weir_net::tls::Identity;
 
 use crate::calls::driver::{ClientOptions, Drivers, Phase, ServerOptions};
 use crate::calls::error::Error;
-use crate::calls::measure::Meter;
+use crate::calls::measure::CommandRunner;
 use crate::calls::message::{Answer, Command, Role};
 use crate::calls::placement::pin;
 use crate::calls::specification::TransportSpecification;
@@ -124,7 +124,7 @@ fn meter(
     server: SocketAddr,
     early_data_server: Option<SocketAddr>,
     trust: Trust,
-) -> Result<Meter, Error> {
+) -> Result<CommandRunner, Error> {
     let driver = drivers.get(&specification.driver)?;
     let mut options = ClientOptions {
         specification,
@@ -141,17 +141,17 @@ fn meter(
         }
         _ => None,
     };
-    Ok(Meter::new(full, resuming))
+    Ok(CommandRunner::new(full, resuming))
 }
 
-async fn client(mut meter: Meter, mut orders: Orders) -> Result<(), Error> {
+async fn client(mut meter: CommandRunner, mut orders: Orders) -> Result<(), Error> {
     answer(&Answer::Done)?;
     while let Some(line) = orders
         .next_line()
         .await
         .map_err(Error::io("reading standard input"))?
     {
-        let done = meter.obey(serde_json::from_str(&line)?).await;
+        let done = meter.execute(serde_json::from_str(&line)?).await;
         answer(&done.unwrap_or_else(|error| Answer::Failed(error.to_string())))?;
     }
     Ok(())

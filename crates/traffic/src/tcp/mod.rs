@@ -17,7 +17,7 @@ use weir_units::{ByteSize, Duration};
 use crate::byte_stream::{ByteStream, Carrier};
 use crate::error::Error;
 use crate::probe::Probe;
-use crate::transport::{Client, Ends, Incoming, Listener, Start, Transport};
+use crate::transport::{Client, ConnectionAddresses, Incoming, Listener, Start, Transport};
 
 pub use socket::check_congestion;
 
@@ -185,10 +185,10 @@ impl Incoming for TcpIncoming {
 
 impl Carrier for TcpStream {
     /// IPv4-mapped addresses of an IPv6 socket are returned as IPv4 addresses.
-    fn ends(&self) -> io::Result<Ends> {
+    fn ends(&self) -> io::Result<ConnectionAddresses> {
         let canonical =
             |address: SocketAddr| SocketAddr::new(address.ip().to_canonical(), address.port());
-        Ok(Ends {
+        Ok(ConnectionAddresses {
             local: canonical(self.local_addr()?),
             remote: canonical(self.peer_addr()?),
         })

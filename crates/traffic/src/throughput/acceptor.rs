@@ -12,7 +12,7 @@ use weir_net::tls::ServerTls;
 use weir_units::Duration;
 
 use super::error::Error;
-use super::lane::Lane;
+use super::lane::DataConnection;
 use super::options::ServerOptions;
 use super::parameters::{Parameters, Side, Transport};
 use super::port;
@@ -52,11 +52,11 @@ impl Acceptor {
         token: Token,
     ) -> Result<Self, Error> {
         let listener = match test.transport {
-            Transport::Dcquic => {
-                TestListener::Dcquic(port::when_free(&dcquic(test, options)?, address).await?)
-            }
+            Transport::Dcquic => TestListener::Dcquic(
+                port::listen_when_free(&dcquic(test, options)?, address).await?,
+            ),
             Transport::Dcudp => {
-                TestListener::Dcudp(port::when_free(&dcudp(test, options)?, address).await?)
+                TestListener::Dcudp(port::listen_when_free(&dcudp(test, options)?, address).await?)
             }
             Transport::Tcp => TestListener::Tcp(settings::tcp(test)),
             Transport::TcpTls => {
@@ -84,7 +84,7 @@ impl Acceptor {
         &self,
         streams: &mut mpsc::Receiver<TcpStream>,
         limit: Duration,
-    ) -> Result<Vec<Lane>, Error> {
+    ) -> Result<Vec<DataConnection>, Error> {
         let mut lanes = Vec::new();
         for _ in 0..self.parallel {
             let accepted = timeout(limit.into(), self.accept(streams)).await;
@@ -96,25 +96,30 @@ impl Acceptor {
         Ok(lanes)
     }
 
-    async fn accept(&self, streams: &mut mpsc::Receiver<TcpStream>) -> Result<Lane, Error> {
+    async fn accept(
+        &self,
+        streams: &mut mpsc::Receiver<TcpStream>,
+    ) -> Result<DataConnection, Error> {
         let mut greeted = async || {
             let closed = Error::Closed("its data connections were awaited");
             streams.recv().await.ok_or(closed)
         };
         Ok(match &self.listener {
-            TestListener::Dcquic(listener) => self.welcome(listener).await?,
-            TestListener::Dcudp(listener) => self.welcome(listener).await?,
-            TestListener::Tcp(tcp) => Lane::new(tcp.adopt(greeted().await?)?, self.sends)?,
+            TestListener::Dcquic(listener) => self.accept_one(listener).await?,
+            TestListener::Dcudp(listener) => self.accept_one(listener).await?,
+            TestListener::Tcp(tcp) => {
+                DataConnection::new(tcp.adopt(greeted().await?)?, self.sends)?
+            }
             TestListener::TcpTls(tls) => {
-                Lane::new(tls.accept_over(greeted().await?).await?, self.sends)?
+                DataConnection::new(tls.accept_over(greeted().await?).await?, self.sends)?
             }
         })
     }
 
     /// Returns the next connection with the test's token. Others are dropped.
-    async fn welcome(&self, listener: &impl Listener) -> Result<Lane, crate::Error> {
+    async fn accept_one(&self, listener: &impl Listener) -> Result<DataConnection, crate::Error> {
         loop {
-            match self.introduced(listener.accept().await?).await {
+            match self.accept_with_token(listener.accept().await?).await {
                 Ok(lane) => return Ok(lane),
                 Err(error) => tracing::info!(%error, "a data connection belongs to no test"),
             }
@@ -122,11 +127,14 @@ impl Acceptor {
     }
 
     /// Accepts the client's stream and reads the token.
-    async fn introduced(&self, incoming: impl Incoming) -> Result<Lane, crate::Error> {
+    async fn accept_with_token(
+        &self,
+        incoming: impl Incoming,
+    ) -> Result<DataConnection, crate::Error> {
         let mut connection = incoming.establish().await?;
         let read = self.read_token(&mut connection).await;
         read.map_err(crate::Error::failed("reading the token"))?;
-        Lane::new(connection, self.sends)
+        DataConnection::new(connection, self.sends)
     }
 
     async fn read_token(&self, connection: &mut impl Connection) -> io::Result<()> {

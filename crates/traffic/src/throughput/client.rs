@@ -16,7 +16,7 @@ use super::measurement::{Interval, Measurement, Start};
 use super::options::ClientOptions;
 use super::parameters::Side;
 use super::protocol::{FromClient, FromServer, Greeting, Token};
-use super::transfer::{Transfer, Watch};
+use super::transfer::{SamplingOptions, Transfer};
 
 /// A failure on a data connection is often caused by one that the other side reports on the control
 /// connection; this is the time to wait for that report.
@@ -120,7 +120,7 @@ async fn test_with(
         opened = connector::open(options, server, token) => opened,
         message = control.next("opening the data connections") => Err(unexpected(message?)),
     };
-    let lanes = explained(opened, control).await?;
+    let lanes = prefer_peer_report(opened, control).await?;
     match control
         .next_within(limit, "waiting for the server to be ready")
         .await?
@@ -146,7 +146,7 @@ async fn test_with(
         observe(Event::Interval(&interval));
         intervals.push(interval);
     };
-    let watch = Watch {
+    let watch = SamplingOptions {
         interval: options.interval,
         stall: limit,
     };
@@ -155,7 +155,7 @@ async fn test_with(
         outcome = transfer.run(watch, &mut note) => outcome,
         message = control.next("the test was running") => Err(unexpected(message?)),
     };
-    let ours = explained(outcome, control).await?;
+    let ours = prefer_peer_report(outcome, control).await?;
     control.send(&FromClient::Finished(ours.clone())).await?;
     match control
         .next_within(limit, "waiting for the server's results")
@@ -167,7 +167,10 @@ async fn test_with(
 }
 
 /// Replaces an error by the other side's report, if that is its cause.
-async fn explained<T>(result: Result<T, Error>, control: &mut ClientControl) -> Result<T, Error> {
+async fn prefer_peer_report<T>(
+    result: Result<T, Error>,
+    control: &mut ClientControl,
+) -> Result<T, Error> {
     match result {
         Err(error @ Error::Stream { .. }) => {
             match control.next_within(GRACE, "the test was running").await {

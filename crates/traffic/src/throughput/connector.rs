@@ -15,7 +15,7 @@ use weir_net::Endpoint;
 use weir_net::tls::{ClientTls, Fingerprint};
 
 use super::error::Error;
-use super::lane::Lane;
+use super::lane::DataConnection;
 use super::options::ClientOptions;
 use super::parameters::{Side, Transport};
 use super::port;
@@ -39,7 +39,7 @@ pub(super) async fn open(
     options: &ClientOptions,
     server: SocketAddr,
     token: Token,
-) -> Result<Vec<Lane>, Error> {
+) -> Result<Vec<DataConnection>, Error> {
     let connector = Connector::new(options, server)?;
     let sends = Side::Client.sends(&options.parameters);
     let mut lanes = Vec::new();
@@ -85,13 +85,16 @@ impl Connector {
         Ok(match test.transport {
             Transport::Dcquic => {
                 let dcquic = dcquic(options)?;
-                Self::Dcquic(dcquic.client(&[port::towards(server)?])?)
+                Self::Dcquic(dcquic.client(&[port::local_address_to(server)?])?)
             }
             Transport::Dcudp => {
                 let mut config = settings::dcudp(test)?;
                 config.transport.handshake_timeout = options.timeout;
                 config.transport.shared_key = options.key.clone().map(|key| key as Arc<_>);
-                Self::Dcudp(Dcudp { config }.client(&[])?, port::towards(server)?)
+                Self::Dcudp(
+                    Dcudp { config }.client(&[])?,
+                    port::local_address_to(server)?,
+                )
             }
             Transport::Tcp => Self::Tcp(settings::tcp(test)),
             Transport::TcpTls => {
@@ -112,24 +115,24 @@ impl Connector {
         server: SocketAddr,
         token: Token,
         sends: bool,
-    ) -> Result<Lane, crate::Error> {
+    ) -> Result<DataConnection, crate::Error> {
         match self {
             Self::Dcquic(client) => {
                 let connection = client.connect(None, server, Start::Full).await?;
-                introduced(connection, token, sends).await
+                open_with_token(connection, token, sends).await
             }
             Self::Dcudp(client, local) => {
                 let connection = client.connect(Some(*local), server, Start::Full).await?;
-                introduced(connection, token, sends).await
+                open_with_token(connection, token, sends).await
             }
             Self::Tcp(tcp) => {
-                let stream = greeted(tcp, server, token).await?;
-                Lane::new(ByteStream::new(stream), sends)
+                let stream = connect_with_greeting(tcp, server, token).await?;
+                DataConnection::new(ByteStream::new(stream), sends)
             }
             Self::TcpTls(tls) => {
-                let stream = greeted(&tls.tcp, server, token).await?;
+                let stream = connect_with_greeting(&tls.tcp, server, token).await?;
                 let connection = tls.connect_over(stream, server, Start::Full).await?;
-                Lane::new(connection, sends)
+                DataConnection::new(connection, sends)
             }
         }
     }
@@ -161,7 +164,11 @@ fn pin(options: &ClientOptions) -> Result<Fingerprint, Error> {
 }
 
 /// Opens a TCP connection to the server's listener, and sends the greeting that identifies it.
-async fn greeted(tcp: &Tcp, server: SocketAddr, token: Token) -> Result<TcpStream, crate::Error> {
+async fn connect_with_greeting(
+    tcp: &Tcp,
+    server: SocketAddr,
+    token: Token,
+) -> Result<TcpStream, crate::Error> {
     let mut stream = tcp.open(None, server).await?;
     let sent = stream.write_all(&Greeting::Data(token).encode()).await;
     sent.map_err(crate::Error::failed("greeting the server"))?;
@@ -169,11 +176,11 @@ async fn greeted(tcp: &Tcp, server: SocketAddr, token: Token) -> Result<TcpStrea
 }
 
 /// Opens the stream and sends the token.
-async fn introduced(
+async fn open_with_token(
     mut connection: impl Connection,
     token: Token,
     sends: bool,
-) -> Result<Lane, crate::Error> {
+) -> Result<DataConnection, crate::Error> {
     let token = Bytes::copy_from_slice(&token);
     let introduced = async {
         if sends {
@@ -188,5 +195,5 @@ async fn introduced(
     introduced
         .await
         .map_err(crate::Error::failed("greeting the server"))?;
-    Lane::new(connection, sends)
+    DataConnection::new(connection, sends)
 }

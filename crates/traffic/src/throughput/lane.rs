@@ -9,11 +9,11 @@ use std::time::Instant;
 use super::error::Error;
 use super::payload::{BLOCK, block};
 use crate::probe::Probe;
-use crate::transport::{Connection, Ends};
+use crate::transport::{Connection, ConnectionAddresses};
 
 /// The state that the loops of all lanes of a test share.
 #[derive(Clone, Debug)]
-pub(super) struct Task {
+pub(super) struct LoopContext {
     /// Bytes that this lane has sent or received.
     pub(super) counter: Arc<AtomicU64>,
     /// The bytes that may still be sent, on all lanes together.
@@ -26,15 +26,15 @@ pub(super) struct Task {
 pub(super) type Work = Pin<Box<dyn Future<Output = Result<(), Error>> + Send>>;
 
 /// A data connection for one direction.
-pub(super) struct Lane {
-    pub(super) ends: Ends,
+pub(super) struct DataConnection {
+    pub(super) ends: ConnectionAddresses,
     pub(super) probe: Probe,
     /// The name of its congestion control.
     pub(super) congestion: String,
-    work: Box<dyn FnOnce(Task) -> Work + Send>,
+    work: Box<dyn FnOnce(LoopContext) -> Work + Send>,
 }
 
-impl Lane {
+impl DataConnection {
     /// Returns a lane that sends or receives.
     ///
     /// # Errors
@@ -56,13 +56,13 @@ impl Lane {
     }
 
     /// Starts the loop.
-    pub(super) fn begin(self, task: Task) -> Work {
+    pub(super) fn begin(self, task: LoopContext) -> Work {
         (self.work)(task)
     }
 }
 
 /// Sends the block repeatedly until the time or the budget is used up.
-async fn send_all(mut connection: impl Connection, task: Task) -> Result<(), Error> {
+async fn send_all(mut connection: impl Connection, task: LoopContext) -> Result<(), Error> {
     let block = block();
     let mut offset = 0;
     while task
@@ -94,7 +94,7 @@ async fn send_all(mut connection: impl Connection, task: Task) -> Result<(), Err
 
 /// Receives until the sender ends the stream, and then ends this direction too: a DCUDP sender
 /// waits for that.
-async fn receive_all(mut connection: impl Connection, task: Task) -> Result<(), Error> {
+async fn receive_all(mut connection: impl Connection, task: LoopContext) -> Result<(), Error> {
     loop {
         match connection.receive(BLOCK, &mut |_| {}).await {
             Ok(0) => break,
@@ -129,7 +129,7 @@ mod tests {
     use crate::byte_stream::{ByteStream, Carrier};
 
     impl Carrier for DuplexStream {
-        fn ends(&self) -> io::Result<Ends> {
+        fn ends(&self) -> io::Result<ConnectionAddresses> {
             Err(io::ErrorKind::Unsupported.into())
         }
 
@@ -149,7 +149,7 @@ mod tests {
         // The duplex buffer holds a thousand bytes.
         let (ours, mut theirs) = duplex(1000);
         let size = 2 * BLOCK + 12_345;
-        let task = Task {
+        let task = LoopContext {
             counter: Arc::default(),
             budget: Arc::new(AtomicU64::new(size as u64)),
             deadline: None,

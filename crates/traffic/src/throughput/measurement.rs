@@ -8,7 +8,7 @@ use super::error::Error;
 use super::parameters::{Parameters, Side};
 use super::path::PathSample;
 use super::protocol::Outcome;
-use crate::transport::Ends;
+use crate::transport::ConnectionAddresses;
 
 /// The result of a test.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ pub struct Start {
     /// The time between two intervals; zero if only the last one is reported.
     pub interval: Duration,
     /// The addresses of the data connections.
-    pub connections: Vec<Ends>,
+    pub connections: Vec<ConnectionAddresses>,
 }
 
 /// The measurements of an interval.

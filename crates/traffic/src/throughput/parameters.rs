@@ -51,7 +51,7 @@ impl Transport {
     }
 
     /// Returns whether the transport uses the kernel's TCP, with the kernel's congestion controls.
-    pub fn is_kernels(self) -> bool {
+    pub fn uses_kernel_tcp(self) -> bool {
         matches!(self, Self::Tcp | Self::TcpTls)
     }
 }

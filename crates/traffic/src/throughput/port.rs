@@ -16,7 +16,7 @@ const FREE_WITHIN: Duration = Duration::from_secs(3);
 ///
 /// # Errors
 /// [`Error::AddressInUse`] or [`Error::Listen`].
-pub(super) async fn when_free<T: Transport>(
+pub(super) async fn listen_when_free<T: Transport>(
     transport: &T,
     address: SocketAddr,
 ) -> Result<T::Listener, Error> {
@@ -32,7 +32,7 @@ pub(super) async fn when_free<T: Transport>(
 }
 
 /// Returns the local address that routes to the server, with any free port.
-pub(super) fn towards(server: SocketAddr) -> Result<SocketAddr, Error> {
+pub(super) fn local_address_to(server: SocketAddr) -> Result<SocketAddr, Error> {
     let any = match server {
         SocketAddr::V4(_) => SocketAddr::from((Ipv4Addr::UNSPECIFIED, 0)),
         SocketAddr::V6(_) => SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0)),

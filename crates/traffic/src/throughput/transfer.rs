@@ -9,7 +9,7 @@ use tokio::time::{MissedTickBehavior, interval_at};
 use weir_units::Duration;
 
 use super::error::Error;
-use super::lane::{Lane, Task};
+use super::lane::{DataConnection, LoopContext};
 use super::measurement::{Interval, StreamInterval};
 use super::parameters::Extent;
 use super::path::{PathHistory, PathSample};
@@ -19,7 +19,7 @@ use crate::processor::ProcessorTime;
 
 /// The sampling and the stall limit of a transfer.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Watch {
+pub(super) struct SamplingOptions {
     /// The time between two reports; zero if only the last one is reported.
     pub(super) interval: Duration,
     /// The maximum time without a transferred byte.
@@ -51,7 +51,7 @@ struct Running {
 
 impl Transfer {
     /// Starts the transfer. `sends` is the direction of the lanes.
-    pub(super) fn begin(lanes: Vec<Lane>, extent: Extent, sends: bool) -> Self {
+    pub(super) fn begin(lanes: Vec<DataConnection>, extent: Extent, sends: bool) -> Self {
         let began = Instant::now();
         let (bytes, deadline) = match extent {
             Extent::Bytes(size) => (size.bytes(), None),
@@ -63,7 +63,7 @@ impl Transfer {
         let lanes = lanes.into_iter().enumerate().map(|(index, lane)| {
             let counter = Arc::default();
             let probe = lane.probe.clone();
-            let work = lane.begin(Task {
+            let work = lane.begin(LoopContext {
                 counter: Arc::clone(&counter),
                 budget: Arc::clone(&budget),
                 deadline,
@@ -98,7 +98,7 @@ impl Transfer {
     /// The first error of a lane, or [`Error::Stalled`].
     pub(super) async fn run(
         &mut self,
-        watch: Watch,
+        watch: SamplingOptions,
         observe: &mut (dyn FnMut(Interval) + Send),
     ) -> Result<Outcome, Error> {
         let mut reports = ticks(self.began, watch.interval);

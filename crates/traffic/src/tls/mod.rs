@@ -22,7 +22,7 @@ use crate::byte_stream::{ByteStream, Carrier};
 use crate::error::Error;
 use crate::probe::Probe;
 use crate::tcp::{Tcp, TcpIncoming, TcpListeners};
-use crate::transport::{Client, Ends, Incoming, Listener, Start, Transport};
+use crate::transport::{Client, ConnectionAddresses, Incoming, Listener, Start, Transport};
 use early::EarlyStream;
 
 pub use config::{
@@ -221,7 +221,7 @@ impl TlsCarrier {
 }
 
 impl Carrier for TlsCarrier {
-    fn ends(&self) -> io::Result<Ends> {
+    fn ends(&self) -> io::Result<ConnectionAddresses> {
         self.tcp().ends()
     }
 

@@ -20,9 +20,9 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
         Some([one, other]) => Running {
             file,
             check: |_| Ok(()),
-            place: format!("between {one} and {other}"),
-            gone: "nothing passes any more",
-            end: "nothing passes any more",
+            location: format!("between {one} and {other}"),
+            interface_gone_message: "nothing passes any more",
+            end_message: "nothing passes any more",
         }
         .run(arguments, |policy| {
             let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
@@ -32,9 +32,9 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
         _ => Running {
             file,
             check: |policy| ebpf::Enforcer::check(policy).map_err(|error| error.to_string()),
-            place: format!("on {}", arguments.interface.join(", ")),
-            gone: "its flows are their ends' own again",
-            end: "the programs are removed: TCP goes on by its own congestion control",
+            location: format!("on {}", arguments.interface.join(", ")),
+            interface_gone_message: "its flows are their ends' own again",
+            end_message: "the programs are removed: TCP goes on by its own congestion control",
         }
         .run(arguments, |policy| {
             let options = arguments.options();
@@ -52,11 +52,11 @@ struct Running<'f> {
     /// Checks whether the data plane can enforce a policy; the error names the reason.
     check: fn(&Policy) -> Result<(), String>,
     /// Where flows are controlled, for messages.
-    place: String,
+    location: String,
     /// The message for an interface that has disappeared.
-    gone: &'static str,
+    interface_gone_message: &'static str,
     /// The message after the end of the run.
-    end: &'static str,
+    end_message: &'static str,
 }
 
 impl Running<'_> {
@@ -81,12 +81,15 @@ impl Running<'_> {
         output::print(&format!(
             "{}: {rules} rules {}{metrics}\n",
             self.file.display(),
-            self.place,
+            self.location,
         ))?;
-        while !stop.is_said() {
+        while !stop.should_stop() {
             plane.step().map_err(Failure::of)?;
             for name in plane.take_gone() {
-                eprintln!("the interface {name} is gone: {}", self.gone);
+                eprintln!(
+                    "the interface {name} is gone: {}",
+                    self.interface_gone_message
+                );
             }
             if plane.is_over() {
                 return Err(Failure::Failed(self.over(&plane)));
@@ -97,14 +100,14 @@ impl Running<'_> {
                 eprintln!("{reason}\nthe policy before it stays in force");
             }
             while let Some(asked) = control.next() {
-                let answer = match asked.question {
+                let answer = match asked.request {
                     ControlRequest::Status => ControlResponse::Status(Box::new(plane.status())),
                     ControlRequest::Reload => self.reload(&mut plane),
                 };
                 asked.answer(answer);
             }
         }
-        eprintln!("{}", self.end);
+        eprintln!("{}", self.end_message);
         Ok(())
     }
 

@@ -77,7 +77,7 @@ fn text(found: &Found) -> String {
         totals.lowered,
     );
     if let Some(in_line) = &totals.in_line {
-        out.push_str(&cable(in_line));
+        out.push_str(&inline_counters(in_line));
     }
     if found.flows.is_empty() {
         return out;
@@ -107,7 +107,7 @@ fn text(found: &Found) -> String {
 }
 
 /// Formats the counters that only the inline mode has.
-fn cable(in_line: &InlineCounts) -> String {
+fn inline_counters(in_line: &InlineCounts) -> String {
     let mut out = format!(
         "{} frames; {} losses masked, {} time-outs; {} packets ({}) kept, at most {} ({}), {} without room\n",
         in_line.frames,

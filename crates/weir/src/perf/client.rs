@@ -197,7 +197,7 @@ impl Client {
         }
         // The receiver's kernel may not have the sender's congestion control.
         let mut ours = parameters.clone();
-        if self.reverse && self.transport.is_kernels() {
+        if self.reverse && self.transport.uses_kernel_tcp() {
             ours.congestion = None;
         }
         ours.validate().map_err(|error| self.failure(error))

@@ -13,7 +13,7 @@ use serde::Serialize;
 use weir_traffic::throughput::{
     self, BLOCK, DEFAULT_RATE, Direction, Extent, Measurement, Side, StreamInterval, Transport,
 };
-use weir_traffic::transport::Ends;
+use weir_traffic::transport::ConnectionAddresses;
 use weir_units::{ByteSize, Duration};
 
 pub(crate) use end::{End, Total};
@@ -156,7 +156,7 @@ impl Start {
 }
 
 impl Connected {
-    fn new(socket: usize, ends: &Ends) -> Self {
+    fn new(socket: usize, ends: &ConnectionAddresses) -> Self {
         Self {
             socket,
             local_host: ends.local.ip().to_string(),

@@ -49,12 +49,12 @@ struct Answer {
     /// The rule that applies, by its line in the file.
     line: Option<u32>,
     action: String,
-    passed_over: Vec<PassedOver>,
+    passed_over: Vec<NonMatchingRule>,
 }
 
 /// A rule that does not match.
 #[derive(Serialize)]
-struct PassedOver {
+struct NonMatchingRule {
     line: u32,
     reason: String,
 }
@@ -68,12 +68,12 @@ impl Explain {
             ..PolicyFlow::between(self.from, self.to)
         };
         let explanation = policy.explain(&flow);
-        let passed_over = explanation.passed_over.iter();
+        let passed_over = explanation.mismatches.iter();
         let answer = Answer {
             line: explanation.rule.map(|rule| rule.line),
             action: explanation.rule.map_or("pass".to_owned(), action),
             passed_over: passed_over
-                .map(|(rule, mismatch)| PassedOver {
+                .map(|(rule, mismatch)| NonMatchingRule {
                     line: rule.line,
                     reason: mismatch.to_string(),
                 })
@@ -89,7 +89,7 @@ impl Explain {
     fn text(&self, answer: &Answer) -> String {
         let file = self.file.path().display();
         let mut out = String::new();
-        for PassedOver { line, reason } in &answer.passed_over {
+        for NonMatchingRule { line, reason } in &answer.passed_over {
             let _ = writeln!(out, "{file}:{line}: does not fit: {reason}");
         }
         let _ = match answer.line {

@@ -22,7 +22,7 @@ pub(super) struct LiveWorker<'w> {
 impl LiveWorker<'_> {
     /// Executes all runs of an experiment. Must be called by the program's first thread, because
     /// hosts die with the calling thread.
-    pub(super) fn carry_out(
+    pub(super) fn run_all(
         &self,
         own: Run,
         variants: Vec<(String, Run)>,
@@ -34,7 +34,7 @@ impl LiveWorker<'_> {
         let (own, capture) = self.emulate(own, recorder, &self.progress.bar("", span))?;
         let variants = variants.into_iter();
         let variants = variants.map(|(name, run)| {
-            if self.stop.is_said() {
+            if self.stop.should_stop() {
                 Ok((name, None))
             } else {
                 self.variant(name, run)
@@ -68,7 +68,7 @@ impl LiveWorker<'_> {
         let runs = RunDirectories::of_this_machine();
         let mut watch = |now| {
             bar.show_live(now);
-            !self.stop.is_said()
+            !self.stop.should_stop()
         };
         let summary = weir_lab::run(&run.scenario, &runs, &mut recorder, &mut watch);
         let mut summary = summary.map_err(Failure::of)?;

@@ -49,7 +49,7 @@ impl Progress {
             begin: Instant::now(),
             settled: AtomicBool::new(!wanted),
         };
-        progress.tell_runs();
+        progress.update_message();
         progress
     }
 
@@ -88,7 +88,7 @@ impl Progress {
         }
     }
 
-    fn tell_runs(&self) {
+    fn update_message(&self) {
         if let Some(all) = &self.all {
             let over = self.over.load(Ordering::Relaxed);
             all.set_message(format!("{over} of {} runs", self.runs));
@@ -124,7 +124,7 @@ impl Drop for Bar<'_> {
         self.bar.finish_and_clear();
         self.progress.bars.remove(&self.bar);
         self.progress.over.fetch_add(1, Ordering::Relaxed);
-        self.progress.tell_runs();
+        self.progress.update_message();
     }
 }
 

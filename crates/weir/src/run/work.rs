@@ -33,7 +33,7 @@ pub(super) struct Outcomes {
 
 impl Worker<'_> {
     /// Executes all runs of an experiment. If one fails, the others stop.
-    pub(super) fn carry_out(
+    pub(super) fn run_all(
         &self,
         own: Run,
         variants: Vec<(String, Run)>,
@@ -70,7 +70,7 @@ impl Worker<'_> {
     }
 
     fn variant(&self, name: String, run: Run) -> Result<(String, Option<Outcome>), Failure> {
-        if self.stop.is_said() {
+        if self.stop.should_stop() {
             return Ok((name, None));
         }
         let span = run.scenario.duration;
@@ -100,7 +100,7 @@ impl Worker<'_> {
         let mut simulation = Simulation::new(run.scenario).map_err(Failure::of)?;
         let mut pace = Pace::new(simulation.end().since(simulation.now()));
         // With epochs the end may be earlier than planned.
-        while simulation.now() < simulation.end() && !self.stop.is_said() {
+        while simulation.now() < simulation.end() && !self.stop.should_stop() {
             let before = Instant::now();
             let until = simulation.now() + pace.slice();
             let advanced = simulation.advance(until, &mut recorder);

@@ -88,7 +88,7 @@ const SMALLEST_BUFFER: ByteSize = ByteSize::from_bytes(9_216);
 impl Agent {
     pub(crate) fn run(&self, runtime: &Runtime) -> Result<(), Failure> {
         let names = self.names()?;
-        let outlets = self.outlets(names)?;
+        let outlets = self.tx_queues(names)?;
         let ports = self.ports(names, outlets)?;
         let credentials = self.certificates.credentials(&self.name)?;
         let stop = Stop::on_signals()?;
@@ -136,7 +136,7 @@ impl Agent {
         }
     }
 
-    fn outlets(&self, names: [&str; 2]) -> Result<[TxQueue; 2], Failure> {
+    fn tx_queues(&self, names: [&str; 2]) -> Result<[TxQueue; 2], Failure> {
         let rates = required_per_interface("rate", names, &self.rate)?;
         let buffers = required_per_interface("buffer", names, &self.buffer)?;
         if let Some(rate) = rates.into_iter().find(|rate| rate.is_zero()) {
@@ -194,11 +194,11 @@ impl Agent {
 
 /// Forwards frames until a signal arrives, and reports changes of the agent's state.
 fn pass(cable: &mut AgentBridge, mut channel: AgentChannel, stop: &Stop) -> Result<(), Failure> {
-    let mut told = Told::new(channel.state());
-    while !stop.is_said() {
+    let mut told = StateReporter::new(channel.state());
+    while !stop.should_stop() {
         let step = cable.step(STEP, |now, agent| channel.exchange(now, agent));
         step.map_err(Failure::of)?;
-        told.look();
+        told.report_change();
         for name in cable.take_gone() {
             eprintln!("the interface {name} is gone: nothing passes any more");
         }
@@ -211,13 +211,13 @@ fn pass(cable: &mut AgentBridge, mut channel: AgentChannel, stop: &Stop) -> Resu
 }
 
 /// Reports changes of the agent's connection to its controller.
-struct Told {
+struct StateReporter {
     state: watch::Receiver<AgentState>,
     /// Whether the last attempt failed; repeated failures are not reported.
     failing: bool,
 }
 
-impl Told {
+impl StateReporter {
     fn new(state: watch::Receiver<AgentState>) -> Self {
         Self {
             state,
@@ -225,7 +225,7 @@ impl Told {
         }
     }
 
-    fn look(&mut self) {
+    fn report_change(&mut self) {
         // The sender is dropped only with the runtime.
         if !self.state.has_changed().unwrap_or(false) {
             return;

@@ -58,8 +58,8 @@ pub(crate) struct Controller {
     allocation: Allocation,
 
     /// Policy for late flows
-    #[arg(long, value_enum, default_value_t = LateChoice::Spare)]
-    late: LateChoice,
+    #[arg(long, value_enum, default_value_t = LateFlowPolicy::Spare)]
+    late: LateFlowPolicy,
 
     /// Make senders retransmit dropped packets at once (RSED)
     #[arg(long)]
@@ -89,7 +89,7 @@ enum Allocation {
 
 /// The policy for late flows.
 #[derive(Clone, Copy, Debug, ValueEnum)]
-enum LateChoice {
+enum LateFlowPolicy {
     /// They share the remaining capacity
     Spare,
     /// They are stopped
@@ -179,8 +179,8 @@ impl Controller {
                 Allocation::Planned => Method::Planned,
             },
             late: match self.late {
-                LateChoice::Spare => LatePolicy::Spare,
-                LateChoice::Stop => LatePolicy::Stop,
+                LateFlowPolicy::Spare => LatePolicy::Spare,
+                LateFlowPolicy::Stop => LatePolicy::Stop,
             },
             retransmit: self.retransmit,
             lease: self.lease,

@@ -10,7 +10,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::namespace::Namespace;
-use crate::support::{Said, run};
+use crate::support::{CommandOutput, run};
 
 /// An enforcer in a namespace; ended when dropped.
 pub(crate) struct Running {
@@ -51,7 +51,7 @@ impl Running {
         }
     }
 
-    fn ask(&self, words: &[&str]) -> Said {
+    fn ask(&self, words: &[&str]) -> CommandOutput {
         let socket = self.socket.to_str().unwrap();
         run(&[words, &["--control", socket]].concat())
     }
@@ -66,7 +66,7 @@ impl Running {
     }
 
     /// Writes another policy and reloads it.
-    pub(crate) fn reload(&self, policy: &str) -> Said {
+    pub(crate) fn reload(&self, policy: &str) -> CommandOutput {
         std::fs::write(&self.policy, policy).unwrap();
         self.ask(&["policy", "reload"])
     }

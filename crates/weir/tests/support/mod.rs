@@ -14,27 +14,27 @@ pub(crate) fn weir(arguments: &[&str]) -> Command {
 }
 
 /// The exit code and the output of the binary.
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
 /// Runs the binary to its end.
-pub(crate) fn run(arguments: &[&str]) -> Said {
+pub(crate) fn run(arguments: &[&str]) -> CommandOutput {
     said(weir(arguments).output().unwrap())
 }
 
 /// Returns the output of a process that has ended.
-pub(crate) fn said(output: Output) -> Said {
-    Said {
+pub(crate) fn said(output: Output) -> CommandOutput {
+    CommandOutput {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),
         stderr: String::from_utf8(output.stderr).unwrap(),
     }
 }
 
-impl Said {
+impl CommandOutput {
     /// Checks for success; returns the output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> Value {

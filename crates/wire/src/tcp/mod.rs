@@ -115,9 +115,9 @@ impl Segment {
     /// bytes of data. CWR stays on the first, FIN and PSH on the last.
     ///
     /// A size of zero does not cut.
-    pub fn cut(self, size: u32) -> impl Iterator<Item = Self> {
+    pub fn segments(self, size: u32) -> impl Iterator<Item = Self> {
         let pieces = self.pieces(size);
-        (0..pieces).map(move |piece| self.piece(size, piece))
+        (0..pieces).map(move |piece| self.segment(size, piece))
     }
 
     /// Returns the number of segments that [`Self::cut`] yields.
@@ -129,7 +129,7 @@ impl Segment {
     }
 
     /// Returns one of the segments that [`Self::cut`] yields; empty past the last one.
-    pub fn piece(self, size: u32, piece: u32) -> Self {
+    pub fn segment(self, size: u32, piece: u32) -> Self {
         let size = if size == 0 { self.payload } else { size };
         let start = size.saturating_mul(piece).min(self.payload);
         let has_next = u64::from(size) * (u64::from(piece) + 1) < u64::from(self.payload);
@@ -169,7 +169,7 @@ mod tests {
                 flags: Flags::ACK | Flags::CWR | Flags::PSH | Flags::FIN,
                 ..Segment::default()
             };
-            let pieces: Vec<_> = whole.cut(size).collect();
+            let pieces: Vec<_> = whole.segments(size).collect();
             let mut next = whole.sequence;
             for piece in &pieces {
                 prop_assert_eq!(piece.sequence, next);
@@ -189,8 +189,8 @@ mod tests {
             payload: 100,
             ..Segment::default()
         };
-        assert_eq!(segment.cut(100).collect::<Vec<_>>(), [segment]);
-        assert_eq!(segment.cut(0).collect::<Vec<_>>(), [segment]);
+        assert_eq!(segment.segments(100).collect::<Vec<_>>(), [segment]);
+        assert_eq!(segment.segments(0).collect::<Vec<_>>(), [segment]);
     }
 
     #[test]

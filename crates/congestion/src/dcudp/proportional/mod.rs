@@ -33,7 +33,7 @@ use weir_units::{ByteSize, Duration, Rate};
 
 use self::delivered::DeliveryAverage;
 use self::parameters::{AVERAGE, DRAIN, G, INCREMENT, KEEP, PARAMETERS, PATIENCE};
-use super::rates::{Rates, least};
+use super::rates::{Rates, one_packet_per_rtt};
 use super::round::RoundTripCounts;
 use super::{CAPACITY, FREEZE, INITIAL_RTT, SHORTEST_RTT};
 use crate::algorithm::{Algorithm, Context};
@@ -114,7 +114,7 @@ impl Proportional {
     }
 
     /// Returns the reduction of the rate that drains the excess, in packets per second.
-    fn draining(&self) -> f64 {
+    fn drain_rate(&self) -> f64 {
         if !self.is_draining() {
             return 0.0;
         }
@@ -251,8 +251,8 @@ impl Controller for Proportional {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        let least = least(self.rtt).min(self.rates.data);
-        let rate = (self.rates.data - self.draining()).max(least);
+        let least = one_packet_per_rtt(self.rtt).min(self.rates.data);
+        let rate = (self.rates.data - self.drain_rate()).max(least);
         Some(self.rates.rate_of(rate))
     }
 

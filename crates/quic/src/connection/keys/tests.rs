@@ -73,7 +73,7 @@ fn receive(keys: &mut OneRttKeys, phase: u8, number: u64) -> bool {
 }
 
 #[test]
-fn who_updates_again_before_our_acknowledgment_is_found_out() {
+fn a_second_update_before_our_ack_is_an_error() {
     let mut keys = keys();
     assert!(receive(&mut keys, 0, 0) && receive(&mut keys, 1, 1));
     assert!(!keys.too_early, "the first update needs no acknowledgment");

@@ -309,7 +309,7 @@ fn the_examples_of_section_6_2_1_of_the_ack_frequency_draft() {
 }
 
 #[test]
-fn who_asks_for_every_other_packet_hears_of_every_mark() {
+fn every_mark_is_acknowledged_at_threshold_one() {
     for (threshold, due) in [(1, [true, true]), (9, [true, false])] {
         let mut received = data();
         received.on_request(&request(0, threshold, 1));

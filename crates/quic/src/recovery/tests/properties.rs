@@ -193,7 +193,7 @@ proptest! {
     /// discarded. A frame is acknowledged at most once, lost at most once, and never lost after its
     /// ACK. Outstanding ack-eliciting packets have a timer.
     #[test]
-    fn the_books_are_straight(
+    fn counters_stay_consistent(
         client in any::<bool>(),
         ops in prop::collection::vec(op(), 1..150),
     ) {

@@ -23,4 +23,4 @@ mod peer;
 mod script;
 
 pub(crate) use arena::{Arena, run};
-pub(crate) use script::{Hostile, Look, Number, Script, Seal, Step, Wish, Wrong};
+pub(crate) use script::{ApplicationAction, Hostile, Look, Number, Script, Seal, Step, Wrong};

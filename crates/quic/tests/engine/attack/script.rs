@@ -133,7 +133,7 @@ pub(crate) enum Wrong {
 
 /// An action of the victim's application.
 #[derive(Arbitrary, Clone, Copy, Debug)]
-pub(crate) enum Wish {
+pub(crate) enum ApplicationAction {
     /// Opens a stream and writes this many hundred bytes.
     Write(u8),
     Finish,
@@ -204,7 +204,7 @@ pub(crate) enum Step {
         copies: u8,
         flip: bool,
     },
-    Application(Wish),
+    Application(ApplicationAction),
 }
 
 /// The apparent type of raw bytes.

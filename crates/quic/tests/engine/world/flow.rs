@@ -34,7 +34,7 @@ pub(crate) fn wan_plan() -> Plan {
 
 /// Both directions carry IP packets of this size.
 pub(crate) fn set_path_mtu(world: &mut World, mtu: u64) {
-    for pipe in &mut world.pipes {
+    for pipe in &mut world.egress_ports {
         pipe.set_mtu(bytes(mtu));
     }
 }

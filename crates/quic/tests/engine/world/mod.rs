@@ -120,7 +120,7 @@ pub(crate) struct World {
     pub(crate) now: Time,
     pub(crate) hosts: [Host; 2],
     /// `pipes[i]` carries the packets of host `i`.
-    pub(crate) pipes: [EgressPort<Datagram>; 2],
+    pub(crate) egress_ports: [EgressPort<Datagram>; 2],
     /// The same for the client's further interfaces.
     pub(crate) spare_pipes: Vec<[EgressPort<Datagram>; 2]>,
     pub(crate) client_crypto: Arc<dyn ClientCrypto>,
@@ -166,11 +166,11 @@ impl World {
             standby: Vec::new(),
             arrived_greased: 0,
         };
-        let pipe = |seed| new_pipe(&plan, seed);
+        let pipe = |seed| new_egress_port(&plan, seed);
         Self {
             now: Time::from_nanos(1_000_000_000),
             hosts: [host(1, None), host(2, Some(server))],
-            pipes: [pipe(plan.seed), pipe(plan.seed + 1)],
+            egress_ports: [pipe(plan.seed), pipe(plan.seed + 1)],
             spare_pipes: Vec::new(),
             client_crypto: Arc::new(SeededClient::new(plan.seed)),
             tokens: Arc::new(TokenStore::new(100)),
@@ -196,8 +196,10 @@ impl World {
     pub(crate) fn add_interface(&mut self) -> SocketAddr {
         let interface = self.spare_pipes.len() as u8 + 1;
         let seed = self.plan.seed + 100 * u64::from(interface);
-        self.spare_pipes
-            .push([new_pipe(&self.plan, seed), new_pipe(&self.plan, seed + 1)]);
+        self.spare_pipes.push([
+            new_egress_port(&self.plan, seed),
+            new_egress_port(&self.plan, seed + 1),
+        ]);
         let address = address(interface, 1);
         self.hosts[CLIENT].addresses.push(address);
         address
@@ -225,7 +227,7 @@ impl World {
             IpAddr::V4(ip) if ip.octets()[2] > 0 => {
                 &mut self.spare_pipes[usize::from(ip.octets()[2]) - 1][from]
             }
-            _ => &mut self.pipes[from],
+            _ => &mut self.egress_ports[from],
         }
     }
 
@@ -355,7 +357,7 @@ impl World {
     pub(crate) fn timeout(&self) -> Option<Time> {
         let spare = self.spare_pipes.iter().flatten();
         let pipes = self
-            .pipes
+            .egress_ports
             .iter()
             .chain(spare)
             .filter_map(EgressPort::timeout);
@@ -383,7 +385,7 @@ impl World {
 
     fn deliver(&mut self) {
         let mut replies = Vec::new();
-        let ways = std::iter::once(&mut self.pipes).chain(&mut self.spare_pipes);
+        let ways = std::iter::once(&mut self.egress_ports).chain(&mut self.spare_pipes);
         let arriving = ways.flat_map(|pipes| pipes.iter_mut().enumerate());
         let mut touched = Vec::new();
         for (from, pipe) in arriving {
@@ -546,7 +548,7 @@ fn address(interface: u8, host: u8) -> SocketAddr {
     ))
 }
 
-fn new_pipe(plan: &Plan, seed: u64) -> EgressPort<Datagram> {
+fn new_egress_port(plan: &Plan, seed: u64) -> EgressPort<Datagram> {
     EgressPort::new(
         Queue::new(plan.rules.clone(), seed),
         Link::new(plan.rate, plan.delay),

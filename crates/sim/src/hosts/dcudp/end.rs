@@ -182,7 +182,10 @@ impl DatagramEnd for DcudpEnd {
         address: &Address,
         buffer: &mut Vec<u8>,
     ) -> Option<DatagramRoute> {
-        let location = |number| Location { number, edition: 0 };
+        let location = |number| Location {
+            number,
+            generation: 0,
+        };
         let ecn = match self.reply.take() {
             Some(reply) => {
                 buffer.extend_from_slice(&reply);

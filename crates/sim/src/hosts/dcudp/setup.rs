@@ -76,7 +76,7 @@ impl DcudpSetup {
 fn socket(address: &Address, port: u16) -> SocketAddr {
     let location = Location {
         number: address.source,
-        edition: 0,
+        generation: 0,
     };
     SocketAddr::new(location.ip(), port)
 }

@@ -27,14 +27,14 @@ pub(crate) struct QuicEnd {
     /// On a server it exists once a client has connected.
     connection: Option<Engine>,
     messages: Messages,
-    ways: HostPaths,
+    paths: HostPaths,
     /// A reply of the endpoint without a connection, and its destination.
     reply: Option<(Vec<u8>, SocketAddr)>,
     /// Datagrams that arrived with a CE mark.
     marks: u64,
     /// The error that ended the connection.
     ending: Option<ConnectionError>,
-    told: CloseNotice,
+    notified: CloseNotice,
 }
 
 /// The connection and its handle.
@@ -92,11 +92,11 @@ impl QuicEnd {
             endpoint,
             connection,
             messages,
-            ways,
+            paths: ways,
             reply: None,
             marks: 0,
             ending: None,
-            told: CloseNotice::Nothing,
+            notified: CloseNotice::Nothing,
         }
     }
 
@@ -108,7 +108,7 @@ impl QuicEnd {
         ecn: Ecn,
         datagram: &mut [u8],
     ) {
-        let Some((local, remote)) = self.ways.arriving(from, to) else {
+        let Some((local, remote)) = self.paths.arriving(from, to) else {
             return;
         };
         self.marks += u64::from(ecn == Ecn::Ce);
@@ -156,7 +156,7 @@ impl QuicEnd {
     /// Changes the host's address on the link of this port. A client continues from the new one; a server
     /// becomes unreachable.
     pub(crate) fn readdress(&mut self, now: Time, port: u32) {
-        let Some((old, new)) = self.ways.readdress(port) else {
+        let Some((old, new)) = self.paths.readdress(port) else {
             return;
         };
         let Some(Engine { connection, .. }) = &mut self.connection else {
@@ -171,7 +171,7 @@ impl QuicEnd {
         };
         // Before the handshake is confirmed a client cannot migrate: the change looks like that of a NAT.
         if moved {
-            self.ways.note_known(port);
+            self.paths.note_known(port);
         }
     }
 
@@ -217,7 +217,7 @@ impl End for QuicEnd {
             None | Some(ConnectionError::Local | ConnectionError::PeerApplication { .. }) => true,
             Some(_) => false,
         };
-        !orderly || self.told == CloseNotice::Drained
+        !orderly || self.notified == CloseNotice::Drained
     }
 }
 
@@ -240,7 +240,7 @@ impl DatagramEnd for QuicEnd {
     fn port(&self, _: &Address) -> Option<u32> {
         let connection = &self.connection.as_ref()?.connection;
         let way = self
-            .ways
+            .paths
             .leaving(connection.local(), connection.remote(), Ecn::NotEct);
         way.map(|way| way.port)
     }
@@ -253,7 +253,7 @@ impl DatagramEnd for QuicEnd {
     ) -> Option<DatagramRoute> {
         if let Some((reply, remote)) = self.reply.take() {
             buffer.extend_from_slice(&reply);
-            return self.ways.leaving(None, remote, Ecn::NotEct);
+            return self.paths.leaving(None, remote, Ecn::NotEct);
         }
         loop {
             self.take_events();
@@ -261,7 +261,7 @@ impl DatagramEnd for QuicEnd {
             self.messages.write(connection);
             let transmit = connection.poll_transmit(now, buffer, 1)?;
             let departure = self
-                .ways
+                .paths
                 .leaving(transmit.local, transmit.remote, transmit.ecn);
             if departure.is_some() {
                 return departure;
@@ -287,6 +287,6 @@ impl DatagramEnd for QuicEnd {
             Some(engine) if engine.connection.is_closed() => CloseNotice::Closed,
             _ => CloseNotice::Nothing,
         };
-        self.told.advance(state)
+        self.notified.advance(state)
     }
 }

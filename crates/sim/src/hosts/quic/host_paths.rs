@@ -52,7 +52,10 @@ impl HostPaths {
     /// Returns the address pairs before any change.
     pub(super) fn pairs(&self) -> impl Iterator<Item = (SocketAddr, SocketAddr)> {
         self.entries.iter().map(|entry| {
-            let location = |number| Location { number, edition: 0 };
+            let location = |number| Location {
+                number,
+                generation: 0,
+            };
             self.sockets(location(entry.way.own), location(entry.way.peer))
         })
     }
@@ -75,10 +78,10 @@ impl HostPaths {
         let entry = entries.find(|entry| {
             entry.way.peer == from.number
                 && entry.way.own == to.number
-                && entry.edition == to.edition
+                && entry.edition == to.generation
         })?;
         let known = Location {
-            edition: entry.known,
+            generation: entry.known,
             ..to
         };
         Some(self.sockets(known, from))
@@ -94,14 +97,16 @@ impl HostPaths {
         let to = Location::of(remote.ip())?;
         let local = local.and_then(|local| Location::of(local.ip()));
         let is_local = |entry: &Entry| {
-            local.is_none_or(|local| local.number == entry.way.own && local.edition == entry.known)
+            local.is_none_or(|local| {
+                local.number == entry.way.own && local.generation == entry.known
+            })
         };
         let mut entries = self.entries.iter();
         let entry = entries.find(|entry| entry.way.peer == to.number && is_local(entry))?;
         Some(DatagramRoute {
             from: Location {
                 number: entry.way.own,
-                edition: entry.edition,
+                generation: entry.edition,
             },
             to,
             port: entry.way.port,
@@ -126,7 +131,14 @@ impl HostPaths {
         } = changed?;
         let socket = |edition| {
             let number = way.own;
-            SocketAddr::new(Location { number, edition }.ip(), self.own_port)
+            SocketAddr::new(
+                Location {
+                    number,
+                    generation: edition,
+                }
+                .ip(),
+                self.own_port,
+            )
         };
         Some((socket(known), socket(edition)))
     }
@@ -145,7 +157,10 @@ mod tests {
     use super::*;
 
     fn location(number: u32, edition: u8) -> Location {
-        Location { number, edition }
+        Location {
+            number,
+            generation: edition,
+        }
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::packet::Network;
 
 /// The links of each pair of a group's hosts that has had a connection.
 #[derive(Debug, Default)]
-pub(super) struct PairEndpoints(BTreeMap<(HostIndex, HostIndex), Vec<ClientSlot>>);
+pub(super) struct PairLinks(BTreeMap<(HostIndex, HostIndex), Vec<ClientLink>>);
 
 /// The hosts of a group, and the routes between them.
 #[derive(Clone, Copy, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct HostEnvironment<'a> {
 
 /// A link of the connecting host.
 #[derive(Clone, Debug)]
-pub(super) struct ClientSlot {
+pub(super) struct ClientLink {
     /// The host's port.
     port: PortIndex,
     mtu: ByteSize,
@@ -36,9 +36,9 @@ pub(super) struct ClientSlot {
 /// Paths, each with the MTU of its first link.
 pub(super) type WaysWithMtu = Vec<(HostPath, ByteSize)>;
 
-impl PairEndpoints {
+impl PairLinks {
     /// Returns the links between two hosts of the group, the preferred one first.
-    pub(super) fn links(&mut self, around: HostEnvironment<'_>, pair: HostPair) -> &[ClientSlot] {
+    pub(super) fn links(&mut self, around: HostEnvironment<'_>, pair: HostPair) -> &[ClientLink] {
         let links = self.0.entry((pair.from, pair.to));
         links.or_insert_with(|| {
             let HostEnvironment {
@@ -46,8 +46,8 @@ impl PairEndpoints {
                 topology,
                 routes,
             } = around;
-            let uplinks = group.ways(topology, routes, (pair.from, pair.to), 0);
-            let links = uplinks.iter().map(|port| ClientSlot {
+            let uplinks = group.egress_ports(topology, routes, (pair.from, pair.to), 0);
+            let links = uplinks.iter().map(|port| ClientLink {
                 port: *port,
                 mtu: topology.port(*port).mtu,
                 number: Network::destination_at(topology, pair.from, *port),
@@ -58,7 +58,7 @@ impl PairEndpoints {
     }
 }
 
-impl ClientSlot {
+impl ClientLink {
     /// Returns the paths of both ends of a flow over these links: the connecting end's, and the other's.
     pub(super) fn ways(links: &[Self], pair: HostPair, flow: u32) -> (WaysWithMtu, WaysWithMtu) {
         let responder = pair.to.index() as u32;
@@ -177,7 +177,7 @@ mod tests {
         let scenario = Scenario::parse("test", TEXT, &[]).unwrap().scenario;
         let (topology, group) = (&scenario.topology, &scenario.groups[0]);
         let routes = topology.routes();
-        let mut pairs = PairEndpoints::default();
+        let mut pairs = PairLinks::default();
         let mut ways = |to: usize| {
             let (from, to) = (group.from[0], group.to[to]);
             let around = HostEnvironment {
@@ -186,7 +186,7 @@ mod tests {
                 routes: &routes,
             };
             let links = pairs.links(around, HostPair { from, to });
-            ClientSlot::ways(links, HostPair { from, to }, 5)
+            ClientLink::ways(links, HostPair { from, to }, 5)
         };
         let name = |way: &(HostPath, ByteSize)| {
             let port = topology.ports[way.0.port as usize].name.clone();

@@ -15,7 +15,7 @@ use weir_units::Time;
 use super::end::QuicEnd;
 use super::host_paths::HostPaths;
 use super::messages::{Messages, StreamLayout};
-use super::pair_endpoints::{ClientSlot, HostEnvironment, PairEndpoints, WaysWithMtu};
+use super::pair_endpoints::{ClientLink, HostEnvironment, PairLinks, WaysWithMtu};
 use crate::flows::HostPair;
 use crate::packet::ports;
 
@@ -24,7 +24,7 @@ use crate::packet::ports;
 pub(crate) struct QuicSetup {
     transport: Arc<TransportConfig>,
     layout: StreamLayout,
-    pairs: PairEndpoints,
+    pairs: PairLinks,
 }
 
 impl QuicSetup {
@@ -37,7 +37,7 @@ impl QuicSetup {
         Ok(Self {
             transport: Arc::new(transport),
             layout: StreamLayout::of(workload),
-            pairs: PairEndpoints::default(),
+            pairs: PairLinks::default(),
         })
     }
 
@@ -51,7 +51,7 @@ impl QuicSetup {
         (flow, seed): (u32, u64),
     ) -> (QuicEnd, QuicEnd) {
         let links = self.pairs.links(around, pair);
-        let (there, back) = ClientSlot::ways(links, pair, flow);
+        let (there, back) = ClientLink::ways(links, pair, flow);
         let (initiator, responder) = ports(flow);
         let client = IdleEndpoint::new(there, (initiator, responder), [seed, 0]);
         let server = IdleEndpoint::new(back, (responder, initiator), [seed, 1]);

@@ -93,7 +93,7 @@ impl Server {
 
     /// Serves until the future is dropped. A failed test does not end it.
     pub async fn serve(self, observe: &mut (dyn FnMut(ServerEvent) + Send)) {
-        let mut desk = Desk::new(self);
+        let mut desk = Dispatcher::new(self);
         loop {
             if let Some(event) = desk.next().await {
                 observe(event);
@@ -109,7 +109,7 @@ impl Server {
         self,
         observe: &mut (dyn FnMut(ServerEvent) + Send),
     ) -> Result<(), Error> {
-        let mut desk = Desk::new(self);
+        let mut desk = Dispatcher::new(self);
         loop {
             match desk.next().await {
                 Some(ServerEvent::Failed { error, .. }) => return Err(error),
@@ -125,14 +125,14 @@ impl Server {
 }
 
 /// Accepts all connections and assigns them to their test.
-struct Desk {
+struct Dispatcher {
     server: Server,
     /// Connections that have not sent their greeting yet.
     greetings: JoinSet<Option<(TcpStream, SocketAddr, Greeting)>>,
     current: Option<Current>,
     /// The running test, if any.
     tests: JoinSet<(SocketAddr, Result<Measurement, Error>)>,
-    news: (mpsc::Sender<ServerEvent>, mpsc::Receiver<ServerEvent>),
+    events: (mpsc::Sender<ServerEvent>, mpsc::Receiver<ServerEvent>),
 }
 
 struct Current {
@@ -140,14 +140,14 @@ struct Current {
     streams: mpsc::Sender<TcpStream>,
 }
 
-impl Desk {
+impl Dispatcher {
     fn new(server: Server) -> Self {
         Self {
             server,
             greetings: JoinSet::new(),
             current: None,
             tests: JoinSet::new(),
-            news: mpsc::channel(1),
+            events: mpsc::channel(1),
         }
     }
 
@@ -155,7 +155,7 @@ impl Desk {
     async fn next(&mut self) -> Option<ServerEvent> {
         tokio::select! {
             biased;
-            Some(event) = self.news.1.recv() => Some(event),
+            Some(event) = self.events.1.recv() => Some(event),
             Some(ended) = self.tests.join_next() => {
                 self.current = None;
                 let (client, result) = ended.ok()?;
@@ -168,7 +168,7 @@ impl Desk {
                 let (stream, client, greeting) = greeted.ok()??;
                 match greeting {
                     Greeting::Control => self.take_control(stream, client),
-                    Greeting::Data(token) => self.take_data(stream, &token),
+                    Greeting::Data(token) => self.assign_data_connection(stream, &token),
                 }
                 None
             }
@@ -217,13 +217,13 @@ impl Desk {
             client,
             token,
             streams,
-            news: self.news.0.clone(),
+            news: self.events.0.clone(),
         };
         self.tests
             .spawn(async move { (client, test.run(stream).await) });
     }
 
-    fn take_data(&self, stream: TcpStream, token: &Token) {
+    fn assign_data_connection(&self, stream: TcpStream, token: &Token) {
         match &self.current {
             // Connections beyond the requested number are dropped.
             Some(current) if current.token == *token => drop(current.streams.try_send(stream)),

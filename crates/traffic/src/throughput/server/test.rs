@@ -15,7 +15,7 @@ use crate::throughput::measurement::{Measurement, Start};
 use crate::throughput::options::ServerOptions;
 use crate::throughput::parameters::{Parameters, Side};
 use crate::throughput::protocol::{FromClient, FromServer, Outcome, Token};
-use crate::throughput::transfer::{Transfer, Watch};
+use crate::throughput::transfer::{SamplingOptions, Transfer};
 
 type ServerControl = Control<FromServer, FromClient>;
 
@@ -105,7 +105,7 @@ impl Test {
         let mut intervals = Vec::new();
         let mut note = |interval| intervals.push(interval);
         let mut transfer = Transfer::begin(lanes, test.extent, Side::Server.sends(test));
-        let watch = Watch {
+        let watch = SamplingOptions {
             interval: self.options.interval,
             stall: limit,
         };

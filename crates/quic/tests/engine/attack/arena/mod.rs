@@ -64,7 +64,7 @@ pub(crate) struct Arena {
     server_crypto: Arc<SeededServer>,
     sent: VecDeque<Vec<u8>>,
     /// Bytes received from and sent to each address.
-    ledger: BTreeMap<SocketAddr, (u64, u64)>,
+    bytes_by_address: BTreeMap<SocketAddr, (u64, u64)>,
     validated: BTreeSet<SocketAddr>,
     reads: bool,
     /// The victim's last stream, for the application's actions.
@@ -143,7 +143,7 @@ impl Arena {
             client_crypto,
             server_crypto,
             sent: VecDeque::new(),
-            ledger: BTreeMap::new(),
+            bytes_by_address: BTreeMap::new(),
             validated: BTreeSet::new(),
             reads,
             stream: None,
@@ -306,7 +306,7 @@ impl Arena {
     /// Delivers a datagram of a hostile or honest peer to the victim.
     fn deliver(&mut self, from: SocketAddr, datagram: Vec<u8>) {
         let length = datagram.len() as u64;
-        self.ledger.entry(from).or_default().0 += length;
+        self.bytes_by_address.entry(from).or_default().0 += length;
         let (reply, work) = self.victim.receive(self.now, from, &datagram);
         assert!(
             work.allocations <= MOST_ALLOCATIONS + length / BYTES_PER_ALLOCATION,
@@ -326,7 +326,7 @@ impl Arena {
 
     /// Delivers a datagram of the victim to its destination.
     fn hand_over(&mut self, to: SocketAddr, datagram: &[u8]) {
-        let (received, sent) = self.ledger.entry(to).or_default();
+        let (received, sent) = self.bytes_by_address.entry(to).or_default();
         *sent += datagram.len() as u64;
         // RFC 9000, section 8.1.
         let bounded = self.role == Side::Server && !self.validated.contains(&to);

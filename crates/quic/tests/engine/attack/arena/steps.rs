@@ -7,7 +7,7 @@ use weir_units::Duration;
 use super::super::flood::advanced;
 use super::super::frames::{Verdict, write_frame};
 use super::super::peer::{Disguise, Peer};
-use super::super::script::{Hostile, Look, Seal, Step, Wish, Wrong};
+use super::super::script::{ApplicationAction, Hostile, Look, Seal, Step, Wrong};
 use super::{Arena, address};
 
 impl Arena {
@@ -246,14 +246,14 @@ impl Arena {
         self.attack(from, datagram);
     }
 
-    fn wish(&mut self, wish: Wish) {
+    fn wish(&mut self, wish: ApplicationAction) {
         let handle = self.attackers.last().and_then(|attacker| attacker.handle);
         let Some(handle) = handle else { return };
         let (now, stream) = (self.now, self.stream);
         let (opened, _) = self.victim.measured(|host| {
             let connection = host.connections.get_mut(&handle)?;
             match wish {
-                Wish::Write(hundreds) => {
+                ApplicationAction::Write(hundreds) => {
                     let direction = match hundreds & 1 {
                         0 => Direction::Bidirectional,
                         _ => Direction::Unidirectional,
@@ -262,30 +262,30 @@ impl Arena {
                     let _ = connection.write(id, &vec![5; usize::from(hundreds) * 100]);
                     return Some(id);
                 }
-                Wish::Finish => _ = connection.finish(stream?),
-                Wish::Reset => _ = connection.reset(stream?, 3),
-                Wish::Stop => _ = connection.stop_sending(stream?, 4),
-                Wish::Datagram(length) => {
+                ApplicationAction::Finish => _ = connection.finish(stream?),
+                ApplicationAction::Reset => _ = connection.reset(stream?, 3),
+                ApplicationAction::Stop => _ = connection.stop_sending(stream?, 4),
+                ApplicationAction::Datagram(length) => {
                     let _ = connection.send_datagram(vec![length; length.into()].into());
                 }
-                Wish::UpdateKeys => _ = connection.update_keys(now),
-                Wish::AddAddress(port) => {
+                ApplicationAction::UpdateKeys => _ = connection.update_keys(now),
+                ApplicationAction::AddAddress(port) => {
                     connection.add_local_address(now, address(1, u16::from(port % 4) + 1));
                 }
-                Wish::Rebind(port) => {
+                ApplicationAction::Rebind(port) => {
                     let _ = connection.rebind(now, address(1, u16::from(port % 4) + 1));
                 }
-                Wish::Move(path) => {
+                ApplicationAction::Move(path) => {
                     let paths = connection.stats().paths;
                     let path = paths[usize::from(path) % paths.len()].id;
-                    let _ = connection.move_to(now, path, MoveCause::Asked);
+                    let _ = connection.move_to(now, path, MoveCause::Requested);
                 }
-                Wish::Close => connection.close(now, 1, b"enough"),
+                ApplicationAction::Close => connection.close(now, 1, b"enough"),
             }
             None
         });
         self.stream = opened.or(self.stream);
-        if matches!(wish, Wish::UpdateKeys) {
+        if matches!(wish, ApplicationAction::UpdateKeys) {
             // The peer does not follow, so it may violate the rules of the next update.
             self.attackers
                 .iter_mut()
