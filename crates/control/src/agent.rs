@@ -100,9 +100,9 @@ impl AgentChannel {
     pub fn start(options: AgentOptions) -> Self {
         let (reports, to_send) = mpsc::channel(WAITING);
         let (to_obey, events) = mpsc::channel(WAITING);
-        let (told, state) = watch::channel(AgentState::default());
+        let (reported, state) = watch::channel(AgentState::default());
         let lost = Arc::new(Notify::new());
-        tokio::spawn(AgentTask::new(options, to_obey, told, lost.clone()).run(to_send));
+        tokio::spawn(AgentTask::new(options, to_obey, reported, lost.clone()).run(to_send));
         Self {
             reports,
             events,

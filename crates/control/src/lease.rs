@@ -16,7 +16,7 @@ pub(crate) struct Lease {
     length: Duration,
     /// When hello was sent: beats count from there.
     begin: Instant,
-    heard: Instant,
+    received: Instant,
 }
 
 impl Lease {
@@ -30,7 +30,7 @@ impl Lease {
             leader_epoch,
             length,
             begin,
-            heard: now,
+            received: now,
         }
     }
 
@@ -65,7 +65,7 @@ impl Lease {
 
     /// Notes a message of the controller.
     pub(crate) fn hear(&mut self, now: Instant) {
-        self.heard = now;
+        self.received = now;
     }
 
     /// Whether a decision after this beat still holds.
@@ -76,7 +76,7 @@ impl Lease {
 
     /// Returns when the controller is given up unless a message arrives.
     pub(crate) fn silent_at(&self) -> Instant {
-        self.heard + self.length
+        self.received + self.length
     }
 }
 

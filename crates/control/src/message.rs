@@ -71,12 +71,12 @@ mod tests {
     #[test]
     fn messages_are_read() {
         assert_eq!(reports(&message()).map(|reports| reports.len()), Ok(3));
-        let told = Orders {
+        let reported = Orders {
             term: 1,
             orders: vec![translate::to_order(&WindowOrder::Renew)],
             beat: 0,
         };
-        let message = Some(from_controller::Message::Orders(told));
+        let message = Some(from_controller::Message::Orders(reported));
         let bytes = FromController { message }.encode_to_vec();
         assert_eq!(orders(&bytes), Ok(vec![WindowOrder::Renew]));
     }

@@ -39,8 +39,8 @@ impl SenderChannel {
     /// Starts to search for a controller. Runs on the current tokio runtime.
     pub fn start(options: SenderOptions) -> Self {
         let (wishes, wished) = mpsc::unbounded_channel();
-        let (told, state) = watch::channel(AgentState::default());
-        tokio::spawn(SenderTask::new(options, told).run(wished));
+        let (reported, state) = watch::channel(AgentState::default());
+        tokio::spawn(SenderTask::new(options, reported).run(wished));
         Self {
             requests: wishes,
             numbers: Arc::new(AtomicU64::new(0)),

@@ -57,18 +57,18 @@ impl WindowLimit {
         window.min(limit)
     }
 
-    /// Lowers the window of a packet in direction `way` of a connection with this handshake, if it
+    /// Lowers the window of a packet in direction `direction` of a connection with this handshake, if it
     /// exceeds the limit.
     pub fn clamp<P: Packet>(
         self,
         packet: &mut P,
         handshake: &Handshake,
-        way: Direction,
+        direction: Direction,
     ) -> Clamped {
         let Some(segment) = packet.tcp().filter(has_window) else {
             return Clamped::Kept;
         };
-        let Some(scale) = handshake.scale_of(&segment, way) else {
+        let Some(scale) = handshake.scale_of(&segment, direction) else {
             return Clamped::UnknownScale;
         };
         let window = self.applied_to(segment.window, scale);

@@ -157,7 +157,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     pub(crate) fn watch(&mut self) {
         if !self.queue.tracks_backlog {
             let waiting = self.queued.iter().skip(self.started_count);
-            let lengths = waiting.map(|place| place.length);
+            let lengths = waiting.map(|slot| slot.length);
             self.queue.track_backlog(lengths);
         }
     }
@@ -239,8 +239,8 @@ impl<P: Packet + Clone> EgressPort<P> {
         let follows = self.queued.get(self.started_count).map(|first| first.start);
         self.link
             .set_rate(now, rate, follows, self.last_in_flight_arrival());
-        for place in self.queued.iter_mut().skip(self.started_count) {
-            (place.start, place.arrival) = self.link.transmit(now, place.length);
+        for slot in self.queued.iter_mut().skip(self.started_count) {
+            (slot.start, slot.arrival) = self.link.transmit(now, slot.length);
         }
         self.update_arrival();
         self.start_transmissions(now);
@@ -254,12 +254,12 @@ impl<P: Packet + Clone> EgressPort<P> {
         let mut last_arrival = self.last_in_flight_arrival();
         // Queued packets are sent without a gap: each ends when the next one starts.
         let starts = self.queued.iter().skip(self.started_count + 1);
-        let mut ends: Vec<Time> = starts.map(|place| place.start).collect();
+        let mut ends: Vec<Time> = starts.map(|slot| slot.start).collect();
         ends.push(self.link.free_at());
-        for (place, end) in self.queued.iter_mut().skip(self.started_count).zip(ends) {
-            if place.arrival < Time::MAX {
+        for (slot, end) in self.queued.iter_mut().skip(self.started_count).zip(ends) {
+            if slot.arrival < Time::MAX {
                 last_arrival = last_arrival.max(end + delay);
-                place.arrival = last_arrival;
+                slot.arrival = last_arrival;
             }
         }
         self.link.set_delay(delay, last_arrival);
@@ -335,7 +335,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// Iterates over the packets of [`Self::inside`], in no order, for callers that keep state per
     /// packet.
     pub fn packets(&self) -> impl Iterator<Item = &P> {
-        let line = self.queued.iter().map(|place| &place.packet);
+        let line = self.queued.iter().map(|slot| &slot.packet);
         let announced = self
             .fast_forwarded
             .iter()
@@ -363,12 +363,12 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// Removes the packets from the queue whose transmission has started by `now`.
     #[inline]
     pub(crate) fn start_transmissions(&mut self, now: Time) {
-        while let Some(place) = self.queued.get(self.started_count) {
-            if place.start > now || place.start == Time::MAX {
+        while let Some(slot) = self.queued.get(self.started_count) {
+            if slot.start > now || slot.start == Time::MAX {
                 break;
             }
             if self.queue.tracks_backlog {
-                self.queue.leave(place.start, place.length);
+                self.queue.leave(slot.start, slot.length);
             }
             self.started_count += 1;
         }
@@ -378,7 +378,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     fn last_in_flight_arrival(&self) -> Time {
         let last = self.started_count.checked_sub(1);
         let last = last.and_then(|last| self.queued.get(last));
-        last.map_or(Time::ZERO, |place| place.arrival)
+        last.map_or(Time::ZERO, |slot| slot.arrival)
     }
 
     #[inline]

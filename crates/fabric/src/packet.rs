@@ -103,11 +103,11 @@ pub struct Burst {
 
 /// Changes one byte; `entropy` chooses the byte and its new value. Returns false for an empty slice.
 pub fn flip_byte(bytes: &mut [u8], entropy: u64) -> bool {
-    let [mask, place @ ..] = entropy.to_le_bytes();
-    let place = place
+    let [mask, slot @ ..] = entropy.to_le_bytes();
+    let slot = slot
         .iter()
         .fold(0u64, |high, &byte| high << 8 | u64::from(byte));
-    let Some(index) = place.checked_rem(bytes.len() as u64) else {
+    let Some(index) = slot.checked_rem(bytes.len() as u64) else {
         return false;
     };
     // The remainder is smaller than the length, which is a usize.

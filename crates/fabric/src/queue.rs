@@ -258,7 +258,7 @@ impl Queue {
                     range.draw_evenly(self.backlog.size, &mut self.random)
                 }
                 TriggerKind::Ramp(ramp) => ramp.draw(self.backlog.size, &mut self.random),
-                TriggerKind::Red(place) => match self.red_states.get_mut(place) {
+                TriggerKind::Red(slot) => match self.red_states.get_mut(slot) {
                     Some((red, state)) => state.draw(red, &mut self.random),
                     None => RedDecision::Pass,
                 },

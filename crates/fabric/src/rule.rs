@@ -103,10 +103,10 @@ impl Rule {
         Self::drops(Trigger::Overflows(size), Action::Drop(DropReason::Buffer))
     }
 
-    /// Drops packets that would make the queue longer than `places` packets, the size of the buffer.
-    pub const fn buffer_packets(places: u64) -> Self {
+    /// Drops packets that would make the queue longer than `slots` packets, the size of the buffer.
+    pub const fn buffer_packets(slots: u64) -> Self {
         Self::drops(
-            Trigger::OverflowsPackets(places),
+            Trigger::OverflowsPackets(slots),
             Action::Drop(DropReason::Buffer),
         )
     }

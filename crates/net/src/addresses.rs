@@ -55,9 +55,9 @@ impl Shared {
         }
     }
 
-    /// Closes the socket at index `place`, whose address is gone, and moves its connections away.
-    pub(crate) fn close_socket_at(&self, place: usize) {
-        let Some(gone) = self.sockets.close(place) else {
+    /// Closes the socket at index `index`, whose address is gone, and moves its connections away.
+    pub(crate) fn close_socket_at(&self, index: usize) {
+        let Some(gone) = self.sockets.close(index) else {
             return;
         };
         tracing::info!(%gone, "an address of the endpoint's is gone");
@@ -65,9 +65,9 @@ impl Shared {
         self.change_clients(|state, now| self.leave(state, now, gone));
     }
 
-    /// Binds the socket at index `place` again, as its address is back.
-    pub(crate) fn reopen_socket_at(&self, place: usize) {
-        match self.sockets.reopen(place) {
+    /// Binds the socket at index `index` again, as its address is back.
+    pub(crate) fn reopen_socket_at(&self, index: usize) {
+        match self.sockets.reopen(index) {
             Ok(Some(address)) => {
                 tracing::info!(%address, "an address of the endpoint's is there again");
                 self.queue.wake();
@@ -78,14 +78,14 @@ impl Shared {
         }
     }
 
-    /// Gives the socket at index `place` another address and moves its connections there. Returns
+    /// Gives the socket at index `index` another address and moves its connections there. Returns
     /// the new address.
     pub(crate) fn rebind_socket_at(
         &self,
-        place: usize,
+        index: usize,
         address: SocketAddr,
     ) -> Result<SocketAddr, EndpointError> {
-        let Some((before, now_at)) = self.sockets.replace(place, address)? else {
+        let Some((before, now_at)) = self.sockets.replace(index, address)? else {
             return Ok(address);
         };
         tracing::info!(%before, now = %now_at, "the endpoint takes another address");
@@ -275,11 +275,12 @@ mod tests {
         let pair = pair().await;
         pair.ready().await;
         let shared = pair.shared();
-        let places = shared.sockets.bound_addresses();
-        pair.client.remove_local_address(places[1].0.address);
+        let bind_addresses = shared.sockets.bound_addresses();
+        pair.client
+            .remove_local_address(bind_addresses[1].0.address);
         assert_eq!(pair.client.paths().len(), 1);
         pair.transfer(|| shared.close_socket_at(0)).await;
-        assert_eq!(pair.local(), Some(places[1].0.address));
+        assert_eq!(pair.local(), Some(bind_addresses[1].0.address));
     }
 
     #[tokio::test]

@@ -72,10 +72,10 @@ impl Allocation {
 
     /// Removes a stream's deadline.
     pub(crate) fn remove(&mut self, now: Time, engine: &mut Engine, id: StreamId) {
-        let Some(place) = self.demands.iter().position(|due| due.id == id) else {
+        let Some(index) = self.demands.iter().position(|due| due.id == id) else {
             return;
         };
-        let due = self.demands.remove(place);
+        let due = self.demands.remove(index);
         self.carried += due.carried(engine.acknowledged(id));
         self.demand(now, engine);
     }

@@ -296,12 +296,14 @@ impl EndpointBuilder {
             address,
             interface: self.interface,
         };
-        let places: Vec<_> = iter::once(first).chain(self.more_addresses).collect();
+        let bind_addresses: Vec<_> = iter::once(first).chain(self.more_addresses).collect();
         let transport = match self.policy {
-            Some(policy) => PolicyResolver::new(policy, &places).applied_to(&self.transport),
+            Some(policy) => {
+                PolicyResolver::new(policy, &bind_addresses).applied_to(&self.transport)
+            }
             None => self.transport,
         };
-        let sockets = Sockets::bind(places, self.buffers)?;
+        let sockets = Sockets::bind(bind_addresses, self.buffers)?;
         let timers = Timers::new().map_err(EndpointError::Timer)?;
         let spin = self
             .low_latency

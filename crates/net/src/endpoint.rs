@@ -146,9 +146,9 @@ impl Endpoint {
     /// Returns all addresses that the endpoint is bound to now, without those that the machine
     /// lost.
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
-        let places = self.inner.shared.sockets.bound_addresses().into_iter();
-        let open = places.filter(|(_, is_open)| *is_open);
-        open.map(|(place, _)| place.address).collect()
+        let bind_addresses = self.inner.shared.sockets.bound_addresses().into_iter();
+        let open = bind_addresses.filter(|(_, is_open)| *is_open);
+        open.map(|(bind_address, _)| bind_address.address).collect()
     }
 
     /// Moves the endpoint from [`Endpoint::local_address`] to another address; port 0 takes any

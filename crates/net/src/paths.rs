@@ -147,7 +147,7 @@ impl PathEvents {
     pub async fn next(&mut self) -> Option<PathUpdate> {
         loop {
             match self.receiver.recv().await {
-                Ok(news) => return Some(news),
+                Ok(update) => return Some(update),
                 Err(RecvError::Lagged(count)) => self.missed += count,
                 Err(RecvError::Closed) => return None,
             }

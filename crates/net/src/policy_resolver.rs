@@ -18,12 +18,16 @@ pub(crate) struct PolicyResolver {
 }
 
 impl PolicyResolver {
-    pub(crate) fn new(policy: Arc<dyn PolicySource>, places: &[BindAddress]) -> Self {
-        let bound =
-            |place: &BindAddress| (place.address.ip().to_canonical(), place.interface.clone());
+    pub(crate) fn new(policy: Arc<dyn PolicySource>, bind_addresses: &[BindAddress]) -> Self {
+        let bound = |bind_address: &BindAddress| {
+            (
+                bind_address.address.ip().to_canonical(),
+                bind_address.interface.clone(),
+            )
+        };
         Self {
             policy,
-            bound: places.iter().map(bound).collect(),
+            bound: bind_addresses.iter().map(bound).collect(),
         }
     }
 
@@ -95,15 +99,18 @@ mod tests {
                       [[rules]]\ninterface = \"wan0\"\ncongestion = \"bbr\"\n\
                       [[rules]]\nfrom_port = 443\ncongestion = \"cubic\"\n\
                       [[rules]]\nto_port = 4433\ncongestion = \"swift\"\n";
-        let place = |address: &str, interface: Option<&str>| BindAddress {
+        let bind_address = |address: &str, interface: Option<&str>| BindAddress {
             address: address.parse().unwrap(),
             interface: interface.map(str::to_owned),
         };
-        let places = [
-            place("192.0.2.1:443", None),
-            place("192.0.2.2:0", Some("wan0")),
+        let bind_addresses = [
+            bind_address("192.0.2.1:443", None),
+            bind_address("192.0.2.2:0", Some("wan0")),
         ];
-        let chooser = PolicyResolver::new(Arc::new(parse_policy("test", policy).unwrap()), &places);
+        let chooser = PolicyResolver::new(
+            Arc::new(parse_policy("test", policy).unwrap()),
+            &bind_addresses,
+        );
         let from = |local, remote| name(&chooser, Some(local), remote);
         assert_eq!(from("192.0.2.2:5000", "10.1.2.3:4433"), "none");
         assert_eq!(from("192.0.2.2:5000", "203.0.113.7:4433"), "bbr");

@@ -45,8 +45,11 @@ pub(crate) struct Socket {
 
 impl Socket {
     /// Binds the address; must be called within a tokio runtime.
-    pub(crate) fn bind(place: &BindAddress, wanted: SocketBuffers) -> Result<Self, EndpointError> {
-        let address = place.address;
+    pub(crate) fn bind(
+        bind_address: &BindAddress,
+        wanted: SocketBuffers,
+    ) -> Result<Self, EndpointError> {
+        let address = bind_address.address;
         let failed = |source| EndpointError::bind(address, source);
         let socket = socket2::Socket::new(
             Domain::for_address(address),
@@ -54,7 +57,7 @@ impl Socket {
             Some(Protocol::UDP),
         )
         .map_err(failed)?;
-        if let Some(interface) = &place.interface {
+        if let Some(interface) = &bind_address.interface {
             socket
                 .bind_device(Some(interface.as_bytes()))
                 .map_err(|source| EndpointError::interface(interface, source))?;

@@ -65,21 +65,21 @@ impl OpenSockets {
 }
 
 impl Sockets {
-    /// Binds all `places`, of which there is at least one; must be called within a tokio runtime.
+    /// Binds all `bind_addresses`, of which there is at least one; must be called within a tokio runtime.
     pub(crate) fn bind(
-        places: Vec<BindAddress>,
+        bind_addresses: Vec<BindAddress>,
         wanted: SocketBuffers,
     ) -> Result<Self, EndpointError> {
-        let mut bound_sockets = Vec::with_capacity(places.len());
+        let mut bound_sockets = Vec::with_capacity(bind_addresses.len());
         let mut max_datagrams = 1;
-        for mut place in places {
-            let socket = Socket::bind(&place, wanted)?;
+        for mut bind_address in bind_addresses {
+            let socket = Socket::bind(&bind_address, wanted)?;
             // Peers know the socket by its port: bind the same one again.
-            place.address = socket.local;
+            bind_address.address = socket.local;
             max_datagrams = socket.max_datagrams();
             let socket = Some(Arc::new(socket));
             bound_sockets.push(BoundSocket {
-                address: place,
+                address: bind_address,
                 socket,
             });
         }
@@ -130,8 +130,8 @@ impl Sockets {
     /// Returns the addresses, and whether each has its socket.
     pub(crate) fn bound_addresses(&self) -> Vec<(BindAddress, bool)> {
         let state = self.lock();
-        let places = state.bound_sockets.iter();
-        places
+        let bind_addresses = state.bound_sockets.iter();
+        bind_addresses
             .map(|bound_socket| (bound_socket.address.clone(), bound_socket.socket.is_some()))
             .collect()
     }
@@ -203,7 +203,7 @@ impl Sockets {
 
     /// Binds the address at an index again.
     pub(crate) fn reopen(&self, index: usize) -> Result<Option<SocketAddr>, EndpointError> {
-        let place = {
+        let bind_address = {
             let state = self.lock();
             let closed = state
                 .bound_sockets
@@ -211,10 +211,10 @@ impl Sockets {
                 .filter(|bound_socket| bound_socket.socket.is_none());
             closed.map(|bound_socket| bound_socket.address.clone())
         };
-        let Some(place) = place else {
+        let Some(bind_address) = bind_address else {
             return Ok(None);
         };
-        let address = self.occupy(index, place)?.map(|(_, now)| now);
+        let address = self.occupy(index, bind_address)?.map(|(_, now)| now);
         Ok(address)
     }
 
@@ -238,18 +238,18 @@ impl Sockets {
     fn occupy(
         &self,
         index: usize,
-        mut place: BindAddress,
+        mut bind_address: BindAddress,
     ) -> Result<Option<(SocketAddr, SocketAddr)>, EndpointError> {
-        let socket = Arc::new(Socket::bind(&place, self.wanted)?);
-        place.address = socket.local;
+        let socket = Arc::new(Socket::bind(&bind_address, self.wanted)?);
+        bind_address.address = socket.local;
         let mut state = self.lock();
         let Some(bound_socket) = state.bound_sockets.get_mut(index) else {
             return Ok(None);
         };
         let before = bound_socket.address.address;
-        let now = place.address;
+        let now = bind_address.address;
         let left = bound_socket.socket.replace(socket.clone());
-        bound_socket.address = place;
+        bound_socket.address = bind_address;
         if let Some(left) = left {
             state.retired = Some(RetiredSocket {
                 socket: left,

@@ -92,8 +92,8 @@ async fn connected_to(client: &Endpoint, server: &str) -> Connection {
 /// Waits for an event for which `pick` returns a value.
 async fn wait_for<T>(events: &mut PathEvents, pick: impl Fn(PathEvent) -> Option<T>) -> T {
     loop {
-        let news = events.next().await.expect("the connection is over");
-        if let PathUpdate::Event(event) = news
+        let update = events.next().await.expect("the connection is over");
+        if let PathUpdate::Event(event) = update
             && let Some(picked) = pick(event)
         {
             return picked;

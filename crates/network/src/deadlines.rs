@@ -98,8 +98,8 @@ fn by_port(scenario: &Scenario, transfers: &[DueTransfer]) -> IndexMap<String, P
             .entry((from, to))
             .or_insert_with(|| bottleneck(scenario, &routes, from, to));
         let position = port.and_then(|port| position_of(scenario, port));
-        if let Some(place) = position.and_then(|position| of_port.get_mut(position)) {
-            place.push(*transfer);
+        if let Some(location) = position.and_then(|position| of_port.get_mut(position)) {
+            location.push(*transfer);
         }
     }
     let ports = scenario.measurements.ports.iter().zip(of_port);

@@ -117,7 +117,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         let (senders, own_ports) = senders(topology);
         let hosts = topology.port_indices();
         let hosts = hosts.filter(|port| matches!(topology.port(*port).from, Node::Host(_)));
-        let place = |index: PortIndex| PortLocation {
+        let location = |index: PortIndex| PortLocation {
             sender: senders[index.index()],
             receiver: match senders[index.reverse().index()] {
                 Sender::Host(_) => Receiver::Host,
@@ -167,7 +167,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 })
                 .collect(),
             switches,
-            locations: topology.port_indices().map(place).collect(),
+            locations: topology.port_indices().map(location).collect(),
             event_queue: EventQueue::new(topology.ports.len() + topology.switches.len()),
             no_changes_before: Time::ZERO,
             measured: measured.to_vec(),
@@ -245,13 +245,13 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Returns a host's port, for sending.
     #[inline]
     pub fn tx_port(&mut self, port: u32) -> Option<TxPort<'_, P>> {
-        let place = self.locations.get(port as usize)?;
-        match place.sender {
+        let location = self.locations.get(port as usize)?;
+        match location.sender {
             Sender::Host(uplink) => Some(TxPort {
                 port: port as usize,
                 uplink: self.uplinks.get_mut(uplink as usize)?,
                 event_queue: &mut self.event_queue,
-                receiver: place.receiver,
+                receiver: location.receiver,
                 switches: &mut self.switches,
                 steady_until: self.no_changes_before,
             }),
@@ -284,11 +284,11 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// packet for a host is returned.
     #[inline]
     pub fn deliver(&mut self, now: Time, port: usize) -> Option<P> {
-        let Some(&place) = self.locations.get(port) else {
+        let Some(&location) = self.locations.get(port) else {
             self.run_elements(now, port - self.locations.len());
             return None;
         };
-        let (packet, next) = match place.sender {
+        let (packet, next) = match location.sender {
             Sender::Host(uplink) => {
                 let egress_port = &mut self.uplinks[uplink as usize].egress_port;
                 (egress_port.poll_delivered(now), egress_port.timeout())
@@ -299,14 +299,14 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             }
         };
         self.event_queue.set(port, next.unwrap_or(Time::MAX));
-        if place.tapped {
+        if location.tapped {
             self.tap(now, port, packet.clone());
         }
-        match place.receiver {
+        match location.receiver {
             Receiver::Host => packet,
             Receiver::Switch { switch, ingress } => {
                 let packet = packet?;
-                let place = self.locations.len() + switch as usize;
+                let location = self.locations.len() + switch as usize;
                 let switch_node = &mut self.switches[switch as usize];
                 let SwitchNode { switch, ports, .. } = switch_node;
                 let event_queue = &mut self.event_queue;
@@ -314,7 +314,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                     event_queue.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
                 });
                 if switch.has_elements() {
-                    switch_node.set_timer(place, event_queue);
+                    switch_node.set_timer(location, event_queue);
                 }
                 None
             }
@@ -334,17 +334,17 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         switch: SwitchIndex,
         act: impl FnOnce(&mut E) -> T,
     ) -> Option<T> {
-        let place = self.locations.len() + switch.index();
+        let location = self.locations.len() + switch.index();
         let switch_node = self.switches.get_mut(switch.index())?;
         let result = switch_node.switch.element_mut().map(act);
-        switch_node.set_timer(place, &mut self.event_queue);
+        switch_node.set_timer(location, &mut self.event_queue);
         result
     }
 
     /// Handles the timeouts of a switch's elements.
     #[cold]
     fn run_elements(&mut self, now: Time, switch: usize) {
-        let place = self.locations.len() + switch;
+        let location = self.locations.len() + switch;
         let Some(switch_node) = self.switches.get_mut(switch) else {
             return;
         };
@@ -353,7 +353,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         switch.handle_timeout(now, |port, next| {
             event_queue.set(ports[port.index()] as usize, next.unwrap_or(Time::MAX));
         });
-        switch_node.set_timer(place, event_queue);
+        switch_node.set_timer(location, event_queue);
     }
 
     #[cold]
@@ -450,11 +450,11 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 impl<P: fabric::Packet + Clone + 'static> SwitchNode<P> {
     /// Updates the timeout of the elements in the event queue.
     #[inline]
-    fn set_timer(&mut self, place: usize, event_queue: &mut EventQueue) {
+    fn set_timer(&mut self, location: usize, event_queue: &mut EventQueue) {
         let next = self.switch.timeout_of_elements().unwrap_or(Time::MAX);
         if next != self.timer {
             self.timer = next;
-            event_queue.set(place, next);
+            event_queue.set(location, next);
         }
     }
 }

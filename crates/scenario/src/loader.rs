@@ -93,11 +93,11 @@ impl Document {
         let mut document = self.clone();
         let problems = Problems::new(&self.file, None);
         for setting in settings {
-            let place = Position::Setting(Arc::from(setting.to_string()));
-            let value = parse_value(&setting.value, &place)
-                .unwrap_or_else(|| Node::new(Value::Text(setting.value.clone()), place.clone()));
+            let position = Position::Setting(Arc::from(setting.to_string()));
+            let value = parse_value(&setting.value, &position)
+                .unwrap_or_else(|| Node::new(Value::Text(setting.value.clone()), position.clone()));
             if let Err(kind) = set(&mut document.root, &setting.path, value) {
-                problems.add(place, setting.path.clone(), kind);
+                problems.add(position, setting.path.clone(), kind);
             }
         }
         problems.finish(Ok(document))

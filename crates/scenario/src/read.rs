@@ -166,8 +166,8 @@ fn read_network<'q>(file: &Fields<'_>, queues: &'q Queues) -> Result<Builder<'q>
         [None, None, Some(_)] => topology::read_general(file, &mut builder)?,
         [None, None, None] => {
             let accepts = "one of `[dumbbell]`, `[star]` and `[hosts]`".to_owned();
-            let (place, key) = (file.at.node.place.clone(), "the network".to_owned());
-            return Err((file.at.problems).add(place, key, ProblemKind::Missing { accepts }));
+            let (position, key) = (file.at.node.position.clone(), "the network".to_owned());
+            return Err((file.at.problems).add(position, key, ProblemKind::Missing { accepts }));
         }
         _ => {
             let second = forms.iter().flatten().nth(1).unwrap_or(&file.at);

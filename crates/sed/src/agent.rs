@@ -112,18 +112,18 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
 
     /// Returns the ordered window of a flow, in bytes.
     pub fn allowed(&self, flow: &FlowKey) -> Option<u32> {
-        let (id, way) = self.find(flow)?;
-        self.connections.get(id)?.state.half(way).limit
+        let (id, direction) = self.find(flow)?;
+        self.connections.get(id)?.state.half(direction).limit
     }
 
     fn find(&self, flow: &FlowKey) -> Option<(ConnectionId, Direction)> {
         let id = self.connections.find(flow)?;
-        let way = if self.connections.get(id)?.flow == *flow {
+        let direction = if self.connections.get(id)?.flow == *flow {
             Direction::Forward
         } else {
             Direction::Reverse
         };
-        Some((id, way))
+        Some((id, direction))
     }
 
     fn pass(
@@ -143,16 +143,16 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             return out.forward(ingress, packet);
         }
         let known = self.connections.observe_by_id(now, flow, segment);
-        let Some((id, way)) = known else {
+        let Some((id, direction)) = known else {
             self.counters.unknown_scale += u64::from(self.leased_until.is_some());
             out.forward(ingress, packet);
             return self.watch(now, egress, out);
         };
-        self.note(now, id, way, flow, segment, egress);
+        self.note(now, id, direction, flow, segment, egress);
         self.burst = self
-            .plain_burst(id, way, &packet)
+            .plain_burst(id, direction, &packet)
             .map(|burst| (burst, egress));
-        self.clamp(id, way, ingress, &mut packet, segment);
+        self.clamp(id, direction, ingress, &mut packet, segment);
         if self.config.retransmit {
             let before = dropped(egress, out);
             out.forward(ingress, packet);
@@ -161,7 +161,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
                 self.reports
                     .push_back(SwitchReport::Dropped { flow, sequence });
             }
-            self.look_for_repeats(now, id, way.reversed());
+            self.look_for_repeats(now, id, direction.reversed());
         } else {
             out.forward(ingress, packet);
         }
@@ -170,9 +170,9 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
 
     /// Returns the super-packet that a segment belongs to, if its inner segments need no processing:
     /// their windows are not lowered, and their drops are not reported.
-    fn plain_burst(&self, id: ConnectionId, way: Direction, packet: &P) -> Option<u64> {
+    fn plain_burst(&self, id: ConnectionId, direction: Direction, packet: &P) -> Option<u64> {
         let connection = self.connections.get(id)?;
-        let limit = connection.state.half(way.reversed()).limit;
+        let limit = connection.state.half(direction.reversed()).limit;
         let plain = limit.is_none() && !self.config.retransmit;
         plain
             .then(|| packet.burst())
@@ -194,8 +194,15 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             WindowOrder::Allow { flow, window } => self.set_limit(&flow, Some(window), out),
             WindowOrder::Release { flow } => self.set_limit(&flow, None, out),
             WindowOrder::Retransmit { flow, sequence } => {
-                if let Some((id, way)) = self.find(&flow) {
-                    self.await_repeat(now, DroppedPacket { id, way, sequence });
+                if let Some((id, direction)) = self.find(&flow) {
+                    self.await_repeat(
+                        now,
+                        DroppedPacket {
+                            id,
+                            direction,
+                            sequence,
+                        },
+                    );
                 }
             }
             WindowOrder::Renew => {}

@@ -274,14 +274,21 @@ impl Controller {
         }
     }
 
-    /// Adds a flow. `told` is the demand that the switch has stored.
-    fn open(&mut self, now: Time, id: PortId, flow: FlowKey, started: Time, told: Option<Demand>) {
+    /// Adds a flow. `reported` is the demand that the switch has stored.
+    fn open(
+        &mut self,
+        now: Time,
+        id: PortId,
+        flow: FlowKey,
+        started: Time,
+        reported: Option<Demand>,
+    ) {
         // A retransmitted SYN does not restart the flow.
         if self.egress_ports.contains_key(&(id.switch, flow)) {
             return;
         }
-        let told = told.and_then(|demand| demand.check().ok());
-        let demand = self.demands.demand_for_new(&flow).or(told);
+        let reported = reported.and_then(|demand| demand.check().ok());
+        let demand = self.demands.demand_for_new(&flow).or(reported);
         let Some(port) = self.ports.get_mut(&id) else {
             return;
         };

@@ -134,53 +134,53 @@ impl PortFlowTable {
     ) {
         self.remove(&flow);
         let entry = Entry::new(now, flow, started, demand);
-        let place = self.free.pop().unwrap_or_else(|| {
+        let index = self.free.pop().unwrap_or_else(|| {
             self.entries.push(None);
             self.loads.push(WindowInput::of(&entry));
             self.entries.len() as u32 - 1
         });
-        self.order.insert(rank(&entry, place));
-        self.places.insert(flow, place);
-        self.note(place, &entry);
-        if let Some(slot) = self.entries.get_mut(place as usize) {
+        self.order.insert(rank(&entry, index));
+        self.places.insert(flow, index);
+        self.note(index, &entry);
+        if let Some(slot) = self.entries.get_mut(index as usize) {
             *slot = Some(entry);
         }
     }
 
     /// Removes a flow. Returns whether it was there.
     pub(crate) fn remove(&mut self, flow: &FlowKey) -> bool {
-        let Some(place) = self.places.remove(flow) else {
+        let Some(index) = self.places.remove(flow) else {
             return false;
         };
-        let slot = self.entries.get_mut(place as usize);
+        let slot = self.entries.get_mut(index as usize);
         if let Some(entry) = slot.and_then(Option::take) {
-            self.order.remove(&rank(&entry, place));
-            self.free.push(place);
+            self.order.remove(&rank(&entry, index));
+            self.free.push(index);
         }
         true
     }
 
     /// Updates a flow's row. Returns whether it is there.
     pub(crate) fn update(&mut self, flow: &FlowKey, change: impl FnOnce(&mut Entry)) -> bool {
-        let Some(place) = self.places.get(flow).copied() else {
+        let Some(index) = self.places.get(flow).copied() else {
             return false;
         };
-        let slot = self.entries.get_mut(place as usize);
+        let slot = self.entries.get_mut(index as usize);
         if let Some(entry) = slot.and_then(Option::as_mut) {
-            let before = rank(entry, place);
+            let before = rank(entry, index);
             change(entry);
-            let (after, entry) = (rank(entry, place), *entry);
+            let (after, entry) = (rank(entry, index), *entry);
             if after != before {
                 self.order.remove(&before);
                 self.order.insert(after);
             }
-            self.note(place, &entry);
+            self.note(index, &entry);
         }
         true
     }
 
-    fn note(&mut self, place: u32, entry: &Entry) {
-        if let Some(load) = self.loads.get_mut(place as usize) {
+    fn note(&mut self, index: u32, entry: &Entry) {
+        if let Some(load) = self.loads.get_mut(index as usize) {
             *load = WindowInput::of(entry);
         }
     }
@@ -188,7 +188,7 @@ impl PortFlowTable {
     /// Returns all flows by priority.
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Entry> {
         let places = self.order.iter();
-        places.filter_map(|(.., place)| self.entries.get(*place as usize)?.as_ref())
+        places.filter_map(|(.., index)| self.entries.get(*index as usize)?.as_ref())
     }
 
     /// Replaces the contents of `survey` by the inputs of all flows. Returns whether any flow is
@@ -197,11 +197,11 @@ impl PortFlowTable {
         survey.candidates.clear();
         survey.places.clear();
         let mut is_any_stopped = false;
-        for (deadline, _, place) in &self.order {
-            if let Some(load) = self.loads.get(*place as usize) {
+        for (deadline, _, index) in &self.order {
+            if let Some(load) = self.loads.get(*index as usize) {
                 is_any_stopped |= load.window == 0;
                 survey.candidates.push(load.candidate(now, *deadline));
-                survey.places.push((*place, load.window));
+                survey.places.push((*index, load.window));
             }
         }
         is_any_stopped
@@ -215,12 +215,12 @@ impl PortFlowTable {
         windows: impl IntoIterator<Item = Option<u32>>,
         mut changed: impl FnMut(&Entry),
     ) {
-        for ((place, had), window) in survey.places.iter().zip(windows) {
+        for ((index, had), window) in survey.places.iter().zip(windows) {
             if *had == window.unwrap_or(WindowInput::OWN) {
                 continue;
             }
-            let slot = self.entries.get_mut(*place as usize);
-            let load = self.loads.get_mut(*place as usize);
+            let slot = self.entries.get_mut(*index as usize);
+            let load = self.loads.get_mut(*index as usize);
             if let (Some(entry), Some(load)) = (slot.and_then(Option::as_mut), load) {
                 entry.window = window;
                 *load = WindowInput::of(entry);
@@ -236,6 +236,6 @@ impl PortFlowTable {
     }
 }
 
-fn rank(entry: &Entry, place: u32) -> (Time, Time, u32) {
-    (entry.deadline(), entry.started, place)
+fn rank(entry: &Entry, index: u32) -> (Time, Time, u32) {
+    (entry.deadline(), entry.started, index)
 }

@@ -58,8 +58,8 @@ impl Figures {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().collect();
-    if let Some(place) = arguments.iter().position(|argument| argument == RUN) {
-        let case = arguments.get(place + 1).ok_or("no case")?;
+    if let Some(slot) = arguments.iter().position(|argument| argument == RUN) {
+        let case = arguments.get(slot + 1).ok_or("no case")?;
         let figures = run(&serde_json::from_str(case)?)?;
         println!("{}", serde_json::to_string(&figures)?);
         return Ok(());

@@ -57,7 +57,7 @@ impl Epochs {
     /// Creates the epochs of this scenario, which may be none.
     pub(crate) fn new(scenario: &Scenario) -> Self {
         let groups = scenario.groups.iter();
-        let account = |group: &Group| EpochStats {
+        let stats = |group: &Group| EpochStats {
             flows: match group.workload.epochs() {
                 Some(_) => group.pairs().count() as u64 * u64::from(group.flows),
                 None => 0,
@@ -65,8 +65,8 @@ impl Epochs {
             slowest: Some(Duration::ZERO),
             ..EpochStats::default()
         };
-        let accounts: Vec<_> = groups.clone().map(account).collect();
-        let flows = accounts.iter().map(|account| account.flows).sum();
+        let accounts: Vec<_> = groups.clone().map(stats).collect();
+        let flows = accounts.iter().map(|stats| stats.flows).sum();
         Self {
             count: groups
                 .filter_map(|group| group.workload.epochs())
@@ -96,8 +96,8 @@ impl Epochs {
         self.begun += 1;
         self.began_at = now;
         self.due = self.flows;
-        for account in &mut self.accounts {
-            account.due = account.flows;
+        for stats in &mut self.accounts {
+            stats.due = stats.flows;
         }
         Some(number)
     }
@@ -127,8 +127,8 @@ impl Epochs {
             took,
             attempts,
         });
-        if let Some(account) = self.accounts.get_mut(group as usize) {
-            account.end_request(took);
+        if let Some(stats) = self.accounts.get_mut(group as usize) {
+            stats.end_request(took);
         }
     }
 
@@ -139,18 +139,18 @@ impl Epochs {
 
     /// Resets the statistics: the warm-up is over.
     pub(crate) fn forget(&mut self) {
-        for account in &mut self.accounts {
-            (account.count, account.total, account.lost) = (0, Duration::ZERO, 0);
+        for stats in &mut self.accounts {
+            (stats.count, stats.total, stats.lost) = (0, Duration::ZERO, 0);
         }
     }
 
     /// Returns the statistics of a group, if it takes part.
     pub(crate) fn summary(&self, group: u32) -> Option<EpochSummary> {
-        let account = self.accounts.get(group as usize)?;
-        (account.flows > 0).then_some(EpochSummary {
-            count: account.count,
-            total: account.total,
-            lost: account.lost,
+        let stats = self.accounts.get(group as usize)?;
+        (stats.flows > 0).then_some(EpochSummary {
+            count: stats.count,
+            total: stats.total,
+            lost: stats.lost,
         })
     }
 }

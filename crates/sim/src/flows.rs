@@ -62,9 +62,8 @@ impl<T> FlowMap<T> {
     }
 
     pub(crate) fn remove(&mut self, id: FlowId) -> Option<T> {
-        let place = self.0.get_mut(id.slot as usize)?;
-        place
-            .take_if(|(found, _)| *found == id)
+        let slot = self.0.get_mut(id.slot as usize)?;
+        slot.take_if(|(found, _)| *found == id)
             .map(|(_, value)| value)
     }
 
@@ -199,9 +198,9 @@ impl FlowTable {
         self.slots = self.slots.max(slot + 1);
         let id = self.number(slot);
         flow.spread = id.number;
-        let account = &mut self.group_stats[flow.group as usize];
-        flow.index = account.flows;
-        account.flows += 1;
+        let stats = &mut self.group_stats[flow.group as usize];
+        flow.index = stats.flows;
+        stats.flows += 1;
         self.open.insert(id, flow);
         id
     }
@@ -224,10 +223,10 @@ impl FlowTable {
     pub(crate) fn close(&mut self, id: FlowId, achieved: FlowCounters) -> Option<Flow> {
         let flow = self.open.remove(id)?;
         self.free.push(id.slot);
-        let account = &mut self.group_stats[flow.group as usize];
-        account.closed += achieved;
-        account.with_timeout += u64::from(achieved.timeouts > 0);
-        account.due.extend(flow.due_transfer());
+        let stats = &mut self.group_stats[flow.group as usize];
+        stats.closed += achieved;
+        stats.with_timeout += u64::from(achieved.timeouts > 0);
+        stats.due.extend(flow.due_transfer());
         Some(flow)
     }
 
@@ -238,10 +237,10 @@ impl FlowTable {
 
     /// Discards the completed transfers so far: the end of the warm-up.
     pub(crate) fn forget_completions(&mut self) {
-        for account in &mut self.group_stats {
-            account.completions.clear();
-            account.with_timeout = 0;
-            account.due.clear();
+        for stats in &mut self.group_stats {
+            stats.completions.clear();
+            stats.with_timeout = 0;
+            stats.due.clear();
         }
     }
 }

@@ -51,7 +51,7 @@ impl GroupMeter {
         span: Duration,
     ) -> GroupSummary {
         let achieved = total(world, group).0.since(self.before);
-        let account = &world.flows.group_stats[group as usize];
+        let stats = &world.flows.group_stats[group as usize];
         let flows = world
             .flows
             .open
@@ -61,11 +61,11 @@ impl GroupMeter {
         let goodputs =
             endless.map(|(_, flow)| world.achieved(flow).since(flow.before).goodput(span));
         GroupSummary {
-            flows: account.flows,
-            completed: account.completions.len() as u64,
-            completion: CompletionTimes::of(&mut account.completions.clone()),
+            flows: stats.flows,
+            completed: stats.completions.len() as u64,
+            completion: CompletionTimes::of(&mut stats.completions.clone()),
             fairness: Ratio::fairness(goodputs),
-            flows_with_timeout: account.with_timeout
+            flows_with_timeout: stats.with_timeout
                 + (world.flows.open.iter())
                     .filter(|(_, flow)| flow.group == group && world.achieved(flow).timeouts > 0)
                     .count() as u64,

@@ -78,7 +78,7 @@ pub(crate) struct Datagram {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RawDatagram {
     /// The slot of its bytes.
-    pub(crate) place: u32,
+    pub(crate) slot: u32,
     /// Their number.
     pub(crate) payload: u16,
     /// The editions of its source and destination addresses.

@@ -266,15 +266,15 @@ impl World {
     fn links(&self, flow: &Flow) -> (Option<PortIndex>, Option<PortIndex>) {
         let group = &self.groups[flow.group as usize];
         let (topology, routes) = (&self.topology, &self.routes);
-        let ways = |pair: HostPair| {
-            let mut ways =
+        let host_paths = |pair: HostPair| {
+            let mut host_paths =
                 group.egress_ports(topology, routes, (pair.from, pair.to), flow.spread.into());
-            let moves = flow.moves as usize % ways.len().max(1);
-            ways.rotate_left(moves);
-            ways
+            let moves = flow.moves as usize % host_paths.len().max(1);
+            host_paths.rotate_left(moves);
+            host_paths
         };
-        let there = ways(flow.pair).first().copied();
-        let back = ways(flow.pair.reversed());
+        let there = host_paths(flow.pair).first().copied();
+        let back = host_paths(flow.pair.reversed());
         let end = |port: PortIndex| topology.port(port).to;
         let beside = |port: &PortIndex| there.is_some_and(|there| end(there) == end(*port));
         let back = back.iter().copied().find(beside).or(back.first().copied());

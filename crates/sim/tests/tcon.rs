@@ -37,22 +37,19 @@ fn mean_time(run: &RunSummary) -> f64 {
 #[test]
 fn bbr_in_place_of_cubic_over_lossy_paths() {
     let runs = run_all("tcon-wan.toml", &["parameters.files=20", "duration=1000s"]);
-    for (place, cubic, most) in [
+    for (slot, cubic, most) in [
         ("shanghai", "base", 0.9),
         ("oregon", "oregon-cubic", 0.9),
         ("lan", "lan-cubic", 1.02),
     ] {
         let of = |name: String| mean_time(&runs[&name]);
-        let (cubic, bbr) = (of(cubic.to_owned()), of(format!("{place}-bbr")));
-        let tcon = of(format!("{place}-tcon"));
-        println!("{place}: CUBIC {cubic:.4} BBR {bbr:.4} TCon {tcon:.4}");
-        assert!(
-            tcon <= 1.05 * bbr,
-            "{place}: {tcon} s against BBR's {bbr} s"
-        );
+        let (cubic, bbr) = (of(cubic.to_owned()), of(format!("{slot}-bbr")));
+        let tcon = of(format!("{slot}-tcon"));
+        println!("{slot}: CUBIC {cubic:.4} BBR {bbr:.4} TCon {tcon:.4}");
+        assert!(tcon <= 1.05 * bbr, "{slot}: {tcon} s against BBR's {bbr} s");
         assert!(
             tcon <= most * cubic,
-            "{place}: {tcon} s against CUBIC's {cubic} s"
+            "{slot}: {tcon} s against CUBIC's {cubic} s"
         );
     }
 }

@@ -44,7 +44,7 @@ pub(crate) struct ReplayedAck {
     /// When it arrived.
     pub(crate) now: Time,
     /// The delivery point that it passes.
-    pub(crate) place: Option<DeliveryPoint>,
+    pub(crate) point: Option<DeliveryPoint>,
     pub(crate) delivered: DeliverySummary,
 }
 
@@ -93,17 +93,17 @@ impl<'r> AckReplay<'r> {
     pub(crate) fn next(&mut self, in_flight: ByteSize) -> ReplayedAck {
         let ahead = self.next_point();
         let (goal, upto, until) = match &ahead {
-            Some((index, place)) => (*index, place.upto, place.passed_at),
+            Some((index, point)) => (*index, point.upto, point.passed_at),
             None => (self.count - 1, self.report.delivered, self.report.now),
         };
         let steps = u64::from(goal - self.next.min(goal)) + 1;
-        let place = ahead.map(|(_, place)| place).filter(|_| steps == 1);
+        let point = ahead.map(|(_, point)| point).filter(|_| steps == 1);
         let bytes = upto.bytes().saturating_sub(self.upto) / steps;
         // The time of the first one is known.
         if self.next > 0 || steps == 1 {
             self.now += until.since(self.now) / steps;
         }
-        let rtt = self.advance(ahead.map(|(_, place)| place), steps);
+        let rtt = self.advance(ahead.map(|(_, point)| point), steps);
         let delivered = DeliverySummary {
             bytes,
             marked: self.take_marked(bytes),
@@ -115,38 +115,38 @@ impl<'r> AckReplay<'r> {
         };
         self.upto += bytes;
         self.next += 1;
-        self.next_point_index += usize::from(place.is_some());
+        self.next_point_index += usize::from(point.is_some());
         ReplayedAck {
             now: self.now,
-            place,
+            point,
             delivered,
         }
     }
 
     /// Returns the next delivery point, and the index of the acknowledgment that passes it.
     fn next_point(&self) -> Option<(u32, DeliveryPoint)> {
-        let place = (*self.report.delivery_points.get(self.next_point_index)?)?;
+        let point = (*self.report.delivery_points.get(self.next_point_index)?)?;
         let all = self.report.new_acks.max(1);
         let index = if all > MOST {
-            u64::from(place.ack_index) * u64::from(MOST) / u64::from(all)
+            u64::from(point.ack_index) * u64::from(MOST) / u64::from(all)
         } else {
-            place.ack_index.into()
+            point.ack_index.into()
         };
         let index = u32::try_from(index).unwrap_or(u32::MAX);
-        Some((index.clamp(self.next, self.count - 1), place))
+        Some((index.clamp(self.next, self.count - 1), point))
     }
 
     /// Advances the state towards a delivery point, or without one: arriving data was sent an RTT ago.
     /// Returns that RTT.
     fn advance(&mut self, ahead: Option<DeliveryPoint>, steps: u64) -> Option<Duration> {
         let goal = match &ahead {
-            Some(place) if place.was_retransmitted => None,
-            Some(place) => Some(place.passed_at.since(place.sent_at)),
+            Some(point) if point.was_retransmitted => None,
+            Some(point) => Some(point.passed_at.since(point.sent_at)),
             None => self.rtt.filter(|_| self.is_clear),
         };
         let (before, latest) = (
             self.rtt,
-            ahead.map_or(self.report.sent_at, |place| place.sent_at),
+            ahead.map_or(self.report.sent_at, |point| point.sent_at),
         );
         let rtt = goal.map(|goal| match before {
             Some(before) if before <= goal => before + (goal - before) / steps,

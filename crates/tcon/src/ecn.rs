@@ -34,7 +34,7 @@ impl Negotiation {
         &mut self,
         packet: &mut P,
         segment: &Segment,
-        way: Direction,
+        direction: Direction,
         handshake: &Handshake,
     ) {
         let offers = segment.flags.contains(OFFER);
@@ -45,11 +45,11 @@ impl Negotiation {
             self.native |= is_answer && accepts;
             return;
         };
-        match (way == sender, is_answer) {
+        match (direction == sender, is_answer) {
             // A SYN retransmitted without an offer may have met a middlebox that drops SYNs with one.
             (true, false) => {
                 let first = handshake
-                    .offer(way)
+                    .offer(direction)
                     .is_none_or(|offer| offer.flags == segment.flags);
                 if first {
                     packet.set_flags(segment.flags | OFFER);
@@ -72,8 +72,8 @@ impl Negotiation {
     }
 
     /// Whether data in this direction may be marked, and echoes are to be expected.
-    pub(crate) fn is_active(&self, way: Direction) -> bool {
-        self.native || (self.accepted && self.sender == Some(way))
+    pub(crate) fn is_active(&self, direction: Direction) -> bool {
+        self.native || (self.accepted && self.sender == Some(direction))
     }
 
     /// Notes data of the receiver, which takes its peer to be ECN-capable.
@@ -85,7 +85,7 @@ impl Negotiation {
     }
 
     /// Whether a segment in this direction has to echo a CE mark for its sender.
-    pub(crate) fn echoes(&self, way: Direction) -> bool {
-        self.echo && self.sender == Some(way)
+    pub(crate) fn echoes(&self, direction: Direction) -> bool {
+        self.echo && self.sender == Some(direction)
     }
 }

@@ -66,8 +66,8 @@ pub(crate) struct FlightBytes {
 }
 
 impl FlightBytes {
-    fn at(&mut self, place: SegmentState) -> &mut u64 {
-        match place {
+    fn at(&mut self, state: SegmentState) -> &mut u64 {
+        match state {
             SegmentState::Waiting => &mut self.waiting,
             SegmentState::InFlight => &mut self.in_flight,
             SegmentState::Delivered => &mut self.delivered,
@@ -148,13 +148,13 @@ impl<P> Flight<P> {
     }
 
     /// Moves a segment to another state.
-    pub(crate) fn move_to(&mut self, position: usize, place: SegmentState) {
+    pub(crate) fn move_to(&mut self, position: usize, state: SegmentState) {
         if let Some(record) = self.records.get_mut(position) {
             let length = record.length();
             let amount = self.bytes.at(record.state);
             *amount = amount.saturating_sub(length);
-            *self.bytes.at(place) += length;
-            record.state = place;
+            *self.bytes.at(state) += length;
+            record.state = state;
         }
     }
 

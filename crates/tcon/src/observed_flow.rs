@@ -184,8 +184,8 @@ impl ObservedFlow {
 
     /// Notes data sent since the last report.
     fn note_sent(&mut self, report: &ProgressReport) {
-        let news = distance(report.nxt, self.nxt);
-        if news == 0 {
+        let summary = distance(report.nxt, self.nxt);
+        if summary == 0 {
             return;
         }
         let was_idle = self.una == self.nxt;
@@ -196,12 +196,12 @@ impl ObservedFlow {
             self.flow_controller.on_idle_restart(report.sent_at);
         }
         let outstanding = if was_idle {
-            ByteSize::from_bytes(news)
+            ByteSize::from_bytes(summary)
         } else {
-            ByteSize::from_bytes(self.in_flight + news)
+            ByteSize::from_bytes(self.in_flight + summary)
         };
         self.flow_controller
-            .on_sent(report.sent_at, news, outstanding);
+            .on_sent(report.sent_at, summary, outstanding);
         self.last_sent = Some(report.sent_at);
         self.nxt = report.nxt;
     }
@@ -237,7 +237,7 @@ impl ObservedFlow {
         };
         let timed_out = report.timeouts > self.timeouts;
         self.timeouts = report.timeouts;
-        let (news, sent_at) = if by_sack {
+        let (summary, sent_at) = if by_sack {
             ((report.skipped - self.skipped).bytes(), report.skipped_at)
         } else {
             // The lost segments were sent before the acknowledgments that reported the loss.
@@ -258,8 +258,8 @@ impl ObservedFlow {
         if timed_out {
             let all = distance(report.nxt, report.una).max(segment);
             self.on_loss(report.now, all, self.newest_sent, LossCause::Timeout);
-        } else if news > 0 {
-            self.on_loss(report.now, news, sent_at, LossCause::Acks);
+        } else if summary > 0 {
+            self.on_loss(report.now, summary, sent_at, LossCause::Acks);
         }
     }
 
@@ -309,25 +309,25 @@ impl ObservedFlow {
         let answer = answers.next(self.in_flight());
         self.delivered_since_point += answer.delivered.bytes;
         self.newest_sent = self.newest_sent.max(answer.delivered.newest_sent);
-        if let Some(place) = answer.place {
+        if let Some(point) = answer.point {
             let told = std::mem::take(&mut self.delivered_since_point);
-            let sent = self.remembered(&place);
-            (self.flow_controller).on_delivered(answer.now, &sent, place.sent_at, told);
+            let sent = self.remembered(&point);
+            (self.flow_controller).on_delivered(answer.now, &sent, point.sent_at, told);
         }
         self.flow_controller.on_ack(answer.now, &answer.delivered);
     }
 
     /// Returns what the delivery rate estimator needs of a delivery point.
-    fn remembered(&self, place: &DeliveryPoint) -> PacketDelivery {
-        let is_before = |time: Time| time <= place.sent_at;
+    fn remembered(&self, point: &DeliveryPoint) -> PacketDelivery {
+        let is_before = |time: Time| time <= point.sent_at;
         let lost = self.losses.iter().rev().find(|(time, _)| is_before(*time));
         PacketDelivery {
-            delivered: place.delivered,
-            delivered_at: place.delivered_at,
-            first_sent_at: place.first_sent_at,
+            delivered: point.delivered,
+            delivered_at: point.delivered_at,
+            first_sent_at: point.first_sent_at,
             lost: lost.map_or(ByteSize::ZERO, |(_, all)| *all),
-            in_flight: place.in_flight,
-            app_limited: place.app_limited,
+            in_flight: point.in_flight,
+            app_limited: point.app_limited,
         }
     }
 }

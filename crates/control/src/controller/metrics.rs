@@ -75,7 +75,7 @@ struct MetricFamilies {
 #[derive(Debug)]
 pub(super) struct ControllerMetrics {
     metrics: MetricFamilies,
-    told: MetricValues,
+    reported: MetricValues,
     refused_registrations: u64,
     garbled: u64,
 }
@@ -95,7 +95,7 @@ impl ControllerMetrics {
         });
         Self {
             metrics,
-            told: MetricValues::default(),
+            reported: MetricValues::default(),
             refused_registrations: 0,
             garbled: 0,
         }
@@ -126,7 +126,7 @@ impl ControllerMetrics {
             refused_registrations: self.refused_registrations,
             garbled: self.garbled,
         };
-        self.metrics.table.add(&now, &self.told);
-        self.told = now;
+        self.metrics.table.add(&now, &self.reported);
+        self.reported = now;
     }
 }

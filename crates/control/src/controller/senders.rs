@@ -23,7 +23,7 @@ pub(super) struct RegisteredFlow {
     /// Its windows, by the switch whose port they were ordered for.
     windows: BTreeMap<u32, u32>,
     /// The last window sent to its sender.
-    told: Option<u32>,
+    reported: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -94,7 +94,7 @@ impl Senders {
             demand,
             acknowledged: 0,
             windows: BTreeMap::new(),
-            told: None,
+            reported: None,
         };
         self.flows.insert(flow, new);
         Ok(true)
@@ -160,10 +160,10 @@ impl Senders {
 
     fn tell(senders: &mut BTreeMap<u64, Sender>, flow: &FlowKey, known: &mut RegisteredFlow) {
         let smallest = known.windows.values().min().copied();
-        if smallest == known.told {
+        if smallest == known.reported {
             return;
         }
-        known.told = smallest;
+        known.reported = smallest;
         let flow = *flow;
         let order = match smallest {
             Some(window) => WindowOrder::Allow { flow, window },

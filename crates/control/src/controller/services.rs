@@ -176,9 +176,11 @@ fn sender_reports(
 
 fn sender_report(peer: &Peer, report: v1::SenderReport) -> Result<SenderReport, Refusal> {
     Ok(match report.report.ok_or(DecodeError::Missing("report"))? {
-        SenderKind::Flow(told) => {
-            let flow: FlowKey = translate::flow(told.flow)?;
-            let demand = told.demand.map(|demand| translate::demand(Some(demand)));
+        SenderKind::Flow(reported) => {
+            let flow: FlowKey = translate::flow(reported.flow)?;
+            let demand = reported
+                .demand
+                .map(|demand| translate::demand(Some(demand)));
             let client = peer.client(&FlowPattern::from(flow));
             if client != flow.source {
                 return Err(weir_sed::DemandError::NotOwner { client }.into());
@@ -186,13 +188,13 @@ fn sender_report(peer: &Peer, report: v1::SenderReport) -> Result<SenderReport, 
             SenderReport::Flow {
                 client,
                 flow,
-                segment: told.segment_bytes,
+                segment: reported.segment_bytes,
                 demand: demand.transpose()?,
             }
         }
-        SenderKind::Acknowledged(told) => SenderReport::Acknowledged {
-            flow: translate::flow(told.flow)?,
-            bytes: told.bytes,
+        SenderKind::Acknowledged(reported) => SenderReport::Acknowledged {
+            flow: translate::flow(reported.flow)?,
+            bytes: reported.bytes,
         },
         SenderKind::Closed(flow) => SenderReport::Closed {
             flow: translate::flow(Some(flow))?,

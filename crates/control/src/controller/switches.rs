@@ -26,7 +26,7 @@ pub(super) struct PeerSession {
     waiting: Vec<v1::Order>,
     /// The peer's clock in its last message, and ours.
     beat: u64,
-    pub(super) heard: Time,
+    pub(super) received: Time,
 }
 
 /// A peer with more waiting orders than this is disconnected.
@@ -42,7 +42,7 @@ impl PeerSession {
             _end: end,
             waiting: Vec::new(),
             beat: 0,
-            heard: now,
+            received: now,
         }
     }
 
@@ -57,7 +57,7 @@ impl PeerSession {
 
     pub(super) fn hear(&mut self, now: Time, beat: u64) {
         self.beat = self.beat.max(beat);
-        self.heard = now;
+        self.received = now;
     }
 
     /// Sends the waiting orders; returns `false` if the peer does not keep up.

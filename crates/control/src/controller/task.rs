@@ -146,7 +146,7 @@ impl ControllerTask {
         mut self,
         mut inputs: mpsc::Receiver<ControllerInput>,
     ) -> Result<(), ControllerError> {
-        let mut heard = Vec::with_capacity(TOGETHER);
+        let mut received = Vec::with_capacity(TOGETHER);
         let mut beats = interval(std::time::Duration::from_nanos(
             self.heartbeat().as_nanos().max(1_000_000),
         ));
@@ -157,7 +157,7 @@ impl ControllerTask {
             let next = self.logic.timeout(now);
             let due = next.map(|time| self.clock.instant(time).into());
             tokio::select! {
-                count = inputs.recv_many(&mut heard, TOGETHER) => if count == 0 {
+                count = inputs.recv_many(&mut received, TOGETHER) => if count == 0 {
                     return Ok(());
                 },
                 () = sleep_until(due.unwrap_or_else(tokio::time::Instant::now)), if due.is_some() => {}
@@ -165,10 +165,10 @@ impl ControllerTask {
                 _ = sweeps.tick() => self.logic.forget_unused_demands(),
             }
             let begin = Instant::now();
-            let decides = heard
+            let decides = received
                 .iter()
                 .any(|input| matches!(input, ControllerInput::Reports { .. }));
-            for input in heard.drain(..) {
+            for input in received.drain(..) {
                 self.handle_input(input)?;
             }
             self.decide();
@@ -219,7 +219,7 @@ impl ControllerTask {
         let mut silent = Vec::new();
         let agents = self.switches.sessions().map(|(_, session)| session);
         for session in agents.chain(self.senders.sessions()) {
-            match now.checked_since(session.heard) {
+            match now.checked_since(session.received) {
                 Some(since) if since > lease => silent.push(session.id),
                 _ => session.beat(term),
             }

@@ -265,11 +265,11 @@ impl Flows {
 
     /// Returns the acknowledged bytes that have changed.
     fn counters(&mut self) -> Vec<Report> {
-        let told = self
+        let reported = self
             .open
             .values_mut()
             .filter(|flow| flow.reported_at.is_some());
-        let reports = told.filter_map(|flow| {
+        let reports = reported.filter_map(|flow| {
             let bytes = flow.opened.acknowledged.load(Ordering::Relaxed);
             if bytes <= flow.told_acknowledged {
                 return None;

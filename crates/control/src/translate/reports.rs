@@ -14,7 +14,10 @@ pub(crate) fn report(report: v1::Report) -> Result<SwitchReport, DecodeError> {
             flow: flow(opened.flow)?,
             port: opened.port,
             age: Duration::from_nanos(opened.age_nanoseconds),
-            demand: opened.demand.map(|told| demand(Some(told))).transpose()?,
+            demand: opened
+                .demand
+                .map(|reported| demand(Some(reported)))
+                .transpose()?,
         },
         Kind::Accepted(accepted) => SwitchReport::Accepted {
             flow: flow(accepted.flow)?,
@@ -27,8 +30,8 @@ pub(crate) fn report(report: v1::Report) -> Result<SwitchReport, DecodeError> {
         Kind::Congested(port) => SwitchReport::Congested { port },
         Kind::Recovered(port) => SwitchReport::Recovered { port },
         Kind::Counters(counters) => {
-            let told = counters.acknowledged.into_iter();
-            let acknowledged = told.map(|told| Ok((flow(told.flow)?, told.bytes)));
+            let reported = counters.acknowledged.into_iter();
+            let acknowledged = reported.map(|reported| Ok((flow(reported.flow)?, reported.bytes)));
             SwitchReport::Counters {
                 acknowledged: acknowledged.collect::<Result<_, DecodeError>>()?,
             }
@@ -66,11 +69,11 @@ pub(crate) fn to_report(report: &SwitchReport) -> v1::Report {
         SwitchReport::Congested { port } => Kind::Congested(*port),
         SwitchReport::Recovered { port } => Kind::Recovered(*port),
         SwitchReport::Counters { acknowledged } => {
-            let told = acknowledged.iter().map(|(flow, bytes)| v1::Acknowledged {
+            let reported = acknowledged.iter().map(|(flow, bytes)| v1::Acknowledged {
                 flow: Some(to_flow(flow)),
                 bytes: *bytes,
             });
-            let acknowledged = told.collect();
+            let acknowledged = reported.collect();
             Kind::Counters(v1::Counters { acknowledged })
         }
         SwitchReport::Dropped { flow, sequence } => Kind::Dropped(v1::Packet {

@@ -17,7 +17,7 @@ pub struct Enforcer {
     plane: DataPlane,
     flows: ObservedFlows<TrackedFlow>,
     metrics: Option<EnforcerMetrics>,
-    heard: Vec<Event>,
+    events: Vec<Event>,
     gone: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ impl Enforcer {
             plane,
             flows: ObservedFlows::new(policy, options.reports_per_second),
             metrics: None,
-            heard: Vec::new(),
+            events: Vec::new(),
             gone: Vec::new(),
         }
     }
@@ -158,14 +158,14 @@ impl Enforce for Enforcer {
     }
 
     fn step(&mut self) -> Result<(), BpfError> {
-        let mut heard = std::mem::take(&mut self.heard);
-        self.plane.listen(&mut heard)?;
+        let mut events = std::mem::take(&mut self.events);
+        self.plane.listen(&mut events)?;
         let now = monotonic();
         let schedule = self.flows.schedule();
-        for event in heard.drain(..) {
+        for event in events.drain(..) {
             self.on_event(now, event)?;
         }
-        self.heard = heard;
+        self.events = events;
         if self.flows.schedule() != schedule {
             self.plane.set_schedule(self.flows.schedule());
         }

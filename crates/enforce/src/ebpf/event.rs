@@ -119,8 +119,8 @@ fn read_delivery_points(
     mut fields: FieldReader<'_>,
 ) -> Option<[Option<DeliveryPoint>; PLACES]> {
     let mut places = [None; PLACES];
-    for place in places.iter_mut().take(count) {
-        *place = Some(DeliveryPoint {
+    for point in places.iter_mut().take(count) {
+        *point = Some(DeliveryPoint {
             passed_at: fields.time()?,
             upto: fields.size()?,
             sent_at: fields.time()?,

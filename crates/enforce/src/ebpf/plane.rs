@@ -151,8 +151,8 @@ impl DataPlane {
         all.map(|(interface, _)| interface.name.clone()).collect()
     }
 
-    /// Waits for events of the programs for a limited time; appends them to `heard`.
-    pub(super) fn listen(&self, heard: &mut Vec<Event>) -> Result<(), BpfError> {
+    /// Waits for events of the programs for a limited time; appends them to `events`.
+    pub(super) fn listen(&self, events: &mut Vec<Event>) -> Result<(), BpfError> {
         match self.schedule.sleep {
             Some(sleep) => std::thread::sleep(sleep.into()),
             None => match self.ring.0.poll(PATIENCE.into()) {
@@ -163,8 +163,8 @@ impl DataPlane {
         }
         // Events submitted without a wake-up do not end the poll, and neither do later ones.
         self.ring.0.consume().map_err(refused)?;
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-        heard.append(&mut events);
+        let mut read = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.append(&mut read);
         Ok(())
     }
 
@@ -279,11 +279,11 @@ fn push(slots: &MapHandle, slot: u32) -> libbpf_rs::Result<()> {
 }
 
 fn listen(ring: &MapHandle, events: &Arc<Mutex<Vec<Event>>>) -> Result<Ring, BpfError> {
-    let heard = Arc::clone(events);
+    let events = Arc::clone(events);
     let mut builder = RingBufferBuilder::new();
     let take = move |bytes: &[u8]| {
         if let Some(event) = Event::read(bytes) {
-            heard
+            events
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .push(event);

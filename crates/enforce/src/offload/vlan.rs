@@ -25,13 +25,13 @@ impl VlanTag {
     /// Inserts the tag into the frame in the first `length` bytes of `buffer`, virtio-net header first.
     /// Returns the new length; `None` if there is no room, or no frame.
     pub fn insert(&self, buffer: &mut [u8], length: usize) -> Option<usize> {
-        let place = VnetHeader::LENGTH + ADDRESSES;
+        let offset = VnetHeader::LENGTH + ADDRESSES;
         let longer = length + Self::LENGTH;
-        if length < place || longer > buffer.len() {
+        if length < offset || longer > buffer.len() {
             return None;
         }
-        buffer.copy_within(place..length, place + Self::LENGTH);
-        let tag = buffer.get_mut(place..)?.first_chunk_mut()?;
+        buffer.copy_within(offset..length, offset + Self::LENGTH);
+        let tag = buffer.get_mut(offset..)?.first_chunk_mut()?;
         let ([k0, k1], [c0, c1]) = (self.kind.to_be_bytes(), self.control.to_be_bytes());
         *tag = [k0, k1, c0, c1];
         VnetHeader::shift(buffer, Self::LENGTH as u16);

@@ -13,8 +13,8 @@ pub(super) fn name_bytes(name: &str) -> Result<[libc::c_char; libc::IFNAMSIZ], P
     {
         return Err(PortError::BadName(name.to_owned()));
     }
-    for (place, byte) in bytes.iter_mut().zip(name.bytes()) {
-        *place = byte as libc::c_char;
+    for (target, byte) in bytes.iter_mut().zip(name.bytes()) {
+        *target = byte as libc::c_char;
     }
     Ok(bytes)
 }

@@ -54,15 +54,15 @@ impl FramePools {
         self.kept += 1;
         if self.reading.bytes().len() <= SMALL {
             let reading = &self.reading;
-            take(&mut self.small, SMALL, |place| {
-                (place.unread, place.number) = (unread, number);
-                place.frame.copy_from(reading);
+            take(&mut self.small, SMALL, |slot| {
+                (slot.unread, slot.number) = (unread, number);
+                slot.frame.copy_from(reading);
             })
         } else {
             let reading = &mut self.reading;
-            take(&mut self.large, SuperFrame::LARGEST, |place| {
-                (place.unread, place.number) = (unread, number);
-                std::mem::swap(&mut place.frame, reading);
+            take(&mut self.large, SuperFrame::LARGEST, |slot| {
+                (slot.unread, slot.number) = (unread, number);
+                std::mem::swap(&mut slot.frame, reading);
             })
         }
     }

@@ -64,45 +64,48 @@ impl Offer {
 }
 
 impl Handshake {
-    pub(super) fn record(&mut self, way: Direction, offer: Offer) {
-        if let Some(place) = self.offers.get_mut(way.index()) {
-            *place = Some(offer);
+    pub(super) fn record(&mut self, direction: Direction, offer: Offer) {
+        if let Some(slot) = self.offers.get_mut(direction.index()) {
+            *slot = Some(offer);
         }
     }
 
-    /// Returns the SYN that was sent in direction `way`.
-    pub fn offer(&self, way: Direction) -> Option<&Offer> {
-        self.offers.get(way.index())?.as_ref()
+    /// Returns the SYN that was sent in direction `direction`.
+    pub fn offer(&self, direction: Direction) -> Option<&Offer> {
+        self.offers.get(direction.index())?.as_ref()
     }
 
-    /// Returns the window scale of segments in direction `way`, after the SYNs: 0 unless both ends have
+    /// Returns the window scale of segments in direction `direction`, after the SYNs: 0 unless both ends have
     /// offered scaling (RFC 7323, section 2.2). `None` while a SYN is missing.
-    pub fn window_scale(&self, way: Direction) -> Option<u8> {
-        let own = self.offer(way)?.options.window_scale;
-        let other = self.offer(way.reversed())?.options.window_scale;
+    pub fn window_scale(&self, direction: Direction) -> Option<u8> {
+        let own = self.offer(direction)?.options.window_scale;
+        let other = self.offer(direction.reversed())?.options.window_scale;
         Some(other.and(own).unwrap_or(0))
     }
 
-    /// Returns the window scale of this segment in direction `way`. The window of a SYN is never scaled
+    /// Returns the window scale of this segment in direction `direction`. The window of a SYN is never scaled
     /// (RFC 7323, section 2.2).
-    pub fn scale_of(&self, segment: &Segment, way: Direction) -> Option<u8> {
+    pub fn scale_of(&self, segment: &Segment, direction: Direction) -> Option<u8> {
         if segment.flags.contains(Flags::SYN) {
             Some(0)
         } else {
-            self.window_scale(way)
+            self.window_scale(direction)
         }
     }
 
-    /// Returns the largest payload, in bytes, of a segment in direction `way`: the MSS of the other end
+    /// Returns the largest payload, in bytes, of a segment in direction `direction`: the MSS of the other end
     /// (RFC 9293, section 3.7.1), less the room for time stamps (RFC 6691). `None` while a SYN is missing.
-    pub fn segment_size(&self, way: Direction) -> Option<u32> {
-        let accepted = self.offer(way.reversed())?.options.maximum_segment_size;
+    pub fn segment_size(&self, direction: Direction) -> Option<u32> {
+        let accepted = self
+            .offer(direction.reversed())?
+            .options
+            .maximum_segment_size;
         let stamps = if self.has_timestamps() {
             TIMESTAMPS_LENGTH
         } else {
             0
         };
-        self.offer(way)?;
+        self.offer(direction)?;
         Some(u32::from(accepted.saturating_sub(stamps).max(1)))
     }
 

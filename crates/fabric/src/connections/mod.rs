@@ -163,8 +163,8 @@ impl<T: Default> Connections<T> {
         flow: FlowKey,
         segment: &Segment,
     ) -> Option<(Direction, &mut Connection<T>)> {
-        let (id, way) = self.observe_by_id(now, flow, segment)?;
-        Some((way, self.get_mut(id)?))
+        let (id, direction) = self.observe_by_id(now, flow, segment)?;
+        Some((direction, self.get_mut(id)?))
     }
 
     /// Does the same as [`Self::observe`], and returns the connection's number.
@@ -188,17 +188,17 @@ impl<T: Default> Connections<T> {
             }
         };
         let connection = self.get_mut(id)?;
-        let way = connection.direction_of(&flow);
+        let direction = connection.direction_of(&flow);
         connection.last_seen = now;
         let before = connection.stage;
-        connection.update_state(way, segment);
+        connection.update_state(direction, segment);
         let after = connection.stage;
         self.recent = Some((flow, id));
         self.move_to_list(id, before, after);
-        Some((id, way))
+        Some((id, direction))
     }
 
-    /// Returns whether a SYN begins a new connection in place of the one at `id`, which then is closed.
+    /// Returns whether a SYN begins a new connection in index of the one at `id`, which then is closed.
     fn is_replaced_by(&mut self, id: ConnectionId, flow: &FlowKey, syn: &Segment) -> bool {
         let Some(connection) = self.get_mut(id) else {
             return true;
@@ -234,20 +234,20 @@ impl<T: Default> Connections<T> {
             fin_acked: [false; 2],
             last_seen: now,
         };
-        let place = match self.free.pop() {
-            Some(place) => place,
+        let index = match self.free.pop() {
+            Some(index) => index,
             None => {
                 // Bounded by the number of connections.
-                let place = u32::try_from(self.slots.len()).ok()?;
+                let index = u32::try_from(self.slots.len()).ok()?;
                 self.slots.push(None);
-                place
+                index
             }
         };
-        *self.slots.get_mut(place as usize)? = Some(connection);
-        self.slots_by_endpoints.insert(Endpoints::of(&flow), place);
-        self.half_open.push(place);
+        *self.slots.get_mut(index as usize)? = Some(connection);
+        self.slots_by_endpoints.insert(Endpoints::of(&flow), index);
+        self.half_open.push(index);
         self.counters.opened += 1;
-        Some(ConnectionId(place))
+        Some(ConnectionId(index))
     }
 }
 
@@ -271,17 +271,17 @@ impl<T> Connections<T> {
     /// for the next SYN. Call it until `None` before [`Self::observe`] to receive the state of removed
     /// connections.
     pub fn reclaim(&mut self, now: Time) -> Option<Connection<T>> {
-        if let Some(place) = self.closed.first() {
-            return self.remove(place);
+        if let Some(index) = self.closed.first() {
+            return self.remove(index);
         }
-        if let Some(place) = self.silent(&self.half_open, now, self.limits.half_open)
-            && let Some(connection) = self.remove(place)
+        if let Some(index) = self.silent(&self.half_open, now, self.limits.half_open)
+            && let Some(connection) = self.remove(index)
         {
             self.counters.idle += 1;
             return Some(connection);
         }
-        if let Some(place) = self.silent(&self.open, now, self.limits.idle)
-            && let Some(connection) = self.remove(place)
+        if let Some(index) = self.silent(&self.open, now, self.limits.idle)
+            && let Some(connection) = self.remove(index)
         {
             self.counters.idle += 1;
             return Some(connection);
@@ -311,20 +311,20 @@ impl<T> Connections<T> {
         {
             return Some(*id);
         }
-        let place = self.slots_by_endpoints.get(&Endpoints::of(flow))?;
-        Some(ConnectionId(*place))
+        let index = self.slots_by_endpoints.get(&Endpoints::of(flow))?;
+        Some(ConnectionId(*index))
     }
 
     /// Iterates over all connections with their numbers.
     pub fn iter(&self) -> impl Iterator<Item = (ConnectionId, &Connection<T>)> {
         let slots = (0..).zip(&self.slots);
-        slots.filter_map(|(place, slot)| Some((ConnectionId(place), slot.as_ref()?)))
+        slots.filter_map(|(index, slot)| Some((ConnectionId(index), slot.as_ref()?)))
     }
 
     /// Iterates over all connections mutably.
     pub fn iter_mut(&mut self) -> impl Iterator<Item = (ConnectionId, &mut Connection<T>)> {
         let slots = (0..).zip(&mut self.slots);
-        slots.filter_map(|(place, slot)| Some((ConnectionId(place), slot.as_mut()?)))
+        slots.filter_map(|(index, slot)| Some((ConnectionId(index), slot.as_mut()?)))
     }
 
     /// Returns the number of connections.
@@ -344,23 +344,23 @@ impl<T> Connections<T> {
 
     /// Returns the connection at the head of `order`, if it has been idle for longer than `limit`.
     fn silent(&self, order: &RecencyList, now: Time, limit: Duration) -> Option<u32> {
-        let place = order.first()?;
-        let connection = self.slots.get(place as usize)?.as_ref()?;
-        (now.since(connection.last_seen) > limit).then_some(place)
+        let index = order.first()?;
+        let connection = self.slots.get(index as usize)?.as_ref()?;
+        (now.since(connection.last_seen) > limit).then_some(index)
     }
 
     /// Moves a connection to its list after a segment: an open one to the end.
-    fn move_to_list(&mut self, ConnectionId(place): ConnectionId, before: Stage, after: Stage) {
+    fn move_to_list(&mut self, ConnectionId(index): ConnectionId, before: Stage, after: Stage) {
         if before == after && after != Stage::Open {
             return;
         }
-        if before == after && self.open.last() == Some(place) {
+        if before == after && self.open.last() == Some(index) {
             return;
         }
-        self.order(before).remove(place);
-        self.order(after).push(place);
+        self.order(before).remove(index);
+        self.order(after).push(index);
         if after == Stage::Closed
-            && let Some(Some(connection)) = self.slots.get(place as usize)
+            && let Some(Some(connection)) = self.slots.get(index as usize)
         {
             self.slots_by_endpoints
                 .remove(&Endpoints::of(&connection.flow));
@@ -377,15 +377,15 @@ impl<T> Connections<T> {
         }
     }
 
-    fn remove(&mut self, place: u32) -> Option<Connection<T>> {
-        let connection = self.slots.get_mut(place as usize)?.take()?;
-        self.order(connection.stage).remove(place);
+    fn remove(&mut self, index: u32) -> Option<Connection<T>> {
+        let connection = self.slots.get_mut(index as usize)?.take()?;
+        self.order(connection.stage).remove(index);
         if connection.stage != Stage::Closed {
             self.slots_by_endpoints
                 .remove(&Endpoints::of(&connection.flow));
             self.recent = None;
         }
-        self.free.push(place);
+        self.free.push(index);
         Some(connection)
     }
 }
@@ -400,8 +400,8 @@ impl<T> Connection<T> {
     }
 
     /// Updates the state of the connection by a segment.
-    fn update_state(&mut self, way: Direction, segment: &Segment) {
-        let (own, other) = (way.index(), way.reversed().index());
+    fn update_state(&mut self, direction: Direction, segment: &Segment) {
+        let (own, other) = (direction.index(), direction.reversed().index());
         let flags = segment.flags;
         if flags.contains(Flags::RST) {
             self.stage = Stage::Closed;
@@ -410,7 +410,7 @@ impl<T> Connection<T> {
         if flags.contains(Flags::SYN) {
             // A retransmitted SYN may offer less (RFC 7323, section 1.3); later ones are ignored.
             if self.stage == Stage::HalfOpen {
-                self.handshake.record(way, Offer::of(segment));
+                self.handshake.record(direction, Offer::of(segment));
             }
             return;
         }
@@ -425,7 +425,7 @@ impl<T> Connection<T> {
         let acknowledged = segment.acknowledgment;
         if self.stage == Stage::HalfOpen
             && self.handshake.is_complete()
-            && let Some(offer) = self.handshake.offer(way.reversed())
+            && let Some(offer) = self.handshake.offer(direction.reversed())
             && acknowledged == offer.sequence + 1
         {
             self.stage = Stage::Open;

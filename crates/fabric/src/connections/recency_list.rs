@@ -29,39 +29,39 @@ impl Default for RecencyLink {
 impl RecencyList {
     /// Returns the first slot.
     pub(super) fn first(&self) -> Option<u32> {
-        Some(self.ends.next).filter(|place| *place != NONE)
+        Some(self.ends.next).filter(|slot| *slot != NONE)
     }
 
     /// Returns the last slot.
     pub(super) fn last(&self) -> Option<u32> {
-        Some(self.ends.previous).filter(|place| *place != NONE)
+        Some(self.ends.previous).filter(|slot| *slot != NONE)
     }
 
     /// Appends a slot that is not in the list.
-    pub(super) fn push(&mut self, place: u32) {
-        let index = place as usize;
+    pub(super) fn push(&mut self, slot: u32) {
+        let index = slot as usize;
         if self.links.len() <= index {
             self.links.resize(index + 1, RecencyLink::default());
         }
         let last = self.ends.previous;
-        *self.link(place) = RecencyLink {
+        *self.link(slot) = RecencyLink {
             previous: last,
             next: NONE,
         };
-        self.link(last).next = place;
-        self.ends.previous = place;
+        self.link(last).next = slot;
+        self.ends.previous = slot;
     }
 
     /// Removes a slot that is in the list.
-    pub(super) fn remove(&mut self, place: u32) {
-        let RecencyLink { previous, next } = std::mem::take(self.link(place));
+    pub(super) fn remove(&mut self, slot: u32) {
+        let RecencyLink { previous, next } = std::mem::take(self.link(slot));
         self.link(previous).next = next;
         self.link(next).previous = previous;
     }
 
     /// Returns the link of a slot; for [`NONE`], that of the ends.
-    fn link(&mut self, place: u32) -> &mut RecencyLink {
-        match self.links.get_mut(place as usize) {
+    fn link(&mut self, slot: u32) -> &mut RecencyLink {
+        match self.links.get_mut(slot as usize) {
             Some(link) => link,
             None => &mut self.ends,
         }
@@ -75,11 +75,11 @@ mod tests {
     use super::*;
 
     impl RecencyList {
-        fn places(&self) -> Vec<u32> {
-            let mut place = self.first();
+        fn slots(&self) -> Vec<u32> {
+            let mut slot = self.first();
             std::iter::from_fn(|| {
-                let this = place?;
-                place = Some(self.links[this as usize].next).filter(|next| *next != NONE);
+                let this = slot?;
+                slot = Some(self.links[this as usize].next).filter(|next| *next != NONE);
                 Some(this)
             })
             .collect()
@@ -88,20 +88,20 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_list(places in prop::collection::vec(0_u32..20, 0..200)) {
+        fn it_is_a_list(slots in prop::collection::vec(0_u32..20, 0..200)) {
             let (mut order, mut list) = (RecencyList::default(), Vec::new());
-            for place in places {
-                match list.iter().position(|other| *other == place) {
+            for slot in slots {
+                match list.iter().position(|other| *other == slot) {
                     Some(index) => {
                         list.remove(index);
-                        order.remove(place);
+                        order.remove(slot);
                     }
                     None => {
-                        list.push(place);
-                        order.push(place);
+                        list.push(slot);
+                        order.push(slot);
                     }
                 }
-                prop_assert_eq!(order.places(), list.clone());
+                prop_assert_eq!(order.slots(), list.clone());
                 prop_assert_eq!(order.first(), list.first().copied());
                 prop_assert_eq!(order.last(), list.last().copied());
             }

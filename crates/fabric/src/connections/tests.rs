@@ -69,11 +69,14 @@ fn open(table: &mut Connections<u32>, now: Time, number: u16) {
 #[test]
 fn a_connection_from_its_first_syn_to_its_last_ack() {
     let (mut table, now) = (table(LIMITS), Time::ZERO);
-    let (way, connection) = table.observe(now, flow(1), &syn()).unwrap();
-    assert_eq!((way, connection.is_open()), (Direction::Forward, false));
+    let (direction, connection) = table.observe(now, flow(1), &syn()).unwrap();
+    assert_eq!(
+        (direction, connection.is_open()),
+        (Direction::Forward, false)
+    );
     connection.state = 42;
-    let (way, connection) = table.observe(now, flow(1).reversed(), &syn_ack()).unwrap();
-    assert_eq!((way, connection.state), (Direction::Reverse, 42));
+    let (direction, connection) = table.observe(now, flow(1).reversed(), &syn_ack()).unwrap();
+    assert_eq!((direction, connection.state), (Direction::Reverse, 42));
     assert!(!connection.is_open());
     assert!(table.observe(now, flow(1), &ack()).unwrap().1.is_open());
     let fin = Flags::FIN | Flags::ACK;
@@ -137,10 +140,10 @@ fn a_reset_ends_it_and_another_syn_begins_another() {
 fn both_ends_may_open_it_at_once() {
     let (mut table, now) = (table(LIMITS), Time::ZERO);
     table.observe(now, flow(1), &syn());
-    let (way, _) = table
+    let (direction, _) = table
         .observe(now, flow(1).reversed(), &segment(Flags::SYN, 500, 0))
         .unwrap();
-    assert_eq!(way, Direction::Reverse);
+    assert_eq!(direction, Direction::Reverse);
     table.observe(now, flow(1), &segment(Flags::SYN | Flags::ACK, 100, 501));
     table.observe(now, flow(1).reversed(), &syn_ack());
     assert!(table.observe(now, flow(1), &ack()).unwrap().1.is_open());

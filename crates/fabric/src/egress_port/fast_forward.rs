@@ -86,19 +86,19 @@ impl<P: Packet + Clone> EgressPort<P> {
     #[cold]
     fn insert_fast_forwarded(&mut self, announced: FastForwarded<P>) -> bool {
         let order = announced.order;
-        let place = self
+        let slot = self
             .fast_forwarded
             .partition_point(|other| other.order <= order);
-        if let Some(next) = self.fast_forwarded.get(place) {
+        if let Some(next) = self.fast_forwarded.get(slot) {
             self.link.restore(next.link_before);
         }
-        self.fast_forwarded.insert(place, announced);
-        self.transmit_fast_forwarded(place)
+        self.fast_forwarded.insert(slot, announced);
+        self.transmit_fast_forwarded(slot)
     }
 
-    /// Transmits the packets from index `place` on again. Returns whether [`Self::timeout`] has changed.
-    fn transmit_fast_forwarded(&mut self, place: usize) -> bool {
-        for announced in self.fast_forwarded.iter_mut().skip(place) {
+    /// Transmits the packets from index `slot` on again. Returns whether [`Self::timeout`] has changed.
+    fn transmit_fast_forwarded(&mut self, slot: usize) -> bool {
+        for announced in self.fast_forwarded.iter_mut().skip(slot) {
             announced.link_before = self.link.snapshot();
             let entry = announced.order.0;
             (_, announced.arrival) = self.link.transmit(entry, announced.length);

@@ -209,14 +209,14 @@ mod line {
                     }
                 }
                 egress_port.advance(now);
-                let tally = |places: &mut dyn Iterator<Item = &QueuedPacket<NumberedPacket>>| {
+                let tally = |slots: &mut dyn Iterator<Item = &QueuedPacket<NumberedPacket>>| {
                     let mut tally = PacketCount::ZERO;
-                    places.for_each(|place| tally.record(place.length));
+                    slots.for_each(|slot| tally.record(slot.length));
                     tally
                 };
                 prop_assert_eq!(tally(&mut egress_port.queued.iter().skip(egress_port.started_count)), egress_port.queue().backlog());
                 prop_assert_eq!(tally(&mut egress_port.queued.iter().take(egress_port.started_count)), egress_port.in_flight());
-                let arrivals = egress_port.queued.iter().map(|place| place.arrival);
+                let arrivals = egress_port.queued.iter().map(|slot| slot.arrival);
                 let next = arrivals.clone().next().filter(|arrival| *arrival < Time::MAX);
                 prop_assert_eq!(next, egress_port.timeout());
                 prop_assert!(arrivals.is_sorted());

@@ -60,9 +60,9 @@ impl Routes {
         if destination == Self::NOWHERE {
             return;
         }
-        let place = destination as usize;
-        if self.to.len() <= place {
-            self.to.resize(place + 1, Route::default());
+        let slot = destination as usize;
+        if self.to.len() <= slot {
+            self.to.resize(slot + 1, Route::default());
         }
         let choices = ports.len() as u32;
         let first = match ports {
@@ -73,7 +73,7 @@ impl Routes {
                 first
             }
         };
-        if let Some(route) = self.to.get_mut(place) {
+        if let Some(route) = self.to.get_mut(slot) {
             *route = Route { choices, first };
         }
     }

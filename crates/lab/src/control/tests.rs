@@ -190,7 +190,15 @@ fn flow_order() -> impl Strategy<Value = FlowOrder> {
         option::of(".*"),
     )
         .prop_map(
-            |((flow, related_flows, seed, client), group, transport, workload, places, times, pin)| {
+            |(
+                (flow, related_flows, seed, client),
+                group,
+                transport,
+                workload,
+                places,
+                times,
+                pin,
+            )| {
                 FlowOrder {
                     flow,
                     group,

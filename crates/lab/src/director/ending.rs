@@ -46,9 +46,9 @@ impl Session<'_> {
     async fn last_answers(&mut self, recorder: &mut dyn Recorder) -> Result<Time, LabError> {
         self.ask(SamplePurpose::End).await?;
         loop {
-            let heard = timeout(PATIENCE, self.hosts.next()).await;
-            let heard = heard.map_err(|_| LabError::Unresponsive)?;
-            if let Some(end) = self.on_message(heard, recorder).await? {
+            let message = timeout(PATIENCE, self.hosts.next()).await;
+            let message = message.map_err(|_| LabError::Unresponsive)?;
+            if let Some(end) = self.on_message(message, recorder).await? {
                 return Ok(end);
             }
         }

@@ -30,7 +30,7 @@ pub(super) enum HostMessage {
 impl Hosts {
     /// Reads events from these sockets of hosts with these names. Must be called within a tokio runtime.
     pub(super) fn new(names: Vec<String>, controls: Vec<StdStream>) -> Result<Self, LabError> {
-        let (said, heard) = unbounded_channel();
+        let (sender, events) = unbounded_channel();
         let mut orders = Vec::with_capacity(controls.len());
         for (host, control) in controls.into_iter().enumerate() {
             let stream = control
@@ -39,12 +39,12 @@ impl Hosts {
             let stream = stream.map_err(LabError::system("listening to hosts"))?;
             let (read, write) = stream.into_split();
             orders.push(write);
-            tokio::spawn(listen(host, read, said.clone()));
+            tokio::spawn(listen(host, read, sender.clone()));
         }
         Ok(Self {
             names,
             orders,
-            events: heard,
+            events,
         })
     }
 
@@ -92,21 +92,21 @@ impl Hosts {
     }
 }
 
-async fn listen(host: usize, read: OwnedReadHalf, said: UnboundedSender<(usize, HostMessage)>) {
+async fn listen(host: usize, read: OwnedReadHalf, sender: UnboundedSender<(usize, HostMessage)>) {
     let mut lines = BufReader::new(read);
     let mut line = Vec::new();
     loop {
         line.clear();
-        let heard = match lines.read_until(b'\n', &mut line).await {
+        let message = match lines.read_until(b'\n', &mut line).await {
             Ok(0) | Err(_) => HostMessage::Closed,
             Ok(_) => match decode(&line) {
                 Ok(event) => HostMessage::Event(event),
                 Err(error) => HostMessage::Invalid(error),
             },
         };
-        let is_over = !matches!(heard, HostMessage::Event(_));
+        let is_over = !matches!(message, HostMessage::Event(_));
         // The receiver is gone, so nothing more can be delivered.
-        if said.send((host, heard)).is_err() || is_over {
+        if sender.send((host, message)).is_err() || is_over {
             return;
         }
     }

@@ -131,8 +131,8 @@ impl<'s> Session<'s> {
         while goes_on && self.clock.now() < end && !self.is_complete() {
             let next = self.timeout(end);
             tokio::select! {
-                heard = self.hosts.next() => {
-                    self.on_message(heard, recorder).await?;
+                message = self.hosts.next() => {
+                    self.on_message(message, recorder).await?;
                 }
                 rung = alarm.until(next) => rung.map_err(LabError::system("waiting"))?,
             }
@@ -253,10 +253,10 @@ impl<'s> Session<'s> {
     /// Handles a host's message. Returns the time of the last samples once all hosts have answered.
     pub(super) async fn on_message(
         &mut self,
-        heard: Option<(usize, HostMessage)>,
+        message: Option<(usize, HostMessage)>,
         recorder: &mut dyn Recorder,
     ) -> Result<Option<Time>, LabError> {
-        match heard {
+        match message {
             Some((host, HostMessage::Event(event))) => self.on_event(host, event, recorder).await,
             Some((host, HostMessage::Invalid(source))) => Err(LabError::Message {
                 host: self.hosts.name(host),

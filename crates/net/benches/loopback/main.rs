@@ -126,8 +126,8 @@ fn round(transport: Transport) -> Round {
         .spawn()
         .unwrap();
     let mut lines = BufReader::new(receiver.stdout.take().unwrap()).lines();
-    let place = lines.next().unwrap().unwrap();
-    let (address, fingerprint) = place.split_once(' ').unwrap();
+    let line = lines.next().unwrap().unwrap();
+    let (address, fingerprint) = line.split_once(' ').unwrap();
     let sender = Command::new(&program)
         .args(["send", transport.name(), address, fingerprint])
         .output()

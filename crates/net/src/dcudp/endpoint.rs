@@ -32,11 +32,11 @@ impl Endpoint {
     ) -> Result<Self, EndpointError> {
         config.transport.validate()?;
         let runtime = Runtime::try_current().map_err(|_| EndpointError::NoRuntime)?;
-        let place = BindAddress {
+        let bind_address = BindAddress {
             address,
             interface: config.interface,
         };
-        let sockets = Sockets::bind(vec![place], config.buffers)?;
+        let sockets = Sockets::bind(vec![bind_address], config.buffers)?;
         let granted = sockets.buffers().receive;
         let transport = fitting(config.transport, granted.bytes());
         let server = serves.map(|data| ServerConfig {

@@ -31,25 +31,28 @@ pub(crate) struct AddressTracker {
 }
 
 impl AddressTracker {
-    /// Returns the actions for the addresses `places`, each with whether its socket is open.
+    /// Returns the actions for the addresses `bind_addresses`, each with whether its socket is open.
     /// Actions that restore addresses come first, so that connections that leave others have a
     /// target.
     pub(crate) fn decide(
         &mut self,
-        places: &[(BindAddress, bool)],
+        bind_addresses: &[(BindAddress, bool)],
         usable: &Usable,
     ) -> Vec<AddressAction> {
-        self.seen_on.resize(places.len(), None);
+        self.seen_on.resize(bind_addresses.len(), None);
         let (mut gains, mut losses) = (Vec::new(), Vec::new());
-        let mut taken: BTreeSet<IpAddr> = places.iter().map(|(place, _)| ip(place)).collect();
-        let mut standing: Vec<bool> = places.iter().map(|(_, open)| *open).collect();
-        for (index, (place, open)) in places.iter().enumerate() {
-            if place.address.ip().is_unspecified() {
+        let mut taken: BTreeSet<IpAddr> = bind_addresses
+            .iter()
+            .map(|(bind_address, _)| ip(bind_address))
+            .collect();
+        let mut standing: Vec<bool> = bind_addresses.iter().map(|(_, open)| *open).collect();
+        for (index, (bind_address, open)) in bind_addresses.iter().enumerate() {
+            if bind_address.address.ip().is_unspecified() {
                 continue;
             }
-            let here = usable
-                .iter()
-                .find(|(address, interface)| *address == ip(place) && allowed(place, interface));
+            let here = usable.iter().find(|(address, interface)| {
+                *address == ip(bind_address) && allowed(bind_address, interface)
+            });
             if let Some((_, interface)) = here {
                 self.seen_on[index] = Some(interface.clone());
                 if !open {
@@ -57,10 +60,13 @@ impl AddressTracker {
                     standing[index] = true;
                 }
             } else if let Some(interface) = self.seen_on[index].clone() {
-                let alone = !places.iter().enumerate().any(|(other, (elsewhere, _))| {
-                    other != index && same_family(ip(place), ip(elsewhere))
-                });
-                match replacement(place, &interface, alone, &taken, usable) {
+                let alone = !bind_addresses
+                    .iter()
+                    .enumerate()
+                    .any(|(other, (elsewhere, _))| {
+                        other != index && same_family(ip(bind_address), ip(elsewhere))
+                    });
+                match replacement(bind_address, &interface, alone, &taken, usable) {
                     Some(instead) => {
                         taken.insert(instead);
                         gains.push(AddressAction::Replace(index, instead));
@@ -72,10 +78,13 @@ impl AddressTracker {
             }
         }
         for index in losses {
-            let family = ip(&places[index].0);
-            let another = places.iter().enumerate().any(|(other, (place, _))| {
-                other != index && standing[other] && same_family(ip(place), family)
-            });
+            let family = ip(&bind_addresses[index].0);
+            let another = bind_addresses
+                .iter()
+                .enumerate()
+                .any(|(other, (bind_address, _))| {
+                    other != index && standing[other] && same_family(ip(bind_address), family)
+                });
             // The last one stays: its address may come back.
             if another {
                 standing[index] = false;
@@ -97,13 +106,13 @@ impl AddressTracker {
 /// Returns the replacement of an address that is gone: another one of the same interface, or of
 /// any, where that was the endpoint's only address and is not bound to an interface.
 fn replacement(
-    place: &BindAddress,
+    bind_address: &BindAddress,
     interface: &str,
     alone: bool,
     taken: &BTreeSet<IpAddr>,
     usable: &Usable,
 ) -> Option<IpAddr> {
-    let gone = ip(place);
+    let gone = ip(bind_address);
     let fits = |candidate: &IpAddr| {
         same_family(*candidate, gone)
             && !taken.contains(candidate)
@@ -114,18 +123,18 @@ fn replacement(
         .iter()
         .find(|(candidate, on)| on == interface && fits(candidate));
     let anywhere = || {
-        let free = alone && place.interface.is_none();
+        let free = alone && bind_address.interface.is_none();
         usable.iter().find(|(candidate, _)| free && fits(candidate))
     };
     here.or_else(anywhere).map(|(candidate, _)| *candidate)
 }
 
-fn ip(place: &BindAddress) -> IpAddr {
-    place.address.ip().to_canonical()
+fn ip(bind_address: &BindAddress) -> IpAddr {
+    bind_address.address.ip().to_canonical()
 }
 
-fn allowed(place: &BindAddress, interface: &str) -> bool {
-    place
+fn allowed(bind_address: &BindAddress, interface: &str) -> bool {
+    bind_address
         .interface
         .as_deref()
         .is_none_or(|only| only == interface)

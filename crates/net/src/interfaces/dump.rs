@@ -69,21 +69,21 @@ impl NetlinkDump {
         &mut self,
         socket: &mut Socket,
         datagram: Datagram<'_>,
-        news: &mut TableChanges,
+        changes: &mut TableChanges,
     ) -> io::Result<()> {
         for message in datagram.messages() {
             match message.content() {
                 Content::Done { is_interrupted } => {
                     let is_good = !is_interrupted && message.answers(socket);
-                    self.on_answered(socket, is_good, news)?;
+                    self.on_answered(socket, is_good, changes)?;
                 }
                 Content::Acknowledgment(result) => ignore_busy(result)?,
-                Content::Other(RTM_NEWROUTE, _) => news.routes = true,
+                Content::Other(RTM_NEWROUTE, _) => changes.routes = true,
                 Content::Other(kind, payload) => {
                     if let Err(error) = self.table.apply(kind, payload) {
                         tracing::debug!(%error, kind, "a netlink message is not understood");
                     }
-                    news.addresses = true;
+                    changes.addresses = true;
                 }
             }
         }
@@ -96,14 +96,14 @@ impl NetlinkDump {
         &mut self,
         socket: &mut Socket,
         is_good: bool,
-        news: &mut TableChanges,
+        changes: &mut TableChanges,
     ) -> io::Result<()> {
         match self.pending {
             Some(_) if !is_good => self.start_over(socket),
             Some(DumpRequest::Links) => self.request(socket, DumpRequest::Addresses),
             Some(DumpRequest::Addresses) | None => {
                 self.pending = None;
-                news.addresses = true;
+                changes.addresses = true;
                 Ok(())
             }
         }

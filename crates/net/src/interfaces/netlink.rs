@@ -49,7 +49,7 @@ impl Netlink {
     /// # Errors
     /// The socket's. After lost messages it starts a new dump by itself.
     pub(crate) async fn wait_for_changes(&mut self) -> io::Result<TableChanges> {
-        let mut news = TableChanges::default();
+        let mut changes = TableChanges::default();
         loop {
             let received = {
                 let mut guard = self.socket.readable().await?;
@@ -62,9 +62,9 @@ impl Netlink {
             match received {
                 Ok(datagram) => {
                     let socket = self.socket.get_mut();
-                    self.dialogue.read(socket, datagram, &mut news)?;
-                    if self.dialogue.is_complete() && news != TableChanges::default() {
-                        return Ok(news);
+                    self.dialogue.read(socket, datagram, &mut changes)?;
+                    if self.dialogue.is_complete() && changes != TableChanges::default() {
+                        return Ok(changes);
                     }
                 }
                 Err(Errno::AGAIN | Errno::INTR) => {}

@@ -42,7 +42,7 @@ impl AddressWatcher {
     pub(crate) async fn run(mut self, shared: Arc<Shared>) {
         loop {
             match self.netlink.wait_for_changes().await {
-                Ok(news) => self.act(&shared, news),
+                Ok(changes) => self.act(&shared, changes),
                 Err(error) => {
                     tracing::error!(%error, "network interfaces are not watched any more");
                     return;
@@ -51,8 +51,8 @@ impl AddressWatcher {
         }
     }
 
-    fn act(&mut self, shared: &Shared, news: TableChanges) {
-        if !news.addresses && self.unreplaced.is_empty() {
+    fn act(&mut self, shared: &Shared, changes: TableChanges) {
+        if !changes.addresses && self.unreplaced.is_empty() {
             return;
         }
         let interfaces = self.netlink.dialogue.table.interfaces();
@@ -74,16 +74,16 @@ impl AddressWatcher {
     }
 
     fn apply_actions(&mut self, shared: &Shared, usable: &Usable) {
-        let places = shared.sockets.bound_addresses();
-        for action in self.tracker.decide(&places, usable) {
+        let bind_addresses = shared.sockets.bound_addresses();
+        for action in self.tracker.decide(&bind_addresses, usable) {
             match action {
-                AddressAction::Reopen(place) => shared.reopen_socket_at(place),
-                AddressAction::Close(place) => shared.close_socket_at(place),
-                AddressAction::Replace(place, ip) => {
-                    let port = places
-                        .get(place)
-                        .map_or(0, |(place, _)| place.address.port());
-                    if let Err(error) = replace(shared, place, ip, port) {
+                AddressAction::Reopen(index) => shared.reopen_socket_at(index),
+                AddressAction::Close(index) => shared.close_socket_at(index),
+                AddressAction::Replace(index, ip) => {
+                    let port = bind_addresses
+                        .get(index)
+                        .map_or(0, |(bind_address, _)| bind_address.address.port());
+                    if let Err(error) = replace(shared, index, ip, port) {
                         tracing::warn!(%error, "an address that changed cannot be followed");
                     }
                 }
@@ -93,9 +93,9 @@ impl AddressWatcher {
 }
 
 /// Keeps the port where it is free.
-fn replace(shared: &Shared, place: usize, ip: IpAddr, port: u16) -> Result<(), EndpointError> {
-    match shared.rebind_socket_at(place, SocketAddr::new(ip, port)) {
-        Err(EndpointError::AddressInUse { .. }) => shared.rebind_socket_at(place, (ip, 0).into()),
+fn replace(shared: &Shared, index: usize, ip: IpAddr, port: u16) -> Result<(), EndpointError> {
+    match shared.rebind_socket_at(index, SocketAddr::new(ip, port)) {
+        Err(EndpointError::AddressInUse { .. }) => shared.rebind_socket_at(index, (ip, 0).into()),
         moved => moved,
     }
     .map(drop)

@@ -312,7 +312,7 @@ impl Observer for MetricsObserver {
                 let took = self.began.map_or(Duration::ZERO, |began| now.since(began));
                 metrics.handshake.observe(took.as_secs_f64());
             }
-            Observation::Metrics(news) => self.add(news),
+            Observation::Metrics(metrics) => self.add(metrics),
             Observation::KeysUpdated { .. } => {
                 metrics.key_updates.inc();
             }

@@ -10,7 +10,7 @@ const SEGMENT: usize = 100;
 
 fn socket() -> Socket {
     let buffer = ByteSize::from_mib(1);
-    let place = BindAddress {
+    let bind_address = BindAddress {
         address: "127.0.0.1:0".parse().unwrap(),
         interface: None,
     };
@@ -18,7 +18,7 @@ fn socket() -> Socket {
         receive: buffer,
         send: buffer,
     };
-    Socket::bind(&place, wanted).unwrap()
+    Socket::bind(&bind_address, wanted).unwrap()
 }
 
 fn batch(remote: SocketAddr, contents: &[u8]) -> Transmit {

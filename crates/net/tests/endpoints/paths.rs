@@ -200,9 +200,9 @@ fn rebinding_in_the_middle_of_a_transfer_goes_unnoticed() {
         let first = client.local_address();
         let connection = connected(&client, address).await;
         // Another port, another address, and any address.
-        let places = ["127.0.0.2", "127.0.0.3", "0.0.0.0"];
+        let bind_addresses = ["127.0.0.2", "127.0.0.3", "0.0.0.0"];
         echo_disturbed(&connection, 3, |round| {
-            let now = client.rebind(at(places[round])).unwrap();
+            let now = client.rebind(at(bind_addresses[round])).unwrap();
             assert_eq!(now, client.local_address());
         })
         .await;
@@ -402,13 +402,15 @@ fn a_quinn_client_rebinds_with_our_server() {
             let connection = connection.clone();
             async move { quinn_echo(&connection, 2, SIZE).await }
         });
-        for place in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
+        for bind_address in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
             let before = connection.stats().udp_rx.bytes;
             while connection.stats().udp_rx.bytes < before + 2_000_000 {
                 assert!(!echoing.is_finished(), "the transfer was over too early");
                 tokio::time::sleep(Span::from_millis(1)).await;
             }
-            client.rebind(UdpSocket::bind(at(place)).unwrap()).unwrap();
+            client
+                .rebind(UdpSocket::bind(at(bind_address)).unwrap())
+                .unwrap();
         }
         echoing.await.unwrap();
     });

@@ -32,10 +32,10 @@ impl Problems {
         }
     }
 
-    pub(crate) fn add(&self, place: Position, key: String, kind: ProblemKind) -> Reported {
+    pub(crate) fn add(&self, position: Position, key: String, kind: ProblemKind) -> Reported {
         let problem = Problem {
             file: Arc::clone(&self.file),
-            position: place,
+            position: position,
             variant: self.variant.clone(),
             key,
             kind,
@@ -83,7 +83,7 @@ impl<'a> Cursor<'a> {
             Some(parameter) => format!("{} (parameters.{parameter})", self.key),
             None => self.key.clone(),
         };
-        self.problems.add(self.node.place.clone(), key, kind)
+        self.problems.add(self.node.position.clone(), key, kind)
     }
 
     /// Reports that this value conflicts with another one.

@@ -22,7 +22,7 @@ use crate::error::Position;
 #[derive(Clone, Debug)]
 pub(crate) struct Node {
     pub(crate) value: Value,
-    pub(crate) place: Position,
+    pub(crate) position: Position,
     /// The parameter that the value was taken from.
     pub(crate) parameter: Option<Arc<str>>,
 }
@@ -48,15 +48,15 @@ pub(crate) struct Table {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub(crate) key: String,
-    pub(crate) place: Position,
+    pub(crate) position: Position,
     pub(crate) node: Node,
 }
 
 impl Node {
-    pub(crate) fn new(value: Value, place: Position) -> Self {
+    pub(crate) fn new(value: Value, position: Position) -> Self {
         Self {
             value,
-            place,
+            position,
             parameter: None,
         }
     }
@@ -134,12 +134,12 @@ impl Table {
     }
 
     /// Sets `key`, which may exist already.
-    pub(crate) fn set(&mut self, key: &str, place: Position, node: Node) {
+    pub(crate) fn set(&mut self, key: &str, position: Position, node: Node) {
         match self.entries.iter_mut().find(|entry| entry.key == key) {
             Some(entry) => entry.node = node,
             None => self.entries.push(Entry {
                 key: key.to_owned(),
-                place,
+                position,
                 node,
             }),
         }

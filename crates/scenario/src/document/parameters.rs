@@ -92,7 +92,7 @@ pub(crate) fn check_used(root: &Node, problems: &Problems) -> Result<(), Reporte
             let key = format!("{PARAMETERS}.{}", entry.key);
             let name = entry.key.clone();
             let kind = ProblemKind::UnusedParameter { name };
-            result = Err(problems.add(entry.place.clone(), key, kind));
+            result = Err(problems.add(entry.position.clone(), key, kind));
         }
     }
     result

@@ -31,8 +31,8 @@ pub(crate) fn parse(text: &str, problems: &Problems) -> Result<Node, Reported> {
     for error in &errors {
         let start = error.span().map_or(text.len(), |span| span.start);
         let message = error.message().to_owned();
-        let place = lines.place(start);
-        refused = Some(problems.add(place, String::new(), ProblemKind::Syntax { message }));
+        let position = lines.position(start);
+        refused = Some(problems.add(position, String::new(), ProblemKind::Syntax { message }));
     }
     match refused {
         Some(reported) => Err(reported),
@@ -43,23 +43,23 @@ pub(crate) fn parse(text: &str, problems: &Problems) -> Result<Node, Reported> {
     }
 }
 
-/// Parses `text` as one TOML value with the position `place`; returns `None` if it is not one.
-pub(crate) fn parse_value(text: &str, place: &Position) -> Option<Node> {
+/// Parses `text` as one TOML value with the position `position`; returns `None` if it is not one.
+pub(crate) fn parse_value(text: &str, position: &Position) -> Option<Node> {
     let value = DeValue::parse(text).ok()?;
     let mut node = LineIndex::of("").node(value.get_ref(), Position::Line(1));
-    move_to(&mut node, place);
+    move_to(&mut node, position);
     Some(node)
 }
 
-/// Sets the position of `node` and all its values to `place`.
-fn move_to(node: &mut Node, place: &Position) {
-    node.place = place.clone();
+/// Sets the position of `node` and all its values to `position`.
+fn move_to(node: &mut Node, position: &Position) {
+    node.position = position.clone();
     match &mut node.value {
-        Value::Array(items) => items.iter_mut().for_each(|item| move_to(item, place)),
+        Value::Array(items) => items.iter_mut().for_each(|item| move_to(item, position)),
         Value::Table(table) => {
             for entry in &mut table.entries {
-                entry.place = place.clone();
-                move_to(&mut entry.node, place);
+                entry.position = position.clone();
+                move_to(&mut entry.node, position);
             }
         }
         _ => {}
@@ -79,12 +79,12 @@ impl LineIndex {
         }
     }
 
-    fn place(&self, offset: usize) -> Position {
+    fn position(&self, offset: usize) -> Position {
         let line = self.starts.partition_point(|start| *start <= offset);
         Position::Line(u32::try_from(line).unwrap_or(u32::MAX))
     }
 
-    fn node(&self, value: &DeValue<'_>, place: Position) -> Node {
+    fn node(&self, value: &DeValue<'_>, position: Position) -> Node {
         let value = match value {
             DeValue::String(text) => Value::Text(text.clone().into_owned()),
             DeValue::Integer(number) => {
@@ -103,16 +103,16 @@ impl LineIndex {
             DeValue::Array(items) => Value::Array(
                 items
                     .iter()
-                    .map(|item| self.node(item.get_ref(), self.place(item.span().start)))
+                    .map(|item| self.node(item.get_ref(), self.position(item.span().start)))
                     .collect(),
             ),
-            DeValue::Table(table) => self.table(table, place.clone()),
+            DeValue::Table(table) => self.table(table, position.clone()),
         };
-        Node::new(value, place)
+        Node::new(value, position)
     }
 
     /// Converts `table`, with its keys in file order.
-    fn table(&self, table: &DeTable<'_>, place: Position) -> Value {
+    fn table(&self, table: &DeTable<'_>, position: Position) -> Value {
         let mut entries: Vec<_> = table
             .iter()
             .map(|(key, value)| (key.span().start, key, value))
@@ -122,18 +122,18 @@ impl LineIndex {
             .into_iter()
             .map(|(start, key, value)| {
                 // A key without its own position gets the position of its table.
-                let place = if key.span().is_empty() {
-                    place.clone()
+                let position = if key.span().is_empty() {
+                    position.clone()
                 } else {
-                    self.place(start)
+                    self.position(start)
                 };
                 let written = match value.get_ref() {
-                    DeValue::Table(_) | DeValue::Array(_) => place.clone(),
-                    _ => self.place(value.span().start),
+                    DeValue::Table(_) | DeValue::Array(_) => position.clone(),
+                    _ => self.position(value.span().start),
                 };
                 Entry {
                     key: key.get_ref().clone().into_owned(),
-                    place,
+                    position,
                     node: self.node(value.get_ref(), written),
                 }
             })

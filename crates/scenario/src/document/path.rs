@@ -26,11 +26,11 @@ pub(crate) fn set(root: &mut Node, path: &str, value: Node) -> Result<(), Proble
         return entries
             .try_for_each(|entry| set(root, &format!("{path}.{}", entry.key), entry.node.clone()));
     }
-    let place = value.place.clone();
+    let position = value.position.clone();
     let mut current = root;
     let mut walked = String::new();
     for segment in path.split('.') {
-        current = step(current, &walked, segment, &place)?;
+        current = step(current, &walked, segment, &position)?;
         if !walked.is_empty() {
             walked.push('.');
         }
@@ -45,7 +45,7 @@ fn step<'n>(
     node: &'n mut Node,
     walked: &str,
     segment: &str,
-    place: &Position,
+    position: &Position,
 ) -> Result<&'n mut Node, ProblemKind> {
     expand_to_table(node, walked);
     let missing = |existing: String, nearest: Option<String>| ProblemKind::NoSuchPath {
@@ -62,7 +62,7 @@ fn step<'n>(
             if fixed && table.get(segment).is_none() {
                 return Err(missing(list(table.keys()), nearest(segment, table.keys())));
             }
-            Ok(table.get_or_insert(segment, place))
+            Ok(table.get_or_insert(segment, position))
         }
         Value::Array(items) => {
             let count = items.len();
@@ -88,7 +88,7 @@ fn expand_to_table(node: &mut Node, walked: &str) {
     };
     if matches!(&node.value, Value::Text(name) if !name.starts_with('$')) {
         let mut table = Table::default();
-        table.set(key, node.place.clone(), node.clone());
+        table.set(key, node.position.clone(), node.clone());
         node.value = Value::Table(table);
     }
 }
@@ -100,12 +100,12 @@ impl Table {
     }
 
     /// Returns the value of `segment`, and adds an empty table if there is none.
-    fn get_or_insert(&mut self, segment: &str, place: &Position) -> &mut Node {
+    fn get_or_insert(&mut self, segment: &str, position: &Position) -> &mut Node {
         let index = match self.entries.iter().position(|entry| entry.key == segment) {
             Some(index) => index,
             None => {
-                let node = Node::new(Value::Table(Self::default()), place.clone());
-                self.set(segment, place.clone(), node);
+                let node = Node::new(Value::Table(Self::default()), position.clone());
+                self.set(segment, position.clone(), node);
                 self.entries.len() - 1
             }
         };

@@ -63,7 +63,7 @@ pub(super) fn parse_as<T>(
 
 /// Returns the line of the file on which a rule begins.
 pub(super) fn line_of(at: &Cursor<'_>) -> u32 {
-    match at.node.place {
+    match at.node.position {
         Position::Line(line) => line,
         Position::Setting(_) => 0,
     }

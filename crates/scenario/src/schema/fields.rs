@@ -25,7 +25,7 @@ impl<'a> Fields<'a> {
                     nearest: nearest(&entry.key, names()),
                 };
                 let key = at.child(&entry.key, &entry.node).key;
-                at.problems.add(entry.place.clone(), key, kind);
+                at.problems.add(entry.position.clone(), key, kind);
             }
         }
         Ok(Self { at, section, table })
@@ -43,8 +43,8 @@ impl<'a> Fields<'a> {
         let Some(node) = table.get("kind") else {
             let accepts = format!("one of {}", list(kinds()));
             let key = at.child("kind", at.node).key;
-            let place = at.node.place.clone();
-            return Err((at.problems).add(place, key, ProblemKind::Missing { accepts }));
+            let position = at.node.position.clone();
+            return Err((at.problems).add(position, key, ProblemKind::Missing { accepts }));
         };
         let kind = at.child("kind", node);
         let found = kind.text(&format!("one of {}", list(kinds())))?;
@@ -119,7 +119,7 @@ impl<'a> Fields<'a> {
         value: Value,
         read: impl FnOnce(&Cursor<'_>) -> Result<T, Reported>,
     ) -> Result<T, Reported> {
-        let node = Node::new(value, self.at.node.place.clone());
+        let node = Node::new(value, self.at.node.position.clone());
         read(&Cursor {
             node: &node,
             ..self.at.child(name, self.at.node)
@@ -132,6 +132,8 @@ impl<'a> Fields<'a> {
             accepts: accepts.unwrap_or_default(),
         };
         let key = self.at.child(name, self.at.node).key;
-        self.at.problems.add(self.at.node.place.clone(), key, kind)
+        self.at
+            .problems
+            .add(self.at.node.position.clone(), key, kind)
     }
 }

@@ -39,7 +39,7 @@ impl Workload {
             return read(at);
         };
         let mut table = Table::default();
-        table.set("kind", at.node.place.clone(), at.node.clone());
+        table.set("kind", at.node.position.clone(), at.node.clone());
         let node = Node {
             value: Value::Table(table),
             ..at.node.clone()

@@ -38,7 +38,7 @@ pub(super) struct FlowDirection<P> {
     /// The last ACK number, and the bytes acknowledged so far.
     acknowledged: Option<(Sequence, u64)>,
     /// The acknowledged bytes that were last reported.
-    told: u64,
+    reported: u64,
     /// The end of the recovery that duplicate ACKs began: packets below it are retransmitted anyway.
     recovering_to: Option<Sequence>,
 }
@@ -58,7 +58,7 @@ impl<P> Default for TrackedConnection<P> {
                 awaited: 0,
                 sent: None,
                 acknowledged: None,
-                told: 0,
+                reported: 0,
                 recovering_to: None,
             }),
         }
@@ -66,17 +66,17 @@ impl<P> Default for TrackedConnection<P> {
 }
 
 impl<P> TrackedConnection<P> {
-    pub(super) fn half(&self, way: Direction) -> &FlowDirection<P> {
+    pub(super) fn half(&self, direction: Direction) -> &FlowDirection<P> {
         let [forth, back] = &self.halves;
-        match way {
+        match direction {
             Direction::Forward => forth,
             Direction::Reverse => back,
         }
     }
 
-    pub(super) fn half_mut(&mut self, way: Direction) -> &mut FlowDirection<P> {
+    pub(super) fn half_mut(&mut self, direction: Direction) -> &mut FlowDirection<P> {
         let [forth, back] = &mut self.halves;
-        match way {
+        match direction {
             Direction::Forward => forth,
             Direction::Reverse => back,
         }
@@ -118,16 +118,16 @@ impl<P> FlowDirection<P> {
     /// Returns the acknowledged bytes, if they have changed since the last report.
     pub(super) fn take_acknowledged(&mut self) -> Option<u64> {
         let (_, bytes) = self.acknowledged?;
-        if bytes == self.told {
+        if bytes == self.reported {
             return None;
         }
-        self.told = bytes;
+        self.reported = bytes;
         Some(bytes)
     }
 
     /// Has the next call of [`Self::news`] return the bytes again.
     pub(super) fn reset_reported(&mut self) {
-        self.told = 0;
+        self.reported = 0;
     }
 
     /// Whether duplicate ACKs would have this packet retransmitted: it is the first that is missing.

@@ -13,11 +13,11 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     /// Releases connections that are over or silent, and reports those without a FIN as closed.
     pub(super) fn forget(&mut self, now: Time) {
         while let Some(gone) = self.connections.reclaim(now) {
-            for (way, flow) in [
+            for (direction, flow) in [
                 (Direction::Forward, gone.flow),
                 (Direction::Reverse, gone.flow.reversed()),
             ] {
-                let half = gone.state.half(way);
+                let half = gone.state.half(direction);
                 if half.is_open {
                     leave(&mut self.open, half.egress);
                     self.reports.push_back(SwitchReport::Closed { flow });
@@ -31,20 +31,20 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         if !segment.flags.intersects(Flags::FIN | Flags::RST) {
             return false;
         }
-        let half = self.find(flow).and_then(|(id, way)| {
+        let half = self.find(flow).and_then(|(id, direction)| {
             let connection = self.connections.get(id)?;
-            Some(connection.state.half(way))
+            Some(connection.state.half(direction))
         });
         half.is_some_and(|half| !half.is_near(segment.sequence))
     }
 
     /// Stores a flow's demand, for a controller that starts without state.
     pub(super) fn remember(&mut self, flow: &FlowKey, demand: Demand) {
-        let Some((id, way)) = self.find(flow) else {
+        let Some((id, direction)) = self.find(flow) else {
             return;
         };
         if let Some(connection) = self.connections.get_mut(id) {
-            connection.state.half_mut(way).demand = Some(demand);
+            connection.state.half_mut(direction).demand = Some(demand);
         }
     }
 
@@ -53,7 +53,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         &mut self,
         now: Time,
         id: ConnectionId,
-        way: Direction,
+        direction: Direction,
         flow: FlowKey,
         segment: &Segment,
         egress: Option<PortIndex>,
@@ -62,7 +62,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             return;
         };
         let flags = segment.flags;
-        let half = connection.state.half_mut(way);
+        let half = connection.state.half_mut(direction);
         half.on_sent(segment);
         if let Some(port) = egress
             && flags.contains(Flags::SYN)
@@ -75,7 +75,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             half.egress = Some(port);
             let port = port.index() as u32;
             if flags.contains(Flags::ACK) {
-                let segment = connection.handshake.segment_size(way.reversed());
+                let segment = connection.handshake.segment_size(direction.reversed());
                 self.reports
                     .extend(segment.map(|segment| SwitchReport::Accepted {
                         flow: flow.reversed(),
@@ -92,14 +92,15 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             }
         }
         if flags.contains(Flags::ACK) {
-            (connection.state.half_mut(way.reversed())).on_acknowledged(segment.acknowledgment);
+            (connection.state.half_mut(direction.reversed()))
+                .on_acknowledged(segment.acknowledgment);
         }
         let reset = flags.contains(Flags::RST);
-        for (ended, way, flow) in [
-            (reset || flags.contains(Flags::FIN), way, flow),
-            (reset, way.reversed(), flow.reversed()),
+        for (ended, direction, flow) in [
+            (reset || flags.contains(Flags::FIN), direction, flow),
+            (reset, direction.reversed(), flow.reversed()),
         ] {
-            let half = connection.state.half_mut(way);
+            let half = connection.state.half_mut(direction);
             if ended && half.is_open {
                 half.is_open = false;
                 leave(&mut self.open, half.egress);

@@ -12,7 +12,7 @@ use weir_wire::tcp::Sequence;
 pub(super) struct DroppedPacket {
     pub(super) id: ConnectionId,
     /// The direction of its data.
-    pub(super) way: Direction,
+    pub(super) direction: Direction,
     pub(super) sequence: Sequence,
 }
 

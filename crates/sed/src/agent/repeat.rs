@@ -13,7 +13,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let Some(connection) = self.connections.get_mut(repeat.id) else {
             return;
         };
-        let half = connection.state.half_mut(repeat.way);
+        let half = connection.state.half_mut(repeat.direction);
         if let Some(port) = half.egress {
             half.awaited += 1;
             self.queues.wait(port, repeat);
@@ -21,11 +21,11 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         }
     }
 
-    pub(super) fn look_for_repeats(&mut self, now: Time, id: ConnectionId, way: Direction) {
+    pub(super) fn look_for_repeats(&mut self, now: Time, id: ConnectionId, direction: Direction) {
         let Some(connection) = self.connections.get(id) else {
             return;
         };
-        let half = connection.state.half(way);
+        let half = connection.state.half(direction);
         if half.awaited > 0
             && let Some(port) = half.egress
         {
@@ -52,7 +52,10 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             }
             let connections = &mut self.connections;
             let ready = self.queues.next_ready(port, |repeat| {
-                let half = connections.get_mut(repeat.id)?.state.half_mut(repeat.way);
+                let half = connections
+                    .get_mut(repeat.id)?
+                    .state
+                    .half_mut(repeat.direction);
                 half.is_due(repeat.sequence)
             });
             if let Some(repeat) = ready {
@@ -67,7 +70,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let Some(connection) = self.connections.get_mut(repeat.id) else {
             return;
         };
-        let half = connection.state.half_mut(repeat.way);
+        let half = connection.state.half_mut(repeat.direction);
         let Some((ingress, mut packet)) = half.template.clone() else {
             return;
         };

@@ -477,17 +477,17 @@ fn a_new_controller_learns_what_the_one_before_had_remembered() {
     let opened = |flow: FlowKey| {
         reports.iter().find_map(|report| match report {
             SwitchReport::Opened {
-                flow: told,
+                flow: reported,
                 age,
                 demand,
                 ..
-            } if *told == flow => Some((*age, *demand)),
+            } if *reported == flow => Some((*age, *demand)),
             _ => None,
         })
     };
     for flow in [flow(1), flow(1).reversed()] {
-        let (age, told) = opened(flow).unwrap();
-        assert_eq!(told, Some(demand));
+        let (age, reported) = opened(flow).unwrap();
+        assert_eq!(reported, Some(demand));
         assert!(age >= Duration::from_millis(7), "{age}");
     }
     assert_eq!(opened(flow(99)), None);

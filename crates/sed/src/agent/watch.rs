@@ -63,11 +63,11 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let mut acknowledged = Vec::new();
         for (_, connection) in self.connections.iter_mut() {
             let flow = connection.flow;
-            for (way, flow) in [
+            for (direction, flow) in [
                 (Direction::Forward, flow),
                 (Direction::Reverse, flow.reversed()),
             ] {
-                let half = connection.state.half_mut(way);
+                let half = connection.state.half_mut(direction);
                 acknowledged.extend(half.take_acknowledged().map(|bytes| (flow, bytes)));
             }
         }
@@ -82,7 +82,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         for (_, connection) in self.connections.iter_mut() {
             let (flow, handshake) = (connection.flow, connection.handshake);
             let state = &mut connection.state;
-            let ports = [Direction::Forward, Direction::Reverse].map(|way| state.half(way).egress);
+            let ports = [Direction::Forward, Direction::Reverse]
+                .map(|direction| state.half(direction).egress);
             let [Some(port), back] = ports.map(|port| port.map(|port| port.index() as u32)) else {
                 continue;
             };
@@ -114,8 +115,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
                     reverse_port,
                 });
             }
-            for way in [Direction::Forward, Direction::Reverse] {
-                state.half_mut(way).reset_reported();
+            for direction in [Direction::Forward, Direction::Reverse] {
+                state.half_mut(direction).reset_reported();
             }
         }
         self.report_counters(now);

@@ -13,19 +13,19 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     pub(super) fn clamp(
         &mut self,
         id: ConnectionId,
-        way: Direction,
+        direction: Direction,
         ingress: PortIndex,
         packet: &mut P,
         segment: &Segment,
     ) {
-        let gentle = self.opening_window(id, way, segment);
+        let gentle = self.opening_window(id, direction, segment);
         let Some(connection) = self.connections.get_mut(id) else {
             return;
         };
         let handshake = connection.handshake;
         // A sender that may not even send one segment gets no ACK that could later resume it.
-        let full = handshake.segment_size(way.reversed()).unwrap_or(1);
-        let half = connection.state.half_mut(way.reversed());
+        let full = handshake.segment_size(direction.reversed()).unwrap_or(1);
+        let half = connection.state.half_mut(direction.reversed());
         let plain = segment.payload == 0 && !segment.flags.intersects(SPECIAL);
         if plain {
             half.template = Some((ingress, packet.clone()));
@@ -35,7 +35,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         } else {
             half.limit
         };
-        let clamped = limit.map(|limit| limit_of(limit).clamp(packet, &handshake, way));
+        let clamped = limit.map(|limit| limit_of(limit).clamp(packet, &handshake, direction));
         let shown = match clamped {
             Some(Clamped::Lowered) => {
                 self.counters.clamped += 1;
@@ -57,7 +57,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     pub(super) fn opening_window(
         &self,
         id: ConnectionId,
-        way: Direction,
+        direction: Direction,
         segment: &Segment,
     ) -> Option<u32> {
         let above = self.config.single_segment_above?;
@@ -65,9 +65,9 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             return None;
         }
         let connection = self.connections.get(id)?;
-        let port = connection.state.half(way.reversed()).egress?;
+        let port = connection.state.half(direction.reversed()).egress?;
         let open = self.open.get(port.index()).copied().unwrap_or(0);
-        (open > above).then(|| connection.handshake.segment_size(way.reversed()))?
+        (open > above).then(|| connection.handshake.segment_size(direction.reversed()))?
     }
 
     /// Sets a flow's limit. A stopped flow that may resume gets a window update, as no ACK is on its
@@ -78,14 +78,14 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         limit: Option<u32>,
         out: &mut Output<'_, P>,
     ) {
-        let Some((id, way)) = self.find(flow) else {
+        let Some((id, direction)) = self.find(flow) else {
             return;
         };
         let Some(connection) = self.connections.get_mut(id) else {
             return;
         };
         let handshake = connection.handshake;
-        let half = connection.state.half_mut(way);
+        let half = connection.state.half_mut(direction);
         let was_stopped = half.limit == Some(0);
         half.limit = limit;
         half.is_inherited = false;
@@ -96,7 +96,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             return;
         };
         if let Some(limit) = limit {
-            limit_of(limit).clamp(&mut packet, &handshake, way.reversed());
+            limit_of(limit).clamp(&mut packet, &handshake, direction.reversed());
         }
         half.forwarded_window = packet.tcp().map_or(0, |segment| segment.window);
         self.counters.updates += 1;
@@ -115,8 +115,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     /// it orders new ones.
     pub(super) fn inherit(&mut self, now: Time) {
         for (_, connection) in self.connections.iter_mut() {
-            for way in [Direction::Forward, Direction::Reverse] {
-                let half = connection.state.half_mut(way);
+            for direction in [Direction::Forward, Direction::Reverse] {
+                let half = connection.state.half_mut(direction);
                 half.is_inherited = half.limit.is_some();
             }
         }
@@ -137,11 +137,11 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let mut limited = Vec::new();
         for (_, connection) in self.connections.iter() {
             let flow = connection.flow;
-            for (way, flow) in [
+            for (direction, flow) in [
                 (Direction::Forward, flow),
                 (Direction::Reverse, flow.reversed()),
             ] {
-                let half = connection.state.half(way);
+                let half = connection.state.half(direction);
                 if half.limit.is_some() && is_over(half) {
                     limited.push(flow);
                 }

@@ -179,16 +179,16 @@ fn leases_are_renewed_while_windows_are_in_force() {
 fn counters_make_what_is_left_smaller_and_never_larger() {
     let mut controller = controller(ControllerConfig::paper());
     open(&mut controller, at(0), 1, Some(demand(20_000, 200)));
-    let mut told = |bytes| {
+    let mut reported = |bytes| {
         let acknowledged = vec![(flow(1), bytes), (flow(9), 5)];
         let report = SwitchReport::Counters { acknowledged };
         controller.receive(at(1), PORT.switch, report);
         let entry = controller.flows(PORT).next().unwrap();
         entry.job(at(1)).unwrap().size.bytes()
     };
-    assert_eq!(told(5000), 15_000);
-    assert_eq!(told(4000), 15_000);
-    assert_eq!(told(u64::MAX), 0);
+    assert_eq!(reported(5000), 15_000);
+    assert_eq!(reported(4000), 15_000);
+    assert_eq!(reported(u64::MAX), 0);
 }
 
 #[test]
@@ -372,11 +372,11 @@ fn a_switch_that_begins_anew_is_forgotten_and_may_tell_of_what_was() {
     };
     let mut controller = controller(config);
     open(&mut controller, at(0), 1, Some(demand(200_000, 400)));
-    let told = WindowOrder::Remember {
+    let reported = WindowOrder::Remember {
         flow: flow(1),
         demand: demand(200_000, 400),
     };
-    assert_eq!(orders(&mut controller, at(0)), [told]);
+    assert_eq!(orders(&mut controller, at(0)), [reported]);
     controller.remove_switch(PORT.switch);
     assert_eq!(
         (controller.flow_count(), controller.ports().count()),

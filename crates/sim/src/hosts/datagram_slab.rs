@@ -54,15 +54,15 @@ impl DatagramSlab {
         fill: impl FnOnce(&mut Vec<u8>) -> Option<DatagramRoute>,
     ) -> bool {
         if self.is_full() {
-            self.keep(network.packets().map(Packet::place));
+            self.keep(network.packets().map(Packet::slot));
         }
-        let (place, buffer) = self.write();
+        let (slot, buffer) = self.write();
         let Some(departure) = fill(buffer) else {
-            self.give_back(place);
+            self.give_back(slot);
             return false;
         };
         let datagram = RawDatagram {
-            place,
+            slot,
             // The engines limit it to the maximum of UDP.
             payload: buffer.len() as u16,
             editions: [departure.from.generation, departure.to.generation],
@@ -90,18 +90,17 @@ impl DatagramSlab {
         self.held.clear();
         self.held.resize(self.slots.len(), false);
         let mut seen = 0;
-        for place in packets {
+        for slot in packets {
             seen += 1;
-            if let Some(held) = place.and_then(|place| self.held.get_mut(place as usize)) {
+            if let Some(held) = slot.and_then(|slot| self.held.get_mut(slot as usize)) {
                 *held = true;
             }
         }
         self.free.clear();
         // The lowest slot is taken first, so that few slots are in the cache.
-        let places = (0..self.slots.len() as u32).rev();
+        let free = (0..self.slots.len() as u32).rev();
         let held = &self.held;
-        self.free
-            .extend(places.filter(|place| !held[*place as usize]));
+        self.free.extend(free.filter(|slot| !held[*slot as usize]));
         let kept = self.slots.len() - self.free.len();
         self.enough = kept + seen.max(FEWEST);
     }
@@ -109,32 +108,32 @@ impl DatagramSlab {
     /// Allocates a slot, and returns it with its empty buffer.
     #[inline]
     fn write(&mut self) -> (u32, &mut Vec<u8>) {
-        let place = self.free.pop().unwrap_or_else(|| {
+        let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Vec::new());
             self.slots.len() as u32 - 1
         });
-        let buffer = &mut self.slots[place as usize];
+        let buffer = &mut self.slots[slot as usize];
         buffer.clear();
-        (place, buffer)
+        (slot, buffer)
     }
 
     /// Frees a slot to which nothing was written.
     #[inline]
-    fn give_back(&mut self, place: u32) {
-        self.free.push(place);
+    fn give_back(&mut self, slot: u32) {
+        self.free.push(slot);
     }
 
     /// Returns the datagram in a slot.
     #[inline]
-    pub(super) fn at(&self, place: u32) -> &[u8] {
-        self.slots.get(place as usize).map_or(&[], Vec::as_slice)
+    pub(super) fn at(&self, slot: u32) -> &[u8] {
+        self.slots.get(slot as usize).map_or(&[], Vec::as_slice)
     }
 
     /// Returns a copy of the datagram in a slot, for decryption, as a copy of the packet may hold the slot.
     #[inline]
-    pub(super) fn take(&mut self, place: u32) -> &mut [u8] {
+    pub(super) fn take(&mut self, slot: u32) -> &mut [u8] {
         self.received.clear();
-        if let Some(datagram) = self.slots.get(place as usize) {
+        if let Some(datagram) = self.slots.get(slot as usize) {
             self.received.extend_from_slice(datagram);
         }
         &mut self.received
@@ -143,9 +142,9 @@ impl DatagramSlab {
 
 impl Packet {
     /// Returns the slot of its bytes, if it has any.
-    fn place(&self) -> Option<u32> {
+    fn slot(&self) -> Option<u32> {
         match self.contents {
-            Contents::RawDatagram(datagram) => Some(datagram.place),
+            Contents::RawDatagram(datagram) => Some(datagram.slot),
             Contents::Segment(_) | Contents::Datagram(_) => None,
         }
     }
@@ -172,22 +171,22 @@ mod tests {
             let mut most = 0;
             for (number, fate) in (0_u32..).zip(fates) {
                 if datagrams.is_full() {
-                    datagrams.keep(network.iter().map(|(place, _)| Some(*place)));
+                    datagrams.keep(network.iter().map(|(slot, _)| Some(*slot)));
                 }
-                let (place, buffer) = datagrams.write();
+                let (slot, buffer) = datagrams.write();
                 prop_assert!(buffer.is_empty());
                 buffer.extend_from_slice(&number.to_be_bytes());
                 match fate {
                     0 => {}
-                    1 => network.extend([(place, number); 2]),
-                    2 => datagrams.give_back(place),
-                    _ => network.push_back((place, number)),
+                    1 => network.extend([(slot, number); 2]),
+                    2 => datagrams.give_back(slot),
+                    _ => network.push_back((slot, number)),
                 }
                 most = most.max(network.len());
                 while network.len() > length
-                    && let Some((place, number)) = network.pop_front()
+                    && let Some((slot, number)) = network.pop_front()
                 {
-                    prop_assert_eq!(datagrams.take(place), number.to_be_bytes());
+                    prop_assert_eq!(datagrams.take(slot), number.to_be_bytes());
                 }
             }
             prop_assert!(datagrams.slots.len() <= 2 * most + FEWEST);

@@ -333,13 +333,13 @@ impl Hosts {
                 socket.attend_tcp(end, now, shared, network)
             }
             (Transport::Quic(end), Contents::RawDatagram(datagram)) => {
-                let bytes = shared.datagrams.take(datagram.place);
+                let bytes = shared.datagrams.take(datagram.slot);
                 end.receive(now, packet.locations(), packet.ecn, bytes);
                 shared.packets.give_back(packet);
                 socket.attend_datagrams(&mut **end, now, shared, network)
             }
             (Transport::Dcudp(end), Contents::RawDatagram(datagram)) => {
-                let bytes = shared.datagrams.at(datagram.place);
+                let bytes = shared.datagrams.at(datagram.slot);
                 end.receive(now, packet.ecn, bytes);
                 shared.packets.give_back(packet);
                 socket.attend_datagrams(&mut **end, now, shared, network)

@@ -56,17 +56,17 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let same_window = self.last_window == Some(segment.window);
         let is_bare = segment.sequence_length() == 0 && !segment.flags.intersects(Flags::RST);
         let advanced = una.precedes(number);
-        let mut news = AckSummary {
+        let mut summary = AckSummary {
             app_limited: self.flow_controller.rate.is_app_limited(),
             ..AckSummary::default()
         };
         if advanced {
-            self.acknowledge(now, number, &mut news, shared);
+            self.acknowledge(now, number, &mut summary, shared);
         }
         if let Options::Sack(blocks) = segment.options {
             for block in blocks.iter() {
                 for position in self.flight.covered(block) {
-                    self.note_sacked(now, position, &mut news);
+                    self.note_sacked(now, position, &mut summary);
                 }
             }
         }
@@ -80,7 +80,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             self.last_window = Some(segment.window);
         }
         let lost = self.find_losses(advanced, handshake.has_sack());
-        self.update_controller(now, segment, &news, lost, prior_in_flight, shared);
+        self.update_controller(now, segment, &summary, lost, prior_in_flight, shared);
         if advanced {
             let outstanding = self.flight.una != self.flight.nxt;
             self.overdue_at = outstanding.then(|| now + self.flow_controller.rtt.rto());
@@ -92,7 +92,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         &mut self,
         now: Time,
         number: Sequence,
-        news: &mut AckSummary,
+        summary: &mut AckSummary,
         shared: &mut StreamContext,
     ) {
         while let Some(record) = self.flight.acknowledge(number) {
@@ -105,7 +105,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
                 }
             }
             if record.state != SegmentState::Delivered {
-                self.note_delivered(now, &record, news);
+                self.note_delivered(now, &record, summary);
             }
             self.release(record.copy, shared);
         }
@@ -117,7 +117,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         self.flight.advance_to(number);
     }
 
-    fn note_sacked(&mut self, now: Time, position: usize, news: &mut AckSummary) {
+    fn note_sacked(&mut self, now: Time, position: usize, summary: &mut AckSummary) {
         let Some(record) = self.flight.record(position) else {
             return;
         };
@@ -127,12 +127,18 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let (length, sent_at) = (record.length(), record.sent_at);
         let (transmissions, delivery, end) = (record.transmissions, record.delivery, record.end);
         self.flight.move_to(position, SegmentState::Delivered);
-        self.count(now, (length, sent_at, end), transmissions, &delivery, news);
+        self.count(
+            now,
+            (length, sent_at, end),
+            transmissions,
+            &delivery,
+            summary,
+        );
     }
 
-    fn note_delivered(&mut self, now: Time, record: &SentSegment<P>, news: &mut AckSummary) {
+    fn note_delivered(&mut self, now: Time, record: &SentSegment<P>, summary: &mut AckSummary) {
         let what = (record.length(), record.sent_at, record.end);
-        self.count(now, what, record.transmissions, &record.delivery, news);
+        self.count(now, what, record.transmissions, &record.delivery, summary);
     }
 
     fn count(
@@ -141,14 +147,14 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         (length, sent_at, end): (u64, Time, Sequence),
         transmissions: u32,
         delivery: &weir_congestion::PacketDelivery,
-        news: &mut AckSummary,
+        summary: &mut AckSummary,
     ) {
         self.flow_controller
             .on_delivered(now, delivery, sent_at, length);
-        news.delivered += length;
-        news.newest_sent = news.newest_sent.max(Some(sent_at));
+        summary.delivered += length;
+        summary.newest_sent = summary.newest_sent.max(Some(sent_at));
         if transmissions == 1 {
-            news.once_sent = news.once_sent.max(Some(sent_at));
+            summary.once_sent = summary.once_sent.max(Some(sent_at));
         } else if now.since(sent_at) < self.flow_controller.rtt.min {
             // The first transmission arrived (RFC 8985, section 6.2).
             return;
@@ -235,7 +241,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         &mut self,
         now: Time,
         segment: &Segment,
-        news: &AckSummary,
+        summary: &AckSummary,
         lost: Option<(u64, Time)>,
         prior_in_flight: ByteSize,
         shared: &mut StreamContext,
@@ -245,25 +251,25 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             let cause = LossCause::Acks;
             (self.flow_controller).on_loss(now, bytes, newest_sent, cause, in_flight);
         }
-        let Some(newest_sent) = news.newest_sent else {
+        let Some(newest_sent) = summary.newest_sent else {
             return;
         };
         let mut marked = 0;
         if self.is_marked && segment.flags.contains(Flags::ECE) {
             shared.counters.echoes += 1;
-            marked = news.delivered;
+            marked = summary.delivered;
         }
-        let [arrived, echoed] = [news.delivered, marked].map(ByteSize::from_bytes);
+        let [arrived, echoed] = [summary.delivered, marked].map(ByteSize::from_bytes);
         self.counters.delivered += arrived;
         self.counters.marked += echoed;
         shared.counters.delivered += arrived;
         shared.counters.marked += echoed;
         let delivered = DeliverySummary {
-            bytes: news.delivered,
+            bytes: summary.delivered,
             marked,
             newest_sent,
-            rtt: news.once_sent.map(|sent| now.since(sent)),
-            app_limited: news.app_limited,
+            rtt: summary.once_sent.map(|sent| now.since(sent)),
+            app_limited: summary.app_limited,
             prior_in_flight,
             in_flight: self.in_flight(),
         };

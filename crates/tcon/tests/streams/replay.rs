@@ -232,8 +232,8 @@ fn read(line: &str) -> ProgressReport {
     let number = |at: usize| Sequence::new(fields[at] as u32);
     let (fields, places) = fields.split_at(19);
     let mut passed = [None; PLACES];
-    for (slot, place) in passed.iter_mut().zip(places.chunks(10)) {
-        *slot = Some(milestone(place));
+    for (slot, point) in passed.iter_mut().zip(places.chunks(10)) {
+        *slot = Some(milestone(point));
     }
     ProgressReport {
         now: time(0),

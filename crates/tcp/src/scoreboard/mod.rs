@@ -236,7 +236,7 @@ impl Scoreboard {
     /// Acknowledges everything below `ack` while nothing is SACKed or lost. Stops at a marked
     /// record and leaves it to [`Scoreboard::acknowledge`].
     #[inline]
-    pub(crate) fn acknowledge_plain(&mut self, now: Time, ack: u64, news: &mut AckSummary) {
+    pub(crate) fn acknowledge_plain(&mut self, now: Time, ack: u64, summary: &mut AckSummary) {
         let mut last = None;
         while let Some(record) = self.records.front() {
             if record.end() > ack || record.marks != 0 {
@@ -252,33 +252,33 @@ impl Scoreboard {
                     .estimator
                     .on_acked(now, &packet, record.sent_at, size);
             }
-            news.delivered += u64::from(record.length);
+            summary.delivered += u64::from(record.length);
             let oldest = last.map_or(record.sent_at, |(oldest, _)| oldest);
             last = Some((oldest, record));
         }
-        self.in_flight -= news.delivered;
+        self.in_flight -= summary.delivered;
         // Records sent once are ordered by send time.
         if let Some((oldest, record)) = last {
-            news.newest_sent = record.sent_at;
-            news.once_sent = Some((oldest, record.sent_at));
+            summary.newest_sent = record.sent_at;
+            summary.once_sent = Some((oldest, record.sent_at));
             self.note_latest(now, &record);
         }
     }
 
     /// Acknowledges everything below `ack`.
     #[inline]
-    pub(crate) fn acknowledge(&mut self, now: Time, ack: u64, news: &mut AckSummary) {
-        news.first_resent = self
+    pub(crate) fn acknowledge(&mut self, now: Time, ack: u64, summary: &mut AckSummary) {
+        summary.first_resent = self
             .records
             .front()
             .filter(|record| record.has(RETRANSMITTED))
             .map(|record| record.sent_at);
-        let selectively = news.once_sent;
+        let selectively = summary.once_sent;
         let mut filled = false;
         while let Some(record) = self.records.front_mut() {
             if record.end() > ack {
                 if record.start < ack {
-                    self.acknowledge_part(now, ack, news);
+                    self.acknowledge_part(now, ack, summary);
                 }
                 break;
             }
@@ -295,12 +295,12 @@ impl Scoreboard {
             }
             if !record.has(SACKED) {
                 filled |= record.has(RETRANSMITTED);
-                self.arrived(now, &record, delivery, news);
+                self.arrived(now, &record, delivery, summary);
             }
         }
         if filled {
             // Data behind the hole may have waited at the receiver until it was filled.
-            news.once_sent = selectively;
+            summary.once_sent = selectively;
         }
         if self.records.is_empty() {
             self.resent.clear();
@@ -320,7 +320,7 @@ impl Scoreboard {
     }
 
     /// Acknowledges the first part of the first record and splits it.
-    fn acknowledge_part(&mut self, now: Time, ack: u64, news: &mut AckSummary) {
+    fn acknowledge_part(&mut self, now: Time, ack: u64, summary: &mut AckSummary) {
         let Some(record) = self.records.front_mut() else {
             return;
         };
@@ -337,7 +337,7 @@ impl Scoreboard {
             .and_then(|deliveries| deliveries.packets.front().copied());
         self.remove_marked(&part);
         if !part.has(SACKED) {
-            self.arrived(now, &part, delivery, news);
+            self.arrived(now, &part, delivery, summary);
         }
     }
 
@@ -348,9 +348,9 @@ impl Scoreboard {
         now: Time,
         record: &SentSegment,
         delivery: Option<PacketDelivery>,
-        news: &mut AckSummary,
+        summary: &mut AckSummary,
     ) {
-        news.add(record, self.highest_sacked);
+        summary.add(record, self.highest_sacked);
         if let (Some(deliveries), Some(packet)) = (&mut self.deliveries, delivery) {
             let size = ByteSize::from_bytes(u64::from(record.length));
             deliveries

@@ -17,9 +17,9 @@ pub(crate) struct SackRange {
 impl Scoreboard {
     /// Processes SACK blocks, all beyond the cumulative acknowledgment. Blocks mostly repeat or
     /// extend those of the previous acknowledgment, so only new ranges are processed.
-    pub(crate) fn sack(&mut self, now: Time, blocks: &[SackRange], news: &mut AckSummary) {
+    pub(crate) fn sack(&mut self, now: Time, blocks: &[SackRange], summary: &mut AckSummary) {
         for block in blocks {
-            self.sack_block(now, *block, news);
+            self.sack_block(now, *block, summary);
         }
         self.known = [SackRange::default(); KNOWN];
         for (known, block) in self.known.iter_mut().zip(blocks) {
@@ -27,7 +27,7 @@ impl Scoreboard {
         }
     }
 
-    fn sack_block(&mut self, now: Time, block: SackRange, news: &mut AckSummary) {
+    fn sack_block(&mut self, now: Time, block: SackRange, summary: &mut AckSummary) {
         let mut from = block.start;
         // Skips the known blocks, which may overlap this block in any order, from left to right.
         while from < block.end {
@@ -38,11 +38,11 @@ impl Scoreboard {
                 .min_by_key(|known| known.start)
                 .copied();
             let Some(known) = next else {
-                self.sack_run(now, from, block.end, block, news);
+                self.sack_run(now, from, block.end, block, summary);
                 return;
             };
             if known.start > from {
-                self.sack_run(now, from, known.start, block, news);
+                self.sack_run(now, from, known.start, block, summary);
             }
             from = known.end;
         }
@@ -55,7 +55,7 @@ impl Scoreboard {
         start: u64,
         end: u64,
         block: SackRange,
-        news: &mut AckSummary,
+        summary: &mut AckSummary,
     ) {
         let mut index = self.index_of(start);
         while let Some(record) = self.records.get_mut(index) {
@@ -77,7 +77,7 @@ impl Scoreboard {
                     .deliveries
                     .as_ref()
                     .and_then(|deliveries| deliveries.packets.get(index).copied());
-                self.arrived(now, &before, delivery, news);
+                self.arrived(now, &before, delivery, summary);
                 self.highest_sacked = self.highest_sacked.max(before.end());
             }
             index += 1;

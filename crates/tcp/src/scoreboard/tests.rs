@@ -157,10 +157,10 @@ proptest! {
                     let delivered = model.sum(|segment| segment.end > before && !segment.sacked);
                     model.hear(next, &blocks);
                     let left = model.sum(|segment| !segment.sacked);
-                    let mut news = AckSummary::default();
-                    board.sack(now, &blocks, &mut news);
-                    board.acknowledge(now, next, &mut news);
-                    prop_assert_eq!(news.delivered, delivered - left);
+                    let mut summary = AckSummary::default();
+                    board.sack(now, &blocks, &mut summary);
+                    board.acknowledge(now, next, &mut summary);
+                    prop_assert_eq!(summary.delivered, delivered - left);
                 }
                 Step::Arrive(_) => {}
                 Step::Mute(on) => mute = *on,
@@ -233,9 +233,9 @@ fn sent(count: u64) -> Scoreboard {
 #[test]
 fn a_segment_is_overdue_a_reordering_window_after_later_ones_arrived() {
     let mut board = sent(4);
-    let mut news = AckSummary::default();
+    let mut summary = AckSummary::default();
     // The third, sent at 20 µs, arrives first, after 100 µs.
-    board.sack(at(120), &[block(200, 300)], &mut news);
+    board.sack(at(120), &[block(200, 300)], &mut summary);
     let find = |board: &mut Scoreboard, now: u64| {
         let mut found = DetectedLosses::default();
         let rules = RackRules {
@@ -257,7 +257,7 @@ fn a_segment_is_overdue_a_reordering_window_after_later_ones_arrived() {
         board.on_resent(at(time), start);
     }
     board.set_shortest_rtt(Duration::from_micros(90));
-    board.sack(at(240), &[block(100, 300)], &mut news);
+    board.sack(at(240), &[block(100, 300)], &mut summary);
     assert_eq!(find(&mut board, 240), (MSS, Some(at(261))));
     assert_eq!(board.next_lost().map(|record| record.start), Some(300));
     assert_eq!(find(&mut board, 261), (MSS, None));
@@ -269,8 +269,8 @@ fn an_answer_too_early_is_one_to_the_first_sending() {
     let mut board = sent(2);
     board.set_shortest_rtt(Duration::from_micros(100));
     board.on_resent(at(95), 100);
-    let mut news = AckSummary::default();
-    board.sack(at(110), &[block(100, 200)], &mut news);
+    let mut summary = AckSummary::default();
+    board.sack(at(110), &[block(100, 200)], &mut summary);
     let mut found = DetectedLosses::default();
     let rules = RackRules {
         now: at(500),
@@ -283,14 +283,14 @@ fn an_answer_too_early_is_one_to_the_first_sending() {
 #[test]
 fn what_a_peer_threw_away_is_in_flight_again() {
     let mut board = sent(3);
-    let mut news = AckSummary::default();
-    board.sack(at(100), &[block(100, 200)], &mut news);
+    let mut summary = AckSummary::default();
+    board.sack(at(100), &[block(100, 200)], &mut summary);
     assert!(!board.has_reneged());
-    board.acknowledge(at(110), 100, &mut news);
+    board.acknowledge(at(110), 100, &mut summary);
     assert!(board.has_reneged());
     board.forget_sacks();
     assert_eq!((board.in_flight(), board.sacked()), (200, 0));
-    board.sack(at(120), &[block(100, 200)], &mut news);
+    board.sack(at(120), &[block(100, 200)], &mut summary);
     assert_eq!((board.in_flight(), board.sacked()), (100, 100));
 }
 
@@ -299,11 +299,11 @@ fn what_a_peer_threw_away_is_in_flight_again() {
 fn what_waited_behind_a_hole_does_not_measure_the_round_trip() {
     let mut board = sent(3);
     board.on_resent(at(200_000), 0);
-    let mut news = AckSummary::default();
-    board.acknowledge(at(200_100), 200, &mut news);
-    assert_eq!(news.delivered, 200);
-    assert_eq!(news.once_sent, None);
-    let mut news = AckSummary::default();
-    board.acknowledge(at(200_110), 300, &mut news);
-    assert_eq!(news.once_sent, Some((at(20), at(20))));
+    let mut summary = AckSummary::default();
+    board.acknowledge(at(200_100), 200, &mut summary);
+    assert_eq!(summary.delivered, 200);
+    assert_eq!(summary.once_sent, None);
+    let mut summary = AckSummary::default();
+    board.acknowledge(at(200_110), 300, &mut summary);
+    assert_eq!(summary.once_sent, Some((at(20), at(20))));
 }

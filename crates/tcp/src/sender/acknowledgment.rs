@@ -36,17 +36,17 @@ impl Sender {
         counters: &mut Counters,
     ) {
         let prior_in_flight = self.scoreboard.in_flight();
-        let mut news = AckSummary::default();
-        self.scoreboard.acknowledge_plain(now, upto, &mut news);
+        let mut summary = AckSummary::default();
+        self.scoreboard.acknowledge_plain(now, upto, &mut summary);
         if self.scoreboard.starts_below(upto) {
-            self.scoreboard.acknowledge(now, upto, &mut news);
+            self.scoreboard.acknowledge(now, upto, &mut summary);
         }
         self.una = upto;
         self.retries = 0;
-        if let Some((oldest, newest)) = news.once_sent {
+        if let Some((oldest, newest)) = summary.once_sent {
             self.sample_once_sent(now, oldest, newest);
         }
-        self.report_ack(now, ece, &news, prior_in_flight, false, counters);
+        self.report_ack(now, ece, &summary, prior_in_flight, false, counters);
         self.rearm(now);
     }
 
@@ -60,28 +60,35 @@ impl Sender {
     ) {
         let prior_in_flight = self.scoreboard.in_flight();
         let plain = ack.blocks.is_empty() && ack.duplicate.is_none() && self.is_plain();
-        let mut news = AckSummary::default();
+        let mut summary = AckSummary::default();
         if !plain {
-            self.scoreboard.sack(now, ack.blocks, &mut news);
+            self.scoreboard.sack(now, ack.blocks, &mut summary);
         }
         let advanced = ack.upto > self.una;
         if advanced {
-            self.scoreboard.acknowledge(now, ack.upto, &mut news);
+            self.scoreboard.acknowledge(now, ack.upto, &mut summary);
             self.una = ack.upto;
             self.retries = 0;
         }
-        if news.delivered > 0 {
-            self.sample_rtt(now, &news, ack, tick);
+        if summary.delivered > 0 {
+            self.sample_rtt(now, &summary, ack, tick);
         }
         let recovering = self.is_in_fast_recovery();
         if !plain || (!advanced && ack.repeats) {
-            self.recover(now, ack, &news, advanced, counters);
+            self.recover(now, ack, &summary, advanced, counters);
         }
-        if news.delivered > 0 {
-            self.report_ack(now, ack.ece, &news, prior_in_flight, recovering, counters);
+        if summary.delivered > 0 {
+            self.report_ack(
+                now,
+                ack.ece,
+                &summary,
+                prior_in_flight,
+                recovering,
+                counters,
+            );
         }
         if self.reduction.is_some() {
-            let delivered = self.delivered_for_reduction(ack, &news, advanced);
+            let delivered = self.delivered_for_reduction(ack, &summary, advanced);
             self.reduce(delivered, advanced);
         }
         if advanced {
@@ -108,11 +115,11 @@ impl Sender {
     fn sample_rtt(
         &mut self,
         now: Time,
-        news: &AckSummary,
+        summary: &AckSummary,
         ack: &Acknowledgment<'_>,
         tick: Duration,
     ) {
-        if let Some((oldest, newest)) = news.once_sent {
+        if let Some((oldest, newest)) = summary.once_sent {
             self.sample_once_sent(now, oldest, newest);
         } else if let Some(sent) = ack.echoed {
             let rtt = now.since(sent);
@@ -134,12 +141,12 @@ impl Sender {
         &mut self,
         now: Time,
         echo: bool,
-        news: &AckSummary,
+        summary: &AckSummary,
         prior_in_flight: u64,
         recovering: bool,
         counters: &mut Counters,
     ) {
-        let acked = ByteSize::from_bytes(news.delivered);
+        let acked = ByteSize::from_bytes(summary.delivered);
         let (mut ce_marked, mut ece) = (ByteSize::ZERO, false);
         if echo {
             counters.ece_acknowledged += acked;
@@ -161,24 +168,24 @@ impl Sender {
                 min_rtt
             })
         });
-        let round_ended = news.newest_sent >= self.round_started;
+        let round_ended = summary.newest_sent >= self.round_started;
         if round_ended {
             self.round_started = now;
         }
         let unlimited = self
             .limited_at
-            .is_none_or(|limited| limited < news.newest_sent);
+            .is_none_or(|limited| limited < summary.newest_sent);
         self.controller.on_ack(&AckSample {
             now,
             acked,
             ce_marked,
             ece,
-            rtt: news.once_sent.map(|(_, newest)| now.since(newest)),
+            rtt: summary.once_sent.map(|(_, newest)| now.since(newest)),
             smoothed_rtt: self.rtt.smoothed,
             min_rtt,
             prior_in_flight: ByteSize::from_bytes(prior_in_flight),
             in_flight: ByteSize::from_bytes(self.scoreboard.in_flight()),
-            newest_sent: Self::reported_send_time(news.newest_sent),
+            newest_sent: Self::reported_send_time(summary.newest_sent),
             delivery,
             // In fast recovery the window must not grow (RFC 5681 section 3.2, RFC 9937), unless
             // the controller controls recovery by its rate. After a timeout, slow start repairs the

@@ -37,8 +37,8 @@ impl Default for Reordering {
 }
 
 impl Reordering {
-    pub(super) fn on_ack(&mut self, news: &AckSummary, una: u64) {
-        self.seen |= news.reordered;
+    pub(super) fn on_ack(&mut self, summary: &AckSummary, una: u64) {
+        self.seen |= summary.reordered;
         self.widened_until = self.widened_until.filter(|&until| una < until);
     }
 

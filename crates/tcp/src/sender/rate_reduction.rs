@@ -62,13 +62,13 @@ impl Sender {
     pub(super) fn delivered_for_reduction(
         &self,
         ack: &Acknowledgment<'_>,
-        news: &AckSummary,
+        summary: &AckSummary,
         advanced: bool,
     ) -> u64 {
         if self.detection != Detection::DuplicateAcks {
-            news.delivered
+            summary.delivered
         } else if advanced {
-            news.delivered.min(self.mss)
+            summary.delivered.min(self.mss)
         } else if ack.repeats {
             self.mss
         } else {

@@ -82,17 +82,17 @@ impl Sender {
         &mut self,
         now: Time,
         ack: &Acknowledgment<'_>,
-        news: &AckSummary,
+        summary: &AckSummary,
         advanced: bool,
         counters: &mut Counters,
     ) {
-        self.count_duplicates(ack, news, advanced);
-        self.reordering.on_ack(news, self.una);
-        if news.spuriously_lost > 0 {
-            self.revoke_arrived(now, news.spuriously_lost, counters);
+        self.count_duplicates(ack, summary, advanced);
+        self.reordering.on_ack(summary, self.una);
+        if summary.spuriously_lost > 0 {
+            self.revoke_arrived(now, summary.spuriously_lost, counters);
         }
-        self.check_frto(now, ack, news, advanced, counters);
-        self.compare_time_stamps(now, ack, news, counters);
+        self.check_frto(now, ack, summary, advanced, counters);
+        self.compare_time_stamps(now, ack, summary, counters);
         if let Some(block) = ack.duplicate {
             self.on_duplicate(now, block, counters);
         }
@@ -103,18 +103,18 @@ impl Sender {
         {
             self.end_recovery();
         }
-        self.find_losses(now, advanced, news.delivered, counters);
+        self.find_losses(now, advanced, summary.delivered, counters);
     }
 
     /// Counts duplicate ACKs without SACK: each reports the arrival of a segment (RFC 5681, section
     /// 3.2).
-    fn count_duplicates(&mut self, ack: &Acknowledgment<'_>, news: &AckSummary, advanced: bool) {
+    fn count_duplicates(&mut self, ack: &Acknowledgment<'_>, summary: &AckSummary, advanced: bool) {
         if self.detection != Detection::DuplicateAcks {
             return;
         }
         if advanced {
             // The first segment filled the gap; the others had arrived before (RFC 6582).
-            let arrived = (news.delivered / self.mss).saturating_sub(1);
+            let arrived = (summary.delivered / self.mss).saturating_sub(1);
             self.duplicates = match self.recovery {
                 Some(recovery) if self.una < recovery.recovery_point => {
                     self.duplicates.saturating_sub(arrived)
@@ -184,7 +184,7 @@ impl Sender {
         &mut self,
         now: Time,
         ack: &Acknowledgment<'_>,
-        news: &AckSummary,
+        summary: &AckSummary,
         advanced: bool,
         counters: &mut Counters,
     ) {
@@ -199,7 +199,7 @@ impl Sender {
         if doubt == FrtoState::Genuine {
             return;
         }
-        if news.spuriously_lost > 0 {
+        if summary.spuriously_lost > 0 {
             self.undo_recovery(now, counters);
             return;
         }
@@ -230,7 +230,7 @@ impl Sender {
         &mut self,
         now: Time,
         ack: &Acknowledgment<'_>,
-        news: &AckSummary,
+        summary: &AckSummary,
         counters: &mut Counters,
     ) {
         if self.recovery.is_none() {
@@ -238,7 +238,7 @@ impl Sender {
         }
         let first_resent = self.undo.and_then(|undo| undo.first_resent);
         if let (Some(echoed), Some(first), Some(resent)) =
-            (ack.echoed, first_resent, news.first_resent)
+            (ack.echoed, first_resent, summary.first_resent)
             && echoed < first
             && first <= resent
         {

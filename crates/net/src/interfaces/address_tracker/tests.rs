@@ -3,7 +3,7 @@ use proptest::prelude::*;
 use super::*;
 
 /// Parses `10.0.0.1` or `10.0.0.1%eth0`, which must leave by that interface.
-fn place(text: &str) -> BindAddress {
+fn bind_address(text: &str) -> BindAddress {
     let (ip, interface) = match text.split_once('%') {
         Some((ip, interface)) => (ip, Some(interface.to_owned())),
         None => (text, None),
@@ -14,8 +14,11 @@ fn place(text: &str) -> BindAddress {
     }
 }
 
-fn places(texts: &[&str]) -> Vec<(BindAddress, bool)> {
-    texts.iter().map(|text| (place(text), true)).collect()
+fn bind_addresses(texts: &[&str]) -> Vec<(BindAddress, bool)> {
+    texts
+        .iter()
+        .map(|text| (bind_address(text), true))
+        .collect()
 }
 
 fn usable(texts: &[&str]) -> Usable {
@@ -35,7 +38,7 @@ const TWO: [&str; 2] = ["10.0.1.1%eth1", "10.0.2.1%eth2"];
 #[test]
 fn an_address_that_goes_is_given_up_and_taken_again() {
     let mut decisions = AddressTracker::default();
-    let mut ours = places(&["10.0.1.1", "10.0.2.1%eth2"]);
+    let mut ours = bind_addresses(&["10.0.1.1", "10.0.2.1%eth2"]);
     assert!(decisions.decide(&ours, &usable(&TWO)).is_empty());
     let one = usable(&["10.0.2.1%eth2"]);
     assert_eq!(decisions.decide(&ours, &one), [AddressAction::Close(0)]);
@@ -50,7 +53,7 @@ fn an_address_that_goes_is_given_up_and_taken_again() {
 #[test]
 fn the_last_address_stays() {
     let mut decisions = AddressTracker::default();
-    let mut ours = places(&["10.0.1.1", "10.0.2.1"]);
+    let mut ours = bind_addresses(&["10.0.1.1", "10.0.2.1"]);
     decisions.decide(&ours, &usable(&TWO));
     assert_eq!(
         decisions.decide(&ours, &usable(&[])),
@@ -63,7 +66,7 @@ fn the_last_address_stays() {
     let expected = [AddressAction::Reopen(0), AddressAction::Close(1)];
     assert_eq!(decisions.decide(&ours, &one), expected);
     let mut alone = AddressTracker::default();
-    let ours = places(&["10.0.1.1"]);
+    let ours = bind_addresses(&["10.0.1.1"]);
     alone.decide(&ours, &one);
     assert!(alone.decide(&ours, &usable(&[])).is_empty());
 }
@@ -71,7 +74,7 @@ fn the_last_address_stays() {
 #[test]
 fn another_family_is_no_refuge() {
     let mut decisions = AddressTracker::default();
-    let ours = places(&["10.0.1.1", "fd00::1"]);
+    let ours = bind_addresses(&["10.0.1.1", "fd00::1"]);
     decisions.decide(&ours, &usable(&["10.0.1.1%eth1", "fd00::1%eth1"]));
     assert!(
         decisions
@@ -83,7 +86,7 @@ fn another_family_is_no_refuge() {
 #[test]
 fn a_new_address_on_the_same_interface_replaces_the_old_one() {
     let mut decisions = AddressTracker::default();
-    let ours = places(&["10.0.1.1", "10.0.2.1"]);
+    let ours = bind_addresses(&["10.0.1.1", "10.0.2.1"]);
     decisions.decide(&ours, &usable(&TWO));
     let renewed = usable(&["10.0.1.9%eth1", "10.0.2.1%eth2"]);
     let expected = [AddressAction::Replace(0, ip("10.0.1.9"))];
@@ -98,7 +101,7 @@ fn a_new_address_on_the_same_interface_replaces_the_old_one() {
 #[test]
 fn the_only_address_is_replaced_by_any_but_not_by_a_worse_one() {
     let mut decisions = AddressTracker::default();
-    let ours = places(&["10.0.1.1"]);
+    let ours = bind_addresses(&["10.0.1.1"]);
     decisions.decide(&ours, &usable(&["10.0.1.1%eth0"]));
     let poor = usable(&["127.0.0.1%lo", "169.254.3.4%eth0", "fd00::1%eth0"]);
     assert!(decisions.decide(&ours, &poor).is_empty());
@@ -106,7 +109,7 @@ fn the_only_address_is_replaced_by_any_but_not_by_a_worse_one() {
     let expected = [AddressAction::Replace(0, ip("192.0.2.5"))];
     assert_eq!(decisions.decide(&ours, &moved), expected);
     let mut bound = AddressTracker::default();
-    let ours = places(&["10.0.1.1%eth0"]);
+    let ours = bind_addresses(&["10.0.1.1%eth0"]);
     bound.decide(&ours, &usable(&["10.0.1.1%eth0"]));
     assert!(bound.decide(&ours, &moved).is_empty());
 }
@@ -114,7 +117,7 @@ fn the_only_address_is_replaced_by_any_but_not_by_a_worse_one() {
 #[test]
 fn two_places_do_not_take_the_same_replacement() {
     let mut decisions = AddressTracker::default();
-    let ours = places(&["10.0.1.1", "10.0.1.2"]);
+    let ours = bind_addresses(&["10.0.1.1", "10.0.1.2"]);
     decisions.decide(&ours, &usable(&["10.0.1.1%eth0", "10.0.1.2%eth0"]));
     let expected = [
         AddressAction::Replace(0, ip("10.0.1.9")),
@@ -129,7 +132,7 @@ fn two_places_do_not_take_the_same_replacement() {
 #[test]
 fn what_was_never_seen_is_let_alone() {
     let mut decisions = AddressTracker::default();
-    let ours = places(&["127.0.0.2", "127.0.0.3", "0.0.0.0"]);
+    let ours = bind_addresses(&["127.0.0.2", "127.0.0.3", "0.0.0.0"]);
     assert!(
         decisions
             .decide(&ours, &usable(&["127.0.0.1%lo"]))
@@ -141,7 +144,7 @@ fn what_was_never_seen_is_let_alone() {
 #[test]
 fn an_address_on_the_wrong_interface_is_not_the_place_s() {
     let mut decisions = AddressTracker::default();
-    let ours = places(&["10.0.1.1%eth1", "10.0.2.1"]);
+    let ours = bind_addresses(&["10.0.1.1%eth1", "10.0.2.1"]);
     decisions.decide(&ours, &usable(&TWO));
     let swapped = usable(&["10.0.1.1%eth2", "10.0.2.1%eth2"]);
     assert_eq!(decisions.decide(&ours, &swapped), [AddressAction::Close(0)]);
@@ -175,7 +178,7 @@ proptest! {
     #[test]
     fn decisions_settle(history in prop::collection::vec(any_usable(), 1..12)) {
         let mut decisions = AddressTracker::default();
-        let mut ours = places(&["10.0.0.1", "10.0.0.2%eth1"]);
+        let mut ours = bind_addresses(&["10.0.0.1", "10.0.0.2%eth1"]);
         for usable in history {
             for _ in 0..ours.len() {
                 for action in decisions.decide(&ours, &usable) {

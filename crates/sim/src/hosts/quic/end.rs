@@ -239,10 +239,10 @@ impl DatagramEnd for QuicEnd {
 
     fn port(&self, _: &Address) -> Option<u32> {
         let connection = &self.connection.as_ref()?.connection;
-        let way = self
+        let host_path = self
             .paths
             .leaving(connection.local(), connection.remote(), Ecn::NotEct);
-        way.map(|way| way.port)
+        host_path.map(|host_path| host_path.port)
     }
 
     fn next_datagram(

@@ -28,7 +28,7 @@ pub(super) struct HostPaths {
 
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    way: HostPath,
+    host_path: HostPath,
     /// The edition of the host's address, and the one that the engine knows.
     edition: u8,
     known: u8,
@@ -36,9 +36,9 @@ struct Entry {
 
 impl HostPaths {
     /// Creates the table with the UDP ports of this end and of the other one.
-    pub(super) fn new(ways: &[HostPath], own_port: u16, peer_port: u16) -> Self {
-        let entries = ways.iter().map(|way| Entry {
-            way: *way,
+    pub(super) fn new(host_paths: &[HostPath], own_port: u16, peer_port: u16) -> Self {
+        let entries = host_paths.iter().map(|host_path| Entry {
+            host_path: *host_path,
             edition: 0,
             known: 0,
         });
@@ -56,7 +56,10 @@ impl HostPaths {
                 number,
                 generation: 0,
             };
-            self.sockets(location(entry.way.own), location(entry.way.peer))
+            self.sockets(
+                location(entry.host_path.own),
+                location(entry.host_path.peer),
+            )
         })
     }
 
@@ -76,8 +79,8 @@ impl HostPaths {
     ) -> Option<(SocketAddr, SocketAddr)> {
         let mut entries = self.entries.iter();
         let entry = entries.find(|entry| {
-            entry.way.peer == from.number
-                && entry.way.own == to.number
+            entry.host_path.peer == from.number
+                && entry.host_path.own == to.number
                 && entry.edition == to.generation
         })?;
         let known = Location {
@@ -98,18 +101,18 @@ impl HostPaths {
         let local = local.and_then(|local| Location::of(local.ip()));
         let is_local = |entry: &Entry| {
             local.is_none_or(|local| {
-                local.number == entry.way.own && local.generation == entry.known
+                local.number == entry.host_path.own && local.generation == entry.known
             })
         };
         let mut entries = self.entries.iter();
-        let entry = entries.find(|entry| entry.way.peer == to.number && is_local(entry))?;
+        let entry = entries.find(|entry| entry.host_path.peer == to.number && is_local(entry))?;
         Some(DatagramRoute {
             from: Location {
-                number: entry.way.own,
+                number: entry.host_path.own,
                 generation: entry.edition,
             },
             to,
-            port: entry.way.port,
+            port: entry.host_path.port,
             ecn,
         })
     }
@@ -118,19 +121,19 @@ impl HostPaths {
     /// the new one.
     pub(super) fn readdress(&mut self, port: u32) -> Option<(SocketAddr, SocketAddr)> {
         let here = self.entries.iter_mut();
-        let here = here.filter(|entry| entry.way.port == port);
+        let here = here.filter(|entry| entry.host_path.port == port);
         let mut changed = None;
         for entry in here {
             entry.edition = entry.edition.wrapping_add(1);
             changed = Some(*entry);
         }
         let Entry {
-            way,
+            host_path,
             edition,
             known,
         } = changed?;
         let socket = |edition| {
-            let number = way.own;
+            let number = host_path.own;
             SocketAddr::new(
                 Location {
                     number,
@@ -146,7 +149,7 @@ impl HostPaths {
     /// Records that the engine knows the address of a port's link.
     pub(super) fn note_known(&mut self, port: u32) {
         let here = self.entries.iter_mut();
-        for entry in here.filter(|entry| entry.way.port == port) {
+        for entry in here.filter(|entry| entry.host_path.port == port) {
             entry.known = entry.edition;
         }
     }
@@ -165,27 +168,31 @@ mod tests {
 
     #[test]
     fn what_is_sent_to_an_old_address_is_for_nobody() {
-        let way = |port, own| HostPath { port, own, peer: 1 };
-        let mut ways = HostPaths::new(&[way(4, 7), way(5, 8)], 60_002, 50_000);
-        let [first, second] = [0, 1].map(|place| ways.pairs().nth(place).unwrap());
+        let host_path = |port, own| HostPath { port, own, peer: 1 };
+        let mut host_paths = HostPaths::new(&[host_path(4, 7), host_path(5, 8)], 60_002, 50_000);
+        let [first, second] = [0, 1].map(|slot| host_paths.pairs().nth(slot).unwrap());
         assert_eq!(first.0, "10.0.0.8:60002".parse().unwrap());
         assert_eq!(first.1, "10.0.0.2:50000".parse().unwrap());
-        assert_eq!(ways.arriving(location(1, 0), location(8, 0)), Some(second));
-        assert_eq!(ways.arriving(location(2, 0), location(8, 0)), None);
+        assert_eq!(
+            host_paths.arriving(location(1, 0), location(8, 0)),
+            Some(second)
+        );
+        assert_eq!(host_paths.arriving(location(2, 0), location(8, 0)), None);
 
-        let leaving = |ways: &HostPaths, local| ways.leaving(Some(local), first.1, Ecn::Ect0);
-        assert_eq!(leaving(&ways, second.0).unwrap().port, 5);
-        let (old, new) = ways.readdress(5).unwrap();
+        let leaving =
+            |host_paths: &HostPaths, local| host_paths.leaving(Some(local), first.1, Ecn::Ect0);
+        assert_eq!(leaving(&host_paths, second.0).unwrap().port, 5);
+        let (old, new) = host_paths.readdress(5).unwrap();
         assert_eq!(old, second.0);
         assert_eq!(new, "11.0.0.9:60002".parse().unwrap());
-        assert_eq!(ways.arriving(location(1, 0), location(8, 0)), None);
+        assert_eq!(host_paths.arriving(location(1, 0), location(8, 0)), None);
         // Until the engine knows, it uses the old address, as behind a NAT.
-        let arrived = ways.arriving(location(1, 0), location(8, 1));
+        let arrived = host_paths.arriving(location(1, 0), location(8, 1));
         assert_eq!(arrived, Some(second));
-        assert_eq!(leaving(&ways, old).unwrap().from, location(8, 1));
-        ways.note_known(5);
-        assert!(leaving(&ways, old).is_none());
-        assert_eq!(leaving(&ways, new).unwrap().from, location(8, 1));
-        assert_eq!(leaving(&ways, first.0).unwrap().from, location(7, 0));
+        assert_eq!(leaving(&host_paths, old).unwrap().from, location(8, 1));
+        host_paths.note_known(5);
+        assert!(leaving(&host_paths, old).is_none());
+        assert_eq!(leaving(&host_paths, new).unwrap().from, location(8, 1));
+        assert_eq!(leaving(&host_paths, first.0).unwrap().from, location(7, 0));
     }
 }

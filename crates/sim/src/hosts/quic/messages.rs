@@ -130,18 +130,18 @@ impl Messages {
 
     /// Writes as much as the connection takes.
     pub(super) fn write(&mut self, connection: &mut Connection) {
-        let mut place = 0;
-        while let Some(message) = self.outgoing.get(place) {
+        let mut slot = 0;
+        while let Some(message) = self.outgoing.get(slot) {
             let Some(stream) = message.stream.or_else(|| self.next_stream(connection)) else {
                 // Later messages have no streams either.
                 return;
             };
-            let message = &mut self.outgoing[place];
+            let message = &mut self.outgoing[slot];
             message.stream = Some(stream);
             if message.write(connection, stream) {
-                self.outgoing.remove(place);
+                self.outgoing.remove(slot);
             } else {
-                place += 1;
+                slot += 1;
             }
         }
     }

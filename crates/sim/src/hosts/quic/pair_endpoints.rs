@@ -63,23 +63,23 @@ impl ClientLink {
     pub(super) fn ways(links: &[Self], pair: HostPair, flow: u32) -> (WaysWithMtu, WaysWithMtu) {
         let responder = pair.to.index() as u32;
         let there = links.iter().map(|link| {
-            let way = HostPath {
+            let host_path = HostPath {
                 port: link.port.index() as u32,
                 own: link.number,
                 peer: responder,
             };
-            (way, link.mtu)
+            (host_path, link.mtu)
         });
         let back = links.iter().filter_map(|link| {
             // Flows are spread over equal paths.
             let choice = flow as usize % link.back.len().max(1);
             let (port, mtu) = link.back.get(choice)?;
-            let way = HostPath {
+            let host_path = HostPath {
                 port: port.index() as u32,
                 own: responder,
                 peer: link.number,
             };
-            Some((way, *mtu))
+            Some((host_path, *mtu))
         });
         (there.collect(), back.collect())
     }
@@ -188,9 +188,9 @@ mod tests {
             let links = pairs.links(around, HostPair { from, to });
             ClientLink::ways(links, HostPair { from, to }, 5)
         };
-        let name = |way: &(HostPath, ByteSize)| {
-            let port = topology.ports[way.0.port as usize].name.clone();
-            format!("{port} {}", way.1)
+        let name = |host_path: &(HostPath, ByteSize)| {
+            let port = topology.ports[host_path.0.port as usize].name.clone();
+            format!("{port} {}", host_path.1)
         };
         let names = |ways: &WaysWithMtu| ways.iter().map(name).collect::<Vec<_>>();
 
