@@ -11,7 +11,7 @@ from ray.cluster_utils import Cluster  # noqa: E402
 TIMES = ["cpu_s"]
 
 
-def test_a_node_is_lost_and_no_run_is(sweep, tmp_path):
+def test_a_lost_node_loses_no_run(sweep, tmp_path):
     settings = {"duration": "400ms"}
     here = weir.sweep(sweep, tmp_path / "here", settings=settings).frame.drop(TIMES)
     options = {"num_cpus": 1, "include_dashboard": False, "object_store_memory": 80 << 20}

@@ -74,7 +74,7 @@ def test_sonic_has_the_tables_of_config_db(dialect, keys):
         assert least <= most
 
 
-def test_what_marks_and_what_drops():
+def test_sonic_marks_ecn_packets_and_drops_others():
     new = json.loads(sonic(PROFILE).text)["WRED_PROFILE"]["dc"]
     assert (new["ecn_green_min_threshold"], new["ecn_green_mark_probability"]) == ("65000", "100")
     assert (new["green_min_threshold"], new["green_max_threshold"]) == ("200000", "400000")
@@ -99,7 +99,7 @@ def test_cells_round_down():
     assert int(profile["green_max_threshold"]) == 400_000 // 254 * 254
 
 
-def test_openconfig_has_the_models_keys():
+def test_openconfig_has_the_keys_of_the_model():
     exported = openconfig(PROFILE, queues=["Ethernet1/1|3"], prefer="dropping")
     qos = json.loads(exported.text)["openconfig-qos:qos"]
     profile = qos["queue-management-profiles"]["queue-management-profile"][0]
@@ -113,7 +113,7 @@ def test_openconfig_has_the_models_keys():
     assert queue["config"] == {"name": "3", "queue-management-profile": "dc"}
 
 
-def test_tc():
+def test_tc_has_the_thresholds_and_rate():
     exported = linux_tc(PROFILE, device="eth1")
     words = exported.text.split()
     value = {key: words[words.index(key) + 1] for key in ("limit", "min", "max", "avpkt", "burst", "probability")}
@@ -141,7 +141,7 @@ def test_tc():
         (lambda: export("openconfig", PROFILE, device="eth0"), "device"),
     ],
 )
-def test_what_cannot_be_expressed_says_so(make, says):
+def test_inexpressible_profiles_are_errors(make, says):
     with pytest.raises(ExportError) as caught:
         make()
     assert says in str(caught.value)

@@ -11,14 +11,14 @@ def test_a_report_of_a_sweep_is_one_page():
     assert "<script" not in page and "src=" not in page
 
 
-def test_what_data_cannot_show_is_told():
+def test_omitted_figures_are_noted():
     import polars as pl
 
     page = pictures.sweep_report(dataset(made_up().filter(pl.col("red_min_bytes") < pl.col("red_max_bytes"))), models=["paper-shallow"], splits=1)
     assert page.count("Left out") == 3
 
 
-def test_the_command_line_writes_the_page_or_says_what_is_wrong(tmp_path, capsys):
+def test_the_command_line_writes_the_page_or_reports_the_error(tmp_path, capsys):
     made_up().head(300).write_parquet(tmp_path / "runs.parquet")
     page = tmp_path / "page.html"
     assert pictures.main([str(tmp_path), str(page)]) == 0

@@ -23,7 +23,7 @@ def test_a_run_gives_summary_and_tables(scenario):
     assert run.variants == {}
 
 
-def test_the_same_seed_gives_the_same_and_another_one_does_not(scenario):
+def test_only_the_same_seed_gives_the_same_results(scenario):
     settings = {"groups.cubic.start_within": "5ms"}
     first, again, other = (weir.run(scenario, settings, seed=seed).flows for seed in (1, 1, 2))
     assert first.equals(again)
@@ -64,7 +64,7 @@ def test_shipped_scenarios_have_names():
         ("small", {"duration": "400000000000s"}, weir.WeirError, "duration"),
     ],
 )
-def test_mistakes_are_told_as_the_command_line_does(scenario, name, settings, kind, says):
+def test_mistakes_are_reported_like_on_the_command_line(scenario, name, settings, kind, says):
     path = scenario if name == "small" else name
     with pytest.raises(kind) as caught:
         weir.run(path, settings)
@@ -72,7 +72,7 @@ def test_mistakes_are_told_as_the_command_line_does(scenario, name, settings, ki
     assert isinstance(caught.value, weir.WeirError)
 
 
-def test_other_threads_go_on_and_ctrl_c_ends_a_run(scenario):
+def test_other_threads_continue_and_ctrl_c_ends_a_run(scenario):
     ticks = 0
     over = threading.Event()
 

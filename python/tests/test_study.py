@@ -7,7 +7,7 @@ from pathlib import Path
 EXAMPLE = Path(__file__).parents[1] / "examples" / "study.py"
 
 
-def test_the_example(tmp_path):
+def test_the_study_example_runs(tmp_path):
     done = subprocess.run([sys.executable, str(EXAMPLE)], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert '"WRED_PROFILE"' in done.stdout and "K = 65 packets" in done.stdout

@@ -21,7 +21,7 @@ def surrogate(data):
     return Surrogate.fit(data.take(np.arange(0, len(data), 4)))
 
 
-def test_inputs_are_what_differs(data):
+def test_inputs_are_the_columns_that_vary(data):
     assert set(data.inputs) == {
         "line_rate_bps", "cubic_rtt_s", "ecn_threshold_bytes", "red_min_bytes", "red_max_bytes",
     }
@@ -50,7 +50,7 @@ def test_splits_are_summarized_with_their_spread(data):
     assert coverage.min() > 0.8 and coverage.max() < 1
 
 
-def test_conditions_that_were_never_seen(data):
+def test_held_out_conditions_are_scored(data):
     unseen = {"line_rate_bps": 12.5e9, "cubic_rtt_s": 0.05}
     scores = held_out(data, "gaussian", unseen, 0.1, splits=2, outputs=["share"])
     assert (scores["rows"] == round(0.1 * len(data))).all()
@@ -59,7 +59,7 @@ def test_conditions_that_were_never_seen(data):
         held_out(data, "gaussian", {"line_rate_bps": 1e9})
 
 
-def test_more_rows_are_better(data):
+def test_more_rows_improve_the_score(data):
     scores = summarize(learning_curve(data, ["boosting"], [0.1, 0.6], splits=2, outputs=["share"]))
     few, many = scores.filter(pl.col("output") == "share").sort("rows")["r2"]
     assert many > few
@@ -82,7 +82,7 @@ def test_every_kind_of_model_is_saved(data, tmp_path, model):
     assert Surrogate.load(tmp_path / "saved").predict(settings).equals(fitted.predict(settings))
 
 
-def test_files_that_are_no_surrogates(surrogate, tmp_path):
+def test_invalid_surrogate_files_are_errors(surrogate, tmp_path):
     path = tmp_path / "saved"
     with pytest.raises(SurrogateError, match="saved"):
         Surrogate.load(path)
@@ -149,12 +149,12 @@ def test_mistakes(surrogate, data):
         (made_up().head(1), "same inputs"),
     ],
 )
-def test_datasets_that_are_none(frame, says):
+def test_invalid_datasets_are_errors(frame, says):
     with pytest.raises(DatasetError, match=says):
         dataset(frame)
 
 
-def test_another_version_can_be_meant(tmp_path):
+def test_another_version_can_be_allowed(tmp_path):
     path = tmp_path / "runs.parquet"
     made_up(code="0").write_parquet(path)
     assert len(dataset(tmp_path, any_version=True)) == len(made_up())

@@ -18,7 +18,7 @@ def test_a_sweep_gives_a_row_for_each_run(sweep, tmp_path):
     assert on_disk.equals(runs.frame)
 
 
-def test_a_sweep_is_gone_on_with(sweep, tmp_path):
+def test_a_sweep_can_be_resumed(sweep, tmp_path):
     out = tmp_path / "out"
     some = weir.sweep(sweep, out, some=3)
     assert some.frame.height == 3
@@ -30,7 +30,7 @@ def test_a_sweep_is_gone_on_with(sweep, tmp_path):
     assert kept.select("cpu_s").equals(some.frame.select("cpu_s"))
 
 
-def test_ctrl_c_keeps_what_is_over(sweep, tmp_path):
+def test_ctrl_c_keeps_finished_runs(sweep, tmp_path):
     out = tmp_path / "out"
 
     def once(over, total):
@@ -43,7 +43,7 @@ def test_ctrl_c_keeps_what_is_over(sweep, tmp_path):
     assert whole.frame.height == 9
 
 
-def test_points_are_runs_of_their_own(scenario, tmp_path):
+def test_points_are_run_individually(scenario, tmp_path):
     points = weir.Points(
         scenario,
         [
@@ -98,7 +98,7 @@ def test_mistakes_in_a_sweep(sweep, tmp_path, change, says):
     "arguments",
     [{"engine": "slurm"}, {"jobs": -1}, {"some": 0}, {"address": "auto"}],
 )
-def test_arguments_that_make_no_sense(sweep, tmp_path, arguments):
+def test_invalid_arguments_are_errors(sweep, tmp_path, arguments):
     with pytest.raises(weir.SweepError):
         weir.sweep(sweep, tmp_path / "out", **arguments)
     assert not (tmp_path / "out").exists()

@@ -48,13 +48,13 @@ def test_expressions(text, values):
         ("(" * 500 + "1" + ")" * 500, "500|nest|paren|memory"),
     ],
 )
-def test_what_is_no_expression(text, says):
+def test_invalid_expressions_are_errors(text, says):
     with pytest.raises(ObjectiveError) as caught:
         Expression(text)
     assert any(word in str(caught.value).lower() for word in says.split("|"))
 
 
-def test_values_that_are_none():
+def test_non_finite_values_are_errors():
     for text in ("1 / drops", "log(drops)", "sqrt(share - 1)", "9 ** 9 ** 9"):
         with pytest.raises(ObjectiveError, match="not a finite number"):
             Expression(text)(ROWS)
@@ -69,7 +69,7 @@ def test_built_in_objectives():
             Goal.of(wrong)
 
 
-def test_a_search_verifies_what_it_proposes(scenario, tmp_path):
+def test_a_search_verifies_its_proposals(scenario, tmp_path):
     conditions = [
         Condition({"line_rate": "1Gbps", "cubic_rtt": "1ms"}, weight=2),
         Condition({"line_rate": "500Mbps", "cubic_rtt": "2ms"}),
@@ -132,7 +132,7 @@ def test_the_command_line_exports(scenario, tmp_path, capsys):
         ({"scenario": "nothing"}, weir.ScenarioError, "these scenarios ship"),
     ],
 )
-def test_searches_that_make_no_sense(scenario, arguments, kind, says):
+def test_invalid_searches_are_errors(scenario, arguments, kind, says):
     base = {
         "conditions": [{"line_rate": "1Gbps"}],
         "objective": "drops",
@@ -148,7 +148,7 @@ def test_searches_that_make_no_sense(scenario, arguments, kind, says):
     assert says in str(caught.value)
 
 
-def test_an_unknown_command_line(capsys):
+def test_invalid_command_line_arguments_are_errors(capsys):
     assert main(["--condition", "fast"]) == 1
     assert "line_rate=25Gbps" in capsys.readouterr().err
     with pytest.raises(SystemExit):

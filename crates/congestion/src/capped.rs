@@ -125,7 +125,7 @@ mod tests {
     use crate::samples::{ack, build, packets};
 
     #[test]
-    fn caps_bind_change_and_lift() {
+    fn a_window_cap_can_be_set_changed_and_lifted() {
         let mut capped = CappedController::new(build("newreno"));
         assert_eq!(capped.window(), packets(10));
         capped.set_window_cap(Some(packets(4)));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_cap_paces_what_has_no_rate_and_slows_what_has_one() {
+    fn a_rate_cap_paces_unpaced_controllers_and_slows_paced_ones() {
         let mut capped = CappedController::new(build("newreno"));
         assert_eq!(capped.pacing_rate(), None);
         capped.set_rate_cap(Some(Rate::from_gbps(1)));

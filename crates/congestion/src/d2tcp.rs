@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn the_reduction_follows_the_imminence() {
+    fn the_reduction_depends_on_deadline_imminence() {
         // 750 packets at 75 per round trip of 100 us need 1000 us.
         let exact = |d: f64| packets(100).mul_f64(1.0 - 0.25_f64.powf(d) / 2.0);
         assert_eq!(after_mark(deadline(750, 1_000)), exact(1.0));

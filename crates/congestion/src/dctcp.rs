@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn an_echo_counts_all_that_it_acknowledges() {
+    fn an_ece_ack_marks_all_bytes_it_acknowledges() {
         let mut dctcp = build("dctcp,initial_alpha=0,g=0.5");
         let mut echo = ack(100, 50, 3);
         echo.ece = true;
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_halve_and_the_minimum_can_be_one_packet() {
+    fn a_loss_halves_the_window_down_to_one_packet() {
         let mut dctcp = build("dctcp,min_window=1");
         dctcp.on_loss(&loss(100, 50, 1, LossCause::Acks));
         assert_eq!(dctcp.window(), packets(5));

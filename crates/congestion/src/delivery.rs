@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slower_of_sending_and_acknowledging_counts() {
+    fn the_slower_of_send_and_ack_rate_is_used() {
         // Sent every 2 us, acknowledged every 10 us: 1000 B / 10 us = 800 Mbit/s.
         let mut rate = DeliveryRate::new();
         let flight = send(&mut rate, 0, 2, 10);
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_gap_of_the_application_marks_samples_until_it_has_passed() {
+    fn samples_are_app_limited_until_the_gap_is_acknowledged() {
         let mut rate = DeliveryRate::new();
         let flight = send(&mut rate, 0, 1, 3);
         rate.set_app_limited(PACKET * 3);
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_acknowledged_or_less_than_a_round_trip_is_no_sample() {
+    fn a_sample_needs_an_ack_and_at_least_the_minimum_rtt() {
         let mut rate = DeliveryRate::new();
         assert!(rate.sample(Duration::ZERO).is_none());
         let (packet, sent_at) = send(&mut rate, 0, 1, 1)[0];
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_since_the_packet_was_sent_are_told() {
+    fn a_sample_reports_losses_since_the_packet_was_sent() {
         let mut rate = DeliveryRate::new();
         rate.on_lost(PACKET);
         let flight = send(&mut rate, 0, 1, 3);

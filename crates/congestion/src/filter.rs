@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_peak_lasts_for_the_window() {
+    fn a_maximum_expires_after_the_window() {
         let mut filter = MaxFilter::new(10);
         filter.update(0, 100);
         for at in 1..=10 {
@@ -88,7 +88,7 @@ mod tests {
     proptest! {
         /// Never above the true maximum of the window, never below the newest value.
         #[test]
-        fn stays_between_the_newest_and_the_true_maximum(
+        fn the_estimate_lies_between_the_newest_value_and_the_true_maximum(
             steps in prop::collection::vec((0_u64..4, 0_u64..1_000), 1..200),
         ) {
             let (mut filter, mut at) = (MaxFilter::new(10), 0);

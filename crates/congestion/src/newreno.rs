@@ -41,7 +41,7 @@ mod tests {
     use crate::samples::{PACKET, ack, build, loss, packets, spurious};
 
     #[test]
-    fn slow_start_adds_what_was_acknowledged_and_avoidance_a_packet_per_window() {
+    fn slow_start_adds_acked_bytes_and_avoidance_one_packet_per_window() {
         let mut reno = build("newreno");
         reno.on_ack(&ack(100, 50, 10));
         assert_eq!(reno.window(), packets(20));
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_out_that_repeats_keeps_the_threshold() {
+    fn a_repeated_timeout_keeps_the_threshold() {
         let mut reno = build("newreno");
         reno.on_ack(&ack(100, 50, 30));
         reno.on_loss(&loss(200, 150, 40, LossCause::Timeout));
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn an_episode_whose_losses_all_arrive_is_undone() {
+    fn a_reduction_is_undone_once_all_its_losses_prove_spurious() {
         let mut reno = build("newreno");
         reno.on_ack(&ack(100, 50, 30));
         reno.on_loss(&loss(200, 150, 2, LossCause::Acks));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_marked_episode_is_not_undone() {
+    fn a_reduction_with_ecn_marks_is_not_undone() {
         let mut reno = build("newreno");
         let mut marked = ack(100, 50, 30);
         marked.ce_marked = PACKET;
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn idleness_leads_back_to_the_initial_window() {
+    fn an_idle_restart_returns_to_the_initial_window() {
         let mut reno = build("newreno");
         reno.on_ack(&ack(100, 50, 70));
         reno.on_loss(&loss(200, 150, 1, LossCause::Acks));

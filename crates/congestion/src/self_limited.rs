@@ -50,7 +50,7 @@ mod tests {
     use crate::samples::{ack, micros};
 
     #[test]
-    fn lasts_until_the_gap_has_passed() {
+    fn the_limit_lasts_until_packets_sent_after_the_gap_are_acknowledged() {
         let mut limited = SelfLimit::default();
         assert!(!limited.on_ack(&ack(100, 50, 1)));
         limited = SelfLimit::Yes;

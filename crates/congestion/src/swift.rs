@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn below_the_target_a_packet_per_round_trip() {
+    fn the_window_grows_a_packet_per_round_trip_below_the_target() {
         let mut swift = build("swift,flow_scaling=0ns");
         swift.on_ack(&delayed(1_000, 60));
         assert_eq!(swift.window(), packets(10).mul_f64(1.01));
@@ -366,7 +366,7 @@ mod tests {
     }
 
     #[test]
-    fn above_the_target_in_proportion_and_once_per_round_trip() {
+    fn the_window_shrinks_in_proportion_once_per_rtt_above_the_target() {
         // 100 us against a target of 75 us: 1 − 0.8 · 25/100.
         let mut swift = build("swift,flow_scaling=0ns");
         swift.on_ack(&delayed(1_000, 100));
@@ -381,7 +381,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_halve_and_time_outs_in_a_row_reset() {
+    fn losses_halve_the_window_and_repeated_timeouts_reset_it() {
         let mut swift = build("swift");
         swift.on_loss(&loss(100, 50, 1, LossCause::Nak));
         assert_eq!(swift.window(), packets(5));
@@ -394,7 +394,7 @@ mod tests {
     }
 
     #[test]
-    fn below_a_packet_it_paces() {
+    fn a_window_below_one_packet_is_paced() {
         let mut swift = build("swift,initial_window=1,flow_scaling=0ns");
         assert_eq!(swift.pacing_rate(), None);
         swift.on_ack(&delayed(1_000, 100));

@@ -69,7 +69,7 @@ fn swift_holds_the_queue_at_its_target() {
 }
 
 #[test]
-fn loss_based_algorithms_lose_little() {
+fn loss_based_algorithms_have_a_low_loss_rate() {
     for name in ["newreno", "cubic"] {
         let moments = run(name, Bottleneck::new(), Duration::from_secs(2));
         let last = moments.last().unwrap();
@@ -78,7 +78,7 @@ fn loss_based_algorithms_lose_little() {
 }
 
 #[test]
-fn a_rate_cap_is_kept() {
+fn a_rate_cap_is_respected() {
     let pipe = Bottleneck::new();
     for algorithm in algorithms() {
         let spec = format!("{},max_rate=100Mbps", algorithm.name);
@@ -89,7 +89,7 @@ fn a_rate_cap_is_kept() {
 }
 
 #[test]
-fn the_same_seed_repeats_itself() {
+fn every_algorithm_is_deterministic() {
     for algorithm in algorithms() {
         let runs: Vec<_> = (0..2)
             .map(|_| {
@@ -138,7 +138,7 @@ fn bbr_starts_up_drains_and_cycles() {
 }
 
 #[test]
-fn bbr_probe_rtt_empties_the_pipe_and_comes_back() {
+fn bbr_probe_rtt_drains_the_queue_and_resumes() {
     for name in ["bbr", "bbr3"] {
         let spec = format!("{name},probe_rtt_interval=400ms,probe_rtt_duration=50ms");
         let pipe = Bottleneck::new();

@@ -282,7 +282,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn promises_are_kept(events in prop::collection::vec((amount(200_000), event()), 1..120)) {
+    fn every_algorithm_upholds_the_controller_contract(events in prop::collection::vec((amount(200_000), event()), 1..120)) {
         for algorithm in algorithms() {
             let mut subject = Subject::new(algorithm.name);
             let mut twin = subject.controller.clone();

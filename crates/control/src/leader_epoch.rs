@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_start_has_a_higher_term_and_a_second_controller_none() {
+    fn each_start_has_a_higher_term_and_the_state_is_locked() {
         let directory = tempfile::tempdir().unwrap();
         let first = EpochFile::claim(directory.path()).unwrap();
         assert_eq!(first.leader_epoch().term, 1);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn another_text_is_left_alone() {
+    fn a_malformed_state_file_is_an_error() {
         let directory = tempfile::tempdir().unwrap();
         for wrong in ["nonsense", "name -3", "name 18446744073709551615"] {
             fs::write(directory.path().join("controller"), wrong).unwrap();

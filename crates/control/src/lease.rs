@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn orders_hold_for_a_lease_from_when_they_were_decided() {
+    fn a_lease_starts_when_the_order_was_computed() {
         let begin = Instant::now();
         let leader_epoch = LeaderEpoch {
             name: "one".to_owned(),

@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_is_five_lines_a_second_and_a_number() {
+    fn a_log_flood_is_limited_to_five_lines_a_second_and_a_count() {
         let begin = Instant::now();
         let mut quota = LogQuota::new(begin);
         let taken = (0..1000).filter_map(|_| quota.take(begin)).count();

@@ -101,7 +101,7 @@ fn released(plane: &Plane, what: &str) {
     );
 }
 
-fn go_on(plane: &Plane) {
+fn wait_for_progress(plane: &Plane) {
     let before: Vec<_> = plane.progress().iter().map(|flow| flow.bytes).collect();
     wait_for("progress of all flows", || {
         let now = plane.progress();
@@ -112,11 +112,11 @@ fn go_on(plane: &Plane) {
 }
 
 #[test]
-fn windows_are_in_force_while_the_controller_lives_and_not_for_long_after_it_is_killed() {
+fn windows_are_released_soon_after_the_controller_is_killed() {
     let world = World::new();
     let controller = world.controller();
     let plane = world.governed_plane(&[controller.address], controller.address);
-    go_on(&plane);
+    wait_for_progress(&plane);
     let status = world.status(controller.address);
     assert_eq!((status.all_flows, status.flows.len()), (4, 4));
     // On a busy machine senders are slow at times, and an empty queue is not controlled.
@@ -125,11 +125,11 @@ fn windows_are_in_force_while_the_controller_lives_and_not_for_long_after_it_is_
     });
     controller.kill();
     released(&plane, "controller killed");
-    go_on(&plane);
+    wait_for_progress(&plane);
 }
 
 #[test]
-fn a_controller_that_comes_back_learns_flows_and_their_deadlines_from_the_switch() {
+fn a_restarted_controller_learns_flows_and_deadlines_from_switches() {
     let world = World::new();
     let directory = tempfile::tempdir().unwrap();
     let first = Process::start(
@@ -159,33 +159,33 @@ fn a_controller_that_comes_back_learns_flows_and_their_deadlines_from_the_switch
     assert_eq!(status.leader_epoch.as_ref().unwrap().term, 2);
     assert_eq!(known(&status), 1);
     assert!(status.flows[0].age_nanoseconds > 0);
-    go_on(&plane);
+    wait_for_progress(&plane);
     wait_for("windows", || plane.all(|flow| flow.is_clamped()));
 }
 
 #[test]
-fn a_cut_wire_releases_windows_and_a_mended_one_brings_them_back() {
+fn a_lost_control_channel_releases_windows_until_it_is_restored() {
     let world = World::new();
     let controller = world.controller();
     let wire = Wire::to(&world.runtime, controller.address);
     let plane = world.governed_plane(&[wire.address], controller.address);
     wire.cut(true);
     released(&plane, "wire cut");
-    go_on(&plane);
+    wait_for_progress(&plane);
     wire.cut(false);
     wait_for("windows", || plane.all(|flow| flow.is_clamped()));
-    go_on(&plane);
+    wait_for_progress(&plane);
 }
 
 #[test]
-fn an_agent_that_is_restarted_leaves_nothing_behind() {
+fn a_restarted_agent_releases_all_windows() {
     let world = World::new();
     let controller = world.controller();
     let plane = world.governed_plane(&[controller.address], controller.address);
     plane.restart_agent(world.channel(&[controller.address]));
     released(&plane, "agent restarted");
     // Flows whose start it has not seen are left alone; new flows are controlled.
-    go_on(&plane);
+    wait_for_progress(&plane);
     plane.open(9);
     wait_for("the new flow alone", || {
         world.status(controller.address).all_flows == 1
@@ -200,7 +200,7 @@ fn an_agent_that_is_restarted_leaves_nothing_behind() {
 }
 
 #[test]
-fn a_second_controller_is_refused_its_state_and_its_address() {
+fn a_second_controller_cannot_use_the_same_state_or_address() {
     let world = World::new();
     let directory = tempfile::tempdir().unwrap();
     let first = Process::start(
@@ -226,7 +226,7 @@ fn a_second_controller_is_refused_its_state_and_its_address() {
 }
 
 #[test]
-fn a_switch_changes_to_another_controller_only_when_the_orders_of_the_first_have_expired() {
+fn a_switch_changes_controllers_only_after_the_orders_expire() {
     let world = World::new();
     let (one, other) = (world.controller(), world.controller());
     let plane = world.governed_plane(&[one.address, other.address], one.address);
@@ -239,12 +239,12 @@ fn a_switch_changes_to_another_controller_only_when_the_orders_of_the_first_have
             .iter()
             .any(|switch| switch.attached)
     });
-    go_on(&plane);
+    wait_for_progress(&plane);
     wait_for("windows", || plane.all(|flow| flow.is_clamped()));
 }
 
 #[test]
-fn a_controller_ends_when_a_switch_has_obeyed_a_later_one_of_its_name() {
+fn a_controller_ends_when_a_switch_follows_a_later_term() {
     let world = World::new();
     let directory = tempfile::tempdir().unwrap();
     let copy = tempfile::tempdir().unwrap();

@@ -71,7 +71,7 @@ fn refused(result: Result<(), ClientError>, words: &[&str]) {
 }
 
 #[test]
-fn applications_register_their_own_flows_that_make_sense() {
+fn applications_register_only_valid_flows_of_their_own() {
     let world = World::new();
     let client = world.client("application");
     world.register(&client, flow(1), 1000, 1000).unwrap();
@@ -109,7 +109,7 @@ fn applications_register_their_own_flows_that_make_sense() {
 }
 
 #[test]
-fn a_client_that_registers_without_end_reaches_its_limit() {
+fn the_registrations_of_a_client_are_limited() {
     let world = World::new();
     let client = world.client("application");
     let mut refused = 0;
@@ -121,7 +121,7 @@ fn a_client_that_registers_without_end_reaches_its_limit() {
 }
 
 #[test]
-fn a_certificate_is_good_for_its_role_alone() {
+fn a_certificate_is_valid_only_for_its_role() {
     let world = World::new();
     for other in ["operator", "switch", "controller"] {
         let client = world.client(other);
@@ -156,7 +156,7 @@ fn a_certificate_is_good_for_its_role_alone() {
 }
 
 #[test]
-fn certificates_of_another_authority_are_worth_nothing() {
+fn certificates_of_another_authority_are_refused() {
     let world = World::new();
     let others = Certificates::new();
     let address = world.address().to_string();

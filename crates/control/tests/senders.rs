@@ -111,7 +111,7 @@ async fn connected(senders: &SenderChannel) -> ([Endpoint; 2], Connection, Conne
 }
 
 #[test]
-fn a_connection_with_a_deadline_has_the_window_that_the_controller_orders() {
+fn a_connection_with_a_deadline_has_the_window_of_the_controller() {
     let mut world = World::new();
     let free = world.window();
     let mut stream = world.stream();
@@ -148,7 +148,7 @@ fn a_connection_with_a_deadline_has_the_window_that_the_controller_orders() {
 }
 
 #[test]
-fn what_is_carried_is_told_and_a_stream_that_is_over_is_no_flow() {
+fn acknowledged_bytes_are_reported_and_finished_streams_removed() {
     let world = World::new();
     let mut stream = world.stream();
     let size = 2_000_000;

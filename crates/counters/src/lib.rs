@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn both_ends_make_a_flow() {
+    fn counters_of_both_ends_add_up() {
         let flow: FlowCounters = [counters(5, u64::MAX), counters(7, 1)].into_iter().sum();
         assert_eq!(flow, counters(12, u64::MAX));
         assert_eq!(flow.since(counters(2, 3)), counters(10, u64::MAX - 3));
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_may_lack_counters() {
+    fn missing_counters_read_as_zero() {
         let text = serde_json::to_string(&counters(5, 7)).unwrap();
         assert_eq!(
             serde_json::from_str::<FlowCounters>(&text).unwrap(),

@@ -261,7 +261,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_out_of_range_is_named() {
+    fn an_out_of_range_setting_is_named() {
         let good = TransportConfig::new(Rate::from_gbps(10));
         assert_eq!(good.validate(), Ok(()));
         assert_eq!(good.congestion.to_string(), "dcudp,capacity=10Gbps");

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_switching_without_sending_is_too_much() {
+    fn mode_switches_are_limited_per_packets_sent() {
         let mut guard = SwitchGuard::default();
         for _ in 0..1000 {
             for _ in 0..PACKETS_PER_SWITCH {

@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trends_are_shares_of_a_full_window() {
+    fn trends_are_fractions_of_a_full_window() {
         let mut observer = CongestionObserver::new(FIVE);
         for micros in [100, 120, 120, 90] {
             rtt(&mut observer, micros);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_congestion_eases_and_ends() {
+    fn congestion_eases_and_ends() {
         let mut observer = CongestionObserver::new(FIVE);
         for marked in [2, 3, 1, 0] {
             five(&mut observer, marked);
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn as_printed_condition_1_wants_rising_trends_first() {
+    fn printed_condition_1_requires_rising_trends_first() {
         let printed = QuitConfig {
             condition: ConditionRule::Below,
             ..FIVE
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_within_the_tolerance_is_no_rise() {
+    fn jitter_within_the_tolerance_is_not_a_rise() {
         let tolerant = QuitConfig {
             rtt_tolerance: Duration::from_micros(3),
             ..FIVE

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn late_callers_catch_up_within_the_slack() {
+    fn a_late_sender_catches_up_within_the_slack() {
         let mut pacer = Pacer::new(Duration::from_micros(50), Duration::ZERO);
         pacer.on_sent(micros(100), SIZE, RATE);
         assert_eq!(pacer.next_batch(), micros(110));
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pause_is_no_credit() {
+    fn an_idle_period_earns_no_credit() {
         let mut pacer = Pacer::new(Duration::from_micros(50), Duration::ZERO);
         pacer.on_sent(micros(100), SIZE, RATE);
         pacer.on_idle();
@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_wait_for_company_no_longer_than_a_batch_takes() {
+    fn a_batch_waits_at_most_the_quantum_or_its_send_time() {
         let quantum = Duration::from_micros(70);
         let mut pacer = Pacer::new(Duration::ZERO, quantum);
         pacer.on_sent(micros(100), SIZE, RATE);

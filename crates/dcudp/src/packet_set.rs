@@ -88,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn agrees_with_an_ordinary_set(
+        fn the_packet_set_matches_a_btree_set(
             base in 0_u64..1 << 40,
             steps in prop::collection::vec((0_u64..256, any::<bool>()), 0..200),
             from in 0_u64..256,

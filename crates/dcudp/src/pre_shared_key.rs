@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn each_end_opens_what_the_other_one_sealed_and_nothing_else() {
+    fn each_end_opens_only_packets_sealed_by_its_peer() {
         let key = PreSharedKey::new(&[7; 32]).unwrap();
         let other = PreSharedKey::new(&[8; 32]).unwrap();
         let [client, server] = pair(&key, &key);
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_are_64_digits() {
+    fn keys_are_64_hex_digits() {
         let digits = "0123456789abcdefABCDEF00112233445566778899aabbccddeeff0011223344";
         assert!(PreSharedKey::from_hex(&format!(" {digits}\n")).is_ok());
         for wrong in [

@@ -116,7 +116,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_window_knows_what_came(numbers in prop::collection::vec(0_u64..4000, 1..400)) {
+        fn the_replay_window_rejects_duplicates_and_old_numbers(numbers in prop::collection::vec(0_u64..4000, 1..400)) {
             let (mut window, mut came) = (ReplayWindow::default(), BTreeSet::new());
             for number in numbers {
                 let highest = came.last().copied().unwrap_or(0);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_number_is_no_trap() {
+    fn the_largest_packet_number_does_not_overflow_the_window() {
         let mut window = ReplayWindow::default();
         window.note(u64::MAX - 1);
         assert!(!window.is_new(u64::MAX - 1) && window.is_new(u64::MAX - 2));

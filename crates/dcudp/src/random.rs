@@ -30,7 +30,7 @@ mod tests {
 
     /// From the vectors of Aumasson and Bernstein (2012): key 00 01 … 0f, input 00 01 …
     #[test]
-    fn the_hash_is_the_one_of_cookies_on_the_wire() {
+    fn the_cookie_hash_matches_siphash_2_4_vectors() {
         let key = SipHasher24::new_with_keys(0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908);
         let input: Vec<u8> = (0..15).collect();
         assert_eq!(key.hash(&[]), 0x726f_db47_dd0e_0e31);

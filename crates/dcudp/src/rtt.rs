@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_sample_weighs_an_eighth() {
+    fn a_new_rtt_sample_is_weighted_one_eighth() {
         let mut rtt = Rtt::new(Duration::from_micros(500));
         assert_eq!(rtt.idle(), Duration::from_micros(500));
         rtt.on_sample(Duration::from_micros(80));

@@ -401,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_cut_into_full_packets_and_freed_by_acknowledgments() {
+    fn a_stream_is_split_into_full_packets_and_freed_by_acks() {
         let mut buffer = buffer();
         assert_eq!(buffer.write(&[7; 1200]), 1000);
         assert_eq!(buffer.room(), 0);
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn losses_count_once_and_not_too_soon() {
+    fn a_loss_is_counted_once_and_not_for_recent_packets() {
         let mut buffer = buffer();
         buffer.write(&[7; 1000]);
         send_all(&mut buffer, Time::from_nanos(1000));

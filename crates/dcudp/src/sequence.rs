@@ -94,7 +94,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn counts_come_back_within_half_a_cycle(
+        fn numbers_expand_correctly_within_half_a_cycle(
             near in ORIGIN..1 << 40,
             distance in -(1_i64 << 30)..1 << 30,
         ) {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn wraps() {
+    fn sequence_numbers_wrap() {
         let last = SequenceNumber::new(u32::MAX);
         assert_eq!(last.value(), 0x7fff_ffff);
         let next = last.first_count() + 1;

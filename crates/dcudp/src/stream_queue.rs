@@ -273,7 +273,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_written_is_cut_and_stays_until_released(
+        fn written_data_is_split_and_kept_until_released(
             steps in prop::collection::vec((0..200_000_usize, 0..30_usize, 0..30_usize), 1..20),
             payload in 1..9000_usize,
         ) {
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_are_full_but_for_the_last_one() {
+    fn all_packets_but_the_last_are_full() {
         let mut queue = StreamQueue::default();
         for _ in 0..1000 {
             queue.write(&[7; 777], 1436);
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn large_chunks_are_used_again() {
+    fn large_chunks_are_reused() {
         let mut queue = StreamQueue::default();
         let block = [7; 128 * 1024];
         let mut kept = VecDeque::new();

@@ -141,7 +141,7 @@ mod tests {
     };
 
     #[test]
-    fn the_papers_setup() {
+    fn the_papers_example_matches_a_hand_calculation() {
         // By hand: Delay = 12 us, Interval = 7.5 us, so th + 20 (100 + 12 th) / 7.5 − (100 + 12 th)
         // / 12 = 32 th + 258.33 ≤ 2666.67, and th ≤ 75.26.
         let queue = PAPER.queue(15, DelayKind::Service).unwrap();
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn slow_senders_need_no_threshold_and_small_buffers_have_none() {
+    fn the_threshold_is_unlimited_for_slow_senders_none_for_small_buffers() {
         let slow = Bottleneck {
             sending_rate: Rate::from_mbps(40),
             ..PAPER
@@ -178,7 +178,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_found_is_the_largest(
+        fn the_threshold_found_is_the_largest_valid_one(
             capacity in 1_u64..400_000, buffer in 1_u64..1 << 32, senders in 1_u32..10_000,
             rtt in 4_u64..1 << 32, sending in 1_u64..400_000, packet in 1_u64..70_000,
             propagation: bool,

@@ -285,7 +285,7 @@ fn the_link_is_filled_and_the_queue_settles() {
 /// --nocapture`.
 #[test]
 #[ignore = "prints a table"]
-fn readings_of_figure_4() {
+fn compare_interpretations_of_figure_4() {
     println!("reading, senders: utilization, fairness, mean queue in packets, drops");
     for spec in [
         "dcudp",

@@ -23,7 +23,7 @@ const NAK: u8 = 3;
 const ACK2: u8 = 6;
 const OBSERVE: u8 = 4;
 
-fn say(kind: u8, words: [u32; 5]) -> Step {
+fn send_packet(kind: u8, words: [u32; 5]) -> Step {
     Step::Say {
         kind,
         marks: 0,
@@ -43,40 +43,58 @@ fn outcome(messages: bool, steps: Vec<Step>) -> Option<ConnectionError> {
         Event::Closed(error) => Some(*error),
         _ => None,
     });
-    victim.outlive();
+    victim.assert_ends_once_peer_is_silent();
     closed.flatten()
 }
 
 #[test]
-fn lies_are_errors() {
+fn protocol_violations_close_the_connection() {
     let cases = [
-        (vec![say(ACK, [5, 64, 1000, 0, 0])], Violation::AckOfUnsent),
         (
-            vec![say(KEEP_ALIVE, [5, 64, 0, 0, 0])],
+            vec![send_packet(ACK, [5, 64, 1000, 0, 0])],
             Violation::AckOfUnsent,
         ),
         (
-            vec![Step::Write(500), say(NAK, [0, 3, 0, 0, 0])],
+            vec![send_packet(KEEP_ALIVE, [5, 64, 0, 0, 0])],
+            Violation::AckOfUnsent,
+        ),
+        (
+            vec![Step::Write(500), send_packet(NAK, [0, 3, 0, 0, 0])],
             Violation::NakOfUnsent,
         ),
-        (vec![say(ACK2, [9, 0, 0, 0, 0])], Violation::Ack2OfUnsent),
-        (vec![say(DATA, [64, 1, 0, 0, 9])], Violation::FlowControl),
         (
-            vec![say(KEEP_ALIVE, [0, 64, 65, 0, 0])],
+            vec![send_packet(ACK2, [9, 0, 0, 0, 0])],
+            Violation::Ack2OfUnsent,
+        ),
+        (
+            vec![send_packet(DATA, [64, 1, 0, 0, 9])],
             Violation::FlowControl,
         ),
         (
-            vec![say(DATA, [0, 1, 0, 0, 1499])],
+            vec![send_packet(KEEP_ALIVE, [0, 64, 65, 0, 0])],
+            Violation::FlowControl,
+        ),
+        (
+            vec![send_packet(DATA, [0, 1, 0, 0, 1499])],
             Violation::PacketTooLarge,
         ),
-        (vec![say(DATA, [0, 1, 0, 0, 0])], Violation::NotAStream),
+        (
+            vec![send_packet(DATA, [0, 1, 0, 0, 0])],
+            Violation::NotAStream,
+        ),
         // An end at the second packet, with data behind it.
         (
-            vec![say(DATA, [1, 0, 0, 0, 0]), say(DATA, [2, 1, 0, 0, 9])],
+            vec![
+                send_packet(DATA, [1, 0, 0, 0, 0]),
+                send_packet(DATA, [2, 1, 0, 0, 9]),
+            ],
             Violation::DataAfterEnd,
         ),
         (
-            vec![say(DATA, [2, 1, 0, 0, 9]), say(DATA, [1, 0, 0, 0, 0])],
+            vec![
+                send_packet(DATA, [2, 1, 0, 0, 9]),
+                send_packet(DATA, [1, 0, 0, 0, 0]),
+            ],
             Violation::DataAfterEnd,
         ),
     ];
@@ -88,30 +106,30 @@ fn lies_are_errors() {
 }
 
 #[test]
-fn messages_that_do_not_fit_together_are_errors() {
+fn inconsistent_messages_close_the_connection() {
     const LAST: u32 = 2;
     const FIRST: u32 = 1;
     const IN_ORDER: u32 = 4;
     for steps in [
         // A middle without a first; a first within a message; an end within a message.
-        vec![say(DATA, [0, IN_ORDER | LAST, 0, 0, 9])],
+        vec![send_packet(DATA, [0, IN_ORDER | LAST, 0, 0, 9])],
         vec![
-            say(DATA, [0, IN_ORDER | FIRST, 0, 0, 9]),
-            say(DATA, [1, IN_ORDER | FIRST, 1, 0, 9]),
+            send_packet(DATA, [0, IN_ORDER | FIRST, 0, 0, 9]),
+            send_packet(DATA, [1, IN_ORDER | FIRST, 1, 0, 9]),
         ],
         vec![
-            say(DATA, [0, IN_ORDER | FIRST, 0, 0, 9]),
-            say(DATA, [1, IN_ORDER, 0, 0, 0]),
+            send_packet(DATA, [0, IN_ORDER | FIRST, 0, 0, 9]),
+            send_packet(DATA, [1, IN_ORDER, 0, 0, 0]),
         ],
         // Two firsts of one unordered message, and a number that no correct peer has reached.
         vec![
-            say(DATA, [5, FIRST, 3, 0, 9]),
-            say(DATA, [7, FIRST, 3, 0, 9]),
+            send_packet(DATA, [5, FIRST, 3, 0, 9]),
+            send_packet(DATA, [7, FIRST, 3, 0, 9]),
         ],
-        vec![say(DATA, [5, FIRST | LAST, 900, 0, 9])],
+        vec![send_packet(DATA, [5, FIRST | LAST, 900, 0, 9])],
         // A message larger than any buffer.
         (0..64)
-            .map(|index| say(DATA, [index, IN_ORDER | u32::from(index == 0), 0, 0, 9]))
+            .map(|index| send_packet(DATA, [index, IN_ORDER | u32::from(index == 0), 0, 0, 9]))
             .collect(),
     ] {
         let description = format!("{steps:?}");
@@ -121,7 +139,7 @@ fn messages_that_do_not_fit_together_are_errors() {
 }
 
 #[test]
-fn a_peer_that_switches_modes_on_every_packet_is_not_believed() {
+fn a_peer_that_flaps_between_modes_is_disconnected() {
     let steps = (0..1000).map(|index| Step::Say {
         kind: ACK,
         marks: if index % 2 == 0 { OBSERVE } else { 0 },
@@ -133,7 +151,7 @@ fn a_peer_that_switches_modes_on_every_packet_is_not_believed() {
 }
 
 #[test]
-fn datagrams_from_elsewhere_change_nothing() {
+fn datagrams_from_another_address_are_ignored() {
     let mut world = World::new(Plan::default());
     world.hosts[CLIENT].flow.to_send = 1_000_000;
     world.service(CLIENT);
@@ -155,7 +173,7 @@ fn datagrams_from_elsewhere_change_nothing() {
 }
 
 #[test]
-fn a_copied_packet_from_another_address_is_not_taken() {
+fn packets_rewritten_to_another_source_address_are_rejected() {
     let mut world = World::new(Plan::default());
     let other = SocketAddr::from(([10, 0, 0, 66], 9000));
     world.tap = Some(Box::new(move |_, host, datagram| {
@@ -178,7 +196,7 @@ fn a_copied_packet_from_another_address_is_not_taken() {
 }
 
 #[test]
-fn requests_without_a_cookie_cost_no_memory_and_are_not_amplified() {
+fn cookieless_requests_keep_no_state_and_are_not_amplified() {
     let mut world = World::new(Plan::default());
     // Requests with spoofed sources: the client's own request with other addresses and socket ids.
     let mut request = Vec::new();
@@ -200,7 +218,7 @@ fn requests_without_a_cookie_cost_no_memory_and_are_not_amplified() {
 }
 
 #[test]
-fn a_server_that_never_answers_is_given_up() {
+fn an_unanswered_handshake_times_out() {
     let faults = FaultSettings {
         down: true,
         ..FaultSettings::default()
@@ -216,7 +234,7 @@ fn a_server_that_never_answers_is_given_up() {
 }
 
 #[test]
-fn the_other_kind_of_data_is_refused() {
+fn a_data_kind_mismatch_is_refused() {
     let mut plan = Plan::default();
     plan.server.data = DataKind::Messages;
     let mut world = World::new(plan);
@@ -263,7 +281,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn whatever_a_peer_says_work_is_bounded_and_there_is_an_end(
+    fn a_hostile_peer_causes_bounded_work_and_the_connection_ends(
         messages: bool,
         steps in prop::collection::vec(step(), 0..120),
     ) {
@@ -271,7 +289,7 @@ proptest! {
         for step in steps {
             victim.apply(step);
         }
-        victim.outlive();
+        victim.assert_ends_once_peer_is_silent();
     }
 }
 
@@ -279,7 +297,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
     #[test]
-    fn whatever_a_network_does_both_ends_close_or_break_within_their_timers(
+    fn both_ends_terminate_within_their_timers_on_a_faulty_network(
         seed: u64,
         messages: bool,
         amounts in (0_u64..300_000, 0_u64..300_000),

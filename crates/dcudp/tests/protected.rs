@@ -99,7 +99,7 @@ fn transfer(mut world: World, amount: u64) -> World {
 }
 
 #[test]
-fn sealed_packets_keep_to_the_packet_size_and_come_through() {
+fn sealed_packets_fit_the_packet_size_and_are_delivered() {
     let probability = |value| Probability::new(value).unwrap();
     let faults = FaultSettings {
         loss: probability(0.05),
@@ -127,7 +127,7 @@ fn sealed_packets_keep_to_the_packet_size_and_come_through() {
 }
 
 #[test]
-fn what_somebody_changed_on_the_way_is_lost_and_repaired() {
+fn tampered_packets_are_dropped_and_retransmitted() {
     let mut world = World::new(Plan::default().both(keyed(5)));
     let mut count = 0_usize;
     world.tap = Some(Box::new(move |_, _, datagram| {
@@ -145,7 +145,7 @@ fn what_somebody_changed_on_the_way_is_lost_and_repaired() {
 }
 
 #[test]
-fn ends_whose_keys_differ_do_not_meet() {
+fn ends_with_different_keys_do_not_connect() {
     let with = |client: Option<u64>, server: Option<u64>| {
         let mut plan = Plan::default();
         if let Some(key) = client {

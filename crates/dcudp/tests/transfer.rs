@@ -56,7 +56,7 @@ fn exchange(plan: Plan, amounts: [u64; 2]) -> World {
 }
 
 #[test]
-fn a_quiet_network_needs_no_acks() {
+fn no_acks_are_sent_on_a_clean_network() {
     let mut world = exchange(Plan::default(), [4_000_000, 0]);
     let stats = world.hosts[CLIENT].connection().stats();
     let kinds = &world.hosts[CLIENT].kinds;
@@ -73,7 +73,7 @@ fn a_quiet_network_needs_no_acks() {
 }
 
 #[test]
-fn batches_are_sent_whole() {
+fn batched_transfers_complete() {
     let plan = Plan {
         batch: 64,
         ..Plan::default()
@@ -82,7 +82,7 @@ fn batches_are_sent_whole() {
 }
 
 #[test]
-fn data_survive_loss_reordering_duplication_and_damage() {
+fn a_stream_survives_loss_reordering_duplication_and_corruption() {
     for (seed, loss) in [(1, 0.01), (2, 0.05), (3, 0.2)] {
         let plan = Plan {
             seed,
@@ -98,7 +98,7 @@ fn data_survive_loss_reordering_duplication_and_damage() {
 }
 
 #[test]
-fn messages_survive_too_and_some_overtake() {
+fn messages_survive_loss_and_some_arrive_out_of_order() {
     for (seed, loss) in [(1, 0.0), (2, 0.05), (3, 0.2)] {
         let plan = Plan {
             seed,
@@ -118,7 +118,7 @@ fn marking(packets: u64) -> Vec<Rule> {
 }
 
 #[test]
-fn marks_bring_congestion_mode_and_their_end_brings_udp_mode_back() {
+fn ce_marks_enter_congestion_mode_and_their_end_leaves_it() {
     for feedback in [Feedback::Echo, Feedback::Counts] {
         // Faster than the link: the queue grows until packets are marked.
         let plan = Plan {
@@ -201,7 +201,7 @@ fn sequence_numbers_wrap() {
 }
 
 #[test]
-fn a_lost_tail_is_repaired_at_once() {
+fn a_lost_tail_is_retransmitted_promptly() {
     // Ten packets; the last three are lost the first time.
     let mut world = World::new(Plan::default());
     let mut seen = 0;
@@ -231,7 +231,7 @@ fn a_lost_tail_is_repaired_at_once() {
 }
 
 #[test]
-fn a_reader_who_does_not_read_stops_the_sender_and_not_for_good() {
+fn a_stalled_reader_blocks_the_sender_until_it_reads_again() {
     let plan = Plan::default().both(|config| config.receive_window = 64);
     let mut world = World::new(plan);
     world.hosts[SERVER].flow.reads = false;
@@ -250,7 +250,7 @@ fn a_reader_who_does_not_read_stops_the_sender_and_not_for_good() {
 }
 
 #[test]
-fn an_orderly_close_delivers_first() {
+fn an_orderly_close_delivers_all_data_first() {
     let plan = Plan {
         faults: faults(0.1),
         ..Plan::default()
@@ -270,7 +270,7 @@ fn an_orderly_close_delivers_first() {
 }
 
 #[test]
-fn an_abrupt_close_says_why() {
+fn an_abort_reports_its_code_to_the_peer() {
     let mut world = World::new(Plan::default());
     world.hosts[CLIENT].flow.to_send = 5_000_000;
     world.service(CLIENT);
@@ -286,7 +286,7 @@ fn an_abrupt_close_says_why() {
 }
 
 #[test]
-fn who_closes_first_does_not_cost_the_other_its_knowledge() {
+fn a_close_with_undelivered_data_is_reported_to_the_sender() {
     let mut world = World::new(Plan::default());
     world.hosts[SERVER].flow.to_send = 50_000_000;
     world.service(CLIENT);
@@ -300,7 +300,7 @@ fn who_closes_first_does_not_cost_the_other_its_knowledge() {
 }
 
 #[test]
-fn the_same_seed_repeats_itself() {
+fn the_same_seed_gives_the_same_run() {
     let digest = || {
         let plan = Plan {
             seed: 9,
@@ -345,18 +345,18 @@ fn many_packets(packets: u64) {
 }
 
 #[test]
-fn sixty_thousand_packets() {
+fn sixty_thousand_packets_are_transferred() {
     many_packets(60_000);
 }
 
 #[test]
 #[ignore = "ten million packets take minutes"]
-fn ten_million_packets() {
+fn ten_million_packets_are_transferred() {
     many_packets(10_000_000);
 }
 
 #[test]
-fn an_idle_connection_stays() {
+fn an_idle_connection_stays_open() {
     let mut world = World::new(Plan::default());
     world.run_until(MINUTE, |_| false);
     assert_eq!(world.hosts[CLIENT].closed(), None);

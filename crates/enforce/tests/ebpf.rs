@@ -132,7 +132,7 @@ impl Endless {
 }
 
 /// Returns the client's send window, from `ss`.
-fn told(pair: &Pair, port: u16) -> u64 {
+fn send_window(pair: &Pair, port: u16) -> u64 {
     let text = pair.client.output(&format!("ss -tinH dport = {port}"));
     let field = text
         .split_whitespace()
@@ -184,8 +184,8 @@ fn windows_are_lowered_and_bytes_are_exact() {
 }
 
 #[test]
-fn without_user_space_a_flow_is_its_own_again() {
-    if !can_run("without_user_space_a_flow_is_its_own_again") {
+fn a_limit_expires_without_user_space() {
+    if !can_run("a_limit_expires_without_user_space") {
         return;
     }
     let pair = Pair::new();
@@ -193,32 +193,36 @@ fn without_user_space_a_flow_is_its_own_again() {
     let connection = connect(&pair, SERVER);
     let port = connection.0.peer_addr().unwrap().port();
     let flow = Endless::start(connection);
-    wait("the window is lowered", || told(&pair, port) <= 40_000);
+    wait("the window is lowered", || {
+        send_window(&pair, port) <= 40_000
+    });
     std::thread::sleep(Duration::from_millis(1500));
     assert!(
-        told(&pair, port) <= 40_000,
+        send_window(&pair, port) <= 40_000,
         "the limit holds as long as it is written"
     );
     // The process hangs: its last limit expires.
     let enforcer = running.stop();
-    wait("the limit expires", || told(&pair, port) > 60_000);
+    wait("the limit expires", || send_window(&pair, port) > 60_000);
     // The process continues.
     let running = Running::start(enforcer);
     wait("the window is lowered again", || {
-        told(&pair, port) <= 40_000
+        send_window(&pair, port) <= 40_000
     });
     let status = running.stop().status();
     assert_eq!((status.totals.controlled, status.flows.len()), (1, 1));
     assert_eq!(status.flows[0].interface, "one");
     assert!(status.flows[0].delivered > 100_000, "{status:?}");
     // The enforcer is gone, with its programs.
-    wait("nobody lowers the window", || told(&pair, port) > 60_000);
+    wait("nobody lowers the window", || {
+        send_window(&pair, port) > 60_000
+    });
     flow.stop();
 }
 
 #[test]
-fn dctcp_hears_of_marks() {
-    if !can_run("dctcp_hears_of_marks") {
+fn dctcp_counts_marks() {
+    if !can_run("dctcp_counts_marks") {
         return;
     }
     let pair = Pair::new();
@@ -239,8 +243,8 @@ fn dctcp_hears_of_marks() {
 }
 
 #[test]
-fn connections_come_and_go_and_others_pass() {
-    if !can_run("connections_come_and_go_and_others_pass") {
+fn slots_are_reused_and_passed_connections_need_none() {
+    if !can_run("slots_are_reused_and_passed_connections_need_none") {
         return;
     }
     let pair = Pair::new();
@@ -282,8 +286,8 @@ fn connections_come_and_go_and_others_pass() {
 }
 
 #[test]
-fn an_interface_that_disappears_is_told() {
-    if !can_run("an_interface_that_disappears_is_told") {
+fn a_removed_interface_is_reported() {
+    if !can_run("a_removed_interface_is_reported") {
         return;
     }
     let pair = Pair::new();

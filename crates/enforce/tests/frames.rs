@@ -277,8 +277,8 @@ impl Programs {
 }
 
 #[test]
-fn windows_are_lowered_behind_whatever_headers() {
-    if !can_run("windows_are_lowered_behind_whatever_headers") {
+fn windows_are_lowered_behind_all_header_combinations() {
+    if !can_run("windows_are_lowered_behind_all_header_combinations") {
         return;
     }
     for shape in SHAPES {
@@ -341,8 +341,8 @@ fn windows_are_lowered_behind_whatever_headers() {
 }
 
 #[test]
-fn what_the_receiver_holds_beyond_a_hole_counts_on_top() {
-    if !can_run("what_the_receiver_holds_beyond_a_hole_counts_on_top") {
+fn sacked_bytes_are_added_to_the_window() {
+    if !can_run("sacked_bytes_are_added_to_the_window") {
         return;
     }
     let (programs, shape) = (Programs::load(), SHAPES[0]);

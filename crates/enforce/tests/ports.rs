@@ -16,7 +16,7 @@ use weir_wire::{Ecn, FlowKey};
 const LONG: Duration = Duration::from_secs(20);
 
 /// Runs a test on a thread with its own network namespace, if that is allowed.
-fn alone(test: fn()) {
+fn run_in_namespace(test: fn()) {
     let thread = std::thread::spawn(move || {
         // SAFETY: the call takes a number, and changes only this thread.
         if unsafe { libc::unshare(libc::CLONE_NEWNET) } != 0 {
@@ -80,8 +80,8 @@ fn datagram(mut receive: impl FnMut(&mut [u8]) -> Option<usize>, port: u16) -> S
 }
 
 #[test]
-fn what_cannot_be_says_why() {
-    alone(|| {
+fn invalid_port_operations_are_errors() {
+    run_in_namespace(|| {
         let tap = Tap::create("t0").unwrap();
         assert!(matches!(Tap::create("t0"), Err(PortError::NameTaken(name)) if name == "t0"));
         assert!(matches!(Tap::create("a/b"), Err(PortError::BadName(_))));
@@ -98,8 +98,8 @@ fn what_cannot_be_says_why() {
 }
 
 #[test]
-fn frames_go_out_and_come_in_by_a_tap() {
-    alone(|| {
+fn a_tap_sends_and_receives_frames() {
+    run_in_namespace(|| {
         let tap = Tap::create("t0").unwrap();
         if !ip("address add 10.1.0.1/24 dev t0") {
             return;
@@ -138,7 +138,7 @@ fn frames_go_out_and_come_in_by_a_tap() {
 
 #[test]
 fn a_packet_socket_sees_the_other_end_of_a_pair() {
-    alone(|| {
+    run_in_namespace(|| {
         if !ip("link add v0 type veth peer name v1") {
             return;
         }
@@ -160,7 +160,7 @@ fn a_packet_socket_sees_the_other_end_of_a_pair() {
 /// The kernel removes tags from received frames, and reports them in a control message.
 #[test]
 fn tags_of_vlans_are_in_the_frames() {
-    alone(|| {
+    run_in_namespace(|| {
         if !ip("link add v0 type veth peer name v1") {
             return;
         }

@@ -144,7 +144,7 @@ fn alpha_is_the_fraction_of_marked_packets() {
 }
 
 #[test]
-fn it_is_gone_when_it_is_dropped_but_open_sockets_go_on() {
+fn dropping_unregisters_the_algorithm_but_open_sockets_keep_it() {
     if !can_run("it_is_gone_when_it_is_dropped") {
         return;
     }
@@ -203,8 +203,8 @@ fn tcp_info(socket: impl AsFd) -> libc::tcp_info {
 }
 
 #[test]
-fn d2tcp_keeps_more_when_its_deadline_is_near() {
-    if !can_run("d2tcp_keeps_more_when_its_deadline_is_near") {
+fn d2tcp_keeps_a_larger_window_when_its_deadline_is_near() {
+    if !can_run("d2tcp_keeps_a_larger_window_when_its_deadline_is_near") {
         return;
     }
     let name = name("wt_d");
@@ -241,8 +241,8 @@ fn d2tcp_keeps_more_when_its_deadline_is_near() {
 }
 
 #[test]
-fn a_handle_of_the_other_kind_is_refused() {
-    if !can_run("a_handle_of_the_other_kind_is_refused") {
+fn a_map_of_the_other_kind_is_refused() {
+    if !can_run("a_map_of_the_other_kind_is_refused") {
         return;
     }
     let registered = register(&name("wt_e"));

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_floor_is_rounded_up_and_what_is_allowed_down() {
+    fn the_floor_is_rounded_up_and_the_limit_down() {
         assert_eq!(limit(1000, 0).applied_to(100, 7), 7);
         assert_eq!(limit(1000, 1000).applied_to(100, 7), 8);
         assert_eq!(limit(0, 0).applied_to(100, 7), 0);
@@ -124,7 +124,7 @@ mod tests {
 
         /// Clamping is idempotent.
         #[test]
-        fn twice_is_once(window: u16, scale in 0_u8..=14, allowed in 0_u64..1 << 31, floor in 0_u64..100_000) {
+        fn clamping_is_idempotent(window: u16, scale in 0_u8..=14, allowed in 0_u64..1 << 31, floor in 0_u64..100_000) {
             let limit = limit(allowed, floor);
             let once = limit.applied_to(window, scale);
             prop_assert_eq!(limit.applied_to(once, scale), once);

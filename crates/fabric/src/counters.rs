@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_reason_has_a_place_of_its_own() {
+    fn every_drop_reason_is_counted_separately() {
         let mut drops = Drops::default();
         for (count, reason) in (1..).zip(DropReason::ALL) {
             (0..count).for_each(|_| drops.record(reason, ByteSize::from_bytes(10)));
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unaccounted_byte_tips_the_balance() {
+    fn an_unaccounted_byte_unbalances_the_counters() {
         let mut counters = StageCounters::default();
         counters.arrived.record(ByteSize::from_bytes(100));
         assert!(!counters.balance(PacketCount::ZERO));

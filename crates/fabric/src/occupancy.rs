@@ -146,7 +146,7 @@ mod tests {
         }
 
         #[test]
-        fn what_is_read_is_what_was(
+        fn statistics_match_the_recorded_lengths(
             warm_up in prop::collection::vec((0u64..50, 0u64..4_000_000), 0..20),
             changes in prop::collection::vec((0u64..50, 0u64..4_000_000), 1..200),
             fraction in 0.0..=1.0f64,
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_known_before_time_passes() {
+    fn statistics_are_zero_before_time_passes() {
         let mut occupancy = Occupancy::default();
         occupancy.set(at(0), bytes(1000));
         occupancy.set(at(0), bytes(10));

@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_flip() {
+    fn no_byte_is_flipped_in_an_empty_packet() {
         assert!(!flip_byte(&mut [], 7));
     }
 }

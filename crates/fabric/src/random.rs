@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn draws_come_true_as_often_as_they_should() {
+    fn draws_have_the_given_probability() {
         let mut generator = generator(1, 1);
         for value in [0.01, 0.1, 0.5] {
             let probability = Probability::new(value).unwrap();
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_reach_both_ends() {
+    fn uniform_durations_include_both_ends() {
         let mut generator = generator(1, 2);
         let spans: Vec<u64> = (0..200)
             .map(|_| uniform_duration(Duration::from_nanos(3), &mut generator).as_nanos())

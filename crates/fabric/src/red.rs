@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn powers_by_squaring() {
+    fn power_by_squaring_is_accurate() {
         let by_hand: f64 = (0..1000).map(|_| 0.998).product();
         assert!((power(0.998, 1000) / by_hand - 1.0).abs() < 1e-12);
         assert_eq!(power(0.5, 0), 1.0);
@@ -330,7 +330,7 @@ mod tests {
     }
 
     #[test]
-    fn between_max_and_twice_max_gentle_makes_the_difference() {
+    fn gentle_red_ramps_between_max_and_twice_max() {
         let mut random = generator(1, 0);
         let red = red(0.5, 1.0);
         let gentle = Red {

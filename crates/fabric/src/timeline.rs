@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_of_one_time_keep_their_order() {
+    fn simultaneous_changes_keep_their_order() {
         let changes = [
             (at(5), PortChange::Down(true)),
             (at(1), PortChange::Jitter(Duration::ZERO)),
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_contradiction_is_told() {
+    fn conflicting_changes_are_an_error() {
         let error = Timeline::new([
             (at(1000), PortChange::Down(true)),
             (at(1000), PortChange::Mtu(ByteSize::MAX)),

@@ -250,7 +250,7 @@ proptest! {
     }
 
     #[test]
-    fn without_faults_packets_arrive_in_order_exactly_when_they_should(
+    fn without_faults_packets_arrive_in_order_and_on_time(
         bits_per_second in 1_000_000u64..400_000_000_000,
         delay in micros(100),
         packets in prop::collection::vec((0u64..3000, 1u64..9000), 1..100),
@@ -318,7 +318,7 @@ fn different_seeds_differ() {
 }
 
 #[test]
-fn marks_that_arrive_are_marks_made_less_those_lost() {
+fn arriving_marks_are_the_marks_set_minus_losses() {
     let mut bench = Bench::new(3);
     let [mark, loss] = [0.1, 0.2].map(|value| Probability::new(value).unwrap());
     bench.perform(&Operation::SetRules(vec![Rule::mark_randomly(mark)]));

@@ -322,7 +322,7 @@ proptest! {
     }
 
     #[test]
-    fn looking_changes_nothing_and_the_same_seed_gives_the_same_packets(
+    fn polling_has_no_effect_and_runs_are_reproducible(
         seed: u64,
         buffer in buffer(),
         elements: bool,
@@ -351,7 +351,7 @@ proptest! {
     }
 
     #[test]
-    fn a_shared_buffer_lets_in_exactly_what_an_eager_one_would(
+    fn a_shared_buffer_admits_exactly_like_an_eager_model(
         size in 500u64..5000,
         limits in prop::collection::vec(100u64..4000, PORTS as usize),
         alpha in prop::option::of(0.1..4.0),

@@ -7,7 +7,7 @@ use weir_interop::capture::{self, Capture};
 use weir_interop::{Direction, Peer};
 
 #[test]
-fn tshark_decrypts_what_goes_over_the_wire_and_finds_nothing_malformed() {
+fn tshark_decrypts_all_packets_and_reports_none_malformed() {
     if Command::new("tshark").arg("--version").output().is_err() {
         eprintln!("SKIPPED: no tshark here (apt-get install tshark)");
         return;

@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_alarm_rings_after_its_time_again_and_again() {
+    async fn a_run_timer_fires_repeatedly_and_never_early() {
         let clock = Clock::since(now());
         let mut alarm = RunTimer::new(clock).unwrap();
         for millis in [1, 2, 2, 0, 4] {
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn before_the_epoch_it_is_zero() {
+    fn the_time_before_the_epoch_is_zero() {
         assert_eq!(Clock::since(now() + 100 * NANOS).now(), Time::ZERO);
     }
 }

@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_arrives_whole_and_an_end_is_empty() {
+    fn a_long_line_arrives_complete_and_end_of_file_is_empty() {
         let (one, other) = UnixStream::pair().unwrap();
         let long = "x".repeat(100_000);
         let sent = long.clone();

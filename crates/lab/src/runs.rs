@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_killed_director_left_is_cleaned_and_nothing_else_is() {
+    fn only_the_remains_of_a_killed_director_are_cleaned() {
         let root = tempfile::tempdir().unwrap();
         let runs = RunDirectories::below(root.path());
         let (mut left, mut other) = (sleeper(), sleeper());
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn a_directory_that_was_never_finished_is_found_too() {
+    fn an_incomplete_run_directory_is_found() {
         let root = tempfile::tempdir().unwrap();
         let runs = RunDirectories::below(root.path());
         fs::create_dir(root.path().join(".4000000")).unwrap();

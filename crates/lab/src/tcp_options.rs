@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_can_do_what_is_the_default() {
+    fn the_default_tcp_options_are_supported_by_the_kernel() {
         let (options, congestion) = options(&scenario(&[]));
         assert_eq!(unsupported(&options), []);
         let expected = TcpSettings {
@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_ignored_silently() {
+    fn every_tcp_option_is_applied_or_refused() {
         // Every key is refused, or is a setting of a socket or a namespace.
         let changes = [
             ("mss", "64B"),
@@ -280,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_has_its_own_names() {
+    fn algorithms_have_kernel_names() {
         let newreno = AlgorithmSpec::new("newreno").unwrap();
         assert_eq!(kernel_name(&newreno), "reno");
     }

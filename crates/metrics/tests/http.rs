@@ -63,7 +63,7 @@ async fn an_address_in_use_is_named() {
 }
 
 #[tokio::test]
-async fn a_client_that_says_nothing_does_not_hold_up_the_end() {
+async fn a_silent_client_does_not_delay_shutdown() {
     let exporter = Exporter::bind(loopback(), Registry::new()).await.unwrap();
     let _silent = TcpStream::connect(exporter.local_address()).await.unwrap();
     ask(exporter.local_address(), "GET /metrics").await;

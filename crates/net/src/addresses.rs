@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_socket_that_is_closed_under_a_connection_is_left() {
+    async fn a_connection_migrates_away_from_a_closed_socket() {
         let pair = pair().await;
         pair.ready().await;
         let shared = pair.shared();
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_a_path_that_is_ready_another_address_is_tried() {
+    async fn another_address_is_tried_without_a_standby_path() {
         let pair = pair().await;
         pair.ready().await;
         let shared = pair.shared();
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_address_that_is_taken_by_someone_else_meanwhile_stays_closed() {
+    async fn an_address_bound_by_another_socket_stays_closed() {
         let pair = pair().await;
         pair.ready().await;
         let shared = pair.shared();

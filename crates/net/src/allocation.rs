@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_hardest_deadline_is_the_one_that_asks_for_the_highest_rate() {
+    fn the_demand_with_the_highest_rate_is_chosen() {
         let now = at(1000);
         assert_eq!(highest_rate_demand(now, &[]), None);
         let parts = [(100, at(1100)), (50, at(1200))];

@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pieces_come_out_in_order_and_one_piece_as_it_came() {
+    fn chunks_are_joined_in_order_and_a_single_chunk_is_not_copied() {
         let piece = Bytes::from_static(b"one");
         let mut chunks = ReadChunks::default();
         chunks.push(piece.clone());

@@ -173,7 +173,7 @@ mod tests {
     use crate::path_updates::{KEPT, PathEventSender};
 
     #[tokio::test]
-    async fn a_subscriber_that_falls_behind_loses_the_oldest_and_knows_how_many() {
+    async fn a_slow_subscriber_loses_and_counts_the_oldest_events() {
         let mut announcer = PathEventSender::default();
         let mut events = PathEvents {
             receiver: announcer.subscribe(false),

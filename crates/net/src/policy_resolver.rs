@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_fits_a_path_decides() {
+    fn the_first_matching_rule_applies_to_a_path() {
         let policy = "[[rules]]\nto = \"10.0.0.0/8\"\npass = true\n\
                       [[rules]]\ninterface = \"wan0\"\ncongestion = \"bbr\"\n\
                       [[rules]]\nfrom_port = 443\ncongestion = \"cubic\"\n\

@@ -192,7 +192,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_timer_fires_again_after_it_was_set_anew() {
+    async fn the_timer_fires_again_after_a_reset() {
         let timers = Timers::new().unwrap();
         let mut due = Vec::new();
         for round in 1..=3 {

@@ -194,7 +194,7 @@ fn a_failing_interface(test: &str, fail: fn(&Namespaces), restore: fn(&Namespace
 }
 
 #[test]
-fn an_interface_that_loses_its_carrier_is_left_and_taken_again() {
+fn an_interface_without_carrier_is_closed_and_reopened() {
     a_failing_interface(
         "carrier",
         |namespaces| namespaces.in_server("link set nic1 down"),
@@ -205,7 +205,7 @@ fn an_interface_that_loses_its_carrier_is_left_and_taken_again() {
 }
 
 #[test]
-fn an_interface_that_is_set_down_is_left_and_taken_again() {
+fn an_interface_set_down_is_closed_and_reopened() {
     a_failing_interface(
         "down",
         |namespaces| namespaces.in_client("link set nic1 down"),
@@ -217,7 +217,7 @@ fn an_interface_that_is_set_down_is_left_and_taken_again() {
 }
 
 #[test]
-fn an_interface_that_is_removed_is_left_and_taken_again() {
+fn a_removed_interface_is_closed_and_reopened() {
     a_failing_interface(
         "removed",
         |namespaces| namespaces.in_client("link delete nic1"),
@@ -229,7 +229,7 @@ fn an_interface_that_is_removed_is_left_and_taken_again() {
 }
 
 #[test]
-fn when_both_interfaces_fail_the_first_that_is_back_is_used() {
+fn the_first_recovered_interface_is_used_after_both_fail() {
     let Some(namespaces) = two_interfaces("both") else {
         return;
     };
@@ -254,7 +254,7 @@ fn when_both_interfaces_fail_the_first_that_is_back_is_used() {
 }
 
 #[test]
-fn kernel_and_monitor_together_lose_nothing_either() {
+fn kernel_events_and_path_monitor_together_lose_no_data() {
     let Some(namespaces) = two_interfaces("monitor") else {
         return;
     };
@@ -279,7 +279,7 @@ fn kernel_and_monitor_together_lose_nothing_either() {
 
 /// The operator's setting says that the fabric carries 8972 bytes, and our own interface does not.
 #[test]
-fn packets_that_are_too_large_for_the_interface_become_smaller() {
+fn packets_shrink_to_the_interface_mtu() {
     let Some(namespaces) = one_interface("size") else {
         return;
     };
@@ -341,18 +341,18 @@ fn a_server_at_all_addresses(test: &str, bind: &'static str) {
 }
 
 #[test]
-fn a_server_at_all_addresses_accepts_what_the_interface_carries_that_was_asked() {
+fn a_wildcard_server_uses_the_mtu_of_the_addressed_interface() {
     a_server_at_all_addresses("accepts", "0.0.0.0:4433");
 }
 
 #[test]
-fn a_server_at_all_addresses_of_both_families_does_too() {
+fn a_dual_stack_server_uses_the_mtu_of_the_addressed_interface() {
     a_server_at_all_addresses("accepts6", "[::]:4433");
 }
 
 /// The server keeps to the smaller one's MTU, as the number of its packets shows.
 #[test]
-fn a_client_at_two_interfaces_sends_what_each_carries() {
+fn a_client_uses_the_mtu_of_each_interface() {
     let Some(namespaces) = two_interfaces("unequal") else {
         return;
     };
@@ -449,7 +449,7 @@ fn a_connection_survives_both_interfaces_when_they_shrink() {
 }
 
 #[test]
-fn an_interface_that_is_watched_is_followed_when_it_shrinks() {
+fn a_monitored_interface_mtu_decrease_is_followed() {
     an_interface_that_shrinks("watched", true, shrink_both);
 }
 
@@ -486,16 +486,16 @@ fn an_address_that_is_replaced(test: &str, bind: &'static str) {
 }
 
 #[test]
-fn a_client_at_one_address_follows_when_it_is_replaced() {
+fn a_client_at_one_address_follows_its_replacement() {
     an_address_that_is_replaced("specific", "10.77.1.1:0");
 }
 
 #[test]
-fn a_client_at_all_addresses_follows_when_its_source_is_replaced() {
+fn a_wildcard_client_follows_its_replaced_source_address() {
     an_address_that_is_replaced("wildcard", "0.0.0.0:0");
 }
 
 #[test]
-fn a_client_at_all_addresses_of_both_families_follows_too() {
+fn a_dual_stack_client_follows_its_replaced_source_address() {
     an_address_that_is_replaced("dual", "[::]:0");
 }

@@ -53,7 +53,7 @@ fn logged_at(level: tracing::Level) -> String {
 }
 
 #[test]
-fn connections_are_spans_and_say_nothing_at_info() {
+fn connections_are_spans_and_are_silent_at_info() {
     assert_eq!(logged_at(tracing::Level::INFO), "");
     let text = logged_at(tracing::Level::DEBUG);
     let complete = text

@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_kernel_tells_addresses_as_often_as_it_is_asked() {
+    fn repeated_address_dumps_are_equal() {
         let mut client = Client::open().unwrap();
         let first = client.addresses().unwrap();
         assert_eq!(client.addresses().unwrap(), first);

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn the_earliest_is_first_and_equals_go_by_number() {
+    fn the_earliest_event_is_first_and_ties_go_by_source() {
         let mut event_queue = EventQueue::new(3);
         assert_eq!(event_queue.first().0, event_queue.horizon());
         event_queue.set(2, at(5));
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn one_source_is_enough() {
+    fn a_queue_with_one_or_no_source_works() {
         let mut event_queue = EventQueue::new(1);
         event_queue.set(0, at(9));
         assert_eq!(event_queue.first(), (Time::from_nanos(9), 0));
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn beyond_the_horizon_is_never() {
+    fn times_beyond_the_horizon_are_never_due() {
         for sources in [0, 1, 4, 5, 16, 17, 1000, 4096, 4097] {
             let horizon = EventQueue::new(sources).horizon();
             assert_eq!(EventQueue::horizon_of(sources), horizon, "{sources}");
@@ -168,7 +168,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_agrees_with_a_search(
+        fn the_first_event_equals_that_of_a_linear_search(
             sources in 1_usize..70,
             events in prop::collection::vec((any::<prop::sample::Index>(), prop::option::of(0_u64..50)), 0..200),
         ) {

@@ -75,7 +75,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_drawers_share_a_seed() {
+    fn all_random_streams_have_different_seeds() {
         let drawers = [RngStream::Queue, RngStream::Faults, RngStream::Samples];
         let seeds: HashSet<_> = (0..10)
             .flat_map(|seed| drawers.map(|stream| (seed, stream)))

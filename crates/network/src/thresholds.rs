@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn equal_lengths_share_a_line_and_packets_become_bytes() {
+    fn equal_thresholds_are_merged_and_packets_become_bytes() {
         let text = r#"
             title = "thresholds"
             source = "a test"

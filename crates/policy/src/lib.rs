@@ -21,7 +21,7 @@
 //! let flow = PolicyFlow::between("192.0.2.1:80".parse()?, "198.51.100.7:4000".parse()?);
 //! assert!(policy.rule(&flow).is_some());
 //! let other = PolicyFlow::between("192.0.2.1:81".parse()?, "198.51.100.7:4000".parse()?);
-//! assert_eq!(policy.explain(&other).passed_over[0].1.to_string(), "`from_port` is 81, not 80");
+//! assert_eq!(policy.explain(&other).mismatches[0].1.to_string(), "`from_port` is 81, not 80");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 
 #[test]
-fn an_address_of_version_4_is_one_in_any_notation() {
+fn ipv4_mapped_addresses_match_ipv4_prefixes() {
     let prefix: Prefix = "10.0.0.0/8".parse().unwrap();
     assert!(prefix.contains("::ffff:10.1.2.3".parse().unwrap()));
     let all: Prefix = "0.0.0.0/0".parse().unwrap();
@@ -26,7 +26,7 @@ fn code_points_have_the_names_of_the_rfcs() {
 }
 
 #[test]
-fn a_match_allocates_nothing() {
+fn a_match_allocates_no_memory() {
     let rule = |port: u16| PolicyRule {
         from: vec!["10.0.0.0/8".parse().unwrap()],
         to_ports: vec![port.to_string().parse().unwrap()],
@@ -55,7 +55,7 @@ proptest! {
     /// A prefix contains the addresses that agree with it in its bits, and parses back from its
     /// text.
     #[test]
-    fn sets_contain_what_begins_alike(own: u128, other: u128, length in 0_u8..=128, common in 0_u32..=128) {
+    fn a_prefix_contains_the_addresses_that_share_its_bits(own: u128, other: u128, length in 0_u8..=128, common in 0_u32..=128) {
         let keep = |bits: u32| u128::MAX.checked_shl(128 - bits).unwrap_or(0);
         let own = own & keep(length.into());
         let other = (own & keep(common)) | (other & !keep(common));

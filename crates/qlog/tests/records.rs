@@ -184,7 +184,7 @@ fn call(world: &mut World, client: ConnectionHandle, server: ConnectionHandle) {
 }
 
 #[test]
-fn a_proactive_move_is_there_with_its_figures() {
+fn a_proactive_migration_is_logged_with_its_measurements() {
     let mut world = World::new(Plan::default());
     let directory = Directory::of(&mut world, CLIENT);
     let (client, server) = world.connected();

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_local_address_tells_the_interface() {
+    fn the_local_address_selects_the_interface() {
         assert_eq!(payload("10.0.1.1", "10.0.1.2"), Some(1472));
         assert_eq!(payload("10.0.2.1", "192.0.2.1"), Some(8972));
         assert_eq!(payload("::ffff:10.0.2.1", "::ffff:10.0.2.2"), Some(8972));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_no_interface_shows_may_be_behind_any() {
+    fn an_unknown_local_address_may_belong_to_any_interface() {
         assert_eq!(payload("*", "192.0.2.1"), Some(8972));
         assert_eq!(payload("0.0.0.0", "192.0.2.1"), Some(8972));
         assert_eq!(payload("*", "fd00:2::2"), Some(8952));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_machine_reaches_itself_by_loopback() {
+    fn local_traffic_uses_the_loopback_mtu() {
         assert_eq!(payload("127.0.0.1", "127.0.0.2"), Some(65_507));
         assert_eq!(payload("*", "127.0.0.1"), Some(65_507));
         assert_eq!(payload("*", "::1"), Some(65_488));
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_known_bounds_nothing() {
+    fn an_unknown_mtu_sets_no_bound() {
         assert_eq!(payload("10.0.4.1", "10.0.4.2"), None);
         let (local, remote) = ("10.0.1.1:1".parse().ok(), "10.0.1.2:1".parse().unwrap());
         assert_eq!(Interfaces::default().largest_payload(local, remote), None);
@@ -177,7 +177,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bound_is_outside_what_quic_and_ip_allow(
+        fn every_bound_is_a_valid_quic_payload_size(
             mtus in prop::collection::vec((any::<u64>(), any::<bool>(), any::<[u8; 4]>()), 0..4),
             local in prop::option::of(any::<[u8; 4]>()),
             remote in any::<[u8; 4]>(),

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_server_prefers_among_what_the_client_takes() {
+    fn the_server_chooses_among_the_clients_versions() {
         for (begun, client, server, expected) in [
             (V1, Versions::V1, Versions::V2_AND_V1, V1),
             (V1, Versions::V1_AND_V2, Versions::V2_AND_V1, V2),
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn clients_that_say_nothing_or_send_early_data_keep_their_version() {
+    fn clients_without_information_or_with_0rtt_keep_their_version() {
         let silent = answer(V1, Versions::V2_AND_V1, &[], false).unwrap();
         assert_eq!(silent.version, V1);
         let offer = offered(V1, Versions::V1_AND_V2);
@@ -153,14 +153,14 @@ mod tests {
     }
 
     #[test]
-    fn a_version_that_was_changed_on_the_way_is_noticed() {
+    fn a_tampered_chosen_version_is_detected() {
         let offer = offered(V2, Versions::V2_AND_V1);
         let error = answer(V1, Versions::V1_AND_V2, &offer, false).unwrap_err();
         assert_eq!(error.code, Code::VERSION_NEGOTIATION_ERROR);
     }
 
     #[test]
-    fn a_client_finds_out_about_a_downgrade() {
+    fn a_client_detects_a_version_downgrade() {
         let course = |begun, renegotiated| NegotiationOutcome {
             versions: Versions::V2_AND_V1,
             begun,

@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_that_touch_become_one() {
+    fn adjacent_ranges_are_merged() {
         let mut set = RangeSet::new();
         assert_eq!(set.insert(10..20), 10);
         assert_eq!(set.insert(30..40), 10);
@@ -200,7 +200,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn behaves_like_a_set_of_integers(ops in prop::collection::vec(op(), 0..60)) {
+        fn the_range_set_matches_a_set_of_integers(ops in prop::collection::vec(op(), 0..60)) {
             let mut set = RangeSet::new();
             let mut model = BTreeSet::new();
             for op in ops {

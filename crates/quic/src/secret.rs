@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn reset_tokens_follow_from_secret_and_connection_id_alone() {
+    fn reset_tokens_depend_only_on_secret_and_connection_id() {
         let id = |byte| ConnectionId::new(&[byte; 8]).unwrap();
         let [one, same, other] = [1, 1, 2].map(|byte| {
             let secret = EndpointSecret::from_seed(&[byte; 32]);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_do_not_show() {
+    fn secrets_are_not_printed_in_debug_output() {
         let secret = EndpointSecret::new([0x5a; 32]);
         assert_eq!(format!("{secret:?}"), "EndpointSecret");
     }

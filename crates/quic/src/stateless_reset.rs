@@ -96,7 +96,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn resets_look_like_packets_and_are_shorter_than_what_they_answer(
+        fn resets_look_like_short_headers_and_are_smaller_than_the_trigger(
             length in 0..2000_usize,
             seed: u64,
         ) {
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_answered_at_a_bounded_rate() {
+    fn resets_are_rate_limited_under_a_flood() {
         let mut resets = Resets::new();
         let mut now = Time::from_nanos(1_000_000_000_000);
         let burst = (0..5000).filter(|_| resets.allow(now)).count();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn long_headers_and_short_datagrams_are_no_resets() {
+    fn long_headers_and_short_datagrams_are_not_resets() {
         assert_eq!(candidate(&[]), None);
         assert_eq!(candidate(&[0x40; SMALLEST_RESET - 1]), None);
         assert_eq!(candidate(&[0xc0; 100]), None);

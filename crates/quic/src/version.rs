@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_told_in_words() {
+    fn versions_are_formatted_by_name() {
         assert_eq!(
             format_versions(&[1, 0xff00_001d]),
             "QUIC version 1, 0xff00001d"

@@ -176,7 +176,7 @@ mod tests {
     use crate::Cells;
 
     #[test]
-    fn columns_are_the_union_of_what_rows_have() {
+    fn columns_are_the_union_of_all_rows() {
         let mut dataset = Dataset::default();
         dataset.push([("a", Value::Count(1)), ("b", Value::Text("x".to_owned()))]);
         dataset.push([("c", Value::Count(2)), ("b", Value::Count(7))]);

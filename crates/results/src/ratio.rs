@@ -64,7 +64,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_finite_numbers() {
+    fn only_finite_ratios_are_accepted() {
         assert_eq!(Ratio::new(f64::NAN), None);
         assert_eq!(Ratio::new(f64::INFINITY), None);
         assert_eq!(Ratio::new(0.5).map(Ratio::value), Some(0.5));

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_sees_this() {
+    fn the_text_summary_is_formatted() {
         let mut summary = Summary::new("Buffer sharing", "003, section 6", run());
         summary.run.settings = [("seed".to_owned(), "7".to_owned())].into();
         assert_eq!(
@@ -171,7 +171,7 @@ bottleneck  20,000,000      100.0 %       399 KB  0 B  0 B  0 B      0          
     }
 
     #[test]
-    fn what_is_not_to_be_trusted_says_so() {
+    fn an_unfaithful_emulation_is_marked() {
         let mut summary = Summary::new("t", "", run());
         summary.run.world = crate::RunKind::Live;
         summary.run.reduction = Ratio::new(0.9312);
@@ -198,13 +198,13 @@ bottleneck  20,000,000      100.0 %       399 KB  0 B  0 B  0 B      0          
     }
 
     #[test]
-    fn a_title_cannot_steer_the_terminal() {
+    fn control_characters_in_a_title_are_removed() {
         let text = Summary::new("\u{1b}[2Jtitle\r", "\u{9b}31m", run()).to_text();
         assert!(text.starts_with("[2Jtitle\n31m\n"), "{text:?}");
     }
 
     #[test]
-    fn variants_stand_below_one_another() {
+    fn variants_are_listed_in_one_table() {
         let mut summary = Summary::new("", "", run());
         let mut variant = run();
         variant.interrupted = true;

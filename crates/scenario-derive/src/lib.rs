@@ -8,7 +8,7 @@
 //!
 //! ```ignore
 //! #[derive(Keys, Serialize)]
-//! #[keys(title = "[live]", doc = "What only `weir run --live` needs to know.")]
+//! #[keys(title = "[live]", doc = "Settings of `weir run --live`.")]
 //! pub struct LiveOptions {
 //!     /// Which version of IP the hosts use.
 //!     #[key(default = "ipv4")]

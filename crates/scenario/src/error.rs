@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_nearest_name_is_one_that_could_have_been_meant() {
+    fn the_suggested_name_is_similar() {
         let names = ["rate", "delay", "queue", "mtu"];
         assert_eq!(
             nearest("dleay", names.into_iter()).as_deref(),

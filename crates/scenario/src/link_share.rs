@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn full_packets_fill_a_link() {
+    fn the_share_of_full_size_packets_is_one() {
         // 1 Gbit/s carries 81,274 packets of 1500 bytes plus 38 of framing.
         let packets = 1e9 / 8.0 / 1538.0;
         for (transport, payload) in [

@@ -15,7 +15,7 @@ use crate::schema::{Accepts, Fields, LONGEST};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Keys)]
 #[keys(
     title = "[live]",
-    doc = "What only `weir run --live` needs to know: see docs/lab.md. A simulation does not look at it."
+    doc = "Settings of `weir run --live`: see docs/lab.md. A simulation ignores them."
 )]
 pub struct LiveOptions {
     /// The IP version of the hosts.

@@ -10,7 +10,7 @@ use crate::{Group, PortIndex, Topology};
 
 /// The measurements of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Keys)]
-#[keys(title = "[measurements]", doc = "What is watched.", context = MeasurementTargets<'_>)]
+#[keys(title = "[measurements]", doc = "The measured ports and the intervals of samples.", context = MeasurementTargets<'_>)]
 pub struct Measurements {
     // A Poisson process avoids aliasing with periodic behaviour (Vargas et al., section 5.4).
     /// The mean time between two samples of queues and goodput, taken by a Poisson process.

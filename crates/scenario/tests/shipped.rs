@@ -18,7 +18,7 @@ fn load(name: &str, settings: &[&str]) -> LoadedScenario {
 }
 
 #[test]
-fn buffer_sharing_is_the_papers_set_up() {
+fn buffer_sharing_has_the_papers_setup() {
     let LoadedScenario {
         scenario,
         parameters,
@@ -109,7 +109,7 @@ fn round_trip(
 }
 
 #[test]
-fn every_file_loads_and_equals_what_it_is_written_out_as() {
+fn every_file_loads_and_round_trips() {
     let mut count = 0;
     for entry in std::fs::read_dir(folder()).unwrap() {
         let name = entry.unwrap().file_name();

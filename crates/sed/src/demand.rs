@@ -372,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn senseless_demands_are_refused() {
+    fn invalid_demands_are_refused() {
         let mut demands = DemandTable::new(Vec::new(), 2);
         let client = flow(1).source;
         let refused = |demands: &mut DemandTable, demand| {
@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_rule_that_matches_holds_and_a_registration_before_it() {
+    fn a_registration_precedes_the_first_matching_rule() {
         let rule = |bits, source_ports, demand| DemandRule {
             destinations: vec![(IpAddr::from([10, 0, 1, 0]), bits)],
             source_ports,
@@ -433,7 +433,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_holds_for_all_flows_that_match_and_a_narrower_one_before_it() {
+    fn the_narrowest_matching_pattern_applies() {
         let mut demands = DemandTable::new(Vec::new(), 10);
         let client = flow(1).source;
         let any = FlowPattern {
@@ -465,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_flow_comes_of_is_forgotten_the_second_time_it_is_looked_for() {
+    fn unused_registrations_are_forgotten_at_the_second_check() {
         let mut demands = DemandTable::new(Vec::new(), 10);
         let client = flow(1).source;
         for port in [1, 2, 3] {

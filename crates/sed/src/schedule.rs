@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_beyond_measure_are_late() {
+    fn oversized_jobs_are_late() {
         let huge = job((u64::MAX, 100));
         assert_eq!(
             most_in_time(&[huge, huge, job((50, 200))], RATE),
@@ -138,7 +138,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_choice_finishes_more(mut jobs in prop::collection::vec((1_u64..50, 1_u64..120), 0..9)) {
+        fn the_schedule_finishes_the_most_jobs_in_time(mut jobs in prop::collection::vec((1_u64..50, 1_u64..120), 0..9)) {
             jobs.sort_by_key(|(_, due)| *due);
             let jobs: Vec<_> = jobs.into_iter().map(job).collect();
             let chosen = most_in_time(&jobs, RATE);

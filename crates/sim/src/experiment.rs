@@ -26,16 +26,16 @@
 //! # "#;
 //! let loaded = Scenario::parse("example.toml", text, &[])?;
 //! let Experiment { about, own, variants } = Experiment::new(loaded, &[]);
-//! let carry_out = |run: weir_sim::Run| -> Result<Outcome, Box<dyn std::error::Error>> {
+//! let execute = |run: weir_sim::Run| -> Result<Outcome, Box<dyn std::error::Error>> {
 //!     let mut simulation = Simulation::new(run.scenario)?;
 //!     simulation.advance(simulation.end(), &mut ())?;
 //!     let mut summary = simulation.finish(&mut ())?;
 //!     summary.settings = run.settings;
 //!     Ok(Outcome { summary, plots: None })
 //! };
-//! let mut results = Results::new(about, carry_out(own)?);
+//! let mut results = Results::new(about, execute(own)?);
 //! for (name, run) in variants {
-//!     results.add(name, carry_out(run)?);
+//!     results.add(name, execute(run)?);
 //! }
 //! assert!(results.summary().variants["fast"].groups["cubic"].goodput > "1Gbps".parse()?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -221,7 +221,7 @@ mod tests {
     "#;
 
     #[test]
-    fn settings_are_told_once_and_a_variants_own_hold() {
+    fn settings_are_listed_once_and_a_variant_overrides_them() {
         let settings = ["parameters.rate=3Gbps", "seed=4"].map(|text| text.parse().unwrap());
         let loaded = Scenario::parse("test.toml", TEXT, &settings).unwrap();
         let experiment = Experiment::new(loaded, &settings);

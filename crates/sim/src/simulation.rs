@@ -508,7 +508,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_timer_lies_beyond_what_can_be_told_apart() {
+    fn no_timer_exceeds_the_horizon_of_the_event_queue() {
         let text = |flows: u32, duration: &str| {
             format!(
                 r#"

@@ -35,7 +35,7 @@ fn mean_time(run: &RunSummary) -> f64 {
 }
 
 #[test]
-fn bbr_in_place_of_cubic_over_lossy_paths() {
+fn tcon_with_bbr_beats_cubic_over_lossy_paths() {
     let runs = run_all("tcon-wan.toml", &["parameters.files=20", "duration=1000s"]);
     for (slot, cubic, most) in [
         ("shanghai", "base", 0.9),
@@ -55,7 +55,7 @@ fn bbr_in_place_of_cubic_over_lossy_paths() {
 }
 
 #[test]
-fn dctcp_in_place_of_cubic_at_a_marking_port() {
+fn tcon_with_dctcp_replaces_cubic_at_a_marking_port() {
     let runs = run_all("tcon-dctcp.toml", &[]);
     let queue = |name: &str| runs[name].ports["spine->client"].queue_mean.bytes() as f64;
     let goodput = |name: &str| runs[name].groups["flows"].goodput.bits_per_second() as f64;

@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn what_never_changes_is_steady_when_the_window_is_full() {
+    fn a_constant_run_is_steady_once_the_window_is_full() {
         assert_eq!(stops(|_| (700, 300)), Some(21));
     }
 
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_takes_longer_and_what_nobody_delivers_is_never_steady() {
+    fn noise_takes_longer_and_a_run_without_delivery_is_never_steady() {
         // A standard deviation of one percent.
         let noisy = stops(|number| (700 + 37 * number % 127, 300));
         assert!(noisy.is_some_and(|batches| batches > 21), "{noisy:?}");
@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn the_rest_of_the_run_goes_on_as_the_window() {
+    fn the_rest_of_the_run_is_extrapolated_from_the_window() {
         let mut steady = SteadyStateDetector::new(&SteadyRule::default());
         let delivered: Vec<(u64, u64)> = (0..20)
             .map(|number| if number < 8 { (0, 1000) } else { (500, 500) })
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn students_t_is_that_of_the_tables() {
+    fn students_t_matches_the_tables() {
         for (freedom, expected) in [(5.0, 2.571), (9.0, 2.262), (19.0, 2.093), (59.0, 2.001)] {
             assert!(
                 (student(freedom) / expected - 1.0).abs() < 0.01,

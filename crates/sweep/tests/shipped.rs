@@ -11,7 +11,7 @@ fn sweep(name: &str) -> Sweep {
 }
 
 #[test]
-fn each_has_as_many_runs_as_it_says() {
+fn each_shipped_sweep_has_its_documented_number_of_runs() {
     for (name, runs) in [
         ("table1.toml", 10_395),
         ("table1-literal.toml", 35_910),
@@ -22,7 +22,7 @@ fn each_has_as_many_runs_as_it_says() {
 }
 
 #[test]
-fn parts_and_samples_are_of_the_whole() {
+fn shards_and_subsets_are_parts_of_the_plan() {
     let sweep = sweep("figure2.toml");
     let whole = sweep.plan();
     assert!(whole.iter().all(|run| run.scenario.is_ok()));

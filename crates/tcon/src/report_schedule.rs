@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_more_flows_the_rarer_are_reports_of_each() {
+    fn report_intervals_grow_with_the_number_of_flows() {
         let schedule = |active| ReportSchedule::new(active, 20_000);
         assert_eq!(schedule(0).interval, SHORTEST);
         assert_eq!(schedule(1_000).interval, Duration::from_millis(50));

@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_round_trip_that_does_not_vary_is_no_time_out() {
+    fn the_timeout_of_a_steady_rtt_keeps_a_margin_above_it() {
         let mut rtt = RttEstimator::new(&Config::default());
         for _ in 0..100 {
             rtt.on_sample(millis(200));

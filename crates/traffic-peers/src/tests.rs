@@ -6,7 +6,7 @@ use weir_traffic_peers::drivers;
 use crate::plans::{BULK, LATENCY, MIXES};
 
 #[test]
-fn all_drivers_conform() {
+fn all_drivers_pass_the_conformance_checks() {
     let drivers = drivers();
     for text in LATENCY.iter().chain(&BULK).chain(&MIXES) {
         let specification: TransportSpecification = text.parse().unwrap();

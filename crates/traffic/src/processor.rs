@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_grows_with_work() {
+    fn processor_time_grows_with_work() {
         let (before, precise) = (ProcessorTime::now(), processor_time());
         let mut block = vec![0_u8; 1 << 16];
         let wanted = Duration::from_millis(5);

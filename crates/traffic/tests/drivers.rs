@@ -36,7 +36,7 @@ fn a_named_congestion_control_is_used() {
 }
 
 #[tokio::test]
-async fn settings_that_cannot_be_honoured_are_refused() {
+async fn unsupported_settings_are_refused() {
     for text in [
         "tcp@1452",
         "tcp-tls@8972",
@@ -57,7 +57,7 @@ async fn settings_that_cannot_be_honoured_are_refused() {
 }
 
 #[test]
-fn an_unknown_transport_is_named_with_those_that_exist() {
+fn an_unknown_transport_is_named_with_the_known_ones() {
     let drivers = standard_drivers();
     let Err(Error::UnknownTransport { name, known }) = drivers.get("sctp") else {
         panic!("sctp was found");
@@ -67,7 +67,7 @@ fn an_unknown_transport_is_named_with_those_that_exist() {
 }
 
 #[tokio::test]
-async fn standing_servers_report_an_address_that_is_taken() {
+async fn standing_servers_report_an_address_in_use() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let identity = new_identity().unwrap();
     let refused = weir_traffic::calls::standing::listen(

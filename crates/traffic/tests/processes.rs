@@ -23,8 +23,8 @@ fn main() -> ExitCode {
             Err(_) => ExitCode::FAILURE,
         };
     }
-    everything_is_measured();
-    a_transport_that_cannot_start_is_a_failure_of_its_own();
+    every_transport_is_measured();
+    a_transport_that_cannot_start_fails_alone();
     ExitCode::SUCCESS
 }
 
@@ -76,7 +76,7 @@ fn run(plan: &Plan) -> Report {
     report
 }
 
-fn everything_is_measured() {
+fn every_transport_is_measured() {
     let report = run(&plan(&["dcquic", "tcp-tls", "tcp"]));
     assert_eq!(report.failures, []);
     // Plain TCP has no resumption.
@@ -99,7 +99,7 @@ fn everything_is_measured() {
     assert_eq!(report.environment.placements.len(), 2);
 }
 
-fn a_transport_that_cannot_start_is_a_failure_of_its_own() {
+fn a_transport_that_cannot_start_fails_alone() {
     let mut plan = plan(&["dcquic", "tcp-tls", "tcp/no-such-control"]);
     plan.placements = vec![Placement::Free];
     plan.latencies.truncate(1);

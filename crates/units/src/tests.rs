@@ -56,7 +56,7 @@ fn reads_every_unit() {
 }
 
 #[test]
-fn writes_as_people_do() {
+fn quantities_are_written_in_the_natural_unit() {
     for text in [
         "0ns",
         "1ns",
@@ -121,7 +121,7 @@ fn errors_name_the_part_and_the_units() {
 }
 
 #[test]
-fn serde_is_text() {
+fn quantities_are_serialized_as_text() {
     #[derive(Debug, PartialEq, serde::Serialize, serde::Deserialize)]
     struct Link {
         rate: Rate,
@@ -150,7 +150,7 @@ fn serde_is_text() {
 }
 
 #[test]
-fn operators_saturate_and_checked_ones_tell() {
+fn operators_saturate_and_checked_ones_return_none() {
     assert_eq!(Time::MAX + Duration::from_secs(1), Time::MAX);
     assert_eq!(Time::ZERO - Duration::from_secs(1), Time::ZERO);
     assert_eq!(Time::MAX.checked_add(Duration::from_nanos(1)), None);
@@ -240,7 +240,7 @@ proptest! {
     }
 
     #[test]
-    fn near_misses_are_read_or_refused(text in "[ 0-9.+_-]{0,30} ?(n|u|µ|m|k|K|M|G|T)?(s|B|bps|iB|in|h)?") {
+    fn almost_valid_text_is_read_or_refused(text in "[ 0-9.+_-]{0,30} ?(n|u|µ|m|k|K|M|G|T)?(s|B|bps|iB|in|h)?") {
         let _ = (duration(&text), rate(&text), size(&text));
     }
 
@@ -252,7 +252,7 @@ proptest! {
     }
 
     #[test]
-    fn moving_for_as_long_as_it_takes_moves_it(bits in 1_u64..u64::MAX, bytes in 0_u64..1 << 40) {
+    fn time_for_a_size_is_long_enough_to_send_it(bits in 1_u64..u64::MAX, bytes in 0_u64..1 << 40) {
         let (rate, size) = (Rate::from_bits_per_second(bits), ByteSize::from_bytes(bytes));
         let span = rate.time_for(size);
         prop_assert!(span == Duration::MAX || rate.size_in(span) >= size);

@@ -24,7 +24,7 @@ use crate::failure::Failure;
 Examples:
   weir enforce --interface eth0 --policy policy.toml     until Ctrl-C
   weir enforce -i eth0 -i eth1 --policy policy.toml --metrics 9100
-  weir enforce --inline lan0 wan0 --policy policy.toml   as a cable between the two
+  weir enforce --inline lan0 wan0 --policy policy.toml   as a bridge between the two
   weir enforce status --watch                            which flows, their windows and rates
   weir policy reload                                     after a change to the policy file
 
@@ -37,7 +37,7 @@ passes is controlled: losses are repaired and hidden from the senders, segments 
 negotiated for senders that do not know of it. When weir ends, nothing passes any more. The interfaces
 want no addresses of their own.
 
-docs/tcon.md tells where to run which, docs/policy.md how to write a policy."
+docs/tcon.md explains where each can run, docs/policy.md how to write a policy."
 )]
 pub(crate) struct Enforce {
     #[command(subcommand)]

@@ -81,7 +81,7 @@ mod tests {
     use super::controller_address;
 
     #[test]
-    fn a_host_alone_has_the_usual_port() {
+    fn a_host_without_port_has_the_default_port() {
         for (text, address) in [
             ("tor", "tor:9600"),
             ("tor:1", "tor:1"),

@@ -10,7 +10,7 @@ use std::net::TcpListener;
 use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
-use support::{run, said, weir};
+use support::{command_output, run, weir};
 
 const TRANSPORTS: &str = "dcquic,tcp-tls";
 
@@ -19,7 +19,7 @@ fn few_iterations_give_all_measurements() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("result.json");
     let arguments = ["bench", "rpc", "--iterations", "20", "--placement", "free"];
-    let said = said(
+    let said = command_output(
         weir(&arguments)
             .args(["--transports", TRANSPORTS, "--sizes", "10KB", "--json"])
             .arg(&path)
@@ -44,7 +44,7 @@ fn few_iterations_give_all_measurements() {
 }
 
 #[test]
-fn a_file_that_cannot_be_written_and_a_server_that_is_none_are_named() {
+fn an_unwritable_file_and_a_missing_server_are_named() {
     let few = [
         "bench",
         "rpc",
@@ -97,12 +97,12 @@ fn server() -> (Child, Vec<String>) {
 }
 
 #[test]
-fn a_client_elsewhere_measures_with_what_the_server_prints() {
+fn a_remote_client_runs_with_the_arguments_the_server_prints() {
     let (mut child, arguments) = server();
     let client = |arguments: &[String]| {
         let few = ["--iterations", "5", "--sizes", "10KB", "--json", "-"];
         let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-        said(weir(&arguments).args(few).output().unwrap())
+        command_output(weir(&arguments).args(few).output().unwrap())
     };
     let json = client(&arguments).json();
     assert_eq!(json["measurements"].as_array().unwrap().len(), 2 * 4);

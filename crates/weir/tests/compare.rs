@@ -72,7 +72,7 @@ fn two_runs_side_by_side() {
 }
 
 #[test]
-fn what_cannot_be_compared_is_refused() {
+fn directories_that_are_no_output_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
     simulate(folder, "a", &[]);

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::{run, said, weir};
+use support::{command_output, run, weir};
 
 /// A sender and a receiver with a switch at each end of a 100 Mbps link.
 const DUMBBELL: &str = r#"
@@ -70,7 +70,7 @@ fn hosts(director: u32) -> Vec<i32> {
 }
 
 /// Waits until all of these processes have ended.
-fn all_gone(processes: &[i32]) {
+fn wait_until_ended(processes: &[i32]) {
     let is_there = |process: &i32| Path::new(&format!("/proc/{process}")).exists();
     for _ in 0..500 {
         if !processes.iter().any(is_there) {
@@ -151,8 +151,8 @@ const DCUDP: &str = r#"
 "#;
 
 #[test]
-fn dcudp_has_a_good_part_of_the_goodput_simulated() {
-    if !possible("dcudp_has_a_good_part_of_the_goodput_simulated") {
+fn live_dcudp_reaches_half_of_simulated_goodput_if_faithful() {
+    if !possible("live_dcudp_reaches_half_of_simulated_goodput_if_faithful") {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -321,8 +321,8 @@ const GATEWAY: &str = r#"
 "#;
 
 #[test]
-fn a_gateway_mends_losses_of_kernel_tcp_and_no_byte_is_wrong() {
-    if !possible("a_gateway_mends_losses_of_kernel_tcp_and_no_byte_is_wrong") {
+fn a_gateway_repairs_losses_of_kernel_tcp_without_corruption() {
+    if !possible("a_gateway_repairs_losses_of_kernel_tcp_without_corruption") {
         return;
     }
     for (congestion, sack, family) in [
@@ -367,8 +367,8 @@ fn a_gateway_mends_losses_of_kernel_tcp_and_no_byte_is_wrong() {
 }
 
 #[test]
-fn a_controller_knows_what_flows_have_to_carry_and_by_when() {
-    if !possible("a_controller_knows_what_flows_have_to_carry_and_by_when") {
+fn a_controller_knows_the_sizes_and_deadlines_of_flows() {
+    if !possible("a_controller_knows_the_sizes_and_deadlines_of_flows") {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -418,8 +418,8 @@ fn a_controller_knows_what_flows_have_to_carry_and_by_when() {
 }
 
 #[test]
-fn an_interrupted_run_reports_and_leaves_nothing() {
-    if !possible("an_interrupted_run_reports_and_leaves_nothing") {
+fn an_interrupted_run_reports_and_removes_its_hosts() {
+    if !possible("an_interrupted_run_reports_and_removes_its_hosts") {
         return;
     }
     for (which, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
@@ -431,18 +431,18 @@ fn an_interrupted_run_reports_and_leaves_nothing() {
         assert_eq!(processes.len(), 2);
         sleep(Duration::from_millis(500));
         signal(&child, which);
-        let said = said(child.wait_with_output().unwrap());
+        let said = command_output(child.wait_with_output().unwrap());
         assert_eq!(said.code, Some(code), "{}", said.stderr);
         let summary: Value = serde_json::from_str(&said.stdout).unwrap();
         assert_eq!(summary["interrupted"], true);
-        all_gone(&processes);
+        wait_until_ended(&processes);
         assert!(!Path::new(&format!("/run/weir/lab/{director}")).exists());
     }
 }
 
 #[test]
-fn a_killed_run_leaves_nothing_but_a_directory_that_can_be_cleaned() {
-    if !possible("a_killed_run_leaves_nothing_but_a_directory_that_can_be_cleaned") {
+fn a_killed_run_leaves_only_a_directory_that_can_be_cleaned() {
+    if !possible("a_killed_run_leaves_only_a_directory_that_can_be_cleaned") {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
@@ -454,7 +454,7 @@ fn a_killed_run_leaves_nothing_but_a_directory_that_can_be_cleaned() {
     assert!(listed.ok().stdout.contains(&director.to_string()));
     child.kill().unwrap();
     child.wait().unwrap();
-    all_gone(&processes);
+    wait_until_ended(&processes);
     assert!(Path::new(&format!("/run/weir/lab/{director}")).exists());
     let listed = run(&["lab", "list"]);
     assert!(listed.ok().stdout.contains("killed"), "{}", listed.stdout);
@@ -463,15 +463,15 @@ fn a_killed_run_leaves_nothing_but_a_directory_that_can_be_cleaned() {
 }
 
 #[test]
-fn two_runs_at_once_do_not_meet() {
-    if !possible("two_runs_at_once_do_not_meet") {
+fn concurrent_runs_are_isolated() {
+    if !possible("concurrent_runs_are_isolated") {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
     let path = scenario(directory.path(), &DUMBBELL.replace("100Mbps", "20Mbps"));
     let children = [start(&path, &[]), start(&path, &[])];
     for child in children {
-        let summary = said(child.wait_with_output().unwrap()).json();
+        let summary = command_output(child.wait_with_output().unwrap()).json();
         let goodput = summary["groups"]["bulk"]["goodput_bps"].as_f64().unwrap();
         assert!((5e6..25e6).contains(&goodput), "{summary:#}");
     }
@@ -491,17 +491,17 @@ fn a_host_that_dies_ends_the_run() {
         sleep(Duration::from_millis(patience));
         let victim = Pid::from_raw(processes[0]).unwrap();
         kill_process(victim, Signal::KILL).unwrap();
-        let said = said(child.wait_with_output().unwrap());
+        let said = command_output(child.wait_with_output().unwrap());
         said.failed(1, &["host `", "ended before its time"]);
-        all_gone(&processes);
+        wait_until_ended(&processes);
     }
 }
 
 #[test]
-fn what_is_in_the_way_is_said_before_anything_is_made() {
+fn obstacles_are_reported_before_the_run_starts() {
     let host = run(&["lab-host"]);
     host.failed(1, &["weir run --live"]);
-    if !possible("what_is_in_the_way_is_said_before_anything_is_made") {
+    if !possible("obstacles_are_reported_before_the_run_starts") {
         return;
     }
     let directory = tempfile::tempdir().unwrap();

@@ -10,7 +10,7 @@ use std::process::{Child, Stdio};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::{PerfServer, run, said};
+use support::{PerfServer, command_output, run};
 
 fn interrupt(child: &Child) {
     kill_process(Pid::from_child(child), Signal::INT).unwrap();
@@ -28,18 +28,18 @@ fn every_transport_moves_every_byte_both_ways() {
             if reverse {
                 client.arg("--reverse");
             }
-            let json = said(client.output().unwrap()).json();
+            let json = command_output(client.output().unwrap()).json();
             let end = &json["end"];
             for sum in ["sum_sent", "sum_received"] {
                 assert_eq!(end[sum]["bytes"], 1_000_000, "{transport} {reverse}");
                 assert!(end[sum]["bits_per_second"].as_f64().unwrap() > 0.0);
             }
-            has_the_shape_of_iperf3(&json, reverse, transport);
+            assert_iperf3_format(&json, reverse, transport);
         }
     }
 }
 
-fn has_the_shape_of_iperf3(json: &Value, reverse: bool, transport: &str) {
+fn assert_iperf3_format(json: &Value, reverse: bool, transport: &str) {
     for pointer in [
         "/start/connected/0/local_port",
         "/start/version",
@@ -78,7 +78,7 @@ fn has_the_shape_of_iperf3(json: &Value, reverse: bool, transport: &str) {
 }
 
 #[test]
-fn people_get_a_table() {
+fn the_default_output_is_a_table() {
     let server = PerfServer::start(&[]);
     let arguments = [
         "--transport",
@@ -90,7 +90,7 @@ fn people_get_a_table() {
         "-P",
         "2",
     ];
-    let said = said(server.client(&arguments).output().unwrap());
+    let said = command_output(server.client(&arguments).output().unwrap());
     let text = &said.ok().stdout;
     for word in [
         "connected to 127.0.0.1",
@@ -112,7 +112,7 @@ fn a_one_off_server_ends_after_its_test_and_reports_it() {
         .client(&["--transport", "tcp", "--bytes", "1MB"])
         .output()
         .unwrap();
-    said(client).ok();
+    command_output(client).ok();
     let mut report = String::new();
     server
         .child
@@ -127,7 +127,7 @@ fn a_one_off_server_ends_after_its_test_and_reports_it() {
 }
 
 #[test]
-fn a_policy_decides_by_which_algorithm_dcquic_sends() {
+fn a_policy_selects_the_dcquic_congestion_control() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("policy.toml");
     let write = |text: &str| std::fs::write(&file, text).unwrap();
@@ -142,7 +142,7 @@ fn a_policy_decides_by_which_algorithm_dcquic_sends() {
     let congestion = |more: &[&str]| {
         let mut client = server.client(&[&test[..], more].concat());
         client.args(["--pin", &server.fingerprint]);
-        said(client.output().unwrap()).json()["end"]["congestion"].clone()
+        command_output(client.output().unwrap()).json()["end"]["congestion"].clone()
     };
     assert_eq!(congestion(&["--reverse"]), "newreno");
     assert_eq!(
@@ -158,7 +158,7 @@ fn a_policy_decides_by_which_algorithm_dcquic_sends() {
     write("[[rules]]\nto = 5\n");
     let refused = |more: &[&str], code, words: &[&str]| {
         let client = server.client(more).output().unwrap();
-        said(client).failed(code, words);
+        command_output(client).failed(code, words);
     };
     let pin = ["--pin", &server.fingerprint, "--policy", path];
     refused(&pin, 1, &["policy.toml:2: rules.0.to"]);
@@ -175,7 +175,7 @@ fn a_policy_decides_by_which_algorithm_dcquic_sends() {
 }
 
 #[test]
-fn a_wrong_pin_ends_in_a_clear_message() {
+fn a_wrong_pin_is_a_clear_error() {
     let server = PerfServer::start(&[]);
     let wrong = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
     for transport in ["tcp-tls", "dcquic"] {
@@ -183,7 +183,7 @@ fn a_wrong_pin_ends_in_a_clear_message() {
             .client(&["--transport", transport, "--pin", wrong])
             .output()
             .unwrap();
-        said(client).failed(1, &["another certificate than the pinned one"]);
+        command_output(client).failed(1, &["another certificate than the pinned one"]);
     }
 }
 
@@ -196,18 +196,18 @@ fn an_address_in_use_is_named() {
 }
 
 #[test]
-fn a_udp_port_in_use_is_told_to_the_client() {
+fn the_client_reports_that_the_udp_port_is_in_use() {
     let server = PerfServer::start(&[]);
     let _taken = UdpSocket::bind(server.address).unwrap();
     let client = server
         .client(&["--pin", &server.fingerprint])
         .output()
         .unwrap();
-    said(client).failed(1, &["refuses", "is in use"]);
+    command_output(client).failed(1, &["refuses", "is in use"]);
 }
 
 #[test]
-fn no_server_there_is_said_at_once() {
+fn a_missing_server_is_reported_at_once() {
     let unused = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
@@ -234,7 +234,7 @@ fn no_server_there_is_said_at_once() {
 }
 
 #[test]
-fn a_server_that_says_nothing_or_garbage_is_given_up() {
+fn a_silent_or_invalid_server_is_an_error() {
     let silent = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = silent.local_addr().unwrap().port().to_string();
     let client = [
@@ -281,12 +281,12 @@ fn a_server_killed_during_a_test_ends_the_client_with_a_message() {
             .read_exact(&mut first)
             .unwrap();
         server.child.kill().unwrap();
-        said(client.wait_with_output().unwrap()).failed(1, &["closed the connection"]);
+        command_output(client.wait_with_output().unwrap()).failed(1, &["closed the connection"]);
     }
 }
 
 #[test]
-fn ctrl_c_ends_a_client_and_its_server_serves_on() {
+fn ctrl_c_ends_a_client_but_not_its_server() {
     let server = PerfServer::start(&[]);
     let mut client = server
         .client(&["--transport", "tcp", "--time", "60"])
@@ -308,7 +308,7 @@ fn ctrl_c_ends_a_client_and_its_server_serves_on() {
             .client(&["--transport", "tcp", "--bytes", "1MB"])
             .output()
             .unwrap();
-        let again = said(again);
+        let again = command_output(again);
         // Wait until the server has noticed.
         if !again.stderr.contains("another test is running") {
             again.ok();
@@ -319,7 +319,7 @@ fn ctrl_c_ends_a_client_and_its_server_serves_on() {
 }
 
 #[test]
-fn a_reader_that_leaves_ends_the_client_quietly() {
+fn a_closed_output_pipe_ends_the_client_without_error() {
     let server = PerfServer::start(&[]);
     let mut client = server
         .client(&["--transport", "tcp", "--time", "60", "--interval", "50ms"])
@@ -330,7 +330,7 @@ fn a_reader_that_leaves_ends_the_client_quietly() {
     let mut stdout = client.stdout.take().unwrap();
     stdout.read_exact(&mut [0; 1]).unwrap();
     drop(stdout);
-    let said = said(client.wait_with_output().unwrap());
+    let said = command_output(client.wait_with_output().unwrap());
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
 }
 
@@ -342,7 +342,7 @@ fn key_file(digit: char) -> tempfile::NamedTempFile {
 }
 
 #[test]
-fn dcudp_tells_its_mode_and_keeps_its_rate() {
+fn dcudp_reports_its_mode_and_keeps_its_rate() {
     let server = PerfServer::start(&[]);
     let arguments = [
         "--transport",
@@ -353,7 +353,7 @@ fn dcudp_tells_its_mode_and_keeps_its_rate() {
         "500ms",
         "--json",
     ];
-    let json = said(server.client(&arguments).output().unwrap()).json();
+    let json = command_output(server.client(&arguments).output().unwrap()).json();
     assert_eq!(json["start"]["test_start"]["rate"], 400_000_000);
     assert_eq!(json["start"]["test_start"]["keyed"], false);
     let end = &json["end"];
@@ -367,7 +367,7 @@ fn dcudp_tells_its_mode_and_keeps_its_rate() {
 }
 
 #[test]
-fn dcudp_with_a_key_takes_that_key_alone() {
+fn a_dcudp_server_with_a_key_accepts_only_that_key() {
     let (ours, other) = (key_file('a'), key_file('b'));
     let (ours, other) = (
         ours.path().to_str().unwrap(),
@@ -377,7 +377,7 @@ fn dcudp_with_a_key_takes_that_key_alone() {
     let open = PerfServer::start(&[]);
     let test = ["--transport", "dcudp", "--bytes", "1MB", "--json"];
     let client = |server: &PerfServer, more: &[&str]| {
-        said(server.client(&[&test, more].concat()).output().unwrap())
+        command_output(server.client(&[&test, more].concat()).output().unwrap())
     };
     let json = client(&server, &["--key-file", ours]).json();
     assert_eq!(json["end"]["sum_received"]["bytes"], 1_000_000);
@@ -389,7 +389,7 @@ fn dcudp_with_a_key_takes_that_key_alone() {
 }
 
 #[test]
-fn options_that_do_not_fit_the_transport_are_named() {
+fn options_of_another_transport_are_named() {
     let key = key_file('a');
     let key = key.path().to_str().unwrap();
     let pin = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";

@@ -49,7 +49,7 @@ fn a_policy_is_printed_and_explained() {
 }
 
 #[test]
-fn mistakes_are_told_with_file_line_and_key() {
+fn mistakes_are_reported_with_file_line_and_key() {
     let file = file("[[rules]]\nto = \"10.0.0.0/40\"\nport = 1\n");
     let path = file.path().to_str().unwrap();
     let said = run(&["policy", "check", path]);

@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::{CommandOutput, said, weir};
+use support::{CommandOutput, command_output, weir};
 use tempfile::TempDir;
 
 const SMALL: &str = r#"
@@ -81,7 +81,7 @@ impl Place {
     }
 
     fn run(&self, arguments: &[&str]) -> CommandOutput {
-        said(self.command(arguments).output().unwrap())
+        command_output(self.command(arguments).output().unwrap())
     }
 
     /// Returns the names in a folder, except scenarios.
@@ -183,7 +183,7 @@ fn the_same_scenario_gives_the_same_bytes() {
         .env("RAYON_NUM_THREADS", "1")
         .output()
         .unwrap();
-    support::said(alone).ok();
+    support::command_output(alone).ok();
     let two = without_cpu(read_json(&place.path("two/summary.json")));
     assert_eq!(one, two);
     for name in place.names("one") {
@@ -204,7 +204,7 @@ fn the_same_scenario_gives_the_same_bytes() {
 }
 
 #[test]
-fn json_is_what_the_file_has() {
+fn json_output_equals_the_summary_file() {
     let place = Place::new(SMALL);
     let said = place.run(&["run", "small.toml", "--json", "--out", "out"]);
     assert_eq!(said.json(), read_json(&place.path("out/summary.json")));
@@ -215,7 +215,7 @@ fn json_is_what_the_file_has() {
 }
 
 #[test]
-fn mistakes_are_told_with_line_and_key_before_anything_runs() {
+fn mistakes_are_reported_with_line_and_key_before_the_run() {
     let place = Place::new(SMALL);
     let set = |setting: &str, words: &[&str]| {
         for command in ["run", "check"] {
@@ -270,7 +270,7 @@ fn mistakes_are_told_with_line_and_key_before_anything_runs() {
 }
 
 #[test]
-fn what_check_prints_is_the_same_scenario() {
+fn the_output_of_check_is_the_same_scenario() {
     let place = Place::new(SMALL);
     let said = place.run(&["check", "small.toml"]);
     assert!(
@@ -288,7 +288,7 @@ fn what_check_prints_is_the_same_scenario() {
 }
 
 #[test]
-fn scenarios_at_hand_are_listed_and_run_by_name() {
+fn local_and_shipped_scenarios_are_listed_and_run_by_name() {
     let place = Place::new(SMALL);
     fs::create_dir(place.path("scenarios")).unwrap();
     fs::rename(place.path("small.toml"), place.path("scenarios/small.toml")).unwrap();
@@ -325,7 +325,7 @@ fn scenarios_at_hand_are_listed_and_run_by_name() {
 }
 
 #[test]
-fn a_directory_that_takes_no_files_is_known_before_the_run() {
+fn an_unwritable_directory_is_an_error_before_the_run() {
     let place = Place::new(SMALL);
     fs::write(place.path("file"), "").unwrap();
     // An hour of simulation would take noticeably long.
@@ -339,7 +339,7 @@ fn a_directory_that_takes_no_files_is_known_before_the_run() {
 }
 
 #[test]
-fn a_full_disk_leaves_nothing_that_looks_whole() {
+fn a_full_disk_leaves_no_output_files() {
     let place = Place::new(SMALL);
     // Limits every file to 64 blocks of 512 bytes; longer writes fail.
     let script = "ulimit -f 64; trap '' XFSZ; exec \"$0\" \"$@\"";
@@ -354,13 +354,13 @@ fn a_full_disk_leaves_nothing_that_looks_whole() {
         "duration=2s",
         "--no-variants",
     ]);
-    let said = said(command.current_dir(place.folder.path()).output().unwrap());
+    let said = command_output(command.current_dir(place.folder.path()).output().unwrap());
     said.failed(1, &["cannot write out/samples.parquet", "too large"]);
     assert_eq!(place.names("out"), Vec::<String>::new());
 }
 
 #[test]
-fn ctrl_c_writes_what_there_is() {
+fn ctrl_c_writes_the_partial_results() {
     let place = Place::new(SMALL);
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let long = [
@@ -393,7 +393,7 @@ fn ctrl_c_writes_what_there_is() {
             std::thread::yield_now();
         }
         kill_process(Pid::from_child(&child), signal).unwrap();
-        let said = said(child.wait_with_output().unwrap());
+        let said = command_output(child.wait_with_output().unwrap());
         said.failed(
             code,
             &[

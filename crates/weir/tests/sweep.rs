@@ -10,7 +10,7 @@ use std::path::Path;
 
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Row;
-use support::{CommandOutput, said, weir};
+use support::{CommandOutput, command_output, weir};
 use tempfile::TempDir;
 
 const SCENARIO: &str = r#"
@@ -65,7 +65,7 @@ fn folder(sweep: &str) -> TempDir {
 
 fn sweep(folder: &Path, arguments: &[&str]) -> CommandOutput {
     let mut command = weir(&["sweep", "sweep.toml"]);
-    said(
+    command_output(
         command
             .current_dir(folder)
             .args(arguments)
@@ -97,7 +97,7 @@ fn column(rows: &[Row], name: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_combination_has_its_row() {
+fn every_combination_has_one_row() {
     let folder = folder(SWEEP);
     let said = sweep(folder.path(), &["--out", "out"]);
     said.ok();
@@ -127,7 +127,7 @@ fn every_combination_has_its_row() {
 }
 
 #[test]
-fn a_sweep_goes_on_where_it_was_cut_off_and_mixes_nothing() {
+fn an_interrupted_sweep_resumes_and_ignores_rows_of_other_settings() {
     let folder = folder(SWEEP);
     let path = folder.path();
     sweep(path, &["--out", "out"]).ok();
@@ -187,7 +187,7 @@ fn without_cpu(bytes: &[u8]) -> Vec<String> {
 }
 
 #[test]
-fn parts_come_together_in_one_directory() {
+fn shards_fill_one_output_directory() {
     let folder = folder(SWEEP);
     let path = folder.path();
     for part in ["0/3", "1/3", "2/3"] {
@@ -200,7 +200,7 @@ fn parts_come_together_in_one_directory() {
 }
 
 #[test]
-fn what_cannot_be_simulated_is_a_row_with_its_error() {
+fn an_invalid_combination_is_a_row_with_its_error() {
     let without = SWEEP.replace("where = [\"parameters.low <= parameters.high\"]\n", "");
     let folder = folder(&without);
     let said = sweep(folder.path(), &["--out", "out"]);
@@ -224,7 +224,7 @@ fn what_cannot_be_simulated_is_a_row_with_its_error() {
 }
 
 #[test]
-fn a_sweep_of_which_nothing_can_be_simulated_fails_and_says_why() {
+fn a_sweep_with_only_invalid_runs_fails_with_the_reason() {
     let none = SWEEP.replace(
         "{ from = \"10KB\", to = \"30KB\", step = \"10KB\" }",
         "[\"40KB\"]",
@@ -238,7 +238,7 @@ fn a_sweep_of_which_nothing_can_be_simulated_fails_and_says_why() {
 }
 
 #[test]
-fn a_sample_covers_its_keys() {
+fn a_latin_hypercube_sample_covers_its_keys() {
     let sample = r#"
 title = "A sample"
 source = "a test"
@@ -274,7 +274,7 @@ fn a_steady_run_ends_early() {
 }
 
 #[test]
-fn a_page_is_drawn_of_what_is_there_and_asked_for_before_hours_go_by() {
+fn the_report_package_is_checked_before_the_sweep_runs() {
     let folder = folder(SWEEP);
     let python = folder.path().join("python");
     // A fake Python with the package: it answers the module check, and then draws.
@@ -286,7 +286,7 @@ fn a_page_is_drawn_of_what_is_there_and_asked_for_before_hours_go_by() {
     let run = |python: &Path| {
         let mut command = weir(&["sweep", "sweep.toml", "--out", "study", "--report"]);
         let command = command.arg(&report).current_dir(folder.path());
-        said(command.env("WEIR_PYTHON", python).output().unwrap())
+        command_output(command.env("WEIR_PYTHON", python).output().unwrap())
     };
     let without = folder.path().join("nowhere");
     run(&without).failed(1, &["weir sweep --report", "make python"]);
@@ -297,7 +297,7 @@ fn a_page_is_drawn_of_what_is_there_and_asked_for_before_hours_go_by() {
 }
 
 #[test]
-fn mistakes_are_told_with_their_line() {
+fn mistakes_are_reported_with_their_line() {
     for (from, to, message) in [
         (
             "\"parameters.rate\" =",

@@ -7,18 +7,19 @@ mod support;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use support::{said, weir};
+use support::{command_output, weir};
 
 #[test]
-fn a_missing_package_is_told_with_how_to_get_it() {
+fn a_missing_python_package_is_reported_with_instructions() {
     let output = weir(&["tune", "--help"])
         .env("WEIR_PYTHON", "/nowhere/python")
         .output();
-    said(output.unwrap()).failed(1, &["/nowhere/python", "make python", "docs/python.md"]);
+    command_output(output.unwrap())
+        .failed(1, &["/nowhere/python", "make python", "docs/python.md"]);
 }
 
 #[test]
-fn the_package_gets_the_arguments_as_they_are() {
+fn the_package_receives_the_arguments_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let python = directory.path().join("python");
     // A fake Python with the package: it answers the module check, and then runs.
@@ -31,7 +32,7 @@ fn the_package_gets_the_arguments_as_they_are() {
     let output = weir(&["tune", "--objective", "-drops", "--export", "sonic"])
         .env("WEIR_PYTHON", &python)
         .output();
-    let said = said(output.unwrap());
+    let said = command_output(output.unwrap());
     assert_eq!(said.code, Some(3), "{}", said.stderr);
     assert_eq!(
         said.stdout.trim(),

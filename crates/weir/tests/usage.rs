@@ -44,7 +44,7 @@ fn every_command_explains_itself_with_examples() {
 }
 
 #[test]
-fn what_makes_no_sense_is_named_with_what_would() {
+fn invalid_arguments_are_named_with_valid_ones() {
     let client = |more: &[&str]| run(&[&["perf", "client", "localhost"], more].concat());
     client(&[]).failed(2, &["--pin", "weir perf server"]);
     client(&["--pin", "abc"]).failed(2, &["--pin", "abc", "64 hexadecimal digits"]);
@@ -78,7 +78,7 @@ fn what_makes_no_sense_is_named_with_what_would() {
 }
 
 #[test]
-fn algorithms_are_listed_for_people_and_machines() {
+fn algorithms_are_listed_as_text_and_json() {
     let said = run(&["algorithms"]);
     let text = &said.ok().stdout;
     let json = run(&["algorithms", "--json"]).json();
@@ -100,14 +100,14 @@ fn algorithms_are_listed_for_people_and_machines() {
 }
 
 #[test]
-fn a_reader_that_leaves_is_no_error() {
+fn a_closed_output_pipe_is_no_error() {
     let mut child = weir(&["algorithms"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
     drop(child.stdout.take());
-    let said = support::said(child.wait_with_output().unwrap());
+    let said = support::command_output(child.wait_with_output().unwrap());
     assert_eq!((said.code, said.stderr.as_str()), (Some(0), ""));
 }
 

@@ -10,7 +10,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
 
 use serde_json::Value;
-use support::{PerfServer, run, said};
+use support::{PerfServer, command_output, run};
 
 fn transfer(server: &PerfServer, environment: &[(&str, &str)]) {
     let client = server
@@ -19,7 +19,7 @@ fn transfer(server: &PerfServer, environment: &[(&str, &str)]) {
         .envs(environment.iter().copied())
         .output()
         .unwrap();
-    said(client).ok();
+    command_output(client).ok();
 }
 
 fn scrape(address: SocketAddr) -> String {
@@ -44,7 +44,7 @@ fn value(metrics: &str, name: &str, label: &str) -> f64 {
 }
 
 #[test]
-fn metrics_are_shown_by_http_and_count_what_was_transferred() {
+fn metrics_are_exported_by_http_and_count_the_transfer() {
     let server = PerfServer::start(&["--metrics", "0"]);
     let address = server.metrics.unwrap();
     assert!(address.ip().is_loopback());
@@ -131,7 +131,7 @@ fn a_directory_that_cannot_be_written_is_named() {
         .env("QLOGDIR", &directory)
         .output()
         .unwrap();
-    said(client).failed(1, &["qlog", directory.to_str().unwrap(), "QLOGDIR"]);
+    command_output(client).failed(1, &["qlog", directory.to_str().unwrap(), "QLOGDIR"]);
 }
 
 #[test]

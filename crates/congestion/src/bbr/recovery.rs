@@ -108,7 +108,7 @@ mod tests {
     use crate::samples::{ack, build, loss, packets, spurious};
 
     #[test]
-    fn the_window_follows_deliveries_for_a_round_trip_and_comes_back() {
+    fn the_recovery_window_follows_deliveries_and_is_then_restored() {
         let mut bbr = build("bbr,initial_window=40");
         let mut lost = loss(1_000, 900, 1, LossCause::Acks);
         lost.in_flight = packets(20);
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_out_starts_from_the_minimum() {
+    fn a_timeout_reduces_to_the_minimum_window() {
         let mut bbr = build("bbr,initial_window=40");
         bbr.on_loss(&loss(1_000, 900, 40, LossCause::Timeout));
         assert_eq!(bbr.window(), packets(4));
@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_spurious_loss_gives_the_window_back() {
+    fn a_spurious_loss_restores_the_window() {
         let mut bbr = build("bbr,initial_window=40");
         bbr.on_loss(&loss(1_000, 900, 1, LossCause::Acks));
         assert_eq!(bbr.window(), packets(4));

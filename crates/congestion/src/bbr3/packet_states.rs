@@ -77,7 +77,7 @@ mod tests {
     use crate::samples::{micros, packets};
 
     #[test]
-    fn finds_the_flight_of_a_packet() {
+    fn the_state_at_a_packets_send_time_is_found() {
         let mut flights = PacketStates::default();
         assert!(flights.at(micros(5)).is_none());
         for index in 0..1_000 {

@@ -26,7 +26,7 @@ fn probing() -> Bbr3 {
 }
 
 #[test]
-fn losses_while_probing_set_the_longterm_bound_where_they_passed_the_threshold() {
+fn losses_above_the_threshold_while_probing_set_the_longterm_bound() {
     let mut bbr = probing();
     // One of 100: 1 % is below the threshold.
     bbr.on_loss(&loss(11_000, 10_000, 1, LossCause::Acks));
@@ -83,7 +83,7 @@ fn losses_while_cruising_set_the_shortterm_bounds_once_per_round() {
 }
 
 #[test]
-fn a_spurious_loss_takes_the_bound_back_and_probes_again() {
+fn a_spurious_loss_undoes_the_bound_and_probes_again() {
     let mut bbr = probing();
     bbr.on_loss(&loss(11_000, 10_000, 10, LossCause::Acks));
     assert_eq!(bbr.state, State::ProbeDown);

@@ -54,7 +54,7 @@ fn the_curve_has_its_plateau_at_k() {
 }
 
 #[test]
-fn short_round_trips_follow_renos_window() {
+fn the_window_follows_reno_at_short_round_trips() {
     let mut cubic = after_loss(100);
     assert_eq!(cubic.window(), packets(70));
     // 3 (1 − β) / (1 + β) packets per window below the prior window, then one.
@@ -77,7 +77,7 @@ fn short_round_trips_follow_renos_window() {
 }
 
 #[test]
-fn without_the_reno_friendly_region_the_curve_alone_decides() {
+fn only_the_cubic_curve_applies_without_the_reno_friendly_region() {
     let grown = |spec: &str| {
         let mut cubic = build(spec);
         cubic.on_loss(&loss(1_000 * MILLI, 900 * MILLI, 1, LossCause::Acks));
@@ -97,7 +97,7 @@ fn without_the_reno_friendly_region_the_curve_alone_decides() {
 }
 
 #[test]
-fn whole_packets_follow_a_truncated_curve_and_go_on_on_the_plateau() {
+fn whole_packets_follow_a_truncated_curve_and_grow_on_the_plateau() {
     let mut cubic =
         build("cubic,initial_window=9,hystart=false,reno_friendly=false,whole_packets=true");
     cubic.on_loss(&loss(1_000 * MILLI, 900 * MILLI, 1, LossCause::Acks));
@@ -166,7 +166,7 @@ fn a_spurious_loss_restores_window_and_plateau() {
 }
 
 #[test]
-fn application_limited_time_is_no_time_on_the_curve() {
+fn application_limited_time_does_not_advance_the_curve() {
     let grown = |idle: u64| {
         let mut cubic = after_loss(1_000);
         cubic.on_ack(&ack(1_200 * MILLI, 1_100 * MILLI, 10));
@@ -180,7 +180,7 @@ fn application_limited_time_is_no_time_on_the_curve() {
 }
 
 #[test]
-fn a_time_out_starts_over() {
+fn a_timeout_restarts_slow_start() {
     let mut cubic = build("cubic,initial_window=100");
     cubic.on_loss(&loss(1_000 * MILLI, 900 * MILLI, 100, LossCause::Timeout));
     assert_eq!(cubic.window(), packets(2));
@@ -203,7 +203,7 @@ fn round(cubic: &mut dyn Controller, start: Time, rtt: Duration) {
 }
 
 #[test]
-fn hystart_slows_down_when_the_round_trip_time_rises_and_then_leaves() {
+fn hystart_slows_growth_when_the_rtt_rises_then_exits_slow_start() {
     let mut cubic = build("cubic");
     let at = |n: u64| Time::ZERO + Duration::from_millis(200 * n);
     let (short, long) = (Duration::from_millis(40), Duration::from_millis(45));

@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_step_takes_the_window_over_its_distance_from_the_target() {
+    fn packets_per_step_is_the_window_over_the_distance_to_the_target() {
         assert_eq!(packets_per_step(70.0, 80.0, true), 7.0);
         assert_eq!(packets_per_step(70.0, 200.0, true), 2.0);
         assert_eq!(packets_per_step(70.0, 70.0, true), 7_000.0);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_come_as_packets_are_acknowledged() {
+    fn steps_are_taken_as_packets_are_acknowledged() {
         let mut steps = WholeSegments::new(false);
         let grown: Vec<u64> = (0..6).map(|_| steps.grow(70.0, 100.0, 1.0, true)).collect();
         assert_eq!(grown, [0, 1, 0, 1, 0, 1]);
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn steps_that_keep_what_they_counted_catch_up_one_by_one() {
+    fn a_kept_count_catches_up_one_step_per_acknowledgment() {
         let mut steps = WholeSegments::new(true);
         assert_eq!(steps.grow(70.0, 70.0, 20.0, true), 0);
         steps.on_reduction();

@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn both_rates_begin_with_the_capacity() {
+    fn both_rates_start_at_the_capacity() {
         let dcudp = build("dcudp,capacity=10Gbps");
         assert_eq!(dcudp.pacing_rate(), Some(Rate::from_gbps(10)));
         assert_eq!(dcudp.window(), ByteSize::MAX);
@@ -284,7 +284,7 @@ mod tests {
     }
 
     #[test]
-    fn without_freeze_each_echo_reduces() {
+    fn each_echo_reduces_the_rate_without_freeze() {
         let mut dcudp = build("dcudp,capacity=1.2Gbps,freeze=false");
         report(&mut *dcudp, 200, true);
         let first = window(&*dcudp);
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn the_printed_reading_doubles_without_end() {
+    fn the_printed_interpretation_doubles_without_bound() {
         let mut dcudp =
             build("dcudp,capacity=1.2Gbps,raise_data=false,stop_at_max=false,increment=0");
         for (now, rate, max) in [(200, 20.0, 10.0), (300, 20.0, 20.0), (400, 40.0, 20.0)] {

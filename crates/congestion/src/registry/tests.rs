@@ -10,7 +10,7 @@ const CONTEXT: Context = Context {
 };
 
 #[test]
-fn every_algorithm_builds_under_its_name_and_starts_with_ten_packets() {
+fn every_algorithm_is_built_by_name_and_starts_with_ten_packets() {
     for algorithm in algorithms() {
         for size in [1_200, 1_452, 8_972, 65_000] {
             let context = Context {
@@ -51,7 +51,7 @@ fn names_and_parameters_are_unique_and_documented() {
 }
 
 #[test]
-fn the_documentation_has_a_row_for_each_algorithm_and_names_each_parameter() {
+fn every_algorithm_and_parameter_is_in_the_documentation() {
     let page = include_str!("../../../../docs/algorithms.md");
     for algorithm in algorithms() {
         let row = format!("| `{}` |", algorithm.name);
@@ -65,7 +65,7 @@ fn the_documentation_has_a_row_for_each_algorithm_and_names_each_parameter() {
 }
 
 #[test]
-fn reads_text_and_tables() {
+fn a_spec_is_parsed_from_text_toml_and_json() {
     #[derive(serde::Deserialize, serde::Serialize)]
     struct File {
         congestion: AlgorithmSpec,
@@ -107,7 +107,7 @@ fn reads_text_and_tables() {
 }
 
 #[test]
-fn errors_list_what_exists() {
+fn parse_errors_list_the_valid_choices() {
     for (text, parts) in [
         (
             "cubik",
@@ -209,7 +209,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text: String) {
+    fn parsing_arbitrary_text_never_panics(text: String) {
         let _ = text.parse::<AlgorithmSpec>();
     }
 }

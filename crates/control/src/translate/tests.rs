@@ -86,18 +86,18 @@ fn any_order() -> impl Strategy<Value = WindowOrder> {
 
 proptest! {
     #[test]
-    fn reports_come_back(told in any_report()) {
+    fn reports_round_trip(told in any_report()) {
         prop_assert_eq!(report(to_report(&told)), Ok(told));
     }
 
     #[test]
-    fn orders_come_back(told in any_order()) {
+    fn orders_round_trip(told in any_order()) {
         prop_assert_eq!(order(to_order(&told)), Ok(told));
     }
 }
 
 #[test]
-fn what_makes_no_sense_is_named() {
+fn invalid_messages_are_decode_errors() {
     let good = v1::Flow {
         source: vec![10, 0, 0, 1],
         destination: vec![10, 0, 0, 2],

@@ -129,7 +129,7 @@ fn ranges() -> impl Strategy<Value = Vec<LossRange>> {
 
 proptest! {
     #[test]
-    fn data_packets_come_back(header in data(), payload: Vec<u8>) {
+    fn data_packets_round_trip(header in data(), payload: Vec<u8>) {
         let mut bytes = Vec::new();
         let packet = Packet::Data(header, &payload);
         packet.encode(&mut bytes);
@@ -138,7 +138,7 @@ proptest! {
     }
 
     #[test]
-    fn control_packets_come_back(control in control(), flags in marks(), words: [u32; 3]) {
+    fn control_packets_round_trip(control in control(), flags in marks(), words: [u32; 3]) {
         let header = ControlHeader {
             kind: control.kind(),
             flags,
@@ -157,7 +157,7 @@ proptest! {
     }
 
     #[test]
-    fn loss_ranges_come_back(ranges in ranges()) {
+    fn loss_ranges_round_trip(ranges in ranges()) {
         let mut bytes = Vec::new();
         for range in &ranges {
             write_loss_range(&mut bytes, *range);
@@ -167,7 +167,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_is_read_is_written_the_same(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+    fn decoded_bytes_reencode_identically(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
         if let Ok(packet) = Packet::decode(&bytes) {
             let mut again = Vec::new();
             packet.encode(&mut again);
@@ -177,7 +177,7 @@ proptest! {
 }
 
 #[test]
-fn ranges_out_of_order_are_refused() {
+fn out_of_order_ranges_are_rejected() {
     let word = |value: u32| value.to_be_bytes();
     let refused = |words: &[u32]| {
         let bytes: Vec<u8> = words.iter().copied().flat_map(word).collect();

@@ -134,13 +134,13 @@ impl Victim {
                 ce,
             } => {
                 let bytes = self.packet(kind, marks, words);
-                self.hear(ce, &bytes);
+                self.receive_datagram(ce, &bytes);
             }
             Step::Bytes(mut bytes) => {
                 if let Some(name) = bytes.get_mut(12..16) {
                     name.copy_from_slice(&self.socket.0.to_be_bytes());
                 }
-                self.hear(false, &bytes);
+                self.receive_datagram(false, &bytes);
             }
             Step::Wait(micros) => self.wait(Duration::from_micros(micros.into())),
             Step::Write(length) => {
@@ -157,7 +157,7 @@ impl Victim {
         self.service();
     }
 
-    fn hear(&mut self, ce: bool, bytes: &[u8]) {
+    fn receive_datagram(&mut self, ce: bool, bytes: &[u8]) {
         let ecn = if ce { Ecn::Ce } else { Ecn::Ect0 };
         let datagram = BytesMut::from(bytes);
         self.connection
@@ -204,7 +204,7 @@ impl Victim {
     }
 
     /// Checks that the connection ends within its timers once the peer is silent.
-    pub(crate) fn outlive(&mut self) {
+    pub(crate) fn assert_ends_once_peer_is_silent(&mut self) {
         self.wait(Duration::from_secs(30));
         assert!(self.connection.is_drained(), "{:?}", self.connection);
         let closed = self

@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_checked_before_anything_else() {
+    fn names_are_checked_first() {
         for name in ["", "sixteen_bytes_xx", "with-dash", "with space", "n\0l"] {
             let error = D2tcp::register(name, &Parameters::default()).unwrap_err();
             assert!(matches!(error, BpfError::Name { .. }), "{name:?}: {error}");
@@ -180,14 +180,14 @@ mod tests {
     }
 
     #[test]
-    fn the_kernel_has_reno_and_not_everything() {
+    fn the_kernel_offers_reno_but_no_unknown_algorithm() {
         assert!(kernel_offers("reno").unwrap());
         assert!(!kernel_offers("weir_no_such").unwrap());
     }
 
     #[cfg(not(bpf_programs))]
     #[test]
-    fn a_build_without_programs_says_what_is_missing() {
+    fn a_build_without_programs_names_the_missing_package() {
         let error = Dctcp::register("weir_test", &Parameters::default()).unwrap_err();
         assert!(
             error.to_string().contains("apt-get install clang"),

@@ -74,7 +74,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parameters_become_fixed_point() {
+    fn parameters_are_converted_to_fixed_point() {
         let fixed = Parameters::default().fixed().unwrap();
         assert_eq!((fixed.g, fixed.initial_alpha), (ONE / 16, ONE));
         assert_eq!(fixed.min_window, 2);

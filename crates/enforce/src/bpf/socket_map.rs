@@ -157,7 +157,7 @@ mod tests {
     unsafe impl Plain for FourByteKey {}
 
     #[test]
-    fn what_is_no_map_is_refused() {
+    fn a_file_that_is_no_map_is_refused() {
         let file = std::fs::File::open("/dev/null").unwrap();
         assert!(SocketMap::<FourByteKey>::new(file.into()).is_err());
     }

@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nobody_negotiates_ecn_at_an_interface() {
+    fn rules_that_negotiate_ecn_are_unsupported_at_interfaces() {
         let rules = |ecn: &str| {
             let text = format!("[[rules]]\npass = true\n[[rules]]\ncongestion = \"dctcp\"\n{ecn}");
             Enforcer::check(&weir_scenario::parse_policy("test", &text).unwrap())

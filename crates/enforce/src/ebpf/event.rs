@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_name_flows_as_their_senders_do() {
+    fn keys_are_decoded_in_the_direction_of_the_sender() {
         let mut key = [0; KEY];
         key[10..16].copy_from_slice(&[0xff, 0xff, 10, 0, 0, 1]);
         key[16..32].copy_from_slice(&Ipv6Addr::LOCALHOST.octets());
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_event_is_none() {
+    fn a_malformed_event_is_none() {
         assert_eq!(Event::read(&[]), None);
         assert_eq!(Event::read(&[9; 8]), None);
         let closed = [2_u32.to_ne_bytes(), 7_u32.to_ne_bytes()].concat();

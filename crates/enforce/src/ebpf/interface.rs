@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interface_that_is_not_there_is_told_with_those_that_are() {
+    fn a_missing_interface_is_reported_with_the_existing_ones() {
         let error = Interface::find("weir-no-such").unwrap_err().to_string();
         assert!(
             error.contains("`weir-no-such`") && error.contains("lo"),

@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interface_paces_if_all_that_leaves_by_it_passes_fq() {
+    fn an_interface_paces_if_all_its_queues_are_fq() {
         let kinds = [
             (1, "fq"),
             (2, "mq"),

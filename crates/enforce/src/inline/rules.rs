@@ -69,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rule_names_ports_classes_and_the_interface_that_the_data_leaves_by() {
+    fn a_rule_matches_ports_dscp_and_the_egress_interface() {
         let text = "[[rules]]\nfrom_port = 22\npass = true\n\
                     [[rules]]\ninterface = \"wan*\"\ndscp = \"ef\"\ncongestion = \"dctcp\"\n\
                     [[rules]]\ninterface = \"wan*\"\ncongestion = \"bbr\"\nbuffer = \"1MB\"\necn = true\n";

@@ -119,7 +119,7 @@ fn super_packets_pass_segment_by_segment_and_leave_together() {
 }
 
 #[test]
-fn what_is_not_ip_passes_as_it_is() {
+fn frames_without_valid_ip_pass_unchanged() {
     let (mut cable, [left, right], stop) = cable();
     let mut arp = vec![0; VnetHeader::LENGTH + 42];
     arp[VnetHeader::LENGTH + 12..VnetHeader::LENGTH + 14].copy_from_slice(&[8, 6]);
@@ -135,7 +135,7 @@ fn what_is_not_ip_passes_as_it_is() {
 }
 
 #[test]
-fn it_ends_when_it_is_told_to_and_a_side_that_is_gone_is_counted() {
+fn the_stop_event_ends_it_and_sends_to_a_lost_side_are_counted() {
     let (mut cable, [left, right], stop) = cable();
     drop(right);
     left.send(&[IoSlice::new(&Described { flags: 0, ..data() }.bytes())])

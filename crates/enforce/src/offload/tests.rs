@@ -260,7 +260,7 @@ fn reference(described: &Described, ecn: Ecn) -> Vec<Seen> {
 
 proptest! {
     #[test]
-    fn single_segments_are_those_of_the_reference(described in described(), mark: bool) {
+    fn segments_match_the_reference(described in described(), mark: bool) {
         let frame = parsed(&described.bytes()).unwrap();
         let ecn = if mark { Ecn::Ce } else { described.ecn };
         let expected = reference(&described, ecn);
@@ -281,7 +281,7 @@ proptest! {
 
     /// Cutting a range and then a part of it equals cutting once.
     #[test]
-    fn parts_are_super_packets_again(described in described(), cuts: (prop::sample::Index, prop::sample::Index)) {
+    fn cutting_a_range_of_segments_gives_a_super_packet(described in described(), cuts: (prop::sample::Index, prop::sample::Index)) {
         let frame = parsed(&described.bytes()).unwrap();
         let count = frame.segments();
         let first = cuts.0.index(usize::from(count)) as u16;
@@ -351,7 +351,7 @@ fn a_finished_checksum_stays() {
 }
 
 #[test]
-fn what_is_not_ours_to_forward_says_so() {
+fn unsupported_frames_are_errors() {
     let mut arp = vec![0; 60];
     arp[VnetHeader::LENGTH + 12..VnetHeader::LENGTH + 14].copy_from_slice(&[8, 6]);
     assert_eq!(parsed(&arp).unwrap_err(), FrameError::NotIp(0x0806));
@@ -362,7 +362,7 @@ fn what_is_not_ours_to_forward_says_so() {
 }
 
 #[test]
-fn a_copy_is_the_frame_if_it_fits() {
+fn a_frame_is_copied_only_if_it_fits() {
     let bytes = Described {
         v4: false,
         udp: false,

@@ -160,7 +160,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_read_is_written_alike(mut bytes: [u8; VnetHeader::LENGTH]) {
+        fn vnet_headers_round_trip(mut bytes: [u8; VnetHeader::LENGTH]) {
             // Flags without effect here, and existing types.
             bytes[0] &= NEEDS_CHECKSUM;
             bytes[1] &= 0x87;
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_asked_for_is_refused() {
+    fn invalid_vnet_headers_are_refused() {
         let mut bytes = [0; VnetHeader::LENGTH];
         assert_eq!(VnetHeader::parse(&bytes), Ok(VnetHeader::default()));
         bytes[1] = 3;

@@ -228,7 +228,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn questions_are_answered_and_the_socket_goes() {
+    fn requests_are_answered_and_the_socket_is_removed() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("run/weir.sock");
         let control = Control::listen(&path).unwrap();

@@ -24,7 +24,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_those_that_linux_takes() {
+    fn interface_names_follow_the_linux_rules() {
         for name in ["eth0", "a", "fifteen-bytes-15"[..15].as_ref(), "h1.nic0"] {
             assert!(name_bytes(name).is_ok(), "{name}");
         }

@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn buffers_are_used_again_when_nobody_holds_them() {
+    fn unreferenced_buffers_are_reused() {
         let mut pool = FramePools::new();
         for length in [100, 20_000] {
             let first = read(&mut pool, length);

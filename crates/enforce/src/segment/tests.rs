@@ -67,7 +67,7 @@ proptest! {
 
     /// Segments leave as elements see them, with valid checksums and the same length.
     #[test]
-    fn segments_leave_as_elements_see_them(described in described(), acts in acts()) {
+    fn sent_segments_carry_the_changes_of_elements(described in described(), acts in acts()) {
         let from = arrived(&described);
         for index in 0..from.frame.segments() {
             let mut packet = Segment::new(Arc::clone(&from), index, 7);
@@ -85,7 +85,7 @@ proptest! {
 
     /// Runs carry all segments in order, whatever is changed in each.
     #[test]
-    fn runs_carry_what_was_put_into_them(
+    fn runs_carry_all_segments_in_order(
         described in described(),
         changes in prop::collection::vec(acts(), 1..3),
         which in prop::collection::vec(0_usize..2, 1..30),
@@ -147,7 +147,7 @@ proptest! {
 }
 
 /// Returns a super-packet with this many bytes of data, a hundred for each segment.
-fn hundreds(bytes: usize) -> Described {
+fn frame_of_100_byte_segments(bytes: usize) -> Described {
     Described {
         v4: true,
         udp: false,
@@ -162,8 +162,8 @@ fn hundreds(bytes: usize) -> Described {
 }
 
 #[test]
-fn pieces_know_their_burst_until_they_are_changed() {
-    let described = hundreds(350);
+fn segments_keep_their_burst_until_changed() {
+    let described = frame_of_100_byte_segments(350);
     let mut pool = FramePools::new();
     let bursts = [(); 2].map(|()| {
         let bytes = described.bytes();
@@ -185,8 +185,8 @@ fn pieces_know_their_burst_until_they_are_changed() {
 }
 
 #[test]
-fn what_says_cwr_by_a_change_travels_alone() {
-    let from = arrived(&hundreds(300));
+fn a_segment_with_added_cwr_is_sent_alone() {
+    let from = arrived(&frame_of_100_byte_segments(300));
     let packet = |index| Segment::new(Arc::clone(&from), index, 0);
     let mut run = SegmentRun::new(&packet(0));
     assert!(run.extend(&packet(1)) && !run.extend(&packet(1)) && run.extend(&packet(2)));

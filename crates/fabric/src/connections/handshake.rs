@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_are_shifted_if_both_ends_say_so() {
+    fn window_scaling_needs_the_option_from_both_ends() {
         let both = handshake(offer(Some(3), 1460, true), offer(Some(7), 1400, true));
         assert_eq!(both.window_scale(Direction::Forward), Some(3));
         assert_eq!(both.window_scale(Direction::Reverse), Some(7));
@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn segments_are_as_large_as_the_other_end_accepts() {
+    fn the_segment_size_is_limited_by_the_peer() {
         let stamped = handshake(offer(None, 1460, true), offer(None, 1400, true));
         assert_eq!(stamped.segment_size(Direction::Forward), Some(1388));
         assert_eq!(stamped.segment_size(Direction::Reverse), Some(1448));

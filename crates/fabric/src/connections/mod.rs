@@ -130,9 +130,9 @@ pub struct ConnectionId(u32);
 ///     ..syn
 /// };
 /// let (way, connection) = table.observe(Time::ZERO, flow, &syn).ok_or("no room")?;
-/// assert_eq!((way, connection.handshake.window_scale(way)), (Direction::Forth, None));
+/// assert_eq!((way, connection.handshake.window_scale(way)), (Direction::Forward, None));
 /// let (way, connection) = table.observe(Time::ZERO, flow.reversed(), &answer).ok_or("unknown")?;
-/// assert_eq!((way, connection.handshake.window_scale(way)), (Direction::Back, Some(7)));
+/// assert_eq!((way, connection.handshake.window_scale(way)), (Direction::Reverse, Some(7)));
 /// # Ok::<(), &str>(())
 /// ```
 #[derive(Debug)]

@@ -88,7 +88,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_is_a_list(slots in prop::collection::vec(0_u32..20, 0..200)) {
+        fn the_recency_list_matches_a_vector_model(slots in prop::collection::vec(0_u32..20, 0..200)) {
             let (mut order, mut list) = (RecencyList::default(), Vec::new());
             for slot in slots {
                 match list.iter().position(|other| *other == slot) {

@@ -67,7 +67,7 @@ fn open(table: &mut Connections<u32>, now: Time, number: u16) {
 }
 
 #[test]
-fn a_connection_from_its_first_syn_to_its_last_ack() {
+fn a_connection_is_tracked_from_syn_to_last_ack() {
     let (mut table, now) = (table(LIMITS), Time::ZERO);
     let (direction, connection) = table.observe(now, flow(1), &syn()).unwrap();
     assert_eq!(
@@ -100,7 +100,7 @@ fn a_connection_from_its_first_syn_to_its_last_ack() {
 }
 
 #[test]
-fn without_a_syn_nothing_is_known() {
+fn a_connection_without_syn_is_unknown() {
     let mut table = table(LIMITS);
     assert!(table.observe(Time::ZERO, flow(1), &ack()).is_none());
     // A SYN-ACK alone does not begin a connection either.
@@ -137,7 +137,7 @@ fn a_reset_ends_it_and_another_syn_begins_another() {
 }
 
 #[test]
-fn both_ends_may_open_it_at_once() {
+fn a_simultaneous_open_is_tracked() {
     let (mut table, now) = (table(LIMITS), Time::ZERO);
     table.observe(now, flow(1), &syn());
     let (direction, _) = table
@@ -151,7 +151,7 @@ fn both_ends_may_open_it_at_once() {
 }
 
 #[test]
-fn a_flood_displaces_the_half_open_and_nobody_else() {
+fn a_syn_flood_displaces_only_half_open_connections() {
     let mut table = table(LIMITS);
     open(&mut table, Time::ZERO, 1);
     for number in 2..1000 {
@@ -170,7 +170,7 @@ fn a_flood_displaces_the_half_open_and_nobody_else() {
 }
 
 #[test]
-fn what_is_silent_is_forgotten() {
+fn idle_connections_are_reclaimed() {
     let mut table = table(LIMITS);
     open(&mut table, seconds(0), 1);
     open(&mut table, seconds(0), 2);
@@ -188,7 +188,7 @@ proptest! {
     /// The table stays within its bound, every slot is used once, and each connection is found by its
     /// flow in either direction.
     #[test]
-    fn bounded_and_consistent(events in prop::collection::vec((0_u16..8, any::<bool>(), 0_u8..64, 0_u32..3, 0_u64..20), 0..300)) {
+    fn the_table_stays_bounded_and_consistent(events in prop::collection::vec((0_u16..8, any::<bool>(), 0_u8..64, 0_u32..3, 0_u64..20), 0..300)) {
         let (mut table, mut now) = (table(LIMITS), Time::ZERO);
         for (number, reversed, flags, sequence, wait) in events {
             now += Duration::from_secs(wait);

@@ -49,7 +49,7 @@ fn the_packet_being_sent_is_not_in_the_queue() {
 }
 
 #[test]
-fn larger_than_the_mtu_is_dropped_for_that_reason() {
+fn a_packet_above_the_mtu_is_dropped_with_reason_mtu() {
     let mut egress_port = egress_port([]);
     egress_port.set_mtu(ByteSize::from_bytes(9));
     let admission = egress_port.send(at(0), NumberedPacket::new(0, 10));
@@ -75,7 +75,7 @@ fn a_stopped_pipe_keeps_its_packets_until_it_gets_a_rate() {
 }
 
 #[test]
-fn a_link_that_goes_down_loses_what_is_on_the_way() {
+fn a_failing_link_loses_packets_in_flight() {
     let mut egress_port = egress_port([]);
     egress_port.send(at(0), NumberedPacket::new(0, 10));
     egress_port.send(at(50), NumberedPacket::new(1, 10));
@@ -95,7 +95,7 @@ fn a_link_that_goes_down_loses_what_is_on_the_way() {
 }
 
 #[test]
-fn rules_and_delay_change_under_way() {
+fn rules_and_delay_can_change_during_transmission() {
     let mut egress_port = egress_port([]);
     egress_port.send(at(0), NumberedPacket::new(0, 10));
     egress_port.set_delay(at(0), Duration::from_nanos(500));
@@ -110,7 +110,7 @@ fn rules_and_delay_change_under_way() {
 }
 
 #[test]
-fn a_time_line_changes_a_pipe() {
+fn a_timeline_changes_an_egress_port() {
     let mut timeline = crate::Timeline::new([
         (at(100), PortChange::Rate(Rate::from_gbps(4))),
         (at(200), PortChange::AddedDelay(Duration::from_nanos(1000))),
@@ -189,7 +189,7 @@ mod line {
     proptest! {
         /// The packets counted as inside are those that are queued.
         #[test]
-        fn what_is_counted_is_there(
+        fn the_inside_count_equals_the_queued_packets(
             steps in prop::collection::vec((0u64..30, 1u64..50, 0u64..4), 1..100),
             delay in 0u64..100,
         ) {
@@ -228,7 +228,7 @@ mod line {
 
         /// Times computed on arrival are those of a port that acts on each event in its time.
         #[test]
-        fn it_agrees_with_one_that_waits_and_sees(
+        fn precomputed_times_match_an_event_driven_model(
             steps in prop::collection::vec((0u64..60, 1u64..50, 0u64..6), 1..150),
             watched: bool,
         ) {

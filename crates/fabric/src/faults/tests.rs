@@ -40,7 +40,7 @@ fn half() -> Probability {
 }
 
 #[test]
-fn without_faults_everything_passes_at_once() {
+fn without_faults_packets_pass_immediately() {
     let out = pass(&mut Faults::none(), 3);
     assert_eq!(out, [(0, 0), (1, 1), (2, 2)]);
 }
@@ -177,7 +177,7 @@ fn a_packet_with_bytes_is_damaged_and_its_copy_is_not() {
 }
 
 #[test]
-fn a_script_hits_the_packets_it_names() {
+fn a_script_applies_to_the_packets_it_selects() {
     let mut faults = Faults::none();
     faults.set_script(Some(Script::nth([1, 3], Verdict::Drop)));
     assert_eq!(numbers(&pass(&mut faults, 5)), [0, 2, 4]);
@@ -212,7 +212,7 @@ fn a_script_hits_the_packets_it_names() {
 }
 
 #[test]
-fn a_script_can_spare_a_packet_and_leave_the_rest_to_chance() {
+fn a_script_can_exempt_a_packet_from_random_faults() {
     let settings = FaultSettings {
         loss: Probability::ALWAYS,
         ..FaultSettings::default()
@@ -225,7 +225,7 @@ fn a_script_can_spare_a_packet_and_leave_the_rest_to_chance() {
 }
 
 #[test]
-fn one_fault_does_not_change_whom_another_hits() {
+fn faults_draw_independently() {
     let lost = |jitter: u64, reordering: Probability| {
         let settings = FaultSettings {
             loss: half(),

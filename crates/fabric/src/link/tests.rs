@@ -35,7 +35,7 @@ fn framing_takes_time_on_the_wire() {
 }
 
 #[test]
-fn fractions_of_a_nanosecond_do_not_add_up() {
+fn rounding_errors_do_not_accumulate() {
     let mut link = Link::new(Rate::from_gbps(100), Duration::ZERO);
     for _ in 0..1_000_000 {
         arrival(&mut link, Time::ZERO, bytes(64));
@@ -84,7 +84,7 @@ fn a_shorter_delay_does_not_reorder() {
 
 proptest! {
     #[test]
-    fn no_rate_and_no_size_loses_a_fraction(
+    fn transmission_times_are_exact_for_any_rate_and_size(
         rate in prop_oneof![1u64..10_000, any::<u64>()],
         sizes in prop::collection::vec(prop_oneof![Just(1500u64), Just(64), 0..u64::MAX >> 20], 1..50),
     ) {

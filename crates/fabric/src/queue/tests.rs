@@ -120,7 +120,7 @@ fn step_marking_by_packets() {
 }
 
 #[test]
-fn not_ect_packets_are_never_marked_but_may_be_dropped_by_a_rule_of_their_own() {
+fn not_ect_packets_are_never_marked_but_may_be_dropped() {
     let mark = Rule::mark_above(ByteSize::ZERO);
     let mut lenient = Waiting::new([mark.only(Class::Every)], 0);
     assert_eq!(lenient.push(not_ect(0)), Admission::Queued);
@@ -138,7 +138,7 @@ fn not_ect_packets_are_never_marked_but_may_be_dropped_by_a_rule_of_their_own() 
 }
 
 #[test]
-fn a_mark_that_was_there_already_is_not_counted() {
+fn a_packet_already_marked_is_not_counted() {
     let mut queue = Waiting::new([Rule::mark_randomly(Probability::ALWAYS)], 0);
     assert_eq!(
         queue.push(NumberedPacket {
@@ -179,7 +179,7 @@ fn random_marking_and_dropping_keep_their_fractions() {
 }
 
 #[test]
-fn rules_can_change_under_way() {
+fn rules_can_change_while_packets_are_queued() {
     let mut queue = Waiting::new([], 0);
     assert_eq!(queue.push(NumberedPacket::new(0, 5000)), Admission::Queued);
     queue.queue.set_rules([Rule::tail_drop(THOUSAND)]);
@@ -207,7 +207,7 @@ fn offer(rules: impl Into<Vec<Rule>>, ecn: Ecn, backlog: u64, packets: u64) -> Q
 }
 
 #[test]
-fn two_thresholds_mark_by_the_same_chance_between_them_and_never_drop() {
+fn two_thresholds_mark_with_constant_probability_and_never_drop() {
     let probability = Probability::new(0.2).unwrap();
     let rules = [
         Rule::buffer(bytes(20_000)),
@@ -229,7 +229,7 @@ fn two_thresholds_mark_by_the_same_chance_between_them_and_never_drop() {
 }
 
 #[test]
-fn the_shared_queue_marks_one_kind_and_drops_the_other() {
+fn the_shared_queue_marks_ect_and_drops_not_ect() {
     let red = Ramp {
         min: bytes(4000),
         max: bytes(8000),
@@ -303,7 +303,7 @@ fn every_arrival_counts_in_the_average_but_only_its_class_is_dropped() {
 }
 
 #[test]
-fn room_is_for_queue_and_packet_together() {
+fn the_room_covers_queue_and_packet() {
     let mut queue = Queue::new([], 1);
     queue.track_backlog(std::iter::empty());
     let mut arrive =

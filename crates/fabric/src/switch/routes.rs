@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn each_destination_has_its_port() {
+    fn each_destination_is_routed_to_its_port() {
         let mut routes = Routes::new()
             .with(0, ports(&[3]))
             .with(4, ports(&[1]))
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_spread_over_equal_paths_and_stay_on_theirs() {
+    fn flows_spread_over_equal_cost_paths_and_keep_theirs() {
         let routes = Routes::new()
             .with(0, ports(&[7]))
             .with(1, ports(&[2, 5, 6]));

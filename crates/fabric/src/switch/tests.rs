@@ -132,7 +132,7 @@ impl Caller {
 }
 
 #[test]
-fn packets_leave_by_the_port_on_their_way() {
+fn packets_leave_by_the_routed_port() {
     let mut caller = Caller::new(switch());
     caller.forward(0, CLIENT, packet(1, 0));
     caller.forward(10, CLIENT, packet(1, 1));
@@ -154,7 +154,7 @@ fn packets_leave_by_the_port_on_their_way() {
 }
 
 #[test]
-fn only_a_new_next_time_is_told() {
+fn only_a_changed_timeout_is_reported() {
     let mut switch = switch();
     let mut told = Vec::new();
     for nanos in [0, 10, 20] {
@@ -166,7 +166,7 @@ fn only_a_new_next_time_is_told() {
 }
 
 #[test]
-fn a_change_at_a_port_is_told() {
+fn a_port_change_reports_the_new_timeout() {
     let mut caller = Caller::new(switch());
     let apply = |caller: &mut Caller, nanos, change| {
         let entries = &mut caller.entries;
@@ -185,7 +185,7 @@ fn a_change_at_a_port_is_told() {
 }
 
 #[test]
-fn switches_that_cannot_be_are_refused() {
+fn invalid_switches_are_refused() {
     let routes = Routes::new().with(3, [CLIENT, PortIndex::new(2)]);
     let error = Switch::new([egress_port(), egress_port()], routes, 1).unwrap_err();
     let expected = SwitchError::NoSuchPort {
@@ -340,7 +340,7 @@ fn an_element_injects_drops_and_absorbs() {
 }
 
 #[test]
-fn an_element_that_loses_a_packet_tips_the_balance() {
+fn an_element_that_loses_a_packet_unbalances_the_counters() {
     #[derive(Debug)]
     struct Lose;
     impl Element<Sent> for Lose {
@@ -352,7 +352,7 @@ fn an_element_that_loses_a_packet_tips_the_balance() {
 }
 
 #[test]
-fn a_static_limit_is_a_ports_own() {
+fn a_static_limit_applies_per_port() {
     let buffer = SharedBuffer::with_limits(bytes(300), [bytes(200), bytes(200)]);
     let mut caller = Caller::new(switch().with_shared_buffer(buffer).unwrap());
     // One is being sent, two wait, and the fourth is one too many.

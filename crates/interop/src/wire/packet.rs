@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kinds_are_told_by_the_first_bytes() {
+    fn the_first_bytes_determine_the_packet_kind() {
         let cases: [(&[u8], Option<PacketKind>); 8] = [
             (&[], None),
             (&[0xc0, 0, 0], None),

@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_part_counts_for_the_whole() {
+    fn a_part_meter_adds_to_its_parent() {
         let whole = Arc::new(FlowMeter::default());
         let part = FlowMeter::part_of(&whole);
         part.count_delivered(5);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_reason_of_a_failure_counts() {
+    fn the_first_failure_is_kept() {
         let meter = FlowMeter::default();
         let failure = |problem: &str| FlowFailure::Order {
             problem: problem.to_owned(),

@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn each_packet_is_due_once_and_none_is_forgotten() {
+    fn each_packet_is_due_exactly_once() {
         let mut ticks = ticks(Arrivals::Regular);
         let counts = [499, 500, 12_499, 12_500, 120_500, 120_500]
             .map(|nanos| ticks.due(Time::from_nanos(nanos)));

@@ -60,7 +60,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_comes_back_as_it_was(number: u64, size: u64, started: u64) {
+        fn a_transfer_header_round_trips(number: u64, size: u64, started: u64) {
             let preface = TransferHeader {
                 number,
                 size: ByteSize::from_bytes(size),
@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_smaller() {
+    fn a_transfer_is_at_least_its_header() {
         let sizes =
             [0, 1, 24, 25].map(|size| TransferHeader::size(ByteSize::from_bytes(size)).bytes());
         assert_eq!(sizes, [24, 24, 24, 25]);

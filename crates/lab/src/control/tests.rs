@@ -340,28 +340,28 @@ fn is_one_line(line: &[u8]) -> bool {
 
 proptest! {
     #[test]
-    fn orders_come_back_as_they_were(order in order()) {
+    fn commands_round_trip(order in order()) {
         let line = encode(&order).unwrap();
         prop_assert!(is_one_line(&line));
         prop_assert_eq!(decode::<HostCommand>(&line).unwrap(), order);
     }
 
     #[test]
-    fn events_come_back_as_they_were(event in event()) {
+    fn events_round_trip(event in event()) {
         let line = encode(&event).unwrap();
         prop_assert!(is_one_line(&line));
         prop_assert_eq!(decode::<AgentEvent>(&line).unwrap(), event);
     }
 
     #[test]
-    fn a_line_that_is_cut_off_is_an_error(order in order(), part in 0.0..1.0_f64) {
+    fn a_truncated_line_is_an_error(order in order(), part in 0.0..1.0_f64) {
         let line = encode(&order).unwrap();
         let end = ((line.len() - 1) as f64 * part) as usize;
         prop_assert!(decode::<HostCommand>(&line[..end]).is_err());
     }
 
     #[test]
-    fn whatever_comes_is_read_or_refused(line: Vec<u8>) {
+    fn any_line_is_read_or_refused(line: Vec<u8>) {
         let _ = decode::<HostCommand>(&line);
         let _ = decode::<AgentEvent>(&line);
     }

@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn an_epoch_is_over_when_all_have_answered_once() {
+    fn an_epoch_ends_when_all_clients_have_answered() {
         let mut epochs = Epochs::new(2, [3, 5]);
         assert_eq!(epochs.begin(), 0);
         assert!(!epochs.answered(answer(3, 0)));

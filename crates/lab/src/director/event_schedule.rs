@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn things_happen_in_order_by_either_clock() {
+    fn events_are_ordered_by_time_and_by_epoch() {
         let text = r#"
             title = "A script"
             source = "a test"

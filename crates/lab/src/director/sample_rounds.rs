@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rounds_are_complete_in_their_order() {
+    fn sample_rounds_complete_in_order() {
         let at = Time::from_nanos;
         let mut rounds = SampleRounds::new(2);
         rounds.ask(SamplePurpose::Sample);

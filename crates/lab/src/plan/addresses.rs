@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn addresses_come_one_after_the_other_until_there_are_none() {
+    fn addresses_are_consecutive_until_exhausted() {
         let mut addresses = Addresses::new("10.0.0.64/29".parse().unwrap());
         let first = addresses.take(2).unwrap();
         let expected = ["10.0.0.65", "10.0.0.66"];
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn a_network_knows_its_own() {
+    fn a_network_contains_its_addresses() {
         let network: Network = "fd57::/64".parse().unwrap();
         assert!(contains(network, "fd57::9".parse().unwrap()));
         assert!(!contains(network, "fd57:0:0:1::9".parse().unwrap()));
@@ -104,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_address_is_of_the_network_and_its_own(
+        fn every_address_is_unique_and_in_the_network(
             bits in any::<u32>(), prefix in 8_u8..=28, count in 1_usize..14
         ) {
             let base = bits >> (32 - prefix) << (32 - prefix);

@@ -116,14 +116,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn free_memory_is_what_is_available() {
+    fn free_memory_is_mem_available() {
         let text = "MemTotal:  100 kB\nMemFree: 3 kB\nMemAvailable:   42 kB\n";
         assert_eq!(free_memory(text), ByteSize::from_bytes(42 * 1024));
         assert_eq!(free_memory(""), ByteSize::ZERO);
     }
 
     #[test]
-    fn a_machine_says_what_it_lacks() {
+    fn missing_machine_capabilities_are_named() {
         let machine = MachineLimits {
             is_root: true,
             has_tun: true,

@@ -79,7 +79,7 @@ fn written<'p>(host: &'p HostPlan, path: &str) -> Option<&'p str> {
 }
 
 #[test]
-fn hosts_get_interfaces_and_know_those_they_talk_to() {
+fn hosts_have_interfaces_and_neighbours() {
     let scenario = scenario(DUMBBELL);
     let plan = Plan::new(&scenario).unwrap();
     assert_eq!(plan.hosts.len(), 3);
@@ -100,7 +100,7 @@ fn hosts_get_interfaces_and_know_those_they_talk_to() {
 }
 
 #[test]
-fn a_plan_travels_as_a_line() {
+fn a_host_plan_round_trips_as_one_line() {
     let plan = Plan::new(&scenario(DUMBBELL)).unwrap();
     for host in &plan.hosts {
         let line = serde_json::to_string(host).unwrap();
@@ -109,7 +109,7 @@ fn a_plan_travels_as_a_line() {
 }
 
 #[test]
-fn each_way_has_interfaces_of_its_own_at_both_ends() {
+fn each_path_has_its_own_interfaces_at_both_ends() {
     let scenario = scenario(TWO_WAYS);
     let plan = Plan::new(&scenario).unwrap();
     let topology = &scenario.topology;
@@ -143,7 +143,7 @@ fn each_way_has_interfaces_of_its_own_at_both_ends() {
 }
 
 #[test]
-fn what_a_kernel_has_once_cannot_be_wanted_twice() {
+fn conflicting_kernel_settings_of_a_host_are_an_error() {
     let apart = "from = \"sender2\"\n    tcp = { sack = false }";
     let both = DUMBBELL.replace("from = \"sender2\"", apart);
     let error = Plan::new(&scenario(&both)).unwrap_err();
@@ -154,7 +154,7 @@ fn what_a_kernel_has_once_cannot_be_wanted_twice() {
 }
 
 #[test]
-fn changes_of_address_are_known_to_all_from_the_start() {
+fn later_addresses_are_neighbours_from_the_start() {
     let port = "sender1->switch";
     let fault =
         |at: &str| format!("[[faults]]\nkind = \"address\"\nports = \"{port}\"\nat = \"{at}\"\n");
@@ -166,7 +166,7 @@ fn changes_of_address_are_known_to_all_from_the_start() {
 }
 
 #[test]
-fn ipv6_is_as_quiet_as_ipv4() {
+fn ipv6_duplicate_address_detection_is_off() {
     let text = format!("{DUMBBELL}\n[live]\naddress_family = \"ipv6\"\n");
     let plan = Plan::new(&scenario(&text)).unwrap();
     assert!(plan.hosts[0].nics[0].address().is_ipv6());
@@ -177,7 +177,7 @@ fn ipv6_is_as_quiet_as_ipv4() {
 }
 
 #[test]
-fn what_only_the_simulation_does_is_refused() {
+fn settings_only_of_the_simulation_are_refused() {
     let poisson = "groups.cubic.workload={ kind = \"poisson\", load = 0.5, of = \"bottleneck\", distribution = [[\"1KB\", 1.0]] }";
     let settings = ["sed.rtt=100us", poisson, "groups.cubic.deadline=1s"];
     let settings: Vec<_> = settings.iter().map(|text| text.parse().unwrap()).collect();
@@ -190,7 +190,7 @@ fn what_only_the_simulation_does_is_refused() {
 }
 
 #[test]
-fn acknowledging_every_segment_is_a_matter_of_routes() {
+fn ack_every_is_one_setting_per_host() {
     let each = DUMBBELL.replace(
         "from = \"sender2\"",
         "from = \"sender2\"\n    tcp = { ack_every = 1 }",

@@ -74,7 +74,7 @@ mod tests {
         }
 
         #[test]
-        fn percentiles_are_those_of_the_sorted_list(
+        fn percentiles_match_the_sorted_list(
             mut spans in prop::collection::vec(0_u64..10_000_000, 1..200),
             fraction in 0.0..=1.0f64,
         ) {
@@ -91,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_measured_is_zero() {
+    fn an_empty_distribution_has_percentile_zero() {
         assert_eq!(Distribution::new().percentile(0.5), Duration::ZERO);
     }
 }

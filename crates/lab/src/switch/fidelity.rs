@@ -283,12 +283,12 @@ mod tests {
     }
 
     #[test]
-    fn what_was_busy_for_a_moment_says_nothing() {
+    fn a_short_busy_period_gives_no_rate() {
         assert!(after(2000, 100).rates.is_empty());
     }
 
     #[test]
-    fn late_packets_and_lost_frames_are_reasons() {
+    fn late_packets_and_lost_frames_make_a_run_unfaithful() {
         let topology = topology();
         let mut fidelity = Fidelity::new(&topology, Duration::from_micros(250));
         let at = Time::from_nanos;

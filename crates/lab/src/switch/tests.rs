@@ -199,7 +199,7 @@ queue = "unlimited"
 "#;
 
 #[test]
-fn frames_get_to_their_host_with_its_address_on_them() {
+fn frames_reach_their_host_with_its_mac_address() {
     let lab = Lab::new(PAIR, &["switch->b"]);
     let b = lab.port("b->switch");
     lab.send("a->switch", address(b), b"hello", 100);
@@ -232,7 +232,7 @@ fn super_packets_are_counted_and_delivered_segment_by_segment() {
 }
 
 #[test]
-fn each_segment_meets_the_queue_by_itself() {
+fn each_segment_is_queued_separately() {
     let lab = Lab::new(
         r#"
         [hosts.a]
@@ -265,7 +265,7 @@ fn each_segment_meets_the_queue_by_itself() {
 }
 
 #[test]
-fn copies_are_what_was_on_the_wire() {
+fn captured_frames_match_the_wire() {
     let lab = Lab::new(PAIR, &["a->switch", "switch->b"]);
     let b = lab.port("b->switch");
     lab.send("a->switch", address(b), &bytes(250), 100);
@@ -291,7 +291,7 @@ fn copies_are_what_was_on_the_wire() {
 }
 
 #[test]
-fn faults_hold_from_when_they_are_ordered() {
+fn faults_apply_from_the_command_on() {
     let lab = Lab::new(PAIR, &["switch->b"]);
     let (link, b) = (lab.port("switch->b"), address(lab.port("b->switch")));
     lab.switch.apply(link, PortChange::Down(true)).unwrap();
@@ -314,7 +314,7 @@ fn faults_hold_from_when_they_are_ordered() {
 }
 
 #[test]
-fn before_the_epoch_time_passes_too() {
+fn frames_are_forwarded_before_the_epoch() {
     let mut lab = Lab::new(PAIR, &["switch->b"]);
     let b = lab.port("b->switch");
     let (inside, outside) = pair();
@@ -342,7 +342,7 @@ fn before_the_epoch_time_passes_too() {
 }
 
 #[test]
-fn addresses_come_and_go() {
+fn addresses_can_be_withdrawn_and_assigned() {
     let lab = Lab::new(PAIR, &[]);
     let (b, other) = (lab.port("b->switch"), IpAddr::from([10, 9, 9, 9]));
     lab.send("a->switch", other, b"nobody", 100);
@@ -359,7 +359,7 @@ fn addresses_come_and_go() {
 }
 
 #[test]
-fn each_interface_of_a_host_gets_what_is_for_it() {
+fn each_interface_of_a_host_receives_its_own_frames() {
     let lab = Lab::new(
         r#"
         [hosts.a]
@@ -396,7 +396,7 @@ fn each_interface_of_a_host_gets_what_is_for_it() {
 }
 
 #[test]
-fn a_host_that_is_gone_disturbs_nobody() {
+fn a_dead_host_does_not_affect_others() {
     let mut lab = Lab::new(PAIR, &[]);
     let (a, b) = (lab.port("a->switch"), lab.port("b->switch"));
     lab.hosts.retain(|(port, _)| *port == a);
@@ -408,7 +408,7 @@ fn a_host_that_is_gone_disturbs_nobody() {
 }
 
 #[test]
-fn a_network_that_cannot_be_is_refused() {
+fn an_invalid_network_is_refused() {
     let text = PAIR.to_owned() + "[groups.g]\nfrom = \"a\"\nto = \"b\"\nworkload = \"bulk\"\n";
     let text = format!("title = \"t\"\nsource = \"t\"\nduration = \"1s\"\n{text}");
     let mut scenario = Scenario::parse("test", &text, &[]).unwrap().scenario;

@@ -164,7 +164,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_is_awake_for_too_long_has_to_rest(spans in prop::collection::vec((0_u64..1_000_000, 0_u64..1_000_000), 1..100)) {
+        fn busy_waiting_is_limited_to_its_share(spans in prop::collection::vec((0_u64..1_000_000, 0_u64..1_000_000), 1..100)) {
             let mut waiter = waiter();
             let (mut now, mut awake) = (0, 0);
             for (busy, asleep) in spans {
@@ -180,7 +180,7 @@ mod tests {
         }
 
         #[test]
-        fn the_lateness_that_is_prepared_for_is_one_that_was(lates in prop::collection::vec(0_u64..200_000, 1..200)) {
+        fn the_learned_lateness_stays_within_the_observed_range(lates in prop::collection::vec(0_u64..200_000, 1..200)) {
             let mut waiter = waiter();
             let (low, high) = (*lates.iter().min().unwrap(), *lates.iter().max().unwrap());
             let start = waiter.lateness.as_nanos();
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_moment_that_is_over_is_not_waited_for() {
+    fn a_time_in_the_past_is_not_waited_for() {
         let mut waiter = waiter();
         let since = waiter.wait(Time::ZERO, &mut []).unwrap();
         assert_eq!(since, Time::ZERO);

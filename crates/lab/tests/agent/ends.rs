@@ -59,7 +59,7 @@ async fn incast(transport: &LiveTransport) {
 }
 
 #[test]
-fn an_incasts_receiver_asks_all_senders_in_rounds() {
+fn an_incast_receiver_requests_from_all_senders_in_rounds() {
     for transport in streams() {
         run(incast(&transport));
     }
@@ -116,7 +116,7 @@ fn one_request_in_each_epoch() {
 }
 
 #[test]
-fn samples_tell_how_flows_stand() {
+fn samples_report_the_progress_of_flows() {
     run(async {
         let workload = Workload::Bulk;
         let (mut client, mut server) = (Host::start().await, Host::start().await);

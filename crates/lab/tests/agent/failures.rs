@@ -23,7 +23,7 @@ fn requests(count: u32) -> Workload {
 }
 
 /// Returns the outcome of a client without a server.
-async fn alone(order: FlowOrder) -> FlowOutcome {
+async fn client_outcome(order: FlowOrder) -> FlowOutcome {
     let mut host = Host::start().await;
     host.order(&HostCommand::Start(Box::new(order))).await;
     host.begin().await;
@@ -33,7 +33,7 @@ async fn alone(order: FlowOrder) -> FlowOutcome {
 }
 
 /// Returns an address without a listener.
-fn nobody() -> std::net::SocketAddr {
+fn unused_address() -> std::net::SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
 }
@@ -41,8 +41,8 @@ fn nobody() -> std::net::SocketAddr {
 #[test]
 fn a_connection_that_is_refused() {
     run(async {
-        let peer = nobody();
-        let outcome = alone(FlowOrder {
+        let peer = unused_address();
+        let outcome = client_outcome(FlowOrder {
             peer: vec![peer],
             ..order(Role::Client, &tcp(), &requests(1))
         })
@@ -58,7 +58,7 @@ fn an_order_that_cannot_be_carried_out() {
         congestion: Some("nosuch".to_owned()),
         ..TcpSettings::default()
     });
-    let peer = vec![nobody()];
+    let peer = vec![unused_address()];
     let client = |transport| order(Role::Client, transport, &Workload::Bulk);
     let wrong = [
         FlowOrder {
@@ -78,7 +78,7 @@ fn an_order_that_cannot_be_carried_out() {
     ];
     for order in wrong {
         run(async {
-            let outcome = alone(order.clone()).await;
+            let outcome = client_outcome(order.clone()).await;
             let refused = matches!(outcome.failure, Some(FlowFailure::Order { .. }));
             assert!(refused, "{order:?}: {:?}", outcome.failure);
             // A client finds out at its start.
@@ -94,7 +94,7 @@ fn a_server_with_another_certificate() {
         let (mut server, other) = (Host::start().await, Host::start().await);
         let workload = requests(1);
         let listening = server.listen(order(Role::Server, &quic(), &workload)).await;
-        let outcome = alone(FlowOrder {
+        let outcome = client_outcome(FlowOrder {
             peer: listening,
             server_fingerprint: Some(other.fingerprint.clone()),
             ..order(Role::Client, &quic(), &workload)
@@ -132,14 +132,14 @@ fn a_peer_that_dies() {
 }
 
 #[test]
-fn requests_go_on_from_the_next_address() {
+fn requests_fail_over_to_the_next_address() {
     run(async {
         // This listener accepts connections and never answers.
         let dark = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut server = Host::start().await;
         let workload = requests(3);
         let listening = server.listen(order(Role::Server, &tcp(), &workload)).await;
-        let outcome = alone(FlowOrder {
+        let outcome = client_outcome(FlowOrder {
             local: vec![
                 "127.0.0.2:0".parse().unwrap(),
                 "127.0.0.3:0".parse().unwrap(),
@@ -158,7 +158,7 @@ fn requests_go_on_from_the_next_address() {
 }
 
 #[test]
-fn the_address_that_took_the_place_of_another_is_used() {
+fn a_replacement_address_is_used() {
     run(async {
         let (mut client, mut server) = (Host::start().await, Host::start().await);
         let workload = requests(1);
@@ -200,7 +200,7 @@ fn the_address_that_took_the_place_of_another_is_used() {
 }
 
 #[test]
-fn a_director_that_is_gone_or_talks_nonsense() {
+fn a_lost_or_invalid_director_ends_the_agent() {
     run(async {
         let mut host = Host::start().await;
         host.order(&HostCommand::Start(Box::new(order(

@@ -139,7 +139,7 @@ fn constant_rates() {
 }
 
 #[test]
-fn a_client_stops_at_its_time() {
+fn a_client_stops_at_its_stop_time() {
     run(async {
         let (mut client, mut server) = (Host::start().await, Host::start().await);
         let listening = server

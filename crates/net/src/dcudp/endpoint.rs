@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_window_fits_the_socket() {
+    fn the_receive_window_fits_the_socket_buffer() {
         let transport = DcudpConfig::new(Rate::from_gbps(10)).transport;
         let window = |granted| fitting(transport.clone(), granted).receive_window;
         assert_eq!(window(1452 * 100 + 7), 100);

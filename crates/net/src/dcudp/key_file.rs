@@ -39,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_error_names_the_file_or_says_what_a_key_is() {
+    fn key_file_errors_name_the_path_or_the_key_format() {
         let error = read_key(Path::new("/no/such/file")).unwrap_err();
         assert!(error.to_string().contains("/no/such/file"));
         let error = read_key(Path::new("/dev/null")).unwrap_err();

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_been_read_is_filled_again_and_nothing_else() {
+    fn only_released_buffers_are_reused() {
         let mut buffers = OwnedBuffers::default();
         let first = receive(&mut buffers, 1, BUFFER);
         let mut second = receive(&mut buffers, 2, BUFFER - 1);
@@ -131,17 +131,17 @@ mod tests {
         drop(second);
         let fourth = receive(&mut buffers, 4, BUFFER);
         assert_eq!(fourth.as_ptr(), beginning);
-        assert_eq!(lent_after(&mut buffers, 5), 4);
+        assert_eq!(spare_buffers_after_receive(&mut buffers, 5), 4);
         assert!(part.iter().all(|byte| *byte == 2) && third.iter().all(|byte| *byte == 3));
     }
 
-    fn lent_after(buffers: &mut OwnedBuffers, value: u8) -> usize {
+    fn spare_buffers_after_receive(buffers: &mut OwnedBuffers, value: u8) -> usize {
         receive(buffers, value, SMALL);
         buffers.spare.0.len()
     }
 
     #[test]
-    fn buffers_that_are_read_late_are_let_go() {
+    fn spare_buffers_are_limited() {
         let mut buffers = OwnedBuffers::default();
         let kept: Vec<BytesMut> = (0..100)
             .map(|value| receive(&mut buffers, value, BUFFER))

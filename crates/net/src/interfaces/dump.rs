@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn refusals_other_than_of_haste_are_errors() {
+    fn errors_other_than_busy_are_returned() {
         let refusal = |errno: Errno| ignore_busy(Err(errno.into()));
         assert!(ignore_busy(Ok(())).is_ok() && refusal(Errno::BUSY).is_ok());
         assert!(refusal(Errno::PERM).is_err());

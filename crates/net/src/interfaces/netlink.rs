@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn the_kernel_tells_everything_also_when_it_is_asked_again_meanwhile() {
+    async fn a_restarted_dump_returns_the_same_table() {
         let mut netlink = Netlink::open().unwrap();
         netlink.start_over().unwrap();
         let first = netlink.wait_for_changes().await.unwrap();
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_single_question_hears_what_listening_does() {
+    async fn a_single_query_equals_the_monitored_table() {
         let mut netlink = Netlink::open().unwrap();
         netlink.wait_for_changes().await.unwrap();
         assert_eq!(current().unwrap(), netlink.dialogue.table.interfaces());

@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn interfaces_have_the_mtu_that_was_told_last() {
+    fn an_interface_has_the_last_reported_mtu() {
         let mut table = InterfaceTable::default();
         let flags = RUNNING | LinkFlags::Loopback;
         table.apply(RTM_NEWLINK, &link(1, "lo", flags)).unwrap();
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn tentative_addresses_wait_for_their_proof() {
+    fn tentative_addresses_are_unusable_until_validated() {
         let mut table = InterfaceTable::default();
         table.apply(RTM_NEWLINK, &link(2, "eth0", RUNNING)).unwrap();
         let tentative = address(2, "fd00::1", AddressFlags::Tentative);
@@ -281,7 +281,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_message_can_upset_it(kind in 0_u16..32, payload in prop::collection::vec(any::<u8>(), 0..64)) {
+        fn arbitrary_messages_do_not_panic(kind in 0_u16..32, payload in prop::collection::vec(any::<u8>(), 0..64)) {
             let mut table = InterfaceTable::default();
             let _ = table.apply(kind, &payload);
             table.usable();

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_loses_events_and_holds_up_nobody() {
+    fn a_full_queue_drops_events_without_blocking() {
         let (queue, messages) = sync_channel(2);
         let lost = Arc::new(LostEvents::default());
         let mut sink = QlogObserver {

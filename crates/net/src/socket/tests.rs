@@ -32,7 +32,7 @@ fn batch(remote: SocketAddr, contents: &[u8]) -> Transmit {
 }
 
 #[tokio::test]
-async fn a_batch_that_the_kernel_does_not_take_apart_goes_one_by_one() {
+async fn a_batch_refused_by_gso_is_sent_datagram_by_datagram() {
     let socket = socket();
     if socket.max_datagrams() == 1 {
         eprintln!("SKIPPED: this kernel takes no batch apart");
@@ -59,7 +59,7 @@ async fn a_batch_that_the_kernel_does_not_take_apart_goes_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_batch_for_which_there_is_no_way_is_a_loss() {
+async fn a_batch_without_a_route_counts_as_lost() {
     let socket = socket();
     // No route leads there from a loopback address: EINVAL for the batch and for the first of it.
     let nowhere = "192.0.2.1:9".parse().unwrap();
@@ -68,7 +68,7 @@ async fn a_batch_for_which_there_is_no_way_is_a_loss() {
 }
 
 #[tokio::test]
-async fn what_is_for_port_zero_spoils_nothing() {
+async fn a_send_to_port_zero_does_not_disable_gso() {
     let socket = socket();
     let before = socket.max_datagrams();
     let contents = vec![0; 3 * SEGMENT];
@@ -78,7 +78,7 @@ async fn what_is_for_port_zero_spoils_nothing() {
 }
 
 #[test]
-fn only_a_full_socket_and_a_size_are_more_than_a_loss() {
+fn only_eagain_and_emsgsize_are_send_errors() {
     let remote = "192.0.2.1:9".parse().unwrap();
     let refused = |code| not_sent(&io::Error::from_raw_os_error(code), remote);
     assert_eq!(refused(libc::EMSGSIZE), Err(SendError::TooLarge));

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn is_sha_256_and_reads_what_it_writes() {
+    fn a_fingerprint_is_sha_256_and_round_trips() {
         let fingerprint = Fingerprint::of(b"abc");
         let text = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
         assert_eq!(fingerprint.to_string(), text);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_text_is_named() {
+    fn an_invalid_fingerprint_is_named() {
         for wrong in [
             "",
             "abc",

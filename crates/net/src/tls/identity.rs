@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_named() {
+    fn a_missing_certificate_is_named() {
         let error = Identity::from_pem("nothing", "nothing").unwrap_err();
         assert!(
             error

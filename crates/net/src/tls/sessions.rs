@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_session_is_taken_once_and_the_oldest_make_room() {
+    fn a_session_is_used_once_and_the_oldest_is_evicted() {
         let sessions = Sessions::new(3);
         for key in 1..=5u8 {
             assert!(sessions.put(vec![key], vec![key, key]));

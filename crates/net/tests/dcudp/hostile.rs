@@ -24,7 +24,7 @@ fn request(socket: u32, cookie: u64) -> Vec<u8> {
 }
 
 #[test]
-fn those_without_a_cookie_cost_no_connection() {
+fn clients_without_a_cookie_use_no_connection() {
     run(async {
         let listener: DcudpListener = DcudpListener::bind(loopback(), config()).unwrap();
         let address = listener.local_address();
@@ -62,7 +62,7 @@ fn those_without_a_cookie_cost_no_connection() {
 }
 
 #[test]
-fn strangers_cannot_speak_on_a_connection() {
+fn packets_from_other_addresses_do_not_affect_a_connection() {
     run(async {
         let mut pair = pair::<Stream>().await;
         let stranger = UdpSocket::bind(loopback()).unwrap();

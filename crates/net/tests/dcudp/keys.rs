@@ -18,7 +18,7 @@ fn keyed(byte: u8) -> DcudpConfig {
 }
 
 #[test]
-fn with_the_same_key_everything_arrives() {
+fn peers_with_the_same_key_transfer_all_data() {
     run(async {
         let mut pair = pair_with::<Stream>(loopback(), keyed(1)).await;
         let data = pattern(5, 5_000_000);
@@ -47,7 +47,7 @@ async fn refusal(server: DcudpConfig, mut client: DcudpConfig) -> Option<Connect
 }
 
 #[test]
-fn without_it_there_is_no_connection() {
+fn peers_without_the_same_key_cannot_connect() {
     run(async {
         // Peers without the key receive no answer.
         let silent = refusal(keyed(1), keyed(2)).await;
@@ -69,7 +69,7 @@ fn without_it_there_is_no_connection() {
 }
 
 #[test]
-fn what_is_not_sealed_with_it_changes_nothing() {
+fn unauthenticated_packets_have_no_effect() {
     run(async {
         let listener: DcudpListener = DcudpListener::bind(loopback(), keyed(1)).unwrap();
         // The client's packets pass through here, and can be sent once more.

@@ -17,7 +17,7 @@ fn cause(error: io::Error) -> Option<ConnectionError> {
 }
 
 #[test]
-fn a_server_that_never_answers_is_given_up() {
+fn a_silent_server_causes_a_handshake_timeout() {
     run(async {
         let silent = std::net::UdpSocket::bind(loopback()).unwrap();
         let mut settings = config();
@@ -35,7 +35,7 @@ fn a_server_that_never_answers_is_given_up() {
 }
 
 #[test]
-fn what_was_finished_is_delivered_after_the_handle_is_gone() {
+fn finished_data_are_delivered_after_the_handle_is_dropped() {
     run(async {
         let mut pair = pair::<Stream>().await;
         let data = pattern(1, 3_000_000);
@@ -50,7 +50,7 @@ fn what_was_finished_is_delivered_after_the_handle_is_gone() {
 }
 
 #[test]
-fn a_handle_dropped_before_its_end_cuts_the_connection_off() {
+fn dropping_an_unfinished_handle_aborts_the_connection() {
     run(async {
         let mut pair = pair::<Stream>().await;
         pair.client.write_all(b"half of").await.unwrap();
@@ -65,7 +65,7 @@ fn a_handle_dropped_before_its_end_cuts_the_connection_off() {
 }
 
 #[test]
-fn an_application_that_gives_up_tells_its_peer_a_code() {
+fn abort_sends_its_code_to_the_peer() {
     run(async {
         let mut pair = pair::<Messages>().await;
         pair.server.abort(77);
@@ -76,7 +76,7 @@ fn an_application_that_gives_up_tells_its_peer_a_code() {
 }
 
 #[test]
-fn close_waits_until_the_peer_has_everything() {
+fn close_waits_until_all_data_are_acknowledged() {
     run(async {
         let mut pair = pair::<Stream>().await;
         let data = pattern(2, 2_000_000);
@@ -129,7 +129,7 @@ fn a_peer_that_vanishes_is_noticed() {
 }
 
 #[test]
-fn both_ends_must_want_the_same_kind() {
+fn both_ends_must_use_the_same_service() {
     run(async {
         let listener: DcudpListener<Messages> = DcudpListener::bind(loopback(), config()).unwrap();
         let client = DcudpClient::bind(loopback(), config()).unwrap();
@@ -140,7 +140,7 @@ fn both_ends_must_want_the_same_kind() {
 }
 
 #[test]
-fn a_listener_that_is_full_or_gone_refuses() {
+fn a_full_or_dropped_listener_refuses_connections() {
     run(async {
         let mut settings = config();
         settings.max_connections = 1;
@@ -163,7 +163,7 @@ fn a_listener_that_is_full_or_gone_refuses() {
 }
 
 #[test]
-fn what_cannot_be_is_said_at_once() {
+fn invalid_uses_fail_immediately() {
     run(async {
         let taken: DcudpListener = DcudpListener::bind(loopback(), config()).unwrap();
         let address = taken.local_address();

@@ -52,7 +52,7 @@ fn streams_are_exact_both_ways() {
 }
 
 #[test]
-fn a_client_of_both_families_reaches_either() {
+fn a_dual_stack_client_reaches_an_ipv4_server() {
     run(async {
         let listener: DcudpListener = DcudpListener::bind(loopback(), config()).unwrap();
         let Ok(client) = DcudpClient::bind("[::]:0".parse().unwrap(), config()) else {

@@ -38,7 +38,7 @@ impl RecordingAllocator {
         self.0.lock().unwrap().clone()
     }
 
-    fn say(&self, number: usize, allowance: Allowance) {
+    fn send_allowance(&self, number: usize, allowance: Allowance) {
         let hear = self.flows()[number].hear.clone().unwrap();
         hear(allowance);
     }
@@ -102,7 +102,7 @@ async fn connected_with_allocator(book: &RecordingAllocator) -> support::Pair {
 }
 
 #[test]
-fn a_window_caps_what_is_on_its_way_stops_and_goes_on() {
+fn an_allowed_window_limits_stops_and_resumes_the_stream() {
     run(async {
         let book = RecordingAllocator::default();
         let pair = connected_with_allocator(&book).await;
@@ -128,7 +128,7 @@ fn a_window_caps_what_is_on_its_way_stops_and_goes_on() {
         assert!(told.demands[0].within <= within);
 
         // The sender transmits none of the megabyte while the window is zero.
-        book.say(0, at_most(0, LONG));
+        book.send_allowance(0, at_most(0, LONG));
         assert_eq!(window(&pair.client), 0);
         let server = pair.server.clone();
         let receiving = tokio::spawn(async move {
@@ -145,7 +145,7 @@ fn a_window_caps_what_is_on_its_way_stops_and_goes_on() {
         assert_eq!(book.flows()[0].acknowledged, 0);
         assert!(!receiving.is_finished());
         // With a small window all of it arrives, and no more than the window is ever in flight.
-        book.say(0, at_most(6_000, LONG));
+        book.send_allowance(0, at_most(6_000, LONG));
         assert_eq!(window(&pair.client), 6_000);
         while !sending.is_finished() {
             let in_flight = pair.client.stats().paths[0].in_flight.bytes();
@@ -158,7 +158,7 @@ fn a_window_caps_what_is_on_its_way_stops_and_goes_on() {
         assert_eq!((told.acknowledged, told.is_over), (size as u64, true));
         // Without deadlines the connection ignores allowances and uses its own cwnd again.
         assert!(window(&pair.client) > 6_000);
-        book.say(0, at_most(0, LONG));
+        book.send_allowance(0, at_most(0, LONG));
         assert!(window(&pair.client) > 6_000);
     });
 }
@@ -171,7 +171,7 @@ fn a_window_holds_for_its_lease_and_no_longer() {
         let mut send = pair.client.open_uni().await.unwrap();
         let demand = (ByteSize::from_bytes(100_000), Duration::from_secs(5));
         send.set_deadline(Some(demand));
-        book.say(0, at_most(0, Duration::from_millis(50)));
+        book.send_allowance(0, at_most(0, Duration::from_millis(50)));
         assert_eq!(window(&pair.client), 0);
         // No further allowance: the lease expires, and the transfer goes on.
         let data = pattern(2, 100_000);
@@ -187,7 +187,7 @@ fn a_window_holds_for_its_lease_and_no_longer() {
 }
 
 #[test]
-fn of_several_streams_the_hardest_deadline_counts() {
+fn the_demand_combines_the_deadlines_of_all_streams() {
     run(async {
         let book = RecordingAllocator::default();
         let pair = connected_with_allocator(&book).await;

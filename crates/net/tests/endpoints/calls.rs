@@ -57,7 +57,7 @@ fn slow_calls_do_not_hold_up_others() {
 }
 
 #[test]
-fn a_deadline_ends_the_call_and_tells_the_server() {
+fn a_deadline_ends_the_call_and_cancels_it_at_the_server() {
     run(async {
         let pair = pair().await;
         let span = Duration::from_micros(1500);
@@ -168,7 +168,7 @@ fn sizes_are_limited_on_both_sides() {
 }
 
 #[test]
-fn refusals_carry_their_codes() {
+fn a_refused_call_returns_its_code() {
     run(async {
         let pair = pair().await;
         let server = pair.server.clone();

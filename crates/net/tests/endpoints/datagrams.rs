@@ -81,7 +81,7 @@ fn a_burst_is_sent_in_batches() {
 }
 
 #[test]
-fn they_are_off_unless_configured() {
+fn datagrams_are_disabled_by_default() {
     run(async {
         let pair = pair().await;
         assert_eq!(pair.client.max_datagram_size(), None);
@@ -92,7 +92,7 @@ fn they_are_off_unless_configured() {
 }
 
 #[test]
-fn readers_learn_of_the_end() {
+fn datagram_readers_receive_the_close_error() {
     run(async {
         let pair = datagram_pair().await;
         pair.client.send_datagram("last".into()).unwrap();

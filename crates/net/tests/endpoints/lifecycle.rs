@@ -47,7 +47,7 @@ fn endpoints_need_a_runtime_and_valid_settings() {
 }
 
 #[test]
-fn no_server_there_ends_at_the_handshake_timeout() {
+fn an_unanswered_connect_ends_at_the_handshake_timeout() {
     run(async {
         let silent = UdpSocket::bind(loopback()).unwrap();
         let address = silent.local_addr().unwrap();
@@ -76,7 +76,7 @@ fn no_server_there_ends_at_the_handshake_timeout() {
 }
 
 #[test]
-fn wrong_uses_are_errors_at_once() {
+fn invalid_uses_are_immediate_errors() {
     run(async {
         let (server, fingerprint) = server();
         let address = server.local_address();
@@ -123,7 +123,7 @@ fn ipv6_and_dual_stack_work() {
 }
 
 #[test]
-fn socket_buffers_are_as_asked_for_or_reported() {
+fn socket_buffers_have_the_requested_size_or_are_reported() {
     run(async {
         let size = ByteSize::from_kib(128);
         let endpoint = Endpoint::builder().receive_buffer(size).send_buffer(size);
@@ -151,7 +151,7 @@ fn the_last_handle_closes_the_connection() {
 }
 
 #[test]
-fn silence_ends_a_connection() {
+fn an_idle_connection_times_out() {
     run(async {
         let quiet = TransportConfig {
             idle_timeout: Duration::from_millis(50),
@@ -167,7 +167,7 @@ fn silence_ends_a_connection() {
 }
 
 #[test]
-fn a_shutdown_waits_for_those_who_are_leaving_and_closes_the_others() {
+fn shutdown_waits_for_closing_connections_and_closes_the_rest() {
     run(async {
         let pair = pair().await;
         let second = pair.client_endpoint.clone();
@@ -218,7 +218,7 @@ fn connections_outlive_their_endpoints_handles() {
 }
 
 #[test]
-fn a_runtime_that_ends_ends_its_connections() {
+fn runtime_shutdown_ends_its_connections() {
     let connection = run(async {
         let pair = pair().await;
         pair.client.clone()
@@ -246,7 +246,7 @@ fn more_clients_than_allowed_are_refused() {
 }
 
 #[test]
-fn garbage_and_strays_change_nothing() {
+fn malformed_and_stray_datagrams_are_ignored() {
     run(async {
         let (server, fingerprint) = server();
         let address = server.local_address();

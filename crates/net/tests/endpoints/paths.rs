@@ -92,7 +92,7 @@ async fn echo_disturbed(connection: &Connection, times: usize, mut disturb: impl
 }
 
 #[test]
-fn a_client_with_two_addresses_holds_a_path_ready_and_so_does_its_server() {
+fn client_and_server_validate_a_standby_path() {
     run(async {
         let (server, fingerprint) = server();
         let client = client_at(fingerprint, &["127.0.0.2", "127.0.0.3"]);
@@ -129,7 +129,7 @@ fn a_client_with_two_addresses_holds_a_path_ready_and_so_does_its_server() {
 }
 
 #[test]
-fn moving_by_hand_in_the_middle_of_a_transfer_loses_nothing() {
+fn explicit_migration_during_a_transfer_loses_no_data() {
     run(async {
         let (server, fingerprint) = server();
         let address = server.local_address();
@@ -166,7 +166,7 @@ fn moving_by_hand_in_the_middle_of_a_transfer_loses_nothing() {
 }
 
 #[test]
-fn an_address_that_is_taken_from_a_connection_is_left_at_once_and_can_come_back() {
+fn a_removed_address_is_left_at_once_and_can_be_added_again() {
     run(async {
         let (server, fingerprint) = server();
         let address = server.local_address();
@@ -191,7 +191,7 @@ fn an_address_that_is_taken_from_a_connection_is_left_at_once_and_can_come_back(
 }
 
 #[test]
-fn rebinding_in_the_middle_of_a_transfer_goes_unnoticed() {
+fn rebinding_during_a_transfer_loses_no_data() {
     run(async {
         let (server, fingerprint) = server();
         let address = server.local_address();
@@ -216,7 +216,7 @@ fn rebinding_in_the_middle_of_a_transfer_goes_unnoticed() {
 }
 
 #[test]
-fn connections_that_are_quiet_follow_too() {
+fn idle_connections_follow_a_rebind() {
     run(async {
         let (server, fingerprint) = server();
         let address = server.local_address();
@@ -245,7 +245,7 @@ fn connections_that_are_quiet_follow_too() {
 }
 
 #[test]
-fn a_server_with_several_addresses_answers_from_the_one_that_was_asked() {
+fn a_multi_address_server_answers_from_the_addressed_one() {
     run(async {
         let second = "127.0.0.6";
         let (server, fingerprint) = server_with(
@@ -274,7 +274,7 @@ fn a_server_with_several_addresses_answers_from_the_one_that_was_asked() {
 }
 
 #[test]
-fn a_client_goes_on_at_the_address_that_the_server_prefers() {
+fn a_client_migrates_to_the_preferred_address() {
     run(async {
         // A port that is free now.
         let free = std::net::UdpSocket::bind("127.0.0.8:0").unwrap();
@@ -301,7 +301,7 @@ fn a_client_goes_on_at_the_address_that_the_server_prefers() {
 }
 
 #[test]
-fn wrong_moves_are_errors() {
+fn invalid_migrations_are_errors() {
     run(async {
         let (server, fingerprint) = server_with(
             |tls| tls,
@@ -349,7 +349,7 @@ fn wrong_moves_are_errors() {
 }
 
 #[test]
-fn an_interface_that_does_not_exist_is_named() {
+fn an_unknown_interface_is_named() {
     run(async {
         let error = Endpoint::builder()
             .also_at_interface(at("127.0.0.3"), "nowhere0")

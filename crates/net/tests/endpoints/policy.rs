@@ -16,7 +16,7 @@ async fn connect(client: &Endpoint, server: SocketAddr) -> Connection {
 }
 
 #[test]
-fn the_first_rule_that_fits_chooses_for_each_connection() {
+fn the_first_matching_rule_selects_the_congestion_control() {
     run(async {
         let identity = Identity::self_signed(["localhost"]).unwrap();
         let pin = identity.fingerprint();

@@ -44,7 +44,7 @@ fn client(identity: &Identity, early_data: bool) -> Endpoint {
 }
 
 /// A first connection, which leaves a session for resumption.
-async fn acquaint(client: &Endpoint, server: &Endpoint) {
+async fn establish_session(client: &Endpoint, server: &Endpoint) {
     let connection = client
         .connect(server.local_address(), "localhost")
         .unwrap()
@@ -61,7 +61,7 @@ fn a_session_is_resumed() {
     run(async {
         let identity = Identity::self_signed(["localhost"]).unwrap();
         let (server, client) = (server(&identity, false), client(&identity, false));
-        acquaint(&client, &server).await;
+        establish_session(&client, &server).await;
         let connecting = client.connect(server.local_address(), "localhost").unwrap();
         assert!(connecting.early().is_none());
         let connection = connecting.await.unwrap();
@@ -71,11 +71,11 @@ fn a_session_is_resumed() {
 }
 
 #[test]
-fn early_data_are_taken_and_marked_as_such() {
+fn early_data_are_accepted_and_marked() {
     run(async {
         let identity = Identity::self_signed(["localhost"]).unwrap();
         let (server, client) = (server(&identity, true), client(&identity, true));
-        acquaint(&client, &server).await;
+        establish_session(&client, &server).await;
         let connecting = client.connect(server.local_address(), "localhost").unwrap();
         let connection = connecting.early().expect("the session allows early data");
         let (early, late) = tokio::join!(
@@ -99,7 +99,7 @@ fn rejected_early_data_are_sent_again() {
         let identity = Identity::self_signed(["localhost"]).unwrap();
         let client = client(&identity, true);
         let first = server(&identity, true);
-        acquaint(&client, &first).await;
+        establish_session(&client, &first).await;
         // Another server with the same identity does not know the session.
         let second = server(&identity, true);
         let connecting = client.connect(second.local_address(), "localhost").unwrap();
@@ -121,11 +121,11 @@ fn rejected_early_data_are_sent_again() {
 }
 
 #[test]
-fn a_server_that_does_not_want_early_data_gets_none() {
+fn a_server_with_early_data_disabled_receives_none() {
     run(async {
         let identity = Identity::self_signed(["localhost"]).unwrap();
         let (server, client) = (server(&identity, false), client(&identity, true));
-        acquaint(&client, &server).await;
+        establish_session(&client, &server).await;
         let connecting = client.connect(server.local_address(), "localhost").unwrap();
         assert!(connecting.early().is_none());
         let connection = connecting.await.unwrap();

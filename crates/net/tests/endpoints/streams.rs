@@ -7,7 +7,7 @@ use weir_net::tls::ClientTls;
 use weir_net::{ByteSize, Endpoint, ReadError, TransportConfig, WriteError};
 
 #[test]
-fn an_echo_of_any_size_comes_back_whole() {
+fn an_echo_of_any_size_is_exact() {
     run(async {
         let (server, fingerprint) = support::server();
         let address = server.local_address();
@@ -54,7 +54,7 @@ fn ten_megabytes_go_both_ways_at_once() {
 }
 
 #[test]
-fn many_streams_do_not_mix() {
+fn parallel_streams_keep_their_data_separate() {
     run(async {
         let (server, fingerprint) = support::server();
         let address = server.local_address();

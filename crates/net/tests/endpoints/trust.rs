@@ -41,7 +41,7 @@ fn certificate_error(result: Result<(Connection, Connection), ConnectionError>) 
 }
 
 #[test]
-fn the_pinned_certificate_is_trusted_and_no_other() {
+fn only_the_pinned_certificate_is_trusted() {
     run(async {
         let identity = Identity::self_signed(["anything"]).unwrap();
         let pinned = identity.fingerprint();
@@ -56,7 +56,7 @@ fn the_pinned_certificate_is_trusted_and_no_other() {
 }
 
 #[test]
-fn authorities_vouch_for_names() {
+fn a_trusted_authority_authenticates_the_server_name() {
     run(async {
         let identity = Identity::self_signed(["right.example"]).unwrap();
         let roots = Roots::from_certificates(identity.chain()).unwrap();
@@ -68,7 +68,7 @@ fn authorities_vouch_for_names() {
 }
 
 #[test]
-fn strangers_and_expired_certificates_are_refused() {
+fn untrusted_and_expired_certificates_are_refused() {
     run(async {
         let key = KeyPair::generate().unwrap();
         let mut params = CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
@@ -90,7 +90,7 @@ fn strangers_and_expired_certificates_are_refused() {
 }
 
 #[test]
-fn mutual_tls_asks_clients_who_they_are() {
+fn mutual_tls_authenticates_clients() {
     run(async {
         let identity = Identity::self_signed(["localhost"]).unwrap();
         let pinned = identity.fingerprint();
@@ -142,7 +142,7 @@ fn both_sides_export_the_same_keying_material() {
 }
 
 #[test]
-fn sides_with_a_cipher_suite_in_common_connect_and_others_do_not() {
+fn peers_need_a_common_cipher_suite() {
     run(async {
         let identity = Identity::self_signed(["localhost"]).unwrap();
         let pinned = identity.fingerprint();

@@ -125,7 +125,7 @@ fn a_server_that_restarts_with_its_secret_ends_old_connections_at_once() {
 }
 
 #[test]
-fn versions_are_negotiated_or_named() {
+fn versions_are_negotiated_or_named_in_the_error() {
     run(async {
         let identity = Identity::self_signed(["localhost"]).unwrap();
         let cases = [

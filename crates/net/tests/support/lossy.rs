@@ -71,12 +71,12 @@ impl Path {
     /// Returns the datagrams to forward for a received one.
     fn pass(&mut self, datagram: &[u8]) -> Vec<Vec<u8>> {
         let mut out = vec![datagram.to_vec()];
-        if self.happens() {
+        if self.draw_event() {
             out.clear();
-        } else if self.happens() {
+        } else if self.draw_event() {
             out.push(datagram.to_vec());
         }
-        if self.held.is_none() && self.happens() {
+        if self.held.is_none() && self.draw_event() {
             self.held = out.pop();
         } else {
             out.extend(self.held.take());
@@ -84,7 +84,7 @@ impl Path {
         out
     }
 
-    fn happens(&mut self) -> bool {
+    fn draw_event(&mut self) -> bool {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;

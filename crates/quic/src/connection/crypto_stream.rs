@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_come_again_are_kept_once() {
+    fn duplicate_bytes_are_buffered_once() {
         let message: Vec<u8> = (0..=255).cycle().take(3000).collect();
         let (mut stream, mut got) = (CryptoStream::default(), Vec::new());
         for index in 0..500 {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn many_pieces_with_gaps_between_are_refused() {
+    fn too_many_gaps_are_rejected() {
         let mut stream = CryptoStream::default();
         let mut results = (1..100).map(|index| stream.receive(index * 2, &[1], |_| Ok(())));
         let refused = results.find_map(Result::err).unwrap();
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn data_far_ahead_is_refused() {
+    fn data_beyond_the_buffer_limit_are_rejected() {
         let error = CryptoStream::default()
             .receive(MAX_BUFFERED, &[1], |_| Ok(()))
             .unwrap_err();

@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_make_room_for_the_newest() {
+    fn the_oldest_datagrams_are_dropped_when_full() {
         let (mut datagrams, config) = datagrams(3 * (100 + OVERHEAD as u64));
         for first in 0..5 {
             datagrams.send(&config, Bytes::from(vec![first; 100]));
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn one_message_is_kept_however_large_and_empty_ones_are_bounded() {
+    fn one_oversized_message_is_kept_and_empty_messages_are_bounded() {
         let (mut datagrams, _) = datagrams(200);
         assert_eq!(datagrams.on_received(&[1; 999]), Ok(true));
         assert_eq!(datagrams.incoming.messages.len(), 1);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_allowed_is_a_violation() {
+    fn an_unsupported_or_oversized_datagram_is_a_protocol_violation() {
         let (mut datagrams, _) = datagrams(10_000);
         assert!(datagrams.on_received(&[0; 999]).is_ok());
         let too_large = datagrams.on_received(&[0; 1_000]).unwrap_err();
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_packet_carries_any_more_is_forgotten() {
+    fn datagrams_too_large_for_a_smaller_packet_size_are_dropped() {
         let (mut datagrams, config) = datagrams(10_000);
         datagrams.send(&config, Bytes::from(vec![1; 900]));
         datagrams.send(&config, Bytes::from(vec![2; 500]));
@@ -299,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_that_fits_is_found() {
+    fn the_largest_datagram_that_fits_is_computed() {
         assert_eq!(largest_within(0), None);
         assert_eq!(largest_within(1), None);
         for (size, length) in [(2, 0), (65, 63), (66, 63), (67, 64), (16_386, 16_383)] {

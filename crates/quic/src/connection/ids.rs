@@ -391,7 +391,7 @@ mod tests {
     }
 
     #[test]
-    fn issues_up_to_the_limit_and_replaces_what_is_retired() {
+    fn ids_are_issued_up_to_the_limit_and_replaced_when_retired() {
         let mut rng = ChaCha12Rng::seed_from_u64(1);
         let keys = EndpointKeys::new(&EndpointSecret::new([1; 32]));
         let mut ids = LocalIds::new(id(0));
@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    fn moves_to_a_spare_id_when_the_peer_retires_the_one_in_use() {
+    fn a_spare_id_is_used_when_the_peer_retires_the_current_one() {
         let mut ids = RemoteIds::new(id(0));
         ids.on_new(new_id(1, 0)).unwrap();
         ids.on_new(new_id(1, 0)).unwrap();
@@ -426,7 +426,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_was_retired_does_not_come_back() {
+    fn a_retired_id_is_not_used_again() {
         let path = PathId(1);
         let mut ids = RemoteIds::new(id(0));
         ids.on_new(new_id(1, 0)).unwrap();
@@ -437,7 +437,7 @@ mod tests {
     }
 
     #[test]
-    fn sequence_numbers_with_gaps_between_are_not_remembered_without_end() {
+    fn too_many_sequence_number_gaps_are_rejected() {
         let path = PathId(1);
         let mut ids = RemoteIds::new(id(0));
         let refused = (1..200).find_map(|index| {
@@ -454,7 +454,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_have_ids_of_their_own_and_exchange_them_with_the_use() {
+    fn each_path_has_its_own_id_and_activation_swaps_them() {
         let (first, second, third) = (PathId::FIRST, PathId(1), PathId(2));
         let mut ids = RemoteIds::new(id(0));
         assert!(!ids.assign(second));
@@ -470,7 +470,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_whose_id_is_withdrawn_gets_another_one_or_none() {
+    fn a_path_with_a_retired_id_gets_a_spare_or_none() {
         let (second, third) = (PathId(1), PathId(2));
         let mut ids = RemoteIds::new(id(0));
         (1..=3).for_each(|sequence| ids.on_new(new_id(sequence, 0)).unwrap());
@@ -482,7 +482,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_more_ids_than_allowed_and_ids_that_contradict() {
+    fn excess_and_conflicting_ids_are_rejected() {
         let mut ids = RemoteIds::new(id(0));
         for sequence in 1..ACTIVE_ID_LIMIT {
             ids.on_new(new_id(sequence, 0)).unwrap();

@@ -119,7 +119,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn messages_do_not_depend_on_how_their_bytes_arrive(
+        fn messages_are_independent_of_fragmentation(
             bodies in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..40), 1..8),
             sizes in prop::collection::vec(1usize..60, 1..8),
         ) {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_do_not_mix() {
+    fn encryption_levels_do_not_mix() {
         let mut inbound = HandshakeBuffer::new();
         assert!(inbound.push(Level::ZeroRtt, &[1]).is_err());
         assert!(inbound.push(Level::Handshake, &[1]).is_err());
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_a_greatest_length() {
+    fn an_oversized_message_is_rejected() {
         let mut inbound = HandshakeBuffer::new();
         inbound.push(Level::Initial, &[1, 1, 0, 0]).unwrap();
         let error = inbound.next_message().map(|_| ()).unwrap_err();

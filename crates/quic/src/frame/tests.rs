@@ -174,7 +174,7 @@ fn the_payload_of_rfc_9001_appendix_a_3_is_an_ack_and_a_server_hello() {
 }
 
 #[test]
-fn padding_is_one_item_however_long() {
+fn consecutive_padding_decodes_as_one_frame() {
     let mut payload = vec![0; 60_000];
     payload.extend([0x01, 0x00]);
     let frames = decode(&payload).unwrap();
@@ -215,7 +215,7 @@ fn a_datagram_without_length_takes_the_rest() {
 }
 
 #[test]
-fn the_frames_of_the_ack_frequency_draft() {
+fn ack_frequency_frames_match_the_draft() {
     let payload = [0x40, 0xaf, 1, 10, 0x43, 0xe8, 3, 0x1f];
     let request = AckFrequency {
         sequence: 1,
@@ -279,7 +279,7 @@ fn malformed_frames_are_frame_encoding_errors() {
 }
 
 #[test]
-fn limits_themselves_are_accepted() {
+fn values_at_their_limit_are_accepted() {
     let limit = MAX_STREAM_COUNT;
     let direction = Direction::Bidirectional;
     for frame in [
@@ -301,7 +301,7 @@ fn limits_themselves_are_accepted() {
 }
 
 #[test]
-fn a_frame_type_in_more_bytes_than_it_needs_is_a_protocol_violation() {
+fn a_non_minimal_frame_type_is_a_protocol_violation() {
     assert_refused(&[0x40, 0x01], Code::PROTOCOL_VIOLATION, 0x01);
     assert_refused(&[0x80, 0, 0, 0], Code::PROTOCOL_VIOLATION, 0x00);
 }
@@ -312,7 +312,7 @@ fn a_packet_without_frames_is_a_protocol_violation() {
 }
 
 #[test]
-fn frames_stand_where_rfc_9000_table_3_allows() {
+fn frame_types_are_allowed_per_packet_type_as_in_rfc_9000_table_3() {
     // Initial, 0-RTT, Handshake, 1-RTT; in the order of `example`.
     let table = [
         "I0H1", "I0H1", "_0_1", "_0_1", "I_H1", "___1", "_0_1", "_0_1", "_0_1", "_0_1", "_0_1",
@@ -337,7 +337,7 @@ fn only_ack_padding_and_close_elicit_no_ack() {
 }
 
 #[test]
-fn an_ack_of_many_ranges_counts_them_in_two_bytes() {
+fn an_ack_of_many_ranges_has_a_two_byte_range_count() {
     for count in [63, 64, 65, 66, 300] {
         let ranges: Vec<_> = (0..count).rev().map(|n| n * 2..=n * 2).collect();
         let mut out = Vec::new();
@@ -353,7 +353,7 @@ fn an_ack_of_many_ranges_counts_them_in_two_bytes() {
 }
 
 #[test]
-fn a_reason_is_cut_between_characters() {
+fn a_reason_phrase_is_truncated_at_a_character_boundary() {
     let close = |reason, limit| {
         let mut out = Vec::new();
         let frame = Close::Application { code: 1, reason };
@@ -402,7 +402,7 @@ proptest! {
     }
 
     #[test]
-    fn a_frame_begins_with_its_type_and_fits_its_size(
+    fn a_frame_starts_with_its_type_and_has_the_predicted_size(
         which in 0..EXAMPLES,
         numbers in [varint(), varint(), varint()],
         flag: bool,
@@ -447,7 +447,7 @@ proptest! {
     }
 
     #[test]
-    fn acks_round_trip_and_keep_to_their_limit(
+    fn acks_round_trip_within_their_size_limit(
         ranges in ranges(200),
         delay in varint(),
         ecn in prop::option::of([varint(), varint(), varint()]),
@@ -476,7 +476,7 @@ proptest! {
     }
 
     #[test]
-    fn a_close_keeps_to_its_limit(reason in ".*", limit in 0..100_usize, code in varint()) {
+    fn a_close_frame_stays_within_its_size_limit(reason in ".*", limit in 0..100_usize, code in varint()) {
         let frame = Close::Transport {
             code: Code::from_wire(code),
             frame_type: 0,
@@ -497,7 +497,7 @@ proptest! {
     }
 
     #[test]
-    fn no_payload_panics_and_what_is_read_can_be_written(
+    fn arbitrary_payloads_never_panic_and_decoded_frames_reencode(
         payload in prop::collection::vec(prop_oneof![0..0x20_u8, 0x30..0x32_u8, any::<u8>()], 0..300),
     ) {
         for frame in Frames::new(&payload).map_while(Result::ok) {

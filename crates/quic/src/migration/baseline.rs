@@ -90,13 +90,13 @@ mod tests {
     }
 
     #[test]
-    fn too_few_samples_say_nothing() {
+    fn too_few_samples_give_no_limit() {
         assert_eq!(after([100; 9]).limit(&JUDGEMENT), None);
         assert_eq!(after([100; 10]).mean(&JUDGEMENT), Some(us(100)));
     }
 
     #[test]
-    fn slow_is_what_exceeds_all_three_limits() {
+    fn the_slow_limit_is_the_largest_of_three() {
         assert_eq!(after([100; 20]).limit(&JUDGEMENT), Some(us(1_100)));
         assert_eq!(after([5_000; 20]).limit(&JUDGEMENT), Some(us(10_000)));
         // Mean 10 ms, deviation approaching 8 ms: 42 ms.
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outlier_hardly_counts_and_a_new_normal_does() {
+    fn an_outlier_barely_moves_the_baseline_and_a_lasting_change_does() {
         let mut baseline = after([10_000; 50]);
         baseline.record(us(10_000_000), &JUDGEMENT);
         assert_eq!(baseline.mean(&JUDGEMENT), Some(us(10_200)));

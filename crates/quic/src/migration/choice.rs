@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn the_shortest_round_trip_wins_and_losses_count() {
+    fn the_path_with_the_lowest_loss_adjusted_rtt_is_chosen() {
         assert_eq!(working(&[path(1, 120, 0.0), path(2, 100, 0.0)]), Some(2));
         assert_eq!(working(&[path(1, 120, 0.0), path(2, 100, 0.05)]), Some(1));
         assert_eq!(
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn among_equals_the_preferred_one_wins() {
+    fn the_preferred_path_wins_a_tie() {
         let preferred = PathView {
             preferred: true,
             ..path(7, 100, 0.0)

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_refused() {
+    fn out_of_range_settings_are_rejected() {
         let default = MigrationConfig::default();
         assert_eq!(default.validate(), Ok(()));
         let paper = |long_window, short_window, alpha| MigrationConfig {

@@ -272,7 +272,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn decisions_are_written_for_people_and_for_machines() {
+    fn decisions_are_formatted_as_text_and_as_figures() {
         let decision = Decision {
             at: Time::ZERO,
             from: PathId(0),

@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_that_only_receives_sends_a_ping() {
+    fn a_receive_only_client_sends_a_ping() {
         let mut watch = watch();
         assert_eq!(watch.keepalive_at(false), None);
         let ping = at(10_000 + 650 - 100);
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_that_thinks_is_asked_less_and_less() {
+    fn pings_become_rarer_while_the_server_is_thinking() {
         let mut watch = watch();
         let mut pings = 0;
         while let Some(ping) = watch.keepalive_at(true)
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn probe_timeouts_count_as_events_too() {
+    fn enough_probe_timeouts_signal_an_interruption() {
         let mut watch = SilenceWatch::new(Time::ZERO, 3, None);
         for count in 1..=3 {
             assert!(!watch.interrupted);
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_host_that_slept_looks_again_first() {
+    fn a_late_timer_grants_one_more_probe_timeout() {
         let mut watch = watch();
         watch.on_sent(at(20_000));
         watch.handle_timeout(at(90_000));

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_windows_slide() {
+    fn the_windows_discard_old_samples() {
         let mut detector = small();
         complete(&mut detector, &[900, 17, 400, 3, 80, 6, 250]);
         complete(&mut detector, &[1, 2, 3, 4, 5]);
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn dividing_by_one_less_than_there_are_moves_the_trigger() {
+    fn dividing_by_window_minus_one_shifts_the_trigger() {
         let mut detector = PaperDetector::new(PaperParameters::default());
         complete(&mut detector, &[100; 51]);
         let ratio = detector.figures().unwrap().ratio;
@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_streams_say_nothing() {
+    fn empty_streams_are_ignored() {
         let mut detector = small();
         complete(&mut detector, &[1, 2, 3, 4, 5]);
         detector.on_ended(&stream(Duration::from_secs(1), 0));

@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_preferred_path_has_to_be_healthy_for_long_enough() {
+    fn the_preferred_path_must_stay_healthy_for_the_required_time() {
         assert_eq!(first_return(&mut watch(), |_| paths(100, true)), Some(9));
         assert_eq!(
             first_return(&mut watch(), |second| paths(100, second != 5)),
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_between_two_looks_counts() {
+    fn a_failure_between_two_checks_restarts_the_wait() {
         let mut watch = watch();
         assert!(
             watch
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn there_is_nothing_to_watch_on_the_preferred_path() {
+    fn nothing_is_watched_on_the_preferred_path() {
         let mut watch = watch();
         assert!(
             watch

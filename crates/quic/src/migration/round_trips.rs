@@ -95,7 +95,7 @@ mod tests {
         Time::ZERO + ms(millis)
     }
 
-    fn usual() -> RoundTripHistory {
+    fn baseline_history() -> RoundTripHistory {
         let mut history = RoundTripHistory::default();
         for index in 0..20 {
             history.on_sample(at(index), ms(10), &JUDGEMENT);
@@ -104,8 +104,8 @@ mod tests {
     }
 
     #[test]
-    fn slow_samples_of_one_moment_are_not_confirmed() {
-        let mut history = usual();
+    fn slow_samples_within_one_round_trip_are_not_confirmed() {
+        let mut history = baseline_history();
         for index in 0..10 {
             history.on_sample(at(100 + index), ms(100), &JUDGEMENT);
         }
@@ -120,8 +120,8 @@ mod tests {
     }
 
     #[test]
-    fn a_usual_sample_ends_the_run() {
-        let mut history = usual();
+    fn a_normal_sample_ends_the_slow_run() {
+        let mut history = baseline_history();
         for round in 1..10 {
             history.on_sample(at(round * 300), ms(100), &JUDGEMENT);
             history.on_sample(at(round * 300 + 100), ms(100), &JUDGEMENT);

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn streams_one_after_the_other_need_the_smallest_table() {
+    fn sequential_streams_need_only_the_smallest_table() {
         let mut table = StreamTable::default();
         table.open(id(0), PathId::FIRST, at(0));
         for index in 1..1000 {
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_table_forgets_the_oldest() {
+    fn the_largest_table_evicts_the_oldest_streams() {
         let mut table = StreamTable::default();
         for index in 0..5000 {
             table.open(id(index), PathId::FIRST, at(index));
@@ -201,7 +201,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn it_counts_what_is_due(operations in prop::collection::vec((0..4u8, 0..2000u64), 0..600)) {
+        fn the_count_of_due_streams_is_exact(operations in prop::collection::vec((0..4u8, 0..2000u64), 0..600)) {
             let mut table = StreamTable::default();
             for (step, (operation, index)) in operations.into_iter().enumerate() {
                 let now = at(step as u64);

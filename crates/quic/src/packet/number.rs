@@ -104,7 +104,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_receiver_expands_what_a_sender_shortened(
+        fn a_truncated_packet_number_expands_to_the_original(
             number in 0..1_u64 << 61,
             unacked in 1..1_u64 << 30,
             shift in 0..30_u32,
@@ -121,7 +121,7 @@ mod tests {
         }
 
         #[test]
-        fn any_number_expands_to_one_with_the_same_end(
+        fn expansion_keeps_the_low_byte_and_stays_in_range(
             truncated: u64,
             length in 0..10_usize,
             expected: u64,

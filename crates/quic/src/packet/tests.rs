@@ -145,7 +145,7 @@ fn the_types_of_version_2_are_those_of_rfc_9369_section_3_2() {
 }
 
 #[test]
-fn versions_that_are_unknown_can_be_answered() {
+fn unknown_versions_get_a_version_negotiation_reply() {
     let mut datagram = vec![0x80, 0x1a, 0x2a, 0x3a, 0x4a, 255];
     datagram.extend([7; 255]);
     datagram.extend([21]);
@@ -213,7 +213,7 @@ fn the_fixed_bit_is_reported() {
 }
 
 #[test]
-fn reserved_versions_are_of_the_form_that_rfc_9000_reserves() {
+fn reserved_versions_match_the_rfc_9000_pattern() {
     for random in [0, 1, 0x1234_5678, u32::MAX] {
         let version = reserved_version(random);
         assert_eq!(version & 0x0f0f_0f0f, 0x0a0a_0a0a, "{version:#x}");
@@ -222,7 +222,7 @@ fn reserved_versions_are_of_the_form_that_rfc_9000_reserves() {
 }
 
 #[test]
-fn what_version_1_forbids_is_dropped() {
+fn headers_invalid_in_version_1_are_rejected() {
     let mut datagram = CLIENT_INITIAL.to_vec();
     datagram.resize(1200, 0);
     datagram[0] = 0xc0;
@@ -240,7 +240,7 @@ fn what_version_1_forbids_is_dropped() {
 }
 
 #[test]
-fn the_first_byte_tells_reserved_bits_and_key_phase() {
+fn reserved_bits_and_key_phase_are_read_from_the_first_byte() {
     assert!(reserved_bits_ok(0xf3, true) && reserved_bits_ok(0x67, false));
     assert!(!reserved_bits_ok(0xc4, true) && !reserved_bits_ok(0xc8, true));
     assert!(!reserved_bits_ok(0x48, false) && !reserved_bits_ok(0x50, false));
@@ -251,7 +251,7 @@ fn the_first_byte_tells_reserved_bits_and_key_phase() {
 }
 
 #[test]
-fn levels_belong_to_packets_with_protection() {
+fn only_protected_packet_types_have_a_level() {
     assert_eq!(Kind::Initial.level(), Some(Level::Initial));
     assert_eq!(Kind::ZeroRtt.level(), Some(Level::ZeroRtt));
     assert_eq!(Kind::Handshake.level(), Some(Level::Handshake));
@@ -335,7 +335,7 @@ proptest! {
     }
 
     #[test]
-    fn no_datagram_panics_and_offsets_lie_within(
+    fn arbitrary_datagrams_never_panic_and_offsets_stay_in_bounds(
         start in prop_oneof![
             Just(vec![]),
             (192..=255_u8).prop_map(|first| vec![first, 0, 0, 0, 1]),

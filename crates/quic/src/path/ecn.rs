@@ -119,7 +119,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ten_packets_are_sent_on_trial() {
+    fn ten_ect_packets_are_sent_for_validation() {
         let mut state = EcnState::new(true);
         for _ in 0..10 {
             assert_eq!(state.codepoint(), Ecn::Ect0);
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_drops_all_of_them_has_failed() {
+    fn validation_fails_if_all_ect_packets_are_lost() {
         let mut state = EcnState::new(true);
         (0..10).for_each(|_| state.on_sent(Ecn::Ect0));
         (0..9).for_each(|_| state.on_lost(Ecn::Ect0));
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn silence_ends_the_trial() {
+    fn probe_timeouts_end_ect_marking() {
         let mut state = EcnState::new(true);
         state.on_sent(Ecn::Ect0);
         state.on_probe_timeout(1);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn an_option_turns_it_off() {
+    fn ecn_can_be_disabled() {
         let mut state = EcnState::new(false);
         state.on_failure();
         state.on_valid();

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_batch_leaves_and_the_next_waits_for_its_tokens() {
+    fn a_full_batch_is_sent_and_the_next_waits_for_tokens() {
         let mut pacer = pacer(Rate::from_gbps(1));
         assert_eq!(pacer.delay(Time::ZERO, GSO_BATCH), None);
         pacer.on_sent(Time::ZERO, GSO_BATCH);
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_below_the_granularity_is_skipped_and_made_up_for() {
+    fn a_delay_below_the_granularity_is_skipped_and_carried_over() {
         let mut pacer = pacer(Rate::from_gbps(1));
         pacer.on_sent(Time::ZERO, GSO_BATCH);
         // 6,250 bytes are 50 µs at 1 Gbit/s.
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_below_a_packet_lets_single_packets_go() {
+    fn a_window_below_a_packet_releases_single_packets() {
         let mut pacer = Pacer::new(GRANULARITY, PACKET);
         pacer.set_rate(
             Time::ZERO,
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_rate_nothing_waits() {
+    fn nothing_is_delayed_without_a_rate() {
         let mut pacer = Pacer::new(GRANULARITY, PACKET);
         pacer.on_sent(Time::ZERO, 1 << 40);
         assert_eq!(pacer.delay(Time::ZERO, 1 << 40), None);
@@ -207,7 +207,7 @@ mod tests {
         /// In any time window the sender sends at most what the rate, the bucket and the slack
         /// allow.
         #[test]
-        fn no_window_of_time_exceeds_rate_and_burst(
+        fn no_interval_exceeds_rate_plus_burst(
             rate in 1_000_000u64..400_000_000_000,
             steps in prop::collection::vec((0u64..200_000, 1u64..100_000), 1..200),
         ) {
@@ -239,7 +239,7 @@ mod tests {
 
         /// Frequent calls lose no fraction of a byte.
         #[test]
-        fn slow_rates_get_their_due(rate in 1_000u64..1_000_000, asks in 1u64..500) {
+        fn slow_rates_accrue_tokens_across_frequent_polls(rate in 1_000u64..1_000_000, asks in 1u64..500) {
             let rate = Rate::from_bits_per_second(rate);
             let mut pacer = pacer(rate);
             pacer.on_sent(Time::ZERO, GSO_BATCH);

@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_far_from_the_average_contradicts_it() {
+    fn a_sample_far_from_the_average_contradicts_it() {
         let mut rtt = Rtt::new(us(100));
         let least = us(1_000);
         assert!(!rtt.is_contradicted_by(us(100_000), least), "nothing known");
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_sample_sets_everything() {
+    fn the_first_sample_initializes_all_estimates() {
         let mut rtt = Rtt::new(us(333_000));
         assert!(!rtt.has_sample());
         assert_eq!(rtt.probe_timeout(us(1_000)), us(999_000));
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn later_samples_are_smoothed_without_the_peers_delay() {
+    fn later_samples_are_smoothed_after_subtracting_the_ack_delay() {
         let mut rtt = Rtt::new(us(333_000));
         rtt.on_sample(Time::ZERO, us(800), us(0));
         assert_eq!(rtt.on_sample(Time::ZERO, us(1_640), us(40)), us(1_600));
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_delay_that_undercuts_the_minimum_is_not_believed() {
+    fn an_ack_delay_that_undercuts_the_minimum_rtt_is_ignored() {
         let mut rtt = Rtt::new(us(333_000));
         rtt.on_sample(Time::ZERO, us(800), us(0));
         assert_eq!(rtt.on_sample(Time::ZERO, us(1_000), us(201)), us(1_000));
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn the_minimum_can_be_forgotten() {
+    fn the_minimum_rtt_can_be_reset() {
         let mut rtt = Rtt::new(us(333_000));
         rtt.on_sample(Time::ZERO, us(800), us(0));
         rtt.reset_min();
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn timers_never_undercut_the_granularity() {
+    fn timers_are_never_below_the_granularity() {
         let mut rtt = Rtt::new(us(1));
         rtt.on_sample(Time::ZERO, us(8), us(0));
         assert_eq!(rtt.loss_delay(us(50)), us(50));

@@ -115,15 +115,15 @@ mod tests {
         Time::from_nanos(micros * 1000)
     }
 
-    fn begun() -> Validation {
+    fn started_validation() -> Validation {
         let mut validation = Validation::default();
         validation.begin(at(0), Duration::from_micros(10), at(100));
         validation
     }
 
     #[test]
-    fn any_challenge_of_the_attempt_may_be_answered_once() {
-        let mut validation = begun();
+    fn a_response_to_any_challenge_validates_once() {
+        let mut validation = started_validation();
         assert!(validation.due);
         validation.on_sent(at(0), [1; 8]);
         assert!(!validation.due);
@@ -139,8 +139,8 @@ mod tests {
     }
 
     #[test]
-    fn challenges_double_their_distance_and_end() {
-        let mut validation = begun();
+    fn challenges_back_off_exponentially_until_failure() {
+        let mut validation = started_validation();
         validation.on_sent(at(0), [0; 8]);
         let mut sent = vec![at(0)];
         while let Some(next) = validation.timeout() {

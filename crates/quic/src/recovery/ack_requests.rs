@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_asked_of_a_peer_that_takes_no_requests_or_before_a_sample() {
+    fn no_request_is_sent_without_peer_support_or_an_rtt_sample() {
         let mut requests = AckRequests::default();
         requests.consider(at(0), &path(Some(OWN)));
         assert!(!requests.is_due() && requests.take().is_none());
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn an_eighth_of_the_window_and_of_the_round_trip() {
+    fn requests_ask_for_an_eighth_of_the_window_and_round_trip() {
         let mut requests = enabled();
         requests.consider(at(0), &path(Some(Duration::from_millis(40))));
         assert!(requests.is_due());
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn only_great_changes_are_worth_a_request_and_one_in_a_round_trip() {
+    fn requests_follow_large_changes_at_most_once_per_round_trip() {
         let mut requests = enabled();
         requests.consider(at(0), &path(Some(Duration::from_millis(40))));
         requests.take();
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn the_longest_delay_that_may_hold_counts() {
+    fn the_longest_unacknowledged_delay_applies() {
         let mut requests = enabled();
         let longest = |requests: &AckRequests| requests.longest_delay().unwrap().as_micros();
         requests.consider(at(0), &path(Some(Duration::from_millis(40))));
@@ -263,7 +263,7 @@ mod tests {
         /// Any order of ACKs and losses: sequence numbers grow, settled requests are dropped, and
         /// once the newest request is acknowledged its delay applies.
         #[test]
-        fn the_newest_request_holds_in_the_end(
+        fn the_newest_request_takes_effect_eventually(
             steps in prop::collection::vec(
                 (1..2_000_u64, 0..3_u8, any::<prop::sample::Index>()),
                 1..60,

@@ -207,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn a_frame_out_of_order_fails_nothing_and_counts_nothing_twice() {
+    fn a_reordered_ack_neither_fails_validation_nor_double_counts() {
         let (mut feedback, mut path) = after(10);
         assert_eq!(feedback.on_ack(counts(6, 2), true, acked(7), &mut path), 2);
         assert_eq!(feedback.on_ack(counts(3, 1), false, acked(1), &mut path), 0);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn marks_wait_for_packets_to_be_put_down_to() {
+    fn excess_marks_wait_for_acknowledged_packets() {
         let (mut feedback, mut path) = after(10);
         feedback.on_ack(counts(0, 3), true, acked(1), &mut path);
         assert_eq!(feedback.take_bytes(SIZE), SIZE);
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn unequal_sizes_are_apportioned_and_no_fraction_is_lost() {
+    fn marked_bytes_of_unequal_packets_are_apportioned_exactly() {
         let (mut feedback, mut path) = after(100);
         let mut told = 0;
         for round in 1..=30 {
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_that_has_failed_is_told_of_no_marks() {
+    fn a_failed_path_reports_no_marks() {
         let (mut feedback, mut path) = after(10);
         path.on_failure();
         assert_eq!(feedback.on_ack(counts(1, 1), true, acked(2), &mut path), 0);

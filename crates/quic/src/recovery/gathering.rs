@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn batches_are_acknowledged_at_the_beginning_and_gather_later() {
+    fn batches_are_acknowledged_at_once_initially_and_aggregated_later() {
         let mut gathering = AckAggregation::new();
         for _ in 0..12 {
             assert!(receive(&mut gathering, 10));
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_gathers_where_packets_are_marked() {
+    fn acks_are_not_aggregated_while_packets_are_marked() {
         let mut gathering = AckAggregation::new();
         receive(&mut gathering, BEGINNING);
         gathering.on_ack_written(Time::ZERO, None);
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sender_that_waits_is_acknowledged_at_once_for_longer_and_longer() {
+    fn late_acks_suspend_aggregation_for_doubling_periods() {
         let mut gathering = AckAggregation::new();
         receive(&mut gathering, BEGINNING);
         gathering.on_ack_written(Time::ZERO, None);

@@ -129,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_chunk_comes_back_once_the_application_let_go_of_it() {
+    fn a_chunk_is_reused_once_the_application_released_it() {
         let mut pool = ChunkPool::default();
         let mut chunk = pool.take(CHUNK_SIZE);
         let address = chunk.data.as_ptr();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_keeps_what_was_lately_needed_and_no_more() {
+    fn the_pool_shrinks_to_recent_demand() {
         let mut pool = ChunkPool::default();
         let use_at_once = |pool: &mut ChunkPool, count: usize| {
             let chunks: Vec<_> = (0..count).map(|_| pool.take(CHUNK_SIZE)).collect();

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_of_the_peer_never_fall_and_are_reported_once() {
+    fn peer_limits_never_fall_and_blocking_is_reported_once() {
         let mut credit = SendCredit::new(10);
         assert!(!credit.report_due());
         credit.spend(10);
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_end_where_varints_do() {
+    fn windows_are_capped_at_the_varint_maximum() {
         let mut window = ReceiveWindow::new(u64::MAX);
         window.receive(1000);
         window.consume(1000);

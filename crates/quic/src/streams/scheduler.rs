@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn higher_priorities_go_first_and_equals_take_turns() {
+    fn higher_priorities_go_first_and_equal_ones_are_round_robin() {
         let mut queue = PriorityQueue::default();
         queue.push(id(0), 0);
         queue.push(id(1), 0);
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn levels_that_are_no_longer_used_go_away() {
+    fn unused_priority_levels_are_removed() {
         let mut queue = PriorityQueue::default();
         for index in 0..1000 {
             queue.push(id(index), index as i32);

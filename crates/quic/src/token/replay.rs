@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_token_is_used_once_and_old_ones_make_room() {
+    fn a_token_is_accepted_once_and_old_tokens_are_evicted() {
         let mut filter = ReplayFilter::new(2);
         let at = Time::from_nanos;
         let mut use_up = |issued, oldest| filter.use_up(at(issued), [issued as u8; 12], at(oldest));
@@ -73,7 +73,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_token_is_taken_twice_and_space_is_bounded(
+        fn no_token_is_accepted_twice_and_memory_is_bounded(
             capacity in 1..20_usize,
             uses in prop::collection::vec((0..40_u64, 0..3_u8), 0..200),
         ) {

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_belongs_to_name_address_and_version_and_is_taken_once() {
+    fn a_token_is_keyed_by_name_address_and_version_and_used_once() {
         let store = TokenStore::new(10);
         store.put("a", address(1), Version::V1, b"old");
         store.put("a", address(1), Version::V1, b"new");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn space_is_bounded_whatever_servers_send() {
+    fn memory_is_bounded_for_any_number_of_tokens() {
         let store = TokenStore::new(20);
         for index in 0..100 {
             store.put("a", address(1), Version::V1, &[index]);

@@ -33,7 +33,7 @@ fn now() -> Time {
 }
 
 /// The sender of the answer to a Retry packet.
-fn retried() -> TokenHolder {
+fn retry_holder() -> TokenHolder {
     TokenHolder {
         destination: id(2),
         ..bearer()
@@ -44,7 +44,7 @@ fn retry_token() -> Vec<u8> {
     key().seal(&Token::retry(now(), &bearer(), id(2)), &mut rng())
 }
 
-fn later_token() -> Vec<u8> {
+fn address_token() -> Vec<u8> {
     let token = Token::later(now(), Version::V1, bearer().remote.ip());
     key().seal(&token, &mut rng())
 }
@@ -54,32 +54,32 @@ fn check(token: &[u8], bearer: &TokenHolder, now: Time) -> TokenCheck {
 }
 
 #[test]
-fn a_retry_token_is_bound_to_all_of_the_packet_that_it_answers() {
+fn a_retry_token_is_bound_to_every_field_of_the_retried_packet() {
     let token = retry_token();
     let good = TokenCheck::Retried {
         original_destination: id(1),
         retry_source: id(2),
     };
-    assert_eq!(check(&token, &retried(), now()), good);
-    assert_eq!(check(&token, &retried(), now() + RETRY_LIFETIME), good);
+    assert_eq!(check(&token, &retry_holder(), now()), good);
+    assert_eq!(check(&token, &retry_holder(), now() + RETRY_LIFETIME), good);
     let mapped = SocketAddr::from((std::net::Ipv4Addr::new(192, 0, 2, 1).to_ipv6_mapped(), 4433));
     let as_ipv6 = TokenHolder {
         remote: mapped,
-        ..retried()
+        ..retry_holder()
     };
     assert_eq!(check(&token, &as_ipv6, now()), good);
     let others = [
         TokenHolder {
             remote: SocketAddr::from(([192, 0, 2, 1], 4434)),
-            ..retried()
+            ..retry_holder()
         },
         TokenHolder {
             remote: SocketAddr::from(([192, 0, 2, 2], 4433)),
-            ..retried()
+            ..retry_holder()
         },
         TokenHolder {
             version: Version::V2,
-            ..retried()
+            ..retry_holder()
         },
         bearer(),
     ];
@@ -87,14 +87,20 @@ fn a_retry_token_is_bound_to_all_of_the_packet_that_it_answers() {
         assert_eq!(check(&token, &other, now()), TokenCheck::InvalidRetry);
     }
     let late = now() + RETRY_LIFETIME + Duration::from_nanos(1);
-    assert_eq!(check(&token, &retried(), late), TokenCheck::InvalidRetry);
+    assert_eq!(
+        check(&token, &retry_holder(), late),
+        TokenCheck::InvalidRetry
+    );
     let early = Time::from_nanos(now().as_nanos() - CLOCK_SKEW.as_nanos() - 1);
-    assert_eq!(check(&token, &retried(), early), TokenCheck::InvalidRetry);
+    assert_eq!(
+        check(&token, &retry_holder(), early),
+        TokenCheck::InvalidRetry
+    );
 }
 
 #[test]
-fn a_token_for_later_is_bound_to_the_ip_address_and_ignored_elsewhere() {
-    let token = later_token();
+fn a_new_token_is_bound_to_the_ip_address_and_version() {
+    let token = address_token();
     let other_port = TokenHolder {
         remote: SocketAddr::from(([192, 0, 2, 1], 1)),
         destination: id(9),
@@ -122,10 +128,10 @@ fn a_token_for_later_is_bound_to_the_ip_address_and_ignored_elsewhere() {
 }
 
 #[test]
-fn tokens_of_another_key_prove_nothing() {
+fn tokens_sealed_with_another_key_are_ignored() {
     let other = TokenKey::new(&[8; 32]);
-    for token in [retry_token(), later_token()] {
-        let verdict = other.check(&token, &retried(), now(), LIFETIME);
+    for token in [retry_token(), address_token()] {
+        let verdict = other.check(&token, &retry_holder(), now(), LIFETIME);
         assert_eq!(verdict, TokenCheck::Nothing);
     }
     assert_eq!(check(&[], &bearer(), now()), TokenCheck::Nothing);
@@ -177,7 +183,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_panic(bytes in prop::collection::vec(any::<u8>(), 0..150)) {
+    fn checking_arbitrary_bytes_never_panics(bytes in prop::collection::vec(any::<u8>(), 0..150)) {
         prop_assert!(key().open(&bytes).is_none());
         Token::decode(&bytes);
     }

@@ -50,7 +50,7 @@ fn absent_parameters_have_the_defaults_of_rfc_9000_section_18_2() {
 }
 
 #[test]
-fn ranges_end_where_the_rfc_says() {
+fn value_ranges_follow_the_rfc() {
     for (id, least) in [
         (id::MAX_UDP_PAYLOAD_SIZE, 1200),
         (id::ACTIVE_CONNECTION_ID_LIMIT, 2),
@@ -71,7 +71,7 @@ fn ranges_end_where_the_rfc_says() {
 }
 
 #[test]
-fn lengths_must_fit() {
+fn parameters_of_invalid_length_are_rejected() {
     for numeric in [
         id::MAX_IDLE_TIMEOUT,
         id::MAX_UDP_PAYLOAD_SIZE,
@@ -116,7 +116,7 @@ fn lengths_must_fit() {
 }
 
 #[test]
-fn a_preferred_address_has_a_connection_id() {
+fn a_preferred_address_requires_a_valid_connection_id() {
     let mut value = [1; 41 + 8];
     value[24] = 8;
     assert_accepted(Side::Server, &parameter(id::PREFERRED_ADDRESS, &value));
@@ -133,7 +133,7 @@ fn a_preferred_address_has_a_connection_id() {
 }
 
 #[test]
-fn only_a_server_sends_what_is_the_server_s() {
+fn server_only_parameters_from_a_client_are_rejected() {
     let mut address = [1; 42];
     address[24] = 1;
     for bytes in [
@@ -148,7 +148,7 @@ fn only_a_server_sends_what_is_the_server_s() {
 }
 
 #[test]
-fn nothing_comes_twice() {
+fn duplicate_parameters_are_rejected() {
     for once in [
         number(id::INITIAL_MAX_DATA, 7),
         number(id::MAX_DATAGRAM_FRAME_SIZE, 7),
@@ -163,7 +163,7 @@ fn nothing_comes_twice() {
 }
 
 #[test]
-fn the_least_ack_delay_is_no_greater_than_the_greatest() {
+fn min_ack_delay_must_not_exceed_max_ack_delay() {
     assert_accepted(Side::Client, &number(id::MIN_ACK_DELAY, 25_000));
     assert_refused(Side::Client, &number(id::MIN_ACK_DELAY, 25_001));
     let greater = number(id::MAX_ACK_DELAY, 30);
@@ -174,7 +174,7 @@ fn the_least_ack_delay_is_no_greater_than_the_greatest() {
 }
 
 #[test]
-fn spans_are_rounded_up_on_the_wire() {
+fn durations_are_rounded_up_on_the_wire() {
     let ours = TransportParameters {
         max_idle_timeout: Duration::from_micros(1),
         max_ack_delay: Duration::from_micros(1_001),
@@ -194,7 +194,7 @@ fn spans_are_rounded_up_on_the_wire() {
 }
 
 #[test]
-fn an_id_of_ours_is_none_of_the_reserved_ones() {
+fn the_private_parameter_id_is_not_a_reserved_one() {
     assert_ne!(id::FINE_MAX_ACK_DELAY % 31, 27);
 }
 
@@ -302,7 +302,7 @@ proptest! {
     }
 
     #[test]
-    fn a_client_never_sends_what_is_the_server_s(parameters in parameters(Side::Server)) {
+    fn a_client_never_encodes_server_only_parameters(parameters in parameters(Side::Server)) {
         let mut out = Vec::new();
         parameters.encode(Side::Client, &mut out, None);
         let read = TransportParameters::decode(Side::Client, &out).unwrap();
@@ -325,7 +325,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_panic_and_what_is_read_can_be_written(
+    fn arbitrary_bytes_never_panic_and_decoded_parameters_reencode(
         bytes in prop::collection::vec(prop_oneof![0..0x21_u8, any::<u8>()], 0..100),
     ) {
         for side in SIDES {

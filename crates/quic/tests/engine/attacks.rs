@@ -15,7 +15,7 @@ fn script() -> impl Strategy<Value = Script> {
 }
 
 #[test]
-fn peace() {
+fn arenas_without_attacks_stay_healthy() {
     for seed in 0..=255 {
         for role in [Side::Server, Side::Client] {
             let mut arena = Arena::new(role, seed, true);
@@ -71,7 +71,7 @@ fn flood(frame: Hostile, packets: u8, per_packet: u8) -> Step {
 }
 
 #[test]
-fn single_bytes_with_gaps_between_on_all_streams() {
+fn single_bytes_with_gaps_on_all_streams_use_bounded_memory() {
     let pieces = |stream| Hostile::Pieces {
         stream,
         start: 1,
@@ -87,7 +87,7 @@ fn single_bytes_with_gaps_between_on_all_streams() {
 }
 
 #[test]
-fn a_byte_on_every_stream() {
+fn a_byte_on_every_stream_uses_little_memory() {
     let byte = |stream| Hostile::Data {
         stream,
         length: 1,
@@ -109,7 +109,7 @@ fn retiring_an_id_before_it_was_sent_is_a_violation() {
 }
 
 #[test]
-fn ids_that_are_retired_and_issued_without_end() {
+fn endless_id_issue_and_retirement_is_an_id_limit_error() {
     let issue = Hostile::NewId {
         sequence: Number::Small(1),
         retire_prior_to: Number::Near(0),
@@ -121,7 +121,7 @@ fn ids_that_are_retired_and_issued_without_end() {
 }
 
 #[test]
-fn pings_of_a_peer_that_acknowledges_nothing() {
+fn pings_without_acknowledgments_use_bounded_memory() {
     let steps = vec![flood(Hostile::Ping, 255, 0); 100];
     for outcome in play(&steps) {
         assert_eq!(outcome.closed, None);
@@ -130,7 +130,7 @@ fn pings_of_a_peer_that_acknowledges_nothing() {
 }
 
 #[test]
-fn challenges_without_end() {
+fn endless_challenges_use_bounded_memory() {
     let steps = vec![flood(Hostile::Challenge(1), 255, 63); 10];
     for outcome in play(&steps) {
         assert_eq!(outcome.closed, None);
@@ -139,7 +139,7 @@ fn challenges_without_end() {
 }
 
 #[test]
-fn packets_from_ever_new_addresses() {
+fn packets_from_ever_new_addresses_use_bounded_memory() {
     let frames = [Hostile::Ping, Hostile::Challenge(1), Hostile::Response(2)];
     let steps: Vec<_> = frames
         .into_iter()
@@ -157,7 +157,7 @@ fn packets_from_ever_new_addresses() {
 }
 
 #[test]
-fn copies_of_honest_packets_from_ever_new_addresses() {
+fn copied_packets_from_new_addresses_use_bounded_memory() {
     for flip in [false, true] {
         let steps = vec![Step::Honest { copies: 15, flip }; 20];
         for outcome in play(&steps) {
@@ -176,7 +176,7 @@ fn abandoned_handshakes_time_out() {
 }
 
 #[test]
-fn early_data_again_and_again() {
+fn replayed_early_data_use_bounded_memory() {
     let mut steps = vec![
         Step::Behave { from: 0 },
         Step::Begin {
@@ -200,12 +200,12 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_a_client_does(script in script()) {
+    fn arbitrary_client_attacks_are_survived(script in script()) {
         run(Side::Server, &script);
     }
 
     #[test]
-    fn whatever_a_server_does(script in script()) {
+    fn arbitrary_server_attacks_are_survived(script in script()) {
         run(Side::Client, &script);
     }
 }
@@ -213,7 +213,7 @@ proptest! {
 /// Plays a script saved by a fuzzer: `WEIR_SCRIPT=FILE WEIR_ROLE=client|server`.
 #[test]
 #[ignore = "needs a file"]
-fn a_script_from_a_file() {
+fn replay_an_attack_script_from_a_file() {
     let Ok(path) = std::env::var("WEIR_SCRIPT") else {
         return;
     };

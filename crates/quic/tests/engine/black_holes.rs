@@ -53,7 +53,7 @@ fn a_data_center_path_that_shrinks_is_survived_within_ten_probe_timeouts() {
 }
 
 #[test]
-fn loss_on_top_of_it_changes_nothing() {
+fn random_loss_does_not_delay_black_hole_recovery() {
     for seed in 0..30 {
         let faults = FaultSettings {
             loss: Probability::new(0.02).unwrap(),
@@ -116,7 +116,7 @@ fn a_path_that_shrinks_between_single_packets_is_survived() {
 }
 
 #[test]
-fn a_handshake_over_a_small_path_ends_whatever_the_operator_says() {
+fn a_handshake_over_a_small_mtu_completes_with_any_configured_size() {
     for size in [1452, 8972, 65_000] {
         for sender in [CLIENT, SERVER] {
             let mut world = World::new(plan(data_center(size)));
@@ -138,7 +138,7 @@ fn a_handshake_over_a_small_path_ends_whatever_the_operator_says() {
 }
 
 #[test]
-fn a_size_that_the_peer_accepts_and_the_path_does_not_carry_is_left() {
+fn a_size_above_the_path_mtu_is_abandoned() {
     let mut world = World::new(plan(data_center(8972)));
     set_path_mtu(&mut world, 1500);
     let (client, server) = world.connected();
@@ -153,7 +153,7 @@ fn a_size_that_the_peer_accepts_and_the_path_does_not_carry_is_left() {
 }
 
 #[test]
-fn an_interface_that_refuses_large_packets_costs_no_time() {
+fn large_packets_rejected_by_the_interface_cause_no_delay() {
     let mut world = World::new(plan(data_center(8972)));
     let (client, server) = world.connected();
     let ends = ((CLIENT, client), (SERVER, server));
@@ -170,7 +170,7 @@ fn an_interface_that_refuses_large_packets_costs_no_time() {
 }
 
 #[test]
-fn congestion_is_no_black_hole() {
+fn congestion_is_not_a_black_hole() {
     for seed in 0..20 {
         for queue in [20_000, 60_000] {
             let mut world = World::new(Plan {
@@ -199,7 +199,7 @@ fn congestion_is_no_black_hole() {
 /// A queue with room for a small packet but not for a full one sometimes looks like a black hole.
 /// It must be rare, and must not last.
 #[test]
-fn incast_is_hardly_ever_a_black_hole() {
+fn incast_is_rarely_taken_for_a_black_hole() {
     for size in [1452, 8972] {
         let mut world = World::new(Plan {
             rate: Rate::from_gbps(1),

@@ -125,7 +125,7 @@ fn assert_exact((told, arrived, packet): (u64, u64, u64)) {
 }
 
 #[test]
-fn exact_without_faults() {
+fn mark_counts_are_exact_without_faults() {
     for marked in [0.01, 0.1, 0.5] {
         let plan = Plan::default();
         assert_exact(marks(plan, marked, FaultSettings::default(), 4000));
@@ -133,7 +133,7 @@ fn exact_without_faults() {
 }
 
 #[test]
-fn exact_with_loss_and_reordering() {
+fn mark_counts_are_exact_with_loss_and_reordering() {
     for seed in 0..4 {
         let faults = FaultSettings {
             loss: probability(0.02),
@@ -152,7 +152,7 @@ fn exact_with_loss_and_reordering() {
 }
 
 #[test]
-fn exact_with_delayed_acks() {
+fn mark_counts_are_exact_with_delayed_acks() {
     let mut server = TransportConfig::data_center();
     server.ack_threshold = 1000;
     server.max_ack_delay = Duration::from_millis(2);
@@ -202,16 +202,16 @@ fn assert_alpha(algorithm: &str, fraction: f64) {
 /// ends the window, so that marks determine where windows end. A floor of 32 packets makes the bias
 /// small.
 #[test]
-fn alpha_at_50_percent() {
+fn alpha_is_right_at_50_percent_marking() {
     assert_alpha("dctcp,min_window=32", 0.5);
 }
 
 #[test]
-fn alpha_at_10_percent() {
+fn alpha_is_right_at_10_percent_marking() {
     assert_alpha("dctcp", 0.1);
 }
 
 #[test]
-fn alpha_at_1_percent() {
+fn alpha_is_right_at_1_percent_marking() {
     assert_alpha("dctcp", 0.01);
 }

@@ -15,7 +15,7 @@ fn probability(value: f64) -> Probability {
     Probability::new(value).unwrap()
 }
 
-fn rough() -> FaultSettings {
+fn impaired_link() -> FaultSettings {
     FaultSettings {
         loss: probability(0.02),
         duplication: probability(0.02),
@@ -79,7 +79,7 @@ fn datagrams_arrive_in_both_directions() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_refused_with_the_reason() {
+fn an_unsendable_datagram_is_rejected_with_the_reason() {
     let mut world = World::new(with_datagrams());
     let client = world.connect();
     let connection = world.connection(CLIENT, client);
@@ -114,7 +114,7 @@ fn what_cannot_be_sent_is_refused_with_the_reason() {
 }
 
 #[test]
-fn the_peers_largest_datagram_is_honoured() {
+fn the_peers_maximum_datagram_size_is_respected() {
     let mut plan = with_datagrams();
     plan.server.datagrams = Some(DatagramConfig {
         max_frame_size: ByteSize::from_bytes(103),
@@ -132,7 +132,7 @@ fn the_peers_largest_datagram_is_honoured() {
 
 /// Lost datagrams are not sent again, others arrive once, and concurrent streams are complete.
 #[test]
-fn lost_datagrams_stay_lost() {
+fn lost_datagrams_are_not_retransmitted() {
     for seed in 0..5 {
         let mut world = World::new(Plan {
             seed,
@@ -144,7 +144,7 @@ fn lost_datagrams_stay_lost() {
         world
             .egress_ports
             .iter_mut()
-            .for_each(|pipe| pipe.set_faults(now, rough()));
+            .for_each(|pipe| pipe.set_faults(now, impaired_link()));
         let mut got = Vec::new();
         for round in 0..200 {
             let connection = world.connection(CLIENT, client);
@@ -177,7 +177,7 @@ fn lost_datagrams_stay_lost() {
 }
 
 #[test]
-fn datagrams_wait_for_the_window_and_the_oldest_are_forgotten() {
+fn datagrams_wait_for_the_window_and_the_oldest_are_dropped() {
     let mut plan = with_datagrams();
     plan.rate = Rate::from_bits_per_second(100_000_000);
     plan.rules = vec![Rule::tail_drop(ByteSize::from_bytes(60_000))];
@@ -211,7 +211,7 @@ fn datagrams_wait_for_the_window_and_the_oldest_are_forgotten() {
 }
 
 #[test]
-fn datagrams_that_nobody_reads_are_bounded() {
+fn unread_datagrams_are_bounded() {
     let mut plan = with_datagrams();
     plan.server.datagrams = Some(DatagramConfig {
         receive_buffer: ByteSize::from_bytes(10 * (500 + 64)),
@@ -270,7 +270,7 @@ fn wide_area(ack_frequency: bool) -> Plan {
 }
 
 #[test]
-fn a_peer_acknowledges_as_often_as_it_is_asked_to() {
+fn a_peer_follows_the_requested_ack_frequency() {
     let (before, asked, took_before) = ack_packets(wide_area(false), 20_000_000);
     assert_eq!(asked, 0);
     let (after, asked, took_after) = ack_packets(wide_area(true), 20_000_000);
@@ -284,7 +284,7 @@ fn a_peer_acknowledges_as_often_as_it_is_asked_to() {
 
 /// Nor much good: receive batches and gathering make few ACKs there already, so requests are off.
 #[test]
-fn requests_do_no_harm_in_a_data_center() {
+fn ack_frequency_requests_do_not_slow_data_center_transfers() {
     let plan = |ack_frequency| {
         let mut plan = Plan::default();
         plan.client.ack_frequency = ack_frequency;
@@ -300,11 +300,11 @@ fn requests_do_no_harm_in_a_data_center() {
 }
 
 #[test]
-fn requests_survive_loss_and_reordering() {
+fn ack_frequency_requests_survive_loss_and_reordering() {
     for seed in 0..5 {
         let mut plan = Plan {
             seed,
-            faults: rough(),
+            faults: impaired_link(),
             ..Plan::default()
         };
         plan.client.ack_frequency = true;
@@ -316,7 +316,7 @@ fn requests_survive_loss_and_reordering() {
 
 /// A probe requests its ACK at once: the ACK is not delayed.
 #[test]
-fn the_answer_to_a_probe_does_not_wait() {
+fn a_probe_is_acknowledged_without_delay() {
     let mut plan = Plan::default();
     plan.server.max_ack_delay = Duration::from_millis(100);
     let mut world = World::new(plan);
@@ -350,7 +350,7 @@ fn the_answer_to_a_probe_does_not_wait() {
 }
 
 #[test]
-fn the_fixed_bit_is_of_any_value_where_both_sides_allow_it() {
+fn the_fixed_bit_is_greased_only_if_both_sides_allow_it() {
     for (client, server, greased) in [
         (true, true, true),
         (true, false, false),
@@ -379,7 +379,7 @@ fn the_fixed_bit_is_of_any_value_where_both_sides_allow_it() {
 }
 
 #[test]
-fn version_negotiation_names_a_version_that_nobody_speaks() {
+fn version_negotiation_lists_a_reserved_version() {
     let mut world = World::new(Plan::default());
     let remote = world.hosts[CLIENT].addresses[0];
     let mut datagram = vec![0xc0, 0xba, 0xbe, 0, 0, 8, 1, 1, 1, 1, 1, 1, 1, 1, 0];

@@ -7,7 +7,7 @@ use weir_quic::{Code, ConnectionError, Direction, Event, ReadError, TransportErr
 use weir_units::Duration;
 
 #[test]
-fn takes_one_round_trip_on_a_clean_network() {
+fn the_handshake_takes_one_round_trip_on_a_clean_network() {
     let mut world = World::new(Plan::default());
     let (client, _) = world.connected();
     let took = world.connection(CLIENT, client).stats().handshake.unwrap();
@@ -18,7 +18,7 @@ fn takes_one_round_trip_on_a_clean_network() {
 }
 
 #[test]
-fn survives_the_loss_of_any_of_its_packets() {
+fn the_handshake_survives_the_loss_of_any_of_its_packets() {
     for host in [CLIENT, SERVER] {
         for lost in 0..6 {
             let mut world = World::new(Plan::default());
@@ -38,7 +38,7 @@ fn survives_the_loss_of_any_of_its_packets() {
 }
 
 #[test]
-fn survives_heavy_loss() {
+fn the_handshake_survives_heavy_loss() {
     for seed in 0..20 {
         let faults = FaultSettings {
             loss: Probability::new(0.3).unwrap(),
@@ -56,7 +56,7 @@ fn survives_heavy_loss() {
 /// The client's data fills its window before the server can read it, and no ACK from the server
 /// shows that. The rest of the handshake must not wait for room.
 #[test]
-fn a_window_full_of_data_does_not_hold_the_handshake_back() {
+fn data_filling_the_window_do_not_block_the_handshake() {
     for seed in 0..100 {
         let faults = FaultSettings {
             loss: Probability::new(0.3).unwrap(),
@@ -87,7 +87,7 @@ fn a_window_full_of_data_does_not_hold_the_handshake_back() {
 /// A peer that has discarded its Initial keys may drop a whole datagram that starts with an Initial
 /// packet: one of the server's two probes does not start with one.
 #[test]
-fn a_server_probes_with_handshake_packets_alone_too() {
+fn server_probes_include_handshake_packets() {
     let mut world = World::new(Plan::default());
     world.connect();
     assert!(world.run_until(Duration::from_millis(1), |world| {
@@ -214,7 +214,7 @@ fn rejected_early_data_must_be_sent_anew() {
 }
 
 #[test]
-fn a_refusing_server_is_named_with_its_alert() {
+fn a_refused_handshake_reports_the_servers_alert() {
     let plan = Plan::default();
     let server = SeededServer::new(plan.seed).with_fault(SeededFault::Refuse { alert: 40 });
     let mut world = World::with_server(plan, server);
@@ -235,7 +235,7 @@ fn a_refusing_server_is_named_with_its_alert() {
 }
 
 #[test]
-fn a_server_with_a_wrong_finished_is_not_believed() {
+fn a_wrong_server_finished_fails_the_handshake() {
     let plan = Plan::default();
     let server = SeededServer::new(plan.seed).with_fault(SeededFault::WrongFinished);
     let mut world = World::with_server(plan, server);

@@ -158,7 +158,7 @@ fn client_stream(index: u64) -> StreamId {
 }
 
 #[test]
-fn data_beyond_flow_control() {
+fn data_beyond_flow_control_are_rejected() {
     assert_closed_with(Code::FLOW_CONTROL_ERROR, |out| {
         write::stream_header(out, client_stream(0), 1 << 40, Some(1), false);
         out.push(1);
@@ -166,7 +166,7 @@ fn data_beyond_flow_control() {
 }
 
 #[test]
-fn more_streams_than_allowed() {
+fn streams_beyond_the_limit_are_rejected() {
     assert_closed_with(Code::STREAM_LIMIT_ERROR, |out| {
         write::stream_header(out, client_stream(1 << 30), 0, Some(1), false);
         out.push(1);
@@ -174,7 +174,7 @@ fn more_streams_than_allowed() {
 }
 
 #[test]
-fn streams_that_are_not_the_peers_to_open() {
+fn frames_for_streams_the_peer_may_not_open_are_rejected() {
     let ours = StreamId::new(Side::Server, Direction::Bidirectional, 0);
     assert_closed_with(Code::STREAM_STATE_ERROR, |out| {
         write::stream_header(out, ours, 0, Some(1), false);
@@ -190,7 +190,7 @@ fn streams_that_are_not_the_peers_to_open() {
 }
 
 #[test]
-fn a_final_size_that_changes() {
+fn a_changed_final_size_is_rejected() {
     assert_closed_with(Code::FINAL_SIZE_ERROR, |out| {
         write::stream_header(out, client_stream(0), 10, Some(0), true);
         write::reset_stream(
@@ -205,7 +205,7 @@ fn a_final_size_that_changes() {
 }
 
 #[test]
-fn acknowledgments_of_what_was_never_sent() {
+fn acknowledgments_of_unsent_packets_are_rejected() {
     assert_closed_with(Code::PROTOCOL_VIOLATION, |out| {
         assert!(write::ack(
             out,
@@ -218,7 +218,7 @@ fn acknowledgments_of_what_was_never_sent() {
 }
 
 #[test]
-fn frames_that_clients_do_not_send() {
+fn server_only_frames_from_a_client_are_rejected() {
     assert_closed_with(Code::PROTOCOL_VIOLATION, write::handshake_done);
     assert_closed_with(Code::PROTOCOL_VIOLATION, |out| {
         write::new_token(out, b"token")
@@ -227,14 +227,14 @@ fn frames_that_clients_do_not_send() {
 
 /// It may be a late response to an abandoned challenge (RFC 9000, section 8.2.3).
 #[test]
-fn an_answer_to_no_challenge_does_nothing() {
+fn an_unsolicited_path_response_is_ignored() {
     let mut frames = Vec::new();
     write::path_response(&mut frames, [0; 8]);
     assert_eq!(answer_to(frames), None);
 }
 
 #[test]
-fn frames_that_do_not_exist_or_end_early() {
+fn unknown_and_truncated_frames_are_rejected() {
     assert_closed_with(Code::FRAME_ENCODING_ERROR, |out| out.extend([0x3f; 4]));
     assert_closed_with(Code::FRAME_ENCODING_ERROR, |out| {
         // The rest of the packet is padding, which is shorter than the frame's length.
@@ -243,7 +243,7 @@ fn frames_that_do_not_exist_or_end_early() {
 }
 
 #[test]
-fn connection_ids_without_end() {
+fn excess_connection_ids_are_rejected() {
     assert_closed_with(Code::CONNECTION_ID_LIMIT_ERROR, |out| {
         for sequence in 10..20 {
             let id = ConnectionId::new(&[sequence; 8]).unwrap();
@@ -264,14 +264,14 @@ fn connection_ids_without_end() {
 }
 
 #[test]
-fn handshake_data_far_ahead() {
+fn crypto_data_far_ahead_are_rejected() {
     assert_closed_with(Code::CRYPTO_BUFFER_EXCEEDED, |out| {
         write::crypto(out, 1 << 30, &[0; 9])
     });
 }
 
 #[test]
-fn datagrams_that_nobody_asked_for() {
+fn datagrams_without_negotiation_are_rejected() {
     assert_closed_with(Code::PROTOCOL_VIOLATION, |out| write::datagram(out, b""));
 }
 
@@ -285,7 +285,7 @@ fn ack_frequency(micros: u64) -> AckFrequency {
 }
 
 #[test]
-fn ack_delays_that_were_not_offered() {
+fn out_of_range_requested_ack_delays_are_rejected() {
     for micros in [0, 49, 16_384_000, (1 << 62) - 1] {
         assert_closed_with(Code::PROTOCOL_VIOLATION, |out| {
             write::ack_frequency(out, &ack_frequency(micros));
@@ -294,7 +294,7 @@ fn ack_delays_that_were_not_offered() {
 }
 
 #[test]
-fn harmless_frames_are_taken() {
+fn harmless_frames_are_accepted() {
     let mut frames = Vec::new();
     write::ping(&mut frames);
     write::max_data(&mut frames, 1);
@@ -307,12 +307,12 @@ proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_frames_at_all(frames in prop::collection::vec(any::<u8>(), 1..1200)) {
+    fn arbitrary_frames_never_panic(frames in prop::collection::vec(any::<u8>(), 1..1200)) {
         answer_to(frames);
     }
 
     #[test]
-    fn any_datagrams_at_all(
+    fn arbitrary_datagrams_open_no_connection(
         datagrams in prop::collection::vec(
             (any::<[u8; 2]>(), prop::collection::vec(any::<u8>(), 0..1400)), 1..20),
     ) {

@@ -622,7 +622,7 @@ impl Scene {
 /// Regression: the path to the server's preferred address stayed at the client's old address, and
 /// the connection moved to it later.
 #[test]
-fn no_path_stays_at_an_address_that_changed() {
+fn a_rebind_moves_every_path_to_the_new_address() {
     for seed in 0..60 {
         let mut scene = Scene::new(seed);
         scene.apply(&Operation::Step { times: 1 });
@@ -646,7 +646,7 @@ fn no_path_stays_at_an_address_that_changed() {
 /// Regression: a client whose address changed before its handshake was confirmed sent only
 /// Handshake packets, for which the server had no keys any more.
 #[test]
-fn a_client_is_found_that_moved_before_its_handshake_was_confirmed() {
+fn a_client_that_moves_before_handshake_confirmation_is_reached() {
     let mut scene = Scene::new(5_653_005_678_375_339_288);
     let (host, stream, unidirectional) = (CLIENT, 0, false);
     let operations = [
@@ -681,7 +681,7 @@ proptest! {
     })]
 
     #[test]
-    fn whatever_happens(
+    fn random_operations_settle(
         seed in any::<u64>(),
         operations in prop::collection::vec(operation(), 1..80),
     ) {

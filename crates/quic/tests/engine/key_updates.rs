@@ -9,7 +9,7 @@ fn probability(value: f64) -> Probability {
     Probability::new(value).unwrap()
 }
 
-fn rough() -> FaultSettings {
+fn impaired_link() -> FaultSettings {
     FaultSettings {
         loss: probability(0.02),
         duplication: probability(0.02),
@@ -22,7 +22,7 @@ fn rough() -> FaultSettings {
 }
 
 #[test]
-fn keys_are_updated_in_the_midst_of_transfers() {
+fn keys_are_updated_during_transfers() {
     for (seed, hosts) in [
         (0, &[CLIENT][..]),
         (1, &[SERVER]),
@@ -32,7 +32,7 @@ fn keys_are_updated_in_the_midst_of_transfers() {
     ] {
         let mut plan = Plan {
             seed,
-            faults: rough(),
+            faults: impaired_link(),
             ..Plan::default()
         };
         // Small packets: more of them.
@@ -86,7 +86,7 @@ fn keys_are_updated_in_the_midst_of_transfers() {
 }
 
 #[test]
-fn key_updates_keep_to_the_rules() {
+fn premature_key_updates_are_rejected() {
     let mut world = World::new(Plan::default());
     let client = world.connect();
     let now = world.now;
@@ -131,7 +131,7 @@ fn key_updates_keep_to_the_rules() {
 }
 
 #[test]
-fn an_update_after_the_peers_needs_no_data() {
+fn an_update_after_the_peers_update_needs_no_data() {
     let mut world = World::new(Plan::default());
     let (client, server) = world.connected();
     world.run_for(Duration::from_millis(50));

@@ -119,7 +119,7 @@ impl Observers for Ears {
 }
 
 /// Losses, marks, reordering, duplicates and damage.
-fn rough() -> Plan {
+fn impaired_plan() -> Plan {
     Plan {
         faults: FaultSettings {
             loss: Probability::new(0.02).unwrap(),
@@ -147,8 +147,8 @@ fn transfer(world: &mut World) {
 }
 
 #[test]
-fn what_is_told_adds_up_to_the_statistics() {
-    let mut world = World::new(rough());
+fn observed_events_add_up_to_the_statistics() {
+    let mut world = World::new(impaired_plan());
     let ears = [CLIENT, SERVER].map(|host| Ears::on(&mut world, host, Interest::Everything));
     transfer(&mut world);
     for (ears, side) in ears.iter().zip([Side::Client, Side::Server]) {
@@ -180,9 +180,9 @@ fn what_is_told_adds_up_to_the_statistics() {
 }
 
 #[test]
-fn the_same_inputs_give_the_same_events_and_watching_changes_nothing() {
+fn events_are_deterministic_and_observing_changes_nothing() {
     let run = |interest: Option<Interest>| {
-        let mut world = World::new(rough());
+        let mut world = World::new(impaired_plan());
         let ears = interest.map(|interest| Ears::on(&mut world, CLIENT, interest));
         transfer(&mut world);
         let carried = [0, 1].map(|way| format!("{:?}", world.egress_ports[way].counters()));
@@ -200,7 +200,7 @@ fn the_same_inputs_give_the_same_events_and_watching_changes_nothing() {
 }
 
 #[test]
-fn moves_are_told_with_what_led_to_them() {
+fn moves_are_reported_with_their_cause() {
     let mut world = World::new(Plan {
         client: TransportConfig::data_center(),
         ..Plan::default()
@@ -249,7 +249,7 @@ fn moves_are_told_with_what_led_to_them() {
 }
 
 #[test]
-fn an_unknown_client_is_not_spoken_of_before_it_is_authentic() {
+fn an_unauthenticated_client_is_not_reported() {
     let mut world = World::new(Plan::default());
     let ears = Ears::on(&mut world, SERVER, Interest::Everything);
     let garbage = {

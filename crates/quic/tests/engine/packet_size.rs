@@ -7,7 +7,7 @@ use weir_quic::{MoveCause, MtuPhase, PacketSizePolicy, PathSnapshot, TransportCo
 use weir_units::{Duration, Rate};
 
 #[test]
-fn the_wide_area_profile_probes_for_ethernet() {
+fn the_wide_area_profile_probes_up_to_the_ethernet_mtu() {
     let mut world = World::new(wan_plan());
     let (client, server) = world.connected();
     assert_eq!(path(&mut world, CLIENT, client).mtu, bytes(1200));
@@ -21,7 +21,7 @@ fn the_wide_area_profile_probes_for_ethernet() {
 }
 
 #[test]
-fn the_data_center_profile_probes_only_if_asked() {
+fn the_data_center_profile_probes_only_if_configured() {
     let mut world = World::new(plan(TransportConfig::data_center()));
     let (client, server) = world.connected();
     let mut flow = Flow::new(&mut world, (CLIENT, client), (SERVER, server), 1_000_000);
@@ -38,7 +38,7 @@ fn probing_to(limit: u64) -> TransportConfig {
 }
 
 #[test]
-fn probes_find_jumbo_frames_beside_a_full_window() {
+fn probes_find_jumbo_frames_while_the_window_is_full() {
     let mut world = World::new(Plan {
         rate: Rate::from_gbps(1),
         rules: vec![Rule::tail_drop(bytes(200_000))],
@@ -51,7 +51,7 @@ fn probes_find_jumbo_frames_beside_a_full_window() {
 }
 
 #[test]
-fn lost_probes_do_not_touch_the_window() {
+fn lost_probes_do_not_reduce_the_window() {
     let mut world = World::new(plan(probing_to(8972)));
     set_path_mtu(&mut world, 1500);
     let (client, server) = world.connected();
@@ -64,7 +64,7 @@ fn lost_probes_do_not_touch_the_window() {
 }
 
 #[test]
-fn packets_grow_when_the_path_heals() {
+fn packets_grow_when_the_path_mtu_recovers() {
     let transport = TransportConfig {
         probe_interval: Duration::from_secs(1),
         ..TransportConfig::data_center()
@@ -101,7 +101,7 @@ fn both_paths(world: &mut World) -> [PathSnapshot; 2] {
 }
 
 #[test]
-fn both_ends_keep_to_the_smaller_interface() {
+fn both_ends_respect_the_smaller_interface_mtu() {
     for (mtus, carried) in [
         ([9000, 1500], 1472),
         ([1500, 9000], 1472),
@@ -124,7 +124,7 @@ fn both_ends_keep_to_the_smaller_interface() {
 }
 
 #[test]
-fn the_configuration_may_accept_less_than_the_interface_carries() {
+fn a_configured_limit_below_the_interface_mtu_applies() {
     let mut plan = plan(data_center(9000));
     plan.server.max_udp_payload_size = bytes(3000);
     let mut world = World::new(plan);
@@ -136,7 +136,7 @@ fn the_configuration_may_accept_less_than_the_interface_carries() {
 }
 
 #[test]
-fn probes_stay_below_the_interface() {
+fn probes_stay_within_the_interface_mtu() {
     let mut world = World::new(plan(probing_to(8972)));
     world.set_interface_mtu(CLIENT, 1500);
     // The server does not know its own interface; only the client's limit keeps packets small.
@@ -146,7 +146,7 @@ fn probes_stay_below_the_interface() {
 }
 
 #[test]
-fn a_client_accepts_what_all_its_interfaces_carry_and_sends_what_each_does() {
+fn receive_size_uses_the_smallest_interface_send_size_the_used_one() {
     let mut world = World::new(plan(data_center(8972)));
     let (first, second) = (world.hosts[CLIENT].addresses[0], world.add_interface());
     world.hosts[CLIENT].standby = vec![first, second];
@@ -189,7 +189,7 @@ fn packets_follow_an_interface_that_shrinks_and_grows() {
 }
 
 #[test]
-fn the_papers_rule_follows_the_size_of_the_task() {
+fn the_papers_policy_sets_packet_size_by_task_size() {
     let transport = TransportConfig {
         packet_size_policy: PacketSizePolicy::ByTask,
         ..data_center(9000)
@@ -219,7 +219,7 @@ fn the_papers_rule_follows_the_size_of_the_task() {
 }
 
 #[test]
-fn a_fixed_size_holds_as_far_as_the_path_goes() {
+fn a_fixed_size_applies_up_to_the_path_limit() {
     let mut world = World::new(plan(data_center(8972)));
     let (client, server) = world.connected();
     let ends = ((CLIENT, client), (SERVER, server));
@@ -238,7 +238,7 @@ fn a_fixed_size_holds_as_far_as_the_path_goes() {
 }
 
 #[test]
-fn sizes_that_no_packet_may_have_are_refused() {
+fn invalid_packet_sizes_are_rejected() {
     let probing = |size| TransportConfig {
         probe_up_to: Some(bytes(size)),
         ..TransportConfig::wan()

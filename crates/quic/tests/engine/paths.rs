@@ -84,7 +84,7 @@ impl Armed {
 }
 
 #[test]
-fn a_standby_path_is_validated_by_both_sides_ahead_of_need() {
+fn a_standby_path_is_validated_in_advance_by_both_sides() {
     let mut armed = Armed::new(Plan::default());
     let spare = armed.spare_path();
     let events = armed.path_events(CLIENT);
@@ -108,7 +108,7 @@ fn a_standby_path_is_validated_by_both_sides_ahead_of_need() {
 }
 
 #[test]
-fn standby_paths_are_asked_again_as_long_as_the_connection_is_used() {
+fn standby_paths_are_revalidated_while_the_connection_is_active() {
     let mut armed = Armed::new(Plan::default());
     let asked = |armed: &Armed| {
         armed.world.spare_pipes[0][CLIENT]
@@ -216,7 +216,7 @@ fn interruption(from: usize, seed: u64) -> Duration {
 }
 
 #[test]
-fn what_was_in_flight_on_a_dark_path_goes_out_again_at_once() {
+fn packets_in_flight_on_a_dark_path_are_retransmitted_at_once() {
     for seed in 0..20 {
         // An RTT of 50 µs, and the time to send a batch.
         let upload = interruption(CLIENT, seed);
@@ -227,7 +227,7 @@ fn what_was_in_flight_on_a_dark_path_goes_out_again_at_once() {
 }
 
 #[test]
-fn an_address_that_changes_under_the_client_is_gone_on_from() {
+fn a_connection_survives_a_client_address_change() {
     for seed in 0..20 {
         let mut armed = Armed::new(Plan {
             seed,
@@ -261,7 +261,7 @@ fn an_address_that_changes_under_the_client_is_gone_on_from() {
 }
 
 #[test]
-fn a_new_port_at_a_nat_keeps_what_is_known_of_the_way() {
+fn a_nat_port_change_keeps_the_path_state() {
     let mut armed = Armed::new(Plan::default());
     armed.transfers();
     let server = armed.server;
@@ -299,7 +299,7 @@ fn a_new_port_at_a_nat_keeps_what_is_known_of_the_way() {
 
 /// An attacker who can copy datagrams sends them from its own address, ahead of the originals.
 #[test]
-fn copies_from_a_spoofed_address_steal_nothing() {
+fn copies_from_a_spoofed_address_do_not_hijack_the_path() {
     for seed in 0..50 {
         let mut armed = Armed::new(Plan {
             seed,
@@ -339,7 +339,7 @@ fn packets_from_ever_new_addresses_take_bounded_memory() {
 }
 
 #[test]
-fn late_packets_of_the_old_path_do_not_bring_the_server_back() {
+fn late_packets_of_the_old_path_do_not_move_the_server_back() {
     let mut armed = Armed::new(Plan::default());
     armed.transfers();
     // Data sent now arrives long after the move.
@@ -367,7 +367,7 @@ fn late_packets_of_the_old_path_do_not_bring_the_server_back() {
 }
 
 #[test]
-fn a_peer_that_forbids_migration_is_obeyed() {
+fn migration_is_refused_if_the_peer_forbids_it() {
     let mut plan = Plan::default();
     plan.server.allow_migration = false;
     let mut armed = Armed::new(plan);
@@ -382,7 +382,7 @@ fn a_peer_that_forbids_migration_is_obeyed() {
 }
 
 #[test]
-fn only_known_validated_paths_can_be_moved_to() {
+fn only_validated_paths_can_be_moved_to() {
     let mut armed = Armed::new(Plan::default());
     let now = armed.world.now;
     let server = armed.world.connection(SERVER, armed.server);
@@ -413,7 +413,7 @@ fn only_known_validated_paths_can_be_moved_to() {
 }
 
 #[test]
-fn an_interface_that_goes_takes_its_paths_with_it() {
+fn removing_an_interface_removes_its_paths() {
     let mut armed = Armed::new(Plan::default());
     armed.transfers();
     let first = armed.world.hosts[CLIENT].addresses.remove(0);
@@ -427,7 +427,7 @@ fn an_interface_that_goes_takes_its_paths_with_it() {
 }
 
 #[test]
-fn a_client_goes_to_the_address_that_the_server_prefers() {
+fn a_client_migrates_to_the_servers_preferred_address() {
     let preferred = "10.0.0.7:4443".parse().unwrap();
     let plan = Plan {
         preferred: PreferredAddresses {
@@ -467,7 +467,7 @@ fn a_client_goes_to_the_address_that_the_server_prefers() {
 /// Neither address answers while the path to the client is dark: the server falls back to the last
 /// validated one (RFC 9000, section 9.3.2).
 #[test]
-fn a_server_goes_back_to_the_last_address_that_was_proven() {
+fn a_server_returns_to_the_last_validated_address() {
     let mut armed = Armed::new(Plan::default());
     armed.transfers();
     let dark = FaultSettings {

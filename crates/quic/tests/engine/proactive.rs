@@ -285,14 +285,14 @@ fn a_dark_path_is_left_in_time_over_a_thousand_seeds() {
 
 #[test]
 #[ignore = "a thousand seeds"]
-fn an_added_delay_is_seen_by_two_requests_at_most_over_a_thousand_seeds() {
+fn an_added_delay_affects_at_most_two_requests_over_a_thousand_seeds() {
     let worst = (0..1_000).map(slow_requests).max().unwrap();
     println!("added delay of 100 ms: {worst} slow requests at most");
     assert!(worst <= 2, "{worst}");
 }
 
 #[test]
-fn nothing_is_lost_with_long_responses_either() {
+fn long_responses_survive_a_dark_path() {
     for seed in 0..30 {
         interruption(seed, 100_000);
     }
@@ -313,7 +313,7 @@ fn slow_requests(seed: u64) -> usize {
 }
 
 #[test]
-fn an_added_delay_is_seen_by_two_requests_at_most() {
+fn an_added_delay_affects_at_most_two_requests() {
     for seed in 0..10 {
         assert!(slow_requests(seed) <= 2, "seed {seed}");
     }
@@ -341,7 +341,7 @@ fn slow_requests_when_paths_change_places(seed: u64) -> usize {
 }
 
 #[test]
-fn a_standby_path_that_has_healed_is_found_in_time() {
+fn a_recovered_standby_path_is_used_in_time() {
     for seed in 0..10 {
         let slow = slow_requests_when_paths_change_places(seed);
         assert!(slow <= 3, "seed {seed}: {slow}");
@@ -349,7 +349,7 @@ fn a_standby_path_that_has_healed_is_found_in_time() {
 }
 
 #[test]
-fn a_path_that_heals_can_be_returned_to() {
+fn the_connection_returns_to_a_recovered_path() {
     let mut plan = plan(1);
     plan.client.migration.return_after = Some(Duration::from_secs(3));
     let mut rpc = Rpc::new(plan, 1_000);
@@ -377,7 +377,7 @@ fn no_move_when_migration_is_off() {
 }
 
 #[test]
-fn nothing_that_fails_means_no_move() {
+fn light_loss_alone_causes_no_move() {
     for seed in 0..5 {
         let mut plan = plan(seed);
         plan.faults.loss = Probability::new(0.001).unwrap();
@@ -451,7 +451,7 @@ impl Moves {
 
 /// Sends requests while paths fail and heal: every move is to a validated path, and moves keep the
 /// hysteresis interval.
-fn moves_keep_the_rules(seed: u64, returns: bool, changes: &[Change]) {
+fn check_move_rules(seed: u64, returns: bool, changes: &[Change]) {
     let mut plan = plan(seed);
     plan.client.migration.hysteresis = Duration::from_millis(200);
     plan.client.migration.return_after = returns.then_some(Duration::from_millis(500));
@@ -501,18 +501,18 @@ fn moves_keep_the_rules(seed: u64, returns: bool, changes: &[Change]) {
                 }
             }
             Change::Pause { micros } => run(&mut world, Duration::from_micros(micros), None),
-            Change::Dark { way } => ways(&mut world, way, dark(), None),
+            Change::Dark { way } => set_path_faults(&mut world, way, dark(), None),
             Change::Lossy { way, percent } => {
                 let loss = Probability::new(f64::from(percent) / 100.0).unwrap();
                 let faults = FaultSettings {
                     loss,
                     ..FaultSettings::default()
                 };
-                ways(&mut world, way, faults, None);
+                set_path_faults(&mut world, way, faults, None);
             }
             Change::Slow { way, micros } => {
                 let delay = Duration::from_micros(50 + micros);
-                ways(
+                set_path_faults(
                     &mut world,
                     way,
                     FaultSettings::default(),
@@ -521,7 +521,7 @@ fn moves_keep_the_rules(seed: u64, returns: bool, changes: &[Change]) {
             }
             Change::Heal { way } => {
                 let delay = Duration::from_micros(50);
-                ways(
+                set_path_faults(
                     &mut world,
                     way,
                     FaultSettings::default(),
@@ -533,7 +533,12 @@ fn moves_keep_the_rules(seed: u64, returns: bool, changes: &[Change]) {
 }
 
 /// Changes both directions of a path.
-fn ways(world: &mut World, way: usize, faults: FaultSettings, delay: Option<(Time, Duration)>) {
+fn set_path_faults(
+    world: &mut World,
+    way: usize,
+    faults: FaultSettings,
+    delay: Option<(Time, Duration)>,
+) {
     let now = world.now;
     let all = std::iter::once(&mut world.egress_ports).chain(&mut world.spare_pipes);
     for pipe in all.skip(way).take(1).flatten() {
@@ -567,7 +572,7 @@ fn answered(world: &mut World, client: ConnectionHandle, id: StreamId) -> bool {
 
 /// Regression: a path that failed in use counted as validated once it was left.
 #[test]
-fn nothing_returns_to_a_path_that_failed_in_use() {
+fn the_connection_does_not_return_to_a_path_that_failed_in_use() {
     let changes = [
         Change::Calls(5),
         Change::Slow {
@@ -581,7 +586,7 @@ fn nothing_returns_to_a_path_that_failed_in_use() {
         Change::Calls(12),
         Change::Pause { micros: 989_284 },
     ];
-    moves_keep_the_rules(141_495_089, true, &changes);
+    check_move_rules(141_495_089, true, &changes);
 }
 
 proptest! {
@@ -592,11 +597,11 @@ proptest! {
     })]
 
     #[test]
-    fn moves_go_to_validated_paths_and_keep_their_distance(
+    fn moves_go_to_validated_paths_and_respect_the_hysteresis(
         seed in any::<u32>(),
         returns in any::<bool>(),
         changes in prop::collection::vec(change(), 1..40),
     ) {
-        moves_keep_the_rules(seed.into(), returns, &changes);
+        check_move_rules(seed.into(), returns, &changes);
     }
 }

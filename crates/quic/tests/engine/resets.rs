@@ -31,7 +31,7 @@ fn send_something(world: &mut World, client: ConnectionHandle) {
 }
 
 #[test]
-fn a_restarted_server_ends_old_connections_at_once() {
+fn a_restarted_server_resets_old_connections_at_once() {
     let mut world = World::new(Plan::default());
     let (client, _) = world.connected();
     world.run_for(Duration::from_millis(5));
@@ -53,7 +53,7 @@ fn a_restarted_server_ends_old_connections_at_once() {
 }
 
 #[test]
-fn a_reset_is_known_on_whatever_path_the_connection_is() {
+fn a_stateless_reset_is_recognized_on_any_path() {
     let mut world = World::new(Plan::default());
     let (client, _) = world.connected();
     let spare = world.add_interface();
@@ -88,7 +88,7 @@ fn a_server_with_another_secret_cannot_end_connections() {
 }
 
 #[test]
-fn two_endpoints_that_know_nothing_of_each_other_fall_silent() {
+fn resets_between_two_endpoints_do_not_loop() {
     let endpoint = |seed| Endpoint::new(EndpointConfig::default(), None, [seed; 32]);
     let mut endpoints = [endpoint(1), endpoint(2)];
     let remote = SocketAddr::from(([10, 0, 0, 1], 1));

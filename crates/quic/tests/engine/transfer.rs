@@ -21,7 +21,7 @@ fn transfers(plan: Plan, length: usize) -> World {
 }
 
 #[test]
-fn a_clean_network() {
+fn a_transfer_over_a_clean_network_completes() {
     let mut plan = Plan::default();
     // A window of a few RTTs: slow start into an endless queue doubles the RTT within one RTT,
     // which no probe timeout can anticipate.
@@ -38,7 +38,7 @@ fn a_clean_network() {
 }
 
 #[test]
-fn every_size_from_nothing() {
+fn transfers_of_every_size_complete() {
     for length in [0, 1, 2, 1199, 1200, 1201, 10_000, 65_536] {
         transfers(Plan::default(), length);
     }
@@ -63,7 +63,7 @@ fn loss() {
 }
 
 #[test]
-fn everything_at_once() {
+fn a_transfer_survives_all_faults_combined() {
     for seed in 0..5 {
         let faults = FaultSettings {
             loss: probability(0.03),
@@ -88,7 +88,7 @@ fn everything_at_once() {
 }
 
 #[test]
-fn a_shallow_queue() {
+fn a_transfer_through_a_shallow_queue_completes() {
     let plan = Plan {
         rate: Rate::from_bits_per_second(100_000_000),
         rules: vec![Rule::tail_drop(ByteSize::from_bytes(30_000))],
@@ -98,7 +98,7 @@ fn a_shallow_queue() {
 }
 
 #[test]
-fn packets_of_any_size() {
+fn transfers_complete_at_any_packet_size() {
     for size in [1200, 1452, 8972, 16_383, 16_384, 65_000, 65_527] {
         let mut plan = Plan::default();
         plan.client.packet_size = ByteSize::from_bytes(size);
@@ -108,7 +108,7 @@ fn packets_of_any_size() {
 }
 
 #[test]
-fn the_peers_largest_packet_is_honoured() {
+fn the_peers_maximum_packet_size_is_respected() {
     let mut plan = Plan::default();
     plan.client.packet_size = ByteSize::from_bytes(9000);
     plan.server.max_udp_payload_size = ByteSize::from_bytes(1300);
@@ -163,7 +163,7 @@ fn the_application_closes_with_its_code() {
 }
 
 #[test]
-fn silence_ends_a_connection() {
+fn an_idle_connection_times_out() {
     let mut plan = Plan::default();
     plan.client.idle_timeout = Duration::from_millis(100);
     let mut world = World::new(plan);
@@ -175,7 +175,7 @@ fn silence_ends_a_connection() {
 }
 
 #[test]
-fn keep_alive_prevents_that() {
+fn keep_alive_prevents_the_idle_timeout() {
     let mut plan = Plan::default();
     plan.client.idle_timeout = Duration::from_millis(100);
     plan.client.keep_alive = Duration::from_millis(30);
@@ -186,7 +186,7 @@ fn keep_alive_prevents_that() {
 }
 
 #[test]
-fn a_server_that_is_not_there() {
+fn an_absent_server_times_the_handshake_out() {
     let mut plan = Plan::default();
     plan.faults.down = true;
     plan.client.handshake_timeout = Duration::from_millis(500);
@@ -201,7 +201,7 @@ fn a_server_that_is_not_there() {
 }
 
 #[test]
-fn a_full_server_refuses() {
+fn a_full_server_refuses_connections() {
     let mut world = World::new(Plan {
         max_connections: 0,
         ..Plan::default()
@@ -217,7 +217,7 @@ fn a_full_server_refuses() {
 }
 
 #[test]
-fn many_streams_at_once() {
+fn many_concurrent_streams_complete() {
     let mut world = World::new(Plan::default());
     let (client, server) = world.connected();
     let ids: Vec<_> = (0..500)

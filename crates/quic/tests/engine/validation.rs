@@ -20,7 +20,7 @@ use weir_wire::Ecn;
 
 const ROUND_TRIP: Duration = Duration::from_micros(50);
 
-fn retrying() -> Plan {
+fn retry_always_plan() -> Plan {
     Plan {
         retry: RetryPolicy::Always,
         ..Plan::default()
@@ -38,8 +38,8 @@ fn kind(datagram: &[u8]) -> Kind {
 }
 
 #[test]
-fn a_retry_costs_one_round_trip_and_a_token_saves_it() {
-    let mut world = World::new(retrying());
+fn a_retry_costs_one_round_trip_and_a_token_avoids_it() {
+    let mut world = World::new(retry_always_plan());
     let (client, server) = world.connected();
     assert!(took(&mut world, client, 2));
     assert!(world.moves_data(client, server));
@@ -52,8 +52,8 @@ fn a_retry_costs_one_round_trip_and_a_token_saves_it() {
 }
 
 #[test]
-fn a_client_that_cannot_be_answered_gets_no_connection() {
-    let mut world = World::new(retrying());
+fn an_unreachable_client_gets_no_connection() {
+    let mut world = World::new(retry_always_plan());
     world.nat = Some(SocketAddr::from(([10, 0, 0, 9], 0)));
     world.connect();
     world.run_for(Duration::from_secs(1));
@@ -64,11 +64,11 @@ fn a_client_that_cannot_be_answered_gets_no_connection() {
 }
 
 #[test]
-fn a_retry_survives_the_loss_and_the_doubling_of_any_packet() {
+fn a_retry_survives_loss_or_duplication_of_any_packet() {
     for verdict in [Verdict::Drop, Verdict::Duplicate] {
         for host in [CLIENT, SERVER] {
             for number in 0..6 {
-                let mut world = World::new(retrying());
+                let mut world = World::new(retry_always_plan());
                 let now = world.now;
                 world.egress_ports[host].set_script(now, Some(Script::nth([number], verdict)));
                 let (client, server) = world.connected();
@@ -93,7 +93,7 @@ fn forged_retry(datagram: &[u8], original: ConnectionId, source: u8, token: &[u8
 }
 
 #[test]
-fn only_the_first_retry_with_a_good_tag_is_believed() {
+fn only_the_first_retry_with_a_valid_tag_is_accepted() {
     let mut world = World::new(Plan::default());
     let client = world.connect();
     let first = world.datagram(client);
@@ -117,7 +117,7 @@ fn only_the_first_retry_with_a_good_tag_is_believed() {
 }
 
 #[test]
-fn a_retry_that_the_server_did_not_send_is_found_out() {
+fn a_forged_retry_is_a_transport_parameter_error() {
     let mut world = World::new(Plan::default());
     let client = world.connect();
     let first = world.datagram(client);
@@ -133,7 +133,7 @@ fn a_retry_that_the_server_did_not_send_is_found_out() {
 }
 
 #[test]
-fn a_retry_in_an_established_connection_does_no_harm() {
+fn a_retry_in_an_established_connection_is_ignored() {
     let mut world = World::new(Plan::default());
     let client = world.connect();
     let first = world.datagram(client);
@@ -166,9 +166,9 @@ fn answered_retry(world: &mut World) -> (ConnectionHandle, Vec<u8>) {
 }
 
 #[test]
-fn a_retry_token_that_is_late_or_elsewhere_is_refused_by_name() {
+fn an_expired_or_moved_retry_token_is_an_invalid_token_error() {
     for (wait, port) in [(Duration::from_secs(16), None), (Duration::ZERO, Some(9))] {
-        let mut world = World::new(retrying());
+        let mut world = World::new(retry_always_plan());
         let (client, second) = answered_retry(&mut world);
         world.now += wait;
         let mut remote = world.hosts[CLIENT].addresses[0];
@@ -188,7 +188,7 @@ fn a_retry_token_that_is_late_or_elsewhere_is_refused_by_name() {
 }
 
 /// Returns the first datagram of a client that was connected to the server before.
-fn returning(plan: Plan) -> (World, Vec<u8>) {
+fn returning_client(plan: Plan) -> (World, Vec<u8>) {
     let mut world = World::new(plan);
     world.connected();
     world.run_for(Duration::from_millis(5));
@@ -200,10 +200,10 @@ fn returning(plan: Plan) -> (World, Vec<u8>) {
 }
 
 #[test]
-fn a_token_for_later_is_good_once_in_time_and_at_one_address() {
+fn a_new_token_is_valid_once_before_expiry_at_its_address() {
     let plan = Plan {
         token_lifetime: Duration::from_secs(10),
-        ..retrying()
+        ..retry_always_plan()
     };
     let is_taken = |world: &mut World, remote, first: &[u8]| match world.route(remote, first) {
         Route::New(..) => true,
@@ -213,7 +213,7 @@ fn a_token_for_later_is_good_once_in_time_and_at_one_address() {
         }
         other => panic!("{other:?}"),
     };
-    let (mut world, first) = returning(plan.clone());
+    let (mut world, first) = returning_client(plan.clone());
     let mut remote = world.hosts[CLIENT].addresses[0];
     let elsewhere = SocketAddr::from(([10, 0, 0, 99], remote.port()));
     assert!(!is_taken(&mut world, elsewhere, &first));
@@ -221,18 +221,18 @@ fn a_token_for_later_is_good_once_in_time_and_at_one_address() {
     remote.set_port(77);
     assert!(!is_taken(&mut world, remote, &first), "played again");
 
-    let (mut world, first) = returning(plan);
+    let (mut world, first) = returning_client(plan);
     world.now += Duration::from_secs(11);
     let remote = world.hosts[CLIENT].addresses[0];
     assert!(!is_taken(&mut world, remote, &first), "too old");
 }
 
 #[test]
-fn servers_with_one_secret_take_each_other_s_tokens() {
-    let (mut world, first) = returning(retrying());
+fn servers_sharing_a_secret_accept_each_others_tokens() {
+    let (mut world, first) = returning_client(retry_always_plan());
     let (now, remote) = (world.now, world.hosts[CLIENT].addresses[0]);
     let replace = |secret: u8| {
-        let other = World::new(retrying());
+        let other = World::new(retry_always_plan());
         let server = other.server_config();
         let config = EndpointConfig {
             secret: Some(EndpointSecret::new([secret; 32])),
@@ -300,7 +300,7 @@ fn early_answer(plan: Plan, token: bool) -> Duration {
 }
 
 #[test]
-fn an_early_answer_of_10_kb_does_not_wait_for_a_known_client() {
+fn a_10_kb_early_response_is_not_delayed_for_a_known_client() {
     let known = early_answer(Plan::default(), true);
     assert!(known < ROUND_TRIP + ROUND_TRIP / 2, "{known}");
     let unknown = early_answer(Plan::default(), false);
@@ -309,7 +309,7 @@ fn an_early_answer_of_10_kb_does_not_wait_for_a_known_client() {
 
 #[test]
 fn early_data_survive_a_retry() {
-    let took = early_answer(retrying(), false);
+    let took = early_answer(retry_always_plan(), false);
     assert!(
         (ROUND_TRIP * 2..ROUND_TRIP * 5 / 2).contains(&took),
         "{took}"
@@ -317,7 +317,7 @@ fn early_data_survive_a_retry() {
 }
 
 #[test]
-fn a_flood_from_invented_addresses_meets_a_retry_and_keeps_nothing() {
+fn a_flood_from_spoofed_addresses_is_answered_with_retries() {
     let mut world = World::new(Plan {
         retry: RetryPolicy::UnderLoad { half_open: 4 },
         ..Plan::default()
@@ -347,7 +347,7 @@ fn a_flood_from_invented_addresses_meets_a_retry_and_keeps_nothing() {
 }
 
 #[test]
-fn a_half_open_handshake_takes_little_whatever_the_client_sends() {
+fn a_half_open_handshake_uses_bounded_memory() {
     let mut world = World::new(Plan::default());
     let (destination, source) = (
         ConnectionId::new(&[1; 8]).unwrap(),

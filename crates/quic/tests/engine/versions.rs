@@ -31,7 +31,7 @@ fn negotiated(world: &mut World) -> (Version, u64) {
 }
 
 #[test]
-fn versions_are_negotiated_as_both_prefer() {
+fn versions_are_negotiated_by_both_preferences() {
     use Version::{V1, V2};
     let (both, only_v1, only_v2) = (Versions::V2_AND_V1, Versions::V1, Versions::only(V2));
     for (plan, version, round_trips) in [
@@ -107,7 +107,7 @@ fn early_data_keep_their_version() {
 }
 
 #[test]
-fn a_server_without_a_common_version_is_named_with_what_it_offers() {
+fn a_missing_common_version_is_reported_with_the_servers_versions() {
     let plan = versions(Version::V1, Versions::V1, Versions::only(Version::V2));
     let mut world = World::new(plan);
     let client = world.connect();

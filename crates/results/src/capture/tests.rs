@@ -67,7 +67,7 @@ fn large_payloads_are_cut() {
 }
 
 #[test]
-fn frames_say_what_the_packet_said() {
+fn frames_carry_the_headers_of_the_packet() {
     let segment = data(3);
     let file = written(ALL, &[Content::Tcp(segment)]).unwrap();
     let (frame, _) = &frames(&file)[0];
@@ -79,7 +79,7 @@ fn frames_say_what_the_packet_said() {
 }
 
 #[test]
-fn packets_that_do_not_exist_are_refused() {
+fn invalid_packets_are_refused() {
     let kind = |content| written(ALL, &[content]).unwrap_err().kind();
     assert_eq!(kind(Content::Tcp(data(65_484))), ErrorKind::InvalidInput);
     assert!(written(ALL, &[Content::Tcp(data(65_483))]).is_ok());
@@ -199,7 +199,7 @@ fn tshark(path: &Path, arguments: &[&str]) -> Option<String> {
 }
 
 #[test]
-fn wireshark_finds_nothing_wrong() {
+fn wireshark_reports_no_malformed_packets() {
     let directory = TempDir::new().unwrap();
     let [whole, cut] = ["whole", "cut"].map(|name| directory.path().join(name));
     conversation(&whole, ALL);
@@ -249,7 +249,7 @@ fn wireshark_finds_nothing_wrong() {
 }
 
 #[test]
-fn a_capture_appears_when_it_is_whole() {
+fn a_capture_file_appears_only_when_complete() {
     let directory = TempDir::new().unwrap();
     let path = directory.path().join("packets.pcapng");
     {

@@ -96,7 +96,7 @@ fn compared(
 }
 
 #[test]
-fn differences_are_parts_of_the_first() {
+fn differences_are_relative_to_the_first_run() {
     let comparison = compared(["t", "t"], ["g", "g"], |run| run.world = RunKind::Live).unwrap();
     assert_eq!(comparison.notes, [""; 0]);
     let run = &comparison.runs[""];
@@ -147,7 +147,7 @@ fn both_are_drawn_into_the_same_plots() {
 }
 
 #[test]
-fn other_scenarios_are_told() {
+fn different_scenarios_are_noted() {
     let comparison = compared(["t", "u"], ["g", "h"], |run| {
         run.settings.insert("seed".to_owned(), "2".to_owned());
         run.emulation = Some(Emulation {
@@ -177,7 +177,7 @@ fn other_scenarios_are_told() {
 }
 
 #[test]
-fn what_is_no_output_is_refused() {
+fn invalid_outputs_are_refused() {
     let [one, other] = [TempDir::new().unwrap(), TempDir::new().unwrap()];
     let error = Comparison::read(one.path(), other.path()).unwrap_err();
     assert!(

@@ -80,7 +80,7 @@ fn contents(directory: &Path) -> BTreeMap<String, Vec<u8>> {
 }
 
 #[test]
-fn all_files_are_there_and_nothing_else() {
+fn exactly_the_expected_files_are_written() {
     let parent = TempDir::new().unwrap();
     let directory = parent.path().join("made/on/the/way");
     let paths = written(&directory, 10).unwrap();
@@ -110,7 +110,7 @@ fn the_same_results_are_the_same_bytes() {
 }
 
 #[test]
-fn what_is_dropped_leaves_the_directory_as_it_was() {
+fn a_dropped_output_leaves_the_directory_unchanged() {
     let directory = TempDir::new().unwrap();
     written(directory.path(), 10).unwrap();
     let before = contents(directory.path());
@@ -136,13 +136,13 @@ fn new_files_replace_old_ones() {
 }
 
 #[test]
-fn names_stay_apart() {
+fn file_names_are_escaped_uniquely() {
     assert_eq!(file_name("ecn=200KB,red"), "ecn=200KB,red");
     assert_eq!(file_name("../µ%2F"), "..%2F%C2%B5%252F");
 }
 
 #[test]
-fn what_cannot_be_written_is_said_before_the_run() {
+fn an_unwritable_output_is_an_error_before_the_run() {
     let directory = TempDir::new().unwrap();
     let file = directory.path().join("file");
     fs::write(&file, "").unwrap();
@@ -163,7 +163,7 @@ fn what_cannot_be_written_is_said_before_the_run() {
 }
 
 #[test]
-fn devices_stay_and_links_stay_links() {
+fn devices_are_refused_and_symbolic_links_kept() {
     let error = StagedFile::create("/dev/null").unwrap_err().to_string();
     assert_eq!(error, "cannot create /dev/null: not a regular file");
     let directory = TempDir::new().unwrap();
@@ -205,7 +205,7 @@ impl Drop for SmallDisk {
 }
 
 #[test]
-fn a_full_disk_is_an_error_and_leaves_nothing() {
+fn a_full_disk_is_an_error_and_leaves_old_files() {
     let Some(disk) = SmallDisk::mount() else {
         return;
     };

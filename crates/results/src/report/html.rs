@@ -28,7 +28,7 @@ mod tests {
     use super::Escaped;
 
     #[test]
-    fn nothing_from_outside_is_markup() {
+    fn external_text_is_escaped() {
         let text = Escaped("<script>alert(\"1 & 'µ'\")</script>\0").to_string();
         assert_eq!(
             text,

@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn without_deadlines_there_is_nothing_to_see() {
+    fn without_deadlines_no_figure_is_drawn() {
         let mut page = String::new();
         draw(
             &mut page,

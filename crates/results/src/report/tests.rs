@@ -69,7 +69,7 @@ fn page(summary: &Summary, traces: &Traces, name: &str) -> String {
 }
 
 #[test]
-fn a_page_needs_nothing_but_itself() {
+fn a_page_has_no_external_references() {
     let mut summary = summary("a");
     summary.variants.insert("b".to_owned(), summary.run.clone());
     let page = page(&summary, &traces("a"), "a");
@@ -92,7 +92,7 @@ fn a_page_needs_nothing_but_itself() {
 }
 
 #[test]
-fn names_from_a_file_are_text() {
+fn names_from_a_file_are_escaped() {
     let mut summary = summary(HOSTILE);
     summary.run.interrupted = true;
     let variant = summary.run.clone();
@@ -106,7 +106,7 @@ fn names_from_a_file_are_text() {
 }
 
 #[test]
-fn a_moment_is_seen_in_the_band() {
+fn a_short_peak_is_visible_in_the_band() {
     let page = page(&summary("a"), &traces("a"), "a");
     let band = page.split("<polygon").nth(1).unwrap();
     let band = band
@@ -135,7 +135,7 @@ fn thresholds_are_drawn_or_named() {
 }
 
 #[test]
-fn what_is_missing_is_left_out() {
+fn missing_data_are_left_out() {
     let summary = Summary::new("title", "", RunSummary::default());
     let nothing = Traces::new(Duration::ZERO);
     for page in [

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn percentiles_are_times_that_occurred() {
+    fn percentiles_are_recorded_times() {
         let mut times: Vec<Duration> = (1..=1000).rev().map(Duration::from_micros).collect();
         let of = CompletionTimes::of(&mut times).unwrap();
         assert_eq!(of.mean, Duration::from_nanos(500_500));
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn one_time_is_every_percentile() {
+    fn a_single_time_is_every_percentile() {
         let time = Duration::MAX;
         let of = CompletionTimes::of(&mut [time]).unwrap();
         assert_eq!([of.mean, of.p50, of.p99, of.max], [time; 4]);

@@ -101,7 +101,7 @@ fn live() -> RunSummary {
 }
 
 #[test]
-fn savings_are_a_part_of_the_others_time() {
+fn savings_are_a_fraction_of_the_other_groups_time() {
     let group = |times: &mut [Duration]| GroupSummary {
         completion: CompletionTimes::of(times),
         ..GroupSummary::default()
@@ -123,7 +123,7 @@ fn savings_are_a_part_of_the_others_time() {
 }
 
 #[test]
-fn the_text_is_this() {
+fn the_json_matches_the_golden_file() {
     let mut summary = Summary::new("Buffer sharing", "003, section 6", run());
     let variant = RunSummary {
         groups: [(
@@ -215,7 +215,7 @@ fn other_versions_and_other_texts_are_refused() {
 
 proptest! {
     #[test]
-    fn every_number_reads_back(
+    fn every_number_round_trips(
         seed: u64,
         nanos in 0..1_u64 << 51,
         goodput: u64,

@@ -207,7 +207,7 @@ fn a_full_disk_is_an_error_wherever_it_fills_up() {
 }
 
 #[test]
-fn a_cell_of_another_kind_is_refused() {
+fn a_cell_of_another_type_is_refused() {
     let mut table = Table::new::<FlowRecord<'_>>(Vec::new()).unwrap();
     let error = table.push(&port(0)).unwrap_err();
     assert!(error.to_string().starts_with("column group does not take"));

@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn goodput_is_what_arrived_between_samples() {
+    fn goodput_is_computed_between_samples() {
         let mut traces = Traces::new(Duration::from_secs(48));
         // 1000 bytes in each 10 ms, and nothing after 24 s.
         for number in 0..4800_u64 {
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn few_samples_make_long_stretches() {
+    fn few_samples_give_long_intervals() {
         let mut traces = Traces::new(Duration::from_secs(1));
         for number in 1..=100_u64 {
             traces.group(&group(number * 10_000_000, number));

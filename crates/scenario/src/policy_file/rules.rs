@@ -19,17 +19,17 @@ const LARGEST_FILE: u64 = 16;
 pub(super) const RULES: Accepts = Accepts::Other("tables `[[rules]]`");
 
 /// The description of both tables of rules.
-pub(super) const DOC: &str = "A rule is about the data that goes one way of TCP connections. Conditions that are written must all \
-     hold; of a list one value must.";
+pub(super) const DOC: &str = "A rule applies to one direction of TCP connections. All its conditions must hold; of a list, one value \
+     must match.";
 
 /// The conditions on the ends of a flow.
 #[derive(Keys)]
 pub(super) struct FlowEnds {
     /// The sender of the data.
-    #[key(absent = "anybody", or = Vec::new(), read = condition::read(at))]
+    #[key(absent = "any", or = Vec::new(), read = condition::read(at))]
     pub(super) from: Vec<Prefix>,
     /// The receiver of the data.
-    #[key(absent = "anybody", or = Vec::new(), read = condition::read(at))]
+    #[key(absent = "any", or = Vec::new(), read = condition::read(at))]
     pub(super) to: Vec<Prefix>,
     /// The source TCP port of the data.
     #[key(absent = "any", or = Vec::new(), read = condition::read(at))]

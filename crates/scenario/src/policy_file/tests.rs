@@ -21,7 +21,7 @@ fn line(policy: &Policy, flow: &PolicyFlow<'_>) -> Option<u32> {
 }
 
 #[test]
-fn the_first_rule_that_fits_holds() {
+fn the_first_matching_rule_applies() {
     let policy = policy(
         r#"[[rules]]
 to = "10.0.0.0/8"
@@ -67,7 +67,7 @@ congestion = "cubic"
 }
 
 #[test]
-fn an_explanation_says_why_rules_do_not_fit() {
+fn an_explanation_lists_why_rules_do_not_match() {
     let policy = policy(
         "[[rules]]\nfrom = \"10.0.0.0/8\"\npass = true\n\
          [[rules]]\nto_port = [22, \"80-90\"]\npass = true\n\
@@ -89,7 +89,7 @@ fn an_explanation_says_why_rules_do_not_fit() {
 }
 
 #[test]
-fn every_mistake_is_told_with_its_line_and_key() {
+fn every_mistake_is_reported_with_its_line_and_key() {
     let said = mistakes(
         "[[rules]]\nfrom = [\"10.0.0.1/8\", \"ten\", \"10.0.0.0/33\"]\nto_port = [0, \"9-1\", 70000]\n\
          dscp = \"best\"\ninterface = \"a b\"\ncongestion = { name = \"cubic\", speed = 1 }\n\

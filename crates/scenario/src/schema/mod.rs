@@ -80,7 +80,7 @@ impl Key {
             name: "kind",
             accepts: Accepts::Word(word),
             presence: Presence::Required,
-            doc: "What this is.",
+            doc: "The type of the entry.",
         }
     }
 }

@@ -162,7 +162,7 @@ mod tests {
     use super::matches;
 
     #[test]
-    fn a_star_stands_for_any_characters() {
+    fn a_star_matches_any_characters() {
         for (pattern, text) in [
             ("a*", "a"),
             ("a*", "abc"),

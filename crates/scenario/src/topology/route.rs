@@ -12,8 +12,8 @@ use crate::schema::{Accepts, Fields};
 #[derive(Clone, Debug, PartialEq, Eq, Keys)]
 #[keys(
     title = "[[routes]]",
-    doc = "A way other than the shortest one. Without any, packets take the paths with the fewest \
-           links, and flows are spread over paths of equal length.",
+    doc = "An explicit route. Without one, packets take the paths with the fewest links, and flows are \
+           spread over paths of equal length.",
     context = &Builder<'_>
 )]
 pub struct Route {

@@ -23,10 +23,10 @@ use crate::schema::{Accepts, Fields};
 )]
 pub struct TconRule {
     /// The sender of the data.
-    #[key(accepts = HOSTS, absent = "anybody", or = Vec::new(), read = context.hosts(at))]
+    #[key(accepts = HOSTS, absent = "any", or = Vec::new(), read = context.hosts(at))]
     pub from: Vec<HostIndex>,
     /// The receiver of the data.
-    #[key(accepts = HOSTS, absent = "anybody", or = Vec::new(), read = context.hosts(at))]
+    #[key(accepts = HOSTS, absent = "any", or = Vec::new(), read = context.hosts(at))]
     pub to: Vec<HostIndex>,
     /// The control of the matching flows; `None` leaves them alone.
     #[key(keys = ControlKeys, by = control(fields))]

@@ -79,7 +79,7 @@ fn all_shortest_paths_are_taken() {
 }
 
 #[test]
-fn chosen_routes_hold_for_their_destinations() {
+fn explicit_routes_apply_only_to_their_destinations() {
     let route = "[[routes]]\nswitch = \"left\"\nto = \"b1\"\nvia = \"spine2\"\n";
     let topology = leaf_spine(route);
     assert_eq!(next(&topology, "left", "b1"), ["left->spine2"]);
@@ -171,7 +171,7 @@ fn a_dumbbell_with_several_receivers_has_two_switches() {
 }
 
 #[test]
-fn ten_thousand_hosts_are_no_trouble() {
+fn ten_thousand_hosts_can_be_routed() {
     let topology = topology(
         "[star]\nrate = \"1Gbps\"\ndelay = \"1us\"\nqueue = \"unlimited\"\n\
          [star.hosts.a]\ncount = 9999\n[star.hosts.b]\n",

@@ -113,7 +113,7 @@ pub enum DcudpAckInterval {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Keys)]
 #[keys(
     title = "[groups.NAME.dcudp.quit]",
-    doc = "When a DCUDP receiver takes a congestion to be over (Ye et al., section IV-C)."
+    doc = "When a DCUDP receiver ends Congestion Mode (Ye et al., section IV-C)."
 )]
 pub struct DcudpQuit {
     /// K: the number of round-trip times and of marked fractions that are kept; each fraction

@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_scale_is_the_smallest_that_tells_the_buffer() {
+    fn the_window_scale_is_the_smallest_that_covers_the_buffer() {
         assert_eq!(window_scale("65535B"), 0);
         assert_eq!(window_scale("65536B"), 1);
         assert_eq!(window_scale("6MiB"), 7);

@@ -76,7 +76,7 @@ pub enum QuicPacketSize {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, Keys)]
 #[keys(
     title = "[groups.NAME.quic.proactive_migration]",
-    doc = "When a DCQUIC client leaves a path by itself: see docs/migration.md.",
+    doc = "When a DCQUIC client leaves a path without being asked: see docs/migration.md.",
     check = table.check(fields)
 )]
 pub struct MigrationOptions {

@@ -200,7 +200,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn means_are_those_of_the_literature() {
+    fn means_match_the_literature() {
         // The mean of 1,711,250 bytes that simulations report is 1140.8 packets of 1500 bytes.
         let packets = |distribution: Distribution| distribution.mean().bytes() / PACKET;
         assert_eq!(packets(Distribution::web_search()), 1_140);

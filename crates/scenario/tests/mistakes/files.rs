@@ -5,7 +5,7 @@ use weir_scenario::Scenario;
 use crate::FILE;
 
 #[test]
-fn files_that_cannot_be_read_say_so() {
+fn unreadable_files_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("none.toml");
     let message = Scenario::load(&missing, &[])

@@ -5,7 +5,7 @@ use weir_scenario::Scenario;
 use crate::{FILE, check};
 
 #[test]
-fn what_does_not_go_together() {
+fn conflicting_keys_of_a_group_are_refused() {
     check(&[
         (
             "rate = \"1Mbps\" }",
@@ -36,7 +36,7 @@ fn what_does_not_go_together() {
 }
 
 #[test]
-fn options_of_another_transport() {
+fn options_of_another_transport_are_refused() {
     check(&[
         (
             "min_rto = \"10ms\"",
@@ -112,7 +112,7 @@ fn deadlines_and_their_controller() {
 }
 
 #[test]
-fn dcquic_that_cannot_be() {
+fn invalid_dcquic_settings_are_refused() {
     check(&[
         (
             "to = \"receiver\"\nworkload",
@@ -155,7 +155,7 @@ fn dcquic_that_cannot_be() {
 }
 
 #[test]
-fn dcudp_that_cannot_be() {
+fn invalid_dcudp_settings_are_refused() {
     check(&[
         (
             "to = \"receiver\"\nworkload",
@@ -190,7 +190,7 @@ fn dcudp_that_cannot_be() {
 }
 
 #[test]
-fn connections_that_cannot_fail_over() {
+fn invalid_failover_and_via_are_refused() {
     check(&[
         (
             "{ kind = \"transfer\", size = \"1GB\" }",
@@ -211,7 +211,7 @@ fn connections_that_cannot_fail_over() {
 }
 
 #[test]
-fn epochs_that_are_not_in_step() {
+fn inconsistent_epochs_are_refused() {
     const EPOCHS: &str = "{ kind = \"epochs\", request = \"1KB\", response = \"1KB\", count = 10 }";
     let with = |dctcp: &str, cubic: &str| {
         let text = FILE
@@ -253,7 +253,7 @@ fn epochs_that_are_not_in_step() {
 }
 
 #[test]
-fn times_that_cannot_be_compared() {
+fn invalid_reductions_are_refused() {
     check(&[
         (
             "sample_interval = \"10ms\"",
@@ -274,7 +274,7 @@ fn times_that_cannot_be_compared() {
 }
 
 #[test]
-fn networks_that_hosts_cannot_be_in() {
+fn invalid_live_networks_are_refused() {
     check(&[
         (
             "[measurements]",

@@ -70,7 +70,7 @@ fn settings_are_checked_like_the_file() {
 }
 
 #[test]
-fn settings_have_a_place_of_their_own() {
+fn a_mistake_in_a_setting_has_its_position() {
     let setting: Setting = "groups.dctcp.flows=0".parse().unwrap();
     let Err(ScenarioError::Invalid { problems }) = Scenario::parse("test.toml", FILE, &[setting])
     else {

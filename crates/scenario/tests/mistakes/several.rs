@@ -5,7 +5,7 @@ use weir_scenario::{Scenario, ScenarioError};
 use crate::FILE;
 
 #[test]
-fn a_thousand_mistakes_are_cut_short() {
+fn thousands_of_mistakes_are_truncated() {
     let hosts: String = (0..5000)
         .map(|n| format!("[hosts.a{n}]\ncount = 0\n"))
         .collect();

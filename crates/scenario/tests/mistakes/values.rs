@@ -3,7 +3,7 @@
 use crate::{check, line_of, mistake};
 
 #[test]
-fn what_is_no_key() {
+fn unknown_keys_are_refused() {
     check(&[
         ("seed = 3", "seed = = 3", &[]),
         (
@@ -25,7 +25,7 @@ fn what_is_no_key() {
 }
 
 #[test]
-fn kinds_and_units() {
+fn wrong_types_and_units_are_refused() {
     check(&[
         (
             "duration = \"10s\"",
@@ -89,7 +89,7 @@ fn kinds_and_units() {
 }
 
 #[test]
-fn numbers_that_make_no_sense() {
+fn numbers_out_of_range_are_refused() {
     check(&[
         (
             "rate = \"1Mbps\"",
@@ -190,7 +190,7 @@ fn numbers_that_make_no_sense() {
 }
 
 #[test]
-fn what_is_missing() {
+fn missing_keys_are_refused() {
     check(&[
         (
             "workload = \"bulk\"\n",
@@ -228,7 +228,7 @@ fn parameters() {
 }
 
 #[test]
-fn parameters_that_nothing_uses_are_mistakes() {
+fn unused_parameters_are_mistakes() {
     let message = mistake("\"$threshold\"", "\"1KB\"");
     assert!(message.starts_with("test.toml:8: parameters.threshold: nothing in the file uses"));
 }

@@ -226,7 +226,7 @@ fn world() -> World {
 }
 
 #[test]
-fn the_controller_hears_of_handshakes_and_ends() {
+fn handshakes_and_closes_are_reported_to_the_controller() {
     let mut world = World::new(AgentConfig::paper(), 7);
     world.connect(1);
     let opened = SwitchReport::Opened {
@@ -280,7 +280,7 @@ fn a_queue_is_congested_from_the_threshold_on_and_recovers_without_a_packet() {
 }
 
 #[test]
-fn windows_are_what_is_ordered_until_they_are_released() {
+fn windows_follow_orders_until_released() {
     let mut world = world();
     world.data(1, 0);
     world.acknowledge(1, MSS);
@@ -297,7 +297,7 @@ fn windows_are_what_is_ordered_until_they_are_released() {
 }
 
 #[test]
-fn a_stopped_flow_is_told_when_it_may_go_on() {
+fn a_stopped_flow_receives_a_window_update_when_allowed() {
     let mut world = world();
     world.data(1, 0);
     world.allow(1, 0);
@@ -332,7 +332,7 @@ fn a_flow_that_is_stopped_before_it_has_begun_sends_one_segment() {
 }
 
 #[test]
-fn no_window_outlives_its_lease() {
+fn windows_expire_with_their_lease() {
     let mut world = world();
     world.data(1, 0);
     world.allow(1, 0);
@@ -349,7 +349,7 @@ fn no_window_outlives_its_lease() {
 }
 
 #[test]
-fn a_dropped_packet_is_repeated_once_it_is_the_first_that_is_missing() {
+fn a_dropped_packet_is_retransmitted_once_it_is_the_first_missing() {
     let config = AgentConfig {
         retransmit: true,
         ..AgentConfig::paper()
@@ -394,7 +394,7 @@ fn a_dropped_packet_is_repeated_once_it_is_the_first_that_is_missing() {
 }
 
 #[test]
-fn who_comes_to_many_begins_with_one_segment() {
+fn a_flow_to_a_busy_port_begins_with_one_segment() {
     let config = AgentConfig {
         single_segment_above: Some(2),
         ..AgentConfig::paper()
@@ -412,7 +412,7 @@ fn who_comes_to_many_begins_with_one_segment() {
 }
 
 #[test]
-fn a_connection_whose_syn_was_not_seen_passes_and_is_counted() {
+fn a_connection_without_observed_syn_passes_and_is_counted() {
     let mut world = world();
     world.allow(1, 0);
     world.data(9, 0);
@@ -425,7 +425,7 @@ fn a_connection_whose_syn_was_not_seen_passes_and_is_counted() {
 }
 
 #[test]
-fn a_new_controller_is_told_everything() {
+fn a_new_controller_receives_all_state() {
     let mut world = world();
     world.data(1, 0);
     world.acknowledge(1, MSS);
@@ -445,7 +445,7 @@ fn a_new_controller_is_told_everything() {
 }
 
 #[test]
-fn what_an_earlier_controller_ordered_holds_for_a_lease_under_the_next() {
+fn orders_of_the_previous_controller_expire_after_one_lease() {
     let mut world = world();
     world.connect(2);
     world.allow(1, 2);
@@ -462,7 +462,7 @@ fn what_an_earlier_controller_ordered_holds_for_a_lease_under_the_next() {
 }
 
 #[test]
-fn a_new_controller_learns_what_the_one_before_had_remembered() {
+fn a_new_controller_learns_the_demands_of_the_previous_one() {
     let mut world = world();
     let demand = Demand {
         size: ByteSize::from_bytes(5000),
@@ -532,7 +532,7 @@ proptest! {
     /// With any input: no packet is lost or held, no window exceeds the receiver's offer, and no
     /// timeout stays due.
     #[test]
-    fn packets_pass_and_windows_only_shrink(
+    fn packets_pass_and_windows_are_only_reduced(
         steps in prop::collection::vec(step(), 0..150),
         scale in 0_u8..=14,
         retransmit: bool,

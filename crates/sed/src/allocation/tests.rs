@@ -32,7 +32,7 @@ const ENDLESS: FlowDemand = FlowDemand {
 };
 
 #[test]
-fn twin_in_the_papers_scenario() {
+fn the_total_window_matches_the_paper() {
     // 30 packets and 25,000 bytes: 46.67 packets (section 4).
     let packet = ByteSize::from_bytes(1500);
     let rtt = Duration::from_micros(200);
@@ -41,7 +41,7 @@ fn twin_in_the_papers_scenario() {
 }
 
 #[test]
-fn the_small_scale_needs_four_fifths_of_the_link_and_gets_them() {
+fn the_small_scale_flows_get_the_windows_they_need() {
     let flows = [
         with_deadline(8_000_000, 300_000),
         with_deadline(12_000_000, 800_000),
@@ -62,7 +62,7 @@ fn the_small_scale_needs_four_fifths_of_the_link_and_gets_them() {
 }
 
 #[test]
-fn whoever_does_not_fit_waits() {
+fn flows_beyond_the_total_window_wait() {
     let mut flows = vec![with_deadline(20_000, 200_000); 60];
     let windows = allocate(&settings(Method::Paper), &flows);
     assert_eq!(windows.iter().filter(|window| **window == 1).count(), 46);
@@ -74,7 +74,7 @@ fn whoever_does_not_fit_waits() {
 }
 
 #[test]
-fn what_is_left_goes_to_those_without_deadline_or_else_to_the_others() {
+fn the_rest_goes_first_to_flows_without_deadline() {
     let late = with_deadline(5000, 0);
     let need = with_deadline(1000, 200_000);
     let paper = settings(Method::Paper);
@@ -99,7 +99,7 @@ fn the_base_rate_is_a_floor() {
 }
 
 #[test]
-fn turns_go_by_deadline_and_leave_out_what_cannot_be_in_time() {
+fn turns_go_by_deadline_and_skip_flows_that_would_be_late() {
     // At 118.6 bytes per microsecond, two round trips before the deadline: the first can be in time or the
     // next two.
     let flows = [
@@ -132,7 +132,7 @@ proptest! {
     /// The sum is Twin at most, except for the floor of flows without deadline; and nothing is left
     /// over while a flow could take it.
     #[test]
-    fn the_sum_is_the_total(
+    fn the_windows_add_up_to_the_total(
         flows in candidates(),
         total in 0_u32..200,
         base in 0_u32..4,

@@ -91,7 +91,7 @@ fn windows(controller: &Controller) -> Vec<Option<u32>> {
 }
 
 #[test]
-fn nobody_is_held_back_while_there_is_no_congestion() {
+fn no_flow_is_limited_without_congestion() {
     let mut controller = controller(ControllerConfig::paper());
     for number in 0..100 {
         open(&mut controller, at(0), number, Some(demand(20_000, 200)));
@@ -101,7 +101,7 @@ fn nobody_is_held_back_while_there_is_no_congestion() {
 }
 
 #[test]
-fn congestion_brings_windows_and_its_end_takes_them_away() {
+fn windows_are_set_at_congestion_and_released_afterwards() {
     let mut controller = controller(ControllerConfig::paper());
     open(&mut controller, at(0), 1, None);
     open(&mut controller, at(0), 2, Some(demand(8_000_000, 300)));
@@ -128,7 +128,7 @@ fn congestion_brings_windows_and_its_end_takes_them_away() {
 }
 
 #[test]
-fn who_waits_is_let_in_by_the_end_of_others_and_not_by_a_dip_of_the_queue() {
+fn waiting_flows_start_only_when_others_end() {
     let mut controller = controller(ControllerConfig::paper());
     for number in 0..60 {
         open(&mut controller, at(0), number, Some(demand(20_000, 200)));
@@ -176,7 +176,7 @@ fn leases_are_renewed_while_windows_are_in_force() {
 }
 
 #[test]
-fn counters_make_what_is_left_smaller_and_never_larger() {
+fn counters_only_reduce_the_remaining_size() {
     let mut controller = controller(ControllerConfig::paper());
     open(&mut controller, at(0), 1, Some(demand(20_000, 200)));
     let mut reported = |bytes| {
@@ -192,7 +192,7 @@ fn counters_make_what_is_left_smaller_and_never_larger() {
 }
 
 #[test]
-fn whoever_answers_may_be_the_one_with_a_deadline() {
+fn the_reverse_flow_may_have_the_deadline() {
     let rule = DemandRule {
         source_ports: vec![80..=80],
         demand: Some(demand(50_000, 10)),
@@ -210,7 +210,7 @@ fn whoever_answers_may_be_the_one_with_a_deadline() {
 }
 
 #[test]
-fn drops_are_answered_if_it_is_rsed() {
+fn only_rsed_orders_retransmissions_of_drops() {
     let mut config = ControllerConfig::paper();
     let (number, sequence) = (flow(1), Sequence::new(77));
     let dropped = SwitchReport::Dropped {
@@ -252,7 +252,7 @@ fn a_plan_does_not_wait_for_the_queue() {
 }
 
 #[test]
-fn tables_are_bounded_and_silent_flows_forgotten() {
+fn tables_are_bounded_and_silent_flows_removed() {
     let config = ControllerConfig {
         flows_per_port: 10,
         ..ControllerConfig::paper()
@@ -298,7 +298,7 @@ proptest! {
     /// With any sequence of reports: the switches' state is what the controller assumes, flows are in
     /// the order of their deadlines, and the sum is kept.
     #[test]
-    fn switches_know_what_the_table_says(steps in prop::collection::vec(step(), 0..120), planned: bool) {
+    fn the_switch_state_matches_the_controllers_table(steps in prop::collection::vec(step(), 0..120), planned: bool) {
         let config = ControllerConfig {
             method: if planned { Method::Planned } else { Method::Paper },
             ..ControllerConfig::paper()
@@ -348,7 +348,7 @@ proptest! {
 }
 
 #[test]
-fn a_flow_that_has_begun_may_demand_something_else() {
+fn an_open_flow_may_change_its_demand() {
     let mut controller = controller(ControllerConfig::paper());
     for number in 0..60 {
         open(&mut controller, at(0), number, Some(demand(200_000, 400)));
@@ -365,7 +365,7 @@ fn a_flow_that_has_begun_may_demand_something_else() {
 }
 
 #[test]
-fn a_switch_that_begins_anew_is_forgotten_and_may_tell_of_what_was() {
+fn a_restarted_switch_is_removed_and_may_report_old_flows() {
     let config = ControllerConfig {
         remember: true,
         ..ControllerConfig::paper()
@@ -396,7 +396,7 @@ fn a_switch_that_begins_anew_is_forgotten_and_may_tell_of_what_was() {
 }
 
 #[test]
-fn slack_has_a_sign() {
+fn slack_is_early_or_late() {
     let mut controller = controller(ControllerConfig::paper());
     open(&mut controller, at(0), 1, Some(demand(1_460_000, 400)));
     congest(&mut controller, at(10), true);
@@ -458,7 +458,7 @@ proptest! {
     /// With any reports, and any rate of a port: the controller continues, and no flow gets a larger
     /// window than the total.
     #[test]
-    fn nothing_that_is_reported_breaks_the_controller(
+    fn arbitrary_reports_do_not_break_the_controller(
         reports in prop::collection::vec((hostile_report(), 0_u64..3_000_000), 0..60),
         rate in hostile(),
         planned: bool,

@@ -162,7 +162,7 @@ mod tests {
         /// A network of this length loses and duplicates packets: every delivered packet has the bytes
         /// that were sent, and the number of slots stays bounded.
         #[test]
-        fn what_is_delivered_is_what_was_sent(
+        fn delivered_datagrams_match_the_sent_ones(
             length in 1_usize..2_000,
             fates in prop::collection::vec(0_u8..8, 1..5_000),
         ) {

@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_is_said_after_the_data() {
+    fn close_notify_follows_the_data() {
         let [mut client, _] = pair(100, false, false);
         let mut out = Vec::new();
         client.begin(&mut out);
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn data_without_end_are_full_records() {
+    fn endless_data_are_sent_in_full_records() {
         let [_, mut server] = pair(1000, false, false);
         let mut out = Vec::new();
         server.expect(500);
@@ -333,7 +333,7 @@ mod tests {
         /// For any segmentation of the stream, the delivered data never shrink, never exceed the written
         /// data, and are complete in the end.
         #[test]
-        fn everything_is_delivered_once(
+        fn all_data_are_delivered_once(
             record in 1_u64..5000,
             writes in prop::collection::vec(1_u64..50_000, 1..20),
             mut cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..40),

@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn in_order_of_time_and_of_note() {
+    fn timers_are_due_in_order_of_time_and_insertion() {
         let at = Time::from_nanos;
         let mut agenda = TimerQueue::new();
         for (time, what) in [(5, 'b'), (3, 'a'), (5, 'c'), (9, 'd')] {

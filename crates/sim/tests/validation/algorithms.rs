@@ -37,7 +37,7 @@ fn least_utilization(algorithm: &str) -> f64 {
 }
 
 #[test]
-fn each_fills_the_link_and_shares_it() {
+fn each_algorithm_fills_and_shares_the_link() {
     println!(
         "algorithm  utilization  fairness  queue mean/max (packets)  retransmits  time-outs  marks"
     );

@@ -24,7 +24,7 @@ tcp = { ecn = "dctcp" }
 "#;
 
 #[test]
-fn they_fill_the_link_and_nothing_is_too_long_for_it() {
+fn offload_bursts_fill_the_link_without_losses() {
     for segments in [2, 10, 44] {
         let summary = run(
             SCENARIO,

@@ -369,7 +369,7 @@ fn assert_complete(scenario: &Scenario, summary: &RunSummary, seen: &Seen) {
 
 proptest! {
     #[test]
-    fn nothing_appears_and_nothing_vanishes(text in anything()) {
+    fn packets_and_bytes_are_conserved(text in anything()) {
         let scenario = scenario(&text, &[]);
         let mut seen = Seen {
             arrived: vec![(0, 0); scenario.measurements.ports.len()],

@@ -143,7 +143,7 @@ fn oscillation(samples: &[QueueSample], middle: f64) -> Oscillation {
 }
 
 #[test]
-fn the_queue_oscillates_as_the_model_has_it() {
+fn the_queue_oscillates_as_the_model_predicts() {
     for (flows, threshold, rtt) in [
         (1, 65, 400),
         (2, 65, 400),

@@ -43,7 +43,7 @@ fn packets_via(summary: &RunSummary, switch: &str) -> u64 {
 }
 
 #[test]
-fn a_dark_path_is_left_within_milliseconds() {
+fn a_client_leaves_a_failed_path_within_milliseconds() {
     let healthy = run(TWO_WAYS, &[]);
     let usual = healthy.groups["client"].completion.as_ref().unwrap().max;
     // Only the validation of the other path uses it.
@@ -72,7 +72,7 @@ fn a_dark_path_is_left_within_milliseconds() {
 }
 
 #[test]
-fn without_migration_a_dark_path_is_waited_out() {
+fn without_migration_a_client_waits_for_the_failed_path() {
     let fault = "[[faults]]\nkind = \"down\"\nports = [\"*->s2\", \"s2->*\"]\nat = \"100ms\"\nuntil = \"300ms\"\n";
     let text = format!("{TWO_WAYS}{fault}");
     let summary = run(
@@ -86,7 +86,7 @@ fn without_migration_a_dark_path_is_waited_out() {
 
 /// The same, and a request of 1 MB during which the client's address changes.
 #[test]
-fn a_client_goes_on_from_its_new_address() {
+fn a_client_continues_from_its_new_address() {
     let settings = [
         "groups.client.workload.request=1MB".to_owned(),
         "groups.client.workload.response=200B".to_owned(),
@@ -125,7 +125,7 @@ fn reduction(name: &str, scenario: Scenario) -> f64 {
 }
 
 #[test]
-fn dcquic_saves_nine_tenths_of_the_time_that_failover_takes() {
+fn dcquic_saves_nine_tenths_of_the_failover_time() {
     let reduction = reduction("migration", scenario(EXPERIMENT, &[]));
     assert!(reduction >= 0.9, "{reduction}");
 }

@@ -59,7 +59,7 @@ fn every_algorithm_fills_the_link() {
 }
 
 #[test]
-fn packets_are_as_large_as_the_interfaces_carry_unless_told() {
+fn the_packet_size_is_the_interface_mtu_unless_set() {
     let jumbo = |packet_size: &str| {
         let summary = run(
             QUEUE,
@@ -170,7 +170,7 @@ probability = 0.01
 const GOLDEN: u64 = 0x0e2f_3a81_fb93_1ab3;
 
 #[test]
-fn every_run_and_every_build_gives_the_golden_rows() {
+fn the_rows_match_the_golden_digest() {
     let rows = || {
         let mut rows = Rows::default();
         let summary = record(MIXTURE, &[], &mut rows);
@@ -199,7 +199,7 @@ impl Recorder for Ended {
 }
 
 #[test]
-fn nothing_is_lost_of_what_is_to_be_delivered() {
+fn all_transfers_complete_despite_losses() {
     let mut ended = Ended::default();
     let summary = record(MIXTURE, &settings(&["warm_up=0s"]), &mut ended);
     let completed = |group: &str| summary.groups[group].completed;

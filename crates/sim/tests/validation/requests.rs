@@ -202,7 +202,7 @@ at_epoch = 10
 "#;
 
 #[test]
-fn a_client_with_failover_loses_its_time_limit_once() {
+fn a_failover_costs_its_time_limit_once() {
     let failover = "groups.calls.failover=1s";
     let (summary, records) = run(&format!("{FILE}{BROKEN}"), &[EPOCHS, failover]);
     let epochs = summary.groups["calls"].epochs.unwrap();
@@ -222,7 +222,7 @@ fn a_client_with_failover_loses_its_time_limit_once() {
 }
 
 #[test]
-fn a_link_that_comes_back_is_waited_for_without_failover() {
+fn without_failover_a_client_waits_for_the_link() {
     let back = BROKEN.replace("at_epoch = 10", "at = \"1ms\"\nuntil = \"150ms\"");
     let (summary, records) = run(&format!("{FILE}{back}"), &[EPOCHS]);
     let group = &summary.groups["calls"];
@@ -234,7 +234,7 @@ fn a_link_that_comes_back_is_waited_for_without_failover() {
 }
 
 #[test]
-fn an_address_that_changes_is_the_end_of_a_tcp_connection() {
+fn an_address_change_ends_a_tcp_connection() {
     let change = "[[faults]]\nkind = \"address\"\nports = \"client->one\"\nat_epoch = 10\n";
     let file = format!("{FILE}{change}");
     let (summary, _) = run(&file, &[EPOCHS]);
@@ -255,7 +255,7 @@ fn an_address_that_changes_is_the_end_of_a_tcp_connection() {
 }
 
 #[test]
-fn a_connection_that_is_given_up_is_a_request_lost() {
+fn an_abandoned_connection_counts_as_a_lost_request() {
     let gone = BROKEN.replace("at_epoch = 10", "at_epoch = 10\nuntil_epoch = 11");
     let settings = [EPOCHS, "duration=3000s", "groups.calls.via=one"];
     let (summary, records) = run(&format!("{FILE}{gone}"), &settings);
@@ -269,7 +269,7 @@ fn a_connection_that_is_given_up_is_a_request_lost() {
 }
 
 #[test]
-fn what_is_saved_is_reported() {
+fn the_reduction_of_completion_time_is_reported() {
     let other = r#"
 [groups.large]
 from = "client"

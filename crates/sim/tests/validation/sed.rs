@@ -80,7 +80,7 @@ fn a_hundred_senders_with_retransmission() {
 }
 
 #[test]
-fn where_nobody_can_meet_all_deadlines_more_are_met_than_by_others() {
+fn sed_misses_fewest_deadlines_when_not_all_can_be_met() {
     let missed = |variant| large(variant, 20).0.missed;
     let (planned, goodput) = large("short-sed-planned", 20);
     assert_eq!(
@@ -101,7 +101,7 @@ fn where_nobody_can_meet_all_deadlines_more_are_met_than_by_others() {
 
 /// Windows come too late to be of use, but no flow is stopped for good.
 #[test]
-fn a_controller_that_is_far_away_does_no_lasting_harm() {
+fn a_distant_controller_stops_no_flow_permanently() {
     let settings = [
         "parameters.rounds=2",
         "duration=2s",

@@ -110,7 +110,7 @@ fn a_higher_drop_threshold_raises_cubics_share() {
 /// CUBIC, which is dropped there, cannot use. The paper's own last words on it agree ("top right has higher
 /// Cubic throughput"), and so does its reason for showing thresholds above 400 KB.
 #[test]
-fn a_low_ecn_threshold_takes_nothing_from_cubic() {
+fn a_low_ecn_threshold_does_not_reduce_cubics_share() {
     let [low, middle, high] =
         [20, 400, 1000].map(|ecn| small(Thresholds(ecn, 1000, 1000), &[]).cubic);
     assert!((low - middle).abs() < 0.02, "{low}, {middle}");
@@ -122,7 +122,7 @@ fn a_low_ecn_threshold_takes_nothing_from_cubic() {
 /// occur only where DCTCP's floor leaves the queue below RED's minimum, as with one segment as the smallest
 /// window.
 #[test]
-fn red_keeps_the_queue_short_and_drops_less_beside_a_lower_floor() {
+fn red_shortens_the_queue_and_drops_less_with_a_low_dctcp_floor() {
     let (tail, red) = (Thresholds(100, 1000, 1000), Thresholds(100, 200, 1000));
     let [high_floor, low_floor] = [2, 1].map(|segments| {
         let floor = format!("groups.dctcp.congestion.min_window={segments}");

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn a_range_has_both_its_ends() {
+    fn a_range_includes_both_ends() {
         let steps_of = |to, step| steps(&kb(0), &kb(to), &kb(step)).unwrap();
         assert_eq!(steps_of(40, 20), [kb(0), kb(20), kb(40)]);
         assert_eq!(steps_of(50, 20), [kb(0), kb(20), kb(40)]);
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn spans_are_covered_evenly() {
+    fn intervals_are_covered_evenly() {
         let span = between(kb(1), kb(100), None, true).unwrap();
         assert_eq!(span.at(0.0), kb(1));
         assert_eq!(span.at(0.5), kb(10));

@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_comparison_means_what_it_says() {
+    fn each_comparison_operator_is_evaluated() {
         let holds = |text: &str, a: i64, b: i64| {
             let condition: Condition = text.parse().unwrap();
             let value = |name: &str| Quantity::Integer(if name == "a" { a } else { b });

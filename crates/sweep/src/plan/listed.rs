@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_list_of_combinations_says_so() {
+    fn invalid_lists_of_combinations_are_errors() {
         for (points, what) in [
             (&[][..], "at least one combination"),
             (&[&[][..]][..], "at least one combination"),

@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_what_they_look_like_and_read_back() {
+    fn quantities_have_their_unit_and_round_trip() {
         for (text, unit, written) in [
             ("\"400KB\"", "_bytes", "400KB"),
             ("\"12.5Gbps\"", "_bps", "12.5Gbps"),
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn amounts_of_one_kind_can_be_compared() {
+    fn quantities_of_the_same_kind_are_comparable() {
         let less = quantity("\"400KB\"").compare(&quantity("\"1MB\""));
         assert_eq!(less, Some(Ordering::Less));
         assert_eq!(

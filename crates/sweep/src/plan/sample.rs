@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn a_latin_hypercube_meets_each_row_once() {
+    fn a_latin_hypercube_uses_each_row_once() {
         let points = Generator::new(1).points(Method::LatinHypercube, 100, 2);
         for key in 0..2 {
             let mut rows: Vec<u64> = points

@@ -71,7 +71,7 @@ fn report(now: Time, delivered: u64) -> ProgressReport {
 }
 
 #[test]
-fn the_policy_says_which_flows_are_controlled() {
+fn the_policy_determines_the_controlled_flows() {
     let mut flows = flows("cubic");
     assert!(!flows.on_opened(at(1), 1, &flow(80), &BEGINNING, 10));
     assert!(flows.on_opened(at(1), 2, &flow(81), &BEGINNING, 20));
@@ -110,7 +110,7 @@ fn reports_are_counted_and_raise_the_window() {
 }
 
 #[test]
-fn rates_are_for_interfaces_that_space_segments() {
+fn rates_are_set_only_at_pacing_interfaces() {
     let mut flows = flows("bbr");
     assert!(flows.on_opened(at(1), 2, &flow(81), &BEGINNING, 20));
     for millis in 2..20 {
@@ -150,7 +150,7 @@ fn reports_wake_the_reader_until_a_flow_is_active() {
 }
 
 #[test]
-fn flows_of_which_nothing_is_heard_are_forgotten() {
+fn silent_flows_are_forgotten() {
     let mut flows = flows("cubic");
     for number in 1..=3 {
         assert!(flows.on_opened(at(0), number, &flow(81), &BEGINNING, number * 10));

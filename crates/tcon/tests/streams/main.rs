@@ -81,7 +81,7 @@ fn exchange(setup: &Setup, down: u64, up: u64) -> World {
 }
 
 #[test]
-fn losses_are_mended_and_the_sender_does_not_hear_of_them() {
+fn losses_are_repaired_and_hidden_from_the_sender() {
     let mut setup = setup("bbr");
     setup.wide = loss(0.02);
     let world = exchange(&setup, 3_000_000, 0);
@@ -96,7 +96,7 @@ fn losses_are_mended_and_the_sender_does_not_hear_of_them() {
 }
 
 #[test]
-fn without_sack_too() {
+fn losses_are_repaired_without_sack() {
     let mut setup = setup("cubic");
     setup.config.sack = false;
     setup.wide = loss(0.01);
@@ -110,7 +110,7 @@ fn without_sack_too() {
 }
 
 #[test]
-fn a_receiver_that_speaks_ecn_is_enough() {
+fn dctcp_needs_ecn_only_at_the_receiver() {
     let mut setup = setup("dctcp");
     setup.config.ecn = EcnMode::Classic;
     let mut world = World::new(&setup);
@@ -140,7 +140,7 @@ fn a_receiver_that_speaks_ecn_is_enough() {
 }
 
 #[test]
-fn what_does_not_fit_is_left_to_the_sender() {
+fn the_sender_retransmits_segments_beyond_the_memory_limit() {
     let mut setup = setup("bbr");
     setup.wide = loss(0.02);
     setup.limits.memory = bytes(6_000);
@@ -151,7 +151,7 @@ fn what_does_not_fit_is_left_to_the_sender() {
 }
 
 #[test]
-fn connections_that_are_not_known_pass() {
+fn unknown_connections_pass_unchanged() {
     let mut setup = setup("bbr");
     setup.limits.connections = ConnectionLimits {
         connections: 0,
@@ -166,7 +166,7 @@ fn connections_that_are_not_known_pass() {
 /// At 5 % loss, repairs of the oldest segment are lost too. Each RTO counts from the retransmission,
 /// not from the last acknowledgment: counted from that there are 16 RTOs here.
 #[test]
-fn what_is_being_mended_is_not_overdue() {
+fn each_rto_counts_from_the_retransmission() {
     let timeouts = (0..8).map(|file| {
         let mut setup = setup("bbr");
         setup.link = (
@@ -214,7 +214,7 @@ fn file_time(
 /// The paper's paths, as in `scenarios/tcon-wan.toml`: as fast as BBR itself, faster than CUBIC with
 /// losses, and no slower without.
 #[test]
-fn bbr_in_place_of_cubic() {
+fn tcon_with_bbr_is_as_fast_as_bbr() {
     let slow = Rate::from_mbps(5);
     let shanghai = (slow, Duration::from_micros(14_900), bytes(64_000));
     let oregon = (slow, Duration::from_micros(79_900), bytes(128_000));
@@ -280,7 +280,7 @@ proptest! {
     /// and window scaling, with small buffers at the receiver and in TCon, across the wrap of the
     /// numbers.
     #[test]
-    fn streams_are_exact(
+    fn streams_are_exact_under_any_faults(
         config in configs(),
         (wide, near) in (faults(), faults()),
         (down, up) in (0_u64..400_000, 0_u64..50_000),

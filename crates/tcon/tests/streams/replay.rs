@@ -331,7 +331,7 @@ const EACH: Reported = Reported {
 const MARKS: u32 = 128;
 
 /// As the kernel programs note it.
-fn together(answers: u32) -> Reported {
+fn batched_reports(answers: u32) -> Reported {
     Reported {
         answers,
         marks: MARKS,
@@ -423,7 +423,7 @@ fn traces(congestion: &str) -> Vec<(&'static str, Setup)> {
 const ALGORITHMS: [&str; 4] = ["newreno", "cubic", "dctcp", "bbr"];
 
 #[test]
-fn what_is_heard_of_gives_the_windows_of_what_is_seen() {
+fn reports_give_the_same_windows_as_observed_segments() {
     for congestion in ALGORITHMS {
         let mut setup = watching(congestion);
         setup.link.2 = ByteSize::MAX;
@@ -433,7 +433,7 @@ fn what_is_heard_of_gives_the_windows_of_what_is_seen() {
 }
 
 #[test]
-fn marks_too() {
+fn reports_of_marks_give_the_same_windows_as_observed_segments() {
     let each = apart(&marked(40), EACH);
     assert_eq!(each.most, 0.0, "{each:?}");
 }
@@ -446,7 +446,7 @@ fn reports_of_many_acknowledgments_stay_within_a_twentieth() {
         for (name, setup) in traces(congestion) {
             let trace = trace(&setup, 8_000_000);
             for answers in [1, 4, 16] {
-                let found = compare(&trace, &setup, together(answers));
+                let found = compare(&trace, &setup, batched_reports(answers));
                 let what = format!("{congestion}, {name}, {answers} at a time: {found:?}");
                 match (congestion, name) {
                     // A single wrong sample of the delivery rate stays for ten round trips.
@@ -472,11 +472,11 @@ fn table() {
             let trace = trace(&setup, 8_000_000);
             for reported in [
                 EACH,
-                together(1),
-                together(4),
-                together(16),
-                together(32),
-                together(64),
+                batched_reports(1),
+                batched_reports(4),
+                batched_reports(16),
+                batched_reports(32),
+                batched_reports(64),
             ] {
                 let found = compare(&trace, &setup, reported);
                 eprintln!("{congestion} {name} {reported:?} {found:?}");

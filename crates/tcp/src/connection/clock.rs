@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn echoes_tell_when_to_within_a_tick() {
+    fn timestamp_echoes_give_the_send_time_within_a_tick() {
         let mut clock = TimestampClock::new(Duration::from_millis(1));
         let at = |micros| Time::ZERO + Duration::from_micros(micros);
         let value = clock.stamp(at(5_300)).value;
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn older_values_are_known_until_they_cannot_be_compared() {
+    fn old_timestamps_are_rejected_until_the_clock_may_have_wrapped() {
         let mut clock = TimestampClock::new(Duration::from_millis(1));
         let now = Time::ZERO + Duration::from_secs(5);
         assert!(!clock.is_old(now, 7));

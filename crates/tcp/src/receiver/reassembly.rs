@@ -77,7 +77,7 @@ mod tests {
     proptest! {
         /// Compares against a set of single bytes.
         #[test]
-        fn runs_are_the_bytes_that_came(
+        fn runs_hold_exactly_the_received_bytes(
             arrivals in prop::collection::vec((1u64..200, 1u64..20), 1..60),
             next in 0u64..60,
         ) {

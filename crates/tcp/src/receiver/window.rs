@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unread_buffer_closes_and_opens_in_whole_steps() {
+    fn the_window_reopens_only_by_a_full_segment() {
         let mut window = window(Some(10_000), 0, false);
         assert_eq!(window.advertise(0, MSS), 10_000);
         assert_eq!(window.advertise(4_000, MSS), 6_000);
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unbounded_buffer_offers_all_that_the_field_can_say() {
+    fn an_unbounded_buffer_advertises_the_largest_window() {
         let mut window = window(None, 14, true);
         assert_eq!(window.advertise(0, MSS), u16::MAX);
         assert_eq!(window.acceptable_up_to(), 65_535 << 14);
@@ -152,7 +152,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_edge_stays_within_a_step_of_the_buffer_and_of_what_was_heard(
+        fn the_window_edge_never_retracts_and_stays_within_the_buffer(
             buffer in 1u64..3_000_000,
             scale in 0u8..=14,
             steps in prop::collection::vec((0u64..5_000, 0u64..5_000), 1..100),

@@ -103,7 +103,7 @@ impl Model {
         (next, self.blocks.clone())
     }
 
-    fn hear(&mut self, next: u64, blocks: &[SackRange]) {
+    fn apply_ack(&mut self, next: u64, blocks: &[SackRange]) {
         self.una = self.una.max(next);
         for segment in &mut self.segments {
             let within =
@@ -134,7 +134,7 @@ impl Model {
 
 proptest! {
     #[test]
-    fn agrees_with_one_that_looks_at_everything(
+    fn the_scoreboard_matches_an_exhaustive_model(
         steps in prop::collection::vec(step(), 1..150),
     ) {
         let (mut board, mut model) = (Scoreboard::new(MSS, true), Model::default());
@@ -155,7 +155,7 @@ proptest! {
                     }
                     let before = model.una;
                     let delivered = model.sum(|segment| segment.end > before && !segment.sacked);
-                    model.hear(next, &blocks);
+                    model.apply_ack(next, &blocks);
                     let left = model.sum(|segment| !segment.sacked);
                     let mut summary = AckSummary::default();
                     board.sack(now, &blocks, &mut summary);
@@ -265,7 +265,7 @@ fn a_segment_is_overdue_a_reordering_window_after_later_ones_arrived() {
 }
 
 #[test]
-fn an_answer_too_early_is_one_to_the_first_sending() {
+fn a_sack_sooner_than_the_minimum_rtt_acknowledges_the_original() {
     let mut board = sent(2);
     board.set_shortest_rtt(Duration::from_micros(100));
     board.on_resent(at(95), 100);
@@ -281,7 +281,7 @@ fn an_answer_too_early_is_one_to_the_first_sending() {
 }
 
 #[test]
-fn what_a_peer_threw_away_is_in_flight_again() {
+fn reneged_sacks_return_to_flight() {
     let mut board = sent(3);
     let mut summary = AckSummary::default();
     board.sack(at(100), &[block(100, 200)], &mut summary);
@@ -296,7 +296,7 @@ fn what_a_peer_threw_away_is_in_flight_again() {
 
 /// Without SACK, the time that the second one has waited for the first is unknown.
 #[test]
-fn what_waited_behind_a_hole_does_not_measure_the_round_trip() {
+fn segments_acknowledged_with_a_retransmission_give_no_rtt_sample() {
     let mut board = sent(3);
     board.on_resent(at(200_000), 0);
     let mut summary = AckSummary::default();

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn half_a_window_leaves_with_every_second_acknowledgment() {
+    fn one_segment_is_sent_for_every_second_acknowledgment() {
         let sent = sent_per_ack(10);
         assert!(sent.iter().all(|&count| count <= 1));
         // 10 are sent while 19 are delivered; the last acknowledgments hold the bytes in flight at
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flight_below_the_target_grows_back_by_what_arrives() {
+    fn a_flight_below_the_target_grows_by_delivered_bytes() {
         let mut reduction = RateReduction {
             delivered: 0,
             out: 0,

@@ -89,7 +89,7 @@ fn one_loss_is_one_reduction() {
 }
 
 #[test]
-fn alpha_is_fed_the_true_fraction() {
+fn the_sender_learns_the_true_marked_byte_count() {
     for delayed in [false, true] {
         let config = Config {
             ecn: EcnMode::Dctcp,
@@ -121,7 +121,7 @@ fn alpha_is_fed_the_true_fraction() {
 }
 
 #[test]
-fn a_silent_peer_sees_time_outs_back_off() {
+fn timeouts_back_off_while_the_peer_is_silent() {
     let path = Path {
         faults: FaultSettings::default(),
         ..Path::default()
@@ -168,7 +168,7 @@ fn a_silent_peer_sees_time_outs_back_off() {
 /// After a timeout slow start repairs the losses: a completely lost window takes a number of round
 /// trips logarithmic in its size, not linear.
 #[test]
-fn slow_start_repairs_a_window_that_timed_out() {
+fn a_lost_window_is_retransmitted_in_slow_start_after_a_timeout() {
     for detection in [LossDetection::RackTlp, LossDetection::DuplicateThreshold] {
         let config = Config {
             loss_detection: detection,
@@ -199,7 +199,7 @@ fn slow_start_repairs_a_window_that_timed_out() {
 /// A segment sent at the time of a reduction belongs to the next window: an unmarked round trip of
 /// one segment grows the window again.
 #[test]
-fn a_reduction_covers_what_left_before_it() {
+fn segments_sent_before_a_reduction_cause_no_further_one() {
     let config = Config {
         ecn: EcnMode::Dctcp,
         ..without_delayed_acks()

@@ -61,7 +61,7 @@ fn codepoints_follow_the_mode() {
 }
 
 #[test]
-fn one_end_without_ecn_is_enough_to_do_without() {
+fn ecn_is_off_unless_both_ends_support_it() {
     let (with, without) = (config(EcnMode::Classic), config(EcnMode::Off));
     for (client, server) in [(&with, &without), (&without, &with)] {
         let isn = Sequence::new(1);

@@ -164,7 +164,7 @@ impl Peer {
 
 proptest! {
     #[test]
-    fn any_segment_may_come(
+    fn arbitrary_segments_keep_the_connection_consistent(
         config in configuration(),
         side in 0..3usize,
         spec in prop::sample::select(vec!["newreno", "cubic", "dctcp", "swift", "bbr", "bbr3"]),
@@ -232,7 +232,7 @@ proptest! {
 
     /// Two ends in disagreement must not answer each other forever.
     #[test]
-    fn no_storm_of_acknowledgments(shift in 1u32.., length in 0u32..3, isn: u32) {
+    fn a_mismatched_segment_causes_no_ack_storm(shift in 1u32.., length in 0u32..3, isn: u32) {
         let config = Config::default();
         let now = Time::ZERO + Duration::from_secs(3);
         let (isn, peer_isn) = (Sequence::new(isn), Sequence::new(99));

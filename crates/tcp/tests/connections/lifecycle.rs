@@ -39,7 +39,7 @@ fn the_handshake_takes_a_round_trip_and_a_half() {
 }
 
 #[test]
-fn a_lost_syn_is_sent_again_with_back_off() {
+fn a_lost_syn_is_retransmitted_with_backoff() {
     let mut world = world(&Config::default(), Opening::Handshake);
     let start = world.now;
     world.to_server.set_faults(start, down(true));
@@ -54,7 +54,7 @@ fn a_lost_syn_is_sent_again_with_back_off() {
 }
 
 #[test]
-fn a_lost_answer_is_sent_again() {
+fn a_lost_syn_ack_is_retransmitted() {
     let mut world = world(&Config::default(), Opening::Handshake);
     world.to_client.set_faults(world.now, down(true));
     world.run_for(Duration::from_millis(10));
@@ -68,7 +68,7 @@ fn a_lost_answer_is_sent_again() {
 }
 
 #[test]
-fn half_closed_connections_go_on_in_the_other_direction() {
+fn a_half_closed_connection_carries_data_in_the_open_direction() {
     let mut world = world(&Config::default(), Opening::Established);
     world.client.close();
     world.run_for(Duration::from_millis(10));
@@ -89,7 +89,7 @@ fn half_closed_connections_go_on_in_the_other_direction() {
 }
 
 #[test]
-fn both_may_close_at_the_same_time() {
+fn both_ends_close_simultaneously() {
     let mut world = world(&Config::default(), Opening::Established);
     world.client.close();
     world.server.close();
@@ -141,7 +141,7 @@ fn abort_resets_the_peer() {
 }
 
 #[test]
-fn a_closed_end_refuses() {
+fn a_closed_server_refuses_connections() {
     let mut world = world(&Config::default(), Opening::Handshake);
     world.server.close();
     world.run_for(Duration::from_millis(10));
@@ -186,7 +186,7 @@ fn blind_resets_and_syns_are_challenged() {
 
 /// RFC 7323, section 5: a segment with an older timestamp is dropped and answered.
 #[test]
-fn old_time_stamps_are_no_news() {
+fn segments_with_old_timestamps_are_dropped() {
     let mut world = world(&Config::default(), Opening::Established);
     world.client.write(ByteSize::from_bytes(100));
     world.run_for(Duration::from_millis(10));

@@ -65,7 +65,7 @@ fn pacing_spreads_a_window_over_the_round_trip() {
 }
 
 #[test]
-fn a_controller_with_a_rate_is_obeyed() {
+fn segments_are_paced_at_the_controllers_rate() {
     let mut world = world(&Config::default(), "cubic,max_rate=11.584Mbps");
     world.client.write_endlessly();
     world.run_for(Duration::from_millis(500));
@@ -79,7 +79,7 @@ fn a_controller_with_a_rate_is_obeyed() {
 }
 
 #[test]
-fn nagle_keeps_small_segments_back_while_data_is_outstanding() {
+fn nagle_delays_small_segments_while_data_is_outstanding() {
     for nagle in [false, true] {
         let config = Config {
             nagle,
@@ -99,7 +99,7 @@ fn nagle_keeps_small_segments_back_while_data_is_outstanding() {
 }
 
 #[test]
-fn after_a_pause_the_window_starts_again() {
+fn an_idle_restart_resets_the_window() {
     for (idle_restart, flight) in [(true, 10), (false, 100)] {
         let config = Config {
             idle_restart,
@@ -151,7 +151,7 @@ fn limited_transmit_keeps_the_acknowledgments_coming() {
 
 /// With PRR segments leave throughout recovery; without it, none for half a round trip.
 #[test]
-fn proportional_rate_reduction_leaves_no_gap() {
+fn proportional_rate_reduction_avoids_a_sending_gap() {
     let longest_gap = |proportional_rate_reduction| {
         let config = Config {
             proportional_rate_reduction,

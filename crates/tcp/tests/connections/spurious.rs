@@ -36,7 +36,7 @@ fn after_a_delay_spike(config: &Config) -> World {
 }
 
 #[test]
-fn a_spurious_time_out_is_taken_back() {
+fn a_spurious_timeout_is_undone() {
     // By F-RTO; by timestamps with short ticks; with both kinds of loss detection.
     for (timestamps, loss_detection) in [
         (None, LossDetection::RackTlp),
@@ -106,7 +106,7 @@ fn a_lost_tail_is_probed_before_the_time_out() {
 }
 
 #[test]
-fn a_lost_retransmission_is_found_by_time() {
+fn a_lost_retransmission_is_detected_by_time() {
     let config = Config::default();
     let mut world = World::new(
         &config,
@@ -141,7 +141,7 @@ fn a_lost_retransmission_is_found_by_time() {
 }
 
 #[test]
-fn reordering_widens_the_window_instead_of_reducing() {
+fn tolerated_reordering_causes_few_retransmissions() {
     use weir_fabric::{Probability, Reordering};
     let mut world = World::new(
         &Config {
@@ -173,7 +173,7 @@ fn reordering_widens_the_window_instead_of_reducing() {
 /// One segment arrives after five later ones: fast retransmit was spurious. A D-SACK or a timestamp
 /// echo reports it, and the window is restored.
 #[test]
-fn a_spurious_fast_retransmit_is_taken_back() {
+fn a_spurious_fast_retransmit_is_undone() {
     use weir_fabric::{Probability, Reordering};
     for timestamps in [None, Some(Duration::from_micros(1))] {
         let config = Config {
@@ -240,7 +240,7 @@ fn repeated_time_outs_hold_the_threshold() {
 
 /// A lost retransmission belongs to the recovery in which it was sent.
 #[test]
-fn a_lost_retransmission_is_no_second_reduction() {
+fn a_lost_retransmission_does_not_reduce_the_window_again() {
     let mut world = steady(&Config::default(), "newreno,max_window=60KB");
     let before = world.client.snapshot().congestion_window;
     drop_next(&mut world);
@@ -268,7 +268,7 @@ fn a_lost_retransmission_is_no_second_reduction() {
 /// losses belong to the same recovery. Earlier retransmissions do not prove that the new loss was
 /// spurious.
 #[test]
-fn a_loss_during_recovery_is_no_second_reduction() {
+fn a_loss_during_recovery_does_not_reduce_the_window_again() {
     let config = Config {
         timestamps: Some(Duration::from_micros(10)),
         ..Config::default()
@@ -306,7 +306,7 @@ fn a_loss_during_recovery_is_no_second_reduction() {
 
 /// RFC 8985, section 7.4: a loss repaired by a probe is still a loss.
 #[test]
-fn the_controller_hears_of_a_loss_that_a_probe_repaired() {
+fn a_loss_repaired_by_a_tail_probe_is_reported_to_the_controller() {
     let mut world = World::new(
         &Config::default(),
         "newreno",

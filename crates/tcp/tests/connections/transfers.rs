@@ -9,7 +9,7 @@ use weir_wire::tcp::Sequence;
 use crate::world::{Opening, Path, World};
 
 #[test]
-fn a_transfer_over_a_clean_path() {
+fn a_transfer_over_a_clean_path_completes() {
     for opening in [Opening::Handshake, Opening::Established] {
         let mut world = World::new(&Config::default(), "cubic", opening, &Path::default());
         let size = ByteSize::from_bytes(3_000_000);

@@ -60,7 +60,7 @@ fn a_closed_window_is_probed_with_back_off_and_opens_by_an_update() {
 }
 
 #[test]
-fn a_peer_that_does_not_answer_probes_is_given_up() {
+fn unanswered_window_probes_time_the_connection_out() {
     let mut world = slow_reader(10_000);
     world.client.write(ByteSize::from_bytes(100_000));
     world.run_for(Duration::from_millis(100));
@@ -75,7 +75,7 @@ fn a_peer_that_does_not_answer_probes_is_given_up() {
 
 /// RFC 9293, section 3.8.6.2: reading a few bytes at a time does not cause small segments.
 #[test]
-fn no_silly_windows() {
+fn a_slow_reader_causes_no_silly_window_syndrome() {
     let mut world = slow_reader(20_000);
     world.client.write_endlessly();
     world.run_for(Duration::from_millis(20));

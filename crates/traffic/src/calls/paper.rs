@@ -30,7 +30,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_figures_are_those_of_the_paper() {
+    fn the_ratios_match_the_paper() {
         let rounded = |phase, size| ratio(phase, size).map(|ratio| (ratio * 100.0).round());
         assert_eq!(rounded(Phase::Handshake, 0), Some(27.0));
         assert_eq!(rounded(Phase::Fresh, 10_000), Some(36.0));

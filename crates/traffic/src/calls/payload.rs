@@ -334,7 +334,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_refuses_what_was_not_asked_for() {
+    fn a_body_refuses_an_unexpected_reply() {
         let library = Library::default();
         let request = Request { size: 10_000 };
         let whole: Vec<u8> = library.reply(request).flatten().collect();

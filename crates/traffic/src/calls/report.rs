@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn ratios_compare_only_like_with_like() {
+    fn ratios_compare_only_equal_phases_and_sizes() {
         let mut report = Report {
             measurements: vec![
                 measured("tcp-tls", Phase::Fresh, 10_000, 400.0),

@@ -188,13 +188,13 @@ mod tests {
         }
 
         #[test]
-        fn any_text_is_taken_or_refused(text in ".{0,40}") {
+        fn any_text_is_read_or_refused(text in ".{0,40}") {
             let _ = text.parse::<TransportSpecification>();
         }
     }
 
     #[test]
-    fn wrong_text_is_refused() {
+    fn invalid_specifications_are_refused() {
         for text in [
             "",
             "@1452",

@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_offsets_are_the_kernels() {
+    fn the_offsets_match_the_kernel() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut accepted, _) = listener.accept().unwrap();
@@ -123,13 +123,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_tcp_socket_tells_nothing() {
+    fn a_udp_socket_gives_no_sample() {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         assert_eq!(sample(&socket), None);
     }
 
     #[test]
-    fn an_older_kernels_struct_tells_less() {
+    fn an_older_kernels_struct_has_fewer_fields() {
         assert_eq!(parse(&[0; 196]).unwrap().ce_marked, None);
         let later = parse(&[0; 200]).unwrap();
         assert_eq!(later.ce_marked, Some(0));

@@ -217,7 +217,7 @@ mod tests {
     const LOCAL: &str = "127.0.0.1:0";
 
     #[tokio::test]
-    async fn sockets_get_what_they_are_asked_for() {
+    async fn sockets_have_the_requested_settings() {
         let settings = TcpSettings {
             congestion: Some("reno".to_owned()),
             mss: Some(ByteSize::from_bytes(1000)),
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_the_kernel_does_not_have_is_said() {
+    async fn an_unavailable_congestion_control_is_an_error() {
         let settings = TcpSettings {
             congestion: Some("nosuch".to_owned()),
             ..TcpSettings::default()
@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nobody_there() {
+    async fn connecting_to_a_closed_port_is_refused() {
         let local = LOCAL.parse().unwrap();
         let settings = TcpSettings::default();
         let peer = {

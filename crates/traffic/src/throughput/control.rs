@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_message_is_refused() {
+    async fn malformed_messages_are_refused() {
         for garbage in [b"\xff\xff\xff\xff".as_slice(), b"\0\0\0\x03abc"] {
             let (mut stream, mut control) = pair().await;
             stream.write_all(garbage).await.unwrap();
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn half_a_message_is_none() {
+    async fn a_truncated_message_is_a_closed_connection() {
         let (mut stream, mut control) = pair().await;
         stream.write_all(b"\0\0\0\x03\"a").await.unwrap();
         drop(stream);

@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn partial_writes_still_send_the_block_in_order_and_the_budget_exactly() {
+    async fn partial_writes_send_the_block_in_order_and_the_exact_budget() {
         // The duplex buffer holds a thousand bytes.
         let (ours, mut theirs) = duplex(1000);
         let size = 2 * BLOCK + 12_345;

@@ -141,7 +141,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn transports_read_what_they_write() {
+    fn transport_names_round_trip() {
         for transport in Transport::ALL {
             assert_eq!(
                 transport.to_string().parse::<Transport>().unwrap(),

@@ -179,7 +179,7 @@ mod tests {
         }
 
         #[test]
-        fn anything_is_taken_or_refused(bytes: [u8; Greeting::LENGTH]) {
+        fn any_greeting_is_read_or_refused(bytes: [u8; Greeting::LENGTH]) {
             let _ = Greeting::decode(&bytes);
         }
     }

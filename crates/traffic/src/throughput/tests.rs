@@ -163,7 +163,7 @@ async fn another_certificate_than_the_pinned_one_is_refused() {
 }
 
 #[tokio::test]
-async fn a_server_refuses_a_second_test_and_serves_on_after_a_client_that_left() {
+async fn a_server_refuses_a_second_test_and_survives_a_lost_client() {
     let server = server(LIMIT).await;
     let (address, pin) = (server.address(), server.fingerprint());
     let serving = tokio::spawn(async move { server.serve(&mut |_| {}).await });
@@ -200,7 +200,7 @@ async fn a_server_refuses_a_second_test_and_serves_on_after_a_client_that_left()
 }
 
 #[tokio::test]
-async fn garbage_and_silence_cost_the_server_nothing() {
+async fn invalid_and_silent_clients_do_not_block_the_server() {
     let server = server(Duration::from_millis(300)).await;
     let (address, pin) = (server.address(), server.fingerprint());
     let serving = tokio::spawn(async move { server.serve(&mut |_| {}).await });
@@ -225,7 +225,7 @@ async fn garbage_and_silence_cost_the_server_nothing() {
 }
 
 #[tokio::test]
-async fn a_client_of_another_version_is_told() {
+async fn a_client_of_another_version_receives_a_refusal() {
     let server = server(LIMIT).await;
     let address = server.address();
     let serving = tokio::spawn(async move { server.serve(&mut |_| {}).await });
@@ -243,7 +243,7 @@ async fn a_client_of_another_version_is_told() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_none_is_reported() {
+async fn a_missing_or_silent_server_is_reported() {
     let unused = std::net::TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()

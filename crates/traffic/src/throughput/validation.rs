@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_out_of_range_is_named() {
+    fn parameters_out_of_range_are_named() {
         assert!(parameters().validate().is_ok());
         type Change = fn(&mut Parameters);
         let wrong: [(&str, Change); 14] = [
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_congestion_control_is_answered_with_those_that_exist() {
+    fn an_unknown_congestion_control_is_reported_with_known_ones() {
         let check = |name: &str| {
             let congestion = Some(name.to_owned());
             let test = Parameters {

@@ -70,7 +70,7 @@ fn a_certificate_without_its_key_is_refused() {
 }
 
 #[test]
-fn trust_is_read_as_it_was_written() {
+fn trust_round_trips() {
     let identity = Identity::self_signed([NAME]).unwrap();
     for trust in trusts(&identity) {
         let text = serde_json::to_string(&trust).unwrap();

@@ -154,7 +154,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_have_three_digits() {
+    fn amounts_have_three_significant_digits() {
         let cases = [
             (0.0, "0 B"),
             (999.0, "999 B"),

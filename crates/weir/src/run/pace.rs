@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn slices_come_to_take_a_tenth_of_a_second() {
+    fn slices_converge_to_a_tenth_of_a_second() {
         let mut pace = Pace::new(Duration::from_secs(1000));
         // Simulate at a hundredth of real time.
         for _ in 0..30 {
@@ -56,7 +56,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_has_slices_whatever_they_take() {
+    fn slice_lengths_are_bounded() {
         let mut idle = Pace::new(Duration::from_secs(2));
         for _ in 0..100 {
             idle.took(StdDuration::ZERO);

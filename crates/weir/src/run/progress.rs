@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_have_digits_that_move() {
+    fn progress_is_shown_with_enough_digits() {
         assert_eq!(
             simulated(12_340_000_000, 120_000_000_000),
             "12.3 of 120.0 s"

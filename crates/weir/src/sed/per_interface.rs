@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_an_interface_comes_before_what_is_for_both() {
+    fn a_value_for_one_interface_overrides_the_common_one() {
         assert_eq!(required(&["5"]), Ok([5, 5]));
         assert_eq!(required(&["5", "b=6"]), Ok([5, 6]));
         assert_eq!(required(&["b=6", "a=7"]), Ok([7, 6]));

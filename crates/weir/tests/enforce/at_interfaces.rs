@@ -6,7 +6,7 @@ use crate::POLICY;
 use crate::in_line::Download;
 use crate::namespace::{Namespace, join, possible};
 use crate::running::{Running, wait};
-use crate::traffic::{crowd, flood, leaves_nothing, neighbours, told};
+use crate::traffic::{assert_all_removed, flood, neighbours, run_connections, send_window};
 
 /// Windows that no algorithm would choose by itself.
 const SMALL: &str = "[[rules]]\nfrom_port = \"8000-8999\"\ncongestion = { name = \"cubic\", max_window = \"40KB\" }\n";
@@ -45,26 +45,26 @@ fn until(download: &Download, received: &mut u64, what: &str, mut is_so: impl Fn
 }
 
 #[test]
-fn tcp_goes_on_by_itself_when_it_is_killed() {
-    if !possible("tcp_goes_on_by_itself_when_it_is_killed") {
+fn tcp_continues_unlimited_when_the_enforcer_is_killed() {
+    if !possible("tcp_continues_unlimited_when_the_enforcer_is_killed") {
         return;
     }
     let [server, client] = neighbours();
     let running = Running::start(&server, SMALL, &["-i", "eth0"]);
     let (download, mut received) = (Download::between([&server, &client], 8001), 0);
     until(&download, &mut received, "its window is lowered", || {
-        told(&server, 8001) <= 40_000
+        send_window(&server, 8001) <= 40_000
     });
     running.signal(Signal::KILL);
     let (status, _) = running.end();
     assert!(!status.success());
     until(&download, &mut received, "its window is its own", || {
-        told(&server, 8001) > 60_000
+        send_window(&server, 8001) > 60_000
     });
     // The programs were removed with the process: new flows are not tracked.
     let other = Download::between([&server, &client], 8002);
     other.get(1_000_000, 1_000_000);
-    assert!(told(&server, 8002) > 60_000);
+    assert!(send_window(&server, 8002) > 60_000);
     other.end();
     // Another enforcer takes over. Connections that were already open pass.
     let running = Running::start(&server, SMALL, &["-i", "eth0"]);
@@ -74,21 +74,21 @@ fn tcp_goes_on_by_itself_when_it_is_killed() {
         &third,
         &mut count,
         "the third one's window is lowered",
-        || told(&server, 8003) <= 40_000,
+        || send_window(&server, 8003) <= 40_000,
     );
     until(&download, &mut received, "the first one is unknown", || {
         running.status()["totals"]["unknown_packets"].as_u64() > Some(0)
     });
     let totals = running.status()["totals"].clone();
     assert_eq!(totals["controlled"], 1, "{totals}");
-    assert!(told(&server, 8001) > 60_000);
+    assert!(send_window(&server, 8001) > 60_000);
     download.end();
     third.end();
 }
 
 #[test]
-fn the_others_go_on_when_an_interface_disappears() {
-    if !possible("the_others_go_on_when_an_interface_disappears") {
+fn other_interfaces_continue_when_one_disappears() {
+    if !possible("other_interfaces_continue_when_one_disappears") {
         return;
     }
     let [server, client] = neighbours();
@@ -96,7 +96,7 @@ fn the_others_go_on_when_an_interface_disappears() {
     let running = Running::start(&server, SMALL, &["-i", "eth0", "-i", "spare"]);
     let (download, mut received) = (Download::between([&server, &client], 8001), 0);
     until(&download, &mut received, "its window is lowered", || {
-        told(&server, 8001) <= 40_000
+        send_window(&server, 8001) <= 40_000
     });
     server.ip("link delete spare");
     until(&download, &mut received, "it is noticed", || {
@@ -104,7 +104,10 @@ fn the_others_go_on_when_an_interface_disappears() {
     });
     received += 2_000_000;
     download.get(2_000_000, received);
-    assert!(told(&server, 8001) <= 40_000, "the other one goes on");
+    assert!(
+        send_window(&server, 8001) <= 40_000,
+        "the other one goes on"
+    );
     server.ip("link delete eth0");
     let (status, said) = running.end();
     assert_eq!(status.code(), Some(1), "{said}");
@@ -122,7 +125,7 @@ fn a_flood_of_syns_displaces_no_flow() {
     let running = Running::start(&server, SMALL, &["-i", "eth0", "--flows", "64"]);
     let (download, mut received) = (Download::between([&server, &client], 8001), 0);
     until(&download, &mut received, "its window is lowered", || {
-        told(&server, 8001) <= 40_000
+        send_window(&server, 8001) <= 40_000
     });
     std::thread::scope(|scope| {
         // Several times the capacity of the table of half-open connections.
@@ -138,9 +141,9 @@ fn a_flood_of_syns_displaces_no_flow() {
         &other,
         &mut count,
         "another one's window is lowered",
-        || told(&server, 8002) <= 40_000,
+        || send_window(&server, 8002) <= 40_000,
     );
-    assert!(told(&server, 8001) <= 40_000);
+    assert!(send_window(&server, 8001) <= 40_000);
     let totals = running.status()["totals"].clone();
     assert_eq!(totals["controlled"], 2, "{totals}");
     assert_eq!(totals["opened"], 2, "{totals}");
@@ -150,26 +153,29 @@ fn a_flood_of_syns_displaces_no_flow() {
 }
 
 /// Opens and closes this many connections at this rate, and checks that no state remains.
-fn come_and_go(count: u64, per_second: u64) {
+fn open_and_close_connections(count: u64, per_second: u64) {
     let [server, client] = neighbours();
     let policy = "[[rules]]\ncongestion = \"cubic\"\n";
     let running = Running::start(&server, policy, &["-i", "eth0"]);
-    leaves_nothing(&running, crowd(&server, &client, count, per_second));
+    assert_all_removed(
+        &running,
+        run_connections(&server, &client, count, per_second),
+    );
 }
 
 #[test]
-fn connections_in_great_numbers_leave_nothing_behind() {
-    if !possible("connections_in_great_numbers_leave_nothing_behind") {
+fn many_connections_leave_no_state() {
+    if !possible("many_connections_leave_no_state") {
         return;
     }
-    come_and_go(4_000, 2_000);
+    open_and_close_connections(4_000, 2_000);
 }
 
 #[test]
 #[ignore = "a minute: make long"]
-fn a_minute_of_connections_leaves_nothing_behind() {
-    if !possible("a_minute_of_connections_leaves_nothing_behind") {
+fn a_minute_of_connections_leaves_no_state() {
+    if !possible("a_minute_of_connections_leaves_no_state") {
         return;
     }
-    come_and_go(120_000, 2_000);
+    open_and_close_connections(120_000, 2_000);
 }

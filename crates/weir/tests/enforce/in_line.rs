@@ -435,8 +435,8 @@ fn ecn_is_negotiated_and_a_signal_in_the_middle_of_a_flow_ends_it() {
 }
 
 #[test]
-fn a_cable_has_two_ends() {
-    if !possible("a_cable_has_two_ends") {
+fn inline_mode_needs_two_different_ethernet_interfaces() {
+    if !possible("inline_mode_needs_two_different_ethernet_interfaces") {
         return;
     }
     let namespace = Namespace::new();
@@ -451,7 +451,7 @@ fn a_cable_has_two_ends() {
         command.args(["enforce", "--inline"]).args(ends);
         command.arg("--policy").arg(file.path());
         let output = command.arg("--control").arg(&socket).output().unwrap();
-        crate::support::said(output).failed(1, words);
+        crate::support::command_output(output).failed(1, words);
     };
     refused(["lan0", "lan0"], &["`lan0` is at both ends"]);
     refused(["lan0", "none0"], &["no interface called `none0`"]);
@@ -502,7 +502,7 @@ fn without_root(namespace: &Namespace, policy: &Path) {
                 .output()
         });
         match output {
-            Ok(output) => crate::support::said(output).failed(1, &words),
+            Ok(output) => crate::support::command_output(output).failed(1, &words),
             Err(error) => eprintln!("SKIPPED: without root: the binary is out of reach: {error}"),
         }
     }

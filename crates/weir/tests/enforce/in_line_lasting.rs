@@ -6,13 +6,13 @@ use crate::POLICY;
 use crate::in_line::{CLIENT, DOWNLOADS, Download, Row, SERVER, flow_of, is_promiscuous};
 use crate::namespace::{Namespace, join, possible};
 use crate::running::Running;
-use crate::traffic::{crowd, flood, leaves_nothing};
+use crate::traffic::{assert_all_removed, flood, run_connections};
 
 const INLINE: [&str; 3] = ["--inline", "lan0", "wan0"];
 
 #[test]
-fn a_killed_cable_is_replaced_and_flows_go_on() {
-    if !possible("a_killed_cable_is_replaced_and_flows_go_on") {
+fn flows_continue_after_a_killed_enforcer_is_replaced() {
+    if !possible("flows_continue_after_a_killed_enforcer_is_replaced") {
         return;
     }
     let row = Row::new(67, u64::MAX);
@@ -43,8 +43,8 @@ fn a_killed_cable_is_replaced_and_flows_go_on() {
 }
 
 #[test]
-fn a_flood_of_syns_makes_half_open_connections_go() {
-    if !possible("a_flood_of_syns_makes_half_open_connections_go") {
+fn a_syn_flood_displaces_only_half_open_connections() {
+    if !possible("a_syn_flood_displaces_only_half_open_connections") {
         return;
     }
     let row = Row::new(67, u64::MAX);
@@ -75,30 +75,33 @@ fn a_flood_of_syns_makes_half_open_connections_go() {
 }
 
 /// Opens and closes this many connections at this rate, and checks that no state remains.
-fn come_and_go(count: u64, per_second: u64) {
+fn open_and_close_connections(count: u64, per_second: u64) {
     let [server, middle, client] = [(); 3].map(|()| Namespace::new());
     join((&server, "eth0"), (&middle, "lan0"));
     join((&middle, "wan0"), (&client, "eth0"));
     server.ip(&format!("address add {SERVER}/24 dev eth0"));
     client.ip(&format!("address add {CLIENT}/24 dev eth0"));
     let running = Running::start(&middle, POLICY, &INLINE);
-    let totals = leaves_nothing(&running, crowd(&server, &client, count, per_second));
+    let totals = assert_all_removed(
+        &running,
+        run_connections(&server, &client, count, per_second),
+    );
     assert_eq!(totals["in_line"]["kept_bytes"], 0, "{totals}");
 }
 
 #[test]
-fn connections_in_great_numbers_leave_nothing_in_line() {
-    if !possible("connections_in_great_numbers_leave_nothing_in_line") {
+fn many_inline_connections_leave_no_state() {
+    if !possible("many_inline_connections_leave_no_state") {
         return;
     }
-    come_and_go(4_000, 2_000);
+    open_and_close_connections(4_000, 2_000);
 }
 
 #[test]
 #[ignore = "a minute: make long"]
-fn a_minute_of_connections_leaves_nothing_in_line() {
-    if !possible("a_minute_of_connections_leaves_nothing_in_line") {
+fn a_minute_of_inline_connections_leaves_no_state() {
+    if !possible("a_minute_of_inline_connections_leaves_no_state") {
         return;
     }
-    come_and_go(120_000, 2_000);
+    open_and_close_connections(120_000, 2_000);
 }

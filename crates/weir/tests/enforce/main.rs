@@ -18,7 +18,7 @@ use support::run;
 const POLICY: &str = "[[rules]]\ncongestion = \"bbr\"\n";
 
 #[test]
-fn what_is_missing_is_named() {
+fn missing_or_invalid_arguments_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("policy.toml");
     std::fs::write(&file, POLICY).unwrap();
@@ -39,7 +39,7 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn what_belongs_to_the_other_data_plane_is_refused() {
+fn options_of_the_other_data_plane_are_refused() {
     let inline = ["enforce", "--policy", "p.toml", "--inline", "lan0", "wan0"];
     for more in [
         &["--interface", "lan0"][..],

@@ -26,7 +26,7 @@ pub(crate) fn neighbours() -> [Namespace; 2] {
 }
 
 /// Returns the window that a sender has received for data from a port, from `ss`.
-pub(crate) fn told(namespace: &Namespace, port: u16) -> u64 {
+pub(crate) fn send_window(namespace: &Namespace, port: u16) -> u64 {
     let mut command = namespace.command("ss");
     let filter = format!("sport = {port}");
     let output = command
@@ -59,7 +59,12 @@ const ANSWER: usize = 4000;
 ///
 /// # Panics
 /// A connection is refused, reset, stalls, or receives a wrong response.
-pub(crate) fn crowd(server: &Namespace, client: &Namespace, count: u64, per_second: u64) -> Crowd {
+pub(crate) fn run_connections(
+    server: &Namespace,
+    client: &Namespace,
+    count: u64,
+    per_second: u64,
+) -> Crowd {
     const PORTS: std::ops::Range<u16> = 9000..9016;
     let listeners = server.run(|| {
         let bind = |port| TcpListener::bind((SERVER, port)).unwrap();
@@ -115,7 +120,7 @@ fn ask_in_turn(
 }
 
 /// Checks that all connections of a crowd were tracked and removed; returns the enforcer's totals.
-pub(crate) fn leaves_nothing(running: &Running, come: Crowd) -> Value {
+pub(crate) fn assert_all_removed(running: &Running, come: Crowd) -> Value {
     let Crowd { complete, .. } = come;
     wait("all are forgotten", || {
         let totals = &running.status()["totals"];

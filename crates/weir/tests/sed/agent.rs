@@ -6,13 +6,13 @@ use weir_units::{ByteSize, Duration};
 
 use crate::namespace::{Namespace, possible};
 use crate::network::{Row, Transfers, wait};
-use crate::support::{run, said};
+use crate::support::{command_output, run};
 
 /// T_win at 50 Mbit/s: K is 45 KB, and C · RTT is small beside it.
 const TWIN: u64 = 50_000;
 
 #[test]
-fn what_is_missing_or_contradicts_is_named() {
+fn missing_or_conflicting_arguments_are_named() {
     let agent = |more: &[&str]| {
         let usual = ["sed", "agent", "--inline", "lan0", "wan0", "--name", "tor1"];
         run(&[&usual[..], more].concat())
@@ -36,7 +36,7 @@ fn what_is_missing_or_contradicts_is_named() {
 }
 
 #[test]
-fn flows_have_windows_until_the_controller_is_killed_and_everything_goes_with_the_agent() {
+fn windows_end_with_the_controller_and_all_state_with_the_agent() {
     if !possible("flows_have_windows_until_the_controller_is_killed") {
         return;
     }
@@ -64,8 +64,8 @@ fn flows_have_windows_until_the_controller_is_killed_and_everything_goes_with_th
     wait("windows are lowered", || {
         are_lowered(8001, 4) && are_lowered(8002, 2)
     });
-    urgent.go_on(100_000);
-    others.go_on(10_000);
+    urgent.wait_for_bytes(100_000);
+    others.wait_for_bytes(10_000);
     // A port that has just recovered has no windows for a short time.
     wait("the controller's table has windows", || {
         let status = row.status().unwrap();
@@ -91,8 +91,8 @@ fn flows_have_windows_until_the_controller_is_killed_and_everything_goes_with_th
         let windows = [row.windows(8001), row.windows(8002)].concat();
         windows.len() == 6 && windows.iter().all(|window| *window > TWIN)
     });
-    urgent.go_on(1_000_000);
-    others.go_on(1_000_000);
+    urgent.wait_for_bytes(1_000_000);
+    others.wait_for_bytes(1_000_000);
 
     // The next controller learns of the flows from the agent, even without registration.
     let controller = row.controller(&["--rtt", "500us"]);
@@ -100,8 +100,8 @@ fn flows_have_windows_until_the_controller_is_killed_and_everything_goes_with_th
     wait("windows are lowered again", || {
         are_lowered(8001, 4) && are_lowered(8002, 2)
     });
-    urgent.go_on(100_000);
-    others.go_on(10_000);
+    urgent.wait_for_bytes(100_000);
+    others.wait_for_bytes(10_000);
 
     agent.signal(Signal::INT);
     let (status, told) = agent.end();
@@ -118,7 +118,7 @@ fn flows_have_windows_until_the_controller_is_killed_and_everything_goes_with_th
 }
 
 #[test]
-fn a_switch_of_another_name_is_told_so_and_an_interface_that_goes_ends_it() {
+fn a_wrong_certificate_or_removed_interface_ends_the_agent() {
     if !possible("a_switch_of_another_name_is_told_so") {
         return;
     }
@@ -130,7 +130,7 @@ fn a_switch_of_another_name_is_told_so_and_an_interface_that_goes_ends_it() {
         ])
         .args(["--controllers", "127.0.0.1"])
         .args(["--certificates", &row.path("certificates")]);
-    said(command.output().unwrap()).failed(1, &["`lan0` is at both ends"]);
+    command_output(command.output().unwrap()).failed(1, &["`lan0` is at both ends"]);
     let _controller = row.controller(&[]);
     // Its certificate belongs to another switch.
     let tor1 = row.path("certificates/tor1");
@@ -140,7 +140,7 @@ fn a_switch_of_another_name_is_told_so_and_an_interface_that_goes_ends_it() {
     }
     let agent = row.agent_of("tor2", &["--rate", "1Gbps"]);
     // Frames pass all the same.
-    Transfers::start(&row, 8003, 1).go_on(1_000_000);
+    Transfers::start(&row, 8003, 1).wait_for_bytes(1_000_000);
     row.middle.ip("link delete wan0");
     let (status, told) = agent.end();
     assert_eq!(status.code(), Some(1), "{told}");

@@ -48,7 +48,7 @@ impl Drop for Controller {
 }
 
 #[test]
-fn a_controller_shows_itself_to_operators_and_is_alone_with_its_state() {
+fn a_controller_shows_its_status_and_locks_its_state() {
     let directory = tempfile::tempdir().unwrap();
     let certificates = directory.path().join("certificates");
     let certificates = certificates.to_str().unwrap();
@@ -87,7 +87,7 @@ fn a_controller_shows_itself_to_operators_and_is_alone_with_its_state() {
 }
 
 #[test]
-fn settings_that_contradict_each_other_are_named() {
+fn conflicting_settings_are_named() {
     let controller = |more: &[&str]| run(&[&["sed", "controller"], more].concat());
     controller(&["--threshold", "30KB", "--recovery", "40KB"]).failed(2, &["--recovery", "30KB"]);
     controller(&["--threshold", "0"]).failed(2, &["--threshold", "above zero"]);

@@ -15,7 +15,7 @@ use weir_control::{Client, Credentials};
 use weir_sed::{Demand, FlowPattern};
 
 use crate::namespace::{Namespace, join};
-use crate::support::{run, said};
+use crate::support::{command_output, run};
 
 pub(crate) const SERVER: Ipv4Addr = Ipv4Addr::new(10, 67, 0, 1);
 pub(crate) const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 67, 0, 2);
@@ -96,7 +96,7 @@ impl Row {
         command
             .args(["sed", "status", "--json", "--controller", "127.0.0.1"])
             .args(["--certificates", &self.path("certificates")]);
-        let said = said(command.output().unwrap());
+        let said = command_output(command.output().unwrap());
         (said.code == Some(0)).then(|| said.json())
     }
 
@@ -244,7 +244,7 @@ impl Transfers {
     }
 
     /// Waits until each connection has received this many more bytes.
-    pub(crate) fn go_on(&self, bytes: u64) {
+    pub(crate) fn wait_for_bytes(&self, bytes: u64) {
         let now = |received: &Arc<AtomicU64>| received.load(Ordering::Relaxed);
         let before: Vec<_> = self.received.iter().map(now).collect();
         wait("all transfers go on", || {

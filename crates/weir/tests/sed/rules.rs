@@ -33,7 +33,7 @@ fn a_file_with_mistakes_is_refused_with_line_and_key() {
 }
 
 #[test]
-fn flows_that_nobody_registers_have_the_deadlines_of_the_file_and_of_the_next_one() {
+fn unregistered_flows_have_deadlines_of_the_reloaded_rules_file() {
     if !possible("flows_that_nobody_registers_have_the_deadlines_of_the_file") {
         return;
     }

@@ -22,11 +22,11 @@ pub(crate) struct CommandOutput {
 
 /// Runs the binary to its end.
 pub(crate) fn run(arguments: &[&str]) -> CommandOutput {
-    said(weir(arguments).output().unwrap())
+    command_output(weir(arguments).output().unwrap())
 }
 
 /// Returns the output of a process that has ended.
-pub(crate) fn said(output: Output) -> CommandOutput {
+pub(crate) fn command_output(output: Output) -> CommandOutput {
     CommandOutput {
         code: output.status.code(),
         stdout: String::from_utf8(output.stdout).unwrap(),

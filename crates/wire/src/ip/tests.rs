@@ -69,7 +69,7 @@ fn both_versions_are_read() {
 }
 
 #[test]
-fn what_contradicts_itself_is_refused() {
+fn inconsistent_headers_are_refused() {
     assert_eq!(Header::parse(&[]), Err(ParseError::Truncated));
     assert_eq!(Header::parse(&[0x55; 60]), Err(ParseError::Version(5)));
     for bytes in [v4(), v6()] {
@@ -124,7 +124,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_rewritten_is_read_again(bits in 0_u8..4, part: u16) {
+    fn rewritten_headers_round_trip(bits in 0_u8..4, part: u16) {
         let ecn = Ecn::from_bits(bits);
         for (mut bytes, end) in [(v4(), 20), (v6(), 40)] {
             let before = Header::parse(&bytes).unwrap();

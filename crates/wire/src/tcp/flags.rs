@@ -75,7 +75,7 @@ mod tests {
     use super::Flags;
 
     #[test]
-    fn sets() {
+    fn flags_are_sets() {
         let mut flags = Flags::SYN | Flags::ACK;
         assert!(flags.contains(Flags::SYN) && !flags.contains(Flags::SYN | Flags::ECE));
         assert!(flags.intersects(Flags::SYN | Flags::ECE) && !flags.intersects(Flags::FIN));

@@ -162,7 +162,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn a_burst_is_cut_into_what_it_holds(first: u32, payload in 0_u32..70_000, size in 1_u32..9_000) {
+        fn a_burst_is_split_into_its_segments(first: u32, payload in 0_u32..70_000, size in 1_u32..9_000) {
             let whole = Segment {
                 sequence: Sequence::new(first),
                 payload,
@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_burst_stays_whole() {
+    fn a_single_segment_is_not_split() {
         let segment = Segment {
             payload: 100,
             ..Segment::default()
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn header_lengths_are_those_on_the_wire() {
+    fn header_lengths_match_the_wire() {
         let mut segment = Segment::default();
         let length = |segment: &Segment| segment.header_length().bytes();
         assert_eq!(length(&segment), 20);

@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_three_are_taken() {
+    fn only_three_sack_blocks_are_kept() {
         let block = |start| SackBlock {
             start: Sequence::new(start),
             end: Sequence::new(start + 1),

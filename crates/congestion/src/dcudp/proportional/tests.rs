@@ -10,7 +10,7 @@ fn report(controller: &mut dyn Controller, now: u64, count: u64, marked: u64) {
     let mut sample = ack(now, now - 100, count);
     sample.ce_marked = packets(marked);
     sample.round_ended = true;
-    tell(controller, &sample);
+    deliver_ack(controller, &sample);
 }
 
 /// Reports a fully marked round trip with `in_flight` packets in flight.
@@ -19,11 +19,11 @@ fn report_in_flight(controller: &mut dyn Controller, now: u64, count: u64, in_fl
     sample.ce_marked = packets(count);
     sample.in_flight = packets(in_flight);
     sample.round_ended = true;
-    tell(controller, &sample);
+    deliver_ack(controller, &sample);
 }
 
 /// Delivers an acknowledgment, then sends the packet that releases the lock.
-fn tell(controller: &mut dyn Controller, sample: &AckSample) {
+fn deliver_ack(controller: &mut dyn Controller, sample: &AckSample) {
     controller.on_ack(sample);
     controller.on_sent(&PacketSent {
         now: sample.now,
@@ -43,7 +43,7 @@ fn close(left: f64, right: f64) {
 }
 
 #[test]
-fn it_begins_with_the_capacity_and_goes_to_what_is_delivered() {
+fn the_rate_starts_at_the_capacity_and_follows_the_delivery_rate() {
     let mut controller = build(SPEC);
     close(window(&*controller), 10.0);
     report(&mut *controller, 200, 1, 1);
@@ -69,7 +69,7 @@ fn a_reduction_is_half_of_the_smoothed_fraction() {
 }
 
 #[test]
-fn what_waits_beyond_a_round_trip_is_drained_in_eight() {
+fn the_excess_queue_is_drained_over_eight_round_trips() {
     let mut controller = build(SPEC);
     for now in [200, 300] {
         report(&mut *controller, now, 8, 0);
@@ -89,7 +89,7 @@ fn what_waits_beyond_a_round_trip_is_drained_in_eight() {
 }
 
 #[test]
-fn without_draining_the_queue_is_left_to_marks() {
+fn only_marks_reduce_the_rate_when_draining_is_off() {
     let mut controller = build("dcudp-proportional,capacity=1.2Gbps,drain=0");
     report(&mut *controller, 200, 8, 0);
     report_in_flight(&mut *controller, 300, 8, 1_000);
@@ -97,7 +97,7 @@ fn without_draining_the_queue_is_left_to_marks() {
 }
 
 #[test]
-fn without_marks_growth_becomes_ever_faster() {
+fn growth_accelerates_without_marks() {
     let mut controller = build(SPEC);
     let mut now = 200;
     for _ in 0..5 {
@@ -116,7 +116,7 @@ fn without_marks_growth_becomes_ever_faster() {
 }
 
 #[test]
-fn a_loss_is_a_round_trip_that_was_marked_whole() {
+fn a_loss_counts_as_a_fully_marked_round_trip() {
     let mut controller = build(SPEC);
     report(&mut *controller, 200, 10, 0);
     report(&mut *controller, 300, 10, 0);
@@ -134,7 +134,7 @@ fn the_rate_never_falls_below_a_packet_per_round_trip() {
 }
 
 #[test]
-fn an_echo_counts_as_a_round_trip_that_was_marked_whole() {
+fn an_echo_counts_as_a_fully_marked_round_trip() {
     let mut controller = build(SPEC);
     report(&mut *controller, 200, 8, 0);
     let mut sample = ack(300, 200, 8);

@@ -81,7 +81,7 @@ fn fast_forwarded(packets: &BTreeMap<(u64, u32), Coming>) -> Vec<(Time, u64)> {
 
 proptest! {
     #[test]
-    fn what_is_announced_comes_out_as_though_it_had_been_sent_in_its_time(
+    fn fast_forwarded_packets_depart_like_packets_sent_on_time(
         packets in prop::collection::btree_map(
             (1_u64..6_000, 0_u32..5),
             (prop::option::of(1_u64..3_000), 40_u64..1_500),
@@ -92,7 +92,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_announced_is_there_when_the_pipe_is_looked_at(
+    fn fast_forwarded_packets_are_counted_inside_the_port(
         packets in prop::collection::vec((1_u64..3_000, 40_u64..1_500), 1..20),
         look in 0_u64..5_000,
     ) {
@@ -111,7 +111,7 @@ proptest! {
 }
 
 #[test]
-fn what_goes_through_is_told_when_it_comes_out() {
+fn an_uncongested_send_returns_its_arrival_time() {
     let (mut through, mut usual) = (egress_port(), egress_port());
     let never = Time::MAX;
     for number in 0..3 {

@@ -36,7 +36,7 @@ fn ip(text: &str) -> IpAddr {
 const TWO: [&str; 2] = ["10.0.1.1%eth1", "10.0.2.1%eth2"];
 
 #[test]
-fn an_address_that_goes_is_given_up_and_taken_again() {
+fn a_removed_address_is_closed_and_reopened() {
     let mut decisions = AddressTracker::default();
     let mut ours = bind_addresses(&["10.0.1.1", "10.0.2.1%eth2"]);
     assert!(decisions.decide(&ours, &usable(&TWO)).is_empty());
@@ -51,7 +51,7 @@ fn an_address_that_goes_is_given_up_and_taken_again() {
 }
 
 #[test]
-fn the_last_address_stays() {
+fn the_last_address_is_kept_open() {
     let mut decisions = AddressTracker::default();
     let mut ours = bind_addresses(&["10.0.1.1", "10.0.2.1"]);
     decisions.decide(&ours, &usable(&TWO));
@@ -72,7 +72,7 @@ fn the_last_address_stays() {
 }
 
 #[test]
-fn another_family_is_no_refuge() {
+fn an_address_of_another_family_is_no_replacement() {
     let mut decisions = AddressTracker::default();
     let ours = bind_addresses(&["10.0.1.1", "fd00::1"]);
     decisions.decide(&ours, &usable(&["10.0.1.1%eth1", "fd00::1%eth1"]));
@@ -84,7 +84,7 @@ fn another_family_is_no_refuge() {
 }
 
 #[test]
-fn a_new_address_on_the_same_interface_replaces_the_old_one() {
+fn an_address_is_replaced_by_a_new_one_on_its_interface() {
     let mut decisions = AddressTracker::default();
     let ours = bind_addresses(&["10.0.1.1", "10.0.2.1"]);
     decisions.decide(&ours, &usable(&TWO));
@@ -99,7 +99,7 @@ fn a_new_address_on_the_same_interface_replaces_the_old_one() {
 }
 
 #[test]
-fn the_only_address_is_replaced_by_any_but_not_by_a_worse_one() {
+fn the_only_address_is_replaced_by_any_of_equal_scope() {
     let mut decisions = AddressTracker::default();
     let ours = bind_addresses(&["10.0.1.1"]);
     decisions.decide(&ours, &usable(&["10.0.1.1%eth0"]));
@@ -115,7 +115,7 @@ fn the_only_address_is_replaced_by_any_but_not_by_a_worse_one() {
 }
 
 #[test]
-fn two_places_do_not_take_the_same_replacement() {
+fn two_sockets_do_not_take_the_same_replacement() {
     let mut decisions = AddressTracker::default();
     let ours = bind_addresses(&["10.0.1.1", "10.0.1.2"]);
     decisions.decide(&ours, &usable(&["10.0.1.1%eth0", "10.0.1.2%eth0"]));
@@ -130,7 +130,7 @@ fn two_places_do_not_take_the_same_replacement() {
 }
 
 #[test]
-fn what_was_never_seen_is_let_alone() {
+fn addresses_never_reported_are_left_unchanged() {
     let mut decisions = AddressTracker::default();
     let ours = bind_addresses(&["127.0.0.2", "127.0.0.3", "0.0.0.0"]);
     assert!(
@@ -142,7 +142,7 @@ fn what_was_never_seen_is_let_alone() {
 }
 
 #[test]
-fn an_address_on_the_wrong_interface_is_not_the_place_s() {
+fn an_address_on_another_interface_does_not_match_the_socket() {
     let mut decisions = AddressTracker::default();
     let ours = bind_addresses(&["10.0.1.1%eth1", "10.0.2.1"]);
     decisions.decide(&ours, &usable(&TWO));
@@ -151,7 +151,7 @@ fn an_address_on_the_wrong_interface_is_not_the_place_s() {
 }
 
 #[test]
-fn departures_are_told_once() {
+fn a_departed_address_is_reported_once() {
     let mut decisions = AddressTracker::default();
     assert!(decisions.departed(&usable(&TWO)).is_empty());
     let one = usable(&["10.0.2.1%eth2"]);
@@ -176,7 +176,7 @@ proptest! {
     /// For any interface changes: carrying out the decisions always leaves a socket open, never two
     /// at one address, and after one round per address nothing more to do.
     #[test]
-    fn decisions_settle(history in prop::collection::vec(any_usable(), 1..12)) {
+    fn decisions_converge(history in prop::collection::vec(any_usable(), 1..12)) {
         let mut decisions = AddressTracker::default();
         let mut ours = bind_addresses(&["10.0.0.1", "10.0.0.2%eth1"]);
         for usable in history {

@@ -86,7 +86,7 @@ fn a_second_update_before_our_ack_is_an_error() {
 }
 
 #[test]
-fn who_waits_for_our_acknowledgment_may_update_again() {
+fn the_peer_may_update_again_after_our_ack() {
     let mut keys = keys();
     let mut number = 0;
     for phase in 0..10 {
@@ -101,7 +101,7 @@ fn who_waits_for_our_acknowledgment_may_update_again() {
 }
 
 #[test]
-fn both_may_update_at_once() {
+fn both_sides_may_update_simultaneously() {
     let mut keys = keys();
     assert!(receive(&mut keys, 0, 0));
     keys.begin_update(at(0), 7, RETENTION).unwrap();
@@ -114,7 +114,7 @@ fn both_may_update_at_once() {
 }
 
 #[test]
-fn an_update_waits_for_the_last_one_and_the_old_keys_go() {
+fn an_update_waits_for_the_previous_one_and_old_keys_expire() {
     let mut keys = keys();
     keys.begin_update(at(0), 7, RETENTION).unwrap();
     assert!(receive(&mut keys, 1, 3));

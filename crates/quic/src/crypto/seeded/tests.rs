@@ -69,7 +69,7 @@ fn the_server_flight_has_the_size_of_a_tls_one() {
 }
 
 #[test]
-fn message_lengths_can_be_set() {
+fn handshake_message_lengths_are_configurable() {
     let client = Arc::new(SeededClient::new(1).with_hello_length(1500));
     let server = Arc::new(SeededServer::new(2).with_certificate_length(usize::MAX));
     let pair = Pair::connected(&client, &server, false);
@@ -126,7 +126,7 @@ fn early_data_are_rejected_but_the_session_is_resumed() {
 }
 
 #[test]
-fn early_data_need_a_request_a_ticket_and_a_server_that_knows_it() {
+fn early_data_require_a_request_a_ticket_and_a_matching_server() {
     let (client, server) = peers();
     Pair::connected(&client, &server, false);
     let attempted = |pair: &Pair| pair.client.seen.contains(&Seen::ZeroRtt);
@@ -152,7 +152,7 @@ fn early_data_need_a_request_a_ticket_and_a_server_that_knows_it() {
 }
 
 #[test]
-fn faults_end_the_handshake_with_their_alert() {
+fn injected_faults_fail_the_handshake_with_their_alert() {
     let fault = |client: Option<SeededFault>, server: Option<SeededFault>| {
         let mut crypto = (SeededClient::new(1), SeededServer::new(2));
         crypto.0.fault = client;
@@ -217,7 +217,7 @@ fn exported_keying_material_agrees_and_depends_on_label_and_context() {
 }
 
 #[test]
-fn names_and_parameters_that_cannot_be_are_refused() {
+fn invalid_names_and_oversized_parameters_are_rejected() {
     let (client, server) = peers();
     let start =
         |name: &str, parameters: &[u8]| client.clone().start(&start(name, parameters, false)).err();
@@ -280,7 +280,7 @@ fn initial_keys_and_retry_tags_follow_the_connection_id() {
 
 proptest! {
     #[test]
-    fn any_changed_bit_is_noticed(
+    fn any_flipped_bit_is_detected(
         header in prop::collection::vec(any::<u8>(), 1..40),
         text in prop::collection::vec(any::<u8>(), 0..150),
         number in any::<u64>(),
@@ -321,7 +321,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_is_an_error_or_waits_and_never_panics(
+    fn garbage_never_panics(
         flights in 0usize..6,
         level in level(),
         garbage in garbage(),

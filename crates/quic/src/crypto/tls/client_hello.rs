@@ -65,14 +65,14 @@ mod tests {
     }
 
     #[test]
-    fn parameters_and_early_data_are_found_among_extensions() {
+    fn parameters_and_early_data_are_found_in_the_extensions() {
         let hello = hello(&[0, 10, 0, 2, 5, 5, 0, 57, 0, 3, 1, 2, 3, 0, 42, 0, 0]);
         let offer = offer(&hello);
         assert_eq!((offer.parameters, offer.early_data), (&[1, 2, 3][..], true));
     }
 
     #[test]
-    fn what_is_cut_off_offers_nothing() {
+    fn a_truncated_client_hello_offers_nothing() {
         let whole = hello(&[0, 42, 0, 0, 0, 57, 0, 3, 1, 2, 3]);
         for end in 0..whole.len() {
             let offer = offer(&whole[..end]);
@@ -82,7 +82,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_panic(body in prop::collection::vec(any::<u8>(), 0..200)) {
+        fn parsing_arbitrary_bytes_never_panics(body in prop::collection::vec(any::<u8>(), 0..200)) {
             offer(&body);
         }
     }

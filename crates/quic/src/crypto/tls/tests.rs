@@ -177,7 +177,7 @@ fn early_data_are_accepted() {
 }
 
 #[test]
-fn early_data_are_rejected_by_a_server_that_takes_none() {
+fn early_data_are_rejected_by_a_server_without_early_data_support() {
     let world = World::new();
     let mut without = world.server.clone();
     without.max_early_data_size = 0;
@@ -208,7 +208,7 @@ fn early_data_are_rejected_by_a_server_that_has_forgotten_the_session() {
 }
 
 #[test]
-fn a_client_that_does_not_ask_sends_no_early_data() {
+fn a_client_without_an_early_data_request_sends_none() {
     let mut world = World::new();
     world.client.enable_early_data = true;
     let (client, server) = world.peers();
@@ -258,7 +258,7 @@ fn a_hello_retry_request_is_answered() {
 }
 
 #[test]
-fn an_unknown_issuer_is_an_alert_of_the_client() {
+fn the_client_alerts_on_an_unknown_issuer() {
     let mut world = World::new();
     let stranger = World::with_certificate(certificate_parameters("stranger"));
     world.client = client_config(provider(), &stranger.certificate);
@@ -268,7 +268,7 @@ fn an_unknown_issuer_is_an_alert_of_the_client() {
 }
 
 #[test]
-fn an_expired_certificate_is_an_alert_of_the_client() {
+fn the_client_alerts_on_an_expired_certificate() {
     let mut expired = certificate_parameters("localhost");
     expired.not_before = rcgen::date_time_ymd(2001, 1, 1);
     expired.not_after = rcgen::date_time_ymd(2002, 1, 1);
@@ -278,7 +278,7 @@ fn an_expired_certificate_is_an_alert_of_the_client() {
 }
 
 #[test]
-fn another_name_is_an_alert_of_the_client() {
+fn the_client_alerts_on_a_server_name_mismatch() {
     let elsewhere = certificate_parameters("elsewhere");
     let (side, error) = World::with_certificate(elsewhere).failure();
     assert_eq!((side, error.code), (Side::Client, Code::crypto(42)));
@@ -286,7 +286,7 @@ fn another_name_is_an_alert_of_the_client() {
 }
 
 #[test]
-fn no_common_application_protocol_is_an_alert_of_the_server() {
+fn the_server_alerts_without_a_common_application_protocol() {
     let mut world = World::new();
     world.client.alpn_protocols = vec![b"http/1.1".to_vec()];
     let (side, error) = world.failure();
@@ -348,7 +348,7 @@ fn configurations_that_cannot_carry_quic_are_refused() {
 }
 
 #[test]
-fn initial_packets_have_their_suite_whatever_else_is_offered() {
+fn initial_packets_use_aes_128_gcm_whatever_suites_are_offered() {
     let mut others = CryptoProvider::clone(&provider());
     others.cipher_suites.remove(0);
     let client = client_config(Arc::new(others), &World::new().certificate);
@@ -360,7 +360,7 @@ fn initial_packets_have_their_suite_whatever_else_is_offered() {
 }
 
 #[test]
-fn a_server_name_must_be_one() {
+fn an_invalid_server_name_is_rejected() {
     let (client, _) = World::new().peers();
     let start = |name: &str| client.clone().start(&start(name, &[], false)).err();
     let invalid = StartError::InvalidServerName("not a name".to_owned());
@@ -391,7 +391,7 @@ fn a_server_may_answer_in_another_version() {
 }
 
 #[test]
-fn sessions_do_not_cross_versions() {
+fn sessions_are_not_resumed_in_another_version() {
     use Version::{V1, V2};
     let (client, server) = World::new().peers();
     Pair::connected(&client, &server, false);
@@ -428,7 +428,7 @@ proptest! {
     }
 
     #[test]
-    fn garbage_is_an_error_or_waits_and_never_panics(
+    fn garbage_never_panics(
         flights in 0usize..6,
         level in level(),
         garbage in garbage(),

@@ -39,7 +39,7 @@ fn with_delay(model: Model, config: MigrationConfig) -> Outcome {
 }
 
 #[test]
-fn a_hundred_milliseconds_more_are_seen_by_two_requests_at_most() {
+fn an_added_100_ms_affects_at_most_two_requests() {
     for seed in 0..20 {
         let fabrics = [us(20), us(100), ms(1), ms(5), ms(10), ms(50)];
         let models = fabrics
@@ -56,7 +56,7 @@ fn a_hundred_milliseconds_more_are_seen_by_two_requests_at_most() {
 }
 
 #[test]
-fn in_a_fabric_added_delay_is_an_interruption_and_elsewhere_slow_round_trips() {
+fn added_delay_is_an_interruption_in_a_fabric_and_slow_rtts_in_a_wan() {
     let cause = |model| with_delay(model, size_class()).decision.unwrap().cause;
     let in_fabric = cause(sequential(us(100), 1));
     assert!(matches!(in_fabric, Cause::Interruption(_)), "{in_fabric}");
@@ -70,7 +70,7 @@ fn in_a_fabric_added_delay_is_an_interruption_and_elsewhere_slow_round_trips() {
 }
 
 #[test]
-fn the_papers_detector_sees_added_delay_too() {
+fn the_papers_detector_detects_added_delay() {
     let outcome = with_delay(wide_area(ms(80), 1), paper());
     let cause = outcome.decision.unwrap().cause;
     assert!(matches!(cause, Cause::Equation4(_)), "{cause}");
@@ -102,7 +102,7 @@ fn a_dark_path_is_left_after_three_probe_timeouts() {
 }
 
 #[test]
-fn a_path_that_goes_dark_while_the_server_thinks_is_noticed_before_the_answer_is_due() {
+fn a_dark_path_is_detected_while_the_server_is_thinking() {
     for seed in 0..50 {
         let dark = at_ms(1_000) + ms(seed);
         let model = Model {
@@ -146,7 +146,7 @@ fn transfer(dark: Time, sends: bool) -> Duration {
 }
 
 #[test]
-fn a_transfer_continues_in_time_in_both_directions() {
+fn a_transfer_resumes_within_three_probe_timeouts_both_ways() {
     // Half an RTT later the first packet over the other path reaches the server, and after another
     // half its data arrives: at most three probe timeouts and one RTT in total.
     for sends in [false, true] {

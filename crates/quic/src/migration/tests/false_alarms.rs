@@ -39,25 +39,25 @@ fn assert_no_alarm(model: Model, span: Duration) -> Outcome {
 const HOUR: Duration = Duration::from_secs(3600);
 
 #[test]
-fn none_in_an_hour_of_equal_sizes() {
+fn equal_sizes_raise_no_alarm_in_an_hour() {
     let [equal, _, _] = workloads(1);
     assert_no_alarm(equal, HOUR);
 }
 
 #[test]
-fn none_in_an_hour_of_the_web_search_mix() {
+fn the_web_search_mix_raises_no_alarm_in_an_hour() {
     let [_, mix, _] = workloads(1);
     assert_no_alarm(mix, HOUR);
 }
 
 #[test]
-fn none_in_an_hour_with_a_server_that_thinks() {
+fn server_think_time_raises_no_alarm_in_an_hour() {
     let [_, _, thinking] = workloads(1);
     assert_no_alarm(thinking, HOUR);
 }
 
 #[test]
-fn the_mix_and_thinking_alarm_the_papers_detector() {
+fn mixed_sizes_and_think_time_alarm_the_papers_detector() {
     for model in &workloads(1)[1..] {
         let outcome = model.clone().run(paper(), Time::ZERO + HOUR);
         let cause = outcome.decision.unwrap().cause;
@@ -66,7 +66,7 @@ fn the_mix_and_thinking_alarm_the_papers_detector() {
 }
 
 #[test]
-fn none_where_every_increase_counts() {
+fn a_zero_minimum_increase_raises_no_alarm() {
     let sensitive = MigrationConfig {
         min_increase: Duration::ZERO,
         ..size_class()
@@ -78,7 +78,7 @@ fn none_where_every_increase_counts() {
 }
 
 #[test]
-fn none_with_samples_that_keep_part_of_the_ack_delay() {
+fn partly_removed_ack_delay_raises_no_alarm() {
     for model in workloads(2) {
         let model = Model {
             whole_ack_delay: false,
@@ -89,7 +89,7 @@ fn none_with_samples_that_keep_part_of_the_ack_delay() {
 }
 
 #[test]
-fn none_on_a_wide_area_path() {
+fn a_wide_area_path_raises_no_alarm() {
     for model in workloads(3) {
         let model = Model {
             rtt: ms(40),
@@ -102,7 +102,7 @@ fn none_on_a_wide_area_path() {
 }
 
 #[test]
-fn a_server_that_thinks_costs_few_pings() {
+fn server_think_time_costs_few_pings() {
     let [.., thinking] = workloads(4);
     let sequential = Model {
         interval: Some(ms(100)),
@@ -115,7 +115,7 @@ fn a_server_that_thinks_costs_few_pings() {
 
 #[test]
 #[ignore = "an hour of simulated time for ten seeds takes a minute: make long"]
-fn none_in_ten_hours() {
+fn ten_hours_raise_no_alarm() {
     for seed in 10..20 {
         for model in workloads(seed) {
             assert_no_alarm(model, HOUR);
@@ -124,7 +124,7 @@ fn none_in_ten_hours() {
 }
 
 #[test]
-fn losses_alone_alarm_who_waits_for_two_probe_timeouts_only() {
+fn losses_alone_raise_an_alarm_at_two_probe_timeouts() {
     let hasty = MigrationConfig {
         probe_timeouts: 2,
         ..size_class()

@@ -24,7 +24,7 @@ impl Requests {
         }
     }
 
-    fn make(&mut self, count: usize, bytes: u64, time: Duration) {
+    fn complete_requests(&mut self, count: usize, bytes: u64, time: Duration) {
         for _ in 0..count {
             let (id, path) = (stream(self.next), self.monitor.current());
             self.next += 1;
@@ -60,12 +60,12 @@ fn both() -> [PathView; 2] {
 }
 
 #[test]
-fn smaller_tasks_alone_make_the_papers_detector_move_and_not_the_default() {
+fn smaller_tasks_alone_move_the_papers_detector_only() {
     for (config, moves) in [(paper(), true), (size_class(), false)] {
         let mut requests = Requests::new(config);
-        requests.make(60, 100_000, us(1_000));
+        requests.complete_requests(60, 100_000, us(1_000));
         assert!(!requests.monitor.wants_decision());
-        requests.make(12, 100, us(100));
+        requests.complete_requests(12, 100, us(100));
         assert_eq!(requests.monitor.wants_decision(), moves);
         let decision = requests.monitor.decide(requests.now, &both());
         assert_eq!(decision.is_some(), moves);
@@ -81,12 +81,12 @@ fn smaller_tasks_alone_make_the_papers_detector_move_and_not_the_default() {
 #[test]
 fn two_moves_are_never_within_the_hysteresis_interval() {
     let mut requests = Requests::new(size_class());
-    requests.make(20, 1000, us(100));
+    requests.complete_requests(20, 1000, us(100));
     requests.interrupt();
     let first = requests.monitor.decide(requests.now, &both()).unwrap();
     requests.monitor.on_moved(requests.now, first.to, Some(PTO));
     assert_eq!(requests.monitor.current(), PathId(1));
-    requests.make(20, 1000, us(100));
+    requests.complete_requests(20, 1000, us(100));
     // The new path fails at once: the decision is deferred, then requested without a new event.
     requests.interrupt();
     let second = requests.monitor.decide(requests.now, &both()).unwrap();
@@ -95,9 +95,9 @@ fn two_moves_are_never_within_the_hysteresis_interval() {
 }
 
 #[test]
-fn a_decision_that_is_not_carried_out_is_asked_for_again() {
+fn a_decision_that_is_not_applied_is_retried() {
     let mut requests = Requests::new(size_class());
-    requests.make(20, 1000, us(100));
+    requests.complete_requests(20, 1000, us(100));
     requests.interrupt();
     let first = requests.monitor.decide(requests.now, &both()).unwrap();
     assert!(requests.monitor.decide(requests.now, &both()).is_none());
@@ -108,9 +108,9 @@ fn a_decision_that_is_not_carried_out_is_asked_for_again() {
 }
 
 #[test]
-fn an_alarm_without_a_path_waits_for_one() {
+fn an_alarm_without_a_valid_path_waits_for_validation() {
     let mut requests = Requests::new(size_class());
-    requests.make(20, 1000, us(100));
+    requests.complete_requests(20, 1000, us(100));
     requests.interrupt();
     let unvalidated = PathView {
         validated: false,
@@ -131,27 +131,27 @@ fn an_alarm_without_a_path_waits_for_one() {
 }
 
 #[test]
-fn the_new_path_is_not_judged_by_the_old_ones_average() {
+fn the_baseline_restarts_after_a_move() {
     for config in [size_class(), paper()] {
         let mut requests = Requests::new(config);
-        requests.make(100, 1000, us(100));
+        requests.complete_requests(100, 1000, us(100));
         requests
             .monitor
             .on_moved(requests.now, PathId(1), Some(ms(90)));
-        requests.make(200, 1000, ms(60));
+        requests.complete_requests(200, 1000, ms(60));
         assert!(!requests.monitor.wants_decision());
     }
 }
 
 #[test]
-fn where_all_paths_are_slow_nobody_moves() {
+fn the_connection_does_not_move_when_all_paths_are_slow() {
     let mut requests = Requests::new(size_class());
-    requests.make(100, 1000, ms(10));
-    requests.make(5, 1000, ms(60));
+    requests.complete_requests(100, 1000, ms(10));
+    requests.complete_requests(5, 1000, ms(60));
     assert!(requests.monitor.wants_decision());
     let slow = [path(0, ms(60)), path(1, ms(55))];
     assert!(requests.monitor.decide(requests.now, &slow).is_none());
-    requests.make(1, 1000, ms(60));
+    requests.complete_requests(1, 1000, ms(60));
     let better = [path(0, ms(60)), path(1, ms(12))];
     let decision = requests.monitor.decide(requests.now, &better).unwrap();
     assert_eq!(decision.cause.name(), "round-trips");
@@ -162,7 +162,7 @@ fn where_all_paths_are_slow_nobody_moves() {
 }
 
 #[test]
-fn slow_streams_are_enough_where_packets_are_lost() {
+fn slow_streams_alone_trigger_a_decision_under_loss() {
     let mut monitor = armed(size_class());
     let mut now = Time::ZERO;
     let mut download = |monitor: &mut MigrationMonitor, index, time| {
@@ -220,7 +220,7 @@ fn the_connection_returns_to_the_preferred_path() {
 }
 
 #[test]
-fn without_a_standby_path_nothing_is_done() {
+fn the_monitor_is_inactive_without_a_standby_path() {
     let off = MigrationConfig {
         proactive: false,
         ..size_class()

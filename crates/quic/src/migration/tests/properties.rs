@@ -192,7 +192,7 @@ impl Subject {
 
 proptest! {
     #[test]
-    fn moves_are_lawful_and_memory_is_bounded(
+    fn moves_obey_the_rules_and_memory_is_bounded(
         config in config(),
         steps in prop::collection::vec(
             (operation(), prop::collection::vec(view(), 0..5), any::<bool>()),

@@ -15,7 +15,7 @@ fn plan(start: usize, limit: usize) -> MtuPlan {
     }
 }
 
-fn begun(start: usize, limit: usize) -> MtuDiscovery {
+fn started_discovery(start: usize, limit: usize) -> MtuDiscovery {
     let mut discovery = MtuDiscovery::new();
     discovery.begin(plan(start, limit));
     discovery
@@ -53,7 +53,7 @@ fn lose_until_black_hole(discovery: &mut MtuDiscovery, mut number: u64, size: us
 }
 
 #[test]
-fn nothing_is_probed_before_the_peer_is_known() {
+fn no_probe_is_sent_before_the_peers_limit_is_known() {
     let mut discovery = MtuDiscovery::new();
     assert_eq!(discovery.phase, MtuPhase::Disabled);
     assert_eq!(discovery.next_probe(at(1)), None);
@@ -61,22 +61,22 @@ fn nothing_is_probed_before_the_peer_is_known() {
 }
 
 #[test]
-fn the_operators_word_holds_at_once_and_needs_no_probe() {
-    let mut discovery = begun(8972, 8972);
+fn a_configured_size_applies_at_once_without_probing() {
+    let mut discovery = started_discovery(8972, 8972);
     assert_eq!(discovery.current, 8972);
     assert_eq!(discovery.next_probe(at(1)), None);
     assert_eq!(discovery.phase, MtuPhase::SearchComplete);
 }
 
 #[test]
-fn sizes_that_networks_have_come_first() {
-    let mut discovery = begun(1200, 8972);
+fn common_mtu_sizes_are_probed_first() {
+    let mut discovery = started_discovery(1200, 8972);
     assert_eq!(
         search(&mut discovery, at(1), 8972),
         [1252, 1452, 1472, 4068, 8972]
     );
     assert_eq!(discovery.current, 8972);
-    let mut discovery = begun(1200, 1452);
+    let mut discovery = started_discovery(1200, 1452);
     assert_eq!(search(&mut discovery, at(1), 1452), [1252, 1452]);
     let mut discovery = MtuDiscovery::new();
     discovery.begin(MtuPlan {
@@ -90,8 +90,8 @@ fn sizes_that_networks_have_come_first() {
 }
 
 #[test]
-fn an_odd_size_is_found_by_halving() {
-    let mut discovery = begun(1200, 1452);
+fn an_uncommon_mtu_is_found_by_binary_search() {
+    let mut discovery = started_discovery(1200, 1452);
     let probes = search(&mut discovery, at(1), 1372);
     assert_eq!(probes[..4], [1252, 1452, 1452, 1452]);
     assert!(
@@ -103,8 +103,8 @@ fn an_odd_size_is_found_by_halving() {
 }
 
 #[test]
-fn one_lost_probe_decides_nothing() {
-    let mut discovery = begun(1200, 1452);
+fn fewer_than_max_probes_lost_is_not_a_failure() {
+    let mut discovery = started_discovery(1200, 1452);
     for _ in 0..MAX_PROBES - 1 {
         assert_eq!(discovery.next_probe(at(1)), Some(1252));
         discovery.on_probe_sent();
@@ -117,8 +117,8 @@ fn one_lost_probe_decides_nothing() {
 }
 
 #[test]
-fn a_probe_on_a_path_that_was_left_is_sent_again() {
-    let mut discovery = begun(1200, 1452);
+fn a_probe_on_an_abandoned_path_is_sent_again() {
+    let mut discovery = started_discovery(1200, 1452);
     assert_eq!(discovery.next_probe(at(1)), Some(1252));
     discovery.on_probe_sent();
     discovery.on_path_left();
@@ -127,8 +127,8 @@ fn a_probe_on_a_path_that_was_left_is_sent_again() {
 }
 
 #[test]
-fn what_nobody_asks_about_any_more_is_ignored() {
-    let mut discovery = begun(1200, 1452);
+fn outcomes_of_stale_probes_are_ignored() {
+    let mut discovery = started_discovery(1200, 1452);
     discovery.on_probe_acked(1452);
     discovery.on_probe_lost(1252);
     assert_eq!(discovery.current, 1200);
@@ -140,7 +140,7 @@ fn what_nobody_asks_about_any_more_is_ignored() {
 
 #[test]
 fn the_raise_timer_searches_again() {
-    let mut discovery = begun(1200, 1452);
+    let mut discovery = started_discovery(1200, 1452);
     search(&mut discovery, at(1), 1200);
     assert_eq!(discovery.current, 1200);
     let raised = at(1) + RAISE;
@@ -153,8 +153,8 @@ fn the_raise_timer_searches_again() {
 }
 
 #[test]
-fn a_size_that_nothing_confirmed_is_confirmed_again() {
-    let mut discovery = begun(1452, 1452);
+fn an_unconfirmed_size_is_probed_again() {
+    let mut discovery = started_discovery(1452, 1452);
     search(&mut discovery, at(1), 1452);
     assert_eq!(search(&mut discovery, at(1) + RAISE, 1452), [1452]);
     // Confirmed by that probe: the next round sends none.
@@ -167,8 +167,8 @@ fn a_size_that_nothing_confirmed_is_confirmed_again() {
 }
 
 #[test]
-fn our_own_interface_carries_less_and_then_more() {
-    let mut discovery = begun(8972, 8972);
+fn the_size_follows_the_interface_limit_down_and_up() {
+    let mut discovery = started_discovery(8972, 8972);
     discovery.next_probe(at(0));
     discovery.set_limit(1472);
     assert_eq!((discovery.current, discovery.limit()), (1472, 1472));
@@ -201,7 +201,7 @@ fn zero_turns_the_raise_timer_off() {
 
 #[test]
 fn losses_of_large_packets_while_small_ones_pass_are_a_black_hole() {
-    let mut discovery = begun(8972, 8972);
+    let mut discovery = started_discovery(8972, 8972);
     search(&mut discovery, at(0), 8972);
     assert_eq!(lose_until_black_hole(&mut discovery, 10, 8972), 3);
     assert_eq!(discovery.current, BASE);
@@ -214,7 +214,7 @@ fn losses_of_large_packets_while_small_ones_pass_are_a_black_hole() {
 
 #[test]
 fn losses_within_one_round_trip_are_congestion() {
-    let mut discovery = begun(8972, 8972);
+    let mut discovery = started_discovery(8972, 8972);
     for number in 0..50 {
         assert!(!discovery.on_lost(number, 8972, at(5), ROUND_TRIP));
     }
@@ -226,8 +226,8 @@ fn losses_within_one_round_trip_are_congestion() {
 }
 
 #[test]
-fn losses_that_a_later_packet_as_large_survived_are_congestion() {
-    let mut discovery = begun(8972, 8972);
+fn losses_before_a_delivered_packet_of_equal_size_are_congestion() {
+    let mut discovery = started_discovery(8972, 8972);
     discovery.on_acked(100, 8972);
     for number in 0..100 {
         assert!(!discovery.on_lost(number, 8972, at(number), ROUND_TRIP));
@@ -238,16 +238,16 @@ fn losses_that_a_later_packet_as_large_survived_are_congestion() {
 }
 
 #[test]
-fn small_packets_that_are_lost_say_nothing() {
-    let mut discovery = begun(8972, 8972);
+fn losses_of_small_packets_are_ignored() {
+    let mut discovery = started_discovery(8972, 8972);
     for number in 0..100 {
         assert!(!discovery.on_lost(number, BASE, at(number), ROUND_TRIP));
     }
 }
 
 #[test]
-fn a_false_alarm_heals_once_and_not_twice() {
-    let mut discovery = begun(1452, 1452);
+fn the_size_recovers_from_one_false_black_hole_but_not_two() {
+    let mut discovery = started_discovery(1452, 1452);
     lose_until_black_hole(&mut discovery, 0, 1452);
     search(&mut discovery, at(10), 1452);
     assert_eq!(discovery.current, 1452);
@@ -259,14 +259,14 @@ fn a_false_alarm_heals_once_and_not_twice() {
 }
 
 #[test]
-fn an_interface_that_refuses_a_size_counts_at_once() {
-    let mut discovery = begun(1200, 8972);
+fn a_size_rejected_by_the_interface_is_abandoned_at_once() {
+    let mut discovery = started_discovery(1200, 8972);
     assert_eq!(discovery.next_probe(at(1)), Some(1252));
     discovery.on_probe_sent();
     assert!(!discovery.on_too_large(1252));
     assert!(discovery.next_probe(at(1)).unwrap() < 1252);
 
-    let mut discovery = begun(8972, 8972);
+    let mut discovery = started_discovery(8972, 8972);
     assert!(discovery.on_too_large(8972));
     assert_eq!(discovery.current, BASE);
     let probes = search(&mut discovery, at(1), 1472);
@@ -308,7 +308,7 @@ proptest! {
         limit in 0..70_000usize,
         events in prop::collection::vec(event(), 0..200),
     ) {
-        let mut discovery = begun(start, limit);
+        let mut discovery = started_discovery(start, limit);
         let limit = limit.max(BASE);
         let mut now = Time::ZERO;
         for event in events {
@@ -348,7 +348,7 @@ proptest! {
         carried in 1200..65_528usize,
     ) {
         let start = start.min(limit).min(carried);
-        let mut discovery = begun(start, limit);
+        let mut discovery = started_discovery(start, limit);
         let probes = search(&mut discovery, Time::ZERO, carried);
         prop_assert_eq!(discovery.phase, MtuPhase::SearchComplete);
         let mut sizes = probes.clone();

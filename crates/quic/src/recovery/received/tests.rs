@@ -60,7 +60,7 @@ fn handshake_packets_are_acknowledged_at_once_and_without_delay() {
 }
 
 #[test]
-fn one_packet_waits_for_company() {
+fn a_single_packet_is_acknowledged_after_the_delay() {
     let mut received = data();
     batch(&mut received, &[0], false);
     assert!(received.ack_pending() && !received.ack_due(at(99)));
@@ -81,7 +81,7 @@ fn a_batch_of_two_is_acknowledged_at_its_end() {
 }
 
 #[test]
-fn a_finished_peer_waits_for_our_answer_to_carry_the_ack() {
+fn the_ack_is_delayed_when_the_peer_has_finished() {
     let mut received = data();
     batch(&mut received, &[0, 1, 2, 3], true);
     assert!(!received.ack_due(at(99)) && received.ack_due(at(100)));
@@ -92,7 +92,7 @@ fn a_finished_peer_waits_for_our_answer_to_carry_the_ack() {
 }
 
 #[test]
-fn the_threshold_holds_even_within_a_batch() {
+fn the_ack_threshold_applies_within_a_batch() {
     let mut received = data();
     for number in 0..63 {
         received.on_received(at(0), number, true, Ecn::Ect0);
@@ -103,7 +103,7 @@ fn the_threshold_holds_even_within_a_batch() {
 }
 
 #[test]
-fn gaps_and_late_packets_are_acknowledged_at_once() {
+fn gaps_and_reordered_packets_are_acknowledged_at_once() {
     let mut received = data();
     batch(&mut received, &[0], true);
     assert!(!received.ack_due(at(0)));
@@ -134,7 +134,7 @@ fn the_first_mark_is_acknowledged_at_once() {
 }
 
 #[test]
-fn packets_that_elicit_nothing_are_reported_but_never_due() {
+fn non_ack_eliciting_packets_never_make_an_ack_due() {
     let mut received = data();
     received.on_received(at(0), 0, false, Ecn::NotEct);
     received.end_batch(at(0), 1452, false);
@@ -143,7 +143,7 @@ fn packets_that_elicit_nothing_are_reported_but_never_due() {
 }
 
 #[test]
-fn delay_and_counts_are_those_of_the_packets() {
+fn the_ack_carries_the_correct_delay_and_ecn_counts() {
     let mut received = ReceivedPackets::new(AckPolicy {
         exponent: 2,
         ..data().policy
@@ -162,7 +162,7 @@ fn delay_and_counts_are_those_of_the_packets() {
 }
 
 #[test]
-fn what_the_peer_knows_is_not_repeated() {
+fn ranges_the_peer_has_acknowledged_are_not_repeated() {
     let mut received = data();
     batch(&mut received, &[0, 1, 4, 5], false);
     received.on_ack_acked(4);
@@ -190,7 +190,7 @@ fn a_frame_that_does_not_fit_is_not_written() {
 }
 
 #[test]
-fn the_largest_numbers_do_no_harm() {
+fn the_largest_packet_numbers_do_not_overflow() {
     let mut received = data();
     let largest = (1 << 62) - 1;
     batch(&mut received, &[0, largest], false);
@@ -203,7 +203,7 @@ proptest! {
     /// Compares with a set: no packet is accepted twice, no missing packet is acknowledged, and the
     /// newest ranges are complete.
     #[test]
-    fn it_knows_what_came(numbers in prop::collection::vec(0u64..400, 1..400), trim in 0u64..400) {
+    fn acks_cover_exactly_the_received_packets(numbers in prop::collection::vec(0u64..400, 1..400), trim in 0u64..400) {
         let mut received = data();
         let mut model = BTreeSet::new();
         for number in numbers {
@@ -239,7 +239,7 @@ fn request(sequence: u64, threshold: u64, reordering: u64) -> AckFrequency {
 }
 
 #[test]
-fn a_request_takes_the_place_of_batches_and_of_the_policy() {
+fn a_request_overrides_batching_and_the_policy() {
     let mut received = data();
     assert!(received.on_request(&request(0, 9, 1)));
     batch(&mut received, &[0, 1, 2, 3, 4, 5, 6, 7, 8], false);
@@ -269,7 +269,7 @@ fn only_the_newest_request_counts() {
 }
 
 #[test]
-fn an_immediate_ack_is_one() {
+fn an_immediate_ack_request_applies_once() {
     let mut received = data();
     received.on_request(&request(0, 100, 0));
     received.acknowledge_now();
@@ -326,7 +326,7 @@ fn every_mark_is_acknowledged_at_threshold_one() {
 proptest! {
     /// Compares with the definitions of the draft, computed by brute force.
     #[test]
-    fn reordering_is_what_the_draft_says(
+    fn the_reordering_threshold_follows_the_draft(
         numbers in prop::collection::vec(0u64..60, 1..60),
         threshold in 2u64..8,
     ) {

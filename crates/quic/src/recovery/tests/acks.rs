@@ -5,7 +5,7 @@ use crate::Code;
 use crate::PathId;
 
 #[test]
-fn a_sample_needs_the_largest_number_to_be_new_and_something_ack_eliciting() {
+fn an_rtt_sample_needs_a_new_largest_and_an_ack_eliciting_packet() {
     let mut sender = Sender::new(Side::Server);
     sender.send_data(3);
     sender.wait(us(100));
@@ -29,7 +29,7 @@ fn a_sample_needs_the_largest_number_to_be_new_and_something_ack_eliciting() {
 }
 
 #[test]
-fn the_peers_delay_is_held_to_its_promise_once_confirmed() {
+fn the_ack_delay_is_capped_after_handshake_confirmation() {
     let sample = |confirmed, space, delay| {
         let mut sender = Sender::with_rtt(us(100));
         sender.handshake.confirmed = confirmed;
@@ -46,7 +46,7 @@ fn the_peers_delay_is_held_to_its_promise_once_confirmed() {
 }
 
 #[test]
-fn an_acknowledgment_of_what_was_not_sent_is_a_violation() {
+fn an_acknowledgment_of_an_unsent_packet_is_a_violation() {
     let mut sender = Sender::new(Side::Server);
     sender.send_data(1);
     let error = sender.ack(Space::Data, &[0..=1]).unwrap_err();
@@ -74,7 +74,7 @@ fn an_acknowledgment_of_a_skipped_number_is_a_violation() {
 }
 
 #[test]
-fn the_controller_hears_of_spurious_losses_then_losses_then_acknowledgments() {
+fn spurious_losses_losses_and_acks_are_reported_in_order() {
     let mut sender = Sender::with_rtt(us(100));
     sender.send_data(8); // 1 to 8
     sender.wait(us(100));
@@ -95,7 +95,7 @@ fn the_controller_hears_of_spurious_losses_then_losses_then_acknowledgments() {
 }
 
 #[test]
-fn only_new_packets_count() {
+fn only_newly_acknowledged_packets_count() {
     let mut sender = Sender::with_rtt(us(100));
     sender.send_data(4);
     sender.wait(us(100));
@@ -107,7 +107,7 @@ fn only_new_packets_count() {
 }
 
 #[test]
-fn a_round_trip_ends_when_what_was_sent_after_the_last_one_is_acknowledged() {
+fn a_round_ends_when_a_packet_sent_after_the_last_one_is_acked() {
     let mut sender = Sender::with_rtt(us(100));
     sender.send_data(4); // 1 to 4
     sender.wait(us(60));
@@ -132,7 +132,7 @@ fn a_round_trip_ends_when_what_was_sent_after_the_last_one_is_acknowledged() {
 }
 
 #[test]
-fn a_window_that_was_not_the_limit_shows() {
+fn acks_of_a_flight_below_the_window_are_app_limited() {
     let mut sender = Sender::with_rtt(us(100));
     sender.controller.log().window = 4 * u64::from(SIZE);
     sender.send_data(4);
@@ -155,7 +155,7 @@ fn a_window_that_was_not_the_limit_shows() {
 }
 
 #[test]
-fn waiting_for_the_pacer_is_no_application_limit() {
+fn waiting_for_the_pacer_is_not_app_limited() {
     let mut sender = Sender::with_rtt(us(1_000));
     sender.controller.log().window = 200 * u64::from(SIZE);
     sender.path.update_pacing(sender.now);
@@ -169,7 +169,7 @@ fn waiting_for_the_pacer_is_no_application_limit() {
 }
 
 #[test]
-fn a_window_below_a_packet_lets_one_packet_go_at_a_time() {
+fn a_window_below_a_packet_allows_one_packet_in_flight() {
     let mut sender = Sender::with_rtt(us(100));
     let size = u64::from(SIZE);
     sender.controller.log().window = size / 2;
@@ -186,7 +186,7 @@ fn a_window_below_a_packet_lets_one_packet_go_at_a_time() {
 }
 
 #[test]
-fn the_controller_learns_of_a_restart_after_a_long_pause() {
+fn an_idle_restart_is_reported_to_the_controller() {
     let mut sender = Sender::with_rtt(us(100));
     sender.wait(us(9_900));
     sender.send_data(1);
@@ -198,7 +198,7 @@ fn the_controller_learns_of_a_restart_after_a_long_pause() {
 }
 
 #[test]
-fn packets_of_another_path_leave_this_one_alone() {
+fn packets_of_another_path_do_not_affect_this_one() {
     let mut sender = Sender::with_rtt(us(100));
     sender.send_data(4);
     sender.path.id = PathId(1);
@@ -213,7 +213,7 @@ fn packets_of_another_path_leave_this_one_alone() {
 }
 
 #[test]
-fn acks_that_the_peer_never_acknowledges_are_not_kept() {
+fn unacknowledged_ack_only_packets_are_not_kept() {
     let mut sender = Sender::with_rtt(us(100));
     for _ in 0..10_000 {
         sender.send_as(Space::Data, |packet| {
@@ -231,7 +231,7 @@ fn acks_that_the_peer_never_acknowledges_are_not_kept() {
 }
 
 #[test]
-fn a_peer_that_never_acknowledges_does_not_make_us_remember_without_end() {
+fn memory_is_bounded_for_a_peer_that_never_acknowledges() {
     let mut sender = Sender::with_rtt(us(100));
     sender.send_data(1);
     for _ in 0..100_000 {

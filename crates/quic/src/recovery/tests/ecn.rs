@@ -10,7 +10,7 @@ fn ect(packet: &mut SentPacket) {
 }
 
 #[test]
-fn marks_and_validation_reach_path_and_controller() {
+fn marks_and_validation_are_reported_to_path_and_controller() {
     let mut sender = Sender::with_rtt(us(100));
     (0..4).for_each(|_| {
         sender.send_as(Space::Data, ect);
@@ -115,7 +115,7 @@ impl Network {
         self.marks += u64::from(ecn == Ecn::Ce);
     }
 
-    fn carry(&mut self, flight: &Flight, size: Option<u32>) {
+    fn send_flight(&mut self, flight: &Flight, size: Option<u32>) {
         let mut late = Vec::new();
         for &(fate, packet_size) in &flight.packets {
             let number = self.sender.send_as(Space::Data, |packet| {
@@ -179,7 +179,7 @@ impl Network {
                 ack_late: false,
                 ack_twice: false,
             };
-            self.carry(&clean, Some(size));
+            self.send_flight(&clean, Some(size));
         }
     }
 }
@@ -193,7 +193,7 @@ proptest! {
     fn marked_bytes_are_exact_for_equal_sizes(flights in prop::collection::vec(flight(), 1..40)) {
         let mut network = Network::new();
         for flight in &flights {
-            network.carry(flight, Some(SIZE));
+            network.send_flight(flight, Some(SIZE));
         }
         network.settle(SIZE);
         prop_assert_eq!(network.marked_bytes, network.marks * u64::from(SIZE));
@@ -206,7 +206,7 @@ proptest! {
     fn marked_bytes_are_apportioned_otherwise(flights in prop::collection::vec(flight(), 1..40)) {
         let mut network = Network::new();
         for flight in &flights {
-            network.carry(flight, None);
+            network.send_flight(flight, None);
         }
         network.settle(100);
         prop_assert_eq!(network.sender.path.stats.ce_marks, network.marks);

@@ -5,7 +5,7 @@ use weir_congestion::LossCause;
 use super::*;
 
 #[test]
-fn three_numbers_behind_an_acknowledged_packet_is_lost() {
+fn a_packet_three_numbers_behind_an_acked_one_is_lost() {
     let mut sender = Sender::with_rtt(us(100));
     sender.send_data(5); // 1 to 5
     sender.wait(us(100));
@@ -17,7 +17,7 @@ fn three_numbers_behind_an_acknowledged_packet_is_lost() {
 }
 
 #[test]
-fn nine_eighths_of_a_round_trip_is_enough_too() {
+fn a_packet_is_lost_after_nine_eighths_of_a_round_trip() {
     let mut sender = Sender::with_rtt(us(400));
     sender.send_data(1);
     let first_sent = sender.now;
@@ -47,7 +47,7 @@ fn a_packet_sent_after_the_acknowledged_one_is_not_lost() {
 }
 
 #[test]
-fn spaces_are_judged_by_themselves() {
+fn packet_number_spaces_detect_losses_independently() {
     let mut sender = Sender::unconfirmed(Side::Server);
     (0..4).for_each(|_| {
         sender.send(Space::Initial);
@@ -94,7 +94,7 @@ fn losses_that_span_three_probe_timeouts_are_persistent_congestion() {
 }
 
 #[test]
-fn an_acknowledged_packet_in_between_breaks_the_span() {
+fn an_acked_packet_in_between_prevents_persistent_congestion() {
     let mut sender = outage(true);
     sender.ack_data(&[8..=8, 4..=4]);
     assert_eq!(sender.lost_data(), [1, 2, 3, 5, 6, 7]);
@@ -102,7 +102,7 @@ fn an_acknowledged_packet_in_between_breaks_the_span() {
 }
 
 #[test]
-fn a_late_acknowledgment_in_between_breaks_the_span() {
+fn a_late_ack_in_between_prevents_persistent_congestion() {
     let mut sender = outage(true);
     let now = sender.now;
     // Packets 1 to 3 are lost by number; 2 is acknowledged before the others are lost.
@@ -127,7 +127,7 @@ fn a_late_acknowledgment_in_between_breaks_the_span() {
 }
 
 #[test]
-fn without_a_sample_there_is_no_persistent_congestion() {
+fn persistent_congestion_needs_an_rtt_sample() {
     let mut sender = outage(false);
     for _ in 0..8 {
         sender.wait(us(2_000));
@@ -139,7 +139,7 @@ fn without_a_sample_there_is_no_persistent_congestion() {
 }
 
 #[test]
-fn persistent_congestion_is_told_once_for_a_run_of_losses() {
+fn persistent_congestion_is_reported_once_per_run_of_losses() {
     let mut sender = outage(true);
     sender.ack_data(&[8..=8]);
     sender.wait(us(10));
@@ -173,7 +173,7 @@ fn a_loss_is_forgotten_after_a_probe_timeout() {
 }
 
 #[test]
-fn keys_that_are_discarded_take_their_packets_with_them() {
+fn discarding_keys_removes_their_packets() {
     let mut sender = Sender::unconfirmed(Side::Client);
     sender.send(Space::Initial);
     sender.fire();
@@ -208,7 +208,7 @@ fn rejected_early_data_are_sent_again_without_a_congestion_signal() {
 }
 
 #[test]
-fn probes_repeat_the_oldest_packets_which_stay_in_flight() {
+fn probes_retransmit_the_oldest_packets_which_stay_in_flight() {
     let mut sender = Sender::with_rtt(us(100));
     sender.send_data(3);
     sender.wait(us(100));

@@ -108,7 +108,7 @@ fn run(packets: u64, in_flight: u64, loss: u64) -> f64 {
 
 #[test]
 #[ignore = "a measurement, meaningful in a release build only"]
-fn what_a_packet_costs() {
+fn measure_the_cost_per_packet() {
     for (in_flight, loss) in [(64, 0), (512, 0), (8_192, 0), (512, 100), (8_192, 1_000)] {
         let best = (0..5)
             .map(|_| run(1 << 20, in_flight, loss))

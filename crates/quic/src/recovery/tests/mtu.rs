@@ -30,7 +30,7 @@ fn send_sized(sender: &mut Sender, size: u32) -> u64 {
 }
 
 #[test]
-fn an_acknowledged_probe_is_a_larger_size() {
+fn an_acknowledged_probe_raises_the_packet_size() {
     let mut sender = sender(1200);
     let (number, size) = send_probe(&mut sender);
     assert_eq!(sender.path.in_flight, size as u64);
@@ -41,7 +41,7 @@ fn an_acknowledged_probe_is_a_larger_size() {
 }
 
 #[test]
-fn a_lost_probe_is_no_congestion() {
+fn a_lost_probe_is_not_congestion() {
     let mut sender = sender(1200);
     let (probe, _) = send_probe(&mut sender);
     sender.send_data(3);
@@ -68,7 +68,7 @@ fn a_probe_timeout_repeats_data_and_not_the_probe() {
 }
 
 #[test]
-fn what_is_too_large_for_a_black_hole_goes_out_again_at_once() {
+fn oversized_packets_are_retransmitted_at_once_after_a_black_hole() {
     let mut sender = sender(9000);
     let lost: Vec<u64> = (0..4).map(|_| send_sized(&mut sender, 9000)).collect();
     sender.wait(us(1_000));

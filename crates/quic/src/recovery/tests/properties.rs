@@ -102,7 +102,7 @@ struct Model {
 
 impl Model {
     /// Applies the reports to the sink.
-    fn learn(&mut self, fates: &mut Fates) -> Result<(), TestCaseError> {
+    fn apply_reports(&mut self, fates: &mut Fates) -> Result<(), TestCaseError> {
         for frame in fates.acked.drain(..) {
             prop_assert!(self.acked.insert(frame), "{frame:?} acknowledged twice");
             self.in_flight.remove(&frame);
@@ -201,7 +201,7 @@ proptest! {
         let mut model = Model::default();
         for op in &ops {
             let goes_on = apply(&mut sender, &mut model, op);
-            model.learn(&mut sender.fates)?;
+            model.apply_reports(&mut sender.fates)?;
             if !goes_on {
                 break;
             }

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_probe_is_due_after_round_trip_variation_and_the_peers_delay() {
+fn a_probe_timeout_is_rtt_plus_variation_plus_ack_delay() {
     let mut sender = Sender::with_rtt(us(400));
     assert_eq!(sender.timeout(), None);
     sender.send_data(1);
@@ -44,7 +44,7 @@ fn probes_back_off_and_declare_nothing_lost() {
 }
 
 #[test]
-fn a_timeout_that_has_not_come_does_nothing() {
+fn an_early_timer_call_does_nothing() {
     let mut sender = Sender::with_rtt(us(400));
     sender.send_data(1);
     let early = sender.now + us(1_299);
@@ -71,7 +71,7 @@ fn the_backoff_does_not_overflow() {
 }
 
 #[test]
-fn data_wait_for_the_handshake_to_be_confirmed() {
+fn the_data_timer_waits_for_handshake_confirmation() {
     let mut sender = Sender::unconfirmed(Side::Server);
     sender.send(Space::Data);
     assert_eq!(sender.timeout(), None);
@@ -123,7 +123,7 @@ fn a_client_probes_with_nothing_in_flight_until_its_address_is_validated() {
 }
 
 #[test]
-fn early_data_in_flight_do_not_hide_that_the_server_may_be_stuck() {
+fn early_data_in_flight_do_not_suppress_the_client_probe_timer() {
     let mut sender = Sender::unconfirmed(Side::Client);
     sender.send(Space::Initial);
     sender.send(Space::Data);
@@ -158,7 +158,7 @@ fn a_server_that_may_not_send_has_no_probe_timer() {
 }
 
 #[test]
-fn the_amplification_budget_is_three_times_what_came() {
+fn the_amplification_budget_is_three_times_the_received_bytes() {
     let mut path = Sender::new(Side::Server).path;
     assert_eq!(path.amplification_budget(), u64::MAX);
     path.validated = false;

@@ -91,14 +91,14 @@ fn send_op() -> impl Strategy<Value = Send> {
 
 proptest! {
     #[test]
-    fn reassembly_of_small_pieces(
+    fn small_pieces_are_reassembled(
         ops in prop::collection::vec(receive_op(500, 100), 0..200),
     ) {
         check_receive(&ops);
     }
 
     #[test]
-    fn reassembly_of_large_pieces(
+    fn large_pieces_are_reassembled(
         ops in prop::collection::vec(receive_op(200_000, 30_000), 0..60),
     ) {
         check_receive(&ops);
@@ -162,7 +162,7 @@ fn packets_in_order_merge_into_chunks() {
 }
 
 #[test]
-fn packets_behind_a_gap_and_in_reverse_order_merge() {
+fn packets_behind_a_gap_or_in_reverse_order_merge() {
     for reverse in [false, true] {
         let (mut buffer, mut pool) = (ReceiveBuffer::default(), ChunkPool::default());
         let data = pattern_bytes(stream_id(), 0, 1 << 20);
@@ -183,7 +183,7 @@ fn packets_behind_a_gap_and_in_reverse_order_merge() {
 }
 
 #[test]
-fn single_bytes_with_gaps_between_that_close_merge() {
+fn single_bytes_merge_once_the_gaps_are_filled() {
     let (mut buffer, mut pool) = (ReceiveBuffer::default(), ChunkPool::default());
     for offset in (1..2 * MAX_GAPS as u64).step_by(2) {
         assert_eq!(

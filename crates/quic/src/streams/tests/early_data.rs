@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn rejection_starts_everything_anew() {
+fn rejection_of_early_data_resets_all_streams() {
     let mut client = Streams::new(Side::Client, CONFIG);
     client.set_peer_limits(&limits_of(&CONFIG));
     let ids = [(); 2].map(|()| client.open(Bidirectional).unwrap());
@@ -52,7 +52,7 @@ fn rejection_starts_everything_anew() {
 }
 
 #[test]
-fn accepted_limits_apply_to_streams_that_are_open() {
+fn accepted_limits_apply_to_open_streams() {
     let mut client = Streams::new(Side::Client, CONFIG);
     client.set_peer_limits(&PeerLimits {
         max_data: 10,

@@ -313,7 +313,7 @@ impl World {
     }
 
     /// Finishes all open streams; every stream that was not abandoned must have arrived in full.
-    fn conclude(mut self) {
+    fn finish_and_check(mut self) {
         self.settle();
         // A server learns of some streams only when the client finishes them.
         for _ in 0..2 {
@@ -347,17 +347,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
     #[test]
-    fn data_arrive_once_and_in_order(ops in prop::collection::vec(op(), 0..400)) {
+    fn data_are_delivered_once_and_in_order(ops in prop::collection::vec(op(), 0..400)) {
         let mut world = World::new();
         for op in &ops {
             world.apply(op);
         }
-        world.conclude();
+        world.finish_and_check();
     }
 
     /// A peer may send any frames: errors, but no panic, and no more memory than its limits allow.
     #[test]
-    fn frames_at_random_do_no_harm(
+    fn random_frames_do_no_harm(
         frames in prop::collection::vec(
             (0..40u64, 0..20_000u64, 0..1000usize, any::<bool>(), 0..8u8),
             0..100,

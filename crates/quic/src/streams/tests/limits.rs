@@ -37,7 +37,7 @@ fn assert_code<T: std::fmt::Debug>(result: Result<T, TransportError>, code: Code
 }
 
 #[test]
-fn data_beyond_a_streams_limit() {
+fn data_beyond_a_streams_limit_are_rejected() {
     let id = peer_stream(0);
     let limit = CONFIG.stream_window;
     assert!(
@@ -60,7 +60,7 @@ fn data_beyond_a_streams_limit() {
 }
 
 #[test]
-fn data_beyond_the_connections_limit() {
+fn data_beyond_the_connections_limit_are_rejected() {
     let mut streams = server();
     let each = CONFIG.stream_window;
     for index in 0..CONFIG.max_data / each {
@@ -86,7 +86,7 @@ fn data_beyond_the_connections_limit() {
 }
 
 #[test]
-fn final_sizes_that_change_or_are_exceeded() {
+fn a_changed_or_exceeded_final_size_is_an_error() {
     let id = peer_stream(0);
     let with = |first: Stream<'_>| {
         let mut streams = server();
@@ -111,7 +111,7 @@ fn final_sizes_that_change_or_are_exceeded() {
 }
 
 #[test]
-fn frames_for_a_half_that_does_not_exist() {
+fn frames_for_the_wrong_stream_direction_are_an_error() {
     let mut streams = server();
     let own = streams.open(Unidirectional).unwrap();
     let others = StreamId::new(Side::Client, Unidirectional, 0);
@@ -124,7 +124,7 @@ fn frames_for_a_half_that_does_not_exist() {
 }
 
 #[test]
-fn frames_for_streams_that_were_not_opened() {
+fn frames_for_unopened_streams_are_an_error() {
     let mut streams = server();
     let error = Code::STREAM_STATE_ERROR;
     let own = StreamId::new(Side::Server, Bidirectional, 0);
@@ -138,7 +138,7 @@ fn frames_for_streams_that_were_not_opened() {
 }
 
 #[test]
-fn streams_beyond_the_limit() {
+fn streams_beyond_the_limit_are_rejected() {
     let mut streams = server();
     let error = Code::STREAM_LIMIT_ERROR;
     let id = peer_stream(CONFIG.max_bidirectional);
@@ -200,7 +200,7 @@ fn blocked_frames_are_sent_once_for_a_limit() {
 }
 
 #[test]
-fn openers_wait_for_streams_to_close() {
+fn a_blocked_open_succeeds_after_a_stream_closes() {
     let mut pair = Pair::new(CONFIG);
     let ids: Vec<_> = std::iter::from_fn(|| pair.sides[0].open(Unidirectional)).collect();
     assert_eq!(ids.len() as u64, CONFIG.max_unidirectional);
@@ -224,7 +224,7 @@ fn openers_wait_for_streams_to_close() {
 }
 
 #[test]
-fn writers_wait_for_room() {
+fn a_blocked_write_succeeds_after_acknowledgments() {
     let mut pair = Pair::new(CONFIG);
     let id = pair.sides[0].open(Unidirectional).unwrap();
     let capacity = CONFIG.send_buffer as usize;
@@ -245,7 +245,7 @@ fn writers_wait_for_room() {
 }
 
 #[test]
-fn too_many_gaps_are_refused_and_change_nothing() {
+fn a_frame_with_too_many_gaps_is_refused_without_side_effects() {
     let config = StreamsConfig {
         max_data: 1 << 20,
         stream_window: 1 << 20,

@@ -45,7 +45,7 @@ fn a_frame_that_fills_the_packet_has_no_length() {
 }
 
 #[test]
-fn data_that_leave_no_room_for_their_length_are_cut() {
+fn data_without_room_for_their_length_field_are_split() {
     let (mut streams, ids) = client_with(1, 1197);
     let mut payload = Vec::new();
     streams.fill(&mut payload, 1200, &mut SentFrames::new());
@@ -54,7 +54,7 @@ fn data_that_leave_no_room_for_their_length_are_cut() {
 }
 
 #[test]
-fn priorities_decide_and_can_change() {
+fn priorities_order_streams_and_can_change() {
     let (mut streams, ids) = client_with(3, 2000);
     streams.set_priority(ids[2], 7);
     streams.set_priority(ids[1], -7);
@@ -66,7 +66,7 @@ fn priorities_decide_and_can_change() {
 }
 
 #[test]
-fn equals_take_turns() {
+fn streams_of_equal_priority_are_round_robin() {
     let (mut streams, ids) = client_with(2, 16_000);
     streams.write(ids[0], &[0; 384]).unwrap();
     let mut order: Vec<_> = Vec::new();
@@ -82,7 +82,7 @@ fn equals_take_turns() {
 }
 
 #[test]
-fn lost_data_go_before_new_ones() {
+fn lost_data_are_sent_before_new_data() {
     let (mut streams, ids) = client_with(2, 3000);
     let mut packet = Vec::new();
     let mut sent = SentFrames::new();

@@ -8,14 +8,14 @@ const BATCH: usize = 44;
 
 #[test]
 #[ignore = "a measurement, for release builds"]
-fn one_gibibyte_in_packets_of_1452_bytes() {
+fn measure_one_gibibyte_in_packets_of_1452_bytes() {
     pump(1 << 30, 1452);
 }
 
 /// So short that copies cost nothing: this measures the overhead per packet.
 #[test]
 #[ignore = "a measurement, for release builds"]
-fn data_in_packets_of_64_bytes() {
+fn measure_data_in_packets_of_64_bytes() {
     pump(1 << 26, 64);
 }
 

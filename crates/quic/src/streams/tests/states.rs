@@ -11,7 +11,7 @@ fn one_stream(direction: Direction) -> (Pair, StreamId) {
 }
 
 #[test]
-fn a_request_and_its_response() {
+fn a_request_and_its_response_are_exchanged() {
     let (mut pair, id) = one_stream(Bidirectional);
     assert_eq!(pair.sides[0].write(id, b"request"), Ok(7));
     pair.sides[0].finish(id).unwrap();
@@ -52,7 +52,7 @@ fn an_empty_stream_is_delivered() {
 }
 
 #[test]
-fn a_lost_end_is_sent_again() {
+fn a_lost_fin_is_retransmitted() {
     let (mut pair, id) = one_stream(Unidirectional);
     pair.sides[0].write(id, b"data").unwrap();
     let data = pair.send(0, 1200).unwrap();
@@ -67,7 +67,7 @@ fn a_lost_end_is_sent_again() {
 }
 
 #[test]
-fn a_reset_drops_data_and_reaches_the_reader_once() {
+fn a_reset_discards_data_and_is_reported_once() {
     let (mut pair, id) = one_stream(Unidirectional);
     pair.sides[0].write(id, &[1; 5000]).unwrap();
     let first = pair.send(0, 1200).unwrap();
@@ -123,7 +123,7 @@ fn a_stopped_stream_is_reset_with_the_peers_code() {
 }
 
 #[test]
-fn a_stream_whose_size_is_known_is_stopped_without_a_frame() {
+fn a_stream_of_known_size_is_stopped_without_a_frame() {
     let (mut pair, id) = one_stream(Unidirectional);
     pair.sides[0].write(id, b"data").unwrap();
     pair.sides[0].finish(id).unwrap();
@@ -135,7 +135,7 @@ fn a_stream_whose_size_is_known_is_stopped_without_a_frame() {
 }
 
 #[test]
-fn higher_numbers_open_lower_ones() {
+fn a_stream_opens_all_lower_numbered_ones() {
     let mut pair = Pair::new(CONFIG);
     for _ in 0..3 {
         pair.sides[0].open(Bidirectional).unwrap();
@@ -154,7 +154,7 @@ fn higher_numbers_open_lower_ones() {
 }
 
 #[test]
-fn streams_that_were_not_accepted_are_unknown() {
+fn unaccepted_streams_are_not_accessible() {
     let (mut pair, id) = one_stream(Bidirectional);
     pair.sides[0].write(id, b"x").unwrap();
     pair.run();
@@ -163,7 +163,7 @@ fn streams_that_were_not_accepted_are_unknown() {
 }
 
 #[test]
-fn memory_does_not_grow_with_the_streams_ever_used() {
+fn memory_does_not_grow_with_the_number_of_past_streams() {
     let mut pair = Pair::new(CONFIG);
     let long = pair.sides[0].open(Bidirectional).unwrap();
     pair.sides[0].write(long, b"stays").unwrap();

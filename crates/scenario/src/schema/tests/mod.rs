@@ -183,7 +183,7 @@ fn load(file: &str, settings: &[&str]) -> Scenario {
 }
 
 #[test]
-fn every_key_does_something() {
+fn every_key_changes_the_scenario() {
     for case in cases() {
         let base = load(case.file, case.base);
         for (key, setting) in case.keys {
@@ -195,7 +195,7 @@ fn every_key_does_something() {
 }
 
 #[test]
-fn no_key_is_left_out() {
+fn every_key_has_a_test_case() {
     let tested = |title: &str, key: &str| {
         let mut cases = cases().filter(|case| case.title == title);
         cases.any(|case| case.keys.iter().any(|(tested, _)| *tested == key))

@@ -82,7 +82,7 @@ impl Sender {
 
 proptest! {
     #[test]
-    fn nothing_is_missed(steps in prop::collection::vec(step(), 0..60)) {
+    fn bursts_give_the_same_result_as_single_segments(steps in prop::collection::vec(step(), 0..60)) {
         let [mut whole, mut pieces] = [true, false].map(Sender::new);
         for step in &steps {
             whole.step(step);

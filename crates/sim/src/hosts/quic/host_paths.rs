@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sent_to_an_old_address_is_for_nobody() {
+    fn packets_to_an_old_address_match_no_path() {
         let host_path = |port, own| HostPath { port, own, peer: 1 };
         let mut host_paths = HostPaths::new(&[host_path(4, 7), host_path(5, 8)], 60_002, 50_000);
         let [first, second] = [0, 1].map(|slot| host_paths.pairs().nth(slot).unwrap());

@@ -173,7 +173,7 @@ mod tests {
     "#;
 
     #[test]
-    fn each_link_of_the_client_is_a_way_there_and_back() {
+    fn each_link_of_the_client_is_a_path_in_both_directions() {
         let scenario = Scenario::parse("test", TEXT, &[]).unwrap().scenario;
         let (topology, group) = (&scenario.topology, &scenario.groups[0]);
         let routes = topology.routes();

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn nonsense_from_the_other_side_gives_numbers_all_the_same() {
+    fn invalid_peer_counters_still_give_finite_numbers() {
         let end = End::new(
             true,
             &outcome(&[1, 1], 0, 1),

@@ -55,7 +55,7 @@ prop_compose! {
 
 proptest! {
     #[test]
-    fn what_is_emitted_reads_back(segment in segment(), ports: (u16, u16)) {
+    fn emitted_segments_round_trip(segment in segment(), ports: (u16, u16)) {
         let ports = Ports { source: ports.0, destination: ports.1 };
         let header = segment.emit(ports);
         prop_assert_eq!(header.as_bytes().len() as u64, segment.header_length().bytes());
@@ -142,7 +142,7 @@ fn an_empty_sack_list_is_padding() {
 }
 
 #[test]
-fn headers_that_contradict_themselves_are_refused() {
+fn inconsistent_headers_are_refused() {
     let bytes = |offset: u8, options: &[u8]| {
         let mut bytes = vec![0; 20];
         bytes[12] = offset << 4;
@@ -163,7 +163,7 @@ fn headers_that_contradict_themselves_are_refused() {
 }
 
 #[test]
-fn a_syn_that_says_no_segment_size_has_the_default() {
+fn a_syn_without_mss_has_the_default() {
     let mut bytes = vec![0; 20];
     bytes[12] = 6 << 4;
     bytes[13] = Flags::SYN.bits();

@@ -95,7 +95,7 @@ fn plain(mut segment: Segment) -> Segment {
 
 proptest! {
     #[test]
-    fn bytes_and_view_agree_and_the_checksum_is_as_if_computed_anew(
+    fn bytes_match_the_view_and_the_checksum_is_correct(
         mut bytes in any_segment(),
         rewrite in rewrite(),
     ) {
@@ -122,7 +122,7 @@ proptest! {
 
     /// A wrong checksum stays wrong by the same amount.
     #[test]
-    fn a_wrong_checksum_is_not_mended(mut bytes in any_segment(), rewrite in rewrite(), error in 1_u16..) {
+    fn a_wrong_checksum_is_not_corrected(mut bytes in any_segment(), rewrite in rewrite(), error in 1_u16..) {
         prop_assume!(Segment::parse(&bytes).is_ok());
         let wrong = checksum_of(&bytes) ^ error;
         bytes[CHECKSUM..CHECKSUM + 2].copy_from_slice(&wrong.to_be_bytes());
@@ -142,7 +142,7 @@ proptest! {
     }
 
     #[test]
-    fn the_last_word_on_flags_counts(now: u8, first: u8, second: u8) {
+    fn the_last_change_of_flags_applies(now: u8, first: u8, second: u8) {
         let flags = |bits| Flags::from_bits(bits).without(Flags::SYN);
         let (now, first, second) = (flags(now), flags(first), flags(second));
         let mut rewrite = Rewrite::default();
@@ -179,7 +179,7 @@ fn sack_becomes_padding() {
 }
 
 #[test]
-fn a_syn_stays_one() {
+fn a_rewritten_syn_keeps_its_syn_flag() {
     let mut rewrite = Rewrite::default();
     rewrite.set_flags(Flags::SYN, Flags::ECE);
     assert_eq!(rewrite.added_flags(), Flags::ECE);

@@ -73,7 +73,7 @@ fn a_2_client_initial() {
 }
 
 #[test]
-fn what_the_client_hello_of_a_2_offers() {
+fn the_client_hello_of_rfc_9001_a_2_offers_its_parameters() {
     let payload = hex(CLIENT_INITIAL);
     // After the headers of the CRYPTO frame and of the message.
     let offer = client_hello::offer(&payload[8..]);
