@@ -67,6 +67,8 @@ skipped:
 
 fmt: ## check the format
 	$(CARGO) fmt --all --check
+	@# Modules that a macro declares are not found by cargo fmt.
+	rustfmt --edition 2024 --check crates/congestion/src/*.rs crates/congestion/src/*/mod.rs
 
 lint: ## clippy, warnings are errors
 	$(CARGO) clippy $(CARGO_FLAGS) $(PACKAGES) $(BPF_FEATURES) --all-targets -- -D warnings

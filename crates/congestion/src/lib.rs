@@ -9,18 +9,11 @@
 //! controller. [`DeliveryRate`] measures the delivery rate for algorithms that use it.
 
 mod algorithm;
-mod bbr;
-mod bbr3;
 mod capped;
 mod controller;
-mod cubic;
-mod d2tcp;
-mod dctcp;
-mod dcudp;
 mod delivery;
 mod filter;
 mod loss_window;
-mod newreno;
 mod pacing;
 mod registry;
 mod reno;
@@ -28,7 +21,27 @@ mod round;
 #[cfg(test)]
 mod samples;
 mod self_limited;
-mod swift;
+
+/// Declares a module for each algorithm, and collects the registrations of all modules.
+macro_rules! algorithms {
+    ($($module:ident),+ $(,)?) => {
+        $(mod $module;)+
+        static ALGORITHMS: &[&Algorithm] = &[$(&$module::ALGORITHM),+];
+    };
+}
+
+// One line for each algorithm, in the order in which they are listed.
+algorithms! {
+    newreno,
+    cubic,
+    dctcp,
+    d2tcp,
+    swift,
+    bbr,
+    bbr3,
+    dcudp,
+    dcudp_proportional,
+}
 
 pub use algorithm::{Algorithm, AlgorithmSpec, Context, Parameter, SpecError, Value};
 pub use capped::CappedController;

@@ -19,12 +19,12 @@ impl Sweep {
     /// Executes a run. Calls `go_on` repeatedly; when it returns false, the run is dropped without a row. A
     /// scenario that cannot be simulated, or a run that fails, gives a row with its error.
     pub fn execute(&self, planned: &PlannedRun, go_on: &mut dyn FnMut() -> bool) -> Option<Row> {
-        carry_out(planned, self.early_stop(), go_on)
+        execute_run(planned, self.early_stop(), go_on)
     }
 }
 
-/// Does the same as [`Sweep::carry_out`] for a run without a sweep.
-pub(crate) fn carry_out(
+/// Does the same as [`Sweep::execute`] for a run without a sweep.
+pub(crate) fn execute_run(
     planned: &PlannedRun,
     steady: Option<&SteadyRule>,
     go_on: &mut dyn FnMut() -> bool,

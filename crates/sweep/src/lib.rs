@@ -2,7 +2,7 @@
 //!
 //! A [`Sweep`] is read from a file (`docs/sweeps.md`): a scenario, and a grid or a sample over any of its
 //! keys. It is a list of [`PlannedRun`]s, each with a [`RunKey`] that hashes everything that determines
-//! its result. Each run gives a [`Row`], here on all cores ([`Sweep::execute_left`]) or elsewhere as a
+//! its result. Each run gives a [`Row`], here on all cores ([`Sweep::execute_remaining`]) or elsewhere as a
 //! [`Task`]. A row is added to a [`Journal`] at once. The rows of a directory's journals form a
 //! [`Dataset`](weir_results::Dataset), a Parquet file with one row per run.
 //!

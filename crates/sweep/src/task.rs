@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use weir_results::Value;
 use weir_scenario::{Document, ScenarioError};
 
-use crate::execution::carry_out;
+use crate::execution::execute_run;
 use crate::key::{CODE_VERSION, RunKey};
 use crate::plan::{PlannedRun, Sweep};
 use crate::row::Row;
@@ -85,7 +85,7 @@ impl Task {
         Ok(serde_json::from_str(text)?)
     }
 
-    /// Executes it, as [`Sweep::carry_out`] does.
+    /// Executes it, as [`Sweep::execute`] does.
     ///
     /// # Errors
     /// Another version of the code planned it; its scenario is invalid.
@@ -107,7 +107,7 @@ impl Task {
             seed: self.seed,
             scenario,
         };
-        Ok(carry_out(&planned, self.steady.as_ref(), go_on))
+        Ok(execute_run(&planned, self.steady.as_ref(), go_on))
     }
 }
 

@@ -7,18 +7,18 @@ use crate::AckSample;
 
 /// The counts of the current round trip.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct RoundTripCounts {
+pub(crate) struct RoundTripCounts {
     /// End of the previous round trip; unknown for the first.
-    pub(super) began: Option<Time>,
-    pub(super) acked: ByteSize,
+    pub(crate) began: Option<Time>,
+    pub(crate) acked: ByteSize,
     marked: ByteSize,
     echo: bool,
-    pub(super) app_limited: bool,
+    pub(crate) app_limited: bool,
 }
 
 impl RoundTripCounts {
     /// Adds an acknowledgment. Returns the counts if it ends the round trip.
-    pub(super) fn on_ack(&mut self, ack: &AckSample) -> Option<Self> {
+    pub(crate) fn on_ack(&mut self, ack: &AckSample) -> Option<Self> {
         self.acked += ack.acked;
         self.marked += ack.ce_marked;
         self.echo |= ack.ece;
@@ -34,12 +34,12 @@ impl RoundTripCounts {
     }
 
     /// Returns whether anything was marked.
-    pub(super) fn is_marked(&self) -> bool {
+    pub(crate) fn is_marked(&self) -> bool {
         self.echo || !self.marked.is_zero()
     }
 
     /// Returns the marked fraction; 1 with an echo instead of a count.
-    pub(super) fn fraction(&self) -> f64 {
+    pub(crate) fn fraction(&self) -> f64 {
         if self.echo || self.acked.is_zero() {
             return f64::from(u8::from(self.is_marked()));
         }

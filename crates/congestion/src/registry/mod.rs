@@ -1,5 +1,5 @@
 //! The registry of algorithms by name. A new algorithm needs a file that declares an [`Algorithm`]
-//! and an entry in `ALGORITHMS`.
+//! and a line in the list in `lib.rs`.
 //!
 //! ```
 //! use weir_congestion::{AlgorithmSpec, Context};
@@ -20,19 +20,7 @@ mod tests;
 use std::str::FromStr;
 
 use crate::algorithm::{Algorithm, AlgorithmSpec, SpecError, Value};
-use crate::{bbr, bbr3, cubic, d2tcp, dctcp, dcudp, newreno, swift};
-
-static ALGORITHMS: [&Algorithm; 9] = [
-    &newreno::ALGORITHM,
-    &cubic::ALGORITHM,
-    &dctcp::ALGORITHM,
-    &d2tcp::ALGORITHM,
-    &swift::ALGORITHM,
-    &bbr::ALGORITHM,
-    &bbr3::ALGORITHM,
-    &dcudp::figure4::ALGORITHM,
-    &dcudp::proportional::ALGORITHM,
-];
+use crate::{ALGORITHMS, cubic};
 
 /// Returns all registered algorithms.
 pub fn algorithms() -> impl Iterator<Item = &'static Algorithm> {

@@ -1,7 +1,7 @@
 //! The parameters of the proportional rate control.
 
-use super::super::{CAPACITY, FREEZE};
 use crate::algorithm::{Parameter, Typed};
+use crate::dcudp::{CAPACITY, FREEZE};
 
 pub(super) const PARAMETERS: [Parameter; 8] = [
     CAPACITY.parameter(),

@@ -33,10 +33,10 @@ use weir_units::{ByteSize, Duration, Rate};
 
 use self::delivered::DeliveryAverage;
 use self::parameters::{AVERAGE, DRAIN, G, INCREMENT, KEEP, PARAMETERS, PATIENCE};
-use super::rates::{Rates, one_packet_per_rtt};
-use super::round::RoundTripCounts;
-use super::{CAPACITY, FREEZE, INITIAL_RTT, SHORTEST_RTT};
 use crate::algorithm::{Algorithm, Context};
+use crate::dcudp::rates::{Rates, one_packet_per_rtt};
+use crate::dcudp::round::RoundTripCounts;
+use crate::dcudp::{CAPACITY, FREEZE, INITIAL_RTT, SHORTEST_RTT};
 use crate::{AckSample, AlgorithmSpec, Controller, LossSample, PacketSent, Snapshot};
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
