@@ -17,7 +17,12 @@ struct Input {
 
 #[derive(Arbitrary, Debug)]
 enum Step {
-    Say { kind: u8, marks: u8, words: [u32; 5], ce: bool },
+    Say {
+        kind: u8,
+        marks: u8,
+        words: [u32; 5],
+        ce: bool,
+    },
     Bytes(Vec<u8>),
     Wait(u32),
     Write(u16),
@@ -28,12 +33,22 @@ fuzz_target!(|input: Input| {
     let mut victim = peer::Victim::new(input.messages);
     for step in input.steps {
         victim.apply(match step {
-            Step::Say { kind, marks, words, ce } => peer::Step::Say { kind, marks, words, ce },
+            Step::Say {
+                kind,
+                marks,
+                words,
+                ce,
+            } => peer::Step::Say {
+                kind,
+                marks,
+                words,
+                ce,
+            },
             Step::Bytes(bytes) => peer::Step::Bytes(bytes),
             Step::Wait(micros) => peer::Step::Wait(micros),
             Step::Write(length) => peer::Step::Write(length),
             Step::Close => peer::Step::Close,
         });
     }
-    victim.outlive();
+    victim.assert_ends_once_peer_is_silent();
 });

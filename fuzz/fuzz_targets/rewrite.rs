@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
-use weir_enforce::offload::{Cut, SuperFrame};
-use weir_enforce::segment::{Arrived, Run, Segment};
+use weir_enforce::offload::{CutFrame, SuperFrame};
+use weir_enforce::segment::{ReceivedFrame, Segment, SegmentRun};
 use weir_fabric::Packet;
 use weir_units::Duration;
 use weir_wire::tcp::{Flags, Sequence, Timestamps};
@@ -39,7 +39,7 @@ fn act(packet: &mut Segment, act: &Act) {
 }
 
 /// What is left over when all of a TCP segment is added up with its checksum: nothing if that is right.
-fn remainder(frame: &Cut<'_>) -> Option<u16> {
+fn remainder(frame: &CutFrame<'_>) -> Option<u16> {
     let packet = [frame.ethernet(), frame.payload()].concat();
     let header = ip::Header::parse(&packet[14..]).ok()?;
     let begin = 14 + header.header_length.bytes() as usize;
@@ -51,7 +51,7 @@ fn remainder(frame: &Cut<'_>) -> Option<u16> {
     Some(sum.finish())
 }
 
-fn bytes(frame: &Cut<'_>) -> Vec<u8> {
+fn bytes(frame: &CutFrame<'_>) -> Vec<u8> {
     [frame.headers(), frame.payload()].concat()
 }
 
@@ -62,12 +62,12 @@ fuzz_target!(|input: (Vec<Act>, &[u8])| {
     if frame.parse(frame_bytes.len()).is_err() {
         return;
     }
-    let from = Arc::new(Arrived {
+    let from = Arc::new(ReceivedFrame {
         frame,
         unread: Duration::ZERO,
         number: 0,
     });
-    let mut runs: Vec<Run> = Vec::new();
+    let mut runs: Vec<SegmentRun> = Vec::new();
     for index in 0..from.frame.segments() {
         let whole = Segment::new(Arc::clone(&from), index, 0);
         let mut packet = whole.clone();
@@ -81,7 +81,7 @@ fuzz_target!(|input: (Vec<Act>, &[u8])| {
         }
         assert_eq!(remainder(&before), remainder(&after));
         if !runs.last_mut().is_some_and(|run| run.extend(&packet)) {
-            runs.push(Run::new(&packet));
+            runs.push(SegmentRun::new(&packet));
         }
     }
     for run in runs {

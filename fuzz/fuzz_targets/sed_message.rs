@@ -5,7 +5,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use weir_control::message;
-use weir_sed::{Controller, ControllerConfig, Demands, PortId};
+use weir_sed::{Controller, ControllerConfig, DemandTable, PortId};
 use weir_units::{Rate, Time};
 
 fuzz_target!(|bytes: &[u8]| {
@@ -13,7 +13,7 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(reports) = message::reports(bytes) else {
         return;
     };
-    let mut controller = Controller::new(ControllerConfig::paper(), Demands::new(Vec::new(), 10));
+    let mut controller = Controller::new(ControllerConfig::paper(), DemandTable::new(Vec::new(), 10));
     for port in 0..4 {
         controller.add_port(PortId { switch: 0, port }, Rate::from_gbps(1));
     }

@@ -321,7 +321,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
-    /// Returns the element mutably, for changes that affect no time: see [`Self::alter_element`].
+    /// Returns the element mutably, for changes that affect no time: see [`Self::update_element`].
     #[inline]
     pub fn element_mut<E: fabric::Element<P>>(&mut self, switch: SwitchIndex) -> Option<&mut E> {
         let switch_node = self.switches.get_mut(switch.index())?;

@@ -73,7 +73,7 @@ impl SteadyStateDetector {
         }
     }
 
-    /// Returns the length of a batch: call [`look`](Self::look) after each.
+    /// Returns the length of a batch: call [`observe`](Self::observe) after each.
     pub fn batch(&self) -> Duration {
         self.rule.batch
     }

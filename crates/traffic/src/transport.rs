@@ -242,7 +242,7 @@ pub trait Connection: Send + 'static {
         async { self.close().await.map_err(io::Error::other) }
     }
 
-    /// The server's side of [`Connection::depart`], after the last response has been sent.
+    /// The server's side of [`Connection::close_as_client`], after the last response has been sent.
     ///
     /// # Errors
     /// The reason why the connection ended earlier.

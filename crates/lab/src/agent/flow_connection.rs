@@ -132,7 +132,7 @@ impl<C: Connection> FlowConnection<C> {
         self.closed = self.connection.close_as_client().await.is_ok();
     }
 
-    /// The server's side of [`FlowConnection::depart`], after the last response has been handed over.
+    /// The server's side of [`FlowConnection::close_as_client`], after the last response has been handed over.
     pub(super) async fn close_as_server(mut self) {
         self.closed = self.connection.close_as_server().await.is_ok();
     }

@@ -207,7 +207,7 @@ fn flow_order() -> impl Strategy<Value = FlowOrder> {
                     workload,
                     local: places.0,
                     peer: places.1,
-                    related_flows: related_flows,
+                    related_flows,
                     start: times.0,
                     later_starts: vec![times.0; related_flows as usize % 3],
                     stop: times.1,

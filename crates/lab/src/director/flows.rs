@@ -89,7 +89,7 @@ fn later_starts(group: &Group, seed: u64) -> Vec<Time> {
         .collect()
 }
 
-/// The number of related flows, this one included ([`FlowOrder::companions`]).
+/// The number of related flows, this one included ([`FlowOrder::related_flows`]).
 enum ConcurrentFlows {
     One,
     /// The flows that end at the same host.

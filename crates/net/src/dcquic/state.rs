@@ -35,7 +35,7 @@ impl ConnectionState {
 
     /// Moves to another local address once the handshake is confirmed: before that the peer need
     /// not accept it (RFC 9000, section 9). Where the peer forbids migration, packets leave from
-    /// there all the same: see [`Sockets::between`](crate::sockets::Sockets::between).
+    /// there all the same: see [`Sockets::socket_for`](crate::sockets::Sockets::socket_for).
     pub(crate) fn rebind(&mut self, now: Time, local: SocketAddr, hold: Hold) {
         self.rebind_to = None;
         match self.engine.rebind(now, local) {

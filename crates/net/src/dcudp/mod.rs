@@ -1,11 +1,11 @@
 //! DCUDP on tokio: reliable, ECN-driven UDP as streams and as messages.
 //!
 //! > **DCUDP is not encrypted.** Without a [`PreSharedKey`] it is not authenticated either: an
-//! attacker > who sees its packets can read them, change them and end the connection. Use it in
-//! networks that you > trust, or with a key, or use DCQUIC.
+//! > attacker who sees its packets can read them, change them and end the connection. Use it in
+//! > networks that you trust, or with a key, or use DCQUIC.
 //!
-//! > **DCUDP needs switches that mark.** In UDP Mode only a CE mark slows a sender down below >
-//! [`TransportConfig::rate`].
+//! > **DCUDP needs switches that mark.** In UDP Mode only a CE mark slows a sender down below
+//! > [`TransportConfig::rate`].
 //!
 //! A [`DcudpListener`] accepts connections at a UDP socket, a [`DcudpClient`] starts them from one;
 //! a socket carries any number. A connection is a [`DcudpStream`], with tokio's read and write

@@ -179,7 +179,7 @@ impl Cause {
 }
 
 impl Decision {
-    /// Passes every metric to `visit`: those of the cause ([`Cause::figures`]) and those of the
+    /// Passes every metric to `visit`: those of the cause ([`Cause::metrics`]) and those of the
     /// paths.
     pub fn figures(&self, mut visit: impl FnMut(&'static str, f64)) {
         self.cause.metrics(&mut visit);

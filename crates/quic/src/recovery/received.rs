@@ -1,6 +1,6 @@
 //! The received packets of a space, and when to acknowledge them (RFC 9000, section 13.2).
 //!
-//! At first the receiver decides: by batches, the policy's limits, and [`Gathering`], which guesses
+//! At first the receiver decides: by batches, the policy's limits, and [`AckAggregation`], which guesses
 //! whether the sender's window allows more packets. A sender that requests another pattern
 //! (ACK_FREQUENCY, draft-ietf-quic-ack-frequency-14) knows its window, so from then on its request
 //! replaces the guess.

@@ -245,7 +245,7 @@ impl SendHalf {
         })
     }
 
-    /// Appends data to `out`, as returned by [`Self::repair`] or [`Self::fresh`].
+    /// Appends data to `out`, as returned by [`Self::retransmission`] or [`Self::fresh`].
     pub(super) fn send(&mut self, data: Sendable, out: &mut Vec<u8>) {
         self.buffer.copy(data.offset, data.length as usize, out);
         if data.offset < self.credit.used {

@@ -35,7 +35,7 @@ impl Problems {
     pub(crate) fn add(&self, position: Position, key: String, kind: ProblemKind) -> Reported {
         let problem = Problem {
             file: Arc::clone(&self.file),
-            position: position,
+            position,
             variant: self.variant.clone(),
             key,
             kind,

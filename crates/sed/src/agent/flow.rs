@@ -125,7 +125,7 @@ impl<P> FlowDirection<P> {
         Some(bytes)
     }
 
-    /// Has the next call of [`Self::news`] return the bytes again.
+    /// Has the next call of [`Self::take_acknowledged`] return the bytes again.
     pub(super) fn reset_reported(&mut self) {
         self.reported = 0;
     }

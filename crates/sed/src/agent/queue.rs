@@ -81,7 +81,7 @@ impl QueueMonitor {
     }
 
     /// Returns a queue whose packets are to be checked, and clears its schedule until the next
-    /// [`Self::try_at`].
+    /// [`Self::schedule_check`].
     pub(super) fn repeat_due(&mut self, now: Time) -> Option<PortIndex> {
         let is_due = |state: &QueueState| state.next_repeat.is_some_and(|time| time <= now);
         let (port, state) = self.0.iter_mut().find(|(_, state)| is_due(state))?;

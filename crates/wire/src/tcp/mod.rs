@@ -120,7 +120,7 @@ impl Segment {
         (0..pieces).map(move |piece| self.segment(size, piece))
     }
 
-    /// Returns the number of segments that [`Self::cut`] yields.
+    /// Returns the number of segments that [`Self::segments`] yields.
     fn pieces(&self, size: u32) -> u32 {
         match size {
             0 => 1,
@@ -128,7 +128,7 @@ impl Segment {
         }
     }
 
-    /// Returns one of the segments that [`Self::cut`] yields; empty past the last one.
+    /// Returns one of the segments that [`Self::segments`] yields; empty past the last one.
     pub fn segment(self, size: u32, piece: u32) -> Self {
         let size = if size == 0 { self.payload } else { size };
         let start = size.saturating_mul(piece).min(self.payload);
