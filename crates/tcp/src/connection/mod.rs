@@ -221,7 +221,7 @@ impl Connection {
         self.sender.on_controller_changed();
     }
 
-    /// Returns the data size of a full segment, into which bursts are [segments](Segment::segments).
+    /// Returns the data size of a full segment, into which bursts are [cut](Segment::segments).
     #[inline]
     pub fn segment_size(&self) -> ByteSize {
         ByteSize::from_bytes(self.sender.mss)
