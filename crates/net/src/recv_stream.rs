@@ -22,11 +22,11 @@ use crate::handle::Handle;
 pub struct RecvStream {
     handle: Arc<Handle>,
     opened: OpenedStream,
-    state: State,
+    state: ReadState,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ReadState {
     Open,
     /// Read to its end.
     Finished,
@@ -39,7 +39,7 @@ impl RecvStream {
         Self {
             handle,
             opened,
-            state: State::Open,
+            state: ReadState::Open,
         }
     }
 
@@ -98,10 +98,10 @@ impl RecvStream {
 
     /// Asks the peer to stop sending, with a code; further data are discarded.
     pub fn stop(&mut self, code: u64) {
-        if self.state != State::Open {
+        if self.state != ReadState::Open {
             return;
         }
-        self.state = State::Stopped;
+        self.state = ReadState::Stopped;
         let mut state = self.handle.connection.lock();
         state.waiting.readers.remove(&self.opened.id);
         if state.is_rejected(self.opened) || state.error.is_some() {
@@ -134,9 +134,9 @@ impl RecvStream {
         read: impl FnOnce(&mut ConnectionState, StreamId) -> Result<Option<T>, weir_quic::ReadError>,
     ) -> Poll<Result<Option<T>, ReadError>> {
         match self.state {
-            State::Open => {}
-            State::Finished => return Poll::Ready(Ok(None)),
-            State::Stopped => return Poll::Ready(Err(ReadError::Stopped)),
+            ReadState::Open => {}
+            ReadState::Finished => return Poll::Ready(Ok(None)),
+            ReadState::Stopped => return Poll::Ready(Err(ReadError::Stopped)),
         }
         let mut state = self.lock()?;
         let result = match read(&mut state, self.opened.id) {
@@ -155,7 +155,7 @@ impl RecvStream {
         };
         drop(state);
         if matches!(result, Ok(None)) {
-            self.state = State::Finished;
+            self.state = ReadState::Finished;
         }
         Poll::Ready(result)
     }

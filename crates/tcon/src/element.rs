@@ -50,7 +50,7 @@ impl Default for Limits {
 /// ```
 #[derive(Debug)]
 pub struct Tcon<P> {
-    connections: Connections<State<P>>,
+    connections: Connections<TrackedConnection<P>>,
     policies: Box<dyn PolicyLookup>,
     shared: StreamContext,
     /// The latest time at which each stream needs [`Stream::handle_timeout`]; some entries may be
@@ -61,7 +61,7 @@ pub struct Tcon<P> {
 
 /// The state of a connection beside its handshake.
 #[derive(Debug)]
-struct State<P> {
+struct TrackedConnection<P> {
     stage: Stage,
     negotiation: Negotiation,
     /// The SYN in the direction `Forth`, and the one in the direction `Back`.
@@ -91,7 +91,7 @@ enum Stage {
     Started,
 }
 
-impl<P> Default for State<P> {
+impl<P> Default for TrackedConnection<P> {
     fn default() -> Self {
         Self {
             stage: Stage::New,
@@ -241,7 +241,7 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
     }
 }
 
-impl<P: Packet> State<P> {
+impl<P: Packet> TrackedConnection<P> {
     /// Notes the ECN bits of the receiver's data.
     fn negotiation_on(&mut self, way: Direction, packet: &P, segment: &Segment) {
         let is_back = self.negotiation.is_active(way.reversed());
@@ -273,7 +273,7 @@ trait Opening<P> {
     );
 }
 
-impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
+impl<P: Packet + Clone + 'static> Opening<P> for Connection<TrackedConnection<P>> {
     fn info(&self, way: Direction) -> FlowInfo {
         let [forth, back] = self.state.syns;
         let (key, own, other) = match way {
@@ -355,7 +355,7 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<State<P>> {
 }
 
 fn report<P: Packet + Clone + 'static>(
-    connection: &Connection<State<P>>,
+    connection: &Connection<TrackedConnection<P>>,
     stream: &Stream<P>,
 ) -> FlowReport {
     let info = connection.info(stream.direction);

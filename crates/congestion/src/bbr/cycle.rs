@@ -3,7 +3,7 @@
 use rand_core::Rng;
 use weir_units::Time;
 
-use super::{Bbr, PROBE_CWND_GAIN, State};
+use super::{Bbr, PROBE_CWND_GAIN, BbrState};
 use crate::AckSample;
 
 /// One phase above the bandwidth to probe for more, one below it to drain the resulting queue, six
@@ -13,7 +13,7 @@ const GAINS: [f64; 8] = [1.25, 0.75, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0];
 impl Bbr {
     /// Enters the cycle at a random phase other than the draining one.
     pub(super) fn enter_probe_bw(&mut self, now: Time) {
-        self.state = State::ProbeBw;
+        self.state = BbrState::ProbeBw;
         self.cwnd_gain = PROBE_CWND_GAIN;
         self.cycle_index = GAINS.len() - 1 - self.random.next_u32() as usize % 7;
         self.advance_cycle_phase(now);
@@ -26,7 +26,7 @@ impl Bbr {
     }
 
     pub(super) fn check_cycle_phase(&mut self, ack: &AckSample) {
-        if self.state == State::ProbeBw && self.is_next_phase(ack) {
+        if self.state == BbrState::ProbeBw && self.is_next_phase(ack) {
             self.advance_cycle_phase(ack.now);
         }
     }

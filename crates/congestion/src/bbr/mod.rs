@@ -87,7 +87,7 @@ const FULL_PIPE_GROWTH: f64 = 1.25;
 const FULL_PIPE_ROUNDS: u32 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum BbrState {
     Startup,
     Drain,
     ProbeBw,
@@ -104,7 +104,7 @@ struct Bbr {
     probe_rtt_duration: Duration,
     random: Pcg32,
 
-    state: State,
+    state: BbrState,
     pacing_gain: f64,
     cwnd_gain: f64,
     round: RoundTripCounter,
@@ -150,7 +150,7 @@ impl Bbr {
             probe_rtt_interval: spec.get(&PROBE_RTT_INTERVAL),
             probe_rtt_duration: spec.get(&PROBE_RTT_DURATION),
             random: Pcg32::seed_from_u64(context.seed),
-            state: State::Startup,
+            state: BbrState::Startup,
             pacing_gain: HIGH_GAIN,
             cwnd_gain: HIGH_GAIN,
             round: RoundTripCounter::default(),
@@ -253,12 +253,12 @@ impl Bbr {
 
     /// Section 4.3.3 of the draft.
     fn check_drain(&mut self, ack: &AckSample) {
-        if self.state == State::Startup && self.filled_pipe {
-            self.state = State::Drain;
+        if self.state == BbrState::Startup && self.filled_pipe {
+            self.state = BbrState::Drain;
             self.pacing_gain = DRAIN_GAIN;
             self.cwnd_gain = HIGH_GAIN;
         }
-        if self.state == State::Drain && ack.in_flight <= self.target_in_flight(1.0) {
+        if self.state == BbrState::Drain && ack.in_flight <= self.target_in_flight(1.0) {
             self.enter_probe_bw(ack.now);
         }
     }
@@ -290,7 +290,7 @@ impl Bbr {
             }
         }
         self.cwnd = self.cwnd.max(self.min_window());
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             self.cwnd = self.cwnd.min(self.min_window());
         }
     }
@@ -309,8 +309,8 @@ impl Controller for Bbr {
         }
         self.restarting = true;
         match (self.state, self.probe_rtt_until) {
-            (State::ProbeBw, _) => self.set_pacing_rate(1.0),
-            (State::ProbeRtt, Some(until)) if sent.now > until => self.leave_probe_rtt(sent.now),
+            (BbrState::ProbeBw, _) => self.set_pacing_rate(1.0),
+            (BbrState::ProbeRtt, Some(until)) if sent.now > until => self.leave_probe_rtt(sent.now),
             _ => {}
         }
     }
@@ -354,10 +354,10 @@ impl Controller for Bbr {
 
     fn snapshot(&self) -> Snapshot {
         let phase = match self.state {
-            State::Startup => "startup",
-            State::Drain => "drain",
-            State::ProbeBw => "probe-bw",
-            State::ProbeRtt => "probe-rtt",
+            BbrState::Startup => "startup",
+            BbrState::Drain => "drain",
+            BbrState::ProbeBw => "probe-bw",
+            BbrState::ProbeRtt => "probe-rtt",
         };
         let bandwidth = self.bandwidth();
         Snapshot {

@@ -2,7 +2,7 @@
 
 use weir_units::{Duration, Time};
 
-use super::{Bbr, HIGH_GAIN, State};
+use super::{Bbr, HIGH_GAIN, BbrState};
 use crate::AckSample;
 use crate::pacing::initial_rate;
 use crate::self_limited::SelfLimit;
@@ -24,15 +24,15 @@ impl Bbr {
 
     /// `BBRCheckProbeRTT` (section 4.3.5 of the draft).
     pub(super) fn check_probe_rtt(&mut self, ack: &AckSample) {
-        if self.state != State::ProbeRtt && self.min_rtt_expired && !self.restarting {
+        if self.state != BbrState::ProbeRtt && self.min_rtt_expired && !self.restarting {
             self.save_cwnd();
-            self.state = State::ProbeRtt;
+            self.state = BbrState::ProbeRtt;
             self.self_limited = SelfLimit::Yes;
             self.pacing_gain = 1.0;
             self.cwnd_gain = 1.0;
             self.probe_rtt_until = None;
         }
-        if self.state == State::ProbeRtt {
+        if self.state == BbrState::ProbeRtt {
             self.handle_probe_rtt(ack);
         }
         self.restarting = false;
@@ -62,7 +62,7 @@ impl Bbr {
         if self.filled_pipe {
             self.enter_probe_bw(now);
         } else {
-            self.state = State::Startup;
+            self.state = BbrState::Startup;
             self.pacing_gain = HIGH_GAIN;
             self.cwnd_gain = HIGH_GAIN;
         }

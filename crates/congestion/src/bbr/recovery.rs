@@ -3,7 +3,7 @@
 
 use weir_units::{ByteSize, Time};
 
-use super::{Bbr, State};
+use super::{Bbr, BbrState};
 use crate::{AckSample, LossCause, LossSample};
 
 #[derive(Clone, Debug, Default)]
@@ -42,7 +42,7 @@ impl Bbr {
     /// Saves the window before recovery or ProbeRTT reduces it.
     pub(super) fn save_cwnd(&mut self) {
         self.prior_cwnd =
-            if self.recovery.conserving_since.is_none() && self.state != State::ProbeRtt {
+            if self.recovery.conserving_since.is_none() && self.state != BbrState::ProbeRtt {
                 self.cwnd
             } else {
                 self.prior_cwnd.max(self.cwnd)
@@ -96,7 +96,7 @@ impl Bbr {
         }
         self.recovery.conserving_since = None;
         self.recovery.lost = ByteSize::ZERO;
-        if self.state != State::ProbeRtt {
+        if self.state != BbrState::ProbeRtt {
             self.cwnd = self.cwnd.max(self.prior_cwnd);
         }
     }

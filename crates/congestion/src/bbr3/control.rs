@@ -2,7 +2,7 @@
 
 use weir_units::{ByteSize, Duration};
 
-use super::{Bbr3, State};
+use super::{Bbr3, Bbr3State};
 use crate::AckSample;
 use crate::pacing::at_least_per_second;
 
@@ -36,7 +36,7 @@ impl Bbr3 {
     /// `QuantizationBudget`, with QUIC's offload budget of one send quantum.
     fn quantize(&self, in_flight: ByteSize) -> ByteSize {
         let floor = in_flight.max(self.send_quantum()).max(self.min_window());
-        if self.state == State::ProbeUp {
+        if self.state == Bbr3State::ProbeUp {
             floor + self.packet * 2
         } else {
             floor
@@ -54,7 +54,7 @@ impl Bbr3 {
     }
 
     pub(super) fn save_cwnd(&mut self) {
-        self.prior_cwnd = if self.bounds_untouched() && self.state != State::ProbeRtt {
+        self.prior_cwnd = if self.bounds_untouched() && self.state != Bbr3State::ProbeRtt {
             self.cwnd
         } else {
             self.prior_cwnd.max(self.cwnd)
@@ -81,7 +81,7 @@ impl Bbr3 {
             self.cwnd += growth;
         }
         self.cwnd = self.cwnd.max(self.min_window());
-        if self.state == State::ProbeRtt {
+        if self.state == Bbr3State::ProbeRtt {
             self.cwnd = self.cwnd.min(self.probe_rtt_cwnd.max(self.min_window()));
         }
         self.bound_cwnd_for_model();
@@ -90,7 +90,7 @@ impl Bbr3 {
     /// `BoundCwndForModel`.
     pub(super) fn bound_cwnd_for_model(&mut self) {
         let longterm = match self.state {
-            State::ProbeRtt | State::ProbeCruise => self.in_flight_with_headroom(),
+            Bbr3State::ProbeRtt | Bbr3State::ProbeCruise => self.in_flight_with_headroom(),
             state if state.is_probe_bw() => self.bounds.inflight_longterm,
             _ => ByteSize::MAX,
         };

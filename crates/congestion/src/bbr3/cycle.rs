@@ -4,7 +4,7 @@ use rand_core::Rng;
 use weir_units::{ByteSize, Duration, Time};
 
 use super::model::Sample;
-use super::{Bbr3, FullPipe, State};
+use super::{Bbr3, FullPipe, Bbr3State};
 use crate::AckSample;
 
 /// `BBR.Headroom`: the fraction of the long-term bound that is left to other flows.
@@ -55,11 +55,11 @@ impl Bbr3 {
         cycle.start = now;
         cycle.ack_phase = AckPhase::ProbeStopping;
         self.round.restart(now);
-        self.state = State::ProbeDown;
+        self.state = Bbr3State::ProbeDown;
     }
 
     pub(super) fn start_probe_cruise(&mut self) {
-        self.state = State::ProbeCruise;
+        self.state = Bbr3State::ProbeCruise;
     }
 
     pub(super) fn start_probe_refill(&mut self, now: Time) {
@@ -69,7 +69,7 @@ impl Bbr3 {
         self.cycle.precautionary = false;
         self.cycle.ack_phase = AckPhase::Refilling;
         self.round.restart(now);
-        self.state = State::ProbeRefill;
+        self.state = Bbr3State::ProbeRefill;
     }
 
     fn start_probe_up(&mut self, now: Time, sample: &Sample) {
@@ -80,7 +80,7 @@ impl Bbr3 {
             bandwidth: sample.rate,
             ..FullPipe::default()
         };
-        self.state = State::ProbeUp;
+        self.state = Bbr3State::ProbeUp;
         self.raise_slope();
     }
 
@@ -90,12 +90,12 @@ impl Bbr3 {
             return;
         }
         match self.state {
-            State::ProbeDown | State::ProbeCruise if self.is_time_to_probe(ack.now) => {
+            Bbr3State::ProbeDown | Bbr3State::ProbeCruise if self.is_time_to_probe(ack.now) => {
                 self.start_probe_refill(ack.now);
             }
-            State::ProbeDown if self.is_time_to_cruise(ack) => self.start_probe_cruise(),
-            State::ProbeRefill if self.round.is_start => self.start_probe_up(ack.now, sample),
-            State::ProbeUp => self.probe_up_or_go_down(ack, sample),
+            Bbr3State::ProbeDown if self.is_time_to_cruise(ack) => self.start_probe_cruise(),
+            Bbr3State::ProbeRefill if self.round.is_start => self.start_probe_up(ack.now, sample),
+            Bbr3State::ProbeUp => self.probe_up_or_go_down(ack, sample),
             _ => {}
         }
     }
@@ -164,7 +164,7 @@ impl Bbr3 {
         if !unbounded && !self.is_too_high(sample.lost, sample.in_flight_at_send) {
             self.bounds.inflight_longterm =
                 self.bounds.inflight_longterm.max(sample.in_flight_at_send);
-            if self.state == State::ProbeUp {
+            if self.state == Bbr3State::ProbeUp {
                 self.probe_upward(ack);
             }
         }

@@ -68,7 +68,7 @@ const CWND_GAIN: f64 = 2.0;
 const DRAIN_ROUNDS: u64 = 3;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum Bbr3State {
     Startup,
     Drain,
     ProbeDown,
@@ -78,7 +78,7 @@ enum State {
     ProbeRtt,
 }
 
-impl State {
+impl Bbr3State {
     fn is_probe_bw(self) -> bool {
         matches!(
             self,
@@ -142,7 +142,7 @@ struct Bbr3 {
     probe_rtt_duration: Duration,
     random: Pcg32,
 
-    state: State,
+    state: Bbr3State,
     round: RoundTripCounter,
     loss_round: RoundTripCounter,
     drain_start_round: u64,
@@ -198,7 +198,7 @@ impl Bbr3 {
             probe_rtt_interval: spec.get(&PROBE_RTT_INTERVAL),
             probe_rtt_duration: spec.get(&PROBE_RTT_DURATION),
             random: Pcg32::seed_from_u64(context.seed),
-            state: State::Startup,
+            state: Bbr3State::Startup,
             round: RoundTripCounter::default(),
             loss_round: RoundTripCounter::default(),
             drain_start_round: 0,
@@ -275,12 +275,12 @@ impl Bbr3 {
     }
 
     fn check_startup_done(&mut self, ack: &AckSample, sample: &Sample) {
-        if self.state != State::Startup {
+        if self.state != Bbr3State::Startup {
             return;
         }
         self.check_startup_high_loss(sample);
         if self.filled_pipe {
-            self.state = State::Drain;
+            self.state = Bbr3State::Drain;
             self.drain_start_round = self.round.count;
             self.check_drain_done(ack);
         }
@@ -288,7 +288,7 @@ impl Bbr3 {
 
     fn check_drain_done(&mut self, ack: &AckSample) {
         let late = self.round.count > self.drain_start_round + DRAIN_ROUNDS;
-        if self.state == State::Drain && (late || ack.in_flight <= self.target_in_flight(1.0)) {
+        if self.state == Bbr3State::Drain && (late || ack.in_flight <= self.target_in_flight(1.0)) {
             self.start_probe_down(ack.now);
         }
     }

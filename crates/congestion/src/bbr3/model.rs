@@ -3,7 +3,7 @@
 
 use weir_units::{ByteSize, Rate};
 
-use super::{Bbr3, State};
+use super::{Bbr3, Bbr3State};
 use crate::{AckSample, LossCause, LossSample, SpuriousLoss};
 
 /// `BBR.Beta`: no bound falls faster than CUBIC's window.
@@ -65,7 +65,7 @@ struct Undo {
     inflight_shortterm: ByteSize,
     bandwidth_shortterm: Rate,
     /// The state that the losses ended: Startup or ProbeUp.
-    state: Option<State>,
+    state: Option<Bbr3State>,
 }
 
 impl Default for Bounds {
@@ -152,7 +152,7 @@ impl Bbr3 {
                 .max(bounds.inflight_shortterm.mul_f64(BETA));
         }
         // Startup still needs the losses of the round, later in the same acknowledgment.
-        if self.state != State::Startup {
+        if self.state != Bbr3State::Startup {
             self.bounds.loss_in_round = false;
             self.bounds.losses_in_round = 0;
         }
@@ -167,7 +167,7 @@ impl Bbr3 {
         if many && self.is_too_high(sample.lost, sample.in_flight_at_send) {
             self.filled_pipe = true;
             if let Some(undo) = &mut self.bounds.undo {
-                undo.state = Some(State::Startup);
+                undo.state = Some(Bbr3State::Startup);
             }
             self.bounds.inflight_longterm = self
                 .bdp_multiple(1.0)
@@ -256,9 +256,9 @@ impl Bbr3 {
                 .max(self.reno_target().mul_f64(BETA))
                 .max(self.min_window());
         }
-        if self.state == State::ProbeUp {
+        if self.state == Bbr3State::ProbeUp {
             if let Some(undo) = &mut self.bounds.undo {
-                undo.state = Some(State::ProbeUp);
+                undo.state = Some(Bbr3State::ProbeUp);
             }
             self.start_probe_down(loss.now);
         }
@@ -278,20 +278,20 @@ impl Bbr3 {
         bounds.inflight_longterm = bounds.inflight_longterm.max(undo.inflight_longterm);
         self.full_pipe = super::FullPipe::default();
         match undo.state {
-            Some(State::Startup) if self.state != State::Startup => {
+            Some(Bbr3State::Startup) if self.state != Bbr3State::Startup => {
                 self.filled_pipe = false;
-                if self.state != State::ProbeRtt {
-                    self.state = State::Startup;
+                if self.state != Bbr3State::ProbeRtt {
+                    self.state = Bbr3State::Startup;
                 }
             }
-            Some(State::ProbeUp)
-                if self.state != State::ProbeUp && self.state != State::ProbeRtt =>
+            Some(Bbr3State::ProbeUp)
+                if self.state != Bbr3State::ProbeUp && self.state != Bbr3State::ProbeRtt =>
             {
                 self.start_probe_refill(spurious.now);
             }
             _ => {}
         }
-        if self.state != State::ProbeRtt {
+        if self.state != Bbr3State::ProbeRtt {
             self.cwnd = self.cwnd.max(self.prior_cwnd);
         }
     }

@@ -3,7 +3,7 @@
 
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{AckPhase, Bbr3, STARTUP_PACING_GAIN, State};
+use super::{AckPhase, Bbr3, STARTUP_PACING_GAIN, Bbr3State};
 use crate::AckSample;
 use crate::pacing::initial_rate;
 use crate::self_limited::SelfLimit;
@@ -12,10 +12,10 @@ impl Bbr3 {
     pub(super) fn update_min_rtt(&mut self, ack: &AckSample) {
         let first = self.min_rtt == Duration::MAX;
         self.min_rtt_expired = !first && ack.now.since(self.min_rtt_at) > self.probe_rtt_interval;
-        if self.min_rtt_expired && self.state != State::ProbeRtt {
+        if self.min_rtt_expired && self.state != Bbr3State::ProbeRtt {
             // Uses the expiring estimate, because the next one may contain queueing delay.
             self.probe_rtt_cwnd = self
-                .bdp_multiple(State::ProbeRtt.cwnd_gain())
+                .bdp_multiple(Bbr3State::ProbeRtt.cwnd_gain())
                 .max(self.min_window());
         }
         let Some(rtt) = ack.rtt else { return };
@@ -34,15 +34,15 @@ impl Bbr3 {
     }
 
     pub(super) fn check_probe_rtt(&mut self, ack: &AckSample) {
-        if self.state != State::ProbeRtt && self.min_rtt_expired && !self.restarting {
+        if self.state != Bbr3State::ProbeRtt && self.min_rtt_expired && !self.restarting {
             self.save_cwnd();
-            self.state = State::ProbeRtt;
+            self.state = Bbr3State::ProbeRtt;
             self.self_limited = SelfLimit::Yes;
             self.probe_rtt_until = None;
             self.cycle.ack_phase = AckPhase::ProbeStopping;
             self.round.restart(ack.now);
         }
-        if self.state == State::ProbeRtt {
+        if self.state == Bbr3State::ProbeRtt {
             self.handle_probe_rtt(ack);
         }
         self.restarting = false;
@@ -78,7 +78,7 @@ impl Bbr3 {
             self.start_probe_down(now);
             self.start_probe_cruise();
         } else {
-            self.state = State::Startup;
+            self.state = Bbr3State::Startup;
         }
     }
 
@@ -89,7 +89,7 @@ impl Bbr3 {
         self.extra_acked_delivered = ByteSize::ZERO;
         if self.state.is_probe_bw() {
             self.set_pacing_rate(1.0);
-        } else if self.state == State::ProbeRtt {
+        } else if self.state == Bbr3State::ProbeRtt {
             self.check_probe_rtt_done(now);
         }
     }

@@ -14,7 +14,7 @@ fn probing() -> Bbr3 {
     bbr.bandwidth = bbr.max_bandwidth();
     bbr.filled_pipe = true;
     bbr.cwnd = packets(160);
-    bbr.state = State::ProbeUp;
+    bbr.state = Bbr3State::ProbeUp;
     bbr.cycle.probing_samples = true;
     let sent = PacketSent {
         now: micros(10_000),
@@ -31,13 +31,13 @@ fn losses_above_the_threshold_while_probing_set_the_longterm_bound() {
     // One of 100: 1 % is below the threshold.
     bbr.on_loss(&loss(11_000, 10_000, 1, LossCause::Acks));
     assert_eq!(bbr.bounds.inflight_longterm, ByteSize::MAX);
-    assert_eq!(bbr.state, State::ProbeUp);
+    assert_eq!(bbr.state, Bbr3State::ProbeUp);
     // Four more in one burst: before it, 96 were in flight and 1 was lost. The losses pass the
     // threshold (0.02 · 96 − 1) / 0.98 = 0.94 packets into it.
     bbr.on_loss(&loss(11_010, 10_000, 4, LossCause::Acks));
     let bound = bbr.bounds.inflight_longterm.bytes() as f64 / PACKET.bytes() as f64;
     assert!((bound - (96.0 + 0.92 / 0.98)).abs() < 0.01, "{bound}");
-    assert_eq!(bbr.state, State::ProbeDown);
+    assert_eq!(bbr.state, Bbr3State::ProbeDown);
     assert!(bbr.window() <= bbr.bounds.inflight_longterm);
     // Only once per probe.
     bbr.on_loss(&loss(11_020, 10_000, 50, LossCause::Acks));
@@ -62,7 +62,7 @@ fn the_longterm_bound_falls_by_at_most_beta() {
 #[test]
 fn losses_while_cruising_set_the_shortterm_bounds_once_per_round() {
     let mut bbr = probing();
-    bbr.state = State::ProbeCruise;
+    bbr.state = Bbr3State::ProbeCruise;
     bbr.cycle.probing_samples = false;
     bbr.cycle.wait = Duration::from_secs(2);
     bbr.cycle.start = micros(10_000);
@@ -86,9 +86,9 @@ fn losses_while_cruising_set_the_shortterm_bounds_once_per_round() {
 fn a_spurious_loss_undoes_the_bound_and_probes_again() {
     let mut bbr = probing();
     bbr.on_loss(&loss(11_000, 10_000, 10, LossCause::Acks));
-    assert_eq!(bbr.state, State::ProbeDown);
+    assert_eq!(bbr.state, Bbr3State::ProbeDown);
     bbr.on_spurious_loss(&spurious(11_100, 10_000, 10));
-    assert_eq!(bbr.state, State::ProbeRefill);
+    assert_eq!(bbr.state, Bbr3State::ProbeRefill);
     assert_eq!(bbr.bounds.inflight_longterm, ByteSize::MAX);
     assert_eq!(bbr.window(), packets(160));
 }
@@ -114,7 +114,7 @@ fn the_longterm_bound_grows_faster_each_round_while_probing() {
         }
         growth.push((bbr.bounds.inflight_longterm - before) / PACKET);
     }
-    assert_eq!(bbr.state, State::ProbeUp);
+    assert_eq!(bbr.state, Bbr3State::ProbeUp);
     // 1, 2, 4, 8 packets per acknowledged window, minus the rounding at the start of each round.
     assert!(
         growth.windows(2).all(|pair| pair[1] >= pair[0]),

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::Connection;
-use super::close::State;
+use super::close::LifeCycle;
 use crate::config::DataKind;
 use crate::error::{ConnectionError, ReadError, WriteError};
 
@@ -54,7 +54,7 @@ impl Connection {
         if self.config.data != kind {
             return Err(WriteError::WrongKind);
         }
-        if !matches!(self.state, State::Open) {
+        if !matches!(self.state, LifeCycle::Open) {
             return Err(WriteError::Closed(self.counters.error));
         }
         if self.sender.buffer.finish_wanted {
@@ -121,7 +121,7 @@ impl Connection {
             return ReadError::Ended;
         }
         match (&self.state, self.counters.error) {
-            (State::Open, _) => {
+            (LifeCycle::Open, _) => {
                 self.read_blocked = true;
                 ReadError::Blocked
             }

@@ -8,7 +8,7 @@ use crate::packet::{Control, ControlKind, Header, HeaderFlags, Shutdown, Shutdow
 use crate::sequence::SequenceNumber;
 
 #[derive(Debug)]
-pub(super) enum State {
+pub(super) enum LifeCycle {
     /// Open or in the handshake.
     Open,
     /// Ended; the peer may not know yet.
@@ -57,7 +57,7 @@ impl Connection {
 
     /// Closes at once; undelivered data is lost. The peer receives `code`.
     pub fn abort(&mut self, now: Time, code: u32) {
-        if !matches!(self.state, State::Open) {
+        if !matches!(self.state, LifeCycle::Open) {
             return;
         }
         if self.client.is_some() {
@@ -68,13 +68,13 @@ impl Connection {
     }
 
     pub(super) fn is_closing(&self) -> bool {
-        matches!(self.state, State::Closing(_))
+        matches!(self.state, LifeCycle::Closing(_))
     }
 
     /// Closes once both directions are complete.
     pub(super) fn close_if_finished(&mut self, now: Time) {
         let wanted = self.timers.close_at.is_some() || self.receiver.buffer.is_complete();
-        let open = matches!(self.state, State::Open);
+        let open = matches!(self.state, LifeCycle::Open);
         if open && wanted && self.sender.buffer.is_finished() {
             self.close_with(now, ShutdownReason::Finished, None);
         }
@@ -94,7 +94,7 @@ impl Connection {
             .request_interval
             .max(self.rtt.answer_timeout() * 2);
         self.enter_closed_state(
-            State::Closing(Closing {
+            LifeCycle::Closing(Closing {
                 reason,
                 is_answer: false,
                 due: true,
@@ -108,11 +108,11 @@ impl Connection {
 
     /// Closes without a shutdown packet: the peer knows of no connection.
     pub(super) fn close_silently(&mut self, error: ConnectionError) {
-        self.enter_closed_state(State::Closed, Some(error));
+        self.enter_closed_state(LifeCycle::Closed, Some(error));
         self.endpoint_events.push_back(EndpointEvent::Drained);
     }
 
-    fn enter_closed_state(&mut self, state: State, error: Option<ConnectionError>) {
+    fn enter_closed_state(&mut self, state: LifeCycle, error: Option<ConnectionError>) {
         self.state = state;
         self.client = None;
         self.sender.clear();
@@ -122,7 +122,7 @@ impl Connection {
     }
 
     fn drained(&mut self) {
-        self.state = State::Closed;
+        self.state = LifeCycle::Closed;
         self.endpoint_events.push_back(EndpointEvent::Drained);
     }
 
@@ -149,7 +149,7 @@ impl Connection {
             ShutdownReason::TimedOut => Some(ConnectionError::PeerTimeout),
         };
         self.enter_closed_state(
-            State::Closing(Closing {
+            LifeCycle::Closing(Closing {
                 reason: shutdown.reason,
                 is_answer: true,
                 due: !shutdown.is_answer,
@@ -166,14 +166,14 @@ impl Connection {
     pub(super) fn handle_when_closing(&mut self, header: &Header) {
         match header {
             Header::Control(header) if header.kind == ControlKind::Shutdown => {
-                if let State::Closing(closing) = &self.state
+                if let LifeCycle::Closing(closing) = &self.state
                     && !closing.is_answer
                 {
                     self.drained();
                 }
             }
             Header::Data(_) | Header::Control(_) => {
-                if let State::Closing(closing) = &mut self.state {
+                if let LifeCycle::Closing(closing) = &mut self.state {
                     closing.due |= !closing.is_answer;
                 }
             }
@@ -181,7 +181,7 @@ impl Connection {
     }
 
     pub(super) fn transmit_shutdown(&mut self, now: Time, buffer: &mut Vec<u8>) {
-        let State::Closing(closing) = &mut self.state else {
+        let LifeCycle::Closing(closing) = &mut self.state else {
             return;
         };
         let (due, is_answer) = (std::mem::take(&mut closing.due), closing.is_answer);
@@ -205,7 +205,7 @@ impl Connection {
     }
 
     pub(super) fn on_closing_time(&mut self, now: Time) {
-        let State::Closing(closing) = &mut self.state else {
+        let LifeCycle::Closing(closing) = &mut self.state else {
             return;
         };
         if now >= closing.until {

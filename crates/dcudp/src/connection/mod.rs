@@ -36,7 +36,7 @@ use crate::receiver::Receiver;
 use crate::rtt::Rtt;
 use crate::sender::Sender;
 use crate::sequence::SequenceNumber;
-use close::State;
+use close::LifeCycle;
 use handshake::{ClientHandshake, ServerResponse};
 use stats::Counters;
 use timers::Timers;
@@ -74,7 +74,7 @@ pub struct Connection {
     config: Arc<TransportConfig>,
     remote: SocketAddr,
     local: Option<SocketAddr>,
-    state: State,
+    state: LifeCycle,
     /// The handshake of a client, until it is complete.
     client: Option<ClientHandshake>,
     /// The server's answer to the client's handshake.
@@ -147,7 +147,7 @@ impl Connection {
         Self {
             remote,
             local,
-            state: State::Open,
+            state: LifeCycle::Open,
             client,
             response: None,
             channel: Channel::new(now, socket, SocketId::NONE),
@@ -199,6 +199,6 @@ impl Connection {
 
     /// Returns whether the connection is drained.
     pub fn is_drained(&self) -> bool {
-        matches!(self.state, State::Closed)
+        matches!(self.state, LifeCycle::Closed)
     }
 }

@@ -6,7 +6,7 @@ use bytes::BytesMut;
 use weir_units::Time;
 use weir_wire::Ecn;
 
-use super::close::State;
+use super::close::LifeCycle;
 use super::{Connection, Event};
 use crate::error::Violation;
 use crate::mode::Mode;
@@ -20,7 +20,7 @@ impl Connection {
     /// until the application has read it: at most as many datagrams as the receive window has
     /// packets.
     pub fn handle_datagram(&mut self, now: Time, remote: SocketAddr, ecn: Ecn, datagram: BytesMut) {
-        if matches!(self.state, State::Closed) {
+        if matches!(self.state, LifeCycle::Closed) {
             return;
         }
         // DCUDP connections do not migrate.

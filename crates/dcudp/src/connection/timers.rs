@@ -3,7 +3,7 @@
 use weir_units::{Duration, Time};
 
 use super::Connection;
-use super::close::State;
+use super::close::LifeCycle;
 use crate::config::TransportConfig;
 use crate::error::ConnectionError;
 
@@ -51,10 +51,10 @@ impl Connection {
     /// [`Connection::poll_transmit`], unless an event comes first.
     pub fn timeout(&self) -> Option<Time> {
         match &self.state {
-            State::Closed => return None,
-            State::Closing(closing) => return Some(closing.timeout()),
-            State::Open if self.broken.is_some() => return Some(Time::ZERO),
-            State::Open => {}
+            LifeCycle::Closed => return None,
+            LifeCycle::Closing(closing) => return Some(closing.timeout()),
+            LifeCycle::Open if self.broken.is_some() => return Some(Time::ZERO),
+            LifeCycle::Open => {}
         }
         if let Some(client) = &self.client {
             let handshake = client.again_at.min(client.give_up_at);
@@ -77,9 +77,9 @@ impl Connection {
     /// Handles all expired timers.
     pub fn handle_timeout(&mut self, now: Time) {
         match self.state {
-            State::Closed => return,
-            State::Closing(_) => return self.on_closing_time(now),
-            State::Open => {}
+            LifeCycle::Closed => return,
+            LifeCycle::Closing(_) => return self.on_closing_time(now),
+            LifeCycle::Open => {}
         }
         if self.client.is_some() {
             return self.on_handshake_time(now);

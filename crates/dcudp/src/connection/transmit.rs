@@ -4,7 +4,7 @@ use weir_units::Time;
 use weir_wire::{Ecn, Transmit};
 
 use super::Connection;
-use super::close::State;
+use super::close::LifeCycle;
 use crate::channel::DataFields;
 use crate::mode::Mode;
 use crate::packet::{
@@ -74,11 +74,11 @@ impl Connection {
     /// Writes the packets that precede data.
     fn write_due(&mut self, now: Time, buffer: &mut Vec<u8>, max_datagrams: usize) -> NextTransmit {
         match self.state {
-            State::Closed => {}
-            State::Closing(_) => {
+            LifeCycle::Closed => {}
+            LifeCycle::Closing(_) => {
                 self.transmit_shutdown(now, buffer);
             }
-            State::Open => {
+            LifeCycle::Open => {
                 if self.transmit_handshake(now, buffer) {
                     return NextTransmit::Written(Ecn::NotEct, None);
                 }

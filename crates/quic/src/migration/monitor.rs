@@ -25,7 +25,7 @@ pub struct MigrationMonitor {
     /// Whether there is a path to move to.
     standby: bool,
     streams: StreamTable,
-    detector: State,
+    detector: DetectorState,
     silence: SilenceWatch,
     return_watch: ReturnWatch,
     /// When the connection last moved, or was last asked to.
@@ -37,7 +37,7 @@ pub struct MigrationMonitor {
 
 /// The state of the configured detector.
 #[derive(Debug)]
-enum State {
+enum DetectorState {
     Paper(PaperDetector),
     SizeClass(Box<SizeClassDetector>),
 }
@@ -64,11 +64,10 @@ impl MigrationMonitor {
     ) -> Result<Self, MigrationConfigError> {
         config.validate()?;
         let detector = match config.detector {
-            Detector::Paper(parameters) => State::Paper(PaperDetector::new(parameters)),
-            Detector::SizeClass(parameters) => State::SizeClass(Box::new(SizeClassDetector::new(
-                parameters,
-                config.min_increase,
-            ))),
+            Detector::Paper(parameters) => DetectorState::Paper(PaperDetector::new(parameters)),
+            Detector::SizeClass(parameters) => DetectorState::SizeClass(Box::new(
+                SizeClassDetector::new(parameters, config.min_increase),
+            )),
         };
         Ok(Self {
             config,
@@ -159,7 +158,7 @@ impl MigrationMonitor {
         }
         stream.ended = Some(now);
         stream.total_bytes = total_bytes(offset, length);
-        if let State::Paper(detector) = &mut self.detector
+        if let DetectorState::Paper(detector) = &mut self.detector
             && stream.path == current
         {
             detector.on_ended(stream);
@@ -177,7 +176,7 @@ impl MigrationMonitor {
         let Some(stream) = self.streams.remove(id) else {
             return;
         };
-        if let State::SizeClass(detector) = &mut self.detector
+        if let DetectorState::SizeClass(detector) = &mut self.detector
             && stream.path == self.current
             && stream.ended.is_some()
         {
@@ -201,7 +200,7 @@ impl MigrationMonitor {
             return;
         }
         self.silence.on_rtt_sample(rtt, pto);
-        if let State::SizeClass(detector) = &mut self.detector {
+        if let DetectorState::SizeClass(detector) = &mut self.detector {
             detector.on_rtt_sample(now, rtt);
             if detector.alarm(now, path, &self.streams).is_some() {
                 self.raise(now);
@@ -258,8 +257,8 @@ impl MigrationMonitor {
         self.silence = SilenceWatch::new(now, self.config.probe_timeouts, pto);
         self.return_watch.restart(now);
         match &mut self.detector {
-            State::Paper(detector) => detector.restart(),
-            State::SizeClass(detector) => detector.restart(),
+            DetectorState::Paper(detector) => detector.restart(),
+            DetectorState::SizeClass(detector) => detector.restart(),
         }
     }
 
@@ -362,8 +361,8 @@ impl MigrationMonitor {
             return Some(Cause::Interruption(self.interruption(now)));
         }
         match &self.detector {
-            State::Paper(detector) => detector.alarm().map(Cause::Equation4),
-            State::SizeClass(detector) => detector.alarm(now, self.current, &self.streams),
+            DetectorState::Paper(detector) => detector.alarm().map(Cause::Equation4),
+            DetectorState::SizeClass(detector) => detector.alarm(now, self.current, &self.streams),
         }
     }
 
@@ -380,8 +379,8 @@ impl MigrationMonitor {
             streams_due: self.streams.due as u32,
             longest_wait: waits.max(),
             usual_wait: match &self.detector {
-                State::Paper(_) => None,
-                State::SizeClass(detector) => detector.usual_wait(),
+                DetectorState::Paper(_) => None,
+                DetectorState::SizeClass(detector) => detector.usual_wait(),
             },
         }
     }
@@ -423,8 +422,8 @@ impl MigrationMonitor {
     #[cfg(test)]
     pub(super) fn memory(&self) -> (usize, usize) {
         let times = match &self.detector {
-            State::Paper(detector) => detector.times.len(),
-            State::SizeClass(_) => 0,
+            DetectorState::Paper(detector) => detector.times.len(),
+            DetectorState::SizeClass(_) => 0,
         };
         (self.streams.capacity(), times)
     }

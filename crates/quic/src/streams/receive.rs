@@ -21,13 +21,13 @@ pub(super) struct ReceiveHalf {
     pub(super) window: ReceiveWindow,
     /// The final size.
     size: Option<u64>,
-    state: State,
+    state: ReceiveState,
     /// A read by the application found an empty buffer.
     pub(super) blocked: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ReceiveState {
     /// Data is received and read.
     Open,
     /// The peer has reset the stream; not yet reported to the application.
@@ -45,7 +45,7 @@ impl ReceiveHalf {
             buffer: ReceiveBuffer::default(),
             window: ReceiveWindow::new(window),
             size: None,
-            state: State::Open,
+            state: ReceiveState::Open,
             blocked: false,
         }
     }
@@ -66,7 +66,7 @@ impl ReceiveHalf {
             .ok_or_else(|| flow_control_error("stream"))?;
         self.check_size(end, frame.fin)?;
         let new = self.check_limits(end, connection)?;
-        if self.state == State::Open {
+        if self.state == ReceiveState::Open {
             let size = if frame.fin { Some(end) } else { self.size };
             let received = self.buffer.insert(frame.offset, frame.data, size, pool);
             if received == Received::Refused {
@@ -96,8 +96,8 @@ impl ReceiveHalf {
         let complete = self.has_everything();
         self.count_received(new, connection);
         self.size = Some(frame.final_size);
-        if self.state == State::Open && !complete {
-            self.state = State::Reset(frame.code);
+        if self.state == ReceiveState::Open && !complete {
+            self.state = ReceiveState::Reset(frame.code);
             self.drop_data(connection, pool);
         }
         Ok(())
@@ -111,15 +111,15 @@ impl ReceiveHalf {
         pool: &mut ChunkPool,
     ) -> Result<(), ReadError> {
         match self.state {
-            State::Open | State::Reset(_) => {
+            ReceiveState::Open | ReceiveState::Reset(_) => {
                 // STOP_SENDING is useless once the final size is known (section 3.5).
                 let due = self.size.is_none();
-                self.state = State::Stopped { code, due };
+                self.state = ReceiveState::Stopped { code, due };
                 self.blocked = false;
                 self.drop_data(connection, pool);
                 Ok(())
             }
-            State::Stopped { .. } | State::Read => Err(ReadError::Closed),
+            ReceiveState::Stopped { .. } | ReceiveState::Read => Err(ReadError::Closed),
         }
     }
 
@@ -161,19 +161,19 @@ impl ReceiveHalf {
 
     fn check_open(&mut self) -> Result<(), ReadError> {
         match self.state {
-            State::Open => Ok(()),
-            State::Reset(code) => {
-                self.state = State::Read;
+            ReceiveState::Open => Ok(()),
+            ReceiveState::Reset(code) => {
+                self.state = ReceiveState::Read;
                 Err(ReadError::Reset(code))
             }
-            State::Stopped { .. } | State::Read => Err(ReadError::Closed),
+            ReceiveState::Stopped { .. } | ReceiveState::Read => Err(ReadError::Closed),
         }
     }
 
     /// Returns the result of a read with an empty buffer: the end, or an error.
     fn nothing_to_read(&mut self) -> Result<(), ReadError> {
         if self.has_everything() {
-            self.state = State::Read;
+            self.state = ReceiveState::Read;
             return Ok(());
         }
         self.blocked = true;
@@ -184,37 +184,37 @@ impl ReceiveHalf {
     pub(super) fn wakes_reader(&mut self) -> bool {
         let something = self.buffer.readable() > 0
             || self.has_everything()
-            || matches!(self.state, State::Reset(_));
+            || matches!(self.state, ReceiveState::Reset(_));
         something && std::mem::take(&mut self.blocked)
     }
 
     /// Whether nothing is left to do.
     pub(super) fn is_done(&self) -> bool {
         match self.state {
-            State::Open | State::Reset(_) => false,
-            State::Stopped { .. } => self.size.is_some(),
-            State::Read => true,
+            ReceiveState::Open | ReceiveState::Reset(_) => false,
+            ReceiveState::Stopped { .. } => self.size.is_some(),
+            ReceiveState::Read => true,
         }
     }
 
     /// Returns the code of a STOP_SENDING frame to send.
     pub(super) fn stop_due(&self) -> Option<u64> {
         match self.state {
-            State::Stopped { code, due: true } if self.size.is_none() => Some(code),
+            ReceiveState::Stopped { code, due: true } if self.size.is_none() => Some(code),
             _ => None,
         }
     }
 
     /// Records that STOP_SENDING was sent (`again` is false) or lost (`again` is true).
     pub(super) fn set_stop_due(&mut self, again: bool) {
-        if let State::Stopped { due, .. } = &mut self.state {
+        if let ReceiveState::Stopped { due, .. } = &mut self.state {
             *due = again;
         }
     }
 
     /// Whether to announce a new limit.
     pub(super) fn update_due(&self) -> bool {
-        self.size.is_none() && self.state == State::Open && self.window.update_due()
+        self.size.is_none() && self.state == ReceiveState::Open && self.window.update_due()
     }
 
     /// Records that the packet with the last limit was lost.
@@ -260,7 +260,7 @@ impl ReceiveHalf {
     fn count_received(&mut self, new: u64, connection: &mut ReceiveWindow) {
         self.window.receive(new);
         connection.receive(new);
-        if self.state != State::Open {
+        if self.state != ReceiveState::Open {
             self.window.consume(new);
             connection.consume(new);
         }

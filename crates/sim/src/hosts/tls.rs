@@ -46,7 +46,7 @@ pub(crate) struct Tls {
     /// Whether the server issues tickets.
     tickets: bool,
     is_client: bool,
-    state: State,
+    state: TlsState,
     /// Application writes before the handshake completes.
     waiting: Waiting,
     /// Writes of the peer's application that have not been delivered completely, as record headers would
@@ -63,7 +63,7 @@ pub(crate) struct Tls {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum TlsState {
     /// Before its first flight.
     Hello,
     /// Its first flight has been sent.
@@ -99,7 +99,7 @@ impl Tls {
             record: options.record.bytes().max(1),
             tickets: options.resume,
             is_client,
-            state: State::Hello,
+            state: TlsState::Hello,
             waiting: Waiting::default(),
             expected: VecDeque::new(),
             endless: false,
@@ -116,14 +116,14 @@ impl Tls {
     /// Starts the connection: adds the first steps.
     pub(crate) fn begin(&mut self, out: &mut Vec<Step>) {
         if self.is_client {
-            self.state = State::Answer;
+            self.state = TlsState::Answer;
             out.push(Step::Send(self.hellos.client));
         }
     }
 
     /// Handles a total of `received` bytes of the stream.
     pub(crate) fn on_received(&mut self, received: u64, out: &mut Vec<Step>) {
-        if self.state != State::Open {
+        if self.state != TlsState::Open {
             self.shake_hands(received, out);
         }
         self.open_records(received);
@@ -137,8 +137,8 @@ impl Tls {
             }
             return;
         }
-        if self.state == State::Hello && received >= self.hellos.client {
-            self.state = State::Answer;
+        if self.state == TlsState::Hello && received >= self.hellos.client {
+            self.state = TlsState::Answer;
             out.push(Step::Send(self.hellos.server));
         }
         if received >= self.hellos.client + CLIENT_FINISHED {
@@ -151,7 +151,7 @@ impl Tls {
 
     /// Completes the handshake: adds the steps that waited for it.
     fn complete_handshake(&mut self, out: &mut Vec<Step>) {
-        self.state = State::Open;
+        self.state = TlsState::Open;
         let Waiting {
             writes,
             endless,
@@ -175,21 +175,21 @@ impl Tls {
 
     pub(crate) fn write(&mut self, size: u64, out: &mut Vec<Step>) {
         match self.state {
-            State::Open => out.push(Step::Send(self.sealed(size))),
+            TlsState::Open => out.push(Step::Send(self.sealed(size))),
             _ => self.waiting.writes.push(size),
         }
     }
 
     pub(crate) fn write_endlessly(&mut self, out: &mut Vec<Step>) {
         match self.state {
-            State::Open => out.push(Step::SendEndlessly),
+            TlsState::Open => out.push(Step::SendEndlessly),
             _ => self.waiting.endless = true,
         }
     }
 
     pub(crate) fn close(&mut self, out: &mut Vec<Step>) {
         match self.state {
-            State::Open => out.extend([Step::Send(CLOSE_NOTIFY), Step::Close]),
+            TlsState::Open => out.extend([Step::Send(CLOSE_NOTIFY), Step::Close]),
             _ => self.waiting.close = true,
         }
     }

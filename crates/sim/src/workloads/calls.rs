@@ -33,13 +33,13 @@ struct Call {
     /// Requests made on this connection.
     asked_here: u64,
     asked_at: Time,
-    state: State,
+    state: CallState,
     /// Connections used for this request.
     attempts: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum CallState {
     /// No request is open.
     Idle,
     /// The request is in transit.
@@ -91,7 +91,7 @@ impl Calls {
             asked: 0,
             asked_here: 0,
             asked_at: now,
-            state: State::Idle,
+            state: CallState::Idle,
             attempts: 0,
         });
         position
@@ -114,7 +114,7 @@ impl Calls {
         };
         (call.asked, call.asked_at, call.attempts) = (call.asked + 1, now, 0);
         let is_used = call.asked_here > 0 && self.connection == ConnectionUse::Fresh;
-        if is_used || call.state == State::Broken {
+        if is_used || call.state == CallState::Broken {
             self.reconnect(now, position, PathChoice::Same, world);
         }
         self.submit(now, position, world);
@@ -136,7 +136,7 @@ impl Calls {
         let Some(call) = self.calls.get_mut(position) else {
             return;
         };
-        call.state = State::Asked;
+        call.state = CallState::Asked;
         call.asked_here += 1;
         call.attempts += 1;
         let expected = self.request.bytes().saturating_mul(call.asked_here);
@@ -153,7 +153,7 @@ impl Calls {
     pub(super) fn handle_timeout(&mut self, now: Time, world: &mut World) {
         while let Some((position, asked, attempts)) = self.timeouts.due(now) {
             let waits = self.calls.get(position).is_some_and(|call| {
-                let is_open = matches!(call.state, State::Asked | State::Answering);
+                let is_open = matches!(call.state, CallState::Asked | CallState::Answering);
                 is_open && (call.asked, call.attempts) == (asked, attempts)
             });
             if waits {
@@ -177,15 +177,15 @@ impl Calls {
         let position = *self.positions.get(flow)?;
         let call = self.calls.get_mut(position)?;
         match call.state {
-            State::Asked => {
-                call.state = State::Answering;
+            CallState::Asked => {
+                call.state = CallState::Answering;
                 let expected = self.response.bytes().saturating_mul(call.asked_here);
                 world.wait_for(flow, Side::Initiator, expected);
                 world.write(now, flow, Side::Responder, self.response);
                 None
             }
-            State::Answering => {
-                call.state = State::Idle;
+            CallState::Answering => {
+                call.state = CallState::Idle;
                 let took = now.since(call.asked_at);
                 world.count_completion(flow, took);
                 Some(Outcome {
@@ -194,7 +194,7 @@ impl Calls {
                     attempts: call.attempts,
                 })
             }
-            State::Idle | State::Broken => None,
+            CallState::Idle | CallState::Broken => None,
         }
     }
 
@@ -207,12 +207,12 @@ impl Calls {
     ) -> Option<Outcome> {
         let position = *self.positions.get(flow)?;
         let call = self.calls.get_mut(position)?;
-        let waits = matches!(call.state, State::Asked | State::Answering);
+        let waits = matches!(call.state, CallState::Asked | CallState::Answering);
         if waits && self.failover.is_some() {
             self.ask_again(now, position, world);
             return None;
         }
-        call.state = State::Broken;
+        call.state = CallState::Broken;
         waits.then_some(Outcome {
             position,
             took: None,
