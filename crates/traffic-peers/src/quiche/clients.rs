@@ -9,7 +9,7 @@ use weir_traffic::calls::Error;
 use super::connection::{ID_LENGTH, expire, is_over, new_connection_id, offer_connection_ids};
 use super::{Application, Service, Sockets};
 
-/// The prefix of Retry tokens. They are for tests only: anyone who has seen one can forge another.
+/// The prefix of Retry tokens. They are for tests only: a token can be forged after seeing one.
 const TOKEN: &[u8] = b"weir";
 
 /// All connections, and the configuration to accept new ones with.
