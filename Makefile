@@ -4,13 +4,13 @@
 CARGO ?= cargo
 CARGO_FLAGS ?= --locked
 FUZZ_SECONDS ?= 60
-# In CI nothing is compiled a second time, so what would make that quick only costs.
+# CI compiles everything once, so incremental compilation only costs time.
 ifneq ($(CI),)
 export CARGO_INCREMENTAL = 0
 endif
-# `make test` draws the same cases each time, so that it fails for what was changed and nothing else.
+# `make test` uses a fixed seed, so that it fails only because of a change.
 TEST_SEED ?= 20260509
-# Cases of each property test in `make long` and `make longer`, which draw new ones.
+# Cases per property test in `make long` and `make longer`, which use random seeds.
 LONG_CASES ?= 5000
 LONGER_CASES ?= 300000
 
@@ -19,23 +19,23 @@ CAN_BUILD_QUICHE = command -v cmake >/dev/null && command -v c++ >/dev/null && \
 	ls /usr/lib/llvm-*/lib/libclang*.so* >/dev/null 2>&1
 QUICHE_NEEDS = cmake g++ libclang-dev
 
-# The kernel's programs in bpf/, and libbpf, which loads them.
+# The BPF programs in bpf/, and libbpf, which loads them.
 BPF_NEEDS = clang libelf-dev zlib1g-dev pkg-config
 BPF_FEATURES := $(shell command -v clang >/dev/null && command -v pkg-config >/dev/null && \
 	printf '\043include <libelf.h>\n\043include <zlib.h>\n' | cc -E - >/dev/null 2>&1 && \
 	echo --features weir/bpf)
 
-# The Python package: its environment, and uv, which fills it as python/uv.lock says.
+# The Python package: its virtual environment, and uv, which installs python/uv.lock there.
 PYTHON ?= python3
 PYTHON_ENV = python/.venv
 UV_VERSION = 0.13.9
-# Extension modules find Python's symbols in the program that loads them.
+# Extension modules take Python's symbols from the interpreter that loads them.
 export PYO3_BUILD_EXTENSION_MODULE = 1
 export PYO3_PYTHON = $(CURDIR)/$(PYTHON_ENV)/bin/python
 HAS_PYTHON = $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
 
-# Which packages lint and unit take; without any, those that need neither quiche nor Python. `make test` takes
-# all that this machine can build in one go: cargo then compiles each crate once, with one set of features.
+# The packages for lint and unit; by default those that need neither quiche nor Python. `make test` builds all
+# packages that this machine can build at once: cargo then compiles each crate once, with one set of features.
 PACKAGES ?=
 EVERYTHING = --workspace \
 	$(shell ($(CAN_BUILD_QUICHE)) >/dev/null || echo --exclude weir-interop --exclude weir-traffic-peers) \
@@ -51,7 +51,7 @@ demo: ## build, run the main job (RPCs over DCQUIC beside TCP + TLS 1.3) and pri
 	@$(CARGO) build $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir
 	@target/release/weir bench rpc
 
-test: ## all that CI checks: format, lints, documentation, tests; with CI=true what they can use is installed first
+test: ## all CI checks: format, lints, documentation, tests; CI=true installs optional tools first
 	@if test -n "$$CI" && test "$$(id -u)" = 0 && command -v apt-get >/dev/null; then $(MAKE) setup || true; fi
 	@$(MAKE) fmt skipped
 	@if $(HAS_PYTHON); then $(MAKE) -s python-env; fi
@@ -67,7 +67,7 @@ skipped:
 
 fmt: ## check the format
 	$(CARGO) fmt --all --check
-	@# Modules that a macro declares are not found by cargo fmt.
+	@# cargo fmt does not find modules declared by a macro.
 	rustfmt --edition 2024 --check crates/congestion/src/*.rs crates/congestion/src/*/mod.rs
 
 lint: ## clippy, warnings are errors
@@ -79,17 +79,17 @@ doc: ## build the documentation, warnings are errors
 unit: ## unit, property and command-line tests
 	PROPTEST_RNG_SEED=$(TEST_SEED) $(CARGO) test $(CARGO_FLAGS) $(PACKAGES) $(BPF_FEATURES)
 
-setup: ## install what tests and kernel DCTCP can use beyond Rust and a C compiler (Debian, Ubuntu; root)
-	@# What an interrupted installation has left half done would keep apt-get from doing anything.
+setup: ## install optional tools for the tests and kernel DCTCP (Debian, Ubuntu; root)
+	@# apt-get refuses to work after an interrupted installation; finish it first.
 	-DEBIAN_FRONTEND=noninteractive dpkg --force-confold --configure -a </dev/null
 	apt-get update -q
 	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(BPF_NEEDS) $(QUICHE_NEEDS) tshark python3-venv
 
-stacks: ## interoperability with quinn, quiche and s2n-quic, and Wireshark, alone (a long build)
+stacks: ## only the interoperability tests with quinn, quiche, s2n-quic and Wireshark (a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make stacks builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
 	@$(MAKE) lint unit PACKAGES='-p weir-interop -p weir-traffic-peers' BPF_FEATURES=
 
-python: ## build the Python package, with all that it can use, into python/.venv
+python: ## build the Python package with all optional dependencies into python/.venv
 	@$(HAS_PYTHON) || { echo "make python needs Python 3.10 or later with venv: apt-get install python3-venv"; exit 1; }
 	@$(MAKE) -s python-env
 	@$(PYTHON_ENV)/bin/uv tool run --from 'maturin==1.16.0' maturin build --release --quiet \
@@ -103,7 +103,7 @@ python-env:
 		$(PYTHON_ENV)/bin/python -m pip install --quiet uv==$(UV_VERSION); }
 	@cd python && UV_PROJECT_ENVIRONMENT=.venv .venv/bin/uv sync --quiet --frozen --inexact --all-extras --group dev
 
-python-test: ## lint and test the Python package, where Python 3.10 with venv is there
+python-test: ## lint and test the Python package (needs Python 3.10 with venv)
 	@if ! $(HAS_PYTHON); then \
 		echo "SKIPPED: the Python package: no Python 3.10 with venv (apt-get install python3-venv)"; \
 	elif ! $(MAKE) -s python-env; then \
@@ -120,12 +120,12 @@ interop: ## run the interoperability matrix and write docs/interop.md (a long bu
 	@$(CAN_BUILD_QUICHE) || { echo "make interop builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
 	@$(CARGO) run $(CARGO_FLAGS) -p weir-interop -- docs/interop.md
 
-long: ## the same property tests with LONG_CASES cases, and the tests that take minutes
+long: ## the property tests with LONG_CASES cases, and the tests that take minutes
 	PROPTEST_CASES=$(LONG_CASES) $(CARGO) test $(CARGO_FLAGS) --release -- --include-ignored
-	@# A minute of 2,000 connections in each second, as root: at an interface by programs, and in line.
+	@# As root: a minute of 2,000 new connections per second, at an interface with BPF programs and in line.
 	$(CARGO) test $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir --test enforce -- --ignored --nocapture
 
-longer: ## LONGER_CASES lists of operations and hostile scripts for the DCQUIC engine (hours)
+longer: ## LONGER_CASES operation lists and hostile scripts for the DCQUIC engine (hours)
 	PROPTEST_CASES=$(LONGER_CASES) $(CARGO) test $(CARGO_FLAGS) --release -p weir-quic \
 		--test engine -- interactions:: attacks:: proactive::
 
@@ -138,21 +138,21 @@ bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (four m
 bench-dcudp: ## one DCUDP flow on loopback beside raw UDP, DCQUIC and TCP (a minute)
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-net --bench loopback
 
-bench-paths: ## what packet sizes and paths held ready cost and bring (two minutes and a long build)
+bench-paths: ## costs and gains of packet sizes and standby paths (two minutes and a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make bench-paths builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-traffic-peers
 	@target/release/weir-peers sizes
 	@target/release/weir-peers armed
 
-bench-sim: ## the simulator beside ns-3, and what a packet costs with many flows and hosts (some minutes)
+bench-sim: ## the simulator beside ns-3, and its time per packet with many flows and hosts (some minutes)
 	@if test -f /usr/include/ns3/core-module.h; then $(MAKE) -s -C bench/ns3; \
 		else echo "ns-3 is left out: apt-get install libns3-dev"; fi
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-sim --bench speed
 
-bench-lab: ## what the live lab's switch carries and how exact it is (root; a minute)
+bench-lab: ## throughput and accuracy of the live lab's switch (root; a minute)
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-lab --bench switch
 
-bench-enforce: ## what `weir enforce` costs and carries, at an interface and in line (root; some minutes)
+bench-enforce: ## cost and throughput of `weir enforce`, at an interface and in line (root; some minutes)
 	@$(CARGO) build $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir
 	@python3 bench/enforce.py target/release/weir
 

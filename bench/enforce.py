@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""What `weir enforce` costs: kernel TCP between two network namespaces, with it and without it.
+"""Measures the cost of `weir enforce`: kernel TCP between two network namespaces, with and without it.
 
-make bench-enforce runs it (root; some minutes): parts `throughput`, `inline` and `crowd`, or those that are named.
-Nothing but Python's own library, `ip` and a `weir` that was built with --features weir/bpf.
+make bench-enforce runs it (root; some minutes): parts `throughput`, `inline` and `crowd`, or the parts named.
+Needs only Python's standard library, `ip` and a `weir` built with --features weir/bpf.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 def enter(namespace):
-    """Moves this thread to a network namespace (os.setns is of Python 3.12)."""
+    """Moves this thread to a network namespace (os.setns needs Python 3.12)."""
     if LIBC.setns(namespace, CLONE_NEWNET) != 0:
         raise OSError(ctypes.get_errno(), "setns")
 
@@ -42,7 +42,7 @@ def ip(words):
 
 
 class Namespaces:
-    """Namespaces of these names, which go with the value."""
+    """Network namespaces with these names, deleted on exit."""
 
     def __init__(self, *names):
         self.names = {name: f"weir-bench-{os.getpid()}-{name}" for name in names}
@@ -68,7 +68,7 @@ class Namespaces:
 
     @contextlib.contextmanager
     def inside(self, name):
-        """Sockets that this thread opens meanwhile are of the namespace."""
+        """Within this context, sockets of this thread open in the namespace."""
         own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
         there = os.open(f"/run/netns/{self.names[name]}", os.O_RDONLY)
         try:
@@ -99,12 +99,12 @@ class Enforcer:
         return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
 
     def cpu(self):
-        """Seconds of all its threads, in user space and in the kernel."""
+        """CPU seconds of all its threads, user and system."""
         fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def programs(self):
-        """Runs of its programs in the kernel and their nanoseconds, each program once."""
+        """Run count and run time in nanoseconds of each of its BPF programs."""
         found = {}
         for file in Path(f"/proc/{self.process.pid}/fdinfo").iterdir():
             lines = (line.split(":", 1) for line in file.read_text().splitlines() if ":" in line)
@@ -120,7 +120,7 @@ class Enforcer:
 
 
 def send_for_ever(out):
-    """Ends this process when nobody takes it any more."""
+    """Sends until the connection fails, then ends this process."""
     data = bytes(1 << 18)
     with contextlib.suppress(OSError):
         while True:
@@ -129,8 +129,8 @@ def send_for_ever(out):
 
 
 def transfer(spaces, sender, receiver, address, seconds):
-    """Gbit/s of one connection that always has something to send: by a process of its own, as two threads of Python
-    would wait for each other."""
+    """Goodput in Gbit/s of one bulk connection. A separate process sends, because two Python threads would wait
+    for each other."""
     with spaces.inside(receiver):
         listener = socket.create_server((address, 0))
     with spaces.inside(sender):
@@ -215,7 +215,7 @@ def inline(weir):
 
 
 def receive_all(listeners):
-    """Takes all connections, and all that comes by them, until it is killed."""
+    """Accepts all connections and reads all their data until it is killed."""
     poll, sockets = select.epoll(), {listener.fileno(): listener for listener in listeners}
     for listener in listeners:
         poll.register(listener, select.EPOLLIN)

@@ -3,15 +3,15 @@
 
     tools/lines.py [FOLDER]
 
-counts FOLDER/crates/*/src (default: the repository that this file is in). Left out are blank lines, comments and
-documentation, what stands under `#[cfg(test)]` (inline modules, functions, imports) and the files of such modules.
+counts FOLDER/crates/*/src (default: the repository that this file is in). It skips blank lines, comments,
+documentation, items under `#[cfg(test)]` (inline modules, functions, imports) and the files of such modules.
 """
 
 import re
 import sys
 from pathlib import Path
 
-# One token at a time: what may hide a brace or a slash comes first.
+# One token at a time; tokens that may contain a brace or a slash come first.
 TOKEN = re.compile(
     r"""
     (?P<comment>//[^\n]*)
@@ -46,7 +46,7 @@ def without_comments(source: str) -> str:
         elif token["comment"]:
             continue
         elif token["raw"] or token["text"] or token["char"]:
-            # A string's lines are code, whatever is in them.
+            # All lines of a string count as code.
             out.append("\n".join('"s"' for _ in token[0].split("\n")))
         else:
             out.append(token[0])
@@ -54,7 +54,7 @@ def without_comments(source: str) -> str:
 
 
 def end_of_item(code: str, start: int) -> int:
-    """Where the item that begins at `start` ends: at its closing brace or its semicolon."""
+    """The end of the item that begins at `start`: its closing brace or semicolon."""
     depth = 0
     for position in range(start, len(code)):
         letter = code[position]

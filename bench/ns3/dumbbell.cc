@@ -1,5 +1,5 @@
 // DCTCP and CUBIC senders, a switch, a receiver: the dumbbell of Vargas et al. (sections 5 and 6) in
-// ns-3, as the yardstick for Weir's own simulator. Prints one JSON object; see README.md.
+// ns-3, as the reference for Weir's own simulator. Prints one JSON object; see README.md.
 
 #include "group.h"
 #include "json-object.h"
@@ -97,7 +97,7 @@ class Dumbbell
 {
   public:
     explicit Dumbbell(const Options& options);
-    // Runs the simulation and returns what came out of it.
+    // Runs the simulation and returns its results.
     JsonObject Run();
 
   private:
@@ -107,7 +107,7 @@ class Dumbbell
     JsonObject PortReport(double measuredSeconds);
     JsonObject SettingsReport() const;
     uint64_t EdgeDrops() const;
-    // Whether the shared queue lost track of no packet.
+    // Whether the shared queue's counters cover every packet.
     bool Balances() const;
 
     const Options m_options;

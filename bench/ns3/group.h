@@ -1,5 +1,5 @@
 // The flows of one congestion control: endless BulkSend flows from their sender nodes to one
-// listening socket at the receiver, and what they achieved.
+// listening socket at the receiver, and their results.
 
 #ifndef WEIR_GROUP_H
 #define WEIR_GROUP_H
@@ -38,7 +38,7 @@ class Group
                   const Options& options,
                   ns3::Ptr<ns3::UniformRandomVariable> starts);
 
-    // What was received, sent again and timed out so far stays out of the report.
+    // Excludes the bytes, retransmits and timeouts so far from the report.
     void EndWarmUp();
 
     // Bytes of payload delivered in order since the warm-up.

@@ -1,4 +1,4 @@
-// Enough of JSON to print one result.
+// A JSON writer, just enough to print one result.
 
 #ifndef WEIR_JSON_OBJECT_H
 #define WEIR_JSON_OBJECT_H
@@ -36,7 +36,7 @@ class JsonObject
         return Member(key, value ? "true" : "false");
     }
 
-    // `value` needs no escapes: it is one of this program's own words.
+    // `value` needs no escapes: it is a constant of this program.
     JsonObject& Word(const std::string& key, const std::string& value)
     {
         return Member(key, '"' + value + '"');

@@ -133,7 +133,7 @@ SharedQueueDisc::CheckConfig()
     }
     if (GetNInternalQueues() == 0)
     {
-        // The limits are this queue disc's; the list below it must never refuse a packet.
+        // This queue disc enforces the limits; its internal queue must never refuse a packet.
         const ns3::QueueSize unlimited(ns3::QueueSizeUnit::PACKETS, UINT32_MAX);
         AddInternalQueue(
             ns3::CreateObjectWithAttributes<ns3::DropTailQueue<ns3::QueueDiscItem>>(

@@ -60,7 +60,7 @@ class SharedQueueDisc : public ns3::QueueDisc
         return m_counters;
     }
 
-    // The length's mean, percentiles and maximum are those since the last call (or the start).
+    // Restarts the mean, percentiles and maximum of the queue length.
     void RestartLengthStatistics();
     double MeanBytes();
     uint64_t PercentileBytes(double fraction);
@@ -74,7 +74,7 @@ class SharedQueueDisc : public ns3::QueueDisc
 
     // Whether a Not-ECT packet is admitted; counts the drop if it is not.
     bool AdmitByRed();
-    // Accounts for the time since the last change of the length.
+    // Adds the time since the last change of the length to the statistics.
     void AccountForLength();
 
     SharedQueueLimits m_limits{};

@@ -1,5 +1,5 @@
-//! Every algorithm of the registry under arbitrary events: none panics, stops, or shrinks its
-//! window to nothing.
+//! Fuzzes every algorithm of the registry with arbitrary events: none panics, stops, or shrinks its
+//! window to zero.
 #![no_main]
 
 use arbitrary::Arbitrary;
@@ -15,7 +15,7 @@ struct Input {
     algorithm: u8,
     packet_size: u16,
     seed: u64,
-    /// Parameters as text; what does not read as such is left out.
+    /// Parameters as text; unparsable ones are skipped.
     parameters: String,
     events: Vec<(u32, Event)>,
 }

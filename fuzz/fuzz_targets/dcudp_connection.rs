@@ -1,4 +1,4 @@
-//! A DCUDP connection against a peer that knows its names and says anything: see
+//! Fuzzes a DCUDP connection with a peer that knows its identifiers and sends anything: see
 //! `crates/dcudp/tests/hostile/peer.rs`.
 
 #![no_main]

@@ -1,5 +1,5 @@
-//! Any bytes where a DCUDP packet should be: reading them does not panic, and what was read is written
-//! as it came.
+//! Fuzzes the DCUDP packet parser: parsing any bytes does not panic, and encoding a parsed packet
+//! returns the same bytes.
 
 #![no_main]
 

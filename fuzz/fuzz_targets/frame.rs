@@ -1,4 +1,5 @@
-//! Any payload: reading it does not panic, and a frame that was read can be written and read again.
+//! Fuzzes the frame parser: parsing any payload does not panic, and a parsed frame can be encoded
+//! and parsed again.
 
 #![no_main]
 

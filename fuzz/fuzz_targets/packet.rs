@@ -1,5 +1,5 @@
-//! Any datagram: reading its headers does not panic, every offset lies within it, and a long header
-//! that was read can be written and read again.
+//! Fuzzes the packet header parser: parsing any datagram does not panic, every offset lies within the
+//! datagram, and a parsed long header can be encoded and parsed again.
 
 #![no_main]
 
@@ -45,7 +45,7 @@ fuzz_target!(|input: (u8, &[u8])| {
     }
 });
 
-/// The packet with its header written anew; `None` where there is none to write.
+/// Returns the packet with its header encoded again; `None` for a short header.
 fn rewritten(datagram: &[u8], header: &Header) -> Option<Vec<u8>> {
     let token = &datagram[header.token.clone()];
     let body = &datagram[header.number_offset..header.end];

@@ -1,6 +1,6 @@
-//! Any frame of a host, and whatever elements in the path of a switch do to its segments: nothing panics, no
-//! packet gets longer or shorter, what is no TCP segment passes untouched, and a checksum is as right or as
-//! wrong as it was.
+//! Fuzzes the rewriting of segments by the elements of a switch, on any frame of a host: nothing panics, no
+//! packet changes its length, packets that are not TCP segments pass unchanged, and a checksum stays as right
+//! or as wrong as it was.
 
 #![no_main]
 
@@ -38,7 +38,7 @@ fn act(packet: &mut Segment, act: &Act) {
     }
 }
 
-/// What is left over when all of a TCP segment is added up with its checksum: nothing if that is right.
+/// Returns the checksum over a whole TCP segment including its checksum field: zero if that is right.
 fn remainder(frame: &CutFrame<'_>) -> Option<u16> {
     let packet = [frame.ethernet(), frame.payload()].concat();
     let header = ip::Header::parse(&packet[14..]).ok()?;

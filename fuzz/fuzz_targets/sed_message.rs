@@ -1,5 +1,5 @@
-//! Any bytes where an agent's or a controller's message should be: reading them does not panic, and neither
-//! does a controller that is told what they say.
+//! Fuzzes the SED messages of agents and controllers: parsing any bytes does not panic, and neither does a
+//! controller that processes the message.
 
 #![no_main]
 

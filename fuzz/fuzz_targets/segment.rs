@@ -1,5 +1,5 @@
-//! Any bytes where a TCP segment should be: reading them does not panic, and what was read can be written
-//! and read again.
+//! Fuzzes the TCP segment parser: parsing any bytes does not panic, and a parsed segment can be encoded and
+//! parsed again.
 
 #![no_main]
 

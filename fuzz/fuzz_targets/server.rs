@@ -1,5 +1,5 @@
-//! A whole server against hostile clients that have the right keys, floods and jumps in time, with an
-//! honest connection beside: see `crates/quic/tests/engine/attack`.
+//! Fuzzes a whole server with hostile clients that have the right keys, floods and time jumps, beside
+//! an honest connection: see `crates/quic/tests/engine/attack`.
 
 #![no_main]
 

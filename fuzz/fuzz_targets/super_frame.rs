@@ -1,5 +1,5 @@
-//! Any frame of a host: looking at it and cutting it up does not panic, and the parts are frames whose
-//! segments are those of the whole.
+//! Fuzzes the segmentation of super-frames: parsing and cutting any frame of a host does not panic, and the
+//! parts are frames with the segments of the whole.
 
 #![no_main]
 

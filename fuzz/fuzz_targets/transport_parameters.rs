@@ -1,5 +1,5 @@
-//! Any bytes: reading them does not panic, and parameters that were read can be written and read
-//! again.
+//! Fuzzes the transport parameter parser: parsing any bytes does not panic, and parsed parameters can
+//! be encoded and parsed again.
 
 #![no_main]
 

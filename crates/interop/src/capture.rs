@@ -1,4 +1,4 @@
-//! What went over the wire as a pcapng file, with its keys, for Wireshark.
+//! Records a conversation as a pcapng file with its TLS keys, for Wireshark.
 
 use std::borrow::Cow;
 use std::io::Write;
@@ -18,13 +18,13 @@ use crate::stack::{KeyLines, Result};
 use crate::wire::{Record, Toward, rule};
 use crate::{Direction, Failure, Peer, on_a_runtime};
 
-/// Locally administered, of nobody.
+/// A locally administered address that belongs to no device.
 const MAC: [u8; 6] = [2, 0, 0, 0, 0, 1];
 const HOPS: u8 = 64;
 /// `if_tsresol`: time stamps are in nanoseconds.
 const NANOSECONDS: u8 = 9;
 
-/// A conversation as it went over the wire.
+/// A recorded conversation.
 #[derive(Clone, Debug)]
 pub struct Capture {
     /// A pcapng file.
@@ -33,16 +33,16 @@ pub struct Capture {
     pub keys: Vec<u8>,
     /// The server's UDP port.
     pub server_port: u16,
-    /// How many packets there are.
+    /// The number of packets.
     pub count: usize,
 }
 
-/// Captures a conversation with many of QUIC's frames: a handshake (by way of a Retry packet), streams,
-/// a key update, a change of the client's address where both sides have it, datagrams, and a second
-/// connection with early data where both sides have that.
+/// Captures a conversation with many QUIC frame types: a handshake (with a Retry packet), streams, a
+/// key update, client migration if both sides support it, datagrams, and a second connection with
+/// early data if both sides support it.
 ///
 /// # Errors
-/// What did not work.
+/// Returns the reason if a step fails.
 pub fn conversation(peer: Peer, direction: Direction) -> std::result::Result<Capture, Failure> {
     on_a_runtime(converse(Pairing { peer, direction }))
 }
@@ -50,8 +50,8 @@ pub fn conversation(peer: Peer, direction: Direction) -> std::result::Result<Cap
 async fn converse(pairing: Pairing) -> Result<Capture> {
     let lines = Arc::new(KeyLines::default());
     let mut setup = cases::setup()?;
-    // After a Retry packet quiche's client makes another ClientHello than before, against RFC 9000,
-    // section 17.2.5.3, and Wireshark looks for the keys of the first.
+    // After a Retry packet quiche's client sends a different ClientHello, which violates RFC 9000,
+    // section 17.2.5.3. Wireshark looks for the keys of the first one.
     setup.retry = (pairing.peer, pairing.direction) != (Peer::Quiche, Direction::OurServer);
     setup.early_data = pairing.peer != Peer::S2n;
     setup.key_log = Some(Arc::clone(&lines));
@@ -87,7 +87,7 @@ async fn converse(pairing: Pairing) -> Result<Capture> {
     })
 }
 
-/// The file: what the server's side of the wire would see.
+/// Writes the pcapng file as captured on the server's side.
 fn pcapng(records: &[Record], server: SocketAddr) -> Result<Vec<u8>> {
     let mut writer = PcapNgWriter::new(Vec::new())?;
     writer.write_pcapng_block(InterfaceDescriptionBlock {
@@ -110,7 +110,7 @@ fn pcapng(records: &[Record], server: SocketAddr) -> Result<Vec<u8>> {
     Ok(file)
 }
 
-/// Ethernet, IP and UDP around a datagram.
+/// Builds the Ethernet frame of a datagram.
 fn frame(record: &Record, server: SocketAddr) -> Result<Vec<u8>> {
     let (from, to) = match record.datagram.toward {
         Toward::Server => (record.seen_as, server),

@@ -1,12 +1,12 @@
-//! The cases: those of the QUIC interop runner by their names
-//! (<https://interop.seemann.io>), and four of our own.
+//! The list of cases: those of the QUIC interop runner (<https://interop.seemann.io>), under the same
+//! names, and four of our own.
 
 use std::fmt;
 
 use crate::Direction;
 use crate::stack::Peer;
 
-/// A case; [`Case::about`] says what it is.
+/// A case; [`Case::about`] describes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Case {
     /// `handshake`
@@ -68,7 +68,7 @@ pub enum Case {
 }
 
 impl Case {
-    /// All of them, in the order of the matrix.
+    /// All cases, in the order of the matrix.
     pub const ALL: [Self; 28] = [
         Self::Handshake,
         Self::Transfer,
@@ -100,7 +100,7 @@ impl Case {
         Self::Datagram,
     ];
 
-    /// Its name: the interop runner's where it has the case.
+    /// Returns the name: the interop runner's name if the runner has this case.
     pub fn name(self) -> &'static str {
         match self {
             Self::Handshake => "handshake",
@@ -134,7 +134,7 @@ impl Case {
         }
     }
 
-    /// What it does and what must hold.
+    /// Describes the actions and checks of the case.
     pub fn about(self) -> &'static str {
         match self {
             Self::Handshake => "a handshake without Retry, and 1 KB there and back",
@@ -193,7 +193,7 @@ impl Case {
         }
     }
 
-    /// Who does not support it, and why; `None` where both sides do.
+    /// Returns the side that does not support the case, and why; `None` if both sides support it.
     pub fn unsupported(self, peer: Peer, direction: Direction) -> Option<Unsupported> {
         use Direction::{OurClient, OurServer};
         use Unsupported::{ByPeer, ByUs};
@@ -242,12 +242,12 @@ impl fmt::Display for Case {
     }
 }
 
-/// Who does not support a case, and why.
+/// The side that does not support a case, and the reason.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Unsupported {
     /// The other stack.
     ByPeer(&'static str),
-    /// We.
+    /// DCQUIC.
     ByUs(&'static str),
 }
 

@@ -1,19 +1,19 @@
-//! Is it QUIC? DCQUIC (`weir-net`) with `quinn`, `quiche` and `s2n-quic`, in both directions, over
-//! real sockets, with the cases of the QUIC interop runner.
+//! Interoperability tests: DCQUIC (`weir-net`) with `quinn`, `quiche` and `s2n-quic`, in both
+//! directions, over real sockets, with the cases of the QUIC interop runner.
 //!
-//! Client and server run on one thread with a forwarder between them, which loses, delays, changes
-//! and marks datagrams, gives clients other addresses, and keeps a record by which cases check what
-//! really went over the wire. [`run`] runs one case; `docs/interop.md` is what [`matrix`] makes of
-//! all of them (`make interop`).
+//! Client and server run on one thread with a forwarder between them. The forwarder drops, delays,
+//! corrupts and marks datagrams, rebinds client addresses, and records every datagram so that cases
+//! can check the traffic. [`run`] runs one case; [`matrix`] runs all of them and writes
+//! `docs/interop.md` (`make interop`).
 //!
-//! | module | what it tells |
+//! | module | contents |
 //! |---|---|
-//! | [`case`] | which cases there are, and who does not support which |
-//! | `cases` | what they do |
-//! | `stack` | the four stacks behind one face |
+//! | [`case`] | the list of cases, and which stacks do not support them |
+//! | `cases` | the implementation of the cases |
+//! | `stack` | the four stacks behind one interface |
 //! | `wire` | the forwarder, its rules and its records |
-//! | [`capture`] | what went over the wire as a pcapng file with keys, for Wireshark |
-//! | [`matrix`] | the table |
+//! | [`capture`] | recorded traffic as a pcapng file with keys, for Wireshark |
+//! | [`matrix`] | the result table |
 
 pub mod capture;
 pub mod case;
@@ -28,7 +28,7 @@ use std::time::Duration;
 pub use case::{Case, Unsupported};
 pub use stack::Peer;
 
-/// Bounds each case; reached only by one that hangs.
+/// Time limit of a case; only a case that hangs reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Which side is ours.
@@ -41,10 +41,10 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both.
+    /// Both directions.
     pub const ALL: [Self; 2] = [Self::OurClient, Self::OurServer];
 
-    /// A name that fits into the name of a test.
+    /// Returns a name that can be part of a test's name.
     pub fn name(self) -> &'static str {
         match self {
             Self::OurClient => "our-client",
@@ -62,21 +62,21 @@ impl fmt::Display for Direction {
 /// Why a case failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// What must hold did not, or a stack reported an error.
+    /// A check failed, or a stack reported an error.
     #[error("{0}")]
     Case(Box<dyn std::error::Error + Send + Sync>),
-    /// It did not end.
+    /// The case did not end in time.
     #[error("it did not end within {} s", PATIENCE.as_secs())]
     Hangs,
-    /// There is no runtime to be had.
+    /// The tokio runtime could not be created.
     #[error("no runtime: {0}")]
     Runtime(std::io::Error),
 }
 
-/// Runs a case that both sides support ([`Case::unsupported`]), on a runtime of its own.
+/// Runs a case that both sides support ([`Case::unsupported`]), on its own runtime.
 ///
 /// # Errors
-/// What did not hold.
+/// Returns the reason if the case fails.
 pub fn run(case: Case, peer: Peer, direction: Direction) -> Result<(), Failure> {
     on_a_runtime(cases::run(case, cases::Pairing { peer, direction }))
 }
@@ -86,7 +86,7 @@ fn on_a_runtime<T>(work: impl Future<Output = stack::Result<T>>) -> Result<T, Fa
         .enable_all()
         .build()
         .map_err(Failure::Runtime)?;
-    // Tasks that were spawned there are dropped with it.
+    // Dropping the set drops all tasks spawned on it.
     let tasks = tokio::task::LocalSet::new();
     let bounded = async { tokio::time::timeout(PATIENCE, work).await };
     match runtime.block_on(tasks.run_until(bounded)) {

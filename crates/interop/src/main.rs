@@ -1,5 +1,5 @@
-//! Runs every case with every stack in both directions and writes the matrix to the file that is
-//! its argument, or to standard output.
+//! Runs every case with every stack in both directions. Writes the matrix to the file named by the
+//! argument, or to standard output.
 #![allow(clippy::print_stdout, reason = "the program's output")]
 
 use std::process::ExitCode;

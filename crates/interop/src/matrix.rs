@@ -1,18 +1,18 @@
-//! The table: which cases hold with which stack.
+//! The interoperability matrix: which cases pass with which stack.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use crate::{Case, Direction, Peer, Unsupported};
 
-/// What became of a case.
+/// The outcome of a case.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything held.
+    /// All checks passed.
     Passed,
-    /// Something did not.
+    /// A check failed, for this reason.
     Failed(String),
-    /// One side does not support it.
+    /// One side does not support the case.
     Unsupported(Unsupported),
 }
 
@@ -47,11 +47,11 @@ pub struct Entry {
     pub peer: Peer,
     /// Which side is ours.
     pub direction: Direction,
-    /// What became of it.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// The versions of the stacks, out of the workspace's lock file.
+/// The workspace's lock file, which holds the versions of the stacks.
 const LOCK: &str = include_str!("../../../Cargo.lock");
 
 const HEAD: &str = "\
@@ -91,7 +91,7 @@ decrypts every packet and finds nothing malformed and no error.
   server is captured without Retry.
 ";
 
-/// The document.
+/// Returns the text of `docs/interop.md`.
 pub fn document(entries: &[Entry]) -> String {
     let mut text = HEAD.to_owned();
     table(&mut text, entries);
@@ -187,7 +187,7 @@ fn line(text: &mut String, arguments: std::fmt::Arguments<'_>) {
     let _ = writeln!(text, "{arguments}");
 }
 
-/// A package's version in the lock file.
+/// Returns a package's version from the lock file.
 fn version(package: &str) -> Option<&'static str> {
     let mut lines = LOCK.lines();
     let name = format!("name = \"{package}\"");

@@ -1,5 +1,5 @@
-//! Every case with every stack in both directions: `cargo test -p weir-interop --test matrix quinn::`
-//! runs those with quinn.
+//! Runs every case with every stack in both directions. `cargo test -p weir-interop --test matrix quinn::`
+//! runs the cases with quinn.
 
 use libtest_mimic::{Arguments, Trial};
 use weir_interop::{Case, Direction, Peer, run};

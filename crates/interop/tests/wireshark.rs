@@ -1,4 +1,4 @@
-//! Wireshark reads our packets: it decrypts them with the key log and finds nothing malformed.
+//! Checks that Wireshark decrypts our packets with the key log and finds nothing malformed.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::process::Command;
@@ -51,7 +51,7 @@ fn check(capture: &Capture, name: &str) {
     let short = "quic.header_form == 0 && !quic.stateless_reset_token";
     let all = dissect(short, "frame.number").len();
     assert!(all > 100, "{name}: {all} packets with short headers");
-    // Frames are seen only in a packet that was decrypted.
+    // Wireshark shows frames only in decrypted packets.
     let sealed = dissect(&format!("{short} && !quic.frame_type"), "frame.number");
     assert!(sealed.is_empty(), "{name}: not decrypted: {sealed:?}");
     let malformed = dissect("_ws.malformed", "frame.number");

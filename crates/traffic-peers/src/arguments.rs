@@ -27,7 +27,7 @@ pub(crate) enum Command {
     /// DCQUIC's packet sizes only: tasks by packet size and socket buffer, mixes with and without
     /// the paper's rule (its Figures 4 and 6)
     Sizes(Options),
-    /// DCQUIC with and without another path held ready
+    /// DCQUIC with and without a standby path
     Armed(Options),
     /// Serves or measures for another process
     #[command(hide = true)]
@@ -54,7 +54,7 @@ pub(crate) struct Options {
     /// Measured calls on an open connection; a quarter as many connections where each is new
     #[arg(long, value_parser = clap::value_parser!(u32).range(4..))]
     pub(crate) iterations: Option<u32>,
-    /// Write the results to this file too
+    /// Also write the results to this file
     #[arg(long)]
     pub(crate) json: Option<PathBuf>,
     /// The date to put into the results
@@ -63,7 +63,7 @@ pub(crate) struct Options {
 }
 
 impl Options {
-    /// What the results are divided by.
+    /// Returns the transports that results are normalized by.
     pub(crate) fn baselines(&self) -> Vec<String> {
         ["tcp-tls", "floor"].map(str::to_owned).to_vec()
     }

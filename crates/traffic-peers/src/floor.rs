@@ -1,11 +1,11 @@
-//! The floor under all transports: the same bytes by UDP GSO/GRO and AES-128-GCM, and nothing else.
+//! The floor: the same bytes over UDP GSO/GRO and AES-128-GCM, and nothing else.
 //!
-//! There is a full TLS 1.3 handshake (`rustls::quic`), packets with numbers that are sealed in the
+//! The floor has a full TLS 1.3 handshake (`rustls::quic`), numbered packets that are sealed in the
 //! send buffer after one copy and opened in the receive buffer, a fixed window with one
-//! acknowledgement per receive batch or every 64 packets, and a request that acknowledges the reply
-//! before it. There is **no** recovery, congestion control, flow control, header protection or
-//! stream; the first flight is not encrypted; a lost packet stalls a call. It is what an engine
-//! is measured by, not something to use.
+//! acknowledgement per receive batch or every 64 packets, and requests that acknowledge the previous
+//! reply. It has **no** recovery, congestion control, flow control, header protection or streams.
+//! The first flight is not encrypted, and a lost packet stalls a call. It is a lower bound to
+//! compare engines with, not a usable transport.
 
 use weir_traffic::calls::driver::{
     ClientOptions, Driver, Listening, Phase, RequestClient, ServerOptions,
@@ -24,10 +24,10 @@ mod server;
 /// The driver of the floor.
 pub struct Floor;
 
-/// Bytes in flight without an acknowledgement.
+/// The largest number of unacknowledged bytes in flight.
 const WINDOW: u64 = 1024 * 1024;
 
-/// Packets after which an acknowledgement is due within a receive batch.
+/// The number of packets per acknowledgement within a receive batch.
 const PACKETS_PER_ACK: u32 = 64;
 
 impl Driver for Floor {

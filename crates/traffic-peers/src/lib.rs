@@ -1,12 +1,12 @@
-//! The stacks that Weir is measured against, and the floor under them all.
+//! The QUIC stacks that Weir is compared with, and the floor: the minimal cost of the same transfer.
 //!
 //! quinn and s2n-quic are [`Transport`](weir_traffic::transport::Transport)s with a
 //! [`Preset`](weir_traffic::calls::preset::Preset) each. quiche and the floor are state machines that
-//! own their sockets; they are measured in their own loops, as a
+//! own their sockets and run in their own loops, as a
 //! [`Driver`](weir_traffic::calls::driver::Driver) each. `make bench` runs the program `weir-peers all`,
 //! which measures them beside the transports of `weir_traffic`.
 //!
-//! They are a crate of their own, so that nobody else has to build them.
+//! The stacks have their own crate, so that the rest of the workspace builds without them.
 
 pub mod floor;
 pub mod quiche;
@@ -19,7 +19,7 @@ pub use udp::{Batch, Udp};
 
 use weir_traffic::calls::{Drivers, standard_drivers};
 
-/// Every transport that can be measured here.
+/// Returns all drivers that can be measured.
 #[must_use]
 pub fn drivers() -> Drivers {
     standard_drivers()

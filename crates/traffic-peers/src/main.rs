@@ -40,7 +40,7 @@ fn run(arguments: Arguments) -> Result<ExitCode, Error> {
     }
 }
 
-/// Runs the plans and reports; fails if anything could not be measured.
+/// Runs the plans and prints the report; the exit code is a failure if any measurement failed.
 fn measure(options: &Options, plans: Vec<weir_traffic::calls::Plan>) -> Result<ExitCode, Error> {
     let launcher = Launcher::this_program(&[WORKER])?;
     let drivers = drivers();

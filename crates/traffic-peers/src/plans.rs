@@ -1,5 +1,5 @@
-//! What is measured by default, and how the command line changes it. A transport that is added to
-//! [`drivers`](weir_traffic_peers::drivers) belongs into the three lists here too.
+//! The default measurement plans, and the command line options that change them. A transport that is
+//! added to [`drivers`](weir_traffic_peers::drivers) must be added to the three lists here too.
 
 use weir_traffic::calls::driver::Phase;
 use weir_traffic::calls::identity::new_identity;
@@ -10,7 +10,7 @@ use weir_units::{ByteSize, Duration};
 
 use crate::arguments::Options;
 
-/// Transports whose latencies are measured.
+/// The transports of the latency plan.
 pub(crate) const LATENCY: [&str; 8] = [
     "dcquic",
     "dcquic+spin",
@@ -22,7 +22,7 @@ pub(crate) const LATENCY: [&str; 8] = [
     "s2n-quic",
 ];
 
-/// Transports that download in bulk, at the packet sizes that each can do.
+/// The transports of the bulk plan, with the packet sizes that each supports.
 pub(crate) const BULK: [&str; 16] = [
     "dcquic@1452",
     "dcquic@8972",
@@ -42,7 +42,7 @@ pub(crate) const BULK: [&str; 16] = [
     "s2n-quic",
 ];
 
-/// Transports that run the mixes.
+/// The transports of the mixes.
 pub(crate) const MIXES: [&str; 5] = ["dcquic", "tcp-tls", "quinn", "quiche", "s2n-quic"];
 
 /// DCQUIC's packet sizes, with each of the paper's socket buffers.
@@ -55,21 +55,21 @@ const PACKET_SIZES: [&str; 6] = [
     "dcquic@8972+buffer=1MB",
 ];
 
-/// DCQUIC's packet sizes without and with the paper's rule.
+/// DCQUIC's packet sizes without and with the paper's size rule.
 const RULES: [&str; 3] = ["dcquic@1252", "dcquic@8972", "dcquic+by-task"];
 
-/// How long any step may take.
+/// Time limit of a step.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a call of a mix may take.
+/// Time limit of a call in a mix.
 const STALL: Duration = Duration::from_secs(10);
 
-/// Everything, in the order in which it runs.
+/// Returns all plans in the order in which they run.
 pub(crate) fn all(options: &Options) -> Result<Vec<Plan>, Error> {
     Ok(vec![latency(options)?, bulk(options)?, mixes(options)?])
 }
 
-/// Latencies at every placement.
+/// Returns the plan for latencies at every placement.
 pub(crate) fn latency(options: &Options) -> Result<Plan, Error> {
     let phases = if options.phases.is_empty() {
         Phase::ALL.to_vec()
@@ -91,7 +91,7 @@ pub(crate) fn latency(options: &Options) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// Downloads at several packet sizes, placed freely.
+/// Returns the plan for bulk downloads at several packet sizes, without pinning to cores.
 pub(crate) fn bulk(options: &Options) -> Result<Plan, Error> {
     let placements = placements(options, &[Placement::Free]);
     let mut plan = plan(options, &BULK, placements)?;
@@ -104,7 +104,7 @@ pub(crate) fn bulk(options: &Options) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// The paper's mixes, placed freely.
+/// Returns the plan for the paper's mixes, without pinning to cores.
 pub(crate) fn mixes(options: &Options) -> Result<Plan, Error> {
     let placements = placements(options, &[Placement::Free]);
     let mut plan = plan(options, &MIXES, placements)?;
@@ -126,8 +126,8 @@ pub(crate) fn mixes(options: &Options) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// Tasks at three packet sizes and two socket buffers, and the mixes with and without the rule that
-/// chooses between them (DCQUIC paper, section 4.2).
+/// Returns the plans for tasks at three packet sizes and two socket buffers, and for the mixes with
+/// and without the rule that chooses the packet size (DCQUIC paper, section 4.2).
 pub(crate) fn sizes(options: &Options) -> Result<Vec<Plan>, Error> {
     let placements = placements(options, &[Placement::TwoCores]);
     let mut tasks = plan(options, &PACKET_SIZES, placements)?;
@@ -141,7 +141,7 @@ pub(crate) fn sizes(options: &Options) -> Result<Vec<Plan>, Error> {
     Ok(vec![tasks, by_rule])
 }
 
-/// What it costs to hold a path ready while nothing fails.
+/// Returns the plans that measure the cost of a standby path while nothing fails.
 pub(crate) fn armed(options: &Options) -> Result<Vec<Plan>, Error> {
     let names = ["dcquic", "dcquic+armed"];
     let choose = |mut planned: Plan| -> Result<Plan, Error> {

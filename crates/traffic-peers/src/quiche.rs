@@ -1,8 +1,8 @@
-//! quiche, with BoringSSL (it has no other), driven over the same kind of socket loop as the floor.
+//! The quiche driver: quiche with BoringSSL (its only TLS library), in a socket loop like the floor's.
 //!
-//! Pacing is off: quiche paces by time stamps for `SO_TXTIME`, which loopback does not honour. The
-//! client accepts the same certificate as the others; X25519 is the only group; BoringSSL chooses
-//! AES-128-GCM by itself where the processor has AES instructions.
+//! Pacing is off: quiche paces with `SO_TXTIME` time stamps, which loopback ignores. The client
+//! accepts the same certificate as the other stacks; X25519 is the only group; BoringSSL chooses
+//! AES-128-GCM by itself if the CPU has AES instructions.
 
 use boring::error::ErrorStack;
 use boring::pkey::PKey;
@@ -34,10 +34,10 @@ pub use sockets::{Driven, Port, Sockets};
 
 use replies::Replies;
 
-/// Milliseconds of silence after which either side gives up.
+/// The idle timeout of both sides in milliseconds.
 const IDLE_TIMEOUT_MS: u64 = 30_000;
 
-/// Streams that a client may have open.
+/// The stream limit of a client.
 const STREAMS: u64 = 1000;
 
 /// The driver of quiche.
@@ -126,22 +126,22 @@ fn config(specification: &TransportSpecification, tls: SslContextBuilder) -> Res
     make().map_err(|error: quiche::Error| Error::transport("configuring quiche", error))
 }
 
-/// Flow control of a connection, in bytes and streams.
+/// The flow-control limits of a connection.
 #[derive(Clone, Copy, Debug)]
 pub struct Windows {
-    /// Bytes on all streams together.
+    /// Bytes on all streams of a connection.
     pub connection: u64,
     /// Bytes on each stream.
     pub stream: u64,
-    /// Bidirectional streams at once.
+    /// Concurrent bidirectional streams.
     pub streams: u64,
 }
 
-/// What every configuration here begins with. Packets have at most `packet_size` bytes, or as many as
-/// quiche likes.
+/// Returns the base configuration. Packets have at most `packet_size` bytes, or quiche's default
+/// size.
 ///
 /// # Errors
-/// What quiche says.
+/// Returns quiche's error.
 pub fn new_config(
     version: u32,
     tls: SslContextBuilder,
@@ -164,10 +164,10 @@ pub fn new_config(
     Ok(config)
 }
 
-/// BoringSSL for a server with this identity.
+/// Returns the BoringSSL configuration of a server with this identity.
 ///
 /// # Errors
-/// What BoringSSL says.
+/// Returns BoringSSL's error.
 pub fn server_tls(identity: &Identity) -> Result<SslContextBuilder, ErrorStack> {
     let mut tls = SslContextBuilder::new(SslMethod::tls())?;
     if let Some(certificate) = identity.chain().first() {
@@ -178,10 +178,10 @@ pub fn server_tls(identity: &Identity) -> Result<SslContextBuilder, ErrorStack> 
     Ok(tls)
 }
 
-/// BoringSSL for a client that trusts this certificate (DER) alone.
+/// Returns the BoringSSL configuration of a client that trusts only this certificate (DER).
 ///
 /// # Errors
-/// What BoringSSL says.
+/// Returns BoringSSL's error.
 pub fn client_tls(certificate: &[u8]) -> Result<SslContextBuilder, ErrorStack> {
     let mut tls = SslContextBuilder::new(SslMethod::tls())?;
     let mut store = X509StoreBuilder::new()?;

@@ -1,4 +1,4 @@
-//! quinn, with rustls and aws-lc-rs as everywhere here.
+//! The quinn transport, with rustls and aws-lc-rs like the other rustls stacks here.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -28,8 +28,8 @@ mod socket;
 pub use connection::{QuinnClient, QuinnConnection, QuinnIncoming, QuinnListener};
 use socket::LimitedBatches;
 
-/// The largest size to start with: quinn panics when it pads a handshake packet to 16 KB or more.
-/// Larger packets are found by its path MTU discovery.
+/// The largest initial packet size: quinn panics when it pads a handshake packet to 16 KB or more.
+/// Its path MTU discovery finds larger sizes.
 const LARGEST_FIRST_PACKET: u16 = 16_000;
 
 /// The preset of quinn.
@@ -133,10 +133,10 @@ fn window(bytes: u64) -> VarInt {
     VarInt::from_u64(bytes).unwrap_or(VarInt::MAX)
 }
 
-/// A server's configuration.
+/// Returns a server's configuration.
 ///
 /// # Errors
-/// When its TLS is not for QUIC.
+/// Fails if the TLS configuration does not fit QUIC.
 pub fn new_server(
     tls: rustls::ServerConfig,
     transport: TransportConfig,
@@ -147,10 +147,10 @@ pub fn new_server(
     Ok(config)
 }
 
-/// A client's configuration.
+/// Returns a client's configuration.
 ///
 /// # Errors
-/// When its TLS is not for QUIC.
+/// Fails if the TLS configuration does not fit QUIC.
 pub fn new_client(
     tls: rustls::ClientConfig,
     transport: TransportConfig,
@@ -161,10 +161,10 @@ pub fn new_client(
     Ok(config)
 }
 
-/// An endpoint whose packets have at most this size.
+/// Opens an endpoint with packets of at most `packet_size` bytes.
 ///
 /// # Errors
-/// When the address cannot be bound.
+/// Fails if the address cannot be bound.
 pub fn endpoint(
     bind: SocketAddr,
     packet_size: Option<u16>,
@@ -187,7 +187,7 @@ pub fn endpoint(
     Endpoint::new_with_abstract_socket(config, server, socket, runtime).map_err(unusable)
 }
 
-/// quinn, as a transport.
+/// quinn as a transport.
 pub struct QuinnTransport {
     client: Option<ClientConfig>,
     server: Option<ServerConfig>,

@@ -1,4 +1,5 @@
-//! s2n-quic, with its rustls provider (aws-lc-rs) instead of s2n-tls, so that TLS is the same.
+//! The s2n-quic transport, with its rustls provider (aws-lc-rs) instead of s2n-tls, so that TLS is
+//! the same for all stacks.
 
 use std::io;
 use std::net::SocketAddr;
@@ -67,7 +68,7 @@ impl Preset for S2n {
     }
 }
 
-/// s2n-quic, as a transport.
+/// s2n-quic as a transport.
 pub struct S2nTransport {
     tls: Tls,
     controller: Controller,
@@ -80,7 +81,7 @@ enum Tls {
     Server(rustls::ServerConfig),
 }
 
-/// The congestion control, which is part of an endpoint's type.
+/// The congestion control, which is a type parameter of an s2n-quic endpoint.
 #[derive(Clone, Copy)]
 enum Controller {
     Cubic,
@@ -115,7 +116,7 @@ impl S2nTransport {
     }
 }
 
-/// Why an endpoint could not be made: each of its builder's steps has an error of its own.
+/// The error of building an endpoint: each step of the builder has its own error type.
 type Problem = Box<dyn std::error::Error + Send + Sync>;
 
 impl Transport for S2nTransport {
@@ -159,11 +160,11 @@ impl Transport for S2nTransport {
     }
 }
 
-/// A client in the making, with packets of at most this size. Its other providers are s2n-quic's
-/// own until they are changed.
+/// Returns a client builder with packets of at most `packet_size` bytes. The other providers are
+/// s2n-quic's defaults.
 ///
 /// # Errors
-/// When the socket cannot be had.
+/// Fails if the socket cannot be opened.
 pub fn client(
     tls: rustls::ClientConfig,
     bind: SocketAddr,
@@ -179,10 +180,10 @@ pub fn client(
     make().map_err(weir_traffic::Error::setting)
 }
 
-/// A server in the making, as [`client`].
+/// Returns a server builder, like [`client`].
 ///
 /// # Errors
-/// When the socket cannot be had.
+/// Fails if the socket cannot be opened.
 pub fn server(
     tls: rustls::ServerConfig,
     bind: SocketAddr,
@@ -198,7 +199,7 @@ pub fn server(
     make().map_err(weir_traffic::Error::setting)
 }
 
-/// A socket with large buffers, for packets of this size.
+/// Returns a socket with large buffers for packets of `packet_size` bytes.
 fn io(bind: SocketAddr, packet_size: Option<u16>) -> io::Result<Io> {
     let mut io = IoBuilder::default()
         .with_receive_address(bind)?
@@ -210,7 +211,7 @@ fn io(bind: SocketAddr, packet_size: Option<u16>) -> io::Result<Io> {
             .with_max_mtu(mtu)?
             .with_initial_mtu(mtu)?
             .with_base_mtu(mtu)?;
-        // Where one packet fills a batch, its encoder copies memory that overlaps (s2n-codec 0.91).
+        // If one packet fills a batch, s2n-quic's encoder copies overlapping memory (s2n-codec 0.91).
         if gso_batch(packet_size) == 1 {
             io = io.with_gso_disabled()?;
         }

@@ -1,4 +1,4 @@
-//! Every driver here keeps the promises of `weir_traffic::calls::driver`, at every packet size it is given.
+//! Checks that every driver fulfils the contract of `weir_traffic::calls::driver` at all its packet sizes.
 
 use weir_traffic::calls::{TransportSpecification, conformance};
 use weir_traffic_peers::drivers;

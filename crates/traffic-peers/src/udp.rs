@@ -1,5 +1,5 @@
-//! A UDP socket driven in batches: GSO to send, GRO and `recvmmsg` to receive, tokio to sleep, and,
-//! if told to, a spin that yields before it sleeps.
+//! A UDP socket that works in batches: GSO to send, GRO and `recvmmsg` to receive. It sleeps in
+//! tokio, optionally after a spin with `sched_yield`.
 
 use std::io::{self, IoSliceMut};
 use std::net::SocketAddr;
@@ -14,16 +14,16 @@ use weir_traffic::calls::Error;
 
 use crate::settings::udp_socket;
 
-/// Super-packets taken at once.
+/// Super-packets per receive call.
 const BATCH: usize = 4;
 
-/// Room for one super-packet.
+/// Buffer size of a super-packet.
 const SUPER_PACKET: usize = 64 * 1024;
 
-/// How long to spin before sleeping.
+/// Spin time before sleeping.
 const SPIN: Duration = Duration::from_micros(50);
 
-/// A bound socket.
+/// A bound UDP socket.
 pub struct Udp {
     socket: UdpSocket,
     state: UdpSocketState,
@@ -32,11 +32,11 @@ pub struct Udp {
 }
 
 impl Udp {
-    /// Opens a socket; `spin` has it look for datagrams for a while before it sleeps. Called within a
-    /// tokio runtime.
+    /// Opens a socket. With `spin`, it polls for datagrams for a while before it sleeps. Must be called
+    /// within a tokio runtime.
     ///
     /// # Errors
-    /// When the address cannot be bound.
+    /// Fails if the address cannot be bound.
     pub fn bind(address: SocketAddr, spin: bool) -> Result<Self, Error> {
         let doing = "opening a UDP socket";
         let socket = udp_socket(address).and_then(|socket| UdpSocket::from_std(socket.into()));
@@ -51,16 +51,16 @@ impl Udp {
         })
     }
 
-    /// Where it is bound.
+    /// Returns the local address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Sends one batch of datagrams of `segment` bytes each, the last one possibly shorter.
+    /// Sends one batch of datagrams of `segment` bytes each; the last one may be shorter.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the kernel's error.
     pub async fn send(
         &self,
         destination: SocketAddr,
@@ -89,7 +89,7 @@ impl Udp {
         }
     }
 
-    /// Fills the batch with what has come; false if nothing has.
+    /// Fills the batch with the datagrams available; false if there are none.
     pub(crate) fn try_receive(&self, batch: &mut Batch) -> io::Result<bool> {
         match self.receive_now(batch) {
             Ok(()) => Ok(true),
@@ -112,13 +112,12 @@ impl Udp {
         Ok(())
     }
 
-    /// Waits until something has come, and fills the batch with it. It may be dropped at any time:
-    /// nothing that has come is lost.
+    /// Waits for datagrams and fills the batch with them. Cancel safe: no received datagram is lost.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the kernel's error.
     pub async fn receive(&self, batch: &mut Batch) -> io::Result<()> {
-        // A short batch has emptied the socket: asking once more is a system call for nothing.
+        // A short batch has emptied the socket: another receive call would return nothing.
         let may_have_more = batch.count == BATCH || self.spin;
         if may_have_more && self.try_receive(batch)? {
             return Ok(());
@@ -135,8 +134,8 @@ impl Udp {
         batch.count = 0;
         loop {
             self.socket.readable().await?;
-            // After a short batch tokio must hear "would block" to wait for the next edge. An edge
-            // that comes in between is not lost: it sets the readiness again.
+            // After a short batch tokio must see "would block" to wait for the next edge. An edge in
+            // between is not lost: it sets the readiness again.
             let received = self.socket.try_io(Interest::READABLE, || {
                 self.receive_now(batch)?;
                 match batch.count {
@@ -159,7 +158,7 @@ impl AsFd for Udp {
     }
 }
 
-/// Memory for what one receive call takes.
+/// The buffers of one receive call.
 pub struct Batch {
     memory: Vec<u8>,
     meta: [RecvMeta; BATCH],
@@ -177,13 +176,13 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// The datagrams received, each with its sender.
+    /// Returns the datagrams received, each with its sender.
     pub(crate) fn datagrams(&mut self) -> impl Iterator<Item = (SocketAddr, &mut [u8])> {
         let marked = self.marked_datagrams();
         marked.map(|(from, _, datagram)| (from, datagram))
     }
 
-    /// The datagrams received, each with its sender and its ECN codepoint.
+    /// Returns the datagrams received, each with its sender and its ECN codepoint.
     pub fn marked_datagrams(
         &mut self,
     ) -> impl Iterator<Item = (SocketAddr, Option<EcnCodepoint>, &mut [u8])> {

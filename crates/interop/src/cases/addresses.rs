@@ -1,4 +1,4 @@
-//! Clients whose address changes.
+//! Cases in which the client's address changes.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -8,16 +8,16 @@ use crate::stack::Result;
 use crate::wire::{PacketKind, Toward, rule};
 use crate::{Direction, Peer};
 
-/// With this datagram of the client's its address changes, in the middle of the transfer.
+/// The number of the client datagram at which the address changes, in the middle of the transfer.
 const REBOUND: usize = 700;
 
-/// Silence after which the NAT forgets, and how long the client is silent for it.
+/// Idle time after which the NAT drops its mapping; the client pauses for twice as long.
 const SILENCE: Duration = Duration::from_millis(200);
 
-/// The client appears at a new port of `address`.
+/// Moves the client to a new port of `address` in the NAT.
 pub(super) async fn rebind(pairing: Pairing, address: [u8; 4]) -> Result<()> {
-    // A quiche server whose client's address changes while much is in flight both ways often sends
-    // nothing more but probes, to its own client too. It is asked for less.
+    // If the client's address changes with much data in flight in both directions, a quiche server
+    // often sends only probes from then on, even to quiche's client. So rebind while idle.
     let is_delicate = (pairing.peer, pairing.direction) == (Peer::Quiche, Direction::OurClient);
     let rule = if is_delicate {
         rule::rebind_after_silence(SILENCE, address.into())
@@ -54,7 +54,7 @@ pub(super) async fn migration(pairing: Pairing) -> Result<()> {
         format!("clients were at {clients:?}")
     })?;
     if pairing.direction == Direction::OurClient {
-        // RFC 9000, section 9.5: no connection ID from two addresses.
+        // RFC 9000, section 9.5: a connection ID is never used from two addresses.
         let short = records
             .iter()
             .map(|record| &record.datagram)
@@ -62,7 +62,7 @@ pub(super) async fn migration(pairing: Pairing) -> Result<()> {
                 datagram.toward == Toward::Server
                     && PacketKind::of(&datagram.bytes) == Some(PacketKind::Short)
             });
-        // Long enough to tell connection IDs apart.
+        // Four bytes are enough to distinguish connection IDs.
         let ids: BTreeSet<_> = short
             .map(|datagram| (datagram.bytes.slice(1..5), datagram.client))
             .collect();
@@ -74,7 +74,7 @@ pub(super) async fn migration(pairing: Pairing) -> Result<()> {
     Ok(())
 }
 
-/// The server sees the client where it was last, and that is not where it was at first.
+/// Checks that the server sends to the client's newest address, and that this differs from `before`.
 fn server_has_followed(stage: &Stage, before: Option<std::net::SocketAddr>) -> Result<()> {
     let now = stage.server_facts()?.peer;
     let records = stage.wire.records();

@@ -1,4 +1,4 @@
-//! Key updates, ECN, datagrams, large packets.
+//! Cases for key updates, ECN, datagrams and large packets.
 
 use quinn_udp::EcnCodepoint;
 
@@ -7,7 +7,7 @@ use crate::stack::{Connection, Result, a_moment};
 use crate::wire::{Toward, rule};
 use crate::{Direction, Peer};
 
-/// Of the last packets one way so many are looked at.
+/// The number of packets checked at the end of each direction.
 const LAST: usize = 50;
 
 pub(super) async fn key_update(pairing: Pairing) -> Result<()> {
@@ -15,9 +15,9 @@ pub(super) async fn key_update(pairing: Pairing) -> Result<()> {
     let connection = stage.connect().await?;
     exchange(connection.as_ref(), 1, 100_000).await?;
     a_moment().await;
-    // quinn begins one of its own after 10 to 1,000 packets, as chance says; none later.
+    // quinn starts one key update by itself, after a random number of packets (10 to 1,000).
     let before = updates(&stage, connection.as_ref())?;
-    // quiche and s2n-quic have no call that begins one; they follow ours.
+    // quiche and s2n-quic cannot start a key update; they follow ours.
     let client_begins = match pairing.direction {
         Direction::OurClient => true,
         Direction::OurServer => pairing.peer == Peer::Quinn,
@@ -35,7 +35,7 @@ pub(super) async fn key_update(pairing: Pairing) -> Result<()> {
     })
 }
 
-/// How often the keys were updated so far, on which both sides agree.
+/// Returns the number of key updates so far. Fails if the two sides disagree.
 fn updates(stage: &Stage, connection: &dyn Connection) -> Result<u64> {
     let (ours, theirs) = stage.facts(connection)?;
     let ours = ours
@@ -66,7 +66,7 @@ pub(super) async fn ecn(pairing: Pairing) -> Result<()> {
             .take(LAST)
             .filter(|datagram| datagram.ecn == Some(EcnCodepoint::Ect0))
             .count();
-        // Probes and acknowledgments alone may be Not-ECT.
+        // Only probes and pure ACKs may be Not-ECT.
         ensure(ect > LAST / 2, || {
             format!("of the last {LAST} packets toward the {toward:?} {ect} are ECT(0)")
         })?;
@@ -100,7 +100,7 @@ pub(super) async fn large_packets(pairing: Pairing, size: u16, transfer: usize) 
             .filter(|datagram| datagram.toward == toward)
             .map(|datagram| datagram.bytes.len());
         let largest = lengths.max().unwrap_or(0);
-        // Searches for the largest size end a little below it.
+        // Path MTU discovery stops slightly below the largest size.
         let wanted = usize::from(size) * 12 / 13;
         ensure(largest >= wanted, || {
             format!("the largest datagram toward the {toward:?} has {largest} bytes")

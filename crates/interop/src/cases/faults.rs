@@ -1,4 +1,4 @@
-//! Networks that delay, lose, change and swallow.
+//! Cases with delay, loss, corruption and a black hole.
 
 use std::time::Duration;
 
@@ -58,7 +58,7 @@ pub(super) async fn black_hole(pairing: Pairing) -> Result<()> {
     something_happened(&stage.wire.records())
 }
 
-/// The rule had its chance.
+/// Checks that the rule affected at least one datagram.
 fn something_happened(records: &[crate::wire::Record]) -> Result<()> {
     let changed = records.iter().any(|record| record.verdict != Verdict::Pass);
     ensure(changed, || "nothing happened to any datagram".to_owned())

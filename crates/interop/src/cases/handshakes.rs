@@ -1,4 +1,4 @@
-//! How connections begin.
+//! Cases for connection establishment.
 
 use weir_net::tls::Identity;
 
@@ -33,11 +33,11 @@ pub(super) async fn retry(pairing: Pairing) -> Result<()> {
     ensure(retries >= 1, || "no Retry packet was sent".to_owned())
 }
 
-/// A first connection, which leaves a session behind.
+/// Makes a first connection, so that the client has a session to resume.
 async fn acquaint(stage: &Stage) -> Result<()> {
     let connection = stage.connect().await?;
     exchange(connection.as_ref(), 1, 1_000).await?;
-    // Tickets may come after the first answer.
+    // Session tickets may arrive after the first reply.
     a_moment().await;
     connection.close();
     a_moment().await;
@@ -70,7 +70,7 @@ pub(super) async fn early_data(pairing: Pairing) -> Result<()> {
     let (connection, echoed) = early.await?;
     ensure(echoed == data, || "the echo differs".to_owned())?;
     let packets = stage.wire.count(Toward::Server, PacketKind::ZeroRtt);
-    // They may be in the datagram of an Initial packet only, which is not looked behind.
+    // 0-RTT packets may be coalesced behind an Initial packet, and only the first packet is parsed.
     let inside = stage.wire.count(Toward::Server, PacketKind::Initial);
     ensure(packets + inside > 0, || "no packet was seen".to_owned())?;
     let (ours, theirs) = stage.facts(connection.as_ref())?;
@@ -91,7 +91,7 @@ pub(super) async fn amplification_limit(pairing: Pairing) -> Result<()> {
     ensure((8_000..=16_000usize).contains(&size), || {
         format!("the certificate has {size} bytes")
     })?;
-    // Once the server begins to send its certificate, three datagrams of the client's are lost.
+    // Once the server starts to send its certificate, the next three client datagrams are dropped.
     let mut lost = None;
     let silence = move |datagram: &Datagram| {
         if datagram.toward == Toward::Client {
@@ -114,7 +114,7 @@ pub(super) async fn amplification_limit(pairing: Pairing) -> Result<()> {
     limit_was_kept(&stage.wire.records())
 }
 
-/// Until something arrives that answers the certificate.
+/// Checks the amplification limit up to the first client datagram that arrives after the loss.
 fn limit_was_kept(records: &[Record]) -> Result<()> {
     let (mut received, mut sent, mut silent) = (0, 0, false);
     for record in records {
@@ -139,7 +139,7 @@ pub(super) async fn many_connections(pairing: Pairing) -> Result<()> {
     connections(&stage, 50).await
 }
 
-/// So many connections at once, with 1 KB on each.
+/// Opens `count` connections at once and exchanges 1 KB on each.
 pub(super) async fn connections(stage: &Stage, count: u64) -> Result<()> {
     let one = |seed| async move {
         let connection = stage.connect().await?;
@@ -163,7 +163,7 @@ pub(super) async fn version_negotiation(pairing: Pairing) -> Result<()> {
         "no Version Negotiation packet was sent".to_owned()
     })?;
     if (pairing.peer, pairing.direction) == (Peer::Quinn, Direction::OurServer) {
-        // quinn reads the packet and leaves it to its application to begin again.
+        // quinn reports the mismatch and leaves the retry to its application.
         let Err(error) = connected else {
             return Err("quinn has learned to negotiate".into());
         };

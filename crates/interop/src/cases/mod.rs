@@ -1,4 +1,4 @@
-//! What the cases do.
+//! The implementation of the cases.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -15,7 +15,7 @@ mod faults;
 mod handshakes;
 mod transfers;
 
-/// Who talks to whom.
+/// The other stack and the direction of a case.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Pairing {
     pub(crate) peer: Peer,
@@ -55,7 +55,7 @@ pub(crate) async fn run(case: Case, pairing: Pairing) -> Result<()> {
     }
 }
 
-/// What most cases begin with.
+/// Returns the setup that most cases start from.
 pub(crate) fn setup() -> Result<Setup> {
     Ok(Setup {
         ip: IpAddr::V4(Ipv4Addr::LOCALHOST),
@@ -78,7 +78,7 @@ pub(crate) struct Stage {
 }
 
 impl Pairing {
-    /// Sets the stage.
+    /// Starts the server, the forwarder and the client.
     pub(crate) fn stage(self, setup: &Setup, rule: Rule) -> Result<Stage> {
         let (client, server) = match self.direction {
             Direction::OurClient => (stack::ours(), self.peer.stack()),
@@ -100,12 +100,12 @@ impl Stage {
         self.client.connect(self.wire.address()).await
     }
 
-    /// What the server knows of its newest connection.
+    /// Returns the server's view of its newest connection.
     fn server_facts(&self) -> Result<Facts> {
         Ok(self.server.newest().ok_or("the server has no connection")?)
     }
 
-    /// What our side says, and what theirs does.
+    /// Returns our side's view of the connection and the other side's.
     fn facts(&self, connection: &dyn Connection) -> Result<(Facts, Facts)> {
         let (client, server) = (connection.facts(), self.server_facts()?);
         Ok(match self.direction {
@@ -115,7 +115,7 @@ impl Stage {
     }
 }
 
-/// Sends `size` bytes there and back.
+/// Sends `size` bytes and checks their echo.
 pub(crate) async fn exchange(connection: &dyn Connection, seed: u64, size: usize) -> Result<()> {
     let data = pattern(seed, size);
     let echoed = connection.echo(data.clone()).await?;
@@ -124,7 +124,7 @@ pub(crate) async fn exchange(connection: &dyn Connection, seed: u64, size: usize
     })
 }
 
-/// What must hold.
+/// Fails with the text of `otherwise` unless `holds`.
 fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<()> {
     if holds {
         Ok(())
@@ -133,7 +133,7 @@ fn ensure(holds: bool, otherwise: impl FnOnce() -> String) -> Result<()> {
     }
 }
 
-/// `length` bytes that depend on their position and on `seed`.
+/// Returns `length` pseudo-random bytes generated from `seed`.
 fn pattern(seed: u64, length: usize) -> Bytes {
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let mut bytes = Vec::with_capacity(length + 8);

@@ -1,4 +1,4 @@
-//! Data on one stream and on many.
+//! Cases that transfer data on one stream or many.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -38,7 +38,7 @@ pub(super) async fn ipv6(pairing: Pairing) -> Result<()> {
     exchange(connection.as_ref(), 1, 1 << 20).await
 }
 
-/// So many streams at once.
+/// Echoes `size` bytes on each of `count` concurrent streams.
 async fn streams(connection: &dyn Connection, count: u64, size: usize) -> Result<()> {
     let exchanges = (0..count).map(|seed| exchange(connection, seed, size));
     futures_util::future::try_join_all(exchanges).await?;

@@ -1,15 +1,15 @@
-//! The keys of connections, as lines that Wireshark reads (the NSS key log format).
+//! Collects connection keys in the NSS key log format, which Wireshark reads.
 
 use std::fmt::Write as _;
 use std::io;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Collects the lines.
+/// The key log lines collected so far.
 #[derive(Debug, Default)]
 pub(crate) struct KeyLines(Mutex<Vec<u8>>);
 
 impl KeyLines {
-    /// What was collected.
+    /// Returns the collected lines.
     pub(crate) fn text(&self) -> Vec<u8> {
         self.0
             .lock()
@@ -34,7 +34,7 @@ impl rustls::KeyLog for KeyLines {
     }
 }
 
-/// For stacks that write the lines themselves.
+/// A writer for stacks that format the lines themselves.
 #[derive(Debug)]
 pub(super) struct KeyWriter(pub(super) Arc<KeyLines>);
 

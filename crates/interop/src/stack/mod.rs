@@ -1,6 +1,6 @@
-//! The stacks behind one face: servers that echo, and clients that call them.
+//! The QUIC stacks behind one interface: echo servers and their clients.
 //!
-//! Ours is one of them, so that a case is written once for both directions.
+//! DCQUIC implements the interface too, so that a case is written once for both directions.
 
 use std::fmt;
 use std::future::Future;
@@ -24,23 +24,23 @@ mod weir;
 
 pub(crate) use key_log::KeyLines;
 
-/// The application protocol of all of them.
+/// The application protocol of all stacks.
 pub(crate) const ALPN: &[u8] = b"weir-interop";
 
-/// The most that an echo may have.
+/// The largest echo in bytes.
 pub(crate) const LARGEST_ECHO: usize = 16 << 20;
 
-/// A handshake may take so long: among heavy losses probes are soon seconds apart, and s2n-quic by
-/// itself gives up after ten.
+/// The handshake timeout: under heavy loss probes are soon seconds apart, and s2n-quic's default is
+/// ten seconds.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Why something did not work; what was being done is in the text.
+/// An error whose text names the failed operation.
 pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 pub(crate) type Result<T> = std::result::Result<T, Error>;
-/// All run on one thread.
+/// A future that runs on the current thread.
 pub(crate) type Local<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
 
-/// A stack that is not ours.
+/// A stack to test DCQUIC with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Peer {
     /// quinn, with rustls.
@@ -52,10 +52,10 @@ pub enum Peer {
 }
 
 impl Peer {
-    /// All of them.
+    /// All stacks.
     pub const ALL: [Self; 3] = [Self::Quinn, Self::Quiche, Self::S2n];
 
-    /// Its name, which is the name of its crate.
+    /// Returns the name of the stack's crate.
     pub fn name(self) -> &'static str {
         match self {
             Self::Quinn => "quinn",
@@ -79,39 +79,39 @@ impl fmt::Display for Peer {
     }
 }
 
-/// Our own stack.
+/// DCQUIC.
 pub(crate) fn ours() -> &'static dyn Stack {
     &weir::Weir
 }
 
-/// What a case asks of both sides.
+/// The options that a case sets on both sides.
 #[derive(Clone)]
 pub(crate) struct Setup {
-    /// Where both sides are.
+    /// The IP address of both sides.
     pub(crate) ip: IpAddr,
     pub(crate) identity: Identity,
-    /// The server asks every client to show that it receives at its address.
+    /// The server validates every client's address with a Retry packet.
     pub(crate) retry: bool,
-    /// Early data are sent and taken.
+    /// Early data are sent and accepted.
     pub(crate) early_data: bool,
-    /// Our side speaks no other cipher.
+    /// Our side offers no other cipher.
     pub(crate) chacha20: bool,
-    /// The client begins in a version that the server does not speak.
+    /// The client starts with a version that the server does not support.
     pub(crate) unknown_version: bool,
-    /// UDP payloads of this size.
+    /// The largest UDP payload in bytes.
     pub(crate) packet_size: Option<u16>,
-    /// The side that is not ours writes its keys there.
+    /// The other stack logs its keys here.
     pub(crate) key_log: Option<Arc<KeyLines>>,
 }
 
 impl Setup {
-    /// What sockets are bound to: any port.
+    /// Returns the address that sockets bind to, with any port.
     fn bind(&self) -> SocketAddr {
         SocketAddr::new(self.ip, 0)
     }
 }
 
-/// A stack.
+/// A QUIC stack.
 pub(crate) trait Stack {
     /// Opens a server that echoes streams and datagrams.
     fn serve(&self, setup: &Setup) -> Result<Box<dyn Server>>;
@@ -119,58 +119,58 @@ pub(crate) trait Stack {
     fn client(&self, setup: &Setup) -> Result<Box<dyn Client>>;
 }
 
-/// A server that echoes. It ends when it is dropped.
+/// An echo server. It stops when it is dropped.
 pub(crate) trait Server {
     fn address(&self) -> Result<SocketAddr>;
-    /// What it knows of its newest connection; `None` without any.
+    /// Returns the server's view of its newest connection; `None` if there is none.
     fn newest(&self) -> Option<Facts>;
-    /// Begins a key update on it.
+    /// Starts a key update on the newest connection.
     fn update_keys(&self) -> Local<'_, Result<()>>;
 }
 
 /// A client. It keeps sessions for later connections.
 pub(crate) trait Client {
     fn connect(&self, to: SocketAddr) -> Local<'_, Result<Box<dyn Connection>>>;
-    /// Connects and sends `data` as early data. Gives the echo too.
+    /// Connects and sends `data` as early data. Returns the connection and the echo.
     fn connect_early(
         &self,
         to: SocketAddr,
         data: Bytes,
     ) -> Local<'_, Result<(Box<dyn Connection>, Bytes)>>;
-    /// Goes on from another port.
+    /// Migrates to another local port.
     fn migrate(&self) -> Local<'_, Result<()>>;
 }
 
 /// A client's connection.
 pub(crate) trait Connection {
-    /// Sends `data` on a stream of their own, and gives the echo.
+    /// Sends `data` on a new stream and returns the echo.
     fn echo(&self, data: Bytes) -> Local<'_, Result<Bytes>>;
-    /// Sends a datagram, and gives the next one that comes.
+    /// Sends a datagram and returns the next one received.
     fn datagram(&self, data: Bytes) -> Local<'_, Result<Bytes>>;
-    /// Begins a key update.
+    /// Starts a key update.
     fn update_keys(&self) -> Local<'_, Result<()>>;
     fn facts(&self) -> Facts;
     fn close(&self);
 }
 
-/// What a side can tell of a connection. `None` where its stack does not say.
+/// One side's view of a connection. A field is `None` if the stack does not report it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Facts {
     /// The address of the other side.
     pub(crate) peer: Option<SocketAddr>,
     /// Whether the handshake resumed a session.
     pub(crate) resumed: Option<bool>,
-    /// Whether early data were taken.
+    /// Whether early data were accepted.
     pub(crate) early_data: Option<bool>,
-    /// Key updates so far.
+    /// The number of key updates so far.
     pub(crate) key_updates: Option<u64>,
-    /// Whether ECN proved to work on the way to the other side.
+    /// Whether ECN validation succeeded on the path to the other side.
     pub(crate) ecn_works: Option<bool>,
-    /// How often the congestion controller heard of marks that the other side reported.
+    /// The number of times the other side reported CE marks to the congestion controller.
     pub(crate) ecn_marks: Option<u64>,
 }
 
-/// Waits until the engine is rid of something that it does not take at once.
+/// Waits a few milliseconds for work that a stack does asynchronously.
 pub(crate) async fn a_moment() {
     tokio::time::sleep(Duration::from_millis(5)).await;
 }

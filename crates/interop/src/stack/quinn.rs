@@ -1,4 +1,4 @@
-//! quinn.
+//! The quinn stack.
 
 use std::cell::RefCell;
 use std::net::{SocketAddr, UdpSocket};
@@ -12,8 +12,8 @@ use super::{
     Client, Connection, Facts, LARGEST_ECHO, Local, Result, SERVER_NAME, Server, Setup, Stack, tls,
 };
 
-/// A draft of version 1 that nobody else speaks any more, for version negotiation: quinn begins in
-/// no version that it does not have.
+/// A draft of version 1 that no other stack supports any more, for version negotiation: quinn starts
+/// only with a version that it supports.
 const DRAFT_29: u32 = 0xff00_001d;
 
 pub(super) struct Quinn;
@@ -47,8 +47,8 @@ fn transport(setup: &Setup) -> TransportConfig {
     if let Some(size) = setup.packet_size {
         let mut discovery = MtuDiscoveryConfig::default();
         discovery.upper_bound(size);
-        // quinn finds the size by itself. A server that was told it would wait until three times of
-        // what the client sent has room for a packet of it.
+        // quinn discovers the size by itself. A server with this initial size would not send until the
+        // anti-amplification limit (three times the received bytes) allowed a packet of this size.
         config.mtu_discovery_config(Some(discovery));
     }
     config
@@ -64,15 +64,15 @@ type Connections = Rc<RefCell<Vec<quinn::Connection>>>;
 async fn accept(endpoint: Endpoint, retry: bool, connections: Connections) {
     while let Some(incoming) = endpoint.accept().await {
         if retry && !incoming.remote_address_validated() {
-            // Refused only for those that have been retried.
+            // Fails only if the client was already retried.
             let _ = incoming.retry();
             continue;
         }
-        // A handshake that fails is the client's to report.
+        // The client reports a failed handshake.
         let Ok(connecting) = incoming.accept() else {
             continue;
         };
-        // On a server this never fails: it may answer early data at once.
+        // Never fails on a server, which may answer early data at once.
         let Ok((connection, _)) = connecting.into_0rtt() else {
             continue;
         };
@@ -84,7 +84,7 @@ async fn accept(endpoint: Endpoint, retry: bool, connections: Connections) {
 
 async fn echo_datagrams(connection: quinn::Connection) {
     while let Ok(data) = connection.read_datagram().await {
-        // One that does not fit is one that is lost.
+        // A datagram that does not fit counts as lost.
         let _ = connection.send_datagram(data);
     }
 }
@@ -97,7 +97,7 @@ async fn echo_streams(connection: quinn::Connection) {
                     return;
                 }
             }
-            // The client may have gone.
+            // The client may have closed the connection.
             let _ = send.finish();
         });
     }

@@ -1,4 +1,4 @@
-//! s2n-quic, with its rustls provider.
+//! The s2n-quic stack, with its rustls provider.
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -26,7 +26,7 @@ mod events;
 
 use events::{Counts, Events};
 
-/// Datagrams that wait to be sent or read.
+/// The capacity of the datagram send and receive queues.
 const DATAGRAMS: usize = 100;
 
 pub(super) struct S2n;
@@ -75,7 +75,8 @@ fn limits() -> Result<Limits> {
     Ok(Limits::new().with_max_handshake_duration(HANDSHAKE_TIMEOUT)?)
 }
 
-/// Asks for proof of the address, or does not. s2n-quic asks it about clients without a token only.
+/// Answers clients with a Retry packet if `retry` is set. s2n-quic calls it only for clients without
+/// a token.
 struct Gate {
     retry: bool,
 }
@@ -92,7 +93,7 @@ impl Limiter for Gate {
 
 async fn echo_datagrams(handle: Handle) {
     while let Ok(data) = receive_datagram(&handle).await {
-        // One that does not fit is one that is lost.
+        // A datagram that does not fit counts as lost.
         let _ = handle.datagram_mut(|sender: &mut Sender| sender.send_datagram(data));
     }
 }
@@ -124,7 +125,7 @@ async fn echo_back(stream: BidirectionalStream) {
             return;
         }
     }
-    // The client may have gone.
+    // The client may have closed the connection.
     let _ = send.finish();
 }
 

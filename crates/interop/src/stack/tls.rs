@@ -1,5 +1,5 @@
-//! rustls as quinn and s2n-quic use it: as for the benchmarks, with all ciphers and with what the cases
-//! ask for.
+//! rustls configurations for quinn and s2n-quic: those of the benchmarks, with all ciphers and the
+//! options of the case.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::{ALPN, Result, Setup};
 /// Session tickets that a server sends on each connection.
 const TICKETS: usize = 2;
 
-/// The server's configuration.
+/// Returns the server's configuration.
 pub(super) fn server(setup: &Setup) -> Result<ServerConfig> {
     let early_data = EarlyData::OverQuic.when(setup.early_data);
     let mut config = server_config_with(provider(), &setup.identity, ALPN, TICKETS, early_data)?;
@@ -23,7 +23,7 @@ pub(super) fn server(setup: &Setup) -> Result<ServerConfig> {
     Ok(config)
 }
 
-/// The client's configuration, which keeps sessions.
+/// Returns the client's configuration, which stores sessions.
 pub(super) fn client(setup: &Setup) -> Result<ClientConfig> {
     let trust = Trust::Certificate(certificate(&setup.identity));
     let tickets = Some(Arc::<Tickets>::default());

@@ -1,4 +1,4 @@
-//! Our own.
+//! The DCQUIC stack.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -71,7 +71,7 @@ type Connections = Rc<RefCell<Vec<Accepted>>>;
 
 struct Accepted {
     connection: weir_net::Connection,
-    /// Whether anything came as early data.
+    /// Whether early data were received.
     early: Arc<AtomicBool>,
 }
 
@@ -92,7 +92,7 @@ async fn accept(endpoint: Endpoint, connections: Connections) {
 
 async fn echo_datagrams(connection: weir_net::Connection) {
     while let Ok(data) = connection.read_datagram().await {
-        // One that does not fit is one that is lost.
+        // A datagram that does not fit counts as lost.
         let _ = connection.send_datagram(data);
     }
 }
@@ -109,7 +109,7 @@ async fn echo_streams(connection: weir_net::Connection, early: Arc<AtomicBool>) 
                     return;
                 }
             }
-            // The client may have gone.
+            // The client may have closed the connection.
             let _ = send.finish();
         });
     }
@@ -230,7 +230,7 @@ async fn update_keys(connection: &weir_net::Connection) -> Result<()> {
         match connection.update_keys() {
             Ok(()) => return Ok(()),
             Err(error @ UpdateKeysError::Closed) => return Err(error.into()),
-            // Until the handshake is confirmed, and the last update over.
+            // The handshake is not confirmed yet, or the previous update is not complete.
             Err(_) => a_moment().await,
         }
     }

@@ -1,8 +1,8 @@
-//! The network between client and server: a forwarder on loopback that does to each datagram what
-//! a rule says, and keeps a record of all.
+//! The network between client and server: a forwarder on loopback that applies a rule to each
+//! datagram and records it.
 //!
-//! It is a NAT: every client address gets a socket of its own towards the server, so that a client
-//! that moves, or a rule that [rebinds](Verdict::Rebind), changes the address that the server sees.
+//! The forwarder is a NAT: each client address has its own socket towards the server. A client that
+//! migrates, or a rule that [rebinds](Verdict::Rebind), changes the address that the server sees.
 
 use std::cell::{Ref, RefCell};
 use std::collections::HashMap;
@@ -26,10 +26,10 @@ pub(crate) mod rule;
 pub(crate) use packet::PacketKind;
 use port::{Message, Port};
 
-/// Where this variable of the environment is set, what went over the wire is told in the end.
+/// If this environment variable is set, all records are printed when the wire is dropped.
 const TRACE: &str = "WEIR_INTEROP_TRACE";
 
-/// Where a datagram goes.
+/// The direction of a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Toward {
     /// From a client to the server.
@@ -38,44 +38,44 @@ pub(crate) enum Toward {
     Client,
 }
 
-/// A datagram that came to the wire.
+/// A datagram received by the forwarder.
 #[derive(Clone, Debug)]
 pub(crate) struct Datagram {
-    /// When it came, since the wire was laid.
+    /// The arrival time since the start of the forwarder.
     pub(crate) at: Duration,
-    /// Where it goes.
+    /// The direction.
     pub(crate) toward: Toward,
-    /// How many went the same way before it.
+    /// The number of earlier datagrams in the same direction.
     pub(crate) number: usize,
-    /// The client's own address.
+    /// The client's address before NAT.
     pub(crate) client: SocketAddr,
-    /// Its ECN codepoint.
+    /// The ECN codepoint.
     pub(crate) ecn: Option<EcnCodepoint>,
-    /// Its payload.
+    /// The UDP payload.
     pub(crate) bytes: Bytes,
 }
 
-/// What becomes of a datagram.
+/// The action on a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
-    /// It arrives.
+    /// Forward.
     Pass,
-    /// It does not.
+    /// Drop.
     Lose,
-    /// It arrives with one byte changed: the one with this index, modulo the length.
+    /// Change the byte at this index, modulo the length, and forward.
     Corrupt(usize),
-    /// It arrives marked as having met congestion, if it said that it can be.
+    /// Forward with a CE mark if the datagram has an ECN codepoint.
     Mark,
-    /// It arrives so much later. Everything must be delayed alike: there is no overtaking.
+    /// Forward after this delay. All delays must be equal: delayed datagrams stay in order.
     Delay(Duration),
-    /// It arrives, and from now on its client appears to come from another port of this address.
+    /// Move the client to a new port of this address in the NAT, and forward.
     Rebind(IpAddr),
 }
 
-/// Decides about each datagram.
+/// Chooses the action for each datagram.
 pub(crate) type Rule = Box<dyn FnMut(&Datagram) -> Verdict>;
 
-/// A datagram, what became of it, and the client's address on the server's side at the time.
+/// A datagram, the action on it, and the client's address after NAT at the time.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub(crate) datagram: Datagram,
@@ -102,13 +102,13 @@ impl fmt::Display for Record {
 }
 
 impl Record {
-    /// Whether it arrived.
+    /// Returns whether the datagram was forwarded.
     pub(crate) fn arrived(&self) -> bool {
         self.verdict != Verdict::Lose
     }
 }
 
-/// A wire that was laid; it is cut when this is dropped.
+/// A running forwarder. It stops when this is dropped.
 pub(crate) struct Wire {
     address: SocketAddr,
     records: Rc<RefCell<Vec<Record>>>,
@@ -116,10 +116,10 @@ pub(crate) struct Wire {
 }
 
 impl Wire {
-    /// Lays a wire to the server at `server`.
+    /// Starts a forwarder to the server at `server`.
     ///
     /// # Errors
-    /// Where no socket can be had.
+    /// Fails if no socket can be opened.
     pub(crate) fn lay(server: SocketAddr, rule: Rule) -> Result<Self> {
         let front = Rc::new(Port::bind(server.ip())?);
         let address = front.address();
@@ -143,17 +143,17 @@ impl Wire {
         })
     }
 
-    /// Where clients find the server.
+    /// Returns the address that clients connect to.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// All that came so far.
+    /// Returns the records of all datagrams so far.
     pub(crate) fn records(&self) -> Ref<'_, [Record]> {
         Ref::map(self.records.borrow(), Vec::as_slice)
     }
 
-    /// How many packets of a kind arrived, going one way.
+    /// Counts the forwarded datagrams in one direction whose first packet is of this kind.
     pub(crate) fn count(&self, toward: Toward, kind: PacketKind) -> usize {
         let records = self.records();
         let arrived = records.iter().filter(|record| {
@@ -176,7 +176,7 @@ impl Drop for Wire {
     }
 }
 
-/// The way of one client.
+/// The NAT mapping of one client.
 struct Lane {
     port: Rc<Port>,
     reader: AbortHandle,
@@ -188,7 +188,7 @@ impl Drop for Lane {
     }
 }
 
-/// What the forwarder's task has.
+/// The state of the forwarder's task.
 struct Exchange {
     started: Instant,
     server: SocketAddr,
@@ -200,7 +200,7 @@ struct Exchange {
     late: mpsc::UnboundedSender<Late>,
 }
 
-/// A datagram on its way.
+/// A datagram to be sent.
 struct Departure {
     port: Rc<Port>,
     to: SocketAddr,
@@ -223,7 +223,7 @@ impl Exchange {
         loop {
             tokio::select! {
                 received = front.receive(&mut batch) => {
-                    // A socket reports errors of earlier sends, such as refused ones, when it reads.
+                    // A socket reports errors of earlier sends, such as ECONNREFUSED, when it reads.
                     let Ok(messages) = received else { continue };
                     for message in messages {
                         let client = message.from;
@@ -292,7 +292,7 @@ impl Exchange {
             Verdict::Mark => departure.ecn = departure.ecn.map(|_| EcnCodepoint::Ce),
             Verdict::Delay(delay) => {
                 let due = Instant::now() + delay;
-                // Fails when the wire is being cut.
+                // Fails only while the forwarder stops.
                 let _ = self.late.send(Late { due, departure });
                 return;
             }
@@ -309,7 +309,7 @@ impl Exchange {
         departure.send().await;
     }
 
-    /// Sees to it that a client has a lane; the address that the server sees.
+    /// Returns the client's address after NAT; creates a mapping if there is none.
     fn lane(
         &mut self,
         client: SocketAddr,
@@ -327,7 +327,7 @@ impl Exchange {
 
 impl Departure {
     async fn send(&self) {
-        // A failure is one more loss.
+        // A failed send counts as packet loss.
         let _ = self.port.send(self.to, self.ecn, &self.bytes).await;
     }
 }

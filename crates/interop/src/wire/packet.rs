@@ -1,4 +1,4 @@
-//! What can be told of a packet without keys (RFC 8999; RFC 9000, section 17.2; RFC 9369, section 3.2).
+//! Classifies packets without keys (RFC 8999; RFC 9000, section 17.2; RFC 9369, section 3.2).
 
 /// The kind of the first packet in a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub(crate) enum PacketKind {
 const VERSION_2: u32 = 0x6b33_43cf;
 
 impl PacketKind {
-    /// `None` where there is no packet.
+    /// Returns the kind of the first packet; `None` if the datagram holds none.
     pub(crate) fn of(datagram: &[u8]) -> Option<Self> {
         let (first, rest) = datagram.split_first()?;
         if first & 0x80 == 0 {
@@ -23,7 +23,7 @@ impl PacketKind {
         }
         let version = u32::from_be_bytes(*rest.first_chunk()?);
         let kind = (first >> 4) & 3;
-        // Version 2 counts from Retry on.
+        // Version 2 numbers the types from Retry (0) on.
         let kind = if version == VERSION_2 {
             kind.wrapping_sub(1) & 3
         } else {

@@ -1,4 +1,4 @@
-//! A socket of the forwarder's: datagram by datagram, with their ECN codepoints.
+//! The forwarder's UDP socket, which sends and receives datagrams with their ECN codepoints.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use weir_traffic_peers::{Batch, Udp};
 
 use crate::stack::Result;
 
-/// A datagram as it was received.
+/// A received datagram.
 pub(super) struct Message {
     pub(super) from: SocketAddr,
     pub(super) ecn: Option<EcnCodepoint>,
@@ -21,7 +21,7 @@ pub(super) struct Port(Udp);
 
 impl Port {
     pub(super) fn bind(address: IpAddr) -> Result<Self> {
-        // Its buffers hold what arrives while the stacks, on the same thread, are busy.
+        // `Udp` has large buffers, for datagrams that arrive while the stacks keep the thread busy.
         let udp = Udp::bind(SocketAddr::new(address, 0), false)?;
         without_timestamps(&udp)?;
         Ok(Self(udp))
@@ -52,8 +52,8 @@ impl Port {
     }
 }
 
-/// `quinn-udp` has 96 bytes for control messages. With a time stamp, the local address and the size
-/// of a GRO batch there is no room left for the ECN codepoint, and it is lost without a word.
+/// Turns receive time stamps off. `quinn-udp` has 96 bytes for control messages: a time stamp, the
+/// local address and the GRO segment size leave no room for the ECN codepoint, which is lost silently.
 fn without_timestamps(udp: &Udp) -> io::Result<()> {
     let off: libc::c_int = 0;
     // SAFETY: the descriptor is open, and the option's value is a C int of the length given.

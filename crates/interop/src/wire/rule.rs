@@ -1,21 +1,21 @@
-//! The rules that the cases need.
+//! The forwarding rules of the cases.
 
 use std::net::IpAddr;
 use std::time::Duration;
 
 use super::{Rule, Toward, Verdict};
 
-/// Everything arrives.
+/// Forwards everything.
 pub(crate) fn pass() -> Rule {
     Box::new(|_| Verdict::Pass)
 }
 
-/// Everything arrives so much later.
+/// Delays everything by `one_way`.
 pub(crate) fn delay(one_way: Duration) -> Rule {
     Box::new(move |_| Verdict::Delay(one_way))
 }
 
-/// Of a hundred datagrams about `percent` are lost, as the seed says.
+/// Drops about `percent` % of the datagrams at random.
 pub(crate) fn lose(percent: u64, seed: u64) -> Rule {
     let mut chance = Chance::new(seed);
     under_load(move || {
@@ -27,7 +27,7 @@ pub(crate) fn lose(percent: u64, seed: u64) -> Rule {
     })
 }
 
-/// Of a hundred datagrams about `percent` are changed in a byte, as the seed says.
+/// Changes a byte in about `percent` % of the datagrams at random.
 pub(crate) fn corrupt(percent: u64, seed: u64) -> Rule {
     let mut chance = Chance::new(seed);
     under_load(move || {
@@ -39,8 +39,8 @@ pub(crate) fn corrupt(percent: u64, seed: u64) -> Rule {
     })
 }
 
-/// The verdicts of `rule`, but a few datagrams after a silence arrive: probes back off, and a few unlucky
-/// ones in a row, each after twice the time, would decide whether a case ends before its stacks give up.
+/// Applies `rule`, but forwards a few datagrams after each silence. Probe timeouts double, so a few
+/// probes lost in a row would decide whether a case ends before its stacks give up.
 fn under_load(mut rule: impl FnMut() -> Verdict + 'static) -> Rule {
     const SILENCE: Duration = Duration::from_millis(500);
     const SPARED: usize = 6;
@@ -58,7 +58,7 @@ fn under_load(mut rule: impl FnMut() -> Verdict + 'static) -> Rule {
     })
 }
 
-/// Every so-manieth datagram meets congestion.
+/// Marks every `interval`-th datagram of each direction CE.
 pub(crate) fn mark_every(interval: usize) -> Rule {
     Box::new(move |datagram| match datagram.number % interval {
         0 => Verdict::Mark,
@@ -66,7 +66,7 @@ pub(crate) fn mark_every(interval: usize) -> Rule {
     })
 }
 
-/// With its so-manieth datagram the client appears at another address.
+/// Rebinds the client to `address` at its datagram `number`.
 pub(crate) fn rebind(number: usize, address: IpAddr) -> Rule {
     Box::new(
         move |datagram| match (datagram.toward, datagram.number == number) {
@@ -76,8 +76,8 @@ pub(crate) fn rebind(number: usize, address: IpAddr) -> Rule {
     )
 }
 
-/// With its first datagram after so long a silence the client appears at another address, as where a
-/// NAT has forgotten it.
+/// Rebinds the client to `address` at its first datagram after a silence, like a NAT whose mapping
+/// has expired.
 pub(crate) fn rebind_after_silence(silence: Duration, address: IpAddr) -> Rule {
     let mut last = None;
     Box::new(move |datagram| {
@@ -90,7 +90,7 @@ pub(crate) fn rebind_after_silence(silence: Duration, address: IpAddr) -> Rule {
     })
 }
 
-/// Repeatable chance (xorshift).
+/// A seeded random number generator (xorshift).
 struct Chance(u64);
 
 impl Chance {

@@ -1,4 +1,4 @@
-//! The client's side of the floor.
+//! The floor's client.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -111,7 +111,7 @@ impl Endpoint {
             .map_err(Error::io("receiving"))
     }
 
-    /// Makes a handshake; its last message is left in the buffer.
+    /// Runs a handshake; its last message stays in the buffer.
     async fn shake_hands(&mut self, mut handshake: Handshake) -> Result<Keys, Error> {
         self.outgoing.clear();
         handshake.write(&mut self.outgoing)?;
@@ -122,7 +122,7 @@ impl Endpoint {
             for (_, mut datagram) in self.incoming.datagrams() {
                 while let Some((record, rest)) = Record::split(datagram) {
                     datagram = rest;
-                    // Data of an earlier connection may still come in.
+                    // Data of an earlier connection may still arrive.
                     if matches!(record.kind, Kind::Initial | Kind::Handshake) {
                         handshake.read(record)?;
                         handshake.write(&mut self.outgoing)?;
@@ -144,7 +144,7 @@ struct FloorConnection {
 }
 
 impl FloorConnection {
-    /// Sends a request behind whatever is in the endpoint's buffer, and reads the reply.
+    /// Sends the endpoint's buffer with the request appended, and reads the reply.
     async fn exchange(&mut self, request: Request, body: &mut Body) -> Result<(), Error> {
         let outgoing = &mut self.endpoint.outgoing;
         self.sealer
@@ -157,7 +157,7 @@ impl FloorConnection {
         Ok(())
     }
 
-    /// Takes in a receive batch and acknowledges it, if the reply is longer than the window.
+    /// Processes a receive batch and, if the reply is longer than the window, acknowledges it.
     async fn take_in(&mut self, request: Request, body: &mut Body) -> Result<(), Error> {
         let endpoint = &mut self.endpoint;
         let mut due = Due {
@@ -188,14 +188,14 @@ impl FloorConnection {
     }
 }
 
-/// Packets that wait for an acknowledgement.
+/// Counts packets that are not acknowledged yet.
 struct Due {
     is_wanted: bool,
     packets: u32,
 }
 
 impl Due {
-    /// Whether at least `limit` packets wait; if so, they wait no longer.
+    /// Returns whether at least `limit` packets are unacknowledged; if so, resets the count.
     fn is_now(&mut self, limit: u32) -> bool {
         let now = self.is_wanted && self.packets >= limit;
         if now {
@@ -227,7 +227,7 @@ impl RequestConnection for FloorConnection {
     }
 
     fn close(self: Box<Self>) -> LocalFuture<'static, Result<(), Error>> {
-        // The next handshake from this address replaces the connection at the server.
+        // At the server, the next handshake from this address replaces the connection.
         self.free.borrow_mut().push(self.endpoint);
         Box::pin(std::future::ready(Ok(())))
     }

@@ -1,4 +1,4 @@
-//! TLS over the floor's datagrams: what rustls writes, split by the keys that protect it.
+//! TLS over the floor's datagrams: rustls's messages as records, each under its own keys.
 
 use rustls::quic::{Connection, KeyChange, Keys};
 use weir_traffic::calls::Error;
@@ -26,7 +26,7 @@ impl Handshake {
         }
     }
 
-    /// The keys for data, once they are known and the peer's part is complete.
+    /// Returns the data keys once the handshake is complete.
     pub(super) fn finish(&mut self) -> Option<Keys> {
         if self.tls.is_handshaking() {
             return None;
@@ -34,7 +34,7 @@ impl Handshake {
         self.data_keys.take()
     }
 
-    /// Takes in a record. [`Handshake::write`] must follow before the next one, for its keys.
+    /// Processes a record. Call [`Handshake::write`] before the next one: it installs the keys.
     pub(super) fn read(&mut self, record: Record<'_>) -> Result<(), Error> {
         match (record.kind, &self.keys) {
             (Kind::Initial, _) => self.tls.read_hs(record.plain())?,
@@ -44,14 +44,14 @@ impl Handshake {
         Ok(())
     }
 
-    /// Appends what TLS wants to say as records.
+    /// Appends TLS's pending messages as records.
     pub(super) fn write(&mut self, out: &mut Vec<u8>) -> Result<(), Error> {
         loop {
             let mut message = Vec::new();
             let change = self.tls.write_hs(&mut message);
             if !message.is_empty() {
                 match &mut self.keys {
-                    // Session tickets, which come after the data keys, are not for the floor.
+                    // Session tickets, which follow the data keys, are dropped: the floor does not resume.
                     _ if self.data_keys.is_some() => {}
                     Some(keys) => keys.local.append(Kind::Handshake, &message, out)?,
                     None => append_plain(&message, out)?,

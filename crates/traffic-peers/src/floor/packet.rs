@@ -1,7 +1,7 @@
 //! The floor's packets.
 //!
 //! A datagram is a sequence of records: kind (1 byte), length of the payload (2), packet number (8),
-//! payload. All but the first flight is sealed, with the 11 bytes of header authenticated.
+//! payload. All but the first flight is sealed; the 11 header bytes are authenticated.
 
 use rustls::quic::{DirectionalKeys, PacketKey};
 use weir_traffic::calls::Error;
@@ -14,7 +14,7 @@ pub(super) const HEADER: usize = 11;
 /// Bytes of an AES-128-GCM tag.
 pub(super) const TAG: usize = 16;
 
-/// What a record carries.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {
@@ -24,7 +24,7 @@ pub(super) enum Kind {
     Handshake = 2,
     /// A request or a part of a reply.
     Data = 3,
-    /// How many bytes of the current reply have come (8 bytes).
+    /// The number of bytes received of the current reply (8 bytes).
     Acknowledgement = 4,
 }
 
@@ -55,7 +55,7 @@ impl Sealer {
         }
     }
 
-    /// Builds a sealed record in `out`, which has room for exactly that.
+    /// Builds a sealed record in `out`, which has exactly its size.
     pub(super) fn seal(&mut self, kind: Kind, payload: &[u8], out: &mut [u8]) -> Result<(), Error> {
         let number = self.next;
         self.next += 1;
@@ -86,7 +86,7 @@ impl Sealer {
     }
 }
 
-/// Appends a record that is not encrypted.
+/// Appends an unencrypted record.
 pub(super) fn append_plain(payload: &[u8], out: &mut Vec<u8>) -> Result<(), Error> {
     let start = out.len();
     out.resize(start + HEADER, 0);
@@ -108,7 +108,7 @@ fn write_header(out: &mut [u8], kind: Kind, length: usize, number: u64) -> Resul
     Ok(())
 }
 
-/// A record as received.
+/// A received record.
 pub(super) struct Record<'a> {
     pub(super) kind: Kind,
     number: u64,
@@ -117,7 +117,7 @@ pub(super) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// Splits the first record off a datagram; `None` for anything that is not one.
+    /// Splits the first record off a datagram; `None` if it is malformed.
     pub(super) fn split(datagram: &'a mut [u8]) -> Option<(Self, &'a mut [u8])> {
         let (header, rest) = datagram.split_first_chunk_mut::<HEADER>()?;
         let [kind, length_high, length_low, number @ ..] = *header;
@@ -132,7 +132,7 @@ impl<'a> Record<'a> {
         Some((record, rest))
     }
 
-    /// The payload of a record that is not encrypted.
+    /// Returns the payload of an unencrypted record.
     pub(super) fn plain(self) -> &'a [u8] {
         self.payload
     }
@@ -143,7 +143,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The buffer in which batches of data packets are built.
+/// Builds batches of data packets in a reused buffer.
 pub(super) struct Batcher {
     memory: Vec<u8>,
     packet_size: usize,
@@ -157,7 +157,7 @@ impl Batcher {
         }
     }
 
-    /// Size of each packet but the last of a batch.
+    /// Returns the size of each packet in a batch but the last.
     pub(super) fn packet_size(&self) -> usize {
         self.packet_size
     }

@@ -1,4 +1,4 @@
-//! The server's side of the floor.
+//! The floor's server.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -18,7 +18,7 @@ use super::handshake::Handshake;
 use super::packet::{Batcher, Kind, Record, Sealer};
 use crate::udp::{Batch, Udp};
 
-/// Makes the future that serves.
+/// Returns the server's future.
 pub(super) fn serve(
     udp: Udp,
     packet_size: usize,
@@ -40,13 +40,13 @@ struct Server {
     batcher: Batcher,
 }
 
-/// A client, known by its address.
+/// The state of a client, keyed by its address.
 enum Session {
     Handshaking(Box<Handshake>),
     Open(Exchange),
 }
 
-/// An open connection and the reply that is on its way.
+/// An open connection and the reply being sent.
 struct Exchange {
     sealer: Sealer,
     opener: Box<dyn PacketKey>,
@@ -73,7 +73,7 @@ impl Server {
                     touched.push(from);
                 }
                 flight.clear();
-                // A datagram that makes no sense ends its session, not the server.
+                // A malformed datagram ends its session, not the server.
                 if self
                     .take_in(&mut sessions, from, datagram, &mut flight)
                     .is_err()

@@ -1,4 +1,4 @@
-//! The client's side: each connection drives its own sockets while it is used.
+//! The quiche client: each connection drives its own sockets while it is in use.
 
 use std::cell::RefCell;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use weir_traffic::transport::Start;
 
 use super::{Port, Sockets, connect, took_early_data, why_over};
 
-/// Bytes read from a stream at once.
+/// Bytes per read from a stream.
 const READ_BUFFER: usize = 64 * 1024;
 
 pub(super) struct QuicheClient {
@@ -25,17 +25,17 @@ pub(super) struct QuicheClient {
     shared: Rc<Shared>,
 }
 
-/// What connections hand back when they close.
+/// State that connections return to the client when they close.
 #[derive(Default)]
 struct Shared {
-    /// Sockets that are free to be used again, as the endpoints of other stacks use theirs.
+    /// Free sockets for reuse, as the endpoints of other stacks reuse theirs.
     sockets: RefCell<Vec<Parts>>,
     /// The newest session, if sessions are kept.
     session: RefCell<Option<Vec<u8>>>,
     keeps_sessions: bool,
 }
 
-/// What a connection needs beside its state.
+/// The sockets and buffers of a connection.
 struct Parts {
     sockets: Sockets,
     read_buffer: Vec<u8>,
@@ -123,7 +123,7 @@ impl QuicheConnection {
         self.parts.sockets.flush(&mut self.connection).await
     }
 
-    /// Waits for datagrams or a timer, takes them in, and sends what follows from them.
+    /// Waits for datagrams or a timer, processes them, and sends the resulting packets.
     async fn step(&mut self) -> Result<(), Error> {
         let connections = std::slice::from_mut(&mut self.connection);
         self.parts.sockets.step(connections).await?;

@@ -1,4 +1,4 @@
-//! A server's connections.
+//! The connections of a quiche server.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use weir_traffic::calls::Error;
 use super::connection::{ID_LENGTH, expire, is_over, new_connection_id, offer_connection_ids};
 use super::{Application, Service, Sockets};
 
-/// Begins our tokens. They are for tests: whoever sees one could make another.
+/// The prefix of Retry tokens. They are for tests only: a token can be forged after seeing one.
 const TOKEN: &[u8] = b"weir";
 
-/// All connections, and what they are accepted with.
+/// All connections, and the configuration to accept new ones with.
 pub(super) struct Clients<A: Application> {
     config: Config,
     service: Service,
@@ -30,11 +30,11 @@ struct Peer<S> {
     session: S,
 }
 
-/// What becomes of a datagram.
+/// The result of processing a datagram.
 pub(super) enum Taken {
-    /// It is this connection's.
+    /// The datagram belongs to the connection at this index.
     Connection(usize),
-    /// It is answered, and nothing is kept.
+    /// The datagram is answered with this packet; no state is kept.
     Answer(Vec<u8>),
 }
 
@@ -50,13 +50,13 @@ impl<A: Application> Clients<A> {
         }
     }
 
-    /// When the first timer expires.
+    /// Returns the time left until the first timer expires.
     pub(super) fn timeout(&self) -> Option<Duration> {
         let all = self.peers.iter().flatten();
         all.filter_map(|peer| peer.connection.timeout()).min()
     }
 
-    /// Lets connections do what is due, and says which.
+    /// Runs expired timers and appends the indices of their connections to `touched`.
     pub(super) fn expire(&mut self, touched: &mut Vec<usize>) {
         for (index, peer) in self.peers.iter_mut().enumerate() {
             if let Some(peer) = peer
@@ -67,7 +67,7 @@ impl<A: Application> Clients<A> {
         }
     }
 
-    /// Gives a datagram to its connection, a new one if need be. Garbage is dropped.
+    /// Passes a datagram to its connection; creates one if needed. Drops malformed datagrams.
     pub(super) fn take_in(&mut self, info: RecvInfo, datagram: &mut [u8]) -> Option<Taken> {
         let header = Header::from_slice(datagram, ID_LENGTH).ok()?;
         let taken = match self.by_id.get(&header.dcid) {
@@ -76,15 +76,15 @@ impl<A: Application> Clients<A> {
         };
         if let Taken::Connection(index) = taken {
             let peer = self.peers.get_mut(index)?.as_mut()?;
-            // An error closes the connection, which `attend` finds.
+            // An error closes the connection, which `attend` detects.
             let _ = peer.connection.recv(datagram, info);
         }
         Some(taken)
     }
 
-    /// Decides about a packet of no connection.
+    /// Processes a packet that belongs to no connection: negotiates, retries or accepts.
     fn admit(&mut self, info: RecvInfo, header: &Header<'_>) -> quiche::Result<Taken> {
-        // Only the version says what the other bits mean (RFC 8999).
+        // The meaning of all other bits depends on the version (RFC 8999).
         if header.ty != Type::Short && !quiche::version_is_supported(header.version) {
             return answer(|out| quiche::negotiate_version(&header.scid, &header.dcid, out));
         }
@@ -97,7 +97,7 @@ impl<A: Application> Clients<A> {
         }
         let token = header.token.as_deref().unwrap_or_default();
         match token.strip_prefix(TOKEN) {
-            // After a Retry packet the client uses the ID that it gave.
+            // After a Retry packet the client uses the connection ID from that packet.
             Some(original) => {
                 let given = header.dcid.clone().into_owned();
                 self.accept(info, header, given, Some(ConnectionId::from_ref(original)))
@@ -138,7 +138,7 @@ impl<A: Application> Clients<A> {
         Ok(Taken::Connection(index))
     }
 
-    /// Does what a connection has to do after datagrams or timers.
+    /// Reads from and writes to a connection after datagrams or timers, and removes it when closed.
     pub(super) async fn attend(
         &mut self,
         index: usize,
@@ -161,7 +161,7 @@ impl<A: Application> Clients<A> {
         loop {
             let progress = self.application.send(connection, &mut peer.session);
             sockets.flush(connection).await?;
-            // Sending makes room for more of a reply; without progress the window is full.
+            // Sending frees buffer space for more of a reply. No progress: the window is full.
             if !progress {
                 break;
             }

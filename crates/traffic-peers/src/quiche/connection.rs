@@ -1,4 +1,4 @@
-//! What clients and servers do with a connection.
+//! Connection functions shared by clients and servers.
 
 use std::net::SocketAddr;
 
@@ -6,10 +6,10 @@ use quiche::{Config, Connection, ConnectionId};
 use weir_traffic::calls::Error;
 use weir_traffic::calls::identity::SERVER_NAME;
 
-/// Bytes of our connection IDs.
+/// The length of our connection IDs in bytes.
 pub(super) const ID_LENGTH: usize = 16;
 
-/// A connection ID of [`ID_LENGTH`] random bytes.
+/// Returns a connection ID of [`ID_LENGTH`] random bytes.
 pub(super) fn new_connection_id() -> Result<ConnectionId<'static>, Error> {
     let mut bytes = vec![0; ID_LENGTH];
     aws_lc_rs::rand::fill(&mut bytes)
@@ -17,10 +17,10 @@ pub(super) fn new_connection_id() -> Result<ConnectionId<'static>, Error> {
     Ok(ConnectionId::from_vec(bytes))
 }
 
-/// Begins a client's connection, by a session of an earlier one if there is one.
+/// Opens a client's connection, and resumes `session` if there is one.
 ///
 /// # Errors
-/// What quiche says, of the session too.
+/// Returns quiche's error, for an invalid session too.
 pub fn connect(
     config: &mut Config,
     local: SocketAddr,
@@ -38,7 +38,7 @@ pub fn connect(
     Ok(connection)
 }
 
-/// Lets the connection do what is due by now; whether anything was.
+/// Runs the connection's timers that have expired. Returns whether any had.
 pub fn expire(connection: &mut Connection) -> bool {
     let is_due = connection.timeout().is_some_and(|left| left.is_zero());
     if is_due {
@@ -47,13 +47,13 @@ pub fn expire(connection: &mut Connection) -> bool {
     is_due
 }
 
-/// Gives the peer as many further connection IDs as it wants. `given` hears of each.
+/// Issues as many more connection IDs as the peer accepts. Calls `given` with each.
 pub fn offer_connection_ids(
     connection: &mut Connection,
     mut given: impl FnMut(ConnectionId<'static>),
 ) {
     while connection.is_established() && !connection.is_closed() && connection.scids_left() > 0 {
-        // A reset token is as long as an ID, and as random.
+        // A reset token has the same length as an ID and is random too.
         let (Ok(id), Ok(token)) = (new_connection_id(), new_connection_id()) else {
             return;
         };
@@ -67,20 +67,20 @@ pub fn offer_connection_ids(
     }
 }
 
-/// Whether the server took the early data of this client's connection.
+/// Returns whether the server accepted the early data of this client's connection.
 #[must_use]
 pub fn took_early_data(connection: &Connection) -> bool {
-    /// `ssl_early_data_accepted`: BoringSSL's word for what became of early data.
+    /// BoringSSL's `ssl_early_data_accepted`.
     const ACCEPTED: u32 = 2;
     connection.early_data_reason() == ACCEPTED
 }
 
-/// Whether nothing more comes of a connection.
+/// Returns whether a connection is closed or draining.
 pub(super) fn is_over(connection: &Connection) -> bool {
     connection.is_closed() || connection.is_draining()
 }
 
-/// Why a connection is over; `None` while it is not.
+/// Returns why a connection is closed or draining; `None` while it is open.
 #[must_use]
 pub fn why_over(connection: &Connection) -> Option<String> {
     if !is_over(connection) {

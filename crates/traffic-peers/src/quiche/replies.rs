@@ -1,4 +1,4 @@
-//! The server's application: it answers requests.
+//! The server's application, which answers requests.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,7 @@ pub(super) struct Replies {
     library: Library,
 }
 
-/// A request as far as it has come, then the reply as far as it has not gone.
+/// The received part of a request, then the unsent part of its reply.
 pub(super) enum Exchange {
     Request(Vec<u8>),
     Reply { rest: Reply, chunk: Bytes },
@@ -29,7 +29,7 @@ impl Application for Replies {
 
     fn receive(&mut self, connection: &mut Connection, exchanges: &mut Self::Session) {
         if self.read_requests(connection, exchanges).is_none() {
-            // Malformed requests: the code is the application's to choose.
+            // The application chooses the error code.
             let _ = connection.close(true, 1, b"malformed request");
         }
     }
@@ -58,7 +58,7 @@ impl Application for Replies {
                         }
                     }
                     Err(quiche::Error::Done) => return true,
-                    // The client has reset the stream or gone.
+                    // The client has reset the stream or closed the connection.
                     Err(_) => return false,
                 }
             }
@@ -68,7 +68,7 @@ impl Application for Replies {
 }
 
 impl Replies {
-    /// Takes in requests; `None` if one is malformed.
+    /// Reads requests; `None` if one is malformed.
     fn read_requests(
         &self,
         connection: &mut Connection,

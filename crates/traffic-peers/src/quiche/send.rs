@@ -1,4 +1,4 @@
-//! What a connection has to send, as GSO batches.
+//! Builds GSO batches from a connection's packets.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,10 +7,10 @@ use quiche::Connection;
 
 use crate::settings::LARGEST_BATCH;
 
-/// The buffer in which batches are built.
+/// The buffer for batches.
 pub(super) struct Outgoing {
     memory: Vec<u8>,
-    /// A packet behind the newest batch that goes another way.
+    /// A packet behind the newest batch that belongs to another path.
     stray: Option<Built>,
 }
 
@@ -32,7 +32,7 @@ impl Outgoing {
         }
     }
 
-    /// The bytes of a batch, until the next is built.
+    /// Returns the bytes of a batch; valid until the next batch is built.
     pub(super) fn contents(&self, built: &Built) -> &[u8] {
         let bytes = self.memory.get(built.start..).unwrap_or_default();
         bytes.get(..built.length).unwrap_or_default()
@@ -66,7 +66,7 @@ impl Outgoing {
                 length: 0,
                 segment: length,
             });
-            // Asking for one path's packets alone would cost more, for each of them.
+            // Requesting the packets of one path only would cost more per packet.
             if info.from != built.from || info.to != built.to {
                 self.stray = Some(Built {
                     from: info.from,
@@ -78,8 +78,8 @@ impl Outgoing {
                 return Ok(batch);
             }
             built.length += length;
-            // A shorter packet ends a batch. A longer one cannot follow: the first of a batch is
-            // the longest unless the path's size has just grown, which ends the batch too.
+            // A shorter packet ends a batch. A longer one cannot follow: the first packet of a batch is
+            // the longest unless the path MTU has just grown, which ends the batch too.
             if length < built.segment || largest > built.segment {
                 return Ok(batch);
             }

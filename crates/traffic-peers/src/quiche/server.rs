@@ -1,4 +1,4 @@
-//! The server's side: one socket, one loop, and an application on top of it.
+//! The quiche server: one socket, one loop, and an application on top.
 
 use std::net::SocketAddr;
 
@@ -8,27 +8,28 @@ use weir_traffic::calls::Error;
 use super::clients::{Clients, Taken};
 use super::{Port, Sockets};
 
-/// What a server does with its connections.
+/// The application that a server runs on its connections.
 pub trait Application {
-    /// What it keeps of each connection.
+    /// The application's state per connection.
     type Session;
 
-    /// Takes a connection in, before its first packet.
+    /// Returns the state of a new connection. Called before its first packet is processed.
     fn begin(&mut self, connection: &mut Connection) -> Self::Session;
 
-    /// Reads what has come. Called after packets and timers.
+    /// Reads received data. Called after packets and timers.
     fn receive(&mut self, connection: &mut Connection, session: &mut Self::Session);
 
-    /// Writes as much as the connection takes; whether it took anything. Called until it did not.
+    /// Writes as much as the connection accepts. Returns whether it accepted any; called until it does
+    /// not.
     fn send(&mut self, connection: &mut Connection, session: &mut Self::Session) -> bool;
 }
 
-/// What a server offers its clients beside its configuration.
+/// Server options beyond the quiche configuration.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Service {
-    /// It asks every client to show that it receives at its address (RFC 9000, section 8.1.2).
+    /// Validates every client's address with a Retry packet (RFC 9000, section 8.1.2).
     pub retry: bool,
-    /// It gives as many connection IDs as a client wants, without which none can migrate.
+    /// Issues as many connection IDs as a client accepts; a client cannot migrate without them.
     pub spare_ids: bool,
 }
 
@@ -39,10 +40,10 @@ pub struct Server<A: Application> {
 }
 
 impl<A: Application> Server<A> {
-    /// Opens the socket. Called within a tokio runtime.
+    /// Opens the socket. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When the address cannot be bound.
+    /// Fails if the address cannot be bound.
     pub fn bind(
         address: SocketAddr,
         config: Config,
@@ -55,16 +56,16 @@ impl<A: Application> Server<A> {
         })
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.sockets.address()
     }
 
-    /// Serves until the socket fails. A client that misbehaves ends its connection, not the server.
+    /// Serves until the socket fails. A misbehaving client loses its connection; the server goes on.
     ///
     /// # Errors
-    /// What the system says.
+    /// Returns the kernel's error.
     pub async fn run(mut self) -> Result<(), Error> {
         let mut touched = Vec::new();
         loop {
@@ -81,7 +82,7 @@ impl<A: Application> Server<A> {
     }
 }
 
-/// Gives datagrams to their connections, new ones if need be.
+/// Passes datagrams to their connections; creates new ones if needed.
 async fn take_in<A: Application>(
     clients: &mut Clients<A>,
     port: &mut Port,
@@ -93,7 +94,7 @@ async fn take_in<A: Application>(
         match clients.take_in(RecvInfo { from, to }, datagram) {
             Some(Taken::Connection(index)) if !touched.contains(&index) => touched.push(index),
             Some(Taken::Answer(answer)) => {
-                // A failure is a loss.
+                // A failed send counts as packet loss.
                 let _ = udp.send(from, &answer, usize::MAX, None).await;
             }
             Some(Taken::Connection(_)) | None => {}

@@ -1,5 +1,5 @@
-//! The sockets of an endpoint: what comes by them goes to its connections, and what connections have
-//! to send goes out by the one that it belongs to.
+//! The sockets of an endpoint. They pass received datagrams to its connections, and send each packet
+//! from the socket of its path.
 
 use std::io;
 use std::iter;
@@ -15,9 +15,9 @@ use super::connection::{ID_LENGTH, expire};
 use super::send::Outgoing;
 use crate::udp::{Batch, Udp};
 
-/// What a connection is kept in while sockets drive it.
+/// A container of a connection that [`Sockets`] can drive.
 pub trait Driven {
-    /// Does something with the connection.
+    /// Calls `act` with the connection.
     fn with<T>(&mut self, act: impl FnOnce(&mut Connection) -> T) -> T;
 }
 
@@ -27,17 +27,17 @@ impl Driven for Connection {
     }
 }
 
-/// A socket, and what has come by it.
+/// A socket and the datagrams received from it.
 pub struct Port {
     pub(super) udp: Udp,
     pub(super) incoming: Batch,
 }
 
 impl Port {
-    /// Opens a socket. Called within a tokio runtime.
+    /// Opens a socket. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// When the address cannot be bound.
+    /// Fails if the address cannot be bound.
     pub fn bind(address: SocketAddr) -> Result<Self, Error> {
         Ok(Self {
             udp: Udp::bind(address, false)?,
@@ -45,7 +45,7 @@ impl Port {
         })
     }
 
-    /// Where it is.
+    /// Returns the local address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.udp.address()
@@ -56,8 +56,8 @@ impl Port {
         Ok(self)
     }
 
-    /// Gives datagrams to their connections. What belongs to none is dropped: connections that used
-    /// the socket before may still get some.
+    /// Passes datagrams to their connections. Drops datagrams that belong to none, such as late ones of
+    /// a connection that used the socket before.
     fn distribute(&mut self, connections: &mut [impl Driven]) {
         let to = self.address();
         for (from, datagram) in self.incoming.datagrams() {
@@ -69,14 +69,14 @@ impl Port {
             };
             let mut all = connections.iter_mut();
             if let Some(its) = all.find_map(|driven| driven.with(is_of).then_some(driven)) {
-                // An error closes the connection, which everyone who waits finds.
+                // An error closes the connection, which its users detect.
                 let _ = its.with(|connection| connection.recv(datagram, RecvInfo { from, to }));
             }
         }
     }
 }
 
-/// The sockets of an endpoint: one, and more after a client has moved.
+/// The sockets of an endpoint: one, and more after a client has migrated.
 pub struct Sockets {
     newest: Port,
     older: Vec<Port>,
@@ -84,7 +84,7 @@ pub struct Sockets {
 }
 
 impl Sockets {
-    /// Begins with one.
+    /// Starts with one socket.
     #[must_use]
     pub fn new(port: Port) -> Self {
         Self {
@@ -94,22 +94,22 @@ impl Sockets {
         }
     }
 
-    /// Takes another one in.
+    /// Adds a socket, which becomes the newest.
     pub fn add(&mut self, port: Port) {
         self.older.push(std::mem::replace(&mut self.newest, port));
     }
 
-    /// Where the newest is.
+    /// Returns the local address of the newest socket.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.newest.address()
     }
 
-    /// Waits for datagrams or for the first timer of the connections, and tells them. It may be
-    /// dropped at any time: nothing that has come is lost.
+    /// Waits for datagrams or for the first timer of the connections, and processes them. Cancel safe:
+    /// no received datagram is lost.
     ///
     /// # Errors
-    /// What the system says. Connections that fail are over, no more.
+    /// Returns the kernel's error. A connection error only closes that connection.
     pub async fn step(&mut self, connections: &mut [impl Driven]) -> Result<(), Error> {
         let timeouts = connections
             .iter_mut()
@@ -126,7 +126,7 @@ impl Sockets {
         Ok(())
     }
 
-    /// Waits for datagrams; `None` if the limit was first.
+    /// Waits for datagrams; `None` if `limit` expires first.
     pub(super) async fn receive(
         &mut self,
         limit: Option<Duration>,
@@ -151,10 +151,10 @@ impl Sockets {
         select_all(receiving).await.0
     }
 
-    /// Sends all that the connection allows.
+    /// Sends all packets that the connection allows.
     ///
     /// # Errors
-    /// What the system or quiche says.
+    /// Returns the kernel's or quiche's error.
     pub async fn flush(&mut self, driven: &mut impl Driven) -> Result<(), Error> {
         self.send(driven).await.map_err(Error::io("sending"))
     }

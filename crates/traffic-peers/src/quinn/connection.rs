@@ -1,4 +1,4 @@
-//! quinn's endpoints and connections, as a transport has them.
+//! The endpoints and connections of the quinn transport.
 
 use std::io;
 use std::net::SocketAddr;
@@ -13,7 +13,7 @@ use weir_traffic::transport::{
     Client, Connection, ConnectionAddresses, Incoming, Listener, Start, StreamKind,
 };
 
-/// A client's endpoint.
+/// A client endpoint.
 pub struct QuinnClient {
     pub(super) endpoint: Endpoint,
     pub(super) local: SocketAddr,
@@ -51,7 +51,7 @@ impl Client for QuinnClient {
     }
 }
 
-/// A server's endpoint.
+/// A server endpoint.
 pub struct QuinnListener {
     pub(super) endpoint: Endpoint,
     pub(super) local: SocketAddr,
@@ -80,19 +80,19 @@ impl Incoming for QuinnIncoming {
     async fn establish(self) -> Result<QuinnConnection, Error> {
         let failed = Error::failed("shaking hands");
         let connecting = self.0.accept().map_err(failed)?;
-        // On a server this never fails: it may read early data and answer before the handshake's end.
+        // Never fails on a server, which may read and answer early data before the handshake ends.
         let early = connecting.into_0rtt();
         let (connection, _) = early.map_err(|_| Error::EarlyDataRefused)?;
         Ok(QuinnConnection::new(connection, self.1))
     }
 }
 
-/// A connection with the stream that is in use.
+/// A connection with its current stream.
 pub struct QuinnConnection {
     connection: quinn::Connection,
-    /// Where the endpoint is bound.
+    /// The local address of the endpoint.
     local: SocketAddr,
-    /// Tells whether the server has taken early data.
+    /// Resolves to whether the server has accepted early data.
     early_data: Option<ZeroRttAccepted>,
     tickets: Option<Arc<Tickets>>,
     outgoing: Option<SendStream>,

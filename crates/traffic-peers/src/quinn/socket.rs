@@ -1,4 +1,4 @@
-//! quinn's socket, which sends batches that a datagram can hold.
+//! quinn's socket, with GSO batches limited to the size of a UDP datagram.
 
 use std::io;
 use std::net::SocketAddr;
@@ -9,8 +9,8 @@ use std::task::{Context, Poll};
 use quinn::udp::{RecvMeta, Transmit};
 use quinn::{AsyncUdpSocket, UdpPoller};
 
-/// Keeps GSO batches within the 64 KB of one UDP datagram; quinn sends ten packets of any size,
-/// which the kernel refuses above 6.5 KB each.
+/// Limits GSO batches to 64 KB, the size of a UDP datagram. quinn batches ten packets of any size,
+/// which the kernel rejects above 6.5 KB each.
 #[derive(Debug)]
 pub(super) struct LimitedBatches {
     pub(super) inner: Arc<dyn AsyncUdpSocket>,

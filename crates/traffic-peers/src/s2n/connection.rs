@@ -1,4 +1,4 @@
-//! s2n-quic's endpoints and connections, as a transport has them.
+//! The endpoints and connections of the s2n-quic transport.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,7 +15,7 @@ use weir_traffic::transport::{
 
 use super::Problem;
 
-/// A client's endpoint.
+/// A client endpoint.
 pub struct S2nClient {
     pub(super) client: s2n_quic::Client,
 }
@@ -39,7 +39,7 @@ impl Client for S2nClient {
     }
 }
 
-/// A server's endpoint. One task at a time takes its connections.
+/// A server endpoint. One task at a time accepts connections.
 pub struct S2nListener {
     address: SocketAddr,
     server: Mutex<s2n_quic::Server>,
@@ -68,7 +68,7 @@ impl Listener for S2nListener {
     }
 }
 
-/// s2n-quic hands out connections that have shaken hands.
+/// s2n-quic accepts connections after their handshake.
 impl Incoming for S2nConnection {
     type Connection = Self;
 
@@ -77,7 +77,7 @@ impl Incoming for S2nConnection {
     }
 }
 
-/// A connection with the stream that is in use.
+/// A connection with its current stream.
 pub struct S2nConnection {
     connection: s2n_quic::Connection,
     stream: Stream,
@@ -156,7 +156,7 @@ impl Connection for S2nConnection {
         self.finish().await
     }
 
-    /// Pieces come as s2n-quic has them, however many bytes are asked for.
+    /// Returns s2n-quic's chunks as they are; `_most` is ignored.
     async fn receive(
         &mut self,
         _most: usize,

@@ -1,4 +1,4 @@
-//! The client.
+//! The quiche client.
 
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
@@ -69,7 +69,7 @@ impl Client for QuicheClient {
     ) -> Local<'_, Result<(Box<dyn Connection>, Bytes)>> {
         Box::pin(async move {
             let connection = self.begin(to)?;
-            // The first flight is made by sending it.
+            // quiche builds the first flight when the driver sends it.
             connection.link.changed.notified().await;
             if !connection.link.quiche.borrow().is_in_early_data() {
                 return Err("quiche has no session that allows early data".into());
@@ -88,7 +88,7 @@ impl Client for QuicheClient {
                 let migrated = link.quiche.borrow_mut().migrate_source(local);
                 match migrated {
                     Ok(_) => break,
-                    // Until the server has given some.
+                    // Wait until the server has issued connection IDs.
                     Err(quiche::Error::OutOfIdentifiers) => link.changed.notified().await,
                     Err(error) => return Err(error.into()),
                 }
@@ -107,7 +107,7 @@ struct QuicheConnection {
 }
 
 impl QuicheConnection {
-    /// Waits until the driver has done something.
+    /// Waits for the driver's next step.
     async fn step(&self) -> Result<()> {
         if let Some(reason) = why_over(&self.link.quiche.borrow()) {
             return Err(reason.into());
@@ -138,7 +138,7 @@ impl Connection for QuicheConnection {
             while !transfer.advance(&mut self.link.quiche.borrow_mut())? {
                 self.step().await?;
             }
-            // Reading has made room at the peer's.
+            // Reading has opened the flow-control window for the peer.
             self.core.wake.notify_one();
             Ok(transfer.received.into())
         })
@@ -174,23 +174,23 @@ impl Connection for QuicheConnection {
     fn close(&self) {
         let mut quiche = self.link.quiche.borrow_mut();
         *self.session.borrow_mut() = quiche.session().map(<[u8]>::to_vec);
-        // It may be over already.
+        // The connection may be closed already.
         let _ = quiche.close(true, 0, b"");
         self.core.wake.notify_one();
     }
 }
 
-/// An echo on its way.
+/// An echo in progress.
 struct Transfer {
     stream: u64,
     left: Bytes,
-    /// All is sent.
+    /// All data are sent.
     ended: bool,
     received: Vec<u8>,
 }
 
 impl Transfer {
-    /// Writes and reads what is possible; whether the echo is complete.
+    /// Writes and reads as much as possible. Returns whether the echo is complete.
     fn advance(&mut self, quiche: &mut quiche::Connection) -> Result<bool> {
         if !self.ended {
             match quiche.stream_send(self.stream, &self.left, true) {

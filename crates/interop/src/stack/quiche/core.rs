@@ -11,15 +11,15 @@ use weir_traffic_peers::quiche::{Driven, Port, Sockets, connect, expire, offer_c
 
 use super::super::{Result, Setup};
 
-/// A client's endpoint.
+/// A client endpoint.
 pub(super) struct Core {
     config: RefCell<Config>,
-    /// Where connections begin.
+    /// The local address of new connections.
     local: Cell<SocketAddr>,
-    /// Sockets that the driver has not taken in yet.
+    /// Sockets that the driver has not added yet.
     ports: RefCell<Vec<Port>>,
     links: RefCell<Vec<Link>>,
-    /// The application has something to send.
+    /// Notified when the application has something to send.
     pub(super) wake: Notify,
 }
 
@@ -27,7 +27,7 @@ pub(super) struct Core {
 #[derive(Clone)]
 pub(super) struct Link {
     pub(super) quiche: Rc<RefCell<Connection>>,
-    /// Something may have changed.
+    /// Notified after each step of the driver.
     pub(super) changed: Rc<Notify>,
 }
 
@@ -38,7 +38,7 @@ impl Driven for Link {
 }
 
 impl Core {
-    /// Begins to drive an endpoint, until the task is aborted.
+    /// Starts a task that drives an endpoint until it is aborted.
     pub(super) fn start(setup: &Setup, config: Config) -> Result<(Rc<Self>, AbortHandle)> {
         let port = Port::bind(setup.bind())?;
         let core = Rc::new(Self {
@@ -52,7 +52,7 @@ impl Core {
         Ok((core, driver.abort_handle()))
     }
 
-    /// Begins a connection, which `prepare` sees before its first packet.
+    /// Opens a connection; `prepare` is called on it before its first packet.
     pub(super) fn connect(
         &self,
         to: SocketAddr,
@@ -71,12 +71,12 @@ impl Core {
         Ok(link)
     }
 
-    /// The newest connection.
+    /// Returns the newest connection.
     pub(super) fn newest(&self) -> Option<Link> {
         self.links.borrow().last().cloned()
     }
 
-    /// Opens one more socket; gives its address.
+    /// Opens another socket and returns its address.
     pub(super) fn open(&self) -> Result<SocketAddr> {
         let port = Port::bind(SocketAddr::new(self.local.get().ip(), 0))?;
         let local = port.address();
@@ -90,7 +90,7 @@ async fn drive(core: Rc<Core>, mut sockets: Sockets) {
     loop {
         let mut links = core.links.borrow().clone();
         tokio::select! {
-            // A socket reports errors of earlier sends when it receives.
+            // A socket reports errors of earlier sends when it receives; ignore them.
             _ = sockets.step(&mut links) => {}
             () = core.wake.notified() => {}
         }
@@ -100,18 +100,18 @@ async fn drive(core: Rc<Core>, mut sockets: Sockets) {
         let links = core.links.borrow().clone();
         for mut link in links {
             link.with(attend);
-            // A failure is a loss.
+            // A failed send counts as packet loss.
             let _ = sockets.flush(&mut link).await;
             link.changed.notify_waiters();
         }
     }
 }
 
-/// Does what a connection has to do beside sending.
+/// Handles path events, timers and new connection IDs of a connection.
 fn attend(connection: &mut Connection) {
     while connection.path_event_next().is_some() {}
     while connection.retired_scid_next().is_some() {}
-    // Nobody waits for timers while the application wakes the driver again and again.
+    // While the application keeps waking the driver, `Sockets::step` never waits for timers.
     expire(connection);
     offer_connection_ids(connection, |_| {});
 }

@@ -1,8 +1,8 @@
-//! quiche, with BoringSSL (it has no other).
+//! The quiche stack, with BoringSSL (its only TLS library).
 //!
-//! quiche is a state machine. The benchmarks' server drives it under [`server`], and the benchmarks'
-//! sockets under [`core`], whose task serves [`client`]. Its configuration is that of the benchmarks,
-//! with what the cases ask for.
+//! quiche is a state machine. In [`server`] the benchmarks' server loop drives it; in [`core`] the
+//! benchmarks' sockets do, in a task that serves [`client`]. The configuration is that of the
+//! benchmarks plus the options of the case.
 
 use std::sync::Arc;
 
@@ -23,9 +23,9 @@ const WINDOWS: Windows = Windows {
     stream: 1 << 20,
     streams: 100,
 };
-/// How many datagrams wait to be sent or read.
+/// The capacity of the datagram send and receive queues.
 const DATAGRAMS: usize = 100;
-/// Of the reserved versions, which nobody speaks (RFC 9000, section 15).
+/// A reserved version, which no stack supports (RFC 9000, section 15).
 const RESERVED_VERSION: u32 = 0xbaba_baba;
 
 pub(super) struct Quiche;
@@ -61,7 +61,7 @@ fn config(setup: &Setup, version: u32, tls: SslContextBuilder) -> Result<Config>
     Ok(config)
 }
 
-/// Writes the keys of a connection there.
+/// Logs the keys of a connection to `lines`, if present.
 fn log_keys(connection: &mut Connection, lines: Option<&Arc<KeyLines>>) {
     if let Some(lines) = lines {
         connection.set_keylog(Box::new(KeyWriter(Arc::clone(lines))));

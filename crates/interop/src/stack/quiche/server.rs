@@ -1,4 +1,4 @@
-//! The server: it echoes streams and datagrams.
+//! The quiche server, which echoes streams and datagrams.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -61,16 +61,16 @@ impl Drop for QuicheServer {
     }
 }
 
-/// Sends back what comes.
+/// The echo application.
 struct Echo {
-    /// Of each connection so far.
+    /// The state of each connection so far.
     facts: Rc<RefCell<Vec<Facts>>>,
     key_log: Option<Arc<KeyLines>>,
 }
 
 struct Session {
     number: usize,
-    /// Streams that are being sent back: what is left, and whether all of it is there.
+    /// By stream ID: bytes still to be echoed, and whether the client has finished the stream.
     echoes: BTreeMap<u64, (Vec<u8>, bool)>,
     got_early_data: bool,
 }
@@ -104,7 +104,7 @@ impl Application for Echo {
             }
         }
         while let Ok(length) = connection.dgram_recv(&mut buffer) {
-            // One that does not fit is one that is lost.
+            // A datagram that does not fit counts as lost.
             let _ = connection.dgram_send(buffer.get(..length).unwrap_or_default());
         }
         if let Some(place) = self.facts.borrow_mut().get_mut(session.number) {

@@ -1,11 +1,11 @@
-//! What s2n-quic tells of its connections.
+//! Counts s2n-quic's events per connection.
 
 use s2n_quic::provider::event::events::{
     Congestion, CongestionSource, EcnState, EcnStateChanged, KeyType, KeyUpdate,
 };
 use s2n_quic::provider::event::{ConnectionInfo, ConnectionMeta, Subscriber};
 
-/// Counted per connection.
+/// The counters of a connection.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Counts {
     pub(super) key_updates: u64,
