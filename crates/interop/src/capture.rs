@@ -71,12 +71,12 @@ async fn converse(pairing: Pairing) -> Result<Capture> {
     connection.datagram("datagram".into()).await?;
     connection.close();
     if setup.early_data {
-        crate::stack::a_moment().await;
+        crate::stack::short_pause().await;
         let address = stage.wire.address();
         let (connection, _) = stage.client.connect_early(address, "early".into()).await?;
         connection.close();
     }
-    crate::stack::a_moment().await;
+    crate::stack::short_pause().await;
     let records = stage.wire.records();
     let server = stage.server.address()?;
     Ok(Capture {
@@ -113,8 +113,8 @@ fn pcapng(records: &[Record], server: SocketAddr) -> Result<Vec<u8>> {
 /// Builds the Ethernet frame of a datagram.
 fn frame(record: &Record, server: SocketAddr) -> Result<Vec<u8>> {
     let (from, to) = match record.datagram.toward {
-        Toward::Server => (record.seen_as, server),
-        Toward::Client => (server, record.seen_as),
+        Toward::Server => (record.address_after_nat, server),
+        Toward::Client => (server, record.address_after_nat),
     };
     let udp = udp(from, to)?;
     let payload = &record.datagram.bytes;

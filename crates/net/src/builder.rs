@@ -333,6 +333,7 @@ impl EndpointBuilder {
             is_watched: watch.is_some(),
             allocator: self.allocator,
             lost_events: watchers.lost_events(),
+            ..EndpointSettings::default()
         };
         let shared = Arc::new(Shared::new(sockets, timers, spin, settings, engine));
         watchers.connect(registry.as_ref(), &shared);

@@ -351,6 +351,7 @@ impl<P: Protocol> Drop for Driver<P> {
         for connection in connections {
             connection.abandon();
         }
+        P::on_endpoint_ended(&self.shared);
         self.shared.shutting_down.store(true, Ordering::Relaxed);
         self.shared.incoming.take_all();
         self.shared.incoming.arrived.notify_waiters();

@@ -8,6 +8,8 @@ use weir_wire::{Ecn, Transmit};
 
 use crate::buffers::RecvBuffers;
 use crate::clock::LazyNow;
+use crate::shared::SharedEndpoint;
+use crate::shared_connection::SharedConnection;
 
 /// Metadata of a received datagram.
 #[derive(Clone, Copy, Debug)]
@@ -108,6 +110,9 @@ pub(crate) trait Protocol: Sized + Send + 'static {
 
     /// The driver has ended: the connection makes no progress any more.
     fn on_driver_ended(&mut self, woken: &mut Vec<Waker>);
+
+    /// The driver has ended, with all connections of the endpoint.
+    fn on_endpoint_ended(_shared: &SharedEndpoint<Self, SharedConnection<Self>>) {}
 
     /// Closes a connection without handles; returns whether that changes anything.
     fn close_unused(&mut self, now: Time) -> bool;

@@ -33,7 +33,7 @@ pub(super) async fn rebind(pairing: Pairing, address: [u8; 4]) -> Result<()> {
     }
     exchange(connection.as_ref(), 1, 3 << 20).await?;
     exchange(connection.as_ref(), 2, 1_000).await?;
-    server_has_followed(&stage, before)
+    server_uses_new_address(&stage, before)
 }
 
 pub(super) async fn migration(pairing: Pairing) -> Result<()> {
@@ -44,7 +44,7 @@ pub(super) async fn migration(pairing: Pairing) -> Result<()> {
     stage.client.migrate().await?;
     exchange(connection.as_ref(), 2, 500_000).await?;
     exchange(connection.as_ref(), 3, 1_000).await?;
-    server_has_followed(&stage, before)?;
+    server_uses_new_address(&stage, before)?;
     let records = stage.wire.records();
     let clients: BTreeSet<_> = records
         .iter()
@@ -75,14 +75,14 @@ pub(super) async fn migration(pairing: Pairing) -> Result<()> {
 }
 
 /// Checks that the server sends to the client's newest address, and that this differs from `before`.
-fn server_has_followed(stage: &Stage, before: Option<std::net::SocketAddr>) -> Result<()> {
+fn server_uses_new_address(stage: &Stage, before: Option<std::net::SocketAddr>) -> Result<()> {
     let now = stage.server_facts()?.peer;
     let records = stage.wire.records();
     let mut of_client = records
         .iter()
         .rev()
         .filter(|record| record.datagram.toward == Toward::Server);
-    let last = of_client.next().map(|record| record.seen_as);
+    let last = of_client.next().map(|record| record.address_after_nat);
     ensure(now != before, || {
         format!("the server still sends to {before:?}")
     })?;

@@ -3,7 +3,7 @@
 use quinn_udp::EcnCodepoint;
 
 use super::{Pairing, Stage, ensure, exchange, pattern, setup};
-use crate::stack::{Connection, Result, a_moment};
+use crate::stack::{Connection, Result, short_pause};
 use crate::wire::{Toward, rule};
 use crate::{Direction, Peer};
 
@@ -14,7 +14,7 @@ pub(super) async fn key_update(pairing: Pairing) -> Result<()> {
     let stage = pairing.stage(&setup()?, rule::pass())?;
     let connection = stage.connect().await?;
     exchange(connection.as_ref(), 1, 100_000).await?;
-    a_moment().await;
+    short_pause().await;
     // quinn starts one key update by itself, after a random number of packets (10 to 1,000).
     let before = updates(&stage, connection.as_ref())?;
     // quiche and s2n-quic cannot start a key update; they follow ours.

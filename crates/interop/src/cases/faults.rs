@@ -31,14 +31,14 @@ pub(super) async fn long_round_trip(pairing: Pairing) -> Result<()> {
 pub(super) async fn handshakes(pairing: Pairing, rule: Rule) -> Result<()> {
     let stage = pairing.stage(&setup()?, rule)?;
     handshakes::connections(&stage, 10).await?;
-    something_happened(&stage.wire.records())
+    rule_was_applied(&stage.wire.records())
 }
 
 pub(super) async fn transfer(pairing: Pairing, rule: Rule) -> Result<()> {
     let stage = pairing.stage(&setup()?, rule)?;
     let connection = stage.connect().await?;
     exchange(connection.as_ref(), 1, 2 << 20).await?;
-    something_happened(&stage.wire.records())
+    rule_was_applied(&stage.wire.records())
 }
 
 pub(super) async fn black_hole(pairing: Pairing) -> Result<()> {
@@ -55,11 +55,11 @@ pub(super) async fn black_hole(pairing: Pairing) -> Result<()> {
     let stage = pairing.stage(&setup()?, Box::new(rule))?;
     let connection = stage.connect().await?;
     exchange(connection.as_ref(), 1, 3 << 20).await?;
-    something_happened(&stage.wire.records())
+    rule_was_applied(&stage.wire.records())
 }
 
 /// Checks that the rule affected at least one datagram.
-fn something_happened(records: &[crate::wire::Record]) -> Result<()> {
+fn rule_was_applied(records: &[crate::wire::Record]) -> Result<()> {
     let changed = records.iter().any(|record| record.verdict != Verdict::Pass);
     ensure(changed, || "nothing happened to any datagram".to_owned())
 }

@@ -3,7 +3,7 @@
 use weir_net::tls::Identity;
 
 use super::{Pairing, Stage, ensure, exchange, pattern, setup};
-use crate::stack::{Result, SERVER_NAME, a_moment};
+use crate::stack::{Result, SERVER_NAME, short_pause};
 use crate::wire::{Datagram, PacketKind, Record, Toward, Verdict, rule};
 use crate::{Direction, Peer};
 
@@ -34,19 +34,19 @@ pub(super) async fn retry(pairing: Pairing) -> Result<()> {
 }
 
 /// Makes a first connection, so that the client has a session to resume.
-async fn acquaint(stage: &Stage) -> Result<()> {
+async fn obtain_session(stage: &Stage) -> Result<()> {
     let connection = stage.connect().await?;
     exchange(connection.as_ref(), 1, 1_000).await?;
     // Session tickets may arrive after the first reply.
-    a_moment().await;
+    short_pause().await;
     connection.close();
-    a_moment().await;
+    short_pause().await;
     Ok(())
 }
 
 pub(super) async fn resumption(pairing: Pairing) -> Result<()> {
     let stage = pairing.stage(&setup()?, rule::pass())?;
-    acquaint(&stage).await?;
+    obtain_session(&stage).await?;
     let connection = stage.connect().await?;
     exchange(connection.as_ref(), 2, 10_000).await?;
     let (ours, theirs) = stage.facts(connection.as_ref())?;
@@ -62,7 +62,7 @@ pub(super) async fn early_data(pairing: Pairing) -> Result<()> {
     let mut setup = setup()?;
     setup.early_data = true;
     let stage = pairing.stage(&setup, rule::pass())?;
-    acquaint(&stage).await?;
+    obtain_session(&stage).await?;
     let data = pattern(2, 1_000);
     let early = stage
         .client

@@ -5,7 +5,9 @@ use std::net::{IpAddr, Ipv4Addr};
 use bytes::Bytes;
 use weir_net::tls::Identity;
 
-use crate::stack::{self, Client, Connection, Facts, Peer, Result, SERVER_NAME, Server, Setup};
+use crate::stack::{
+    self, Client, Connection, ConnectionStatus, Peer, Result, SERVER_NAME, Server, Setup,
+};
 use crate::wire::{Rule, Wire, rule};
 use crate::{Case, Direction};
 
@@ -101,12 +103,12 @@ impl Stage {
     }
 
     /// Returns the server's view of its newest connection.
-    fn server_facts(&self) -> Result<Facts> {
+    fn server_facts(&self) -> Result<ConnectionStatus> {
         Ok(self.server.newest().ok_or("the server has no connection")?)
     }
 
     /// Returns our side's view of the connection and the other side's.
-    fn facts(&self, connection: &dyn Connection) -> Result<(Facts, Facts)> {
+    fn facts(&self, connection: &dyn Connection) -> Result<(ConnectionStatus, ConnectionStatus)> {
         let (client, server) = (connection.facts(), self.server_facts()?);
         Ok(match self.direction {
             Direction::OurClient => (client, server),

@@ -123,7 +123,7 @@ pub(crate) trait Stack {
 pub(crate) trait Server {
     fn address(&self) -> Result<SocketAddr>;
     /// Returns the server's view of its newest connection; `None` if there is none.
-    fn newest(&self) -> Option<Facts>;
+    fn newest(&self) -> Option<ConnectionStatus>;
     /// Starts a key update on the newest connection.
     fn update_keys(&self) -> Local<'_, Result<()>>;
 }
@@ -149,13 +149,13 @@ pub(crate) trait Connection {
     fn datagram(&self, data: Bytes) -> Local<'_, Result<Bytes>>;
     /// Starts a key update.
     fn update_keys(&self) -> Local<'_, Result<()>>;
-    fn facts(&self) -> Facts;
+    fn facts(&self) -> ConnectionStatus;
     fn close(&self);
 }
 
 /// One side's view of a connection. A field is `None` if the stack does not report it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Facts {
+pub(crate) struct ConnectionStatus {
     /// The address of the other side.
     pub(crate) peer: Option<SocketAddr>,
     /// Whether the handshake resumed a session.
@@ -171,6 +171,6 @@ pub(crate) struct Facts {
 }
 
 /// Waits a few milliseconds for work that a stack does asynchronously.
-pub(crate) async fn a_moment() {
+pub(crate) async fn short_pause() {
     tokio::time::sleep(Duration::from_millis(5)).await;
 }

@@ -9,7 +9,8 @@ use quinn::{Endpoint, MtuDiscoveryConfig, TransportConfig};
 use weir_traffic_peers::quinn::{new_client, new_server};
 
 use super::{
-    Client, Connection, Facts, LARGEST_ECHO, Local, Result, SERVER_NAME, Server, Setup, Stack, tls,
+    Client, Connection, ConnectionStatus, LARGEST_ECHO, Local, Result, SERVER_NAME, Server, Setup,
+    Stack, tls,
 };
 
 /// A draft of version 1 that no other stack supports any more, for version negotiation: quinn starts
@@ -113,7 +114,7 @@ impl Server for QuinnServer {
         Ok(self.endpoint.local_addr()?)
     }
 
-    fn newest(&self) -> Option<Facts> {
+    fn newest(&self) -> Option<ConnectionStatus> {
         self.connections.borrow().last().map(facts)
     }
 
@@ -192,8 +193,8 @@ impl Connection for QuinnConnection {
         Box::pin(async { Ok(()) })
     }
 
-    fn facts(&self) -> Facts {
-        Facts {
+    fn facts(&self) -> ConnectionStatus {
+        ConnectionStatus {
             early_data: self.early_data,
             ..facts(&self.connection)
         }
@@ -216,12 +217,12 @@ async fn echo(connection: &quinn::Connection, data: Bytes) -> Result<Bytes> {
     Ok(received.into())
 }
 
-fn facts(connection: &quinn::Connection) -> Facts {
+fn facts(connection: &quinn::Connection) -> ConnectionStatus {
     let path = connection.stats().path;
-    Facts {
+    ConnectionStatus {
         peer: Some(connection.remote_address()),
         // quinn counts marks and losses together.
         ecn_marks: Some(path.congestion_events.saturating_sub(path.lost_packets)),
-        ..Facts::default()
+        ..ConnectionStatus::default()
     }
 }

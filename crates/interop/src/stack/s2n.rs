@@ -18,8 +18,8 @@ use s2n_quic::stream::BidirectionalStream;
 use weir_traffic_peers::s2n::{client, server};
 
 use super::{
-    Client, Connection, Facts, HANDSHAKE_TIMEOUT, LARGEST_ECHO, Local, Result, SERVER_NAME, Server,
-    Setup, Stack, tls,
+    Client, Connection, ConnectionStatus, HANDSHAKE_TIMEOUT, LARGEST_ECHO, Local, Result,
+    SERVER_NAME, Server, Setup, Stack, tls,
 };
 
 mod events;
@@ -139,7 +139,7 @@ impl Server for S2nServer {
         Ok(self.address)
     }
 
-    fn newest(&self) -> Option<Facts> {
+    fn newest(&self) -> Option<ConnectionStatus> {
         self.connections.borrow().last().map(facts)
     }
 
@@ -217,7 +217,7 @@ impl Connection for S2nConnection {
         Box::pin(async { Err("s2n-quic updates keys near the cipher's limit only".into()) })
     }
 
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> ConnectionStatus {
         facts(&self.0)
     }
 
@@ -226,14 +226,14 @@ impl Connection for S2nConnection {
     }
 }
 
-fn facts(handle: &Handle) -> Facts {
+fn facts(handle: &Handle) -> ConnectionStatus {
     let counts = handle.query_event_context(|counts: &Counts| *counts);
     let counts = counts.unwrap_or_default();
-    Facts {
+    ConnectionStatus {
         peer: handle.remote_addr().ok(),
         key_updates: Some(counts.key_updates),
         ecn_works: Some(counts.ecn_works),
         ecn_marks: Some(counts.ecn_marks),
-        ..Facts::default()
+        ..ConnectionStatus::default()
     }
 }

@@ -15,8 +15,8 @@ use weir_net::{
 use weir_traffic::dcquic::settings;
 
 use super::{
-    ALPN, Client, Connection, Facts, HANDSHAKE_TIMEOUT, LARGEST_ECHO, Local, Result, SERVER_NAME,
-    Server, Setup, Stack, a_moment,
+    ALPN, Client, Connection, ConnectionStatus, HANDSHAKE_TIMEOUT, LARGEST_ECHO, Local, Result,
+    SERVER_NAME, Server, Setup, Stack, short_pause,
 };
 
 pub(super) struct Weir;
@@ -125,11 +125,11 @@ impl Server for WeirServer {
         Ok(self.endpoint.local_address())
     }
 
-    fn newest(&self) -> Option<Facts> {
+    fn newest(&self) -> Option<ConnectionStatus> {
         let connections = self.connections.borrow();
         let newest = connections.last()?;
         let early = newest.early.load(Ordering::Relaxed);
-        Some(Facts {
+        Some(ConnectionStatus {
             early_data: Some(early),
             ..facts(&newest.connection)
         })
@@ -211,9 +211,9 @@ impl Connection for WeirConnection {
         Box::pin(update_keys(&self.connection))
     }
 
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> ConnectionStatus {
         let identity = self.connection.peer_identity();
-        Facts {
+        ConnectionStatus {
             resumed: Some(identity.resumed),
             early_data: Some(identity.resumed && !self.connection.early_data_rejected()),
             ..facts(&self.connection)
@@ -231,15 +231,15 @@ async fn update_keys(connection: &weir_net::Connection) -> Result<()> {
             Ok(()) => return Ok(()),
             Err(error @ UpdateKeysError::Closed) => return Err(error.into()),
             // The handshake is not confirmed yet, or the previous update is not complete.
-            Err(_) => a_moment().await,
+            Err(_) => short_pause().await,
         }
     }
 }
 
-fn facts(connection: &weir_net::Connection) -> Facts {
+fn facts(connection: &weir_net::Connection) -> ConnectionStatus {
     let stats = connection.stats();
     let path = stats.paths.first();
-    Facts {
+    ConnectionStatus {
         peer: Some(connection.remote_address()),
         resumed: Some(connection.peer_identity().resumed),
         early_data: None,

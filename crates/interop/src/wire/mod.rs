@@ -80,7 +80,7 @@ pub(crate) type Rule = Box<dyn FnMut(&Datagram) -> Verdict>;
 pub(crate) struct Record {
     pub(crate) datagram: Datagram,
     pub(crate) verdict: Verdict,
-    pub(crate) seen_as: SocketAddr,
+    pub(crate) address_after_nat: SocketAddr,
 }
 
 impl fmt::Display for Record {
@@ -90,7 +90,7 @@ impl fmt::Display for Record {
             f,
             "{:9.3} ms {} {:?} #{} {:?} {} bytes {:?} {:?}",
             datagram.at.as_secs_f64() * 1e3,
-            self.seen_as,
+            self.address_after_nat,
             datagram.toward,
             datagram.number,
             PacketKind::of(&datagram.bytes),
@@ -125,7 +125,7 @@ impl Wire {
         let address = front.address();
         let records = Rc::default();
         let (late, queue) = mpsc::unbounded_channel();
-        let exchange = Exchange {
+        let exchange = Forwarder {
             started: Instant::now(),
             server,
             front,
@@ -177,23 +177,23 @@ impl Drop for Wire {
 }
 
 /// The NAT mapping of one client.
-struct Lane {
+struct NatMapping {
     port: Rc<Port>,
     reader: AbortHandle,
 }
 
-impl Drop for Lane {
+impl Drop for NatMapping {
     fn drop(&mut self) {
         self.reader.abort();
     }
 }
 
 /// The state of the forwarder's task.
-struct Exchange {
+struct Forwarder {
     started: Instant,
     server: SocketAddr,
     front: Rc<Port>,
-    lanes: HashMap<SocketAddr, Lane>,
+    lanes: HashMap<SocketAddr, NatMapping>,
     counts: [usize; 2],
     rule: Rule,
     records: Rc<RefCell<Vec<Record>>>,
@@ -201,7 +201,7 @@ struct Exchange {
 }
 
 /// A datagram to be sent.
-struct Departure {
+struct OutgoingDatagram {
     port: Rc<Port>,
     to: SocketAddr,
     ecn: Option<EcnCodepoint>,
@@ -210,10 +210,10 @@ struct Departure {
 
 struct Late {
     due: Instant,
-    departure: Departure,
+    departure: OutgoingDatagram,
 }
 
-impl Exchange {
+impl Forwarder {
     async fn run(mut self, queue: mpsc::UnboundedReceiver<Late>) {
         let (answers, mut answered) = mpsc::unbounded_channel();
         let front = Rc::clone(&self.front);
@@ -244,7 +244,7 @@ impl Exchange {
         message: Message,
         answers: &mpsc::UnboundedSender<(SocketAddr, Message)>,
     ) {
-        let Ok(seen_as) = self.lane(client, answers) else {
+        let Ok(address_after_nat) = self.lane(client, answers) else {
             return;
         };
         let count = &mut self.counts[usize::from(toward == Toward::Client)];
@@ -261,7 +261,7 @@ impl Exchange {
         self.records.borrow_mut().push(Record {
             datagram: datagram.clone(),
             verdict,
-            seen_as,
+            address_after_nat,
         });
         self.carry_out(verdict, datagram, answers).await;
     }
@@ -279,7 +279,7 @@ impl Exchange {
             Toward::Server => (Rc::clone(&lane.port), self.server),
             Toward::Client => (Rc::clone(&self.front), datagram.client),
         };
-        let mut departure = Departure {
+        let mut departure = OutgoingDatagram {
             port,
             to,
             ecn: datagram.ecn,
@@ -319,13 +319,13 @@ impl Exchange {
             return Ok(lane.port.address());
         }
         let lane = open(self.server.ip(), client, answers)?;
-        let seen_as = lane.port.address();
+        let address_after_nat = lane.port.address();
         self.lanes.insert(client, lane);
-        Ok(seen_as)
+        Ok(address_after_nat)
     }
 }
 
-impl Departure {
+impl OutgoingDatagram {
     async fn send(&self) {
         // A failed send counts as packet loss.
         let _ = self.port.send(self.to, self.ecn, &self.bytes).await;
@@ -336,7 +336,7 @@ fn open(
     address: IpAddr,
     client: SocketAddr,
     answers: &mpsc::UnboundedSender<(SocketAddr, Message)>,
-) -> Result<Lane> {
+) -> Result<NatMapping> {
     let port = Rc::new(Port::bind(address)?);
     let reading = Rc::clone(&port);
     let answers = answers.clone();
@@ -353,7 +353,7 @@ fn open(
             }
         }
     });
-    Ok(Lane {
+    Ok(NatMapping {
         port,
         reader: reader.abort_handle(),
     })

@@ -17,8 +17,8 @@ pub(crate) fn delay(one_way: Duration) -> Rule {
 
 /// Drops about `percent` % of the datagrams at random.
 pub(crate) fn lose(percent: u64, seed: u64) -> Rule {
-    let mut chance = Chance::new(seed);
-    under_load(move || {
+    let mut chance = RuleRandom::new(seed);
+    spare_after_silence(move || {
         if chance.percent(percent) {
             Verdict::Lose
         } else {
@@ -29,8 +29,8 @@ pub(crate) fn lose(percent: u64, seed: u64) -> Rule {
 
 /// Changes a byte in about `percent` % of the datagrams at random.
 pub(crate) fn corrupt(percent: u64, seed: u64) -> Rule {
-    let mut chance = Chance::new(seed);
-    under_load(move || {
+    let mut chance = RuleRandom::new(seed);
+    spare_after_silence(move || {
         if chance.percent(percent) {
             Verdict::Corrupt(chance.next() as usize)
         } else {
@@ -41,7 +41,7 @@ pub(crate) fn corrupt(percent: u64, seed: u64) -> Rule {
 
 /// Applies `rule`, but forwards a few datagrams after each silence. Probe timeouts double, so a few
 /// probes lost in a row would decide whether a case ends before its stacks give up.
-fn under_load(mut rule: impl FnMut() -> Verdict + 'static) -> Rule {
+fn spare_after_silence(mut rule: impl FnMut() -> Verdict + 'static) -> Rule {
     const SILENCE: Duration = Duration::from_millis(500);
     const SPARED: usize = 6;
     let (mut last, mut spared) = (None, 0);
@@ -91,9 +91,9 @@ pub(crate) fn rebind_after_silence(silence: Duration, address: IpAddr) -> Rule {
 }
 
 /// A seeded random number generator (xorshift).
-struct Chance(u64);
+struct RuleRandom(u64);
 
-impl Chance {
+impl RuleRandom {
     fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }

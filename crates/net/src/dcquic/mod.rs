@@ -4,7 +4,7 @@ mod state;
 
 use std::mem;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use weir_quic::{Connection as Engine, ConnectionHandle, EndpointEvent, StreamId};
@@ -70,6 +70,8 @@ pub(crate) struct EndpointSettings {
     pub(crate) allocator: Option<Arc<dyn Allocator>>,
     /// Counts events missing from qlog files, where such files are written.
     pub(crate) lost_events: Option<Arc<LostEvents>>,
+    /// Adds the endpoint's last statistics to its metrics when it ends.
+    pub(crate) add_last_stats: OnceLock<Box<dyn Fn(&Shared) + Send + Sync>>,
 }
 
 impl Protocol for ConnectionState {
@@ -119,6 +121,12 @@ impl Protocol for ConnectionState {
 
     fn stop_serving(endpoint: &mut Self::Endpoint) {
         endpoint.set_server(None);
+    }
+
+    fn on_endpoint_ended(shared: &Shared) {
+        if let Some(add) = shared.settings.add_last_stats.get() {
+            add(shared);
+        }
     }
 
     fn on_endpoint_event(

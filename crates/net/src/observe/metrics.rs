@@ -3,9 +3,8 @@
 //! The observer of a connection adds the increments of its engine's counters, so that nothing is
 //! counted twice and closed connections stay in the sums.
 
-use std::cell::Cell;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 pub(crate) use weir_metrics::Registry;
 use weir_metrics::prometheus::counter::Counter;
@@ -193,7 +192,7 @@ impl EndpointMetrics {
         })
     }
 
-    /// Updates the endpoint's own counters before each scrape.
+    /// Updates the endpoint's own counters before each scrape, and when the endpoint ends.
     pub(super) fn follow(self: &Arc<Self>, registry: &Registry, shared: &Arc<Shared>) {
         let buffers = shared.sockets.buffers();
         let sizes = [("receive", buffers.receive), ("send", buffers.send)];
@@ -202,15 +201,20 @@ impl EndpointMetrics {
             let size = i64::try_from(size.bytes()).unwrap_or(i64::MAX);
             self.families.buffers.get_or_create_owned(&labels).set(size);
         }
-        let (metrics, shared) = (self.clone(), Arc::downgrade(shared));
-        let counted = Cell::new(EndpointStats::default());
+        let (metrics, counted) = (self.clone(), Mutex::new(EndpointStats::default()));
+        let update = Arc::new(move |shared: &Shared| {
+            let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
+            let stats = EndpointStats::of(shared);
+            metrics.add_stats(&stats, &counted);
+            *counted = stats;
+        });
+        let last = update.clone();
+        // An endpoint has one set of metrics, so that this is the first call.
+        let _ = (shared.settings.add_last_stats).set(Box::new(move |shared| last(shared)));
+        let shared = Arc::downgrade(shared);
         registry.before_scrape(move || {
-            let Some(shared) = shared.upgrade() else {
-                return false;
-            };
-            let stats = EndpointStats::of(&shared);
-            metrics.add_stats(&stats, &counted.replace(stats));
-            true
+            let shared = shared.upgrade();
+            shared.inspect(|shared| update(shared)).is_some()
         });
     }
 

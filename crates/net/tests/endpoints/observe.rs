@@ -112,6 +112,26 @@ fn value(metrics: &str, series: &str) -> f64 {
 }
 
 #[test]
+fn the_last_statistics_of_an_ended_endpoint_are_exported() {
+    run(async {
+        let registry = Registry::new();
+        let (server, fingerprint) = server_with(|tls| tls, |builder| builder.metrics(&registry));
+        let endpoint = server.local_address();
+        let pair = connect(client(fingerprint), server).await;
+        transfer(&pair.client, &pair.server, 100_000).await;
+        pair.client.close(0, b"");
+        pair.server.closed().await;
+        drop(pair);
+        // The endpoint has ended when its address is free. Nothing has been exported so far.
+        while std::net::UdpSocket::bind(endpoint).is_err() {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+        let batches = format!("weir_receive_batches_total{{endpoint=\"{endpoint}\"}}");
+        assert!(value(&registry.encode(), &batches) > 0.0);
+    });
+}
+
+#[test]
 fn metrics_are_the_sums_of_the_connections_statistics() {
     run(async {
         let registry = Registry::new();

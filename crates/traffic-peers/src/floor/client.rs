@@ -161,7 +161,7 @@ impl FloorConnection {
     async fn take_in(&mut self, request: Request, body: &mut Body) -> Result<(), Error> {
         let endpoint = &mut self.endpoint;
         let mut due = Due {
-            is_wanted: request.size > WINDOW,
+            is_enabled: request.size > WINDOW,
             packets: 0,
         };
         for (_, datagram) in endpoint.incoming.datagrams() {
@@ -190,14 +190,14 @@ impl FloorConnection {
 
 /// Counts packets that are not acknowledged yet.
 struct Due {
-    is_wanted: bool,
+    is_enabled: bool,
     packets: u32,
 }
 
 impl Due {
     /// Returns whether at least `limit` packets are unacknowledged; if so, resets the count.
     fn is_now(&mut self, limit: u32) -> bool {
-        let now = self.is_wanted && self.packets >= limit;
+        let now = self.is_enabled && self.packets >= limit;
         if now {
             self.packets = 0;
         }

@@ -31,7 +31,7 @@ struct Peer<S> {
 }
 
 /// The result of processing a datagram.
-pub(super) enum Taken {
+pub(super) enum Received {
     /// The datagram belongs to the connection at this index.
     Connection(usize),
     /// The datagram is answered with this packet; no state is kept.
@@ -68,13 +68,13 @@ impl<A: Application> Clients<A> {
     }
 
     /// Passes a datagram to its connection; creates one if needed. Drops malformed datagrams.
-    pub(super) fn take_in(&mut self, info: RecvInfo, datagram: &mut [u8]) -> Option<Taken> {
+    pub(super) fn take_in(&mut self, info: RecvInfo, datagram: &mut [u8]) -> Option<Received> {
         let header = Header::from_slice(datagram, ID_LENGTH).ok()?;
         let taken = match self.by_id.get(&header.dcid) {
-            Some(index) => Taken::Connection(*index),
+            Some(index) => Received::Connection(*index),
             None => self.admit(info, &header).ok()?,
         };
-        if let Taken::Connection(index) = taken {
+        if let Received::Connection(index) = taken {
             let peer = self.peers.get_mut(index)?.as_mut()?;
             // An error closes the connection, which `attend` detects.
             let _ = peer.connection.recv(datagram, info);
@@ -83,7 +83,7 @@ impl<A: Application> Clients<A> {
     }
 
     /// Processes a packet that belongs to no connection: negotiates, retries or accepts.
-    fn admit(&mut self, info: RecvInfo, header: &Header<'_>) -> quiche::Result<Taken> {
+    fn admit(&mut self, info: RecvInfo, header: &Header<'_>) -> quiche::Result<Received> {
         // The meaning of all other bits depends on the version (RFC 8999).
         if header.ty != Type::Short && !quiche::version_is_supported(header.version) {
             return answer(|out| quiche::negotiate_version(&header.scid, &header.dcid, out));
@@ -116,7 +116,7 @@ impl<A: Application> Clients<A> {
         header: &Header<'_>,
         id: ConnectionId<'static>,
         original: Option<ConnectionId<'_>>,
-    ) -> quiche::Result<Taken> {
+    ) -> quiche::Result<Received> {
         let config = &mut self.config;
         let mut connection = quiche::accept(&id, original.as_ref(), info.to, info.from, config)?;
         let session = self.application.begin(&mut connection);
@@ -135,7 +135,7 @@ impl<A: Application> Clients<A> {
                 session,
             });
         }
-        Ok(Taken::Connection(index))
+        Ok(Received::Connection(index))
     }
 
     /// Reads from and writes to a connection after datagrams or timers, and removes it when closed.
@@ -179,9 +179,9 @@ impl<A: Application> Clients<A> {
     }
 }
 
-fn answer(write: impl FnOnce(&mut [u8]) -> quiche::Result<usize>) -> quiche::Result<Taken> {
+fn answer(write: impl FnOnce(&mut [u8]) -> quiche::Result<usize>) -> quiche::Result<Received> {
     let mut out = vec![0; 256];
     let length = write(&mut out)?;
     out.truncate(length);
-    Ok(Taken::Answer(out))
+    Ok(Received::Answer(out))
 }

@@ -11,7 +11,7 @@ use crate::settings::LARGEST_BATCH;
 pub(super) struct Outgoing {
     memory: Vec<u8>,
     /// A packet behind the newest batch that belongs to another path.
-    stray: Option<Built>,
+    next_path_packet: Option<Built>,
 }
 
 /// A batch in the buffer.
@@ -28,7 +28,7 @@ impl Outgoing {
     pub(super) fn new() -> Self {
         Self {
             memory: vec![0; LARGEST_BATCH],
-            stray: None,
+            next_path_packet: None,
         }
     }
 
@@ -40,8 +40,8 @@ impl Outgoing {
 
     /// Fills the buffer with packets of one size and one path; `None` if there are none.
     pub(super) fn build(&mut self, connection: &mut Connection) -> io::Result<Option<Built>> {
-        if let Some(stray) = self.stray.take() {
-            return Ok(Some(stray));
+        if let Some(next_path_packet) = self.next_path_packet.take() {
+            return Ok(Some(next_path_packet));
         }
         let mut batch: Option<Built> = None;
         loop {
@@ -68,7 +68,7 @@ impl Outgoing {
             });
             // Requesting the packets of one path only would cost more per packet.
             if info.from != built.from || info.to != built.to {
-                self.stray = Some(Built {
+                self.next_path_packet = Some(Built {
                     from: info.from,
                     to: info.to,
                     start: used,

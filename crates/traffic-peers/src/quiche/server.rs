@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use quiche::{Config, Connection, RecvInfo};
 use weir_traffic::calls::Error;
 
-use super::clients::{Clients, Taken};
+use super::clients::{Clients, Received};
 use super::{Port, Sockets};
 
 /// The application that a server runs on its connections.
@@ -92,12 +92,12 @@ async fn take_in<A: Application>(
     let to = udp.address();
     for (from, datagram) in incoming.datagrams() {
         match clients.take_in(RecvInfo { from, to }, datagram) {
-            Some(Taken::Connection(index)) if !touched.contains(&index) => touched.push(index),
-            Some(Taken::Answer(answer)) => {
+            Some(Received::Connection(index)) if !touched.contains(&index) => touched.push(index),
+            Some(Received::Answer(answer)) => {
                 // A failed send counts as packet loss.
                 let _ = udp.send(from, &answer, usize::MAX, None).await;
             }
-            Some(Taken::Connection(_)) | None => {}
+            Some(Received::Connection(_)) | None => {}
         }
     }
 }

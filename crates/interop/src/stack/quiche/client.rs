@@ -11,7 +11,7 @@ use tokio::task::AbortHandle;
 use weir_traffic_peers::quiche::{took_early_data, why_over};
 
 use super::super::key_log::KeyLines;
-use super::super::{Client, Connection, Facts, Local, Result, Setup};
+use super::super::{Client, Connection, ConnectionStatus, Local, Result, Setup};
 use super::core::{Core, Link};
 use super::{facts, log_keys};
 
@@ -163,9 +163,9 @@ impl Connection for QuicheConnection {
         Box::pin(async { Err("quiche begins no key updates".into()) })
     }
 
-    fn facts(&self) -> Facts {
+    fn facts(&self) -> ConnectionStatus {
         let quiche = self.link.quiche.borrow();
-        Facts {
+        ConnectionStatus {
             early_data: Some(took_early_data(&quiche)),
             ..facts(&quiche)
         }

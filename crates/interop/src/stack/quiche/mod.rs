@@ -12,7 +12,7 @@ use weir_traffic::calls::identity::certificate;
 use weir_traffic_peers::quiche::{Windows, client_tls, new_config, server_tls};
 
 use super::key_log::{KeyLines, KeyWriter};
-use super::{ALPN, Client, Facts, Result, Server, Setup, Stack};
+use super::{ALPN, Client, ConnectionStatus, Result, Server, Setup, Stack};
 
 mod client;
 mod core;
@@ -68,11 +68,11 @@ fn log_keys(connection: &mut Connection, lines: Option<&Arc<KeyLines>>) {
     }
 }
 
-fn facts(connection: &Connection) -> Facts {
+fn facts(connection: &Connection) -> ConnectionStatus {
     let active = connection.path_stats().find(|path| path.active);
-    Facts {
+    ConnectionStatus {
         peer: active.map(|path| path.peer_addr),
         resumed: Some(connection.is_resumed()),
-        ..Facts::default()
+        ..ConnectionStatus::default()
     }
 }

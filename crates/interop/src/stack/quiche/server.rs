@@ -11,14 +11,14 @@ use tokio::task::AbortHandle;
 use weir_traffic_peers::quiche::{Application, Server as QuicheLoop, Service};
 
 use super::super::key_log::KeyLines;
-use super::super::{Facts, Local, Result, Server, Setup};
+use super::super::{ConnectionStatus, Local, Result, Server, Setup};
 use super::{facts, log_keys};
 
 /// Bytes read from a stream at once.
 const READ_BUFFER: usize = 64 * 1024;
 
 pub(super) fn serve(setup: &Setup, config: Config) -> Result<Box<dyn Server>> {
-    let facts = Rc::<RefCell<Vec<Facts>>>::default();
+    let facts = Rc::<RefCell<Vec<ConnectionStatus>>>::default();
     let service = Service {
         retry: setup.retry,
         spare_ids: true,
@@ -37,7 +37,7 @@ pub(super) fn serve(setup: &Setup, config: Config) -> Result<Box<dyn Server>> {
 
 struct QuicheServer {
     address: SocketAddr,
-    facts: Rc<RefCell<Vec<Facts>>>,
+    facts: Rc<RefCell<Vec<ConnectionStatus>>>,
     task: AbortHandle,
 }
 
@@ -46,7 +46,7 @@ impl Server for QuicheServer {
         Ok(self.address)
     }
 
-    fn newest(&self) -> Option<Facts> {
+    fn newest(&self) -> Option<ConnectionStatus> {
         self.facts.borrow().last().cloned()
     }
 
@@ -64,7 +64,7 @@ impl Drop for QuicheServer {
 /// The echo application.
 struct Echo {
     /// The state of each connection so far.
-    facts: Rc<RefCell<Vec<Facts>>>,
+    facts: Rc<RefCell<Vec<ConnectionStatus>>>,
     key_log: Option<Arc<KeyLines>>,
 }
 
@@ -108,7 +108,7 @@ impl Application for Echo {
             let _ = connection.dgram_send(buffer.get(..length).unwrap_or_default());
         }
         if let Some(place) = self.facts.borrow_mut().get_mut(session.number) {
-            *place = Facts {
+            *place = ConnectionStatus {
                 early_data: Some(session.got_early_data),
                 ..facts(connection)
             };
