@@ -3,7 +3,7 @@
 use rand_core::Rng;
 use weir_units::Time;
 
-use super::{Bbr, PROBE_CWND_GAIN, BbrState};
+use super::{Bbr, BbrState, PROBE_CWND_GAIN};
 use crate::AckSample;
 
 /// One phase above the bandwidth to probe for more, one below it to drain the resulting queue, six

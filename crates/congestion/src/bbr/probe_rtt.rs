@@ -2,7 +2,7 @@
 
 use weir_units::{Duration, Time};
 
-use super::{Bbr, HIGH_GAIN, BbrState};
+use super::{Bbr, BbrState, HIGH_GAIN};
 use crate::AckSample;
 use crate::pacing::initial_rate;
 use crate::self_limited::SelfLimit;

@@ -4,7 +4,7 @@ use rand_core::Rng;
 use weir_units::{ByteSize, Duration, Time};
 
 use super::model::Sample;
-use super::{Bbr3, FullPipe, Bbr3State};
+use super::{Bbr3, Bbr3State, FullPipe};
 use crate::AckSample;
 
 /// `BBR.Headroom`: the fraction of the long-term bound that is left to other flows.

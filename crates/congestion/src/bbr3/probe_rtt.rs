@@ -3,7 +3,7 @@
 
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{AckPhase, Bbr3, STARTUP_PACING_GAIN, Bbr3State};
+use super::{AckPhase, Bbr3, Bbr3State, STARTUP_PACING_GAIN};
 use crate::AckSample;
 use crate::pacing::initial_rate;
 use crate::self_limited::SelfLimit;

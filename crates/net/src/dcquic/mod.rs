@@ -59,6 +59,9 @@ pub(crate) struct OpenedStream {
     pub(crate) early: bool,
 }
 
+/// Adds the statistics of an endpoint to its metrics.
+pub(crate) type AddStats = Box<dyn Fn(&Shared) + Send + Sync>;
+
 /// Settings shared by all connections of an endpoint.
 #[derive(Default)]
 pub(crate) struct EndpointSettings {
@@ -71,7 +74,7 @@ pub(crate) struct EndpointSettings {
     /// Counts events missing from qlog files, where such files are written.
     pub(crate) lost_events: Option<Arc<LostEvents>>,
     /// Adds the endpoint's last statistics to its metrics when it ends.
-    pub(crate) add_last_stats: OnceLock<Box<dyn Fn(&Shared) + Send + Sync>>,
+    pub(crate) add_last_stats: OnceLock<AddStats>,
 }
 
 impl Protocol for ConnectionState {

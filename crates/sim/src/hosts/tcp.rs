@@ -4,7 +4,7 @@ use weir_congestion::{AlgorithmSpec, Context, Deadline};
 use weir_counters::FlowCounters;
 use weir_scenario::{Pacing, Recovery, TcpEcn, TcpOptions, TlsOptions};
 use weir_tcp::{
-    Config, ConfigError, Connection, DelayedAcks, EcnMode, Ending, LossDetection, TlsState,
+    Config, ConfigError, Connection, DelayedAcks, EcnMode, Ending, LossDetection, State,
 };
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
@@ -293,10 +293,7 @@ impl End for TcpEnd {
     }
 
     fn is_closed(&self) -> bool {
-        matches!(
-            self.connection.state(),
-            TlsState::Closed | TlsState::TimeWait
-        )
+        matches!(self.connection.state(), State::Closed | State::TimeWait)
     }
 
     fn has_failed(&self) -> bool {
