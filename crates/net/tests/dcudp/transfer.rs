@@ -140,7 +140,8 @@ fn one_socket_carries_many_connections() {
             asked.join_all().await;
         };
         tokio::join!(serving, asking);
-        assert_eq!(listener.counters().challenges, CONNECTIONS);
+        // A client that waits for long repeats its request, which is challenged again.
+        assert!(listener.counters().challenges >= CONNECTIONS);
     });
 }
 

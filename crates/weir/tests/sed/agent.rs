@@ -37,7 +37,7 @@ fn missing_or_conflicting_arguments_are_named() {
 
 #[test]
 fn windows_end_with_the_controller_and_all_state_with_the_agent() {
-    if !possible("flows_have_windows_until_the_controller_is_killed") {
+    if !possible("windows_end_with_the_controller_and_all_state_with_the_agent") {
         return;
     }
     let row = Row::new();
@@ -91,6 +91,7 @@ fn windows_end_with_the_controller_and_all_state_with_the_agent() {
         let windows = [row.windows(8001), row.windows(8002)].concat();
         windows.len() == 6 && windows.iter().all(|window| *window > TWIN)
     });
+    agent.wait_for("no controller");
     urgent.wait_for_bytes(1_000_000);
     others.wait_for_bytes(1_000_000);
 
@@ -103,6 +104,7 @@ fn windows_end_with_the_controller_and_all_state_with_the_agent() {
     urgent.wait_for_bytes(100_000);
     others.wait_for_bytes(10_000);
 
+    agent.wait_for("with term 2");
     agent.signal(Signal::INT);
     let (status, told) = agent.end();
     assert!(status.success(), "{status}: {told}");
@@ -119,7 +121,7 @@ fn windows_end_with_the_controller_and_all_state_with_the_agent() {
 
 #[test]
 fn a_wrong_certificate_or_removed_interface_ends_the_agent() {
-    if !possible("a_switch_of_another_name_is_told_so") {
+    if !possible("a_wrong_certificate_or_removed_interface_ends_the_agent") {
         return;
     }
     let row = Row::new();
@@ -141,6 +143,7 @@ fn a_wrong_certificate_or_removed_interface_ends_the_agent() {
     let agent = row.agent_of("tor2", &["--rate", "1Gbps"]);
     // Frames pass all the same.
     Transfers::start(&row, 8003, 1).wait_for_bytes(1_000_000);
+    agent.wait_for("tor2.switch.weir");
     row.middle.ip("link delete wan0");
     let (status, told) = agent.end();
     assert_eq!(status.code(), Some(1), "{told}");

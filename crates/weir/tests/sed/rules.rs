@@ -34,7 +34,7 @@ fn a_file_with_mistakes_is_refused_with_line_and_key() {
 
 #[test]
 fn unregistered_flows_have_deadlines_of_the_reloaded_rules_file() {
-    if !possible("flows_that_nobody_registers_have_the_deadlines_of_the_file") {
+    if !possible("unregistered_flows_have_deadlines_of_the_reloaded_rules_file") {
         return;
     }
     let row = Row::new();
