@@ -13,7 +13,7 @@ pub enum AgentError {
     Refused(Box<tonic::Status>),
     /// A message is invalid.
     #[error("the controller's message makes no sense: {0}")]
-    Garbled(#[from] DecodeError),
+    Malformed(#[from] DecodeError),
     /// The controller has been silent.
     #[error("nothing was heard of the controller for a lease")]
     Silent,

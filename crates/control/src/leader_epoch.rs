@@ -29,7 +29,7 @@ pub enum StateError {
     #[error(
         "{path}: `{text}` is not the state of a controller, which is a name and a number; remove it for a new one"
     )]
-    Garbled {
+    Malformed {
         /// The file.
         path: PathBuf,
         /// Its contents.
@@ -88,7 +88,7 @@ impl EpochFile {
                 name: random_name()?,
                 term: 1,
             },
-            text => next_of(text).ok_or_else(|| StateError::Garbled {
+            text => next_of(text).ok_or_else(|| StateError::Malformed {
                 path: path.clone(),
                 text: text.to_owned(),
             })?,

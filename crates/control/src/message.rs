@@ -15,7 +15,7 @@ pub enum MessageError {
     Protobuf(#[from] prost::DecodeError),
     /// A field is invalid.
     #[error(transparent)]
-    Garbled(#[from] DecodeError),
+    Malformed(#[from] DecodeError),
 }
 
 /// Returns the reports in an agent's message; none for a hello.

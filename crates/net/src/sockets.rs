@@ -20,7 +20,7 @@ pub(crate) struct Sockets {
     max_datagrams: usize,
     state: Mutex<SocketTable>,
     /// Cloned by each connection that cannot leave a replaced socket yet.
-    held: Hold,
+    held: SocketGuard,
     /// Counts the changes of `state`.
     generation: AtomicU64,
 }
@@ -46,7 +46,7 @@ pub(crate) struct RetiredSocket {
 }
 
 /// Keeps a replaced socket open while any clone exists.
-pub(crate) type Hold = Arc<()>;
+pub(crate) type SocketGuard = Arc<()>;
 
 /// The sockets that the driver receives from.
 #[derive(Default)]
@@ -91,7 +91,7 @@ impl Sockets {
             wanted,
             max_datagrams,
             state: Mutex::new(state),
-            held: Hold::default(),
+            held: SocketGuard::default(),
             generation: AtomicU64::new(1),
         })
     }
@@ -261,7 +261,7 @@ impl Sockets {
     }
 
     /// Returns a hold that keeps the last replaced socket open.
-    pub(crate) fn hold(&self) -> Hold {
+    pub(crate) fn hold(&self) -> SocketGuard {
         self.held.clone()
     }
 

@@ -30,7 +30,7 @@ const STYLE: TableStyle = TableStyle::new()
 
 /// The metrics of one run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Figures {
+struct SpeedFigures {
     packets: u64,
     simulated_s: f64,
     cpu_s: f64,
@@ -50,7 +50,7 @@ struct Case {
     duration_ms: u64,
 }
 
-impl Figures {
+impl SpeedFigures {
     fn packets_per_cpu_second(&self) -> f64 {
         self.packets as f64 / self.cpu_s
     }
@@ -111,7 +111,7 @@ fn compare() -> Result<(), Box<dyn Error>> {
             let ours = median(&case)?;
             // ns-3's DCTCP stalls on the ACK timer where a window of one segment waits for a second.
             let theirs = if ack_every == 1 { ns3(&case)? } else { None };
-            let of_theirs = |figure: &dyn Fn(&Figures) -> String| {
+            let of_theirs = |figure: &dyn Fn(&SpeedFigures) -> String| {
                 theirs.as_ref().map_or("–".to_owned(), figure)
             };
             let rate = ours.packets_per_cpu_second();
@@ -196,7 +196,7 @@ fn new_table(header: &[&str]) -> Table {
 }
 
 /// Returns the run of median speed out of three.
-fn median(case: &Case) -> Result<Figures, Box<dyn Error>> {
+fn median(case: &Case) -> Result<SpeedFigures, Box<dyn Error>> {
     let mut runs = Vec::new();
     for _ in 0..3 {
         let program = std::env::current_exe()?;
@@ -206,14 +206,14 @@ fn median(case: &Case) -> Result<Figures, Box<dyn Error>> {
         if !output.status.success() {
             return Err(String::from_utf8_lossy(&output.stderr).into());
         }
-        runs.push(serde_json::from_slice::<Figures>(&output.stdout)?);
+        runs.push(serde_json::from_slice::<SpeedFigures>(&output.stdout)?);
     }
     runs.sort_by(|a, b| a.cpu_s.total_cmp(&b.cpu_s));
     Ok(runs[1])
 }
 
 /// Runs a case in this process.
-fn run(case: &Case) -> Result<Figures, Box<dyn Error>> {
+fn run(case: &Case) -> Result<SpeedFigures, Box<dyn Error>> {
     let loaded = Scenario::parse("speed.rs", &case.scenario(), &[])?;
     let mut simulation = Simulation::new(loaded.scenario)?;
     let end = simulation.end();
@@ -222,7 +222,7 @@ fn run(case: &Case) -> Result<Figures, Box<dyn Error>> {
     let after = clock_gettime(ClockId::ThreadCPUTime);
     let summary = simulation.finish(&mut ())?;
     let seconds = |time: rustix::time::Timespec| time.tv_sec as f64 + time.tv_nsec as f64 * 1e-9;
-    Ok(Figures {
+    Ok(SpeedFigures {
         packets: summary.ports.values().map(|port| port.packets).sum(),
         simulated_s: summary.simulated.as_secs_f64(),
         cpu_s: seconds(after) - seconds(before),
@@ -288,7 +288,7 @@ impl Case {
 }
 
 /// Runs ns-3 with the same dumbbell for a few seconds; `None` if it is not built.
-fn ns3(case: &Case) -> Result<Option<Figures>, Box<dyn Error>> {
+fn ns3(case: &Case) -> Result<Option<SpeedFigures>, Box<dyn Error>> {
     let program: PathBuf =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bench/ns3/build/dumbbell");
     if !program.exists() {
@@ -326,7 +326,7 @@ fn ns3(case: &Case) -> Result<Option<Figures>, Box<dyn Error>> {
         let value = result.pointer(path).and_then(serde_json::Value::as_f64);
         value.ok_or_else(|| format!("ns-3's output has no {path}"))
     };
-    Ok(Some(Figures {
+    Ok(Some(SpeedFigures {
         packets: number("/ports/bottleneck/whole_run/packets")? as u64,
         simulated_s: number("/simulated_s")?,
         cpu_s: number("/cpu_s")?,

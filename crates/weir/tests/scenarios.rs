@@ -59,11 +59,11 @@ sample_interval = "100us"
 "#;
 
 /// A folder that contains a scenario.
-struct Place {
+struct Workspace {
     folder: TempDir,
 }
 
-impl Place {
+impl Workspace {
     fn new(text: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("small.toml"), text).unwrap();
@@ -115,7 +115,7 @@ fn rows(path: &Path) -> i64 {
 
 #[test]
 fn a_run_prints_a_summary_and_writes_all_files() {
-    let place = Place::new(SMALL);
+    let place = Workspace::new(SMALL);
     let said = place.run(&["run", "small.toml", "--out", "out"]);
     let text = &said.ok().stdout;
     for word in [
@@ -170,7 +170,7 @@ fn a_run_prints_a_summary_and_writes_all_files() {
 
 #[test]
 fn the_same_scenario_gives_the_same_bytes() {
-    let place = Place::new(SMALL);
+    let place = Workspace::new(SMALL);
     let write = |folder: &str, more: &[&str]| {
         let arguments = ["run", "small.toml", "--out", folder];
         place.run(&[&arguments, more].concat()).ok();
@@ -205,7 +205,7 @@ fn the_same_scenario_gives_the_same_bytes() {
 
 #[test]
 fn json_output_equals_the_summary_file() {
-    let place = Place::new(SMALL);
+    let place = Workspace::new(SMALL);
     let said = place.run(&["run", "small.toml", "--json", "--out", "out"]);
     assert_eq!(said.json(), read_json(&place.path("out/summary.json")));
     assert_eq!(
@@ -216,7 +216,7 @@ fn json_output_equals_the_summary_file() {
 
 #[test]
 fn mistakes_are_reported_with_line_and_key_before_the_run() {
-    let place = Place::new(SMALL);
+    let place = Workspace::new(SMALL);
     let set = |setting: &str, words: &[&str]| {
         for command in ["run", "check"] {
             let said = place.run(&[command, "small.toml", "--set", setting]);
@@ -271,7 +271,7 @@ fn mistakes_are_reported_with_line_and_key_before_the_run() {
 
 #[test]
 fn the_output_of_check_is_the_same_scenario() {
-    let place = Place::new(SMALL);
+    let place = Workspace::new(SMALL);
     let said = place.run(&["check", "small.toml"]);
     assert!(
         said.ok().stdout.contains("# variant fast: "),
@@ -289,7 +289,7 @@ fn the_output_of_check_is_the_same_scenario() {
 
 #[test]
 fn local_and_shipped_scenarios_are_listed_and_run_by_name() {
-    let place = Place::new(SMALL);
+    let place = Workspace::new(SMALL);
     fs::create_dir(place.path("scenarios")).unwrap();
     fs::rename(place.path("small.toml"), place.path("scenarios/small.toml")).unwrap();
     fs::write(place.path("scenarios/wrong.toml"), "title = 1").unwrap();
@@ -326,7 +326,7 @@ fn local_and_shipped_scenarios_are_listed_and_run_by_name() {
 
 #[test]
 fn an_unwritable_directory_is_an_error_before_the_run() {
-    let place = Place::new(SMALL);
+    let place = Workspace::new(SMALL);
     fs::write(place.path("file"), "").unwrap();
     // An hour of simulation would take noticeably long.
     let long = ["run", "small.toml", "--set", "duration=1h"];
@@ -340,7 +340,7 @@ fn an_unwritable_directory_is_an_error_before_the_run() {
 
 #[test]
 fn a_full_disk_leaves_no_output_files() {
-    let place = Place::new(SMALL);
+    let place = Workspace::new(SMALL);
     // Limits every file to 64 blocks of 512 bytes; longer writes fail.
     let script = "ulimit -f 64; trap '' XFSZ; exec \"$0\" \"$@\"";
     let mut command = Command::new("sh");
@@ -361,7 +361,7 @@ fn a_full_disk_leaves_no_output_files() {
 
 #[test]
 fn ctrl_c_writes_the_partial_results() {
-    let place = Place::new(SMALL);
+    let place = Workspace::new(SMALL);
     for (signal, code) in [(Signal::INT, 130), (Signal::TERM, 143)] {
         let long = [
             "run",
@@ -418,7 +418,7 @@ fn ctrl_c_writes_the_partial_results() {
 
 #[test]
 fn packets_are_well_formed_to_wireshark() {
-    let place = Place::new(SMALL);
+    let place = Workspace::new(SMALL);
     place
         .run(&[
             "run",

@@ -19,7 +19,7 @@ use crate::stream::Received;
 use crate::translate;
 use crate::v1;
 use crate::v1::agents_client::AgentsClient;
-use crate::v1::from_agent::Message as Outgoing;
+use crate::v1::from_agent::Message as ToController;
 
 /// The most reports per message, which keeps it well below gRPC's 4 MB.
 const PER_MESSAGE: usize = 4096;
@@ -93,7 +93,7 @@ impl AgentTask {
         let begin = Instant::now();
         let hello = self.hello(begin);
         let hello = v1::FromAgent {
-            message: Some(Outgoing::Hello(hello)),
+            message: Some(ToController::Hello(hello)),
         };
         let _ = outgoing.try_send(hello);
         let mut client = AgentsClient::new(channel);
@@ -187,7 +187,7 @@ async fn say(attached: &Attached, batch: &mut Vec<SwitchReport>) -> Result<(), D
         beat: attached.lease.beat(Instant::now()),
     };
     let message = v1::FromAgent {
-        message: Some(Outgoing::Reports(reports)),
+        message: Some(ToController::Reports(reports)),
     };
     attached.say(message).await
 }

@@ -12,7 +12,7 @@ pub(super) enum Refusal {
     #[error(transparent)]
     Demand(#[from] DemandError),
     #[error(transparent)]
-    Garbled(#[from] DecodeError),
+    Malformed(#[from] DecodeError),
     #[error("the switch obeys another controller ({} with term {}), whose orders have not expired", .0.name, .0.term)]
     Governed(LeaderEpoch),
     #[error("the switch has obeyed a later controller of this one's name, with term {0}")]
@@ -43,7 +43,7 @@ impl From<Refusal> for Status {
             | Refusal::Ports { .. }
             | Refusal::Flows(_)
             | Refusal::Switches(_) => Code::ResourceExhausted,
-            Refusal::Demand(_) | Refusal::Garbled(_) | Refusal::Hello => Code::InvalidArgument,
+            Refusal::Demand(_) | Refusal::Malformed(_) | Refusal::Hello => Code::InvalidArgument,
             Refusal::Governed(_) | Refusal::Superseded(_) => Code::FailedPrecondition,
             Refusal::Silent => Code::DeadlineExceeded,
             Refusal::Ending => Code::Unavailable,

@@ -10,7 +10,7 @@ use weir_sed::{FlowPattern, SwitchReport};
 use weir_wire::FlowKey;
 
 use super::refusal::Refusal;
-use super::switches::{Hello, leader_epoch};
+use super::switches::{Hello, ReplySender, leader_epoch};
 use super::task::{AdmittedPeer, ControllerInput, SenderReport};
 use crate::role::{Role, has_address};
 use crate::stream::Received;
@@ -35,8 +35,6 @@ const WAITING: usize = 64;
 const HELLO: Duration = Duration::from_secs(5);
 
 type Messages = Received<Result<v1::FromController, Status>>;
-type Outgoing = mpsc::Sender<Result<v1::FromController, Status>>;
-
 impl Services {
     pub(super) fn new(task: mpsc::Sender<ControllerInput>) -> Self {
         Self { task }
@@ -60,7 +58,10 @@ impl Services {
         &self,
         stream: Streaming<T>,
         whose: String,
-        attach: impl FnOnce(Outgoing, oneshot::Sender<Result<AdmittedPeer, Refusal>>) -> ControllerInput,
+        attach: impl FnOnce(
+            ReplySender,
+            oneshot::Sender<Result<AdmittedPeer, Refusal>>,
+        ) -> ControllerInput,
         read: impl Fn(u64, T) -> Result<ControllerInput, Refusal> + Send + 'static,
     ) -> Result<Response<Messages>, Status> {
         let (outgoing, messages) = mpsc::channel(WAITING);
@@ -99,7 +100,7 @@ impl Services {
         };
         if let Err(refusal) = result {
             let _ = self
-                .send_to_task(ControllerInput::Garbled { whose, refusal })
+                .send_to_task(ControllerInput::Malformed { whose, refusal })
                 .await;
         }
         // A task that has ended has no sessions anyway.

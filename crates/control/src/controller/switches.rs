@@ -14,13 +14,13 @@ use crate::translate;
 use crate::v1;
 
 /// The messages to a connected peer.
-pub(super) type Outgoing = mpsc::Sender<Result<v1::FromController, Status>>;
+pub(super) type ReplySender = mpsc::Sender<Result<v1::FromController, Status>>;
 
 /// A connection to a peer: the waiting orders, and the last beat.
 #[derive(Debug)]
 pub(super) struct PeerSession {
     pub(super) id: u64,
-    outgoing: Outgoing,
+    outgoing: ReplySender,
     /// Dropped with the session, which ends the task that reads from it.
     _end: oneshot::Sender<()>,
     waiting: Vec<v1::Order>,
@@ -35,7 +35,7 @@ const MOST_WAITING: usize = 200_000;
 const PER_MESSAGE: usize = 10_000;
 
 impl PeerSession {
-    pub(super) fn new(id: u64, outgoing: Outgoing, end: oneshot::Sender<()>, now: Time) -> Self {
+    pub(super) fn new(id: u64, outgoing: ReplySender, end: oneshot::Sender<()>, now: Time) -> Self {
         Self {
             id,
             outgoing,

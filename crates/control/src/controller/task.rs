@@ -16,7 +16,7 @@ use super::metrics::ControllerMetrics;
 use super::refusal::Refusal;
 use super::senders::Senders;
 use super::status;
-use super::switches::{Hello, Outgoing, PeerSession, Switches};
+use super::switches::{Hello, PeerSession, ReplySender, Switches};
 use crate::leader_epoch::{EpochFile, LeaderEpoch};
 use crate::quota::LogQuota;
 use crate::translate;
@@ -57,7 +57,7 @@ pub(super) enum SenderReport {
 pub(super) enum ControllerInput {
     Attach {
         hello: Hello,
-        outgoing: Outgoing,
+        outgoing: ReplySender,
         answer: Answer<AdmittedPeer>,
     },
     Reports {
@@ -78,7 +78,7 @@ pub(super) enum ControllerInput {
     },
     AttachSender {
         leader_epoch: Option<LeaderEpoch>,
-        outgoing: Outgoing,
+        outgoing: ReplySender,
         answer: Answer<AdmittedPeer>,
     },
     SenderReports {
@@ -91,7 +91,7 @@ pub(super) enum ControllerInput {
     /// A stream has ended, for any reason.
     Detach { session: u64 },
     /// A message was invalid: its sender is being disconnected.
-    Garbled { whose: String, refusal: Refusal },
+    Malformed { whose: String, refusal: Refusal },
     Show {
         flows: usize,
         answer: Answer<v1::Status>,
@@ -271,7 +271,7 @@ impl ControllerTask {
             } => self.sender_reports(session, beat, reports),
             ControllerInput::SetRules(rules) => self.logic.demands_mut().set_rules(rules),
             ControllerInput::Detach { session } => self.detach(session, "its connection has ended"),
-            ControllerInput::Garbled { whose, refusal } => {
+            ControllerInput::Malformed { whose, refusal } => {
                 self.metrics.garbled();
                 if let Some(left_out) = self.quota.take(Instant::now()) {
                     tracing::warn!(whose, %refusal, left_out, "a message makes no sense");
@@ -315,7 +315,7 @@ impl ControllerTask {
     fn attach(
         &mut self,
         hello: Hello,
-        outgoing: Outgoing,
+        outgoing: ReplySender,
         answer: Answer<AdmittedPeer>,
     ) -> Result<(), ControllerError> {
         match self.check(&hello.name, hello.leader_epoch.as_ref()) {
@@ -386,7 +386,7 @@ impl ControllerTask {
         }
     }
 
-    fn admit(&mut self, outgoing: Outgoing) -> (PeerSession, AdmittedPeer) {
+    fn admit(&mut self, outgoing: ReplySender) -> (PeerSession, AdmittedPeer) {
         self.sessions += 1;
         let (end, over) = oneshot::channel();
         let session = PeerSession::new(self.sessions, outgoing, end, self.clock.now());
@@ -400,7 +400,7 @@ impl ControllerTask {
     fn attach_sender(
         &mut self,
         leader_epoch: Option<LeaderEpoch>,
-        outgoing: Outgoing,
+        outgoing: ReplySender,
         answer: Answer<AdmittedPeer>,
     ) -> Result<(), ControllerError> {
         match self.check("of a sender", leader_epoch.as_ref()) {

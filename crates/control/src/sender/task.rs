@@ -24,7 +24,7 @@ use crate::stream::Received;
 use crate::translate;
 use crate::v1;
 use crate::v1::flows_client::FlowsClient;
-use crate::v1::from_sender::Message as Outgoing;
+use crate::v1::from_sender::Message as ToController;
 use crate::v1::sender_report::Report;
 
 /// How often acknowledged bytes are reported.
@@ -188,7 +188,7 @@ async fn attach(
     let (outgoing, queued) = mpsc::channel(QUEUED);
     let begin = Instant::now();
     let hello = v1::FromSender {
-        message: Some(Outgoing::Hello(v1::SenderHello { leader_epoch })),
+        message: Some(ToController::Hello(v1::SenderHello { leader_epoch })),
     };
     let _ = outgoing.try_send(hello);
     let mut client = FlowsClient::new(channel);
@@ -351,7 +351,7 @@ async fn say(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), Disco
         beat: attached.lease.beat(Instant::now()),
     };
     let message = v1::FromSender {
-        message: Some(Outgoing::Reports(reports)),
+        message: Some(ToController::Reports(reports)),
     };
     attached.say(message).await
 }

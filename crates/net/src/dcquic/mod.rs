@@ -19,7 +19,7 @@ use crate::error::ConnectionError;
 use crate::lost_events::LostEvents;
 use crate::path_updates::PathEventSender;
 use crate::protocol::{DatagramMeta, Protocol, Route};
-use crate::sockets::Hold;
+use crate::sockets::SocketGuard;
 use crate::waiters::Waiters;
 
 /// The length of the connection IDs that an endpoint issues, in bytes.
@@ -49,7 +49,7 @@ pub(crate) struct ConnectionState {
     pub(crate) early_data_rejected: bool,
     /// The local address to move to as soon as that is allowed; until then the old one's socket is
     /// held.
-    rebind_to: Option<(SocketAddr, Hold)>,
+    rebind_to: Option<(SocketAddr, SocketGuard)>,
 }
 
 /// A stream that has been opened, and whether early data may have opened it.

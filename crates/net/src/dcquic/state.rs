@@ -10,7 +10,7 @@ use weir_units::Time;
 use super::{ConnectionState, Locked, OpenedStream};
 use crate::error::{ConnectionError, ReadError, WriteError};
 use crate::path_updates::PathUpdate;
-use crate::sockets::Hold;
+use crate::sockets::SocketGuard;
 
 impl Locked<'_> {
     /// Closes the connection with a code and a reason for the peer, if it is not over already.
@@ -36,7 +36,7 @@ impl ConnectionState {
     /// Moves to another local address once the handshake is confirmed: before that the peer need
     /// not accept it (RFC 9000, section 9). Where the peer forbids migration, packets leave from
     /// there all the same: see [`Sockets::socket_for`](crate::sockets::Sockets::socket_for).
-    pub(crate) fn rebind(&mut self, now: Time, local: SocketAddr, hold: Hold) {
+    pub(crate) fn rebind(&mut self, now: Time, local: SocketAddr, hold: SocketGuard) {
         self.rebind_to = None;
         match self.engine.rebind(now, local) {
             Ok(()) => {}

@@ -8,7 +8,7 @@ use quiche::Connection;
 use crate::settings::LARGEST_BATCH;
 
 /// The buffer for batches.
-pub(super) struct Outgoing {
+pub(super) struct SendBatch {
     memory: Vec<u8>,
     /// A packet behind the newest batch that belongs to another path.
     next_path_packet: Option<Built>,
@@ -24,7 +24,7 @@ pub(super) struct Built {
     pub(super) segment: usize,
 }
 
-impl Outgoing {
+impl SendBatch {
     pub(super) fn new() -> Self {
         Self {
             memory: vec![0; LARGEST_BATCH],

@@ -12,7 +12,7 @@ use tokio::time::timeout;
 use weir_traffic::calls::Error;
 
 use super::connection::{ID_LENGTH, expire};
-use super::send::Outgoing;
+use super::send::SendBatch;
 use crate::udp::{Batch, Udp};
 
 /// A container of a connection that [`Sockets`] can drive.
@@ -80,7 +80,7 @@ impl Port {
 pub struct Sockets {
     newest: Port,
     older: Vec<Port>,
-    outgoing: Outgoing,
+    outgoing: SendBatch,
 }
 
 impl Sockets {
@@ -90,7 +90,7 @@ impl Sockets {
         Self {
             newest: port,
             older: Vec::new(),
-            outgoing: Outgoing::new(),
+            outgoing: SendBatch::new(),
         }
     }
 

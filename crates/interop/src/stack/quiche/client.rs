@@ -12,11 +12,11 @@ use weir_traffic_peers::quiche::{took_early_data, why_over};
 
 use super::super::key_log::KeyLines;
 use super::super::{Client, Connection, ConnectionStatus, Local, Result, Setup};
-use super::core::{Core, Link};
+use super::core::{ClientConnection, ClientEndpoint};
 use super::{facts, log_keys};
 
 pub(super) fn client(setup: &Setup, config: Config) -> Result<Box<dyn Client>> {
-    let (core, driver) = Core::start(setup, config)?;
+    let (core, driver) = ClientEndpoint::start(setup, config)?;
     Ok(Box::new(QuicheClient {
         core,
         driver,
@@ -26,7 +26,7 @@ pub(super) fn client(setup: &Setup, config: Config) -> Result<Box<dyn Client>> {
 }
 
 struct QuicheClient {
-    core: Rc<Core>,
+    core: Rc<ClientEndpoint>,
     driver: AbortHandle,
     /// The newest session.
     session: Rc<RefCell<Option<Vec<u8>>>>,
@@ -100,8 +100,8 @@ impl Client for QuicheClient {
 }
 
 struct QuicheConnection {
-    core: Rc<Core>,
-    link: Link,
+    core: Rc<ClientEndpoint>,
+    link: ClientConnection,
     session: Rc<RefCell<Option<Vec<u8>>>>,
     next_stream: Cell<u64>,
 }

@@ -12,32 +12,32 @@ use weir_traffic_peers::quiche::{Driven, Port, Sockets, connect, expire, offer_c
 use super::super::{Result, Setup};
 
 /// A client endpoint.
-pub(super) struct Core {
+pub(super) struct ClientEndpoint {
     config: RefCell<Config>,
     /// The local address of new connections.
     local: Cell<SocketAddr>,
     /// Sockets that the driver has not added yet.
     ports: RefCell<Vec<Port>>,
-    links: RefCell<Vec<Link>>,
+    links: RefCell<Vec<ClientConnection>>,
     /// Notified when the application has something to send.
     pub(super) wake: Notify,
 }
 
 /// A connection.
 #[derive(Clone)]
-pub(super) struct Link {
+pub(super) struct ClientConnection {
     pub(super) quiche: Rc<RefCell<Connection>>,
     /// Notified after each step of the driver.
     pub(super) changed: Rc<Notify>,
 }
 
-impl Driven for Link {
+impl Driven for ClientConnection {
     fn with<T>(&mut self, act: impl FnOnce(&mut Connection) -> T) -> T {
         act(&mut self.quiche.borrow_mut())
     }
 }
 
-impl Core {
+impl ClientEndpoint {
     /// Starts a task that drives an endpoint until it is aborted.
     pub(super) fn start(setup: &Setup, config: Config) -> Result<(Rc<Self>, AbortHandle)> {
         let port = Port::bind(setup.bind())?;
@@ -58,11 +58,11 @@ impl Core {
         to: SocketAddr,
         session: Option<&[u8]>,
         prepare: impl FnOnce(&mut Connection),
-    ) -> Result<Link> {
+    ) -> Result<ClientConnection> {
         let mut config = self.config.borrow_mut();
         let mut connection = connect(&mut config, self.local.get(), to, session)?;
         prepare(&mut connection);
-        let link = Link {
+        let link = ClientConnection {
             quiche: Rc::new(RefCell::new(connection)),
             changed: Rc::default(),
         };
@@ -72,7 +72,7 @@ impl Core {
     }
 
     /// Returns the newest connection.
-    pub(super) fn newest(&self) -> Option<Link> {
+    pub(super) fn newest(&self) -> Option<ClientConnection> {
         self.links.borrow().last().cloned()
     }
 
@@ -86,7 +86,7 @@ impl Core {
     }
 }
 
-async fn drive(core: Rc<Core>, mut sockets: Sockets) {
+async fn drive(core: Rc<ClientEndpoint>, mut sockets: Sockets) {
     loop {
         let mut links = core.links.borrow().clone();
         tokio::select! {
