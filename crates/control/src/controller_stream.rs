@@ -73,7 +73,7 @@ impl<T> ControllerStream<T> {
     }
 
     /// Sends a message; fails if the controller has not kept up for two heartbeats.
-    pub(crate) async fn say(&self, message: T) -> Result<(), DisconnectCause> {
+    pub(crate) async fn send(&self, message: T) -> Result<(), DisconnectCause> {
         let sent = self.outgoing.send_timeout(message, self.heartbeat * 2);
         sent.await.map_err(|_| AgentError::Full.into())
     }
@@ -110,9 +110,9 @@ impl LeaderLease {
         if !lease.holds(now, orders.beat) {
             return Err(AgentError::Stale.into());
         }
-        lease.hear(now);
+        lease.note_message(now);
         if !orders.orders.is_empty() {
-            self.0 = Some((lease.leader_epoch.clone(), now + lease.obeyed()));
+            self.0 = Some((lease.leader_epoch.clone(), now + lease.order_lifetime()));
         }
         Ok(orders.orders)
     }

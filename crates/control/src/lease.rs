@@ -54,7 +54,7 @@ impl Lease {
     }
 
     /// Returns how long orders are obeyed from their arrival.
-    pub(crate) fn obeyed(&self) -> Duration {
+    pub(crate) fn order_lifetime(&self) -> Duration {
         self.length * 3 / 4
     }
 
@@ -64,7 +64,7 @@ impl Lease {
     }
 
     /// Notes a message of the controller.
-    pub(crate) fn hear(&mut self, now: Instant) {
+    pub(crate) fn note_message(&mut self, now: Instant) {
         self.received = now;
     }
 
@@ -98,10 +98,10 @@ mod tests {
         assert!(lease.holds(at(3500), lease.beat(at(3000))));
         // The oldest accepted order, plus the time for which it is obeyed, makes a lease.
         assert_eq!(
-            lease.obeyed() + Duration::from_millis(500),
+            lease.order_lifetime() + Duration::from_millis(500),
             Duration::from_secs(2)
         );
-        lease.hear(at(700));
+        lease.note_message(at(700));
         assert_eq!(lease.silent_at(), at(2700));
     }
 }

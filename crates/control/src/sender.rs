@@ -61,7 +61,7 @@ impl Allocator for SenderChannel {
         let opened = NewFlow {
             flow,
             segment,
-            hear,
+            callback: hear,
             acknowledged: acknowledged.clone(),
         };
         // A task that has ended needs no request; neither here nor below.
@@ -93,7 +93,7 @@ struct DatedDemand {
 struct NewFlow {
     flow: FlowKey,
     segment: u32,
-    hear: AllowanceCallback,
+    callback: AllowanceCallback,
     acknowledged: Arc<AtomicU64>,
 }
 

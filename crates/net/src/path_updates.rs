@@ -46,7 +46,7 @@ impl PathEventSender {
         sender.subscribe()
     }
 
-    pub(crate) fn tell(&self, update: PathUpdate) {
+    pub(crate) fn send(&self, update: PathUpdate) {
         if let Some(sender) = &self.sender {
             // Fails where no subscriber is left.
             let _ = sender.send(update);

@@ -184,7 +184,7 @@ mod tests {
         };
         (0..KEPT + 3)
             .map(failed)
-            .for_each(|event| announcer.tell(PathUpdate::Event(event)));
+            .for_each(|event| announcer.send(PathUpdate::Event(event)));
         announcer.end();
         let mut heard = 0;
         while events.next().await.is_some() {

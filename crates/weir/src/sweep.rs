@@ -110,7 +110,7 @@ impl Sweep {
         let shard = self.shard.unwrap_or(Shard::WHOLE);
         let (journal, rows, stale) =
             Journal::open(directory, shard, &planned, self.resume).map_err(Failure::of)?;
-        tell_beginning(&planned, &rows, stale);
+        print_beginning(&planned, &rows, stale);
 
         let stop = Stop::on_signals()?;
         let rows = self.run_missing(&sweep, &planned, (&journal, rows), &stop)?;
@@ -221,7 +221,7 @@ fn draw(python: &Path, directory: &Path, report: &Path) -> Result<(), Failure> {
     Ok(())
 }
 
-fn tell_beginning(planned: &[PlannedRun], rows: &Rows, stale: StaleRows) {
+fn print_beginning(planned: &[PlannedRun], rows: &Rows, stale: StaleRows) {
     if !rows.is_empty() {
         eprintln!("{} of {} runs are there already", rows.len(), planned.len());
     }

@@ -101,7 +101,8 @@ impl AgentTask {
         let (attached, welcome) = Attached::welcomed(call, begin, outgoing).await?;
         let lease = &attached.lease;
         let leader_epoch = lease.leader_epoch.clone();
-        let config: AgentConfig = translate::settings(welcome.settings, span(lease.obeyed()))?;
+        let config: AgentConfig =
+            translate::settings(welcome.settings, span(lease.order_lifetime()))?;
         self.hand(AgentEvent::Attached(config))?;
         self.state.send_replace(AgentState::Attached {
             controller: controller.to_owned(),
@@ -130,15 +131,15 @@ impl AgentTask {
             let silent = sleep_until(attached.lease.silent_at().into());
             let step = tokio::select! {
                 message = attached.incoming.message() => match message {
-                    Ok(Some(message)) => self.obey(&mut attached.lease, message),
+                    Ok(Some(message)) => self.apply_orders(&mut attached.lease, message),
                     Ok(None) => Err(AgentError::Closed.into()),
                     Err(status) => Err(status.into()),
                 },
                 count = reports.recv_many(&mut batch, PER_MESSAGE) => match count {
                     0 => Err(DisconnectCause::Dropped),
-                    _ => say(&attached, &mut batch).await,
+                    _ => send_reports(&attached, &mut batch).await,
                 },
-                _ = beats.tick() => say(&attached, &mut batch).await,
+                _ = beats.tick() => send_reports(&attached, &mut batch).await,
                 () = self.lost.notified() => Err(AgentError::Full.into()),
                 () = silent => Err(AgentError::Silent.into()),
             };
@@ -148,7 +149,7 @@ impl AgentTask {
         }
     }
 
-    fn obey(
+    fn apply_orders(
         &mut self,
         lease: &mut Lease,
         message: v1::FromController,
@@ -180,7 +181,10 @@ async fn discard(reports: &mut mpsc::Receiver<SwitchReport>) {
 }
 
 /// Sends the batch, or an empty heartbeat.
-async fn say(attached: &Attached, batch: &mut Vec<SwitchReport>) -> Result<(), DisconnectCause> {
+async fn send_reports(
+    attached: &Attached,
+    batch: &mut Vec<SwitchReport>,
+) -> Result<(), DisconnectCause> {
     let reports = batch.drain(..).map(|report| translate::to_report(&report));
     let reports = v1::Reports {
         reports: reports.collect(),
@@ -189,7 +193,7 @@ async fn say(attached: &Attached, batch: &mut Vec<SwitchReport>) -> Result<(), D
     let message = v1::FromAgent {
         message: Some(ToController::Reports(reports)),
     };
-    attached.say(message).await
+    attached.send(message).await
 }
 
 fn described(port: &PortDescription) -> v1::Port {

@@ -145,7 +145,7 @@ impl Senders {
             Some(window) => known.windows.insert(switch, window),
             None => known.windows.remove(&switch),
         };
-        Self::tell(&mut self.attached, flow, known);
+        Self::send_window(&mut self.attached, flow, known);
         true
     }
 
@@ -153,12 +153,16 @@ impl Senders {
     pub(super) fn forget_switch(&mut self, switch: u32) {
         for (flow, known) in &mut self.flows {
             if known.windows.remove(&switch).is_some() {
-                Self::tell(&mut self.attached, flow, known);
+                Self::send_window(&mut self.attached, flow, known);
             }
         }
     }
 
-    fn tell(senders: &mut BTreeMap<u64, Sender>, flow: &FlowKey, known: &mut RegisteredFlow) {
+    fn send_window(
+        senders: &mut BTreeMap<u64, Sender>,
+        flow: &FlowKey,
+        known: &mut RegisteredFlow,
+    ) {
         let smallest = known.windows.values().min().copied();
         if smallest == known.reported {
             return;

@@ -48,14 +48,14 @@ impl PeerSession {
 
     pub(super) fn welcome(&self, welcome: v1::Welcome) {
         let message = v1::from_controller::Message::Welcome(welcome);
-        self.say(message);
+        self.send_message(message);
     }
 
     pub(super) fn order(&mut self, order: &weir_sed::WindowOrder) {
         self.waiting.push(translate::to_order(order));
     }
 
-    pub(super) fn hear(&mut self, now: Time, beat: u64) {
+    pub(super) fn note_heartbeat(&mut self, now: Time, beat: u64) {
         self.beat = self.beat.max(beat);
         self.received = now;
     }
@@ -78,10 +78,10 @@ impl PeerSession {
     fn send(&self, term: u64, orders: Vec<v1::Order>) {
         let beat = self.beat;
         let orders = v1::Orders { term, orders, beat };
-        self.say(v1::from_controller::Message::Orders(orders));
+        self.send_message(v1::from_controller::Message::Orders(orders));
     }
 
-    fn say(&self, message: v1::from_controller::Message) {
+    fn send_message(&self, message: v1::from_controller::Message) {
         let message = v1::FromController {
             message: Some(message),
         };

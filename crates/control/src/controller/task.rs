@@ -424,7 +424,7 @@ impl ControllerTask {
         let Some((number, session)) = self.switches.session(session) else {
             return;
         };
-        session.hear(now, beat);
+        session.note_heartbeat(now, beat);
         for report in reports {
             self.logic.receive(now, number, report);
         }
@@ -433,7 +433,7 @@ impl ControllerTask {
     fn sender_reports(&mut self, session: u64, beat: u64, reports: Vec<SenderReport>) {
         let now = self.clock.now();
         match self.senders.session(session) {
-            Some(known) => known.hear(now, beat),
+            Some(known) => known.note_heartbeat(now, beat),
             None => return,
         }
         for report in reports {

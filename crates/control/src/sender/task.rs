@@ -130,7 +130,7 @@ impl SenderTask {
             let silent = sleep_until(attached.lease.silent_at().into());
             let step = tokio::select! {
                 message = attached.incoming.message() => match message {
-                    Ok(Some(message)) => self.obey(&mut attached.lease, message),
+                    Ok(Some(message)) => self.apply_orders(&mut attached.lease, message),
                     Ok(None) => Err(AgentError::Closed.into()),
                     Err(status) => Err(status.into()),
                 },
@@ -140,15 +140,15 @@ impl SenderTask {
                         while let Ok(wish) = wishes.try_recv() {
                             reports.extend(self.flows.wish(Instant::now(), wish));
                         }
-                        say_any(&attached, &mut reports).await
+                        send_if_any(&attached, &mut reports).await
                     }
                     None => Err(DisconnectCause::Dropped),
                 },
                 _ = counters.tick(), if self.flows.are_any() => {
                     reports.extend(self.flows.counters());
-                    say_any(&attached, &mut reports).await
+                    send_if_any(&attached, &mut reports).await
                 }
-                _ = beats.tick() => say(&attached, &mut reports).await,
+                _ = beats.tick() => send_reports(&attached, &mut reports).await,
                 () = silent => Err(AgentError::Silent.into()),
             };
             if let Err(end) = step {
@@ -157,13 +157,13 @@ impl SenderTask {
         }
     }
 
-    fn obey(
+    fn apply_orders(
         &mut self,
         lease: &mut Lease,
         message: v1::FromController,
     ) -> Result<(), DisconnectCause> {
         let orders = self.governed.accept_orders(lease, message)?;
-        let lease = span(lease.obeyed());
+        let lease = span(lease.order_lifetime());
         for order in orders {
             match translate::order(order)? {
                 WindowOrder::Allow { flow, window } => self.flows.allow(&flow, Some(window), lease),
@@ -285,14 +285,14 @@ impl Flows {
         let number = self.numbers.get(flow);
         if let Some(flow) = number.and_then(|number| self.open.get_mut(number)) {
             flow.window = window;
-            flow.tell(lease);
+            flow.pass_allowance(lease);
         }
     }
 
     /// Renews the windows in force.
     fn renew(&mut self, lease: Span) {
         let governed = self.open.values().filter(|flow| flow.window.is_some());
-        governed.for_each(|flow| flow.tell(lease));
+        governed.for_each(|flow| flow.pass_allowance(lease));
     }
 
     /// Resets the controller's state. Its orders hold until their lease is over, which transports check
@@ -321,8 +321,8 @@ impl OpenFlow {
         }))
     }
 
-    fn tell(&self, lease: Span) {
-        (self.opened.hear)(match self.window {
+    fn pass_allowance(&self, lease: Span) {
+        (self.opened.callback)(match self.window {
             None => Allowance::Unlimited,
             Some(window) => Allowance::AtMost {
                 window: ByteSize::from_bytes(window.into()),
@@ -333,16 +333,22 @@ impl OpenFlow {
 }
 
 /// Sends the reports, if there are any.
-async fn say_any(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), DisconnectCause> {
+async fn send_if_any(
+    attached: &Attached,
+    reports: &mut Vec<Report>,
+) -> Result<(), DisconnectCause> {
     if reports.is_empty() {
         Ok(())
     } else {
-        say(attached, reports).await
+        send_reports(attached, reports).await
     }
 }
 
 /// Sends the reports, or an empty heartbeat.
-async fn say(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), DisconnectCause> {
+async fn send_reports(
+    attached: &Attached,
+    reports: &mut Vec<Report>,
+) -> Result<(), DisconnectCause> {
     let reports = reports.drain(..).map(|report| v1::SenderReport {
         report: Some(report),
     });
@@ -353,5 +359,5 @@ async fn say(attached: &Attached, reports: &mut Vec<Report>) -> Result<(), Disco
     let message = v1::FromSender {
         message: Some(ToController::Reports(reports)),
     };
-    attached.say(message).await
+    attached.send(message).await
 }

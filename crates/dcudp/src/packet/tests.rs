@@ -8,7 +8,7 @@ fn sequence() -> impl Strategy<Value = SequenceNumber> {
     any::<u32>().prop_map(SequenceNumber::new)
 }
 
-fn marks() -> impl Strategy<Value = HeaderFlags> {
+fn header_flags() -> impl Strategy<Value = HeaderFlags> {
     any::<[bool; 3]>().prop_map(|[observe, reduced, echo]| HeaderFlags {
         obs: observe,
         cwr: reduced,
@@ -17,17 +17,23 @@ fn marks() -> impl Strategy<Value = HeaderFlags> {
 }
 
 fn data() -> impl Strategy<Value = DataHeader> {
-    (sequence(), any::<[bool; 3]>(), marks(), any::<[u32; 3]>()).prop_map(
-        |(sequence, [first, last, in_order], marks, words)| DataHeader {
-            sequence,
-            position: MessagePosition::new(first, last),
-            in_order,
-            flags: marks,
-            message: MessageNumber::new(words[0]),
-            timestamp: Timestamp(words[1]),
-            destination: SocketId(words[2]),
-        },
+    (
+        sequence(),
+        any::<[bool; 3]>(),
+        header_flags(),
+        any::<[u32; 3]>(),
     )
+        .prop_map(
+            |(sequence, [first, last, in_order], flags, words)| DataHeader {
+                sequence,
+                position: MessagePosition::new(first, last),
+                in_order,
+                flags,
+                message: MessageNumber::new(words[0]),
+                timestamp: Timestamp(words[1]),
+                destination: SocketId(words[2]),
+            },
+        )
 }
 
 fn handshake() -> impl Strategy<Value = Handshake> {
@@ -138,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn control_packets_round_trip(control in control(), flags in marks(), words: [u32; 3]) {
+    fn control_packets_round_trip(control in control(), flags in header_flags(), words: [u32; 3]) {
         let header = ControlHeader {
             kind: control.kind(),
             flags,

@@ -66,7 +66,7 @@ pub enum BpfError {
         name: String,
     },
     /// The kernel refused the program.
-    #[error("the kernel refused the program: {source}{}", said(log))]
+    #[error("the kernel refused the program: {source}{}", with_log(log))]
     Refused {
         /// The system's error.
         source: io::Error,
@@ -90,7 +90,7 @@ pub enum BpfError {
 }
 
 /// Formats the last lines of a log, which give the reason; a verifier's whole log is long.
-fn said(log: &[String]) -> String {
+fn with_log(log: &[String]) -> String {
     const LINES: usize = 12;
     let lines = log.iter().flat_map(|message| message.lines());
     let lines: Vec<_> = lines.collect();

@@ -99,7 +99,10 @@ pub enum ControlError {
 ///
 /// # Errors
 /// [`ControlError`], which names the socket.
-pub fn ask(path: &Path, question: ControlRequest) -> Result<ControlResponse, ControlError> {
+pub fn send_request(
+    path: &Path,
+    question: ControlRequest,
+) -> Result<ControlResponse, ControlError> {
     let unreachable = |source| ControlError::Unreachable {
         path: path.to_owned(),
         source,
@@ -237,7 +240,7 @@ mod tests {
             Err(ControlError::InUse { .. })
         ));
         let asking = path.clone();
-        let thread = std::thread::spawn(move || ask(&asking, ControlRequest::Status));
+        let thread = std::thread::spawn(move || send_request(&asking, ControlRequest::Status));
         let asked = loop {
             if let Some(asked) = control.next() {
                 break asked;
@@ -250,7 +253,9 @@ mod tests {
         assert_eq!(answer, ControlResponse::Status(Box::default()));
         drop(control);
         assert!(!path.exists());
-        let error = ask(&path, ControlRequest::Reload).unwrap_err().to_string();
+        let error = send_request(&path, ControlRequest::Reload)
+            .unwrap_err()
+            .to_string();
         assert!(
             error.contains("weir.sock") && error.contains("weir enforce"),
             "{error}"

@@ -110,7 +110,8 @@ impl<T: Transport> Client<'_, T> {
                 connection,
             } => {
                 let sizes = (*request, *response);
-                self.ask(sizes, *pause, *requests, *connection).await
+                self.send_request(sizes, *pause, *requests, *connection)
+                    .await
             }
             Workload::Epochs {
                 request,
@@ -190,7 +191,7 @@ impl<T: Transport> Client<'_, T> {
         Ok(())
     }
 
-    async fn ask(
+    async fn send_request(
         &mut self,
         sizes: (ByteSize, ByteSize),
         pause: Duration,
@@ -200,7 +201,7 @@ impl<T: Transport> Client<'_, T> {
         let mut client = RequestClient::new(self.dialer()?, self.meter, self.clock, sizes)?;
         let mut left = requests.map_or(u64::MAX, u64::from);
         loop {
-            let answer = client.ask().await;
+            let answer = client.request().await;
             answer.result?;
             left -= 1;
             if connection == ConnectionUse::Fresh {
@@ -227,7 +228,7 @@ impl<T: Transport> Client<'_, T> {
             let Ok(Some(number)) = begun.map(|epoch| *epoch) else {
                 return Ok(());
             };
-            let answer = client.ask().await;
+            let answer = client.request().await;
             self.context.events.send(AgentEvent::EpochDone {
                 flow: self.order.flow,
                 number,

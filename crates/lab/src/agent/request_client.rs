@@ -75,7 +75,7 @@ impl<C: Client> RequestClient<C> {
     }
 
     /// Makes a request. The time of a handshake that it needs is included.
-    pub(super) async fn ask(&mut self) -> RequestOutcome {
+    pub(super) async fn request(&mut self) -> RequestOutcome {
         let asked = self.clock.now();
         let mut attempts = 1;
         let result = loop {

@@ -44,7 +44,7 @@ impl Session<'_> {
 
     /// Takes a last sample of all hosts; returns its time.
     async fn last_answers(&mut self, recorder: &mut dyn Recorder) -> Result<Time, LabError> {
-        self.ask(SamplePurpose::End).await?;
+        self.request_samples(SamplePurpose::End).await?;
         loop {
             let message = timeout(PATIENCE, self.hosts.next()).await;
             let message = message.map_err(|_| LabError::Unresponsive)?;

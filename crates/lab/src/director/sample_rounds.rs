@@ -40,7 +40,7 @@ impl SampleRounds {
     }
 
     /// Opens a round after all hosts have been asked.
-    pub(super) fn ask(&mut self, purpose: SamplePurpose) {
+    pub(super) fn begin_round(&mut self, purpose: SamplePurpose) {
         self.open.push_back(SampleRound {
             purpose,
             answered: vec![false; self.hosts],
@@ -79,10 +79,10 @@ mod tests {
     fn sample_rounds_complete_in_order() {
         let at = Time::from_nanos;
         let mut rounds = SampleRounds::new(2);
-        rounds.ask(SamplePurpose::Sample);
+        rounds.begin_round(SamplePurpose::Sample);
         assert!(rounds.is_sampling());
         assert_eq!(rounds.answered(0, at(5)), None);
-        rounds.ask(SamplePurpose::EndOfWarmUp);
+        rounds.begin_round(SamplePurpose::EndOfWarmUp);
         assert_eq!(rounds.answered(0, at(7)), None);
         assert_eq!(
             rounds.answered(1, at(4)),

@@ -166,20 +166,20 @@ impl<'s> Session<'s> {
         if self.warm_up.is_some_and(|end| end <= now) {
             self.warm_up = None;
             self.switch()?.begin()?;
-            self.ask(SamplePurpose::EndOfWarmUp).await?;
+            self.request_samples(SamplePurpose::EndOfWarmUp).await?;
         }
         if self.sampling.next <= now {
             self.sampling.schedule(now);
             self.sample_ports(recorder)?;
             if !self.sample_rounds.is_sampling() {
-                self.ask(SamplePurpose::Sample).await?;
+                self.request_samples(SamplePurpose::Sample).await?;
             }
         }
         Ok(())
     }
 
-    pub(super) async fn ask(&mut self, purpose: SamplePurpose) -> Result<(), LabError> {
-        self.sample_rounds.ask(purpose);
+    pub(super) async fn request_samples(&mut self, purpose: SamplePurpose) -> Result<(), LabError> {
+        self.sample_rounds.begin_round(purpose);
         self.hosts.send_all(&HostCommand::Sample).await
     }
 

@@ -107,7 +107,7 @@ impl SwitchHandle {
     /// # Errors
     /// The switch has stopped.
     pub fn apply(&self, port: PortIndex, change: PortChange) -> Result<(), SwitchError> {
-        self.tell(SwitchCommand::Apply(port, change))
+        self.send(SwitchCommand::Apply(port, change))
     }
 
     /// Routes packets for `address` to this port of a host.
@@ -115,7 +115,7 @@ impl SwitchHandle {
     /// # Errors
     /// The switch has stopped.
     pub fn assign(&self, address: IpAddr, port: PortIndex) -> Result<(), SwitchError> {
-        self.tell(SwitchCommand::Assign(address, port))
+        self.send(SwitchCommand::Assign(address, port))
     }
 
     /// Removes `address`: packets for it are dropped as they arrive from their host.
@@ -123,7 +123,7 @@ impl SwitchHandle {
     /// # Errors
     /// The switch has stopped.
     pub fn withdraw(&self, address: IpAddr) -> Result<(), SwitchError> {
-        self.tell(SwitchCommand::Withdraw(address))
+        self.send(SwitchCommand::Withdraw(address))
     }
 
     /// Resets all measurements at the end of the warm-up.
@@ -131,7 +131,7 @@ impl SwitchHandle {
     /// # Errors
     /// The switch has stopped.
     pub fn begin(&self) -> Result<(), SwitchError> {
-        self.tell(SwitchCommand::Begin)
+        self.send(SwitchCommand::Begin)
     }
 
     /// Reads the measured ports. Blocks until the switch's thread has answered, which takes
@@ -141,7 +141,7 @@ impl SwitchHandle {
     /// The switch has stopped.
     pub fn sample(&self) -> Result<Vec<PortReading>, SwitchError> {
         let (answer, samples) = channel();
-        self.tell(SwitchCommand::Sample(answer))?;
+        self.send(SwitchCommand::Sample(answer))?;
         answer_of(&samples)
     }
 
@@ -153,7 +153,7 @@ impl SwitchHandle {
         self.join().unwrap_or(Err(SwitchError::Gone))
     }
 
-    fn tell(&self, command: SwitchCommand) -> Result<(), SwitchError> {
+    fn send(&self, command: SwitchCommand) -> Result<(), SwitchError> {
         let told = self.commands.send(command);
         // A write that overflows the counter fails, but the thread is awake then anyway.
         let _ = rustix::io::write(&*self.wake, &1_u64.to_ne_bytes());
@@ -163,7 +163,7 @@ impl SwitchHandle {
     fn join(&mut self) -> Option<Result<SwitchReport, SwitchError>> {
         let thread = self.thread.take()?;
         // If the thread has ended already, its result has the reason.
-        let _ = self.tell(SwitchCommand::Stop);
+        let _ = self.send(SwitchCommand::Stop);
         Some(thread.join().unwrap_or(Err(SwitchError::Gone)))
     }
 }

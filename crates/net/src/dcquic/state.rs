@@ -54,11 +54,11 @@ impl ConnectionState {
                 Event::Stream(event) => self.waiting.on_stream(event, woken),
                 Event::Path(event) => {
                     tracing::debug!(%event, "the way to the peer changed");
-                    self.path_events.tell(PathUpdate::Event(event));
+                    self.path_events.send(PathUpdate::Event(event));
                 }
                 Event::Moving(decision) => {
                     tracing::info!(%decision, "the connection moves");
-                    self.path_events.tell(PathUpdate::Decision(*decision));
+                    self.path_events.send(PathUpdate::Decision(*decision));
                 }
                 Event::DatagramsReadable => woken.append(&mut self.waiting.datagrams),
                 Event::Connected => {

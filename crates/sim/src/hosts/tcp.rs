@@ -166,7 +166,7 @@ impl TcpEnd {
     #[inline]
     pub(super) fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
         if let Some(deadline) = self.deadline {
-            self.tell_deadline(now, deadline);
+            self.update_deadline(now, deadline);
         }
         self.connection.receive(now, segment, ecn);
         if self.tls.is_some() {
@@ -181,7 +181,7 @@ impl TcpEnd {
     }
 
     /// Passes the remaining data and time to the congestion control.
-    fn tell_deadline(&mut self, now: Time, deadline: Time) {
+    fn update_deadline(&mut self, now: Time, deadline: Time) {
         self.connection.set_deadline(Some(Deadline {
             remaining: self.connection.remaining(),
             time_left: deadline.checked_since(now).unwrap_or(Duration::ZERO),

@@ -103,7 +103,7 @@ impl Calls {
     }
 
     /// Returns how many requests the flow has made.
-    pub(super) fn asked(&self, position: usize) -> u64 {
+    pub(super) fn requests_made(&self, position: usize) -> u64 {
         self.calls.get(position).map_or(0, |call| call.asked)
     }
 
@@ -157,12 +157,12 @@ impl Calls {
                 is_open && (call.asked, call.attempts) == (asked, attempts)
             });
             if waits {
-                self.ask_again(now, position, world);
+                self.retry_request(now, position, world);
             }
         }
     }
 
-    fn ask_again(&mut self, now: Time, position: usize, world: &mut World) {
+    fn retry_request(&mut self, now: Time, position: usize, world: &mut World) {
         self.reconnect(now, position, PathChoice::Next, world);
         self.submit(now, position, world);
     }
@@ -209,7 +209,7 @@ impl Calls {
         let call = self.calls.get_mut(position)?;
         let waits = matches!(call.state, CallState::Asked | CallState::Answering);
         if waits && self.failover.is_some() {
-            self.ask_again(now, position, world);
+            self.retry_request(now, position, world);
             return None;
         }
         call.state = CallState::Broken;

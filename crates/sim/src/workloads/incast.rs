@@ -89,7 +89,7 @@ impl Incast {
         }
     }
 
-    fn ask(&mut self, now: Time, host: usize, world: &mut World) {
+    fn start_round(&mut self, now: Time, host: usize, world: &mut World) {
         let Some(receiver) = self.receivers.get_mut(&host) else {
             return;
         };
@@ -117,7 +117,7 @@ impl Application for Incast {
         }
         while let Some(step) = self.agenda.due(now) {
             match step {
-                Step::Ask(host) => self.ask(now, host, world),
+                Step::Ask(host) => self.start_round(now, host, world),
                 Step::Respond(flow) => {
                     world.write(now, flow, Side::Initiator, self.rounds.response);
                 }

@@ -61,7 +61,7 @@ impl Application for Requests {
             return;
         };
         let position = outcome.position;
-        if self.calls.asked(position) < self.count {
+        if self.calls.requests_made(position) < self.count {
             self.calls.hang_up_if_fresh(now, position, world);
             self.pauses.note(now + self.pause, position);
         } else {

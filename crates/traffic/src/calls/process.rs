@@ -64,7 +64,7 @@ impl Launcher {
             stdin,
             answers,
         };
-        worker.say(role)?;
+        worker.send(role)?;
         let ready = worker.answer(limit)?;
         Ok((worker, ready))
     }
@@ -95,12 +95,12 @@ impl Worker {
     /// # Errors
     /// [`Error::Worker`] if the worker reports an error; it remains usable. After any other error
     /// the process is unusable.
-    pub fn ask(&mut self, command: &Command, limit: Duration) -> Result<Answer, Error> {
-        self.say(command)?;
+    pub fn request(&mut self, command: &Command, limit: Duration) -> Result<Answer, Error> {
+        self.send(command)?;
         self.answer(limit)
     }
 
-    fn say(&mut self, message: &impl Serialize) -> Result<(), Error> {
+    fn send(&mut self, message: &impl Serialize) -> Result<(), Error> {
         let mut line = serde_json::to_string(message)?;
         line.push('\n');
         let Some(stdin) = &mut self.stdin else {

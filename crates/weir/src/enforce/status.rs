@@ -52,7 +52,7 @@ impl Status {
     }
 
     fn show(&self) -> Result<(), Failure> {
-        match control::ask(&self.control, ControlRequest::Status).map_err(Failure::of)? {
+        match control::send_request(&self.control, ControlRequest::Status).map_err(Failure::of)? {
             ControlResponse::Status(found) if self.json && self.watch => {
                 output::print_json_line(&found)
             }

@@ -25,7 +25,7 @@ pub(crate) struct Reload {
 
 impl Reload {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        match control::ask(&self.control, ControlRequest::Reload).map_err(Failure::of)? {
+        match control::send_request(&self.control, ControlRequest::Reload).map_err(Failure::of)? {
             ControlResponse::Reloaded { file, rules } => {
                 output::print(&format!("{}: {rules} rules in force\n", file.display()))
             }

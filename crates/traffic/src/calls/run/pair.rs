@@ -103,7 +103,7 @@ impl Pair {
     /// server, whose processor time is not measured.
     pub(super) fn samples(&mut self, command: &Command) -> Result<Block, Error> {
         let before = self.processor_time()?;
-        let times = match self.client.ask(command, self.limit)? {
+        let times = match self.client.request(command, self.limit)? {
             Answer::Samples(samples) => samples,
             other => return Err(unexpected(&other)),
         };
@@ -117,7 +117,7 @@ impl Pair {
 
     /// Returns the processor time that both processes have used; `None` if the server is not local.
     fn processor_time(&mut self) -> Result<Option<Duration>, Error> {
-        let client = match self.client.ask(&Command::ProcessorTime, self.limit)? {
+        let client = match self.client.request(&Command::ProcessorTime, self.limit)? {
             Answer::ProcessorTime(nanoseconds) => Duration::from_nanos(nanoseconds),
             other => return Err(unexpected(&other)),
         };
@@ -125,7 +125,7 @@ impl Pair {
     }
 
     pub(super) fn mix(&mut self, command: &Command) -> Result<MixTimes, Error> {
-        match self.client.ask(command, self.limit)? {
+        match self.client.request(command, self.limit)? {
             Answer::Mix(times) => Ok(times),
             other => Err(unexpected(&other)),
         }
@@ -135,7 +135,7 @@ impl Pair {
         let open = Command::Open {
             warm_up_bytes: plan.warm_up.bytes(),
         };
-        self.client.ask(&open, self.limit)?;
+        self.client.request(&open, self.limit)?;
         let before = self.server_time()?;
         let download = Command::Download {
             size_bytes: plan.size.bytes(),
@@ -143,7 +143,7 @@ impl Pair {
         let Answer::Downloaded {
             elapsed_ns,
             processor_ns,
-        } = self.client.ask(&download, self.limit)?
+        } = self.client.request(&download, self.limit)?
         else {
             return Err(unexpected(&Answer::Done));
         };
@@ -159,7 +159,7 @@ impl Pair {
         let Some(server) = &mut self.server else {
             return Ok(None);
         };
-        match server.ask(&Command::ProcessorTime, self.limit)? {
+        match server.request(&Command::ProcessorTime, self.limit)? {
             Answer::ProcessorTime(nanoseconds) => Ok(Some(Duration::from_nanos(nanoseconds))),
             other => Err(unexpected(&other)),
         }
