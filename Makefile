@@ -4,9 +4,10 @@
 CARGO ?= cargo
 CARGO_FLAGS ?= --locked
 FUZZ_SECONDS ?= 60
-# CI compiles everything once, so incremental compilation only costs time.
+# CI compiles everything once and debugs nothing: incremental compilation and line tables only cost time.
 ifneq ($(CI),)
 export CARGO_INCREMENTAL = 0
+export CARGO_PROFILE_TEST_DEBUG = 0
 endif
 # `make test` uses a fixed seed, so that it fails only because of a change.
 TEST_SEED ?= 20260509
@@ -34,7 +35,7 @@ export PYO3_BUILD_EXTENSION_MODULE = 1
 export PYO3_PYTHON = $(CURDIR)/$(PYTHON_ENV)/bin/python
 HAS_PYTHON = $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
 
-# The packages for lint and unit; by default those that need neither quiche nor Python. `make test` builds all
+# The packages for lint, unit and doc; by default those that need neither quiche nor Python. `make test` builds all
 # packages that this machine can build at once: cargo then compiles each crate once, with one set of features.
 PACKAGES ?=
 EVERYTHING = --workspace \
@@ -56,11 +57,11 @@ test: ## all CI checks: format, lints, documentation, tests; CI=true installs op
 	@$(MAKE) fmt skipped
 	@# Where this fails, python-test says what is skipped.
 	-@if $(HAS_PYTHON); then $(MAKE) -s python-env; fi
-	@$(MAKE) everything doc
+	@$(MAKE) everything
 
 # A make of its own, so that EVERYTHING is evaluated after the installation.
 everything:
-	@$(MAKE) lint unit python-test PACKAGES='$(EVERYTHING)'
+	@$(MAKE) lint doc unit python-test PACKAGES='$(EVERYTHING)'
 
 skipped:
 	@$(if $(BPF_FEATURES),,echo "SKIPPED: kernel DCTCP by BPF: it needs $(BPF_NEEDS) (make setup)")
@@ -78,7 +79,7 @@ lint: ## clippy, warnings are errors
 	$(CARGO) clippy $(CARGO_FLAGS) $(PACKAGES) $(BPF_FEATURES) --all-targets -- -D warnings
 
 doc: ## build the documentation, warnings are errors
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(CARGO_FLAGS) $(BPF_FEATURES) --no-deps --document-private-items
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc $(CARGO_FLAGS) $(PACKAGES) $(BPF_FEATURES) --no-deps --document-private-items
 
 unit: ## unit, property and command-line tests
 	PROPTEST_RNG_SEED=$(TEST_SEED) $(CARGO) test $(CARGO_FLAGS) $(PACKAGES) $(BPF_FEATURES)
