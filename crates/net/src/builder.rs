@@ -13,7 +13,7 @@ use weir_quic::{
 use weir_sed::Allocator;
 use weir_units::{ByteSize, Duration};
 
-use crate::clock;
+use crate::clock::Clock;
 use crate::dcquic::{CONNECTION_ID_LENGTH, EndpointSettings, Shared};
 use crate::driver::Driver;
 use crate::endpoint::{ClientSettings, Endpoint};
@@ -304,7 +304,8 @@ impl EndpointBuilder {
             None => self.transport,
         };
         let sockets = Sockets::bind(bind_addresses, self.buffers)?;
-        let timers = Timers::new().map_err(EndpointError::Timer)?;
+        let clock = Clock::start();
+        let timers = Timers::new(clock).map_err(EndpointError::Timer)?;
         let spin = self
             .low_latency
             .filter(|span| !span.is_zero())
@@ -320,7 +321,13 @@ impl EndpointBuilder {
         let config = EndpointConfig {
             connection_id_length: CONNECTION_ID_LENGTH,
             secret: self.secret,
-            epoch: clock::epoch(),
+            epoch: clock.epoch(),
+            // Who polls for 50 µs wants no timer to be late.
+            timer_tick: if spin.is_some() {
+                Duration::ZERO
+            } else {
+                clock.tick()
+            },
         };
         let registry = self.observers.metrics.clone();
         let watchers = EndpointObservers::new(self.observers, sockets.local(), config.epoch)?;
@@ -335,7 +342,7 @@ impl EndpointBuilder {
             lost_events: watchers.lost_events(),
             ..EndpointSettings::default()
         };
-        let shared = Arc::new(Shared::new(sockets, timers, spin, settings, engine));
+        let shared = Arc::new(Shared::new(sockets, clock, timers, spin, settings, engine));
         watchers.connect(registry.as_ref(), &shared);
         drop(watchers);
         let watching = watch.map(|watch| runtime.spawn(watch.run(shared.clone())));

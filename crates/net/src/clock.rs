@@ -1,26 +1,22 @@
-//! The endpoint's clock: nanoseconds since it was bound.
+//! The endpoint's clock: `CLOCK_MONOTONIC`, from a tick of the kernel shortly before the endpoint
+//! was bound.
 
-use std::time::{Instant, SystemTime};
+use std::time::SystemTime;
 
+use rustix::time::{ClockId, Timespec, clock_getres, clock_gettime};
 use weir_units::{Duration, Time};
 
 /// Reads the monotonic clock as the engine's [`Time`].
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
-    base: Instant,
+    /// What `CLOCK_MONOTONIC` shows at [`Time::ZERO`]: a multiple of the tick.
+    origin: Duration,
+    tick: Duration,
 }
 
-/// The clock's first value, so that slightly earlier times are representable.
+/// The clock starts at this value or up to a tick later, so that slightly earlier times are
+/// representable.
 const START: Duration = Duration::from_secs(1);
-
-/// Returns the wall-clock time since 1970 at which an endpoint's clock that starts now reads zero.
-pub(crate) fn epoch() -> Duration {
-    let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let nanos = since_1970.map_or(0, |since| {
-        u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
-    });
-    Duration::from_nanos(nanos.saturating_sub(START.as_nanos()))
-}
 
 /// The time of an event: the clock is read on first use.
 #[derive(Clone, Copy, Debug)]
@@ -37,17 +33,73 @@ impl LazyNow<'_> {
 
 impl Clock {
     pub(crate) fn start() -> Self {
+        // The coarse clock advances with the tick: by 4 ms where HZ is 250.
+        let tick = duration(clock_getres(ClockId::MonotonicCoarse)).max(Duration::from_nanos(1));
+        let ticks = (monotonic() - START).as_nanos() / tick.as_nanos();
         Self {
-            base: Instant::now(),
+            origin: tick * ticks,
+            tick,
         }
     }
 
     pub(crate) fn now(&self) -> Time {
-        Time::ZERO + START + Duration::from(self.base.elapsed())
+        Time::ZERO + (monotonic() - self.origin)
+    }
+
+    /// Returns the kernel's tick: the timer interrupts that come anyway are at its multiples.
+    pub(crate) fn tick(&self) -> Duration {
+        self.tick
+    }
+
+    /// Returns what `CLOCK_MONOTONIC` shows at this time.
+    pub(crate) fn monotonic_at(&self, time: Time) -> Timespec {
+        let nanos = self.origin.as_nanos().saturating_add(time.as_nanos());
+        Timespec {
+            tv_sec: (nanos / 1_000_000_000) as i64,
+            tv_nsec: (nanos % 1_000_000_000) as _,
+        }
+    }
+
+    /// Returns the wall-clock time since 1970 at which this clock reads zero.
+    pub(crate) fn epoch(&self) -> Duration {
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let nanos = since_1970.map_or(0, |since| {
+            u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+        });
+        Duration::from_nanos(nanos.saturating_sub(self.now().as_nanos()))
     }
 
     /// Returns `time` where it is known, and otherwise a clock reading on first use.
     pub(crate) fn lazy_now(&self, time: Option<Time>) -> LazyNow<'_> {
         LazyNow { clock: self, time }
+    }
+}
+
+fn monotonic() -> Duration {
+    duration(clock_gettime(ClockId::Monotonic))
+}
+
+fn duration(time: Timespec) -> Duration {
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    let nanos = u64::try_from(time.tv_nsec).unwrap_or(0);
+    Duration::from_nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn multiples_of_the_tick_are_ticks_of_the_kernel() {
+        let clock = Clock::start();
+        let now = clock.now();
+        assert!(now.as_nanos() >= START.as_nanos());
+        let tick = clock.tick().as_nanos();
+        let next = Time::from_nanos(now.as_nanos().div_ceil(tick) * tick);
+        let at = clock.monotonic_at(next);
+        assert_eq!(
+            (at.tv_sec as u64 * 1_000_000_000 + at.tv_nsec as u64) % tick,
+            0
+        );
     }
 }

@@ -34,7 +34,7 @@ pub(crate) struct Driver<P: Protocol> {
     pending: Vec<Arc<SharedConnection<P>>>,
     /// The same list while the driver iterates over it.
     sending: Vec<Arc<SharedConnection<P>>>,
-    due: Vec<(Time, usize)>,
+    due: Vec<usize>,
     woken: Vec<Waker>,
     /// The open sockets when last checked.
     open: OpenSockets,
@@ -218,13 +218,13 @@ impl<P: Protocol> Driver<P> {
             return;
         }
         shared.timers.expire(now, due);
-        for (deadline, index) in due.drain(..) {
+        for index in due.drain(..) {
             let connection = shared.routing().connection(index).cloned();
             let Some(connection) = connection else {
                 continue;
             };
             let mut locked = connection.lock_at(Some(now));
-            locked.on_timer(deadline);
+            locked.on_timer();
             if locked.mark_queued() {
                 pending.push(connection.clone());
             }
@@ -335,7 +335,7 @@ impl<P: Protocol> Future for Driver<P> {
         } else if driver.is_finished() {
             return Poll::Ready(());
         } else {
-            driver.shared.timers.sleep(|| driver.shared.clock.now());
+            driver.shared.timers.sleep();
         }
         Poll::Pending
     }

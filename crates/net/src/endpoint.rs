@@ -128,7 +128,14 @@ impl Endpoint {
             SharedDcquicConnection::new(handle.0, shared.clone(), engine),
         );
         drop(routing);
-        connection.lock_at(Some(now)).send();
+        let mut locked = connection.lock_at(Some(now));
+        if locked.engine.has_early_keys() {
+            // The first request leaves with the first packet, once this task has written it.
+            locked.queue();
+        } else {
+            locked.send();
+        }
+        drop(locked);
         Ok(Connecting::new(Handle::new(connection)))
     }
 

@@ -62,12 +62,11 @@ pub(crate) trait Protocol: Sized + Send + 'static {
     /// Stops accepting connections.
     fn stop_serving(endpoint: &mut Self::Endpoint);
 
-    /// Handles an event of a connection's engine; returns whether the connection is gone.
-    fn on_endpoint_event(
-        endpoint: &mut Self::Endpoint,
-        index: usize,
-        event: Self::EndpointEvent,
-    ) -> bool;
+    /// Handles an event of a connection's engine.
+    fn on_endpoint_event(endpoint: &mut Self::Endpoint, index: usize, event: Self::EndpointEvent);
+
+    /// Whether the connection is gone after this event, and its index free for another one.
+    fn is_last(event: Self::EndpointEvent) -> bool;
 
     fn poll_endpoint_event(&mut self) -> Option<Self::EndpointEvent>;
 
@@ -101,8 +100,9 @@ pub(crate) trait Protocol: Sized + Send + 'static {
 
     fn handle_timeout(&mut self, now: Time, woken: &mut Vec<Waker>);
 
-    /// Passes the engine's events to the waiting tasks. Returns whether the handshake has completed
-    /// since the last call: then the application runs before the driver.
+    /// Passes the engine's events to the waiting tasks. Returns whether, since the last call, the
+    /// handshake has completed or a client's early data have begun: then the application runs before
+    /// the driver, so that its data leave with the handshake's.
     fn take_events(&mut self, now: &mut LazyNow<'_>, woken: &mut Vec<Waker>) -> bool;
 
     /// The engine has removed the connection.

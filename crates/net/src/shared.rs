@@ -51,6 +51,7 @@ pub(crate) struct DriverCounters {
 impl<P: Protocol, L> SharedEndpoint<P, L> {
     pub(crate) fn new(
         sockets: Sockets,
+        clock: Clock,
         timers: Timers,
         spin: Option<Spin>,
         settings: P::Settings,
@@ -58,7 +59,7 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
     ) -> Self {
         Self {
             sockets,
-            clock: Clock::start(),
+            clock,
             timers,
             queue: SendQueue::default(),
             spin,
@@ -78,17 +79,16 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
         self.routing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Handles an event of a connection's engine; returns whether the connection is gone.
-    pub(crate) fn on_endpoint_event(&self, index: usize, event: P::EndpointEvent) -> bool {
+    /// Handles an event of a connection's engine.
+    pub(crate) fn on_endpoint_event(&self, index: usize, event: P::EndpointEvent) {
         let mut routing = self.routing();
-        let is_gone = P::on_endpoint_event(&mut routing.engine, index, event);
-        if is_gone && routing.remove(index) {
+        P::on_endpoint_event(&mut routing.engine, index, event);
+        if P::is_last(event) && routing.remove(index) {
             self.idle.notify_waiters();
             if self.handles_dropped.load(Ordering::Relaxed) {
                 self.queue.wake();
             }
         }
-        is_gone
     }
 
     /// Returns the next connection from a client; `None` once there will be none.

@@ -55,8 +55,10 @@ struct LockedState<P> {
     in_batch: bool,
     /// Whether it counts among the connections with an expected reply.
     reply_due: bool,
-    /// When the endpoint's timers fire for it.
-    registered: Option<Time>,
+    /// When the endpoint's timers fire for it; [`Time::MAX`] for never.
+    deadline: Time,
+    /// Whether the endpoint has forgotten the connection.
+    is_removed: bool,
 }
 
 /// The result of sending.
@@ -87,7 +89,8 @@ impl<P: Protocol> SharedConnection<P> {
             queued: false,
             in_batch: false,
             reply_due: false,
-            registered: None,
+            deadline: Time::MAX,
+            is_removed: false,
         };
         Self {
             index,
@@ -285,11 +288,9 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         self.inner.connection.end_batch(now);
     }
 
-    /// Handles the endpoint's timer, which fired for `deadline`.
-    pub(crate) fn on_timer(&mut self, deadline: Time) {
-        if self.inner.registered == Some(deadline) {
-            self.inner.registered = None;
-        }
+    /// Handles the endpoint's timer.
+    pub(crate) fn on_timer(&mut self) {
+        self.inner.deadline = Time::MAX;
         let now = self.now.get();
         self.inner.connection.handle_timeout(now, &mut self.woken.0);
     }
@@ -321,29 +322,25 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
             shared.yield_once.store(true, Ordering::Relaxed);
         }
         while let Some(event) = inner.connection.poll_endpoint_event() {
-            if shared.on_endpoint_event(self.connection.index, event) {
+            let is_last = P::is_last(event);
+            if is_last {
+                // Before another connection gets the index.
+                inner.set_deadline(Time::MAX, self.connection);
+                inner.is_removed = true;
+            }
+            shared.on_endpoint_event(self.connection.index, event);
+            if is_last {
                 inner.connection.on_removed(woken);
             }
         }
         // The driver visits a connection in its queue before it sleeps. The packets that it sends
         // then, or the application before it, mostly carry the ACK that the deadline is for.
-        if !inner.queued || inner.unsent.is_some() {
-            self.note_deadline();
+        if (!inner.queued || inner.unsent.is_some()) && !inner.is_removed {
+            let is_blocked = inner.unsent.is_some();
+            let next = inner.connection.timeout(&mut self.now, is_blocked);
+            inner.set_deadline(next.unwrap_or(Time::MAX), self.connection);
         }
         self.note_reply_due();
-    }
-
-    fn note_deadline(&mut self) {
-        let inner = &mut *self.inner;
-        let is_blocked = inner.unsent.is_some();
-        let Some(next) = inner.connection.timeout(&mut self.now, is_blocked) else {
-            return;
-        };
-        if inner.registered.is_none_or(|registered| next < registered) {
-            inner.registered = Some(next);
-            let (now, timers) = (self.now.get(), &self.connection.shared.timers);
-            timers.register(now, next, self.connection.index);
-        }
     }
 
     fn note_reply_due(&mut self) {
@@ -357,6 +354,13 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
 }
 
 impl<P: Protocol> LockedState<P> {
+    fn set_deadline(&mut self, deadline: Time, connection: &SharedConnection<P>) {
+        if deadline != self.deadline {
+            self.deadline = deadline;
+            connection.shared.timers.set(connection.index, deadline);
+        }
+    }
+
     /// Sends one batch; returns its size.
     fn transmit_batch(
         &mut self,

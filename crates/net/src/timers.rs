@@ -1,9 +1,11 @@
 //! The endpoint's timers: one timerfd for all of its connections.
 //!
 //! tokio's timers have a resolution of 1 ms; a timerfd has that of the kernel's clock. Setting it
-//! costs a system call. So it is set only where the driver is about to sleep or sleeps, and only
-//! for earlier deadlines: a deadline that moves later costs nothing, as the timer fires at the
-//! earlier time and is set anew. Almost all of a connection's deadlines only ever move later.
+//! costs a system call, and more where that programs the clock; its firing costs an interrupt and a
+//! wake-up. The engine therefore rounds deadlines that need no precision up to the kernel's tick,
+//! where the kernel wakes anyway. The timerfd is set only while the driver sleeps or is about to.
+//! It is set later only where it would fire a tick or more too early: rounded deadlines never fire
+//! early, and exact ones, which move with every packet, at most once per deadline.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -19,29 +21,88 @@ use rustix::time::{
 };
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use weir_units::{Duration, Time};
+use weir_units::Time;
+
+use crate::clock::Clock;
 
 /// The deadlines of all connections. Its lock is a leaf: nothing else is locked under it.
 #[derive(Debug)]
 pub(crate) struct Timers {
     timer: AsyncFd<OwnedFd>,
+    clock: Clock,
     state: Mutex<TimerState>,
-    /// The earliest deadline, in nanoseconds; changed under the lock only.
+    /// No deadline is earlier, in nanoseconds; changed under the lock only.
     earliest: AtomicU64,
 }
 
 #[derive(Debug)]
 struct TimerState {
-    deadlines: BinaryHeap<Reverse<(Time, usize)>>,
-    /// When the timer will fire.
+    deadlines: Deadlines,
+    /// When the timerfd will fire; [`Time::MAX`] if it will not.
     armed: Time,
     /// Whether the driver runs; it checks the deadlines itself before it sleeps.
     awake: bool,
 }
 
+/// The deadlines of connections, by their index.
+#[derive(Debug, Default)]
+struct Deadlines {
+    /// The current deadlines; [`Time::MAX`] for none.
+    current: Vec<Time>,
+    /// The time of each connection's valid entry in the heap; [`Time::MAX`] for none. It is never
+    /// later than the current deadline.
+    queued: Vec<Time>,
+    heap: BinaryHeap<Reverse<(Time, usize)>>,
+}
+
+impl Deadlines {
+    fn set(&mut self, index: usize, deadline: Time) {
+        if index >= self.current.len() {
+            self.current.resize(index + 1, Time::MAX);
+            self.queued.resize(index + 1, Time::MAX);
+        }
+        self.current[index] = deadline;
+        if deadline < self.queued[index] {
+            self.enqueue(index);
+        }
+    }
+
+    fn enqueue(&mut self, index: usize) {
+        let deadline = self.current[index];
+        self.queued[index] = deadline;
+        if deadline < Time::MAX {
+            self.heap.push(Reverse((deadline, index)));
+        }
+    }
+
+    /// Returns the earliest deadline and its connection.
+    fn earliest(&mut self) -> Option<(Time, usize)> {
+        loop {
+            let Reverse((time, index)) = *self.heap.peek()?;
+            let is_valid = time == self.queued[index];
+            if is_valid && time == self.current[index] {
+                return Some((time, index));
+            }
+            self.heap.pop();
+            if is_valid {
+                self.enqueue(index);
+            }
+        }
+    }
+
+    /// Removes and returns a connection that is due.
+    fn take_due(&mut self, now: Time) -> Option<usize> {
+        let (_, index) = self.earliest().filter(|(time, _)| *time <= now)?;
+        self.heap.pop();
+        self.current[index] = Time::MAX;
+        self.queued[index] = Time::MAX;
+        Some(index)
+    }
+}
+
 impl Timers {
     /// Must be called within a tokio runtime.
-    pub(crate) fn new() -> io::Result<Self> {
+    pub(crate) fn new(clock: Clock) -> io::Result<Self> {
         let timer = timerfd_create(
             TimerfdClockId::Monotonic,
             TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
@@ -50,26 +111,28 @@ impl Timers {
         // same for as long as that lives.
         let timer = unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE) }?;
         let state = TimerState {
-            deadlines: BinaryHeap::new(),
+            deadlines: Deadlines::default(),
             armed: Time::MAX,
             awake: true,
         };
         Ok(Self {
             timer,
+            clock,
             state: Mutex::new(state),
             earliest: AtomicU64::new(Time::MAX.as_nanos()),
         })
     }
 
-    /// Wakes the driver at `deadline` for the connection of this index. The caller tracks at most
-    /// one entry per connection; a superseded entry fires without effect.
-    pub(crate) fn register(&self, now: Time, deadline: Time, connection: usize) {
+    /// Wakes the driver at `deadline` for the connection of this index, instead of at its earlier
+    /// deadline; [`Time::MAX`] for never.
+    pub(crate) fn set(&self, connection: usize, deadline: Time) {
         let mut state = self.lock();
-        state.deadlines.push(Reverse((deadline, connection)));
-        self.earliest
-            .fetch_min(deadline.as_nanos(), Ordering::Relaxed);
-        if !state.awake {
-            self.arm(&mut state, now);
+        state.deadlines.set(connection, deadline);
+        if state.awake {
+            self.earliest
+                .fetch_min(deadline.as_nanos(), Ordering::Relaxed);
+        } else {
+            self.arm(&mut state);
         }
     }
 
@@ -78,36 +141,26 @@ impl Timers {
         self.lock().awake = true;
     }
 
-    /// Marks the driver as about to sleep. `now` is called only where the timer has to be set.
-    pub(crate) fn sleep(&self, now: impl FnOnce() -> Time) {
+    /// Marks the driver as about to sleep.
+    pub(crate) fn sleep(&self) {
         let mut state = self.lock();
         state.awake = false;
-        if self.earliest() < state.armed {
-            self.arm(&mut state, now());
-        }
+        self.arm(&mut state);
     }
 
-    /// Returns whether a deadline has been reached; costs no system call and no lock.
+    /// Returns whether a deadline may have been reached; costs no system call and no lock.
     pub(crate) fn is_due(&self, now: Time) -> bool {
-        now >= self.earliest()
+        now.as_nanos() >= self.earliest.load(Ordering::Relaxed)
     }
 
-    /// Moves entries due at `now` into `due`, with their deadlines.
-    pub(crate) fn expire(&self, now: Time, due: &mut Vec<(Time, usize)>) {
+    /// Moves the connections that are due at `now` into `due`; they have no deadline then.
+    pub(crate) fn expire(&self, now: Time, due: &mut Vec<usize>) {
         let mut state = self.lock();
-        let mut earliest = Time::MAX;
-        while let Some(&Reverse((deadline, connection))) = state.deadlines.peek() {
-            if deadline > now {
-                earliest = deadline;
-                break;
-            }
-            state.deadlines.pop();
-            due.push((deadline, connection));
-        }
+        due.extend(std::iter::from_fn(|| state.deadlines.take_due(now)));
         if state.armed <= now {
             state.armed = Time::MAX;
         }
-        self.earliest.store(earliest.as_nanos(), Ordering::Relaxed);
+        self.note_earliest(&mut state);
     }
 
     /// Consumes timer events until none is pending, so that the next one wakes this task.
@@ -133,30 +186,34 @@ impl Timers {
         }
     }
 
-    fn earliest(&self) -> Time {
-        Time::from_nanos(self.earliest.load(Ordering::Relaxed))
+    fn note_earliest(&self, state: &mut TimerState) -> Time {
+        let earliest = state.deadlines.earliest();
+        let earliest = earliest.map_or(Time::MAX, |(time, _)| time);
+        self.earliest.store(earliest.as_nanos(), Ordering::Relaxed);
+        earliest
     }
 
-    /// Sets the timer for the earliest deadline where it would fire too late.
-    fn arm(&self, state: &mut TimerState, now: Time) {
-        let deadline = self.earliest();
-        if deadline >= state.armed {
+    /// Sets the timer to the earliest deadline where it would fire too late, or too early by a tick.
+    fn arm(&self, state: &mut TimerState) {
+        let earliest = self.note_earliest(state);
+        let is_too_early = earliest.since(state.armed) >= self.clock.tick();
+        if earliest >= state.armed && !is_too_early {
             return;
         }
-        // Zero would disarm it.
-        let span = deadline.since(now).max(Duration::from_nanos(1));
+        let never = Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        };
         let value = Itimerspec {
-            it_interval: Timespec {
-                tv_sec: 0,
-                tv_nsec: 0,
-            },
-            it_value: Timespec {
-                tv_sec: (span.as_nanos() / 1_000_000_000) as i64,
-                tv_nsec: (span.as_nanos() % 1_000_000_000) as _,
+            it_interval: never,
+            it_value: if earliest == Time::MAX {
+                never
+            } else {
+                self.clock.monotonic_at(earliest)
             },
         };
-        match timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::empty(), &value) {
-            Ok(_) => state.armed = deadline,
+        match timerfd_settime(self.timer.get_ref(), TimerfdTimerFlags::ABSTIME, &value) {
+            Ok(_) => state.armed = earliest,
             // Cannot happen with a descriptor and a value of our own.
             Err(error) => tracing::error!(%error, "cannot set the endpoint's timer"),
         }
@@ -169,7 +226,11 @@ impl Timers {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
     use std::future::poll_fn;
+
+    use proptest::prelude::*;
+    use weir_units::Duration;
 
     use super::*;
 
@@ -177,39 +238,93 @@ mod tests {
         Time::from_nanos(micros * 1000)
     }
 
+    fn expired(timers: &Timers, now: Time) -> Vec<usize> {
+        let mut due = Vec::new();
+        timers.expire(now, &mut due);
+        due
+    }
+
     #[tokio::test]
     async fn deadlines_expire_in_order_and_no_earlier() {
-        let timers = Timers::new().unwrap();
-        timers.register(at(0), at(300), 3);
-        timers.register(at(0), at(100), 1);
-        timers.register(at(0), at(200), 2);
+        let timers = Timers::new(Clock::start()).unwrap();
+        timers.set(3, at(300));
+        timers.set(1, at(100));
+        timers.set(2, at(200));
         assert!(!timers.is_due(at(99)) && timers.is_due(at(100)));
-        let mut due = Vec::new();
-        timers.expire(at(200), &mut due);
-        let connections: Vec<_> = due.iter().map(|(_, connection)| *connection).collect();
-        assert_eq!(connections, [1, 2]);
+        assert_eq!(expired(&timers, at(200)), [1, 2]);
         assert!(!timers.is_due(at(299)) && timers.is_due(at(300)));
     }
 
     #[tokio::test]
     async fn the_timer_fires_again_after_a_reset() {
-        let timers = Timers::new().unwrap();
-        let mut due = Vec::new();
-        for round in 1..=3 {
+        let clock = Clock::start();
+        let timers = Timers::new(clock).unwrap();
+        for round in 0..3 {
             timers.wake();
-            timers.register(at(0), at(50), round);
-            timers.sleep(|| at(0));
+            let deadline = clock.now() + Duration::from_micros(50);
+            timers.set(round, deadline);
+            timers.sleep();
             poll_fn(|cx| timers.poll_fired(cx)).await.unwrap();
-            timers.expire(at(50), &mut due);
-            assert_eq!(due.len(), round);
+            assert!(clock.now() >= deadline, "it fires late or in time");
+            assert_eq!(expired(&timers, clock.now()), [round]);
         }
     }
 
     #[tokio::test]
-    async fn a_deadline_that_comes_while_the_driver_sleeps_sets_the_timer() {
-        let timers = Timers::new().unwrap();
-        timers.sleep(|| at(0));
-        timers.register(at(0), at(50), 1);
+    async fn a_deadline_set_while_the_driver_sleeps_arms_the_timer() {
+        let clock = Clock::start();
+        let timers = Timers::new(clock).unwrap();
+        timers.sleep();
+        timers.set(1, clock.now() + Duration::from_micros(50));
         poll_fn(|cx| timers.poll_fired(cx)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_deadline_that_moves_a_tick_later_never_fires_early() {
+        let clock = Clock::start();
+        let timers = Timers::new(clock).unwrap();
+        let armed = || timers.lock().armed;
+        let tick = clock.tick();
+        let first = clock.now() + Duration::from_secs(10);
+        timers.set(1, first);
+        timers.sleep();
+        assert_eq!(armed(), first);
+        timers.set(1, first + tick / 2);
+        assert_eq!(armed(), first, "not worth a system call");
+        timers.set(1, first + tick * 2);
+        assert_eq!(armed(), first + tick * 2);
+        timers.set(1, Time::MAX);
+        assert_eq!(armed(), Time::MAX);
+        timers.set(1, first);
+        assert_eq!(armed(), first);
+    }
+
+    proptest! {
+        /// Compares with a map from connection to deadline.
+        #[test]
+        fn deadlines_are_those_set_last(
+            operations in prop::collection::vec((0..4_usize, prop::option::of(0..50_u64)), 1..200),
+        ) {
+            let mut deadlines = Deadlines::default();
+            let mut expected = BTreeMap::new();
+            for (step, (index, deadline)) in operations.into_iter().enumerate() {
+                match deadline {
+                    Some(deadline) => expected.insert(index, at(deadline)),
+                    None => expected.remove(&index),
+                };
+                deadlines.set(index, deadline.map_or(Time::MAX, at));
+                if step % 3 == 0 {
+                    let first = expected.values().min().copied();
+                    prop_assert_eq!(deadlines.earliest().map(|(time, _)| time), first);
+                }
+                if step % 7 == 0 {
+                    let now = at(25);
+                    let due = std::iter::from_fn(|| deadlines.take_due(now)).count();
+                    let before = expected.len();
+                    expected.retain(|_, time| *time > now);
+                    prop_assert_eq!(due, before - expected.len());
+                }
+            }
+        }
     }
 }

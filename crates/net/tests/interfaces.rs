@@ -288,7 +288,7 @@ fn packets_shrink_to_the_interface_mtu() {
     let work = move || {
         run(async {
             let mut transport = transport();
-            transport.packet_size = ByteSize::from_bytes(8972);
+            transport.packet_size = Some(ByteSize::from_bytes(8972));
             let builder = client(&server).transport(transport);
             let client = builder.bind("10.77.1.1:0".parse().unwrap()).unwrap();
             let connection = connected(&client).await;
@@ -303,7 +303,7 @@ fn packets_shrink_to_the_interface_mtu() {
 /// A packet size that exceeds the MTU of every interface, as an operator may set it.
 fn jumbo() -> TransportConfig {
     TransportConfig {
-        packet_size: ByteSize::from_bytes(9000),
+        packet_size: Some(ByteSize::from_bytes(9000)),
         ..transport()
     }
 }

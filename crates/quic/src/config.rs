@@ -74,10 +74,16 @@ pub struct TransportConfig {
     /// The largest UDP payload that we send at once, as far as the peer accepts it and our own
     /// interface carries it. The configuration guarantees that the path carries it. 1200 to 65527
     /// bytes.
-    pub packet_size: ByteSize,
+    ///
+    /// `None` follows the interface: packets to this machine and to hosts on the interface's own
+    /// network have the size that it carries. Packets to others have 1452 bytes, or the size that an
+    /// earlier connection to the host has found; the interface's size is probed for (RFC 8899) once
+    /// the handshake is confirmed. Where the path does not carry a size, it falls back to 1200 bytes
+    /// and searches.
+    pub packet_size: Option<ByteSize>,
     /// The largest size that is probed for (RFC 8899), as far as the peer accepts it and our own
-    /// interface carries it. Nothing above `packet_size` is probed for if it is `None` or not
-    /// larger.
+    /// interface carries it. If it is `None` or not larger, nothing above `packet_size` is probed
+    /// for; without a `packet_size` everything that the interface carries.
     pub probe_up_to: Option<ByteSize>,
     /// The time from the end of a search for larger packets to the next one, on a connection in use
     /// (PMTU_RAISE_TIMER, RFC 8899, section 5.1.1); zero for never.
@@ -126,6 +132,10 @@ pub struct TransportConfig {
     pub migration: MigrationConfig,
     /// How often a client probes its standby paths while the connection is in use; zero for never.
     pub standby_refresh: Duration,
+    /// Whether every deadline is exact. Otherwise probe timeouts, delayed ACKs, idle and closing
+    /// periods are rounded up to [`EndpointConfig::timer_tick`], except after a loss and while there
+    /// are standby paths.
+    pub exact_timers: bool,
     /// Whether packets are paced (RFC 9002, section 7.7).
     pub pacing: bool,
     /// Datagrams (RFC 9221); `None` neither sends nor accepts any.
@@ -163,11 +173,12 @@ impl Default for DatagramConfig {
 }
 
 impl TransportConfig {
-    /// Returns the profile for fabrics: RTTs of about 50 µs, Ethernet packets, and matching timers.
+    /// Returns the profile for fabrics: RTTs of about 50 µs, the interface's packets, and matching
+    /// timers.
     pub fn data_center() -> Self {
         Self {
             congestion: Congestion::Named(AlgorithmSpec::default()),
-            packet_size: ByteSize::from_bytes(1452),
+            packet_size: None,
             probe_up_to: None,
             probe_interval: Duration::from_secs(600),
             packet_size_policy: PacketSizePolicy::Largest,
@@ -191,6 +202,7 @@ impl TransportConfig {
             allow_migration: true,
             migration: MigrationConfig::default(),
             standby_refresh: Duration::from_secs(1),
+            exact_timers: false,
             pacing: true,
             datagrams: None,
             ack_frequency: false,
@@ -201,7 +213,7 @@ impl TransportConfig {
     /// Returns the profile for the Internet: the values recommended by RFC 9000 and RFC 9002.
     pub fn wan() -> Self {
         Self {
-            packet_size: ByteSize::from_bytes(SMALLEST_MAX_UDP_PAYLOAD as u64),
+            packet_size: Some(ByteSize::from_bytes(SMALLEST_MAX_UDP_PAYLOAD as u64)),
             probe_up_to: Some(ByteSize::from_bytes(1452)),
             stream_window: ByteSize::from_mib(4),
             connection_window: ByteSize::from_mib(16),
@@ -219,10 +231,13 @@ impl TransportConfig {
     /// # Errors
     /// The first setting that is out of range.
     pub fn validate(&self) -> Result<(), ConfigError> {
-        check_packet_size("packet_size", self.packet_size)?;
         check_packet_size("max_udp_payload_size", self.max_udp_payload_size)?;
-        if let Some(size) = self.probe_up_to {
-            check_packet_size("probe_up_to", size)?;
+        let sizes = [
+            ("packet_size", self.packet_size),
+            ("probe_up_to", self.probe_up_to),
+        ];
+        for (name, size) in sizes {
+            size.map_or(Ok(()), |size| check_packet_size(name, size))?;
         }
         self.packet_size_policy.validate()?;
         self.migration.validate()?;
@@ -490,6 +505,9 @@ pub struct EndpointConfig {
     /// tokens is based on it, so that they are valid on servers with the same secret and after a
     /// restart. If the secret is the endpoint's own, any value works.
     pub epoch: Duration,
+    /// The kernel's tick, to which deadlines that need no precision are rounded up: its multiples
+    /// of [`Time`](weir_units::Time) are the ticks. Zero if every deadline is exact.
+    pub timer_tick: Duration,
 }
 
 impl Default for EndpointConfig {
@@ -498,6 +516,7 @@ impl Default for EndpointConfig {
             connection_id_length: 8,
             secret: None,
             epoch: Duration::ZERO,
+            timer_tick: Duration::ZERO,
         }
     }
 }

@@ -1,5 +1,9 @@
 //! Events that a connection reports to the application and to its endpoint.
 
+use std::net::IpAddr;
+
+use weir_units::{ByteSize, Time};
+
 use crate::migration::Decision;
 use crate::streams::StreamEvent;
 use crate::{ConnectionError, ConnectionId, PathEvent};
@@ -35,6 +39,23 @@ pub enum EndpointEvent {
     ResetTokenInUse([u8; 16]),
     /// The token is no longer in use.
     ResetTokenRetired([u8; 16]),
+    /// The connection has lost packets: new connections use exact timers until this time.
+    PacketsLost {
+        /// When timers may be rounded again.
+        exact_until: Time,
+    },
+    /// The connection has found the size of the packets that the way to this peer carries.
+    PacketSizeFound {
+        /// When.
+        now: Time,
+        /// The peer's address.
+        remote: IpAddr,
+        /// The UDP payload.
+        size: ByteSize,
+    },
     /// The connection has ended completely; its handle may be reused.
-    Drained,
+    Drained {
+        /// Until then packets with its IDs may still arrive, and are dropped without an answer.
+        until: Time,
+    },
 }

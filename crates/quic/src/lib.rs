@@ -58,7 +58,7 @@ pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, EndpointCounters, R
 pub use error::{Code, ConnectionError, TransportError};
 pub use event::{EndpointEvent, Event};
 pub use ids::{ConnectionId, Direction, PathId, Side, StreamId};
-pub use interfaces::{Interface, Interfaces};
+pub use interfaces::{Interface, InterfaceAddress, Interfaces};
 pub use path::{MoveCause, MtuPhase, PathError, PathEvent};
 pub use secret::EndpointSecret;
 pub use space::{Level, Space};

@@ -21,14 +21,13 @@ use crate::transport::{
 /// The error code that closes a completed connection.
 const DONE: u64 = 0;
 
-/// Settings for a data center, with packets of this size.
+/// Settings for a data center, with packets of this size; `None` for the interface's.
 #[must_use]
 pub fn settings(packet_size: Option<ByteSize>) -> TransportConfig {
-    let mut settings = TransportConfig::data_center();
-    if let Some(size) = packet_size {
-        settings.packet_size = size;
+    TransportConfig {
+        packet_size,
+        ..TransportConfig::data_center()
     }
-    settings
 }
 
 /// DCQUIC.

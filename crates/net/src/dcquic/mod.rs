@@ -45,6 +45,8 @@ pub(crate) struct ConnectionState {
     pub(crate) error: Option<ConnectionError>,
     /// The handshake is complete, but the driver has not seen it yet.
     connected: bool,
+    /// The driver has seen that the client sends early data.
+    early_data_seen: bool,
     /// Whether the server refused early data.
     pub(crate) early_data_rejected: bool,
     /// The local address to move to as soon as that is allowed; until then the old one's socket is
@@ -93,6 +95,7 @@ impl Protocol for ConnectionState {
             path_events: PathEventSender::default(),
             error: None,
             connected: false,
+            early_data_seen: false,
             early_data_rejected: false,
             rebind_to: None,
         }
@@ -132,13 +135,12 @@ impl Protocol for ConnectionState {
         }
     }
 
-    fn on_endpoint_event(
-        endpoint: &mut Self::Endpoint,
-        index: usize,
-        event: EndpointEvent,
-    ) -> bool {
+    fn on_endpoint_event(endpoint: &mut Self::Endpoint, index: usize, event: EndpointEvent) {
         endpoint.handle_event(ConnectionHandle(index), event);
-        event == EndpointEvent::Drained
+    }
+
+    fn is_last(event: EndpointEvent) -> bool {
+        matches!(event, EndpointEvent::Drained { .. })
     }
 
     fn poll_endpoint_event(&mut self) -> Option<EndpointEvent> {
@@ -202,7 +204,7 @@ impl Protocol for ConnectionState {
         if self.allocation.is_needed() {
             self.allocation.update_progress(now.get(), &mut self.engine);
         }
-        mem::take(&mut self.connected)
+        mem::take(&mut self.connected) || self.is_early_request_new()
     }
 
     fn on_removed(&mut self, woken: &mut Vec<Waker>) {

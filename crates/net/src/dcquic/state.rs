@@ -81,6 +81,14 @@ impl ConnectionState {
         }
     }
 
+    /// Whether a client's early data have begun since the last call.
+    pub(super) fn is_early_request_new(&mut self) -> bool {
+        !self.early_data_seen && self.engine.accepts_early_data() && {
+            self.early_data_seen = true;
+            true
+        }
+    }
+
     /// Returns the error of a connection that is over.
     pub(crate) fn check_open(&self) -> Result<(), ConnectionError> {
         self.error.clone().map_or(Ok(()), Err)

@@ -9,6 +9,7 @@ use weir_dcudp::{DataKind, ServerConfig, TransportConfig};
 use super::config::DcudpConfig;
 use super::error::DcudpConnectError;
 use super::state::{Shared, SharedDcudpConnection};
+use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::error::EndpointError;
 use crate::random::seed;
@@ -46,9 +47,10 @@ impl Endpoint {
                 ..transport.clone()
             }))
         });
-        let timers = Timers::new().map_err(EndpointError::Timer)?;
+        let clock = Clock::start();
+        let timers = Timers::new(clock).map_err(EndpointError::Timer)?;
         let engine = weir_dcudp::Endpoint::new(server, seed()?)?;
-        let shared = Arc::new(Shared::new(sockets, timers, None, (), engine));
+        let shared = Arc::new(Shared::new(sockets, clock, timers, None, (), engine));
         runtime.spawn(Driver::new(shared.clone(), None));
         Ok(Self {
             shared,

@@ -107,12 +107,11 @@ impl Protocol for DcudpState {
         }
     }
 
-    fn on_endpoint_event(
-        endpoint: &mut Self::Endpoint,
-        index: usize,
-        event: EndpointEvent,
-    ) -> bool {
+    fn on_endpoint_event(endpoint: &mut Self::Endpoint, index: usize, event: EndpointEvent) {
         endpoint.handle_event(ConnectionHandle(index), event);
+    }
+
+    fn is_last(event: EndpointEvent) -> bool {
         event == EndpointEvent::Drained
     }
 

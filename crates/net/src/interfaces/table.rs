@@ -7,7 +7,7 @@ use netlink_packet_core::{DecodeError, NlasIterator};
 use netlink_packet_route::AddressFamily;
 use netlink_packet_route::address::{AddressFlags, AddressHeader};
 use netlink_packet_route::link::{LinkFlags, LinkHeader};
-use weir_quic::{Interface, Interfaces};
+use weir_quic::{Interface, InterfaceAddress, Interfaces};
 use weir_units::ByteSize;
 
 pub(crate) const RTM_NEWLINK: u16 = 16;
@@ -31,7 +31,8 @@ pub(crate) type Usable = BTreeSet<(IpAddr, String)>;
 #[derive(Debug, Default)]
 pub(crate) struct InterfaceTable {
     links: BTreeMap<u32, InterfaceState>,
-    addresses: BTreeSet<(u32, IpAddr)>,
+    /// By interface index and address.
+    addresses: BTreeMap<(u32, IpAddr), InterfaceAddress>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -63,7 +64,8 @@ impl InterfaceTable {
         }
         if !is_there {
             self.links.remove(&header.index);
-            self.addresses.retain(|(index, _)| *index != header.index);
+            self.addresses
+                .retain(|(index, _), _| *index != header.index);
             return Ok(());
         }
         let name = attribute(payload, LINK_HEADER, IFLA_IFNAME)?.unwrap_or_default();
@@ -84,11 +86,9 @@ impl InterfaceTable {
         let header = AddressHeader::parse(payload)?;
         // On point-to-point links the first one is the peer's.
         let local = attribute(payload, ADDRESS_HEADER, IFA_LOCAL)?;
-        let bytes = match local {
-            Some(local) => local,
-            None => attribute(payload, ADDRESS_HEADER, IFA_ADDRESS)?.unwrap_or_default(),
-        };
-        let Some(ip) = ip_of(&bytes) else {
+        let network = attribute(payload, ADDRESS_HEADER, IFA_ADDRESS)?;
+        let [local, network] = [local, network].map(|bytes| ip_of(&bytes.unwrap_or_default()));
+        let Some((ip, network)) = local.or(network).zip(network.or(local)) else {
             return Ok(());
         };
         let more = attribute(payload, ADDRESS_HEADER, IFA_FLAGS)?;
@@ -99,7 +99,12 @@ impl InterfaceTable {
         // Nothing can be bound to it before duplicate address detection has finished.
         let unproven = flags.intersects(AddressFlags::Tentative | AddressFlags::Dadfailed);
         if is_there && !unproven {
-            self.addresses.insert((header.index, ip));
+            let address = InterfaceAddress {
+                ip,
+                network,
+                prefix_length: header.prefix_len,
+            };
+            self.addresses.insert((header.index, ip), address);
         } else {
             self.addresses.remove(&(header.index, ip));
         }
@@ -108,7 +113,7 @@ impl InterfaceTable {
 
     /// Returns the addresses from which packets can leave.
     pub(crate) fn usable(&self) -> Usable {
-        let on_running = self.addresses.iter().filter_map(|(index, ip)| {
+        let on_running = self.addresses.keys().filter_map(|(index, ip)| {
             let link = self.links.get(index).filter(|link| link.running)?;
             Some((*ip, link.name.clone()))
         });
@@ -118,11 +123,11 @@ impl InterfaceTable {
     /// Returns the packet size that each link carries, up or not.
     pub(crate) fn interfaces(&self) -> Interfaces {
         let known = self.links.iter().filter_map(|(index, link)| {
-            let here = self.addresses.iter().filter(|(on, _)| on == index);
+            let here = self.addresses.iter().filter(|((on, _), _)| on == index);
             Some(Interface {
                 mtu: ByteSize::from_bytes(link.mtu?.into()),
                 is_loopback: link.is_loopback,
-                addresses: here.map(|(_, ip)| *ip).collect(),
+                addresses: here.map(|(_, address)| *address).collect(),
             })
         });
         known.collect()
@@ -176,6 +181,7 @@ mod tests {
     fn address(index: u32, ip: &str, flags: AddressFlags) -> Vec<u8> {
         let mut message = AddressMessage::default();
         message.header.index = index;
+        message.header.prefix_len = 24;
         let ip: IpAddr = ip.parse().unwrap();
         message.header.family = match ip {
             IpAddr::V4(_) => AddressFamily::Inet,
@@ -186,6 +192,13 @@ mod tests {
             AddressAttribute::Flags(flags),
         ];
         bytes(&message)
+    }
+
+    fn on_24_bits(ip: &str) -> InterfaceAddress {
+        InterfaceAddress {
+            prefix_length: 24,
+            ..InterfaceAddress::from(ip.parse::<IpAddr>().unwrap())
+        }
     }
 
     const RUNNING: LinkFlags = LinkFlags::Up.union(LinkFlags::Running);
@@ -243,7 +256,7 @@ mod tests {
         let one = |mtu, is_loopback, addresses: &[&str]| Interface {
             mtu: ByteSize::from_bytes(mtu),
             is_loopback,
-            addresses: addresses.iter().map(|ip| ip.parse().unwrap()).collect(),
+            addresses: addresses.iter().map(|ip| on_24_bits(ip)).collect(),
         };
         let of = |all: [Interface; 2]| all.into_iter().collect::<Interfaces>();
         let lo = || one(1500, true, &[]);

@@ -4,8 +4,7 @@ use std::sync::Arc;
 
 use rustls::SupportedCipherSuite;
 use rustls::crypto::CryptoProvider;
-use rustls::crypto::aws_lc_rs::cipher_suite;
-use weir_quic::crypto::tls::provider;
+use weir_quic::crypto::tls::{provider, suites};
 
 /// The cipher suite of packets after the handshake's first flight (RFC 8446, appendix B.4; Initial
 /// packets always use AES-128-GCM).
@@ -25,9 +24,9 @@ impl CipherSuite {
 
     fn supported(self) -> SupportedCipherSuite {
         match self {
-            Self::Aes128Gcm => cipher_suite::TLS13_AES_128_GCM_SHA256,
-            Self::Aes256Gcm => cipher_suite::TLS13_AES_256_GCM_SHA384,
-            Self::ChaCha20Poly1305 => cipher_suite::TLS13_CHACHA20_POLY1305_SHA256,
+            Self::Aes128Gcm => suites::aes_128_gcm(),
+            Self::Aes256Gcm => suites::aes_256_gcm(),
+            Self::ChaCha20Poly1305 => suites::chacha20_poly1305(),
         }
     }
 }

@@ -35,7 +35,7 @@ fn endpoints_need_a_runtime_and_valid_settings() {
     assert!(matches!(error, EndpointError::NoRuntime));
     run(async {
         let wrong = TransportConfig {
-            packet_size: ByteSize::from_bytes(100),
+            packet_size: Some(ByteSize::from_bytes(100)),
             ..transport()
         };
         let error = Endpoint::builder()

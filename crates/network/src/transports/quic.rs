@@ -34,7 +34,7 @@ pub fn quic_transport(
     };
     let transport = TransportConfig {
         congestion: Congestion::Named(congestion.clone()),
-        packet_size,
+        packet_size: Some(packet_size),
         probe_up_to,
         packet_size_policy,
         ecn: options.ecn,

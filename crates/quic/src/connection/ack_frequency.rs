@@ -3,6 +3,7 @@
 
 use weir_units::{Duration, Time};
 
+use super::handshake::FEW_PACKETS;
 use super::{Connection, min_ack_delay};
 use crate::frame::AckFrequency;
 use crate::transport_parameters::TransportParameters;
@@ -41,10 +42,13 @@ impl Connection {
     /// Handles an ACK of packets of the data space.
     pub(super) fn after_data_ack(&mut self, now: Time) {
         self.note_acked_keys(now);
+        if self.recovery.largest_acked(Space::Data) > Some(FEW_PACKETS) {
+            self.want_spare_ids();
+        }
         let requests = &mut self.control.ack_requests;
         requests.consider(now, &self.paths[0]);
         if let Some(delay) = requests.longest_delay() {
-            self.recovery.set_peer_max_ack_delay(delay);
+            self.recovery.set_peer_max_ack_delay(delay, delay);
         }
     }
 }

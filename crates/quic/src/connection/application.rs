@@ -15,7 +15,11 @@ use crate::{Direction, Side, StreamId};
 impl Connection {
     /// Opens a stream; `None` if the peer's limit is reached.
     pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
-        self.streams.open(direction)
+        let id = self.streams.open(direction)?;
+        if id.index() > 0 {
+            self.want_spare_ids();
+        }
+        Some(id)
     }
 
     /// Returns the next stream that the peer opened.
@@ -127,6 +131,11 @@ impl Connection {
     /// Whether a client can send early data now.
     pub fn has_early_keys(&self) -> bool {
         self.side.is_client() && self.keys.zero_rtt.is_some()
+    }
+
+    /// Whether a server accepts the client's early data now.
+    pub fn accepts_early_data(&self) -> bool {
+        !self.side.is_client() && self.keys.zero_rtt.is_some()
     }
 
     /// Whether any authentic packet has arrived.

@@ -6,7 +6,7 @@ use super::Connection;
 use crate::error::ConnectionError;
 use crate::event::{EndpointEvent, Event};
 use crate::frame::Close;
-use crate::observe::Observation;
+use crate::observe::{Observation, Phase};
 use crate::{Code, TransportError};
 
 /// The state of a connection's life cycle.
@@ -24,9 +24,7 @@ pub(super) enum LifeCycle {
         answer_at: u32,
         until: Time,
     },
-    /// The peer closed: nothing is sent until its last packets are gone.
-    Draining { until: Time },
-    /// Closed.
+    /// Ended, by the peer or completely; nothing is sent.
     Closed,
 }
 
@@ -121,11 +119,10 @@ impl Connection {
         self.drain(now);
     }
 
-    /// Sends nothing more until the peer's last packets are gone.
+    /// Ends the connection: nothing more is sent, and the endpoint drops the peer's last packets.
     pub(super) fn drain(&mut self, now: Time) {
-        self.state = LifeCycle::Draining {
-            until: now + self.closing_period(),
-        };
+        self.report(now, &Observation::Phase(Phase::Draining));
+        self.become_closed(now, now + self.closing_period());
     }
 
     /// Ends the connection without notifying the peer.
@@ -135,9 +132,14 @@ impl Connection {
     }
 
     pub(super) fn drained(&mut self, now: Time) {
+        self.become_closed(now, Time::ZERO);
+    }
+
+    fn become_closed(&mut self, now: Time, until: Time) {
         if !matches!(self.state, LifeCycle::Closed) {
             self.state = LifeCycle::Closed;
-            self.endpoint_events.push_back(EndpointEvent::Drained);
+            self.endpoint_events
+                .push_back(EndpointEvent::Drained { until });
             self.report_changes(now);
             // The application may keep its handle for long; the observer is no longer needed.
             self.reporter = None;
@@ -162,7 +164,7 @@ impl Connection {
         }
     }
 
-    /// Closing and draining last three times the PTO (RFC 9000, section 10.2).
+    /// Closing, and draining at the endpoint, last three times the PTO (RFC 9000, section 10.2).
     fn closing_period(&self) -> Duration {
         self.recovery.pto(self.path()) * 3
     }

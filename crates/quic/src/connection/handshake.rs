@@ -16,6 +16,9 @@ use crate::{Code, ConnectionId, Level, Space, TransportError};
 /// the memory of a half-open handshake; a ClientHello with post-quantum keys has 2 KB.
 const MAX_INITIAL: u64 = 16 * 1024;
 
+/// Connections with more packets than this get spare connection IDs.
+pub(super) const FEW_PACKETS: u64 = 128;
+
 /// The progress of the handshake.
 #[derive(Debug, Default)]
 pub(super) struct HandshakeProgress {
@@ -108,8 +111,9 @@ impl Connection {
             check_not_reduced(&remembered, &peer)?;
         }
         self.streams.set_peer_limits(&stream_limits(&peer));
-        let peer_delay = peer.fine_max_ack_delay.unwrap_or(peer.max_ack_delay);
-        self.recovery.set_peer_max_ack_delay(peer_delay);
+        self.recovery
+            .set_peer_max_ack_delay(peer.longest_ack_delay(), peer.ack_delay_bound());
+        self.received[Space::Data as usize].sender_asks = peer.fine_max_ack_delay.is_some();
         self.note_ack_frequency_support(&peer);
         self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
         if let Some(preferred) = &peer.preferred_address {
@@ -170,7 +174,9 @@ impl Connection {
             self.issue_token(now);
             self.on_confirmed(now);
         }
-        self.issue_ids();
+        if self.spare_ids_wanted {
+            self.issue_ids();
+        }
     }
 
     /// Handles the confirmation of the handshake: handshake keys are no longer needed (RFC 9001,
@@ -203,6 +209,15 @@ impl Connection {
             self.crypto[space as usize] = Default::default();
             self.probes[space as usize] = 0;
             self.timers.handshake_waits = None;
+        }
+    }
+
+    /// Issues spare connection IDs once the handshake is complete. Many connections carry one call
+    /// and never move: these need none. Each of the following asks for them: a second stream, more
+    /// than [`FEW_PACKETS`], a standby path of ours, and any sign of one of the peer.
+    pub(super) fn want_spare_ids(&mut self) {
+        if !std::mem::replace(&mut self.spare_ids_wanted, true) && self.handshake.complete {
+            self.issue_ids();
         }
     }
 

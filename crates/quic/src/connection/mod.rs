@@ -65,7 +65,9 @@ use crate::event::{EndpointEvent, Event};
 use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::migration::MigrationMonitor;
 use crate::path::{Path, PathConfig};
-use crate::recovery::{AckPolicy, ReceivedPackets, Recovery, RecoveryConfig};
+use crate::recovery::{
+    AckPolicy, EXACT_AFTER_LOSS, Precision, ReceivedPackets, Recovery, RecoveryConfig,
+};
 use crate::secret::{EndpointKeys, ResetToken};
 use crate::streams::{Streams, StreamsConfig};
 use crate::transport_parameters::TransportParameters;
@@ -76,6 +78,7 @@ use crypto_stream::CryptoStream;
 use datagrams::Datagrams;
 use ids::{LocalIds, RemoteIds};
 use keys::KeySet;
+use packet_size::initial_size;
 
 /// One end of a QUIC connection.
 ///
@@ -91,6 +94,8 @@ pub struct Connection {
     session: Box<dyn Session>,
     keys: KeySet,
     recovery: Recovery,
+    /// The end of the time of exact deadlines, as the endpoint knows it.
+    exact_until: Time,
     /// Paths to the peer; the first one is in use.
     paths: Vec<Path>,
     sizing: packet_size::PacketSizing,
@@ -110,6 +115,8 @@ pub struct Connection {
     reporter: Option<Box<StateReporter>>,
     datagrams: Datagrams,
     local_ids: LocalIds,
+    /// Whether the peer is to get spare connection IDs.
+    spare_ids_wanted: bool,
     /// The client's first destination ID; on a server, the first one after a Retry packet. Initial
     /// packets may use it as their destination.
     original_destination: ConnectionId,
@@ -162,6 +169,10 @@ pub(crate) struct Setup {
     /// The largest UDP payload that we announce to the peer.
     pub(crate) accepted: ByteSize,
     pub(crate) interfaces: Arc<Interfaces>,
+    /// Which deadlines are exact.
+    pub(crate) precision: Precision,
+    /// The packet size that earlier connections to the peer have found.
+    pub(crate) found_size: Option<ByteSize>,
     pub(crate) keys: Arc<EndpointKeys>,
     pub(crate) provider: Arc<dyn Provider>,
     pub(crate) reporter: Option<Box<StateReporter>>,
@@ -188,8 +199,14 @@ impl Connection {
         };
         let initial_keys = provider.initial_keys(version, &setup.original_destination, side);
         let mut rng = ChaCha12Rng::from_seed(setup.seed);
+        let expected_size = initial_size(
+            &config,
+            &setup.interfaces,
+            (local, remote),
+            setup.found_size,
+        );
         let context = Context {
-            packet_size: config.packet_size,
+            packet_size: expected_size,
             seed: rng.next_u64(),
         };
         let controller = config
@@ -226,9 +243,10 @@ impl Connection {
                 initial: Some(initial_keys),
                 ..KeySet::default()
             },
-            recovery: Recovery::new(recovery_config(&config, side)),
+            recovery: Recovery::new(recovery_config(&config, side), setup.precision),
+            exact_until: setup.precision.exact_until(),
             paths: vec![path],
-            sizing: packet_size::PacketSizing::new(config.packet_size_policy),
+            sizing: packet_size::PacketSizing::new(config.packet_size_policy, setup.found_size),
             table: paths::PathTable::new(local),
             monitor: monitor(now, &config, side),
             deadline: None,
@@ -241,6 +259,7 @@ impl Connection {
             reporter: setup.reporter,
             datagrams: Datagrams::new(config.datagrams),
             local_ids,
+            spare_ids_wanted: false,
             original_destination: setup.original_destination,
             version,
             first_version: version,
@@ -281,10 +300,11 @@ impl Connection {
     }
 
     /// Returns the transport parameters for `config`, with `accepted` as the largest UDP payload
-    /// that we accept.
+    /// that we accept and the rounding of our deadlines.
     pub(crate) fn parameters(
         config: &TransportConfig,
         accepted: ByteSize,
+        precision: &Precision,
         source: ConnectionId,
         original_destination: Option<ConnectionId>,
     ) -> TransportParameters {
@@ -300,7 +320,7 @@ impl Connection {
             initial_max_streams_bidi: config.max_bidirectional_streams,
             initial_max_streams_uni: config.max_unidirectional_streams,
             ack_delay_exponent: ACK_DELAY_EXPONENT,
-            max_ack_delay: config.max_ack_delay,
+            max_ack_delay: config.max_ack_delay + precision.tick(),
             fine_max_ack_delay: Some(config.max_ack_delay),
             min_ack_delay: Some(min_ack_delay(config)),
             max_datagram_frame_size: config
@@ -326,7 +346,19 @@ impl Connection {
         if self.remote_ids.take_in_use_changed() {
             self.note_reset_tokens();
         }
-        self.endpoint_events.pop_front()
+        self.endpoint_events
+            .pop_front()
+            .or_else(|| self.report_exact_deadlines())
+    }
+
+    /// Reports a new time of exact deadlines to the endpoint, seldom.
+    fn report_exact_deadlines(&mut self) -> Option<EndpointEvent> {
+        let exact_until = self.recovery.precision.exact_until();
+        if exact_until <= self.exact_until + EXACT_AFTER_LOSS / 16 {
+            return None;
+        }
+        self.exact_until = exact_until;
+        Some(EndpointEvent::PacketsLost { exact_until })
     }
 
     fn path(&self) -> &Path {

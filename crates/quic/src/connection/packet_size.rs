@@ -4,21 +4,28 @@
 //! This module sends its probes, each as a datagram of its own. A [`PacketSizePolicy`] may choose
 //! less.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 
+use rand_core::Rng;
+use weir_congestion::Context;
 use weir_units::{ByteSize, Time};
 use weir_wire::Transmit;
 
 use super::Connection;
 use super::close::LifeCycle;
 use super::packet_builder::SentPacketInfo;
-use crate::config::{ConfigError, PacketSizePolicy};
+use crate::config::{ConfigError, PacketSizePolicy, PathEndpoints, TransportConfig};
+use crate::event::EndpointEvent;
 use crate::frame::write;
 use crate::interfaces::{Interfaces, headers, largest_udp_payload};
 use crate::path::{MtuPhase, MtuPlan};
 use crate::recovery::SentPacket;
 use crate::{Level, Space, StreamId};
 
+/// The packet size beyond routers, before a larger one is found: the UDP payload that Ethernet
+/// carries in IPv6.
+pub(super) const ROUTED: ByteSize = ByteSize::from_bytes(1452);
 /// Tasks of at least this size are large.
 const LARGE_TASK: ByteSize = ByteSize::from_bytes(1_000_000);
 /// The packet size of small tasks: jumbo frames of 9000 bytes less the IPv4 and UDP headers.
@@ -36,15 +43,38 @@ pub(super) struct PacketSizing {
     large_task: Option<StreamId>,
     /// An MTU probe found no room in the window.
     probe_waits: bool,
+    /// The size that earlier connections to the peer have found.
+    found: Option<ByteSize>,
+    /// The size of the path in use that the endpoint knows, and whether the search for larger ones
+    /// has ended.
+    known: (usize, bool),
+}
+
+/// Returns the packet size at the start of a path, as far as the peer accepts it. `found`: as
+/// earlier connections to the peer have found it.
+pub(super) fn initial_size(
+    config: &TransportConfig,
+    interfaces: &Interfaces,
+    (local, remote): (Option<SocketAddr>, SocketAddr),
+    found: Option<ByteSize>,
+) -> ByteSize {
+    let on_link = || interfaces.on_link_payload(local, remote);
+    config
+        .packet_size
+        .or(found)
+        .or_else(|| on_link().map(ByteSize::from_bytes))
+        .unwrap_or(ROUTED)
 }
 
 impl PacketSizing {
-    pub(super) fn new(policy: PacketSizePolicy) -> Self {
+    pub(super) fn new(policy: PacketSizePolicy, found: Option<ByteSize>) -> Self {
         Self {
             policy,
             declared: None,
             large_task: None,
             probe_waits: false,
+            found,
+            known: (0, false),
         }
     }
 
@@ -127,31 +157,100 @@ impl Connection {
     /// was in use before keeps its result, as far as our interface still carries it.
     pub(super) fn begin_mtu_discovery(&mut self, now: Time) {
         let (plan, cap) = (self.mtu_plan(), self.sizing.cap());
-        let path = self.path_mut();
+        let path = &mut self.paths[0];
         match path.discovery.phase {
-            MtuPhase::Disabled => path.begin_discovery(now, plan, cap),
+            MtuPhase::Disabled => {
+                path.begin_discovery(now, plan, cap);
+                self.fit_initial_window();
+            }
             MtuPhase::Searching | MtuPhase::SearchComplete => {
                 path.discovery.set_limit(plan.limit);
                 path.update_mtu(now, cap);
             }
         }
+        self.sizing.known = self.size_so_far();
+    }
+
+    fn size_so_far(&self) -> (usize, bool) {
+        let discovery = &self.path().discovery;
+        let has_ended =
+            discovery.phase == MtuPhase::SearchComplete && discovery.stats.probes_sent > 0;
+        (discovery.current, has_ended)
+    }
+
+    /// Returns the packet size of a new path, as far as the peer accepts it.
+    pub(super) fn expected_size(&self, local: Option<SocketAddr>, remote: SocketAddr) -> ByteSize {
+        let found = self
+            .sizing
+            .found
+            .filter(|_| remote.ip() == self.path().remote.ip());
+        initial_size(&self.config, &self.interfaces, (local, remote), found)
+    }
+
+    /// Restarts the congestion controller where the peer accepts only smaller packets than expected:
+    /// the initial window is counted in packets, and acknowledged handshake packets have fixed it.
+    fn fit_initial_window(&mut self) {
+        let (local, remote) = (self.path().local, self.path().remote);
+        let size = ByteSize::from_bytes(self.path().mtu as u64);
+        let is_fitting = size >= self.expected_size(local, remote);
+        if is_fitting || self.recovery.largest_acked(Space::Data).is_some() {
+            return;
+        }
+        let context = Context {
+            packet_size: size,
+            seed: self.rng.next_u64(),
+        };
+        let ends = PathEndpoints { local, remote };
+        self.paths[0].controller = self.config.congestion.build(&ends, &context);
+    }
+
+    /// Tells the endpoint a size that a probe has found, or a black hole has left.
+    fn note_found_size(&mut self, now: Time) {
+        let found = self.size_so_far();
+        let path = self.path();
+        if self.config.packet_size.is_some()
+            || path.discovery.phase == MtuPhase::Disabled
+            || found == self.sizing.known
+        {
+            return;
+        }
+        self.sizing.known = found;
+        let path = &self.paths[0];
+        self.endpoint_events
+            .push_back(EndpointEvent::PacketSizeFound {
+                now,
+                remote: path.remote.ip(),
+                size: ByteSize::from_bytes(path.discovery.current as u64),
+            });
     }
 
     /// Returns the bounds of the MTU search on the path in use.
     fn mtu_plan(&self) -> MtuPlan {
         let (local, remote) = (self.path().local, self.path().remote);
         let carried = self.interfaces.largest_payload(local, remote);
+        let carried = carried.map(ByteSize::from_bytes);
         let accepted = self
             .peer
             .max_udp_payload_size
-            .min(carried.unwrap_or(u64::MAX))
+            .min(carried.map_or(u64::MAX, ByteSize::bytes))
             .min(largest_udp_payload(remote.ip()));
         let capped = |size: ByteSize| size.bytes().min(accepted) as usize;
-        let probed = self.config.probe_up_to.unwrap_or(ByteSize::ZERO);
+        let start = initial_size(
+            &self.config,
+            &self.interfaces,
+            (local, remote),
+            self.sizing.found,
+        );
+        let limit = match (self.config.packet_size, self.config.probe_up_to) {
+            (Some(size), up_to) => size.max(up_to.unwrap_or(size)),
+            (None, up_to) => up_to.or(carried).unwrap_or(start).max(start),
+        };
         MtuPlan {
-            start: capped(self.config.packet_size),
-            limit: capped(self.config.packet_size.max(probed)),
+            start: capped(start),
+            limit: capped(limit),
             headers: headers(remote.ip()) as usize,
+            limit_first: self.config.packet_size.is_none(),
+            is_searched: self.config.packet_size.is_none() && self.sizing.found.is_some(),
             raise_interval: self.config.probe_interval,
         }
     }
@@ -165,6 +264,7 @@ impl Connection {
         }
         let cap = self.sizing.cap();
         self.path_mut().update_mtu(now, cap);
+        self.note_found_size(now);
     }
 
     /// Returns the size of the MTU probe that is due. None is sent before the handshake is

@@ -78,6 +78,7 @@ impl Connection {
     pub fn add_local_address(&mut self, now: Time, local: SocketAddr) {
         if self.side.is_client() && !self.table.locals.contains(&local) {
             self.table.locals.push(local);
+            self.want_spare_ids();
             self.open_standby_paths(now);
         }
     }
@@ -105,6 +106,7 @@ impl Connection {
     /// [`PathError`] where the peer forbids it, or before the handshake is confirmed.
     pub fn rebind(&mut self, now: Time, local: SocketAddr) -> Result<(), PathError> {
         self.check_migration()?;
+        self.want_spare_ids();
         let old = self.paths[0].local;
         if old == Some(local) {
             return Ok(());
@@ -213,7 +215,7 @@ impl Connection {
         let id = PathId(self.table.next_id);
         self.table.next_id += 1;
         let context = Context {
-            packet_size: self.config.packet_size,
+            packet_size: self.expected_size(local, remote),
             seed: self.rng.next_u64(),
         };
         let ends = PathEndpoints { local, remote };
@@ -298,6 +300,7 @@ impl Connection {
         let Some(preferred) = &self.peer.preferred_address else {
             return;
         };
+        self.spare_ids_wanted = true;
         let used = &self.paths[0];
         let remote = match used.remote {
             SocketAddr::V4(_) => preferred.ipv4.map(SocketAddr::V4),

@@ -36,6 +36,7 @@ impl Connection {
         if let Some(monitor) = &mut self.monitor {
             monitor.set_standby(now, standby);
         }
+        self.recovery.precision.has_standby = standby;
     }
 
     /// Reports a packet sent on the path in use.

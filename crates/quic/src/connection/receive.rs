@@ -9,6 +9,7 @@ use weir_wire::Ecn;
 
 use super::Connection;
 use super::close::LifeCycle;
+use super::handshake::FEW_PACKETS;
 use super::paths::DatagramMeta;
 use crate::crypto::{DirectionKeys, OpenError};
 use crate::event::EndpointEvent;
@@ -83,7 +84,11 @@ impl Connection {
     pub fn end_batch(&mut self, now: Time) {
         let finished = std::mem::take(&mut self.batch_finished);
         let bytes = std::mem::take(&mut self.batch_bytes);
-        self.received[Space::Data as usize].end_batch(now, bytes, finished);
+        let received = &mut self.received[Space::Data as usize];
+        received.end_batch(now, bytes, finished);
+        if received.largest() > Some(FEW_PACKETS) {
+            self.want_spare_ids();
+        }
         self.decide(now);
         self.report_changes(now);
     }
@@ -132,7 +137,7 @@ impl Connection {
         packet: &[u8],
     ) {
         if !matches!(self.state, LifeCycle::Open) {
-            return self.on_packet_while_closing_or_draining(now, &opened, packet);
+            return self.on_packet_after_close(now, &opened, packet);
         }
         let index = match arrival.path.and_then(|path| self.index_of(path)) {
             Some(index) => index,
@@ -396,10 +401,14 @@ impl Connection {
             Frame::DataBlocked(_) | Frame::StreamsBlocked { .. } => {}
             Frame::NewConnectionId(id) => {
                 self.remote_ids.on_new(*id)?;
+                self.want_spare_ids();
                 self.open_standby_paths(now);
             }
             Frame::RetireConnectionId(sequence) => self.on_retire(*sequence, header)?,
-            Frame::PathChallenge(data) => self.on_path_challenge(path, *data),
+            Frame::PathChallenge(data) => {
+                self.on_path_challenge(path, *data);
+                self.want_spare_ids();
+            }
             Frame::PathResponse(data) => self.on_path_response(now, *data),
             Frame::NewToken(token) => self.on_new_token(token)?,
             Frame::HandshakeDone => {
@@ -473,12 +482,7 @@ impl Connection {
         }
     }
 
-    fn on_packet_while_closing_or_draining(
-        &mut self,
-        now: Time,
-        opened: &OpenedPacket,
-        packet: &[u8],
-    ) {
+    fn on_packet_after_close(&mut self, now: Time, opened: &OpenedPacket, packet: &[u8]) {
         self.on_packet_while_closing();
         let close = Frames::new(&packet[opened.payload.clone()])
             .map_while(Result::ok)

@@ -187,7 +187,6 @@ impl Connection {
             end: match self.state {
                 LifeCycle::Open => None,
                 LifeCycle::Closing { .. } => Some(Phase::Closing),
-                LifeCycle::Draining { .. } => Some(Phase::Draining),
                 LifeCycle::Closed => Some(Phase::Drained),
             },
             key_phase: self.keys.update_count(),

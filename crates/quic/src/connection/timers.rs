@@ -68,19 +68,21 @@ impl Connection {
     pub fn timeout(&self) -> Option<Time> {
         match self.state {
             LifeCycle::Closed => return None,
-            LifeCycle::Closing { until, .. } | LifeCycle::Draining { until } => return Some(until),
+            LifeCycle::Closing { until, .. } => {
+                return Some(self.recovery.precision.round(until));
+            }
             LifeCycle::Open => {}
         }
         let handshake = (!self.handshake.complete).then(|| self.handshake_deadline());
+        let coarse = [self.idle_deadline(), self.keep_alive_deadline(), handshake];
+        let coarse = coarse.into_iter().flatten().min();
         [
             self.recovery.timeout(self.path(), self.handshake_state()),
             self.ack_deadline(),
             self.timers.paced_until,
-            self.idle_deadline(),
-            self.keep_alive_deadline(),
+            coarse.map(|deadline| self.recovery.precision.round(deadline)),
             self.paths_deadline(),
             self.monitor.as_ref().and_then(|monitor| monitor.timeout()),
-            handshake,
         ]
         .into_iter()
         .flatten()
@@ -91,7 +93,7 @@ impl Connection {
     pub fn handle_timeout(&mut self, now: Time) {
         match self.state {
             LifeCycle::Closed => return,
-            LifeCycle::Closing { until, .. } | LifeCycle::Draining { until } => {
+            LifeCycle::Closing { until, .. } => {
                 if now >= until {
                     self.drained(now);
                 }
@@ -206,9 +208,16 @@ impl Connection {
     /// Returns when an ACK is due, unless nothing may be sent before the peer's address is
     /// validated.
     fn ack_deadline(&self) -> Option<Time> {
-        let deadline = self.received[Space::Data as usize].deadline?;
-        let may_send = self.path().amplification_budget() >= SMALLEST_ROOM as u64;
-        may_send.then_some(deadline)
+        let received = &self.received[Space::Data as usize];
+        let deadline = received.deadline?;
+        if self.path().amplification_budget() < SMALLEST_ROOM as u64 {
+            return None;
+        }
+        Some(if received.is_deadline_exact() {
+            deadline
+        } else {
+            self.recovery.precision.round_prompt(deadline)
+        })
     }
 
     fn handshake_deadline(&self) -> Time {

@@ -20,6 +20,8 @@ use crate::{Level, Space};
 const MAX_SEGMENTS: usize = 64;
 /// A batch must fit one IPv4 packet: the kernel rejects larger ones with EMSGSIZE.
 const MAX_BATCH: usize = 65_507;
+/// Stream data that follows a handshake datagram in the same batch, in datagrams of 1200 bytes.
+const LITTLE: u64 = 12 * 1024;
 /// One in this many ACK-only packets asks for an acknowledgment, so that ACK ranges can be dropped
 /// (RFC 9000, section 13.2.4).
 const PING_EVERY: u32 = 32;
@@ -67,9 +69,7 @@ impl Connection {
         match self.state {
             LifeCycle::Open => {}
             LifeCycle::Closing { due: true, .. } => return self.transmit_close(now, buffer),
-            LifeCycle::Closing { .. } | LifeCycle::Draining { .. } | LifeCycle::Closed => {
-                return None;
-            }
+            LifeCycle::Closing { .. } | LifeCycle::Closed => return None,
         }
         if let Some(index) = self.due_probe()
             && let Some(transmit) = self.transmit_probe(now, index, buffer)
@@ -97,8 +97,7 @@ impl Connection {
             let length = buffer.len() - start;
             self.path_mut().on_datagram_sent(length);
             if index == 0 {
-                // Handshake packets stay small; later packets need not.
-                if length < limit && !self.keys.is_only_one_rtt() {
+                if length < limit && !self.keys.is_only_one_rtt() && !self.little_follows(length) {
                     break;
                 }
                 segment = length;
@@ -120,6 +119,16 @@ impl Connection {
             size,
             segment_size: (size > segment).then_some(segment),
         })
+    }
+
+    /// Whether a batch that begins with a handshake datagram of this length is to go on with
+    /// datagrams of the same length. Handshake datagrams stay small, later ones need not; but a short
+    /// request or answer may follow at once.
+    fn little_follows(&self, length: usize) -> bool {
+        let has_keys =
+            self.keys.one_rtt.is_some() || self.keys.local(Level::ZeroRtt, self.side).is_some();
+        let pending = self.streams.pending_bytes();
+        has_keys && (1..=LITTLE).contains(&pending) && length == SMALLEST_MAX_UDP_PAYLOAD
     }
 
     /// Writes a datagram with a path challenge, a response, or both (RFC 9000, section 8.2).
@@ -356,21 +365,25 @@ impl Connection {
         let space = level.space() as usize;
         let probing = self.probes[space] > 0;
         let received = &mut self.received[space];
+        let mut has_ack = false;
         if level != Level::ZeroRtt
             && received.ack_pending()
             && let Some(ack) = received.write_ack(now, buffer, limit.saturating_sub(buffer.len()))
         {
             self.keys.note_ack_sent(level, &ack);
             frames.push(ack);
+            has_ack = true;
         }
         let after_ack = buffer.len();
-        if probing
+        let urgent =
+            probing || allowance == PacketAllowance::All && self.fills_window(limit - after_ack);
+        if urgent
             && level == Level::OneRtt
             && self.peer.min_ack_delay.is_some()
             && buffer.len() < limit
         {
             // The ACK of a probe should not be delayed (draft-ietf-quic-ack-frequency-14, section
-            // 7).
+            // 7), nor one for which the sender waits.
             write::immediate_ack(buffer);
         }
         if allowance == PacketAllowance::All {
@@ -391,7 +404,20 @@ impl Connection {
         if buffer.len() == after_ack && (probing || ping) && buffer.len() < limit {
             write::ping(buffer);
         }
-        buffer.len() > after_ack
+        let ack_eliciting = buffer.len() > after_ack;
+        if has_ack {
+            self.received[space].on_ack_sent(!ack_eliciting);
+        }
+        ack_eliciting
+    }
+
+    /// Whether a packet with `room` bytes of frames is the last one that the window allows, and
+    /// more data wait. Where the receiver's ACKs follow a request of ours, they are frequent enough.
+    fn fills_window(&self, room: usize) -> bool {
+        let path = self.path();
+        self.streams.pending_bytes() > room as u64
+            && path.in_flight.saturating_add(2 * path.mtu as u64) > path.window().bytes()
+            && !self.control.ack_requests.is_active()
     }
 
     fn note_sent(&mut self, now: Time, space: Space, ack_eliciting: bool) {

@@ -110,7 +110,13 @@ impl Connection {
         self.forget_attempt(destination);
         let grease = rand_core::Rng::next_u64(&mut self.rng);
         let source = self.local_ids.handshake;
-        let parameters = Self::parameters(&self.config, self.accepted, source, None);
+        let parameters = Self::parameters(
+            &self.config,
+            self.accepted,
+            &self.recovery.precision,
+            source,
+            None,
+        );
         let Some(client) = &self.validation.client else {
             return;
         };

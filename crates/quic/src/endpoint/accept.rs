@@ -208,8 +208,14 @@ impl Endpoint {
             remote,
             iter::once(local).chain(preferred),
         );
-        let mut parameters =
-            Connection::parameters(&server.transport, accepted, local_id, Some(original));
+        let precision = self.precision(&server.transport);
+        let mut parameters = Connection::parameters(
+            &server.transport,
+            accepted,
+            &precision,
+            local_id,
+            Some(original),
+        );
         parameters.retry_source_connection_id = retry_source;
         parameters.stateless_reset_token = Some(self.keys.reset_token(&local_id));
         let preferred_id = server.preferred.is_some().then(|| {
@@ -253,6 +259,8 @@ impl Endpoint {
             version,
             accepted,
             interfaces: self.interfaces.clone(),
+            precision,
+            found_size: self.found_sizes.of(now, remote.ip()),
             keys: self.keys.clone(),
             provider: server.crypto.clone(),
             reporter: reporter.flatten(),

@@ -3,6 +3,8 @@
 //! The caller owns the connections; the endpoint maps connection IDs to them.
 
 mod accept;
+mod draining;
+mod found_sizes;
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -12,7 +14,7 @@ use std::sync::Arc;
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 use rustc_hash::FxHashMap;
-use weir_units::{ByteSize, Time};
+use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 
 use crate::config::{ClientConfig, ConfigError, EndpointConfig, ServerConfig, TransportConfig};
@@ -22,12 +24,15 @@ use crate::event::EndpointEvent;
 use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::observe::{Observers, Subject};
 use crate::packet::Invariants;
+use crate::recovery::Precision;
 use crate::secret::{EndpointKeys, EndpointSecret, ResetTokenDigest};
 use crate::stateless_reset::{self, Resets};
 use crate::token::ReplayFilter;
 use crate::transport_parameters::TransportParameters;
 use crate::{ConnectionId, Side, Version};
 use accept::Arrival;
+use draining::{Draining, Trace};
+use found_sizes::FoundSizes;
 
 /// A client's first destination ID must not be shorter (RFC 9000, section 7.2).
 const SHORTEST_INITIAL_DESTINATION: usize = 8;
@@ -98,6 +103,8 @@ pub struct Endpoint {
     free: Vec<usize>,
     /// Our IDs. We choose them at random, so that no peer can make them collide.
     ids: FxHashMap<ConnectionId, ConnectionHandle>,
+    draining: Draining,
+    found_sizes: FoundSizes,
     /// Reset tokens of our peers.
     peer_resets: FxHashMap<ResetTokenDigest, ConnectionHandle>,
     keys: Arc<EndpointKeys>,
@@ -107,6 +114,8 @@ pub struct Endpoint {
     initials: BTreeMap<(SocketAddr, ConnectionId), ConnectionHandle>,
     observers: Option<Arc<dyn Observers>>,
     interfaces: Arc<Interfaces>,
+    /// Until when new connections use exact timers.
+    exact_until: Time,
     counters: EndpointCounters,
 }
 
@@ -124,6 +133,8 @@ impl Endpoint {
             slots: Vec::new(),
             free: Vec::new(),
             ids: FxHashMap::default(),
+            draining: Draining::default(),
+            found_sizes: FoundSizes::default(),
             peer_resets: FxHashMap::default(),
             keys: Arc::new(EndpointKeys::new(&secret)),
             used_tokens: ReplayFilter::new(USED_TOKENS),
@@ -131,6 +142,7 @@ impl Endpoint {
             initials: BTreeMap::new(),
             observers: None,
             interfaces: Arc::default(),
+            exact_until: Time::ZERO,
             counters: EndpointCounters::default(),
         }
     }
@@ -205,7 +217,9 @@ impl Endpoint {
         };
         let standby = client.local_addresses.iter().copied().map(Some);
         let accepted = self.accepted(&client.transport, remote, iter::once(local).chain(standby));
-        let parameters = Connection::parameters(&client.transport, accepted, local_id, None);
+        let precision = self.precision(&client.transport);
+        let parameters =
+            Connection::parameters(&client.transport, accepted, &precision, local_id, None);
         let subject = Subject {
             side: Side::Client,
             original_destination: remote_id,
@@ -229,6 +243,8 @@ impl Endpoint {
             version: client.version,
             accepted,
             interfaces: self.interfaces.clone(),
+            precision,
+            found_size: self.found_sizes.of(now, remote.ip()),
             keys: self.keys.clone(),
             provider: client.crypto,
             reporter: reporter.flatten(),
@@ -255,6 +271,16 @@ impl Endpoint {
         let carried = locals.filter_map(|local| self.interfaces.largest_payload(local, remote));
         let carried = carried.map(ByteSize::from_bytes);
         carried.fold(config.max_udp_payload_size, ByteSize::min)
+    }
+
+    /// Returns which deadlines of a new connection are exact.
+    fn precision(&self, config: &TransportConfig) -> Precision {
+        let tick = if config.exact_timers {
+            Duration::ZERO
+        } else {
+            self.config.timer_tick
+        };
+        Precision::new(tick, self.exact_until)
     }
 
     /// Routes a datagram to its connection; starts a connection if a client requests one.
@@ -316,11 +342,18 @@ impl Endpoint {
     /// Handles a short-header packet to an unknown ID: a peer's stateless reset, or a packet of a
     /// connection without state here.
     fn unknown(&mut self, now: Time, id: &ConnectionId, datagram: &[u8]) -> Route {
-        if !self.peer_resets.is_empty()
-            && let Some(token) = stateless_reset::candidate(datagram)
-            && let Some(handle) = self.peer_resets.get(&self.keys.digest(&token))
-        {
+        if self.draining.contains(now, &Trace::Id(*id)) {
+            return Route::Drop;
+        }
+        let expects_resets = !self.peer_resets.is_empty() || !self.draining.is_empty();
+        let reset = stateless_reset::candidate(datagram)
+            .filter(|_| expects_resets)
+            .map(|token| self.keys.digest(&token));
+        if let Some(handle) = reset.and_then(|digest| self.peer_resets.get(&digest)) {
             return Route::Connection(*handle);
+        }
+        if reset.is_some_and(|digest| self.draining.contains(now, &Trace::Reset(digest))) {
+            return Route::Drop;
         }
         let answer = self
             .resets
@@ -348,7 +381,13 @@ impl Endpoint {
                     slot.resets.retain(|other| *other != digest);
                 }
             }
-            EndpointEvent::Drained => self.remove(handle),
+            EndpointEvent::PacketsLost { exact_until } => {
+                self.exact_until = self.exact_until.max(exact_until);
+            }
+            EndpointEvent::PacketSizeFound { now, remote, size } => {
+                self.found_sizes.add(now, remote, size);
+            }
+            EndpointEvent::Drained { until } => self.remove(handle, until),
         }
     }
 
@@ -393,15 +432,24 @@ impl Endpoint {
         }
     }
 
-    fn remove(&mut self, handle: ConnectionHandle) {
+    fn let_drain(&mut self, until: Time, trace: Trace) {
+        if until > Time::ZERO {
+            self.draining.add(until, trace);
+        }
+    }
+
+    /// Forgets a connection; its IDs are draining until `until`.
+    fn remove(&mut self, handle: ConnectionHandle, until: Time) {
         let Some(slot) = self.slots.get_mut(handle.0).and_then(Option::take) else {
             return;
         };
-        for id in &slot.ids {
-            self.ids.remove(id);
+        for id in slot.ids {
+            self.ids.remove(&id);
+            self.let_drain(until, Trace::Id(id));
         }
         for digest in slot.resets {
             self.remove_reset(handle, digest);
+            self.let_drain(until, Trace::Reset(digest));
         }
         if let Some(initial) = slot.initial {
             self.initials.remove(&initial);

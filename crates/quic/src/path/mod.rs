@@ -232,7 +232,7 @@ impl Path {
     /// Starts MTU discovery once the peer's limit is known. Packets get the first size of the plan,
     /// or `cap` if that is less, and larger sizes are searched for.
     pub(crate) fn begin_discovery(&mut self, now: Time, plan: MtuPlan, cap: usize) {
-        self.discovery.begin(plan);
+        self.discovery.begin(now, plan);
         // Even if the size is the same: the controller may have expected another one.
         self.set_mtu(now, self.discovery.current.min(cap));
     }

@@ -7,7 +7,7 @@
 //! its minimum. A new request is sent when one of the two should be half or double the last
 //! request, at most once per RTT.
 //!
-//! At the receiver a request replaces [`Gathering`](super::gathering): it need not guess the window
+//! At the receiver a request replaces [`AckAggregation`](super::gathering): it need not guess the window
 //! any more.
 
 use smallvec::SmallVec;
@@ -75,6 +75,11 @@ impl AckRequests {
             self.asked_at = now;
             self.due = true;
         }
+    }
+
+    /// Whether the receiver's ACKs follow a request.
+    pub(crate) fn is_active(&self) -> bool {
+        self.asked.is_some()
     }
 
     /// Whether a request is to be sent.

@@ -2,10 +2,10 @@
 //!
 //! An ACK costs both ends a system call and the sender a wake-up, so a sender with a large window
 //! needs few of them. A sender with a small window stalls without them, and a receiver does not
-//! know the window. So it probes: at first every batch is acknowledged, then ACKs wait for a while.
-//! If the expected packets do not arrive in time, the sender is probably waiting. Batches are then
-//! acknowledged at once again for a number of packets, which doubles after each such failure to
-//! keep stalls rare.
+//! know the window. A Weir peer asks for an ACK when its window is full. With others the receiver
+//! probes: at first every batch is acknowledged, then ACKs wait for a while. If the expected packets
+//! do not arrive in time, the sender is probably waiting. Batches are then acknowledged at once
+//! again for a number of packets, which doubles after each such failure to keep stalls rare.
 //!
 //! With CE marks no ACK waits: each mark is acknowledged at once. With few ACKs, marks would
 //! determine where a controller's observation windows end and bias its CE fraction.

@@ -97,6 +97,7 @@ impl Recovery {
         let lost = state.detect_lost(&rules, space, path, sink);
         state.packets.prune(now - keep);
         if lost.bytes > 0 {
+            self.precision.on_loss(now);
             report(now, &lost, path);
         }
         let mut packets = lost.packets;

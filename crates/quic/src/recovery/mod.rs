@@ -14,6 +14,7 @@ mod ack_requests;
 mod ecn_feedback;
 mod gathering;
 mod loss;
+mod precision;
 mod received;
 mod sent_frame;
 mod sent_packets;
@@ -30,6 +31,7 @@ use crate::{Side, Space};
 
 pub(crate) use ack_requests::AckRequests;
 pub(crate) use ecn_feedback::EcnFeedback;
+pub(crate) use precision::{EXACT_AFTER_LOSS, Precision};
 pub(crate) use received::{AckPolicy, ReceivedPackets};
 pub(crate) use sent_frame::{FrameSink, SentFrame, SentFrames};
 pub(crate) use sent_packets::SentPacket;
@@ -83,20 +85,28 @@ pub(crate) struct Recovery {
     spaces: [SpaceState; 3],
     /// PTOs since the last packet from the peer.
     pub(crate) pto_count: u32,
+    /// The peer's longest ACK delay.
     peer_max_ack_delay: Duration,
+    /// The same while its deadlines are exact.
+    peer_exact_ack_delay: Duration,
+    /// Which deadlines are exact.
+    pub(crate) precision: Precision,
     /// When a client that waits for address validation last set its timer.
     handshake_event: Time,
 }
 
 impl Recovery {
     /// Creates the recovery of a new connection.
-    pub(crate) fn new(config: RecoveryConfig) -> Self {
+    pub(crate) fn new(config: RecoveryConfig, precision: Precision) -> Self {
+        // RFC 9000, section 18.2.
+        let peer_max_ack_delay = Duration::from_millis(25);
         Self {
             config,
             spaces: Default::default(),
             pto_count: 0,
-            // RFC 9000, section 18.2.
-            peer_max_ack_delay: Duration::from_millis(25),
+            peer_max_ack_delay,
+            peer_exact_ack_delay: peer_max_ack_delay,
+            precision,
             handshake_event: Time::ZERO,
         }
     }
@@ -116,9 +126,10 @@ impl Recovery {
         self.spaces[space as usize].eliciting_outstanding > 0
     }
 
-    /// Sets the peer's max_ack_delay.
-    pub(crate) fn set_peer_max_ack_delay(&mut self, delay: Duration) {
-        self.peer_max_ack_delay = delay;
+    /// Sets the peer's max_ack_delay: always, and while its deadlines are exact.
+    pub(crate) fn set_peer_max_ack_delay(&mut self, longest: Duration, exact: Duration) {
+        self.peer_max_ack_delay = longest;
+        self.peer_exact_ack_delay = exact.min(longest);
     }
 
     /// Skips a number. A peer that acknowledges it acknowledges packets that it has not received

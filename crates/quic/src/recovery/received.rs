@@ -90,6 +90,14 @@ pub(crate) struct ReceivedPackets {
     requested: Option<RequestedPolicy>,
     /// The largest number in an ACK of ours.
     largest_reported: Option<u64>,
+    /// Whether the sender asks for an ACK (IMMEDIATE_ACK) where its window holds data back.
+    pub(crate) sender_asks: bool,
+    /// When the last ACK was written.
+    acked_at: Time,
+    /// Whether the last ACK had waited until its deadline.
+    was_late: bool,
+    /// Whether the last ACK that waited left alone in the end: nothing of ours carried it.
+    waits_in_vain: bool,
 }
 
 impl ReceivedPackets {
@@ -112,6 +120,10 @@ impl ReceivedPackets {
             gathering: AckAggregation::new(),
             requested: None,
             largest_reported: None,
+            sender_asks: false,
+            acked_at: Time::ZERO,
+            was_late: false,
+            waits_in_vain: false,
         }
     }
 
@@ -196,21 +208,45 @@ impl ReceivedPackets {
     }
 
     /// Ends a batch of this many bytes. `peer_finished`: it ends with the end of a stream, so that
-    /// a response or the next request is likely to carry the ACK.
+    /// a response or the next request is likely to carry the ACK, unless that has failed before.
     pub(crate) fn end_batch(&mut self, now: Time, bytes: u64, peer_finished: bool) {
         let in_batch = std::mem::take(&mut self.in_batch);
-        if self.requested.is_some() || in_batch == 0 || self.unacked < 2 || peer_finished {
+        if self.requested.is_some() || in_batch == 0 {
+            return;
+        }
+        let pause = self.policy.max_ack_delay / HOPE;
+        if self.waits_in_vain && (peer_finished || now.since(self.acked_at) >= pause) {
+            self.immediate = true;
+            return;
+        }
+        if self.unacked < 2 || peer_finished {
             return;
         }
         if self.unacked >= self.policy.threshold {
             self.gathering.succeeded();
         }
         self.immediate |= self.gathering.on_batch(bytes);
-        if self.gathering.awaiting_packets {
-            // A waiting sender should not wait for long.
-            let soon = now + self.policy.max_ack_delay / HOPE;
-            self.deadline = self.deadline.min(Some(soon)).or(Some(soon));
+        if !self.gathering.awaiting_packets {
+            return;
         }
+        let soon = now + pause;
+        if !self.sender_asks {
+            // A waiting sender should not wait for long.
+            self.deadline = self.deadline.min(Some(soon)).or(Some(soon));
+        } else if self.deadline <= Some(soon + self.policy.max_ack_delay - pause * 2) {
+            // The first packet came a pause ago.
+            self.immediate = true;
+        }
+    }
+
+    /// Whether the deadline must not be late: the sender has requested it, or may wait for it.
+    pub(crate) fn is_deadline_exact(&self) -> bool {
+        self.requested.is_some() || (self.gathering.awaiting_packets && !self.sender_asks)
+    }
+
+    /// Records that the ACK just written left, with other frames or alone.
+    pub(crate) fn on_ack_sent(&mut self, alone: bool) {
+        self.waits_in_vain = alone && (self.waits_in_vain || self.was_late);
     }
 
     /// Sends an ACK at once if anything was received: the peer may have missed earlier ones.
@@ -248,6 +284,8 @@ impl ReceivedPackets {
             return None;
         }
         self.gathering.on_ack_written(now, self.deadline);
+        self.was_late = !self.immediate && self.deadline.is_some_and(|deadline| deadline <= now);
+        self.acked_at = now;
         self.largest_reported = Some(largest);
         self.unreported = 0;
         self.unacked = 0;

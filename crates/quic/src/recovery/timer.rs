@@ -40,7 +40,12 @@ pub(crate) enum TimeoutAction {
 impl Recovery {
     /// Returns the PTO of 1-RTT packets, without backoff.
     pub(crate) fn pto(&self, path: &Path) -> Duration {
-        path.rtt.probe_timeout(self.config.granularity) + self.peer_max_ack_delay
+        let peer_delay = if self.precision.has_standby {
+            self.peer_exact_ack_delay
+        } else {
+            self.peer_max_ack_delay
+        };
+        path.rtt.probe_timeout(self.config.granularity) + peer_delay
     }
 
     /// Returns when [`Recovery::handle_timeout`] is to be called; `None` if no timer is set.
@@ -48,7 +53,8 @@ impl Recovery {
         if let Some((at, _)) = self.earliest_loss_time() {
             return Some(at);
         }
-        self.probe_time(path, state).map(|(at, _)| at)
+        let (at, _) = self.probe_time(path, state)?;
+        Some(self.precision.round_prompt(at))
     }
 
     /// Handles [`Recovery::timeout`]. Does nothing before that time.
@@ -73,6 +79,9 @@ impl Recovery {
         match self.probe_time(path, state) {
             Some((at, space)) if at <= now => {
                 self.pto_count = self.pto_count.saturating_add(1);
+                if space == Space::Data {
+                    self.precision.on_loss(now);
+                }
                 self.handshake_event = now;
                 path.stats.probe_timeouts += 1;
                 path.ecn.on_probe_timeout(self.pto_count);
@@ -130,10 +139,11 @@ impl Recovery {
         if !state.confirmed {
             return handshake;
         }
-        let duration = duration + self.peer_max_ack_delay * backoff;
-        handshake
-            .into_iter()
-            .chain(due(Space::Data, duration))
-            .min()
+        let exact = duration + self.peer_exact_ack_delay * backoff;
+        let longest = duration + self.peer_max_ack_delay * backoff;
+        let data = due(Space::Data, exact)
+            .filter(|(at, _)| self.precision.is_exact_at(*at))
+            .or_else(|| due(Space::Data, longest));
+        handshake.into_iter().chain(data).min()
     }
 }

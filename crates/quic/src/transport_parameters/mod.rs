@@ -144,9 +144,21 @@ impl Default for TransportParameters {
 }
 
 impl TransportParameters {
-    /// Returns the largest ACK delay of the side that sent these, as exactly as announced.
+    /// Returns the largest ACK delay of the side that sent these while its timers are exact, as
+    /// exactly as announced.
     pub fn ack_delay_bound(&self) -> Duration {
         self.fine_max_ack_delay.unwrap_or(self.max_ack_delay)
+    }
+
+    /// Returns its largest ACK delay at any time. `max_ack_delay` is this one, in whole milliseconds,
+    /// and so up to one above the exact one where timers are always exact.
+    pub fn longest_ack_delay(&self) -> Duration {
+        let exact = self.ack_delay_bound();
+        if self.max_ack_delay < exact + Duration::from_millis(1) {
+            exact
+        } else {
+            self.max_ack_delay
+        }
     }
 }
 

@@ -209,7 +209,7 @@ impl Scene {
         plan.server.connection_window = ByteSize::from_kib(100);
         plan.server.max_bidirectional_streams = 5;
         if seed.is_multiple_of(2) {
-            plan.server.packet_size = ByteSize::from_bytes(8972);
+            plan.server.packet_size = Some(ByteSize::from_bytes(8972));
             plan.client.probe_up_to = Some(ByteSize::from_bytes(9000));
             plan.client.probe_interval = Duration::from_millis(50);
         }

@@ -36,8 +36,8 @@ fn keys_are_updated_during_transfers() {
             ..Plan::default()
         };
         // Small packets: more of them.
-        plan.client.packet_size = ByteSize::from_bytes(1200);
-        plan.server.packet_size = ByteSize::from_bytes(1200);
+        plan.client.packet_size = Some(ByteSize::from_bytes(1200));
+        plan.server.packet_size = Some(ByteSize::from_bytes(1200));
         let mut world = World::new(plan);
         let (client, server) = world.connected();
         let handles = [client, server];

@@ -101,8 +101,8 @@ fn a_transfer_through_a_shallow_queue_completes() {
 fn transfers_complete_at_any_packet_size() {
     for size in [1200, 1452, 8972, 16_383, 16_384, 65_000, 65_527] {
         let mut plan = Plan::default();
-        plan.client.packet_size = ByteSize::from_bytes(size);
-        plan.server.packet_size = ByteSize::from_bytes(size);
+        plan.client.packet_size = Some(ByteSize::from_bytes(size));
+        plan.server.packet_size = Some(ByteSize::from_bytes(size));
         transfers(plan, 500_000);
     }
 }
@@ -110,7 +110,7 @@ fn transfers_complete_at_any_packet_size() {
 #[test]
 fn the_peers_maximum_packet_size_is_respected() {
     let mut plan = Plan::default();
-    plan.client.packet_size = ByteSize::from_bytes(9000);
+    plan.client.packet_size = Some(ByteSize::from_bytes(9000));
     plan.server.max_udp_payload_size = ByteSize::from_bytes(1300);
     let world = transfers(plan, 100_000);
     for host in &world.hosts {

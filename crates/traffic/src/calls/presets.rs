@@ -158,7 +158,7 @@ impl DcquicPreset {
         let packet_size = specification.packet_size;
         let mut transport = settings(packet_size.map(|size| ByteSize::from_bytes(size.into())));
         if specification.by_task {
-            transport.packet_size = JUMBO;
+            transport.packet_size = Some(JUMBO);
             transport.packet_size_policy = PacketSizePolicy::ByTask;
         }
         if let Some(text) = &specification.congestion {

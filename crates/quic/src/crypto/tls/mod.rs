@@ -8,7 +8,10 @@ mod client_hello;
 mod compatible;
 mod keys;
 mod provider;
+mod random;
 mod session;
+mod sha256;
+pub mod suites;
 #[cfg(test)]
 mod tests;
 

@@ -41,6 +41,10 @@ pub(crate) struct MtuPlan {
     pub(crate) limit: usize,
     /// The IP and UDP headers, in bytes.
     pub(crate) headers: usize,
+    /// Whether the upper bound is probed for first, as most paths carry it.
+    pub(crate) limit_first: bool,
+    /// Whether an earlier connection has searched: the next search waits for the raise timer.
+    pub(crate) is_searched: bool,
     /// PMTU_RAISE_TIMER (RFC 8899, section 5.1.1): the time from the end of a search to the next
     /// one; zero for never.
     pub(crate) raise_interval: Duration,
@@ -52,6 +56,8 @@ impl MtuPlan {
         start: BASE,
         limit: BASE,
         headers: 0,
+        limit_first: false,
+        is_searched: false,
         raise_interval: Duration::ZERO,
     };
 }
@@ -126,7 +132,7 @@ impl MtuDiscovery {
 
     /// Starts discovery once the peer's parameters are known: packets get the first size of the
     /// plan, and larger sizes are searched for.
-    pub(crate) fn begin(&mut self, plan: MtuPlan) {
+    pub(crate) fn begin(&mut self, now: Time, plan: MtuPlan) {
         let limit = plan.limit.max(BASE);
         self.plan = MtuPlan {
             limit,
@@ -135,6 +141,9 @@ impl MtuDiscovery {
         };
         self.current = self.plan.start;
         self.search_below(limit + 1);
+        if plan.is_searched {
+            self.complete(now);
+        }
     }
 
     /// Returns the upper bound.

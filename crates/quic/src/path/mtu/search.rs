@@ -41,6 +41,9 @@ impl Search {
         if self.confirms {
             return Some(current);
         }
+        if plan.limit_first && self.ceiling > plan.limit {
+            return (plan.limit > current).then_some(plan.limit);
+        }
         NETWORK_MTUS
             .iter()
             .map(|mtu| mtu.saturating_sub(plan.headers))

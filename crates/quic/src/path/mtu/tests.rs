@@ -11,13 +11,15 @@ fn plan(start: usize, limit: usize) -> MtuPlan {
         start,
         limit,
         headers: 28,
+        limit_first: false,
+        is_searched: false,
         raise_interval: RAISE,
     }
 }
 
 fn started_discovery(start: usize, limit: usize) -> MtuDiscovery {
     let mut discovery = MtuDiscovery::new();
-    discovery.begin(plan(start, limit));
+    discovery.begin(Time::ZERO, plan(start, limit));
     discovery
 }
 
@@ -79,10 +81,13 @@ fn common_mtu_sizes_are_probed_first() {
     let mut discovery = started_discovery(1200, 1452);
     assert_eq!(search(&mut discovery, at(1), 1452), [1252, 1452]);
     let mut discovery = MtuDiscovery::new();
-    discovery.begin(MtuPlan {
-        headers: 48,
-        ..plan(1200, 8952)
-    });
+    discovery.begin(
+        Time::ZERO,
+        MtuPlan {
+            headers: 48,
+            ..plan(1200, 8952)
+        },
+    );
     assert_eq!(
         search(&mut discovery, at(1), 8952),
         [1232, 1432, 1452, 4048, 8952]
@@ -191,10 +196,13 @@ fn the_size_follows_the_interface_limit_down_and_up() {
 #[test]
 fn zero_turns_the_raise_timer_off() {
     let mut discovery = MtuDiscovery::new();
-    discovery.begin(MtuPlan {
-        raise_interval: Duration::ZERO,
-        ..plan(1200, 1452)
-    });
+    discovery.begin(
+        Time::ZERO,
+        MtuPlan {
+            raise_interval: Duration::ZERO,
+            ..plan(1200, 1452)
+        },
+    );
     search(&mut discovery, at(1), 1200);
     assert_eq!(discovery.next_probe(Time::MAX), None);
 }

@@ -152,14 +152,17 @@ impl Sender {
             Box::new(controller.clone()),
             &path,
         );
-        let mut recovery = Recovery::new(RecoveryConfig {
-            side,
-            granularity: GRANULARITY,
-            packet_threshold: 3,
-            persistent_congestion_threshold: 3,
-            idle_restart: us(10_000),
-        });
-        recovery.set_peer_max_ack_delay(MAX_ACK_DELAY);
+        let mut recovery = Recovery::new(
+            RecoveryConfig {
+                side,
+                granularity: GRANULARITY,
+                packet_threshold: 3,
+                persistent_congestion_threshold: 3,
+                idle_restart: us(10_000),
+            },
+            Precision::default(),
+        );
+        recovery.set_peer_max_ack_delay(MAX_ACK_DELAY, MAX_ACK_DELAY);
         Self {
             recovery,
             path,

@@ -6,11 +6,14 @@ use crate::path::MtuPlan;
 /// Creates a sender with a first RTT sample and a packet size of `size` bytes.
 fn sender(size: usize) -> Sender {
     let mut sender = Sender::with_rtt(us(100));
-    sender.path.discovery.begin(MtuPlan {
-        start: size,
-        limit: 9000,
-        ..MtuPlan::BASE
-    });
+    sender.path.discovery.begin(
+        Time::ZERO,
+        MtuPlan {
+            start: size,
+            limit: 9000,
+            ..MtuPlan::BASE
+        },
+    );
     sender
 }
 

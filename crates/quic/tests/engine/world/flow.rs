@@ -11,7 +11,7 @@ pub(crate) fn bytes(count: u64) -> ByteSize {
 
 pub(crate) fn data_center(packet_size: u64) -> TransportConfig {
     TransportConfig {
-        packet_size: bytes(packet_size),
+        packet_size: Some(bytes(packet_size)),
         ..TransportConfig::data_center()
     }
 }

@@ -536,7 +536,7 @@ pub(crate) fn interfaces(all: &[(SocketAddr, u64)]) -> Arc<Interfaces> {
     let each = all.iter().map(|(address, mtu)| Interface {
         mtu: ByteSize::from_bytes(*mtu),
         is_loopback: false,
-        addresses: vec![address.ip()],
+        addresses: vec![address.ip().into()],
     });
     Arc::new(each.collect())
 }

@@ -100,7 +100,7 @@ impl IdleEndpoint {
         let interfaces = ways.pairs().zip(mtus).map(|((local, _), mtu)| Interface {
             mtu,
             is_loopback: false,
-            addresses: vec![local.ip()],
+            addresses: vec![local.ip().into()],
         });
         let interfaces: Interfaces = interfaces.collect();
         let mut endpoint = Endpoint::new(EndpointConfig::default(), None, seed_bytes(seeds));
