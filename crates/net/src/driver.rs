@@ -80,8 +80,10 @@ impl<P: Protocol> Driver<P> {
         let (received, now) = self.receive_all(cx);
         self.expire_timers(now);
         if !self.woken.is_empty() {
-            // These tasks run before this one does again, and may send pending data.
+            // These tasks run before this one does again, and may send pending data. A task that
+            // `block_on` runs would not without yielding.
             self.woken.drain(..).for_each(Waker::wake);
+            self.shared.yield_once.store(true, Ordering::Relaxed);
             return NextStep::Again;
         }
         if received > 0 || self.send(cx) == NextStep::Again || !self.woken.is_empty() {

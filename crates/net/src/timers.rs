@@ -157,9 +157,6 @@ impl Timers {
     pub(crate) fn expire(&self, now: Time, due: &mut Vec<usize>) {
         let mut state = self.lock();
         due.extend(std::iter::from_fn(|| state.deadlines.take_due(now)));
-        if state.armed <= now {
-            state.armed = Time::MAX;
-        }
         self.note_earliest(&mut state);
     }
 
@@ -179,6 +176,8 @@ impl Timers {
             Poll::Ready(Ok(mut guard)) => {
                 // Arming sets the timer's count to zero, so it need not be read.
                 guard.clear_ready();
+                // Perhaps it fired for a deadline that has moved since.
+                self.lock().armed = Time::MAX;
                 Poll::Ready(Ok(()))
             }
             Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
@@ -277,6 +276,21 @@ mod tests {
         timers.sleep();
         timers.set(1, clock.now() + Duration::from_micros(50));
         poll_fn(|cx| timers.poll_fired(cx)).await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_timer_that_fired_for_a_moved_deadline_fires_again() {
+        let clock = Clock::start();
+        let timers = Timers::new(clock).unwrap();
+        let deadline = clock.now() + Duration::from_micros(50);
+        timers.set(1, deadline);
+        timers.sleep();
+        timers.set(1, deadline + Duration::from_micros(50));
+        for _ in 0..2 {
+            poll_fn(|cx| timers.poll_fired(cx)).await.unwrap();
+            timers.sleep();
+        }
+        assert_eq!(expired(&timers, clock.now()), [1]);
     }
 
     #[tokio::test]

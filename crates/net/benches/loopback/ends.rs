@@ -27,7 +27,7 @@ fn dcudp(transport: Transport) -> DcudpConfig {
 
 fn dcquic() -> TransportConfig {
     TransportConfig {
-        packet_size: ByteSize::from_bytes(PACKET as u64),
+        packet_size: Some(ByteSize::from_bytes(PACKET as u64)),
         ..TransportConfig::data_center()
     }
 }

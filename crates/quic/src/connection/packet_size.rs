@@ -18,7 +18,7 @@ use super::packet_builder::SentPacketInfo;
 use crate::config::{ConfigError, PacketSizePolicy, PathEndpoints, TransportConfig};
 use crate::event::EndpointEvent;
 use crate::frame::write;
-use crate::interfaces::{Interfaces, headers, largest_udp_payload};
+use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD, headers, largest_udp_payload};
 use crate::path::{MtuPhase, MtuPlan};
 use crate::recovery::SentPacket;
 use crate::{Level, Space, StreamId};
@@ -156,7 +156,7 @@ impl Connection {
     /// Starts MTU discovery on the path in use, once the peer's parameters are known. A path that
     /// was in use before keeps its result, as far as our interface still carries it.
     pub(super) fn begin_mtu_discovery(&mut self, now: Time) {
-        let (plan, cap) = (self.mtu_plan(), self.sizing.cap());
+        let (plan, cap) = (self.mtu_plan(), self.largest_allowed());
         let path = &mut self.paths[0];
         match path.discovery.phase {
             MtuPhase::Disabled => {
@@ -176,6 +176,12 @@ impl Connection {
         let has_ended =
             discovery.phase == MtuPhase::SearchComplete && discovery.stats.probes_sent > 0;
         (discovery.current, has_ended)
+    }
+
+    /// Returns the largest packet that the policy and an external cap on the window allow.
+    fn largest_allowed(&self) -> usize {
+        let window = self.window_cap.map_or(usize::MAX, ByteSize::as_usize);
+        self.sizing.cap().min(window.max(SMALLEST_MAX_UDP_PAYLOAD))
     }
 
     /// Returns the packet size of a new path, as far as the peer accepts it.
@@ -262,7 +268,7 @@ impl Connection {
         {
             self.sizing.large_task = None;
         }
-        let cap = self.sizing.cap();
+        let cap = self.largest_allowed();
         self.path_mut().update_mtu(now, cap);
         self.note_found_size(now);
     }
