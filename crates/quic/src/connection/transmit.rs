@@ -13,7 +13,7 @@ use super::close::{CloseMessage, LifeCycle};
 use super::packet_builder::{SMALLEST_ROOM, SentPacketInfo};
 use crate::frame::write;
 use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
-use crate::recovery::{SentFrames, SentPacket};
+use crate::recovery::{SentFrame, SentFrames, SentPacket};
 use crate::{Level, Space};
 
 /// The most segments that the kernel takes in one batch (UDP_MAX_SEGMENTS).
@@ -406,7 +406,8 @@ impl Connection {
         }
         let ack_eliciting = buffer.len() > after_ack;
         if has_ack {
-            self.received[space].on_ack_sent(!ack_eliciting);
+            let has_data = (frames.iter()).any(|frame| matches!(frame, SentFrame::Stream { .. }));
+            self.received[space].on_ack_sent(!has_data);
         }
         ack_eliciting
     }

@@ -58,12 +58,10 @@ impl Rtt {
             self.min.min(latest)
         };
         self.reset_min = false;
-        // A delay that makes the sample smaller than the minimum must be wrong.
-        let adjusted = if latest >= self.min + ack_delay {
-            latest - ack_delay
-        } else {
-            latest
-        };
+        // The delay must not make the sample smaller than the minimum (RFC 9002, section 5.3). As
+        // much of it as does not is subtracted: ACKs may be delayed by many round trips here, and the
+        // packet may have been smaller than the one that gave the minimum.
+        let adjusted = (latest - ack_delay).max(self.min);
         self.variation = (self.variation * 3 + self.smoothed.abs_diff(adjusted)) / 4;
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
         adjusted
@@ -153,10 +151,10 @@ mod tests {
     }
 
     #[test]
-    fn an_ack_delay_that_undercuts_the_minimum_rtt_is_ignored() {
+    fn an_ack_delay_never_makes_a_sample_smaller_than_the_minimum_rtt() {
         let mut rtt = Rtt::new(us(333_000));
         rtt.on_sample(Time::ZERO, us(800), us(0));
-        assert_eq!(rtt.on_sample(Time::ZERO, us(1_000), us(201)), us(1_000));
+        assert_eq!(rtt.on_sample(Time::ZERO, us(1_000), us(201)), us(800));
         assert_eq!(rtt.on_sample(Time::ZERO, us(1_000), us(200)), us(800));
     }
 

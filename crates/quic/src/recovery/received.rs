@@ -244,7 +244,7 @@ impl ReceivedPackets {
         self.requested.is_some() || (self.gathering.awaiting_packets && !self.sender_asks)
     }
 
-    /// Records that the ACK just written left, with other frames or alone.
+    /// Records that the ACK just written left, without stream data (`alone`) or with some.
     pub(crate) fn on_ack_sent(&mut self, alone: bool) {
         self.waits_in_vain = alone && (self.waits_in_vain || self.was_late);
     }

@@ -17,6 +17,7 @@ mod packet_size;
 mod paths;
 mod proactive;
 mod resets;
+mod ticks;
 mod transfer;
 mod validation;
 mod versions;

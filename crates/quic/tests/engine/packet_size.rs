@@ -30,6 +30,64 @@ fn the_data_center_profile_probes_only_if_configured() {
     assert_eq!((path.mtu, path.mtu_probes_sent), (bytes(1452), 0));
 }
 
+#[test]
+fn packets_on_the_link_begin_at_the_size_of_the_interface() {
+    let mut world = World::new(plan(TransportConfig::data_center()));
+    world.set_on_link_mtu(CLIENT, 9000);
+    world.set_on_link_mtu(SERVER, 9000);
+    let (client, server) = world.connected();
+    for (host, handle) in [(CLIENT, client), (SERVER, server)] {
+        let path = path(&mut world, host, handle);
+        assert_eq!((path.mtu, path.mtu_probes_sent), (bytes(8972), 0));
+        assert!(path.window >= bytes(10 * 8972), "{}", path.window);
+    }
+}
+
+#[test]
+fn a_peer_with_a_smaller_interface_gets_its_size_and_ten_packets_of_it() {
+    let mut world = World::new(plan(TransportConfig::data_center()));
+    world.set_on_link_mtu(CLIENT, 9000);
+    world.set_on_link_mtu(SERVER, 1500);
+    let (client, _) = world.connected();
+    let path = path(&mut world, CLIENT, client);
+    assert_eq!(path.mtu, bytes(1472));
+    assert!(path.window <= bytes(11 * 1472), "{}", path.window);
+}
+
+#[test]
+fn a_link_that_carries_less_than_its_interfaces_is_a_black_hole_once() {
+    let mut world = World::new(plan(TransportConfig::data_center()));
+    set_path_mtu(&mut world, 1500);
+    world.set_on_link_mtu(CLIENT, 9000);
+    world.set_on_link_mtu(SERVER, 9000);
+    let mut black_holes = Vec::new();
+    for _ in 0..2 {
+        let (client, server) = world.connected();
+        let mut flow = Flow::new(&mut world, (CLIENT, client), (SERVER, server), 1_000_000);
+        flow.run_to(&mut world, 1_000_000, Duration::from_secs(10));
+        let path = path(&mut world, CLIENT, client);
+        assert!(path.mtu <= bytes(1472));
+        black_holes.push(path.black_holes);
+    }
+    assert_eq!(black_holes, [1, 0], "later connections know");
+}
+
+#[test]
+fn beyond_a_router_the_full_size_is_probed_for_once_per_peer() {
+    let mut world = World::new(plan(TransportConfig::data_center()));
+    world.set_interface_mtu(CLIENT, 9000);
+    world.set_interface_mtu(SERVER, 9000);
+    let sizes = |world: &mut World| {
+        let (client, _) = world.connected();
+        let begin = path(world, CLIENT, client).mtu;
+        world.run_for(Duration::from_millis(5));
+        let path = path(world, CLIENT, client);
+        (begin, path.mtu, path.mtu_probes_sent)
+    };
+    assert_eq!(sizes(&mut world), (bytes(1452), bytes(8972), 1));
+    assert_eq!(sizes(&mut world), (bytes(8972), bytes(8972), 0));
+}
+
 fn probing_to(limit: u64) -> TransportConfig {
     TransportConfig {
         probe_up_to: Some(bytes(limit)),

@@ -32,6 +32,13 @@ pub(crate) const BASE: usize = SMALLEST_MAX_UDP_PAYLOAD;
 /// large.
 pub(crate) const MAX_PROBES: u8 = 3;
 
+/// The lost probes of one size after which it counts as too large even if other packets were lost
+/// with each of them.
+const MAX_CONGESTED_PROBES: u8 = 12;
+/// How often probes may contradict the detection of a black hole: they pass, but packets of their
+/// size do not.
+const TRUSTED_PROBES: u8 = 3;
+
 /// The bounds of the search. Sizes are UDP payloads in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MtuPlan {
@@ -89,6 +96,8 @@ pub(crate) struct MtuStats {
 struct Probe {
     size: usize,
     failures: u8,
+    /// Lost probes of this size that say little: other packets were lost with them.
+    congested: u8,
     outstanding: bool,
 }
 
@@ -105,9 +114,11 @@ pub(crate) struct MtuDiscovery {
     raise_at: Option<Time>,
     /// Whether a packet of the size in use has been acknowledged since the last search began.
     confirmed: bool,
-    /// Whether a black hole was detected since then.
-    shrunk: bool,
+    /// How many black holes were detected since then.
+    alarms: u8,
     detector: BlackHoleDetector,
+    /// Whether another packet has been lost since the last probe was sent.
+    is_losing: bool,
     /// Statistics.
     pub(crate) stats: MtuStats,
 }
@@ -124,8 +135,9 @@ impl MtuDiscovery {
             probe: None,
             raise_at: None,
             confirmed: false,
-            shrunk: false,
+            alarms: 0,
             detector: BlackHoleDetector::default(),
+            is_losing: false,
             stats: MtuStats::default(),
         }
     }
@@ -183,6 +195,7 @@ impl MtuDiscovery {
         self.probe = Some(Probe {
             size,
             failures: 0,
+            congested: 0,
             outstanding: false,
         });
         Some(size)
@@ -192,6 +205,7 @@ impl MtuDiscovery {
     pub(crate) fn on_probe_sent(&mut self) {
         if let Some(probe) = &mut self.probe {
             probe.outstanding = true;
+            self.is_losing = false;
             self.stats.probes_sent += 1;
         }
     }
@@ -218,9 +232,14 @@ impl MtuDiscovery {
             return;
         }
         probe.outstanding = false;
-        probe.failures += 1;
         self.stats.probes_lost += 1;
-        if probe.failures >= MAX_PROBES {
+        // A full queue drops packets of any size.
+        if self.is_losing {
+            probe.congested += 1;
+        } else {
+            probe.failures += 1;
+        }
+        if probe.failures >= MAX_PROBES || probe.congested >= MAX_CONGESTED_PROBES {
             self.fail(size);
         }
     }
@@ -251,6 +270,7 @@ impl MtuDiscovery {
         sent_at: Time,
         round_trip: Duration,
     ) -> bool {
+        self.is_losing = true;
         // Packets above the size in use were sent before a black hole was detected.
         if size <= BASE || size > self.current {
             return false;
@@ -258,11 +278,11 @@ impl MtuDiscovery {
         let Some(smallest) = self.detector.on_lost(number, size, sent_at, round_trip) else {
             return false;
         };
-        // Congestion may look like this: the previous size is tried again once.
-        let ceiling = if self.shrunk {
-            smallest
-        } else {
+        // Congestion may look like this, and probes find out: the previous size is tried again.
+        let ceiling = if self.alarms < TRUSTED_PROBES {
             self.current + 1
+        } else {
+            smallest
         };
         self.fall_back(ceiling);
         true
@@ -296,14 +316,14 @@ impl MtuDiscovery {
     fn fall_back(&mut self, ceiling: usize) {
         self.stats.black_holes += 1;
         self.current = BASE;
-        self.shrunk = true;
+        self.alarms = self.alarms.saturating_add(1);
         self.search_below(ceiling.min(self.plan.limit + 1));
     }
 
     /// Restarts the search when the raise timer expires.
     fn raise(&mut self) {
         let confirms = !self.confirmed && self.current > BASE;
-        self.shrunk = false;
+        self.alarms = 0;
         self.search_below(self.plan.limit + 1);
         self.search.confirms = confirms;
     }

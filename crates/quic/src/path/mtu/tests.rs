@@ -254,16 +254,40 @@ fn losses_of_small_packets_are_ignored() {
 }
 
 #[test]
-fn the_size_recovers_from_one_false_black_hole_but_not_two() {
+fn the_size_recovers_from_three_false_black_holes_but_not_from_four() {
     let mut discovery = started_discovery(1452, 1452);
-    lose_until_black_hole(&mut discovery, 0, 1452);
-    search(&mut discovery, at(10), 1452);
-    assert_eq!(discovery.current, 1452);
-    lose_until_black_hole(&mut discovery, 10, 1452);
-    search(&mut discovery, at(20), 1452);
+    for alarm in 0..3 {
+        lose_until_black_hole(&mut discovery, 10 * alarm, 1452);
+        search(&mut discovery, at(10 * alarm), 1452);
+        assert_eq!(discovery.current, 1452);
+    }
+    lose_until_black_hole(&mut discovery, 30, 1452);
+    search(&mut discovery, at(40), 1452);
     assert!(discovery.current < 1452);
-    search(&mut discovery, at(20) + RAISE, 1452);
+    search(&mut discovery, at(40) + RAISE, 1452);
     assert_eq!(discovery.current, 1452);
+}
+
+#[test]
+fn a_probe_lost_with_other_packets_says_little() {
+    let mut discovery = started_discovery(1200, 1452);
+    let lose = |discovery: &mut MtuDiscovery, is_losing: bool| {
+        let size = discovery.next_probe(at(1)).unwrap();
+        discovery.on_probe_sent();
+        if is_losing {
+            discovery.on_lost(7, BASE, at(1), ROUND_TRIP);
+        }
+        discovery.on_probe_lost(size);
+        size
+    };
+    let first = lose(&mut discovery, true);
+    for _ in 0..8 {
+        assert_eq!(lose(&mut discovery, true), first);
+    }
+    for _ in 0..3 {
+        assert_eq!(lose(&mut discovery, false), first);
+    }
+    assert!(discovery.next_probe(at(1)).unwrap() < first);
 }
 
 #[test]

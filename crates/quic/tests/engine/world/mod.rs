@@ -16,8 +16,8 @@ use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::seeded::{SeededClient, SeededServer};
 use weir_quic::{
     ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointSecret, Event,
-    Interface, Interfaces, PreferredAddresses, RetryPolicy, Route, ServerConfig, StreamId,
-    TokenStore, TransportConfig, Version, Versions,
+    Interface, InterfaceAddress, Interfaces, PreferredAddresses, RetryPolicy, Route, ServerConfig,
+    StreamId, TokenStore, TransportConfig, Version, Versions,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
@@ -83,6 +83,8 @@ pub(crate) struct Plan {
     pub(crate) rules: Vec<Rule>,
     pub(crate) client: TransportConfig,
     pub(crate) server: TransportConfig,
+    /// The kernel's tick of both hosts.
+    pub(crate) timer_tick: Duration,
     pub(crate) early_data: bool,
     pub(crate) max_connections: usize,
     pub(crate) retry: RetryPolicy,
@@ -103,6 +105,7 @@ impl Default for Plan {
             rules: Vec::new(),
             client: TransportConfig::data_center(),
             server: TransportConfig::data_center(),
+            timer_tick: Duration::ZERO,
             early_data: false,
             max_connections: 1000,
             retry: RetryPolicy::default(),
@@ -153,6 +156,7 @@ impl World {
             endpoint: Endpoint::new(
                 EndpointConfig {
                     secret: Some(EndpointSecret::new([index; 32])),
+                    timer_tick: plan.timer_tick,
                     ..EndpointConfig::default()
                 },
                 server,
@@ -203,6 +207,32 @@ impl World {
         let address = address(interface, 1);
         self.hosts[CLIENT].addresses.push(address);
         address
+    }
+
+    /// Replaces the faults of the first path, in both directions.
+    pub(crate) fn set_faults(&mut self, faults: FaultSettings) {
+        for port in &mut self.egress_ports {
+            port.set_faults(self.now, faults);
+        }
+    }
+
+    /// Lets a host know that its first interface, with this MTU, reaches the other host without a
+    /// router.
+    pub(crate) fn set_on_link_mtu(&mut self, host: usize, mtu: u64) {
+        let host = &mut self.hosts[host];
+        let ip = host.addresses[0].ip();
+        let address = InterfaceAddress {
+            prefix_length: 24,
+            ..InterfaceAddress::from(ip)
+        };
+        let interface = Interface {
+            mtu: ByteSize::from_bytes(mtu),
+            is_loopback: false,
+            addresses: vec![address],
+        };
+        host.largest_sent = (mtu - HEADERS) as usize;
+        host.endpoint
+            .set_interfaces(Arc::new([interface].into_iter().collect()));
     }
 
     /// Sets the MTU of all interfaces of a host, for existing connections too.
