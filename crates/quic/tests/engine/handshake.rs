@@ -3,7 +3,9 @@
 use crate::world::{CLIENT, Plan, SERVER, World, pattern};
 use weir_fabric::{FaultSettings, Probability, Script, Verdict};
 use weir_quic::crypto::seeded::{SeededEarlyData, SeededFault, SeededServer};
-use weir_quic::{Code, ConnectionError, Direction, Event, ReadError, TransportError, WriteError};
+use weir_quic::{
+    Code, ConnectionError, Direction, Event, ReadError, Route, TransportError, WriteError,
+};
 use weir_units::Duration;
 
 #[test]
@@ -183,6 +185,34 @@ fn early_data_arrive_within_half_a_round_trip() {
     }));
     assert!(early, "{id} is not known as early data");
     assert!(world.now.since(begun) < Duration::from_micros(35));
+}
+
+#[test]
+fn an_early_request_and_its_answer_leave_with_the_handshake() {
+    let (mut world, client, _) = early(SeededEarlyData::Accept);
+    let now = world.now;
+    let mut request = Vec::new();
+    let connection = world.connection(CLIENT, client);
+    let sent = connection.poll_transmit(now, &mut request, 64).unwrap();
+    assert_eq!((sent.size, sent.segment_size), (1200, None));
+    assert!(connection.poll_transmit(now, &mut Vec::new(), 64).is_none());
+    let remote = world.hosts[CLIENT].addresses[0];
+    let Route::New(_, mut server) = world.route(remote, &request) else {
+        panic!("a new connection expected");
+    };
+    assert!(server.accepts_early_data());
+    let id = server.accept(Direction::Bidirectional).unwrap();
+    assert_eq!(server.read(id, 100).unwrap().unwrap(), b"early"[..]);
+    server.write(id, &[1; 2000]).unwrap();
+    server.finish(id).unwrap();
+    let mut answer = Vec::new();
+    let sent = server.poll_transmit(now, &mut answer, 64).unwrap();
+    assert_eq!(sent.segment_size, Some(1200));
+    assert!(
+        (2000..3600).contains(&sent.size),
+        "the whole answer: {}",
+        sent.size
+    );
 }
 
 #[test]

@@ -76,6 +76,30 @@ fn a_stateless_reset_is_recognized_on_any_path() {
 }
 
 #[test]
+fn a_connection_that_the_peer_closed_is_freed_and_its_late_packets_are_dropped() {
+    let mut world = World::new(Plan::default());
+    let (client, _) = world.connected();
+    world.run_for(Duration::from_millis(5));
+    send_something(&mut world, client);
+    let late = world.datagram(client);
+    let now = world.now;
+    world.connection(CLIENT, client).close(now, 0, b"");
+    world.run_for(Duration::from_micros(100));
+    assert_eq!(
+        world.hosts[SERVER].endpoint.connections(),
+        0,
+        "freed at once"
+    );
+    let remote = world.hosts[CLIENT].addresses[0];
+    assert!(matches!(world.route(remote, &late), Route::Drop));
+    world.run_for(Duration::from_secs(1));
+    assert!(
+        matches!(world.route(remote, &late), Route::Reply(_)),
+        "a stateless reset"
+    );
+}
+
+#[test]
 fn a_server_with_another_secret_cannot_end_connections() {
     let mut world = World::new(Plan::default());
     let (client, _) = world.connected();
