@@ -25,6 +25,7 @@ pub mod driver;
 pub mod environment;
 pub mod error;
 pub mod identity;
+mod interrupts;
 pub mod measure;
 pub mod message;
 pub mod mix;

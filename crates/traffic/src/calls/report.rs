@@ -47,6 +47,10 @@ pub struct Measurement {
     pub p999_us: f64,
     /// Processor time of both sides per call, in microseconds, if known.
     pub cpu_us: Option<f64>,
+    /// Timer interrupts beyond the kernel's tick per call, on the processors of both sides; absent
+    /// where the scheduler chooses them.
+    #[serde(default)]
+    pub timer_interrupts: Option<f64>,
 }
 
 impl Measurement {
@@ -70,14 +74,20 @@ impl Measurement {
             p99_us: microseconds(summary.p99()),
             p999_us: microseconds(summary.p999()),
             cpu_us: None,
+            timer_interrupts: None,
         }
     }
 
-    /// Sets the processor time of both sides per call.
+    /// Sets what a call costs both sides: processor time, and timer interrupts beyond the tick.
     #[must_use]
-    pub fn with_processor_time(self, per_call: Option<weir_units::Duration>) -> Self {
+    pub fn with_costs(
+        self,
+        processor: Option<weir_units::Duration>,
+        timer_interrupts: Option<f64>,
+    ) -> Self {
         Self {
-            cpu_us: per_call.map(|time| time.as_nanos() as f64 / 1000.0),
+            cpu_us: processor.map(|time| time.as_nanos() as f64 / 1000.0),
+            timer_interrupts,
             ..self
         }
     }
@@ -272,6 +282,7 @@ mod tests {
             p99_us: median_us,
             p999_us: median_us,
             cpu_us: None,
+            timer_interrupts: None,
         }
     }
 

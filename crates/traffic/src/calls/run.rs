@@ -394,9 +394,9 @@ impl Runner<'_> {
                 placement,
                 &summary,
             );
-            self.report
-                .measurements
-                .push(measurement.with_processor_time(samples.processor_per_call()));
+            self.report.measurements.push(
+                measurement.with_costs(samples.processor_per_call(), samples.interrupts_per_call()),
+            );
         }
     }
 

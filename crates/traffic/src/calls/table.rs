@@ -67,9 +67,16 @@ fn latencies(out: &mut String, report: &Report, placement: Placement, baselines:
         .iter()
         .any(|row| row.transport.starts_with(paper::SUBJECT));
 
-    let mut header: Vec<String> = ["what", "transport", "median µs", "p99", "p99.9", "CPU µs"]
-        .map(str::to_owned)
-        .to_vec();
+    let columns = [
+        "what",
+        "transport",
+        "median µs",
+        "p99",
+        "p99.9",
+        "CPU µs",
+        "timer irqs",
+    ];
+    let mut header: Vec<String> = columns.map(str::to_owned).to_vec();
     header.extend(baselines.iter().map(|baseline| format!("÷ {baseline}")));
     if with_paper {
         header.push("paper".to_owned());
@@ -92,6 +99,7 @@ fn latencies(out: &mut String, report: &Report, placement: Placement, baselines:
             format!("{:.0}", row.p999_us),
             row.cpu_us
                 .map_or("–".to_owned(), |time| format!("{time:.0}")),
+            optional(row.timer_interrupts),
         ];
         cells.extend(baselines.iter().map(|baseline| {
             if row.transport == **baseline {
@@ -240,6 +248,7 @@ mod tests {
             p99_us: median_us,
             p999_us: median_us,
             cpu_us: None,
+            timer_interrupts: None,
         };
         let mut report = Report {
             measurements: vec![measured("tcp-tls", 400.0), measured("dcquic", 300.0)],

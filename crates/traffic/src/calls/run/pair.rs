@@ -1,5 +1,6 @@
 //! The processes of a transport: a client and its servers.
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 
 use weir_net::tls::Identity;
@@ -9,6 +10,7 @@ use super::{BulkPlan, Servers};
 use crate::calls::driver::Phase;
 use crate::calls::error::Error;
 use crate::calls::identity::certificate;
+use crate::calls::interrupts::TimerInterrupts;
 use crate::calls::message::{Answer, Command, Role};
 use crate::calls::mix::MixTimes;
 use crate::calls::placement::Processors;
@@ -35,13 +37,17 @@ pub(super) struct Pair {
     /// Held so that the process is killed when the pair is dropped.
     _early_data_server: Option<Worker>,
     notes: Vec<String>,
+    /// The processors of both sides; empty where the scheduler chooses or the server is remote.
+    processors: Vec<usize>,
     limit: Duration,
 }
 
-/// The times of one block of iterations, in nanoseconds, and the processor time of both sides.
+/// The times of one block of iterations, in nanoseconds, and what they cost both sides.
 pub(super) struct Block {
     pub(super) times: Vec<u64>,
     pub(super) processor: Option<Duration>,
+    /// Timer interrupts beyond the tick.
+    pub(super) interrupts: Option<u64>,
 }
 
 /// One download.
@@ -72,6 +78,7 @@ impl Pair {
                     server: Some(server),
                     _early_data_server: early_data.map(|(server, _)| server),
                     notes,
+                    processors: union(setting.processors),
                     limit: setting.limit,
                 })
             }
@@ -89,6 +96,7 @@ impl Pair {
                     server: None,
                     _early_data_server: None,
                     notes: vec![format!("server at {}", remote.full)],
+                    processors: Vec::new(),
                     limit: setting.limit,
                 })
             }
@@ -103,16 +111,24 @@ impl Pair {
     /// server, whose processor time is not measured.
     pub(super) fn samples(&mut self, command: &Command) -> Result<Block, Error> {
         let before = self.processor_time()?;
+        let interrupts = TimerInterrupts::read(&self.processors);
         let times = match self.client.request(command, self.limit)? {
             Answer::Samples(samples) => samples,
             other => return Err(unexpected(&other)),
         };
+        let interrupts = TimerInterrupts::read(&self.processors)
+            .zip(interrupts)
+            .map(|(after, before)| after.beyond_tick_since(&before));
         let after = self.processor_time()?;
         let processor = match command {
             Command::Measure { phase, .. } if *phase == Phase::Resumed => None,
             _ => before.zip(after).map(|(before, after)| after - before),
         };
-        Ok(Block { times, processor })
+        Ok(Block {
+            times,
+            processor,
+            interrupts,
+        })
     }
 
     /// Returns the processor time that both processes have used; `None` if the server is not local.
@@ -164,6 +180,13 @@ impl Pair {
             other => Err(unexpected(&other)),
         }
     }
+}
+
+/// Returns the processors of both sides, each once.
+fn union(processors: &Processors) -> Vec<usize> {
+    let both = processors.client.iter().chain(&processors.server);
+    let both: BTreeSet<usize> = both.copied().collect();
+    both.into_iter().collect()
 }
 
 fn start_server(

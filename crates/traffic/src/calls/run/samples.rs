@@ -9,7 +9,8 @@ use super::pair::Block;
 pub(super) struct Samples {
     pub(super) times: Vec<u64>,
     processor: Option<Duration>,
-    /// Calls that the processor time includes, warm-ups among them.
+    interrupts: Option<u64>,
+    /// Calls that processor time and interrupts include, warm-ups among them.
     calls: u64,
 }
 
@@ -20,6 +21,15 @@ impl Samples {
         if let Some(more) = block.processor {
             self.processor = Some(self.processor.unwrap_or_default() + more);
         }
+        if let Some(more) = block.interrupts {
+            self.interrupts = Some(self.interrupts.unwrap_or_default() + more);
+        }
+    }
+
+    /// Returns the timer interrupts beyond the tick per call.
+    pub(super) fn interrupts_per_call(&self) -> Option<f64> {
+        self.interrupts
+            .map(|interrupts| interrupts as f64 / self.calls as f64)
     }
 
     /// Returns the processor time of both sides per call.
