@@ -81,7 +81,7 @@ fn a_client_and_server_alone_compile_few_crates() {
         .filter_map(|line| line.split(' ').next())
         .filter(|name| !name.is_empty() && !name.starts_with("weir-"))
         .collect();
-    assert!((30..=60).contains(&crates.len()), "{}", crates.len());
+    assert!((30..=65).contains(&crates.len()), "{}", crates.len());
     for unwanted in ["toml", "hyper", "prometheus-client", "rcgen"] {
         assert!(!crates.contains(unwanted), "{unwanted}");
     }

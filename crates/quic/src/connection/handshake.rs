@@ -113,7 +113,7 @@ impl Connection {
         self.streams.set_peer_limits(&stream_limits(&peer));
         self.recovery
             .set_peer_max_ack_delay(peer.longest_ack_delay(), peer.ack_delay_bound());
-        self.received[Space::Data as usize].sender_asks = peer.fine_max_ack_delay.is_some();
+        self.received[Space::Data as usize].sender_asks = peer.is_weir();
         self.note_ack_frequency_support(&peer);
         self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
         if let Some(preferred) = &peer.preferred_address {
@@ -174,6 +174,8 @@ impl Connection {
             self.issue_token(now);
             self.on_confirmed(now);
         }
+        // Other stacks do not answer on a client's new address without a new ID for it.
+        self.spare_ids_wanted |= !self.peer.is_weir();
         if self.spare_ids_wanted {
             self.issue_ids();
         }
@@ -212,8 +214,8 @@ impl Connection {
         }
     }
 
-    /// Issues spare connection IDs once the handshake is complete. Many connections carry one call
-    /// and never move: these need none. Each of the following asks for them: a second stream, more
+    /// Issues spare connection IDs to a Weir peer once the handshake is complete. Many connections
+    /// carry one call and never move: these need none. Each of the following asks for them: a second stream, more
     /// than [`FEW_PACKETS`], a standby path of ours, and any sign of one of the peer.
     pub(super) fn want_spare_ids(&mut self) {
         if !std::mem::replace(&mut self.spare_ids_wanted, true) && self.handshake.complete {

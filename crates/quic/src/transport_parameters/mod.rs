@@ -144,6 +144,11 @@ impl Default for TransportParameters {
 }
 
 impl TransportParameters {
+    /// Whether Weir sent these.
+    pub fn is_weir(&self) -> bool {
+        self.fine_max_ack_delay.is_some()
+    }
+
     /// Returns the largest ACK delay of the side that sent these while its timers are exact, as
     /// exactly as announced.
     pub fn ack_delay_bound(&self) -> Duration {
