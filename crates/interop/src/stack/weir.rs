@@ -50,12 +50,15 @@ impl Stack for Weir {
     }
 }
 
+/// Packets as on Ethernet, not of 64 KB as on loopback: the cases count them.
+const PACKET_SIZE: u16 = 1452;
+
 fn builder(setup: &Setup) -> EndpointBuilder {
-    let packet_size = setup.packet_size;
+    let packet_size = ByteSize::from_bytes(setup.packet_size.unwrap_or(PACKET_SIZE).into());
     let transport = TransportConfig {
         datagrams: Some(DatagramConfig::default()),
         handshake_timeout: HANDSHAKE_TIMEOUT.into(),
-        ..settings(packet_size.map(|size| ByteSize::from_bytes(size.into())))
+        ..settings(Some(packet_size))
     };
     let mut builder = Endpoint::builder().transport(transport);
     if setup.retry {
