@@ -43,7 +43,7 @@ EVERYTHING = --workspace \
 	$(shell test -x $(PYTHON_ENV)/bin/python || echo --exclude weir-python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test everything skipped fmt lint doc unit stacks python python-env python-test interop long longer bench bench-dcudp bench-paths bench-sim bench-lab bench-enforce fuzz deny lines
+.PHONY: help setup demo test everything skipped fmt lint doc unit stacks python python-env python-test interop long longer bench bench-timeline bench-dcudp bench-paths bench-sim bench-lab bench-enforce fuzz deny lines
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -139,6 +139,10 @@ bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (four m
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-traffic-peers
 	@target/release/weir-peers all
 	@$(MAKE) -s bench-dcudp
+
+bench-timeline: ## the system calls of one DCQUIC request on both sides, in order (strace and a long build)
+	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-traffic-peers
+	@$(PYTHON) bench/timeline.py target/release/weir-peers
 
 bench-dcudp: ## one DCUDP flow on loopback beside raw UDP, DCQUIC and TCP (a minute)
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-net --bench loopback
