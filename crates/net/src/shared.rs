@@ -28,8 +28,8 @@ pub(crate) struct SharedEndpoint<P: Protocol, L> {
     pub(crate) settings: P::Settings,
     routing: Mutex<Routing<P::Endpoint, L>>,
     pub(crate) incoming: Incoming<L>,
-    /// Set when a handshake completes: the driver yields to the application before it sends, so
-    /// that the first request leaves in one datagram with the end of the handshake.
+    /// Set when tasks were woken or a handshake completes: the driver yields to the application
+    /// before it sends, so that a request leaves in one datagram with what is due anyway.
     pub(crate) yield_once: AtomicBool,
     /// Notified when the last connection is gone.
     pub(crate) idle: Notify,
