@@ -3,7 +3,7 @@
 use quinn_udp::EcnCodepoint;
 
 use super::{Pairing, Stage, ensure, exchange, pattern, setup};
-use crate::stack::{Connection, Result, short_pause};
+use crate::stack::{Connection, Result};
 use crate::wire::{Toward, rule};
 use crate::{Direction, Peer};
 
