@@ -141,6 +141,7 @@ bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (four m
 	@$(MAKE) -s bench-dcudp
 
 bench-timeline: ## the system calls of one DCQUIC request on both sides, in order (strace and a long build)
+	@$(CAN_BUILD_QUICHE) || { echo "make bench-timeline builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-traffic-peers
 	@$(PYTHON) bench/timeline.py target/release/weir-peers
 

@@ -15,9 +15,9 @@ import sys
 import tempfile
 import time
 
-# What the benchmark measures in its second phase, long enough to be traced.
+# Calls per run, enough for some seconds.
 ITERATIONS = 400_000
-# Seconds: until the workers are busy, and for tracing.
+# Seconds until both processes measure, and of tracing.
 START, TRACE = 3.0, 1.0
 
 CALL = re.compile(r"^(\d+\.\d+) (\w+)\((.*)\)\s+= (-?\w+).*<(\d+\.\d+)>$")

@@ -55,7 +55,8 @@ pub enum EndpointEvent {
     },
     /// The connection has ended completely; its handle may be reused.
     Drained {
-        /// Until then packets with its IDs may still arrive, and are dropped without an answer.
-        until: Time,
+        /// The end of the draining period, if the peer closed: until then packets with its IDs may
+        /// still arrive, and are dropped without an answer.
+        draining_until: Option<Time>,
     },
 }

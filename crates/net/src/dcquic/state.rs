@@ -83,10 +83,9 @@ impl ConnectionState {
 
     /// Whether a client's early data have begun since the last call.
     pub(super) fn is_early_request_new(&mut self) -> bool {
-        !self.early_data_seen && self.engine.accepts_early_data() && {
-            self.early_data_seen = true;
-            true
-        }
+        let is_new = !self.early_data_seen && self.engine.accepts_early_data();
+        self.early_data_seen |= is_new;
+        is_new
     }
 
     /// Returns the error of a connection that is over.

@@ -122,7 +122,7 @@ impl Connection {
     /// Ends the connection: nothing more is sent, and the endpoint drops the peer's last packets.
     pub(super) fn drain(&mut self, now: Time) {
         self.report(now, &Observation::Phase(Phase::Draining));
-        self.become_closed(now, now + self.closing_period());
+        self.become_closed(now, Some(now + self.closing_period()));
     }
 
     /// Ends the connection without notifying the peer.
@@ -132,14 +132,14 @@ impl Connection {
     }
 
     pub(super) fn drained(&mut self, now: Time) {
-        self.become_closed(now, Time::ZERO);
+        self.become_closed(now, None);
     }
 
-    fn become_closed(&mut self, now: Time, until: Time) {
+    fn become_closed(&mut self, now: Time, draining_until: Option<Time>) {
         if !matches!(self.state, LifeCycle::Closed) {
             self.state = LifeCycle::Closed;
             self.endpoint_events
-                .push_back(EndpointEvent::Drained { until });
+                .push_back(EndpointEvent::Drained { draining_until });
             self.report_changes(now);
             // The application may keep its handle for long; the observer is no longer needed.
             self.reporter = None;

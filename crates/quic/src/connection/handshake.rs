@@ -215,8 +215,8 @@ impl Connection {
     }
 
     /// Issues spare connection IDs to a Weir peer once the handshake is complete. Many connections
-    /// carry one call and never move: these need none. Each of the following asks for them: a second stream, more
-    /// than [`FEW_PACKETS`], a standby path of ours, and any sign of one of the peer.
+    /// carry one call and never move: these need none. Called for a second stream, after
+    /// [`FEW_PACKETS`], for a standby path of ours, and at any sign of one of the peer.
     pub(super) fn want_spare_ids(&mut self) {
         if !std::mem::replace(&mut self.spare_ids_wanted, true) && self.handshake.complete {
             self.issue_ids();

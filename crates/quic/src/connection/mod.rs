@@ -95,7 +95,7 @@ pub struct Connection {
     keys: KeySet,
     recovery: Recovery,
     /// The end of the time of exact deadlines, as the endpoint knows it.
-    exact_until: Time,
+    reported_exact_until: Time,
     /// Paths to the peer; the first one is in use.
     paths: Vec<Path>,
     sizing: packet_size::PacketSizing,
@@ -244,9 +244,12 @@ impl Connection {
                 ..KeySet::default()
             },
             recovery: Recovery::new(recovery_config(&config, side), setup.precision),
-            exact_until: setup.precision.exact_until(),
+            reported_exact_until: setup.precision.exact_until(),
             paths: vec![path],
-            sizing: packet_size::PacketSizing::new(config.packet_size_policy, setup.found_size),
+            sizing: packet_size::PacketSizing::new(
+                config.packet_size_policy,
+                setup.found_size.map(|size| (remote.ip(), size)),
+            ),
             table: paths::PathTable::new(local),
             monitor: monitor(now, &config, side),
             deadline: None,
@@ -354,10 +357,10 @@ impl Connection {
     /// Reports a new time of exact deadlines to the endpoint, seldom.
     fn report_exact_deadlines(&mut self) -> Option<EndpointEvent> {
         let exact_until = self.recovery.precision.exact_until();
-        if exact_until <= self.exact_until + EXACT_AFTER_LOSS / 16 {
+        if exact_until <= self.reported_exact_until + EXACT_AFTER_LOSS / 16 {
             return None;
         }
-        self.exact_until = exact_until;
+        self.reported_exact_until = exact_until;
         Some(EndpointEvent::PacketsLost { exact_until })
     }
 

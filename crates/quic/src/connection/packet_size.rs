@@ -4,7 +4,7 @@
 //! This module sends its probes, each as a datagram of its own. A [`PacketSizePolicy`] may choose
 //! less.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use rand_core::Rng;
@@ -25,7 +25,7 @@ use crate::{Level, Space, StreamId};
 
 /// The packet size beyond routers, before a larger one is found: the UDP payload that Ethernet
 /// carries in IPv6.
-pub(super) const ROUTED: ByteSize = ByteSize::from_bytes(1452);
+const ROUTED_PACKET: ByteSize = ByteSize::from_bytes(1452);
 /// Tasks of at least this size are large.
 const LARGE_TASK: ByteSize = ByteSize::from_bytes(1_000_000);
 /// The packet size of small tasks: jumbo frames of 9000 bytes less the IPv4 and UDP headers.
@@ -43,11 +43,11 @@ pub(super) struct PacketSizing {
     large_task: Option<StreamId>,
     /// An MTU probe found no room in the window.
     probe_waits: bool,
-    /// The size that earlier connections to the peer have found.
-    found: Option<ByteSize>,
-    /// The size of the path in use that the endpoint knows, and whether the search for larger ones
+    /// The size that earlier connections have found on the way to this address of the peer.
+    found: Option<(IpAddr, ByteSize)>,
+    /// The size of the path in use as the endpoint knows it, and whether the search for larger ones
     /// has ended.
-    known: (usize, bool),
+    reported: (usize, bool),
 }
 
 /// Returns the packet size at the start of a path, as far as the peer accepts it. `found`: as
@@ -63,19 +63,25 @@ pub(super) fn initial_size(
         .packet_size
         .or(found)
         .or_else(|| on_link().map(ByteSize::from_bytes))
-        .unwrap_or(ROUTED)
+        .unwrap_or(ROUTED_PACKET)
 }
 
 impl PacketSizing {
-    pub(super) fn new(policy: PacketSizePolicy, found: Option<ByteSize>) -> Self {
+    pub(super) fn new(policy: PacketSizePolicy, found: Option<(IpAddr, ByteSize)>) -> Self {
         Self {
             policy,
             declared: None,
             large_task: None,
             probe_waits: false,
             found,
-            known: (0, false),
+            reported: (0, false),
         }
+    }
+
+    /// Returns the size that earlier connections have found on the way to this address.
+    fn found_towards(&self, remote: SocketAddr) -> Option<ByteSize> {
+        let (ip, size) = self.found?;
+        (ip == remote.ip()).then_some(size)
     }
 
     /// Returns the largest packet that the policy allows, in bytes.
@@ -168,7 +174,7 @@ impl Connection {
                 path.update_mtu(now, cap);
             }
         }
-        self.sizing.known = self.size_so_far();
+        self.sizing.reported = self.size_so_far();
     }
 
     fn size_so_far(&self) -> (usize, bool) {
@@ -186,10 +192,7 @@ impl Connection {
 
     /// Returns the packet size of a new path, as far as the peer accepts it.
     pub(super) fn expected_size(&self, local: Option<SocketAddr>, remote: SocketAddr) -> ByteSize {
-        let found = self
-            .sizing
-            .found
-            .filter(|_| remote.ip() == self.path().remote.ip());
+        let found = self.sizing.found_towards(remote);
         initial_size(&self.config, &self.interfaces, (local, remote), found)
     }
 
@@ -210,18 +213,17 @@ impl Connection {
         self.paths[0].controller = self.config.congestion.build(&ends, &context);
     }
 
-    /// Tells the endpoint a size that a probe has found, or a black hole has left.
-    fn note_found_size(&mut self, now: Time) {
+    /// Reports a size to the endpoint that a probe has found, or a black hole has left.
+    fn report_found_size(&mut self, now: Time) {
         let found = self.size_so_far();
-        let path = self.path();
+        let path = &self.paths[0];
         if self.config.packet_size.is_some()
             || path.discovery.phase == MtuPhase::Disabled
-            || found == self.sizing.known
+            || found == self.sizing.reported
         {
             return;
         }
-        self.sizing.known = found;
-        let path = &self.paths[0];
+        self.sizing.reported = found;
         self.endpoint_events
             .push_back(EndpointEvent::PacketSizeFound {
                 now,
@@ -241,12 +243,8 @@ impl Connection {
             .min(carried.map_or(u64::MAX, ByteSize::bytes))
             .min(largest_udp_payload(remote.ip()));
         let capped = |size: ByteSize| size.bytes().min(accepted) as usize;
-        let start = initial_size(
-            &self.config,
-            &self.interfaces,
-            (local, remote),
-            self.sizing.found,
-        );
+        let start = self.expected_size(local, remote);
+        let is_found = self.sizing.found_towards(remote).is_some();
         let limit = match (self.config.packet_size, self.config.probe_up_to) {
             (Some(size), up_to) => size.max(up_to.unwrap_or(size)),
             (None, up_to) => up_to.or(carried).unwrap_or(start).max(start),
@@ -256,7 +254,7 @@ impl Connection {
             limit: capped(limit),
             headers: headers(remote.ip()) as usize,
             limit_first: self.config.packet_size.is_none(),
-            is_searched: self.config.packet_size.is_none() && self.sizing.found.is_some(),
+            is_searched: self.config.packet_size.is_none() && is_found,
             raise_interval: self.config.probe_interval,
         }
     }
@@ -270,7 +268,7 @@ impl Connection {
         }
         let cap = self.largest_allowed();
         self.path_mut().update_mtu(now, cap);
-        self.note_found_size(now);
+        self.report_found_size(now);
     }
 
     /// Returns the size of the MTU probe that is due. None is sent before the handshake is

@@ -216,7 +216,7 @@ impl Connection {
         Some(if received.is_deadline_exact() {
             deadline
         } else {
-            self.recovery.precision.round_prompt(deadline)
+            self.recovery.precision.round_unless_exact(deadline)
         })
     }
 

@@ -21,7 +21,7 @@ const MAX_SEGMENTS: usize = 64;
 /// A batch must fit one IPv4 packet: the kernel rejects larger ones with EMSGSIZE.
 const MAX_BATCH: usize = 65_507;
 /// Stream data that follows a handshake datagram in the same batch, in datagrams of 1200 bytes.
-const LITTLE: u64 = 12 * 1024;
+const SHORT_DATA: u64 = 12 * 1024;
 /// One in this many ACK-only packets asks for an acknowledgment, so that ACK ranges can be dropped
 /// (RFC 9000, section 13.2.4).
 const PING_EVERY: u32 = 32;
@@ -97,7 +97,10 @@ impl Connection {
             let length = buffer.len() - start;
             self.path_mut().on_datagram_sent(length);
             if index == 0 {
-                if length < limit && !self.keys.is_only_one_rtt() && !self.little_follows(length) {
+                if length < limit
+                    && !self.keys.is_only_one_rtt()
+                    && !self.short_data_follows(length)
+                {
                     break;
                 }
                 segment = length;
@@ -124,11 +127,11 @@ impl Connection {
     /// Whether a batch that begins with a handshake datagram of this length is to go on with
     /// datagrams of the same length. Handshake datagrams stay small, later ones need not; but a short
     /// request or answer may follow at once.
-    fn little_follows(&self, length: usize) -> bool {
+    fn short_data_follows(&self, length: usize) -> bool {
         let has_keys =
             self.keys.one_rtt.is_some() || self.keys.local(Level::ZeroRtt, self.side).is_some();
         let pending = self.streams.pending_bytes();
-        has_keys && (1..=LITTLE).contains(&pending) && length == SMALLEST_MAX_UDP_PAYLOAD
+        has_keys && (1..=SHORT_DATA).contains(&pending) && length == SMALLEST_MAX_UDP_PAYLOAD
     }
 
     /// Writes a datagram with a path challenge, a response, or both (RFC 9000, section 8.2).

@@ -31,7 +31,7 @@ use crate::token::ReplayFilter;
 use crate::transport_parameters::TransportParameters;
 use crate::{ConnectionId, Side, Version};
 use accept::Arrival;
-use draining::{Draining, Trace};
+use draining::{Draining, DrainingKey};
 use found_sizes::FoundSizes;
 
 /// A client's first destination ID must not be shorter (RFC 9000, section 7.2).
@@ -342,7 +342,7 @@ impl Endpoint {
     /// Handles a short-header packet to an unknown ID: a peer's stateless reset, or a packet of a
     /// connection without state here.
     fn unknown(&mut self, now: Time, id: &ConnectionId, datagram: &[u8]) -> Route {
-        if self.draining.contains(now, &Trace::Id(*id)) {
+        if self.draining.contains(now, &DrainingKey::Id(*id)) {
             return Route::Drop;
         }
         let expects_resets = !self.peer_resets.is_empty() || !self.draining.is_empty();
@@ -352,7 +352,7 @@ impl Endpoint {
         if let Some(handle) = reset.and_then(|digest| self.peer_resets.get(&digest)) {
             return Route::Connection(*handle);
         }
-        if reset.is_some_and(|digest| self.draining.contains(now, &Trace::Reset(digest))) {
+        if reset.is_some_and(|digest| self.draining.contains(now, &DrainingKey::Reset(digest))) {
             return Route::Drop;
         }
         let answer = self
@@ -387,7 +387,7 @@ impl Endpoint {
             EndpointEvent::PacketSizeFound { now, remote, size } => {
                 self.found_sizes.add(now, remote, size);
             }
-            EndpointEvent::Drained { until } => self.remove(handle, until),
+            EndpointEvent::Drained { draining_until } => self.remove(handle, draining_until),
         }
     }
 
@@ -432,24 +432,22 @@ impl Endpoint {
         }
     }
 
-    fn let_drain(&mut self, until: Time, trace: Trace) {
-        if until > Time::ZERO {
-            self.draining.add(until, trace);
-        }
-    }
-
-    /// Forgets a connection; its IDs are draining until `until`.
-    fn remove(&mut self, handle: ConnectionHandle, until: Time) {
+    /// Forgets a connection, except for the keys that it is found by in its draining period.
+    fn remove(&mut self, handle: ConnectionHandle, draining_until: Option<Time>) {
         let Some(slot) = self.slots.get_mut(handle.0).and_then(Option::take) else {
             return;
         };
         for id in slot.ids {
             self.ids.remove(&id);
-            self.let_drain(until, Trace::Id(id));
+            if let Some(until) = draining_until {
+                self.draining.add(until, DrainingKey::Id(id));
+            }
         }
         for digest in slot.resets {
             self.remove_reset(handle, digest);
-            self.let_drain(until, Trace::Reset(digest));
+            if let Some(until) = draining_until {
+                self.draining.add(until, DrainingKey::Reset(digest));
+            }
         }
         if let Some(initial) = slot.initial {
             self.initials.remove(&initial);

@@ -64,7 +64,7 @@ impl Precision {
     }
 
     /// Rounds the deadline of a probe timeout or an ACK, unless it is exact.
-    pub(crate) fn round_prompt(&self, deadline: Time) -> Time {
+    pub(crate) fn round_unless_exact(&self, deadline: Time) -> Time {
         if self.is_exact_at(deadline) {
             deadline
         } else {
@@ -86,17 +86,17 @@ mod tests {
         let precision = Precision::new(Duration::from_millis(4), Time::ZERO);
         for (deadline, rounded) in [(0, 0), (1, 4), (4, 4), (5, 8)] {
             assert_eq!(precision.round(ms(deadline)), ms(rounded));
-            assert_eq!(precision.round_prompt(ms(deadline)), ms(rounded));
+            assert_eq!(precision.round_unless_exact(ms(deadline)), ms(rounded));
         }
         assert_eq!(precision.round(Time::MAX), Time::MAX);
         assert_eq!(Precision::default().round(ms(5)), ms(5), "no tick");
     }
 
     #[test]
-    fn after_a_loss_and_with_standby_paths_prompt_deadlines_are_exact() {
+    fn after_a_loss_and_with_standby_paths_probe_timeouts_and_acks_are_exact() {
         let mut precision = Precision::new(Duration::from_millis(4), Time::ZERO);
         precision.on_loss(ms(10));
-        assert_eq!(precision.round_prompt(ms(13)), ms(13));
+        assert_eq!(precision.round_unless_exact(ms(13)), ms(13));
         assert_eq!(precision.round(ms(13)), ms(16));
         let later = ms(10) + EXACT_AFTER_LOSS + Duration::from_millis(1);
         assert!(!precision.is_exact_at(later));

@@ -229,13 +229,14 @@ impl ReceivedPackets {
         if !self.gathering.awaiting_packets {
             return;
         }
-        let soon = now + pause;
-        if !self.sender_asks {
+        if self.sender_asks {
+            // At once if the first packet came a pause ago.
+            let latest = now + self.policy.max_ack_delay - pause;
+            self.immediate |= self.deadline.is_some_and(|deadline| deadline <= latest);
+        } else {
             // A waiting sender should not wait for long.
+            let soon = now + pause;
             self.deadline = self.deadline.min(Some(soon)).or(Some(soon));
-        } else if self.deadline <= Some(soon + self.policy.max_ack_delay - pause * 2) {
-            // The first packet came a pause ago.
-            self.immediate = true;
         }
     }
 

@@ -54,7 +54,7 @@ impl Recovery {
             return Some(at);
         }
         let (at, _) = self.probe_time(path, state)?;
-        Some(self.precision.round_prompt(at))
+        Some(self.precision.round_unless_exact(at))
     }
 
     /// Handles [`Recovery::timeout`]. Does nothing before that time.

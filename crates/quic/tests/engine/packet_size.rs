@@ -30,11 +30,17 @@ fn the_data_center_profile_probes_only_if_configured() {
     assert_eq!((path.mtu, path.mtu_probes_sent), (bytes(1452), 0));
 }
 
+/// Hosts on one network, with interfaces of these MTUs.
+fn on_one_link(client: u64, server: u64) -> World {
+    let mut world = World::new(plan(TransportConfig::data_center()));
+    world.set_on_link_mtu(CLIENT, client);
+    world.set_on_link_mtu(SERVER, server);
+    world
+}
+
 #[test]
 fn packets_on_the_link_begin_at_the_size_of_the_interface() {
-    let mut world = World::new(plan(TransportConfig::data_center()));
-    world.set_on_link_mtu(CLIENT, 9000);
-    world.set_on_link_mtu(SERVER, 9000);
+    let mut world = on_one_link(9000, 9000);
     let (client, server) = world.connected();
     for (host, handle) in [(CLIENT, client), (SERVER, server)] {
         let path = path(&mut world, host, handle);
@@ -45,9 +51,7 @@ fn packets_on_the_link_begin_at_the_size_of_the_interface() {
 
 #[test]
 fn a_peer_with_a_smaller_interface_gets_its_size_and_ten_packets_of_it() {
-    let mut world = World::new(plan(TransportConfig::data_center()));
-    world.set_on_link_mtu(CLIENT, 9000);
-    world.set_on_link_mtu(SERVER, 1500);
+    let mut world = on_one_link(9000, 1500);
     let (client, _) = world.connected();
     let path = path(&mut world, CLIENT, client);
     assert_eq!(path.mtu, bytes(1472));
@@ -56,10 +60,8 @@ fn a_peer_with_a_smaller_interface_gets_its_size_and_ten_packets_of_it() {
 
 #[test]
 fn a_link_that_carries_less_than_its_interfaces_is_a_black_hole_once() {
-    let mut world = World::new(plan(TransportConfig::data_center()));
+    let mut world = on_one_link(9000, 9000);
     set_path_mtu(&mut world, 1500);
-    world.set_on_link_mtu(CLIENT, 9000);
-    world.set_on_link_mtu(SERVER, 9000);
     let mut black_holes = Vec::new();
     for _ in 0..2 {
         let (client, server) = world.connected();

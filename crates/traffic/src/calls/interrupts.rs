@@ -36,13 +36,16 @@ impl TimerInterrupts {
         })
     }
 
-    /// Returns the interrupts since an earlier reading, without the ticks of busy processors.
+    /// Returns the interrupts since an earlier reading, without the ticks of busy processors; zero
+    /// where the kernel's count has wrapped.
     pub(crate) fn beyond_tick_since(&self, earlier: &Self) -> u64 {
         let tick = clock_getres(ClockId::MonotonicCoarse);
         let tick = Duration::from_nanos(u64::try_from(tick.tv_nsec).unwrap_or(0).max(1));
         let elapsed = Duration::from(self.at - earlier.at);
         let ticks = elapsed.as_nanos() / tick.as_nanos() * self.processors;
-        (self.count - earlier.count).saturating_sub(ticks)
+        self.count
+            .saturating_sub(earlier.count)
+            .saturating_sub(ticks)
     }
 }
 

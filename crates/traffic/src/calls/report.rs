@@ -49,7 +49,6 @@ pub struct Measurement {
     pub cpu_us: Option<f64>,
     /// Timer interrupts beyond the kernel's tick per call, on the processors of both sides; absent
     /// where the scheduler chooses them.
-    #[serde(default)]
     pub timer_interrupts: Option<f64>,
 }
 
