@@ -17,6 +17,8 @@ import time
 
 # Calls per run, enough for some seconds.
 ITERATIONS = 400_000
+# The client's sends that are shown: a request on an open connection is one.
+SENDS = {"established": 1, "handshake": 3, "fresh": 4, "resumed": 4}
 # Seconds until both processes measure, and of tracing.
 START, TRACE = 3.0, 1.0
 
@@ -56,13 +58,15 @@ def calls(text: str) -> list[tuple[float, str, str, float]]:
     return found
 
 
-def one_request(sides: dict[str, list[tuple[float, str, str, float]]]) -> list[tuple[float, str, str, str, float]]:
-    """Returns the calls of one request, from one send of the client to the next."""
+def one_request(
+    sides: dict[str, list[tuple[float, str, str, float]]], count: int
+) -> list[tuple[float, str, str, str, float]]:
+    """Returns the calls from one send of the client to the one `count` later."""
     client = sides["client"]
     sends = [start for start, name, _, _ in client if name in ("sendmsg", "sendmmsg", "sendto", "writev", "write")]
-    if len(sends) < 4:
+    if len(sends) < 2 * count + 2:
         sys.exit("error: too few calls were traced; is strace allowed to attach?")
-    begin, end = sends[len(sends) // 2], sends[len(sends) // 2 + 1]
+    begin, end = sends[len(sends) // 2], sends[len(sends) // 2 + count]
     merged = [
         (start, side, name, result, duration)
         for side, found in sides.items()
@@ -96,9 +100,9 @@ def main() -> None:
     finally:
         benchmark.terminate()
         benchmark.wait()
-    events = one_request({"client": traced[0], "server": traced[1]})
+    events = one_request({"client": traced[0], "server": traced[1]}, SENDS[arguments.phase])
     begin = events[0][0]
-    print(f"{arguments.transport}, {arguments.phase}, {arguments.size} bytes: one request, traced")
+    print(f"{arguments.transport}, {arguments.phase}, {arguments.size} bytes, traced")
     print(f"{'µs':>8}  {'side':6}  {'call':16}  {'result':>8}  {'within µs':>9}")
     for start, side, name, result, duration in events:
         print(f"{(start - begin) * 1e6:8.0f}  {side:6}  {name:16}  {result:>8}  {duration * 1e6:9.0f}")
