@@ -19,6 +19,14 @@ pub(crate) trait RecvBuffers {
     /// Returns space for messages of [`BUFFER`] bytes each, and for the kernel's metadata of each.
     fn parts(&mut self) -> ([IoSliceMut<'_>; BATCH], &mut [RecvMeta; BATCH]);
 
+    /// Sets the first message, as if it had been received; what does not fit is cut off.
+    fn set_message(&mut self, mut meta: RecvMeta, contents: &[u8]) {
+        let ([mut first, ..], [first_meta, ..]) = self.parts();
+        meta.len = contents.len().min(first.len());
+        first[..meta.len].copy_from_slice(&contents[..meta.len]);
+        *first_meta = meta;
+    }
+
     /// Returns the first `count` messages: each holds datagrams of `stride` bytes, the last may be
     /// shorter.
     fn messages(

@@ -1,31 +1,22 @@
 //! Configuration of an endpoint.
 
-use std::iter;
-use std::net::{Ipv6Addr, SocketAddr};
+mod bind;
+
+use std::net::SocketAddr;
+use std::num::NonZeroU8;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use weir_policy::PolicySource;
 use weir_quic::{
-    EndpointConfig, EndpointSecret, PreferredAddresses, RetryPolicy, ServerConfig, TransportConfig,
-    Version, Versions,
+    EndpointSecret, PreferredAddresses, RetryPolicy, TransportConfig, Version, Versions,
 };
 use weir_sed::Allocator;
 use weir_units::{ByteSize, Duration};
 
-use crate::clock::Clock;
-use crate::dcquic::{CONNECTION_ID_LENGTH, EndpointSettings, Shared};
-use crate::driver::Driver;
-use crate::endpoint::{ClientSettings, Endpoint};
-use crate::error::EndpointError;
-use crate::interfaces::{self, AddressWatcher};
-use crate::observe::{EndpointObservers, ObserverOptions};
-use crate::policy_resolver::PolicyResolver;
-use crate::random::seed;
+use crate::endpoint::Endpoint;
+use crate::observe::ObserverOptions;
 use crate::socket::{BindAddress, SocketBuffers};
-use crate::sockets::Sockets;
-use crate::spin::Spin;
-use crate::timers::Timers;
 use crate::tls::{ClientCredentials, ServerCredentials};
 
 /// Builds an endpoint: [`Endpoint::builder`] begins, [`EndpointBuilder::bind`] ends.
@@ -50,6 +41,7 @@ pub struct EndpointBuilder {
     low_latency: Option<Duration>,
     allocator: Option<Arc<dyn Allocator>>,
     observers: ObserverOptions,
+    threads: NonZeroU8,
 }
 
 impl Default for EndpointBuilder {
@@ -77,6 +69,7 @@ impl Default for EndpointBuilder {
             low_latency: None,
             allocator: None,
             observers: ObserverOptions::default(),
+            threads: NonZeroU8::MIN,
         }
     }
 }
@@ -237,6 +230,21 @@ impl EndpointBuilder {
         self
     }
 
+    /// Runs the endpoint on this number of threads instead of one task of the current runtime, which
+    /// 1, the default, is.
+    ///
+    /// Each thread is an engine with sockets, connections and a runtime of its own, so that threads
+    /// share nothing while they carry data. All have the same addresses: the kernel selects the
+    /// engine by the connection ID. New connections spread over them. The tasks of a connection run
+    /// best where its packets arrive: spawn them on [`Connection::runtime`](crate::Connection::runtime).
+    /// A thread ends, with all tasks that are left there, when the endpoint's last handle and the
+    /// engine's last connection are gone. Each engine has its share of
+    /// [`Self::max_connections`], and its own count of half-open handshakes for [`Self::retry`].
+    pub fn threads(mut self, count: NonZeroU8) -> Self {
+        self.threads = count;
+        self
+    }
+
     /// Polls for an expected reply for this long before sleeping (50 µs is a good value); `None`,
     /// the default, sleeps at once.
     ///
@@ -278,105 +286,4 @@ impl EndpointBuilder {
         self.observers.metrics = Some(registry.clone());
         self
     }
-
-    /// Binds the address, and those of [`EndpointBuilder::also_at`], and starts the endpoint's task
-    /// on the current tokio runtime. Port 0 takes any free port.
-    ///
-    /// # Errors
-    /// [`EndpointError`], which describes the remedy.
-    pub fn bind(self, address: SocketAddr) -> Result<Endpoint, EndpointError> {
-        self.transport.validate()?;
-        let runtime =
-            tokio::runtime::Handle::try_current().map_err(|_| EndpointError::NoRuntime)?;
-        let is_client_alone = self.client.is_some() && self.server.is_none();
-        let several = is_client_alone && !self.more_addresses.is_empty();
-        let watch = open_watch(self.watch_interfaces.unwrap_or(several));
-        let is_server = self.server.is_some();
-        let first = BindAddress {
-            address,
-            interface: self.interface,
-        };
-        let bind_addresses: Vec<_> = iter::once(first).chain(self.more_addresses).collect();
-        let transport = match self.policy {
-            Some(policy) => {
-                PolicyResolver::new(policy, &bind_addresses).applied_to(&self.transport)
-            }
-            None => self.transport,
-        };
-        let sockets = Sockets::bind(bind_addresses, self.buffers)?;
-        let clock = Clock::start();
-        let timers = Timers::new(clock).map_err(EndpointError::Timer)?;
-        let spin = self
-            .low_latency
-            .filter(|span| !span.is_zero())
-            .map(Spin::new);
-        let server = self.server.map(|credentials| ServerConfig {
-            max_connections: self.max_connections,
-            retry: self.retry,
-            token_lifetime: self.token_lifetime,
-            versions: self.server_versions,
-            preferred: self.preferred,
-            ..ServerConfig::new(credentials.crypto, transport.clone())
-        });
-        let config = EndpointConfig {
-            connection_id_length: CONNECTION_ID_LENGTH,
-            secret: self.secret,
-            epoch: clock.epoch(),
-            // Who polls for 50 µs wants no timer to be late.
-            timer_tick: if spin.is_some() {
-                Duration::ZERO
-            } else {
-                clock.tick()
-            },
-        };
-        let registry = self.observers.metrics.clone();
-        let watchers = EndpointObservers::new(self.observers, sockets.local(), config.epoch)?;
-        let watchers = Arc::new(watchers);
-        let mut engine = weir_quic::Endpoint::new(config, server, seed()?);
-        engine.set_observers(Some(watchers.clone()));
-        engine.set_interfaces(interfaces::current().map(Arc::new).unwrap_or_default());
-        let settings = EndpointSettings {
-            is_server,
-            is_watched: watch.is_some(),
-            allocator: self.allocator,
-            lost_events: watchers.lost_events(),
-            ..EndpointSettings::default()
-        };
-        let shared = Arc::new(Shared::new(sockets, clock, timers, spin, settings, engine));
-        watchers.connect(registry.as_ref(), &shared);
-        drop(watchers);
-        let watching = watch.map(|watch| runtime.spawn(watch.run(shared.clone())));
-        runtime.spawn(Driver::new(shared.clone(), watching));
-        let settings = ClientSettings {
-            credentials: self.client,
-            transport,
-            version: self.client_versions.0,
-            versions: self.client_versions.1,
-        };
-        Ok(Endpoint::new(shared, settings))
-    }
-
-    /// Binds any free port, for clients: on all IPv4 and IPv6 addresses, or IPv4 only where the
-    /// machine has no IPv6.
-    ///
-    /// # Errors
-    /// [`EndpointError`], which describes the remedy.
-    pub fn bind_any(self) -> Result<Endpoint, EndpointError> {
-        let any = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
-        match self.clone().bind(any) {
-            Err(EndpointError::Socket { .. } | EndpointError::AddressNotAvailable { .. }) => {
-                self.bind(SocketAddr::from(([0, 0, 0, 0], 0)))
-            }
-            bound => bound,
-        }
-    }
-}
-
-fn open_watch(wanted: bool) -> Option<AddressWatcher> {
-    let opened = wanted.then(AddressWatcher::open)?;
-    opened
-        .inspect_err(|error| {
-            tracing::warn!(%error, "changes of network interfaces will not be noticed");
-        })
-        .ok()
 }

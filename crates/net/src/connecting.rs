@@ -7,6 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use tokio::runtime::Handle as Runtime;
+
 use crate::connection::Connection;
 use crate::error::ConnectionError;
 use crate::handle::Handle;
@@ -44,6 +46,11 @@ impl Connecting {
                 || state.engine.has_early_keys());
         drop(state);
         possible.then(|| Connection::new(self.handle.clone()))
+    }
+
+    /// Returns the runtime of the connection's engine; see [`Connection::runtime`].
+    pub fn runtime(&self) -> &Runtime {
+        &self.handle.connection.shared.settings.runtime
     }
 
     /// Returns the peer's address.

@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use tokio::runtime::Handle as Runtime;
 use weir_congestion::{Controller, Deadline};
 use weir_quic::crypto::Identity as PeerIdentity;
 use weir_quic::{ConnectionStats, Direction, Side, StreamId, Version};
@@ -115,6 +116,13 @@ impl Connection {
     /// Returns why the connection is over, if it is.
     pub fn error(&self) -> Option<ConnectionError> {
         self.handle.connection.peek().closed()
+    }
+
+    /// Returns the runtime that receives the connection's packets: the endpoint's, or that of its
+    /// engine ([`EndpointBuilder::threads`](crate::EndpointBuilder::threads)). A task there answers
+    /// without waking another thread.
+    pub fn runtime(&self) -> &Runtime {
+        &self.handle.connection.shared.settings.runtime
     }
 
     /// Returns the peer's address.

@@ -12,11 +12,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
+use quinn_udp::RecvMeta;
 use tokio::task::JoinHandle;
 use weir_units::Time;
 use weir_wire::{Ecn, Transmit};
 
 use crate::buffers::{Message, RecvBuffers};
+use crate::engines::ForwardedDatagram;
 use crate::protocol::{DatagramMeta, Protocol, Route};
 use crate::shared::SharedEndpoint;
 use crate::shared_connection::{SendProgress, SharedConnection};
@@ -34,6 +36,8 @@ pub(crate) struct Driver<P: Protocol> {
     pending: Vec<Arc<SharedConnection<P>>>,
     /// The same list while the driver iterates over it.
     sending: Vec<Arc<SharedConnection<P>>>,
+    /// Datagrams that other engines received.
+    forwarded: Vec<ForwardedDatagram>,
     due: Vec<usize>,
     woken: Vec<Waker>,
     /// The open sockets when last checked.
@@ -65,6 +69,7 @@ impl<P: Protocol> Driver<P> {
             touched: Vec::new(),
             pending: Vec::new(),
             sending: Vec::new(),
+            forwarded: Vec::new(),
             due: Vec::new(),
             woken: Vec::new(),
             open: OpenSockets::default(),
@@ -77,7 +82,8 @@ impl<P: Protocol> Driver<P> {
         self.update_sockets();
         let mut next = self.send(cx);
         self.shared.timers.drain_events(cx);
-        let (received, now) = self.receive_all(cx);
+        let (mut received, now) = self.receive_all(cx);
+        received += self.receive_forwarded(now);
         self.expire_timers(now);
         if !self.woken.is_empty() {
             // These tasks run before this one does again, and may send pending data. A task that
@@ -110,9 +116,15 @@ impl<P: Protocol> Driver<P> {
         for socket in &open.sockets {
             let count = self.receive(cx, socket);
             let time = *now.insert(self.shared.clock.now());
-            self.handle(time, socket, count);
+            if count == 0 {
+                continue;
+            }
             received += count;
-            if count > 0 && open.is_replacement(socket) {
+            let datagrams = self.handle(time, socket, count, P::route);
+            let counters = &self.shared.counters;
+            counters.datagrams.fetch_add(datagrams, Ordering::Relaxed);
+            counters.batches.fetch_add(1, Ordering::Relaxed);
+            if open.is_replacement(socket) {
                 self.shared.sockets.close_retired();
             }
         }
@@ -136,11 +148,42 @@ impl<P: Protocol> Driver<P> {
         }
     }
 
-    /// Hands the first `count` messages to their connections.
-    fn handle(&mut self, now: Time, socket: &Socket, count: usize) {
-        if count == 0 {
-            return;
+    /// Handles what other engines have received for this one; returns the number of datagrams.
+    fn receive_forwarded(&mut self, now: Time) -> usize {
+        let Some(inbox) = self.shared.engines.inbox() else {
+            return 0;
+        };
+        inbox.take(&mut self.forwarded);
+        let (open, mut forwarded) = (mem::take(&mut self.open), mem::take(&mut self.forwarded));
+        let count = forwarded.len();
+        for datagram in forwarded.drain(..) {
+            let mut sockets = open.sockets.iter();
+            let Some(socket) = sockets.find(|socket| socket.local == datagram.socket) else {
+                continue;
+            };
+            self.buffers.set_message(datagram.meta, &datagram.contents);
+            let route = if datagram.is_reset {
+                P::route_reset
+            } else {
+                P::route
+            };
+            let datagrams = self.handle(now, socket, 1, route);
+            (self.shared.counters.forwarded).fetch_add(datagrams, Ordering::Relaxed);
         }
+        self.forwarded = forwarded;
+        self.open = open;
+        count
+    }
+
+    /// Hands the first `count` messages to their connections, which `find_route` finds; returns the
+    /// number of datagrams in them.
+    fn handle(
+        &mut self,
+        now: Time,
+        socket: &Socket,
+        count: usize,
+        find_route: FindRoute<P>,
+    ) -> u64 {
         let Self {
             shared,
             buffers,
@@ -166,7 +209,14 @@ impl<P: Protocol> Driver<P> {
                     (Some((known, connection)), Some(key)) if *known == key => {
                         RoutedDatagram::To(connection.clone())
                     }
-                    _ => route(shared, socket, now, &arrival, datagram.as_mut()),
+                    _ => {
+                        let received = Received {
+                            socket,
+                            meta: &meta,
+                            arrival: &arrival,
+                        };
+                        received.route(shared, now, datagram.as_mut(), find_route)
+                    }
                 };
                 let (connection, first) = match found {
                     RoutedDatagram::To(connection) => (connection, Some(datagram)),
@@ -192,11 +242,6 @@ impl<P: Protocol> Driver<P> {
                 }
             }
         }
-        shared
-            .counters
-            .datagrams
-            .fetch_add(datagrams_seen, Ordering::Relaxed);
-        shared.counters.batches.fetch_add(1, Ordering::Relaxed);
         for connection in touched.drain(..) {
             let mut locked = connection.lock_at(Some(now));
             locked.end_batch();
@@ -205,6 +250,7 @@ impl<P: Protocol> Driver<P> {
             }
             locked.settle_into(woken);
         }
+        datagrams_seen
     }
 
     /// Handles expired timers.
@@ -327,6 +373,7 @@ impl<P: Protocol> Future for Driver<P> {
         // The order matters: events after `sleep` wake this task.
         let again = driver.turn(cx) == NextStep::Again
             || !driver.shared.queue.sleep(cx.waker())
+            || !(driver.shared.engines.inbox()).is_none_or(|inbox| inbox.sleep(cx.waker()))
             || driver.shared.sockets.generation() != driver.open.generation
             || driver.keep_polling();
         if again && driver.shared.yield_once.swap(false, Ordering::Relaxed) {
@@ -355,8 +402,8 @@ impl<P: Protocol> Drop for Driver<P> {
         }
         P::on_endpoint_ended(&self.shared);
         self.shared.shutting_down.store(true, Ordering::Relaxed);
-        self.shared.incoming.take_all();
-        self.shared.incoming.arrived.notify_waiters();
+        self.shared.engines.incoming.take_all();
+        self.shared.engines.incoming.arrived.notify_waiters();
         self.shared.idle.notify_waiters();
     }
 }
@@ -373,43 +420,80 @@ enum RoutedDatagram<P: Protocol> {
     Nowhere,
 }
 
-fn route<P: Protocol>(
-    shared: &Arc<SharedEndpoint<P, SharedConnection<P>>>,
-    socket: &Socket,
-    now: Time,
-    arrival: &DatagramMeta,
-    datagram: &mut [u8],
-) -> RoutedDatagram<P> {
-    let mut routing = shared.routing();
-    match P::route(&mut routing.engine, now, arrival, datagram) {
-        Route::Connection(index) => match routing.connection(index) {
-            Some(connection) => RoutedDatagram::To(connection.clone()),
-            None => RoutedDatagram::Nowhere,
-        },
-        Route::New(index, engine) => {
-            let connection =
-                routing.insert(index, SharedConnection::new(index, shared.clone(), *engine));
-            drop(routing);
-            shared.incoming.push(connection.clone());
-            RoutedDatagram::New(connection)
-        }
-        Route::Reply(reply) => {
-            drop(routing);
-            let transmit = Transmit {
-                remote: arrival.remote,
-                local: arrival.local,
-                ecn: Ecn::NotEct,
-                size: reply.len(),
-                segment_size: None,
-            };
-            if socket.send(&transmit, &reply).is_err() {
-                tracing::debug!(remote = %arrival.remote, "a stateless reply could not be sent");
+/// Finds the destination of a datagram.
+type FindRoute<P> = fn(
+    &mut <P as Protocol>::Endpoint,
+    Time,
+    &DatagramMeta,
+    &mut [u8],
+) -> Route<<P as Protocol>::Engine>;
+
+/// A received datagram, without its contents.
+struct Received<'d> {
+    socket: &'d Socket,
+    meta: &'d RecvMeta,
+    arrival: &'d DatagramMeta,
+}
+
+impl Received<'_> {
+    /// Finds its destination, and does what else its route says.
+    fn route<P: Protocol>(
+        &self,
+        shared: &Arc<SharedEndpoint<P, SharedConnection<P>>>,
+        now: Time,
+        contents: &mut [u8],
+        find_route: FindRoute<P>,
+    ) -> RoutedDatagram<P> {
+        let mut routing = shared.routing();
+        let route = find_route(&mut routing.engine, now, self.arrival, contents);
+        let is_routable = match route {
+            Route::Connection(index) => match routing.connection(index) {
+                Some(connection) => return RoutedDatagram::To(connection.clone()),
+                None => true,
+            },
+            Route::New(index, engine) => {
+                let connection = SharedConnection::new(index, shared.clone(), *engine);
+                let connection = routing.insert(index, connection);
+                drop(routing);
+                shared.engines.incoming.push(connection.clone());
+                return RoutedDatagram::New(connection);
             }
-            RoutedDatagram::Nowhere
-        }
-        Route::Drop => {
+            Route::Reply(reply) => {
+                drop(routing);
+                self.reply(&reply);
+                true
+            }
+            Route::Engine(engine) => {
+                drop(routing);
+                let socket = self.socket.local;
+                (shared.engines).forward(engine, socket, self.meta, contents)
+            }
+            Route::EveryEngine(reply) => {
+                drop(routing);
+                let socket = self.socket.local;
+                shared.engines.offer_reset(socket, self.meta, contents);
+                self.reply(&reply);
+                true
+            }
+            Route::Drop => false,
+        };
+        if !is_routable {
             shared.counters.unroutable.fetch_add(1, Ordering::Relaxed);
-            RoutedDatagram::Nowhere
+        }
+        RoutedDatagram::Nowhere
+    }
+
+    /// Answers it without a connection.
+    fn reply(&self, reply: &[u8]) {
+        let transmit = Transmit {
+            remote: self.arrival.remote,
+            local: self.arrival.local,
+            ecn: Ecn::NotEct,
+            size: reply.len(),
+            segment_size: None,
+        };
+        if self.socket.send(&transmit, reply).is_err() {
+            tracing::debug!(remote = %self.arrival.remote, "a stateless reply could not be sent");
         }
     }
 }

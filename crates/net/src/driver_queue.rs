@@ -1,22 +1,22 @@
-//! The queue of connections on which the driver has to send.
+//! A queue that wakes the driver: connections on which it has to send, datagrams of other engines.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-/// Connections on which the driver has something to send, and the driver's waker.
-pub(crate) struct SendQueue<L> {
-    inner: Mutex<QueueInner<L>>,
+/// What the driver has to handle, and the driver's waker.
+pub(crate) struct DriverQueue<T> {
+    inner: Mutex<QueueInner<T>>,
 }
 
-struct QueueInner<L> {
-    connections: Vec<Arc<L>>,
+struct QueueInner<T> {
+    items: Vec<T>,
     driver: Option<Waker>,
 }
 
-impl<L> Default for SendQueue<L> {
+impl<T> Default for DriverQueue<T> {
     fn default() -> Self {
         let inner = QueueInner {
-            connections: Vec::new(),
+            items: Vec::new(),
             driver: None,
         };
         Self {
@@ -25,14 +25,24 @@ impl<L> Default for SendQueue<L> {
     }
 }
 
-impl<L> SendQueue<L> {
-    /// Adds a connection and wakes the driver.
-    pub(crate) fn push(&self, connection: Arc<L>) {
+impl<T> DriverQueue<T> {
+    /// Adds an item and wakes the driver.
+    pub(crate) fn push(&self, item: T) {
+        self.push_within(usize::MAX, item);
+    }
+
+    /// Adds an item and wakes the driver, unless `limit` items wait already; returns whether it was
+    /// added.
+    pub(crate) fn push_within(&self, limit: usize, item: T) -> bool {
         let mut inner = self.lock();
-        inner.connections.push(connection);
+        if inner.items.len() >= limit {
+            return false;
+        }
+        inner.items.push(item);
         let driver = inner.driver.take();
         drop(inner);
         driver.into_iter().for_each(Waker::wake);
+        true
     }
 
     /// Wakes the driver.
@@ -41,15 +51,15 @@ impl<L> SendQueue<L> {
         driver.into_iter().for_each(Waker::wake);
     }
 
-    /// Moves the list to the end of `connections`.
-    pub(crate) fn take(&self, connections: &mut Vec<Arc<L>>) {
-        connections.append(&mut self.lock().connections);
+    /// Moves all items to the end of `items`.
+    pub(crate) fn take(&self, items: &mut Vec<T>) {
+        items.append(&mut self.lock().items);
     }
 
     /// Registers the driver's waker before it sleeps. `false` where the queue is not empty.
     pub(crate) fn sleep(&self, driver: &Waker) -> bool {
         let mut inner = self.lock();
-        if !inner.connections.is_empty() {
+        if !inner.items.is_empty() {
             return false;
         }
         if !inner
@@ -62,7 +72,7 @@ impl<L> SendQueue<L> {
         true
     }
 
-    fn lock(&self) -> MutexGuard<'_, QueueInner<L>> {
+    fn lock(&self) -> MutexGuard<'_, QueueInner<T>> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use weir_quic::{ClientConfig, TransportConfig, Version, Versions};
 use weir_units::Duration;
@@ -29,7 +29,10 @@ pub struct Endpoint {
 }
 
 struct Inner {
-    shared: Arc<Shared>,
+    /// At least one.
+    engines: Vec<Arc<Shared>>,
+    /// Counts connections that begin here, which go to each engine in turn.
+    begun: AtomicUsize,
     client: ClientSettings,
 }
 
@@ -58,9 +61,14 @@ impl ClientSettings {
 }
 
 impl Endpoint {
-    pub(crate) fn new(shared: Arc<Shared>, client: ClientSettings) -> Self {
+    /// An endpoint of these engines, of which there is at least one.
+    pub(crate) fn new(engines: Vec<Arc<Shared>>, client: ClientSettings) -> Self {
         Self {
-            inner: Arc::new(Inner { shared, client }),
+            inner: Arc::new(Inner {
+                engines,
+                begun: AtomicUsize::new(0),
+                client,
+            }),
         }
     }
 
@@ -100,13 +108,19 @@ impl Endpoint {
         self.begin(config, remote, server_name)
     }
 
+    /// Returns its engines.
+    #[cfg(test)]
+    pub(crate) fn engines(&self) -> impl Iterator<Item = &Arc<Shared>> {
+        self.inner.engines.iter()
+    }
+
     fn begin(
         &self,
         mut client: ClientConfig,
         remote: SocketAddr,
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
-        let shared = &self.inner.shared;
+        let shared = self.inner.next();
         let reaching = shared.sockets.reaching(remote);
         let (socket, address) = reaching.ok_or_else(|| ConnectError::AddressFamily {
             remote,
@@ -141,19 +155,19 @@ impl Endpoint {
 
     /// Returns the next connection from a client; `None` once the endpoint shuts down.
     pub async fn accept(&self) -> Option<Connecting> {
-        let connection = self.inner.shared.accept().await?;
+        let connection = self.inner.first().accept().await?;
         Some(Connecting::new(Handle::new(connection)))
     }
 
     /// Returns the address that the endpoint is bound to; the first one where there are several.
     pub fn local_address(&self) -> SocketAddr {
-        self.inner.shared.sockets.local()
+        self.inner.first().sockets.local()
     }
 
     /// Returns all addresses that the endpoint is bound to now, without those that the machine
     /// lost.
     pub fn local_addresses(&self) -> Vec<SocketAddr> {
-        let bind_addresses = self.inner.shared.sockets.bound_addresses().into_iter();
+        let bind_addresses = self.inner.first().sockets.bound_addresses().into_iter();
         let open = bind_addresses.filter(|(_, is_open)| *is_open);
         open.map(|(bind_address, _)| bind_address.address).collect()
     }
@@ -170,30 +184,37 @@ impl Endpoint {
     /// [`EndpointError`] where the address cannot be bound, and nothing changes then;
     /// [`EndpointError::ServerStays`] where the endpoint is a server too.
     pub fn rebind(&self, address: SocketAddr) -> Result<SocketAddr, EndpointError> {
-        let shared = &self.inner.shared;
-        if shared.settings.is_server {
+        if self.inner.first().settings.is_server {
             return Err(EndpointError::ServerStays);
         }
-        shared.rebind_socket_at(0, address)
+        let mut address = address;
+        for engine in &self.inner.engines {
+            // The first one takes a free port; the others follow.
+            address = engine.rebind_socket_at(0, address)?;
+        }
+        Ok(address)
     }
 
     /// Returns the buffer sizes that the kernel granted each socket.
     pub fn socket_buffers(&self) -> SocketBuffers {
-        self.inner.shared.sockets.buffers()
+        self.inner.first().sockets.buffers()
     }
 
     /// Returns the endpoint's statistics, without those of its connections.
     pub fn stats(&self) -> EndpointStats {
-        EndpointStats::of(&self.inner.shared)
+        let engines = self.inner.engines.iter();
+        engines.map(|engine| EndpointStats::of(engine)).sum()
     }
 
     /// Closes all connections at once, with a code and a reason for the peers, and accepts no new
     /// ones. [`Endpoint::wait_idle`] waits until the close has had time to reach the peers.
     pub fn close(&self, code: u64, reason: &[u8]) {
         self.inner.refuse_new();
-        let connections: Vec<_> = self.inner.shared.routing().connections().cloned().collect();
-        for connection in connections {
-            connection.lock().close(code, reason);
+        for engine in &self.inner.engines {
+            let connections: Vec<_> = engine.routing().connections().cloned().collect();
+            for connection in connections {
+                connection.lock().close(code, reason);
+            }
         }
     }
 
@@ -202,7 +223,13 @@ impl Endpoint {
     /// # Errors
     /// [`DeadlinePassed`] where connections are left then.
     pub async fn wait_idle(&self, limit: Duration) -> Result<(), DeadlinePassed> {
-        self.inner.shared.wait_idle(limit).await
+        let idle = async {
+            for engine in &self.inner.engines {
+                engine.become_idle().await;
+            }
+        };
+        let waited = tokio::time::timeout(limit.into(), idle).await;
+        waited.map_err(|_| DeadlinePassed)
     }
 
     /// Shuts the endpoint down gracefully: accepts no new connections, waits up to `limit` for
@@ -221,8 +248,18 @@ impl Endpoint {
 }
 
 impl Inner {
+    fn first(&self) -> &Arc<Shared> {
+        &self.engines[0]
+    }
+
+    /// Returns the engine of a new client connection.
+    fn next(&self) -> &Arc<Shared> {
+        let begun = self.begun.fetch_add(1, Ordering::Relaxed);
+        &self.engines[begun % self.engines.len()]
+    }
+
     fn refuse_new(&self) {
-        for connection in self.shared.refuse_new() {
+        for connection in self.engines.iter().flat_map(|engine| engine.refuse_new()) {
             connection.close_unused();
         }
     }
@@ -231,7 +268,9 @@ impl Inner {
 impl Drop for Inner {
     fn drop(&mut self) {
         self.refuse_new();
-        self.shared.on_last_handle_dropped();
+        for engine in &self.engines {
+            engine.on_last_handle_dropped();
+        }
     }
 }
 

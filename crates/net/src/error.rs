@@ -61,6 +61,9 @@ pub enum EndpointError {
     /// The system returns no random numbers.
     #[error("the system gives no random numbers")]
     Random,
+    /// A thread for an engine could not be started.
+    #[error("cannot start an engine's thread: {0}")]
+    Thread(io::Error),
     /// No tokio runtime.
     #[error("endpoints are made within a tokio runtime, with I/O enabled")]
     NoRuntime,

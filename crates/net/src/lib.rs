@@ -53,8 +53,9 @@
 //! | [`tls`] | identities, trust, pinned fingerprints |
 //! | `protocol`, `driver` | the trait of a protocol; an endpoint's task, the same for every protocol: one receive batch per pass |
 //! | `shared_connection` | a connection behind its lock |
-//! | `shared`, `routing`, `send_queue`, `incoming` | state shared by handles, connections and driver: routing, send queue, new connections |
-//! | `dcquic`, `waiters`, `handle`, `allocation`, `sender_flow`, `path_news` | DCQUIC only: engine, waiting tasks, deadlines, path events |
+//! | `shared`, `routing`, `driver_queue`, `incoming` | state shared by handles, connections and driver: routing, send queue, new connections |
+//! | `engines`, `engine_runtime`, `port_sharing` | several engines at one port, each with its thread |
+//! | `dcquic`, `waiters`, `handle`, `allocation`, `sender_flow`, `path_updates` | DCQUIC only: engine, waiting tasks, deadlines, path events |
 //! | `paths`, `addresses` | paths to the peer; local addresses that appear, disappear and change |
 //! | `interfaces` | the kernel's interface and address notifications, and the reaction to them |
 //! | [`dcudp`] | reliable, ECN-driven UDP, on the same driver |
@@ -74,7 +75,10 @@ mod datagrams;
 mod dcquic;
 pub mod dcudp;
 mod driver;
+mod driver_queue;
 mod endpoint;
+mod engine_runtime;
+mod engines;
 mod error;
 mod handle;
 mod incoming;
@@ -84,12 +88,12 @@ mod observe;
 mod path_updates;
 mod paths;
 mod policy_resolver;
+mod port_sharing;
 mod protocol;
 mod random;
 mod recv_stream;
 mod routing;
 pub mod rpc;
-mod send_queue;
 mod send_stream;
 mod sender_flow;
 mod shared;

@@ -27,6 +27,10 @@ pub(crate) enum Route<E> {
     New(usize, Box<E>),
     /// Answer it with this datagram.
     Reply(Vec<u8>),
+    /// It belongs to the engine with this index.
+    Engine(usize),
+    /// Answer it with this datagram, and offer it to all other engines as a stateless reset.
+    EveryEngine(Vec<u8>),
     Drop,
 }
 
@@ -58,6 +62,16 @@ pub(crate) trait Protocol: Sized + Send + 'static {
         arrival: &DatagramMeta,
         datagram: &mut [u8],
     ) -> Route<Self::Engine>;
+
+    /// Returns the destination of a datagram that another engine offers as a stateless reset.
+    fn route_reset(
+        _: &mut Self::Endpoint,
+        _: Time,
+        _: &DatagramMeta,
+        _: &mut [u8],
+    ) -> Route<Self::Engine> {
+        Route::Drop
+    }
 
     /// Stops accepting connections.
     fn stop_serving(endpoint: &mut Self::Endpoint);

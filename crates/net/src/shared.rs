@@ -8,26 +8,27 @@ use tokio::sync::Notify;
 use weir_units::Duration;
 
 use crate::clock::Clock;
+use crate::driver_queue::DriverQueue;
+use crate::engines::Engines;
 use crate::error::DeadlinePassed;
-use crate::incoming::Incoming;
 use crate::protocol::Protocol;
 use crate::routing::Routing;
-use crate::send_queue::SendQueue;
 use crate::sockets::Sockets;
 use crate::spin::Spin;
 use crate::timers::Timers;
 
-/// An endpoint of protocol `P`, with connections of type `L`.
+/// An engine of an endpoint, mostly its only one: protocol `P`, with connections of type `L`.
 pub(crate) struct SharedEndpoint<P: Protocol, L> {
     pub(crate) sockets: Sockets,
     pub(crate) clock: Clock,
     pub(crate) timers: Timers,
-    pub(crate) queue: SendQueue<L>,
+    /// Connections on which the driver has to send.
+    pub(crate) queue: DriverQueue<Arc<L>>,
     /// Set with the low-latency setting.
     pub(crate) spin: Option<Spin>,
     pub(crate) settings: P::Settings,
     routing: Mutex<Routing<P::Endpoint, L>>,
-    pub(crate) incoming: Incoming<L>,
+    pub(crate) engines: Engines<L>,
     /// Set when tasks were woken or a handshake completes: the driver yields to the application
     /// before it sends, so that a request leaves in one datagram with what is due anyway.
     pub(crate) yield_once: AtomicBool,
@@ -46,6 +47,7 @@ pub(crate) struct DriverCounters {
     pub(crate) datagrams: AtomicU64,
     pub(crate) batches: AtomicU64,
     pub(crate) unroutable: AtomicU64,
+    pub(crate) forwarded: AtomicU64,
 }
 
 impl<P: Protocol, L> SharedEndpoint<P, L> {
@@ -56,16 +58,17 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
         spin: Option<Spin>,
         settings: P::Settings,
         endpoint: P::Endpoint,
+        engines: Engines<L>,
     ) -> Self {
         Self {
             sockets,
             clock,
             timers,
-            queue: SendQueue::default(),
+            queue: DriverQueue::default(),
             spin,
             settings,
             routing: Mutex::new(Routing::new(endpoint)),
-            incoming: Incoming::default(),
+            engines,
             yield_once: AtomicBool::new(false),
             idle: Notify::new(),
             shutting_down: AtomicBool::new(false),
@@ -94,13 +97,13 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
     /// Returns the next connection from a client; `None` once there will be none.
     pub(crate) async fn accept(&self) -> Option<Arc<L>> {
         loop {
-            let arrived = self.incoming.arrived.notified();
-            if let Some(connection) = self.incoming.pop() {
+            let arrived = self.engines.incoming.arrived.notified();
+            if let Some(connection) = self.engines.incoming.pop() {
                 return Some(connection);
             }
             if self.shutting_down.load(Ordering::Relaxed) {
                 // Other tasks may wait for the same notification.
-                self.incoming.arrived.notify_one();
+                self.engines.incoming.arrived.notify_one();
                 return None;
             }
             arrived.await;
@@ -113,23 +116,25 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
         self.shutting_down.store(true, Ordering::Relaxed);
         P::stop_serving(&mut routing.engine);
         drop(routing);
-        let unaccepted = self.incoming.take_all();
-        self.incoming.arrived.notify_one();
+        let unaccepted = self.engines.incoming.take_all();
+        self.engines.incoming.arrived.notify_one();
         unaccepted
+    }
+
+    /// Waits until no connection is left.
+    pub(crate) async fn become_idle(&self) {
+        loop {
+            let changed = self.idle.notified();
+            if self.routing().open == 0 {
+                return;
+            }
+            changed.await;
+        }
     }
 
     /// Waits until no connection is left, or for `limit` at most.
     pub(crate) async fn wait_idle(&self, limit: Duration) -> Result<(), DeadlinePassed> {
-        let idle = async {
-            loop {
-                let changed = self.idle.notified();
-                if self.routing().open == 0 {
-                    return;
-                }
-                changed.await;
-            }
-        };
-        let waited = tokio::time::timeout(limit.into(), idle).await;
+        let waited = tokio::time::timeout(limit.into(), self.become_idle()).await;
         waited.map_err(|_| DeadlinePassed)
     }
 

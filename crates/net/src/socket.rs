@@ -15,6 +15,7 @@ use weir_wire::{Ecn, Transmit};
 
 use crate::buffers::{BATCH, RecvBuffers};
 use crate::error::EndpointError;
+use crate::port_sharing::PortSharing;
 
 /// A local address to bind, and the interface that its packets must take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,6 +49,7 @@ impl Socket {
     pub(crate) fn bind(
         bind_address: &BindAddress,
         wanted: SocketBuffers,
+        sharing: PortSharing,
     ) -> Result<Self, EndpointError> {
         let address = bind_address.address;
         let failed = |source| EndpointError::bind(address, source);
@@ -63,7 +65,9 @@ impl Socket {
                 .map_err(|source| EndpointError::interface(interface, source))?;
         }
         let buffers = set_buffers(&socket, wanted).map_err(failed)?;
+        sharing.before_bind(&socket).map_err(failed)?;
         socket.bind(&address.into()).map_err(failed)?;
+        sharing.after_bind(&socket).map_err(failed)?;
         let socket = UdpSocket::from(socket);
         let udp = UdpSocketState::new((&socket).into()).map_err(failed)?;
         let local = socket.local_addr().map_err(failed)?;

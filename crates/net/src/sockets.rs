@@ -10,12 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_wire::Transmit;
 
 use crate::error::EndpointError;
+use crate::port_sharing::PortSharing;
 use crate::socket::{BindAddress, SendError, Socket, SocketBuffers};
 
 /// All sockets of an endpoint. Its lock is a leaf: nothing else is locked under it.
 pub(crate) struct Sockets {
     /// The requested buffer sizes.
     wanted: SocketBuffers,
+    sharing: PortSharing,
     /// How many datagrams one send may hold, before a connection has a socket.
     max_datagrams: usize,
     state: Mutex<SocketTable>,
@@ -69,11 +71,12 @@ impl Sockets {
     pub(crate) fn bind(
         bind_addresses: Vec<BindAddress>,
         wanted: SocketBuffers,
+        sharing: PortSharing,
     ) -> Result<Self, EndpointError> {
         let mut bound_sockets = Vec::with_capacity(bind_addresses.len());
         let mut max_datagrams = 1;
         for mut bind_address in bind_addresses {
-            let socket = Socket::bind(&bind_address, wanted)?;
+            let socket = Socket::bind(&bind_address, wanted, sharing)?;
             // Peers know the socket by its port: bind the same one again.
             bind_address.address = socket.local;
             max_datagrams = socket.max_datagrams();
@@ -89,6 +92,7 @@ impl Sockets {
         };
         Ok(Self {
             wanted,
+            sharing,
             max_datagrams,
             state: Mutex::new(state),
             held: SocketGuard::default(),
@@ -240,7 +244,11 @@ impl Sockets {
         index: usize,
         mut bind_address: BindAddress,
     ) -> Result<Option<(SocketAddr, SocketAddr)>, EndpointError> {
-        let socket = Arc::new(Socket::bind(&bind_address, self.wanted)?);
+        let socket = Arc::new(Socket::bind(
+            &bind_address,
+            self.wanted,
+            self.sharing.at_port(bind_address.address.port()),
+        )?);
         bind_address.address = socket.local;
         let mut state = self.lock();
         let Some(bound_socket) = state.bound_sockets.get_mut(index) else {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use weir_units::{Duration, Time};
 
-use crate::send_queue::SendQueue;
+use crate::driver_queue::DriverQueue;
 
 #[derive(Debug)]
 pub(crate) struct Spin {
@@ -34,7 +34,7 @@ impl Spin {
     }
 
     /// Notes an active connection: whether it expected a reply before, and does now.
-    pub(crate) fn note<L>(&self, was_due: bool, due: bool, now: Time, queue: &SendQueue<L>) {
+    pub(crate) fn note<T>(&self, was_due: bool, due: bool, now: Time, queue: &DriverQueue<T>) {
         match (was_due, due) {
             (false, true) => {
                 self.due.fetch_add(1, Ordering::Relaxed);

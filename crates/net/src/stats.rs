@@ -1,5 +1,6 @@
 //! Statistics of an endpoint.
 
+use std::iter::Sum;
 use std::sync::atomic::Ordering;
 
 use weir_quic::EndpointCounters;
@@ -19,6 +20,9 @@ pub struct EndpointStats {
     pub receive_batches: u64,
     /// Datagrams that belong to no connection and begin none.
     pub datagrams_unroutable: u64,
+    /// Datagrams that an engine received for another one ([`crate::EndpointBuilder::threads`]): few,
+    /// where the kernel selects engines.
+    pub datagrams_forwarded: u64,
     /// Replies sent without a connection.
     pub replies: EndpointCounters,
     /// Events missing from qlog files: the disk is slow or full.
@@ -40,10 +44,33 @@ impl EndpointStats {
             datagrams_received: counters.datagrams.load(Ordering::Relaxed),
             receive_batches: counters.batches.load(Ordering::Relaxed),
             datagrams_unroutable: counters.unroutable.load(Ordering::Relaxed),
+            datagrams_forwarded: counters.forwarded.load(Ordering::Relaxed),
             spinning: shared
                 .spin
                 .as_ref()
                 .map_or(Duration::ZERO, |spin| spin.spent()),
         }
+    }
+}
+
+impl Sum for EndpointStats {
+    /// Adds the statistics of an endpoint's engines.
+    fn sum<I: Iterator<Item = Self>>(engines: I) -> Self {
+        engines.fold(Self::default(), |sum, engine| Self {
+            connections: sum.connections + engine.connections,
+            datagrams_received: sum.datagrams_received + engine.datagrams_received,
+            receive_batches: sum.receive_batches + engine.receive_batches,
+            datagrams_unroutable: sum.datagrams_unroutable + engine.datagrams_unroutable,
+            datagrams_forwarded: sum.datagrams_forwarded + engine.datagrams_forwarded,
+            replies: EndpointCounters {
+                retries: sum.replies.retries + engine.replies.retries,
+                version_negotiations: sum.replies.version_negotiations
+                    + engine.replies.version_negotiations,
+                stateless_resets: sum.replies.stateless_resets + engine.replies.stateless_resets,
+                refusals: sum.replies.refusals + engine.replies.refusals,
+            },
+            qlog_events_lost: sum.qlog_events_lost + engine.qlog_events_lost,
+            spinning: sum.spinning + engine.spinning,
+        })
     }
 }

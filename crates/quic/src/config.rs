@@ -10,7 +10,7 @@ use weir_units::{ByteSize, Duration};
 use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::interfaces::{LARGEST_UDP_PAYLOAD, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::migration::{MigrationConfig, MigrationConfigError};
-use crate::{EndpointSecret, TokenStore, Version, Versions};
+use crate::{ConnectionIdLayout, EndpointSecret, TokenStore, Version, Versions};
 
 /// Creates a congestion controller for a path.
 pub type ControllerFactory = dyn Fn(&Context) -> Box<dyn Controller> + Send + Sync;
@@ -497,8 +497,8 @@ impl ServerConfig {
 /// Settings for all connections of an endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct EndpointConfig {
-    /// The length of the connection IDs that we issue, 4 to 20 bytes.
-    pub connection_id_length: usize,
+    /// The layout of the connection IDs that we issue.
+    pub connection_ids: ConnectionIdLayout,
     /// The endpoint's secret; `None` derives a unique one from its seed.
     pub secret: Option<EndpointSecret>,
     /// The wall-clock time, since 1970, at [`Time::ZERO`](weir_units::Time::ZERO). The lifetime of
@@ -513,7 +513,7 @@ pub struct EndpointConfig {
 impl Default for EndpointConfig {
     fn default() -> Self {
         Self {
-            connection_id_length: 8,
+            connection_ids: ConnectionIdLayout::new(8),
             secret: None,
             epoch: Duration::ZERO,
             timer_tick: Duration::ZERO,

@@ -29,6 +29,7 @@ mod endpoint;
 mod error;
 mod event;
 pub mod frame;
+mod id_layout;
 mod ids;
 mod interfaces;
 pub mod migration;
@@ -57,6 +58,7 @@ pub use connection::{
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, EndpointCounters, Route};
 pub use error::{Code, ConnectionError, TransportError};
 pub use event::{EndpointEvent, Event};
+pub use id_layout::ConnectionIdLayout;
 pub use ids::{ConnectionId, Direction, PathId, Side, StreamId};
 pub use interfaces::{Interface, InterfaceAddress, Interfaces};
 pub use path::{MoveCause, MtuPhase, PathError, PathEvent};

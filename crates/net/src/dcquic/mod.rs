@@ -7,6 +7,7 @@ use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
+use tokio::runtime::Handle;
 use weir_quic::{Connection as Engine, ConnectionHandle, EndpointEvent, StreamId};
 use weir_sed::Allocator;
 use weir_units::Time;
@@ -64,19 +65,34 @@ pub(crate) struct OpenedStream {
 /// Adds the statistics of an endpoint to its metrics.
 pub(crate) type AddStats = Box<dyn Fn(&Shared) + Send + Sync>;
 
-/// Settings shared by all connections of an endpoint.
-#[derive(Default)]
+/// Settings shared by all connections of an engine.
 pub(crate) struct EndpointSettings {
+    /// The runtime of the driver.
+    pub(crate) runtime: Handle,
     /// Whether the endpoint accepts connections.
     pub(crate) is_server: bool,
     /// Whether the endpoint watches the machine's addresses.
     pub(crate) is_watched: bool,
     /// Caps the cwnd of connections with deadlines.
     pub(crate) allocator: Option<Arc<dyn Allocator>>,
-    /// Counts events missing from qlog files, where such files are written.
+    /// Counts events missing from qlog files, where such files are written. Set for the first engine
+    /// only, as all write the same files.
     pub(crate) lost_events: Option<Arc<LostEvents>>,
     /// Adds the endpoint's last statistics to its metrics when it ends.
     pub(crate) add_last_stats: OnceLock<AddStats>,
+}
+
+impl From<weir_quic::Route> for Route<Engine> {
+    fn from(route: weir_quic::Route) -> Self {
+        match route {
+            weir_quic::Route::Connection(handle) => Self::Connection(handle.0),
+            weir_quic::Route::New(handle, engine) => Self::New(handle.0, engine),
+            weir_quic::Route::Reply(reply) => Self::Reply(reply),
+            weir_quic::Route::Engine(engine) => Self::Engine(engine),
+            weir_quic::Route::EveryEngine(reply) => Self::EveryEngine(reply),
+            weir_quic::Route::Drop => Self::Drop,
+        }
+    }
 }
 
 impl Protocol for ConnectionState {
@@ -117,12 +133,17 @@ impl Protocol for ConnectionState {
         datagram: &mut [u8],
     ) -> Route<Engine> {
         let DatagramMeta { remote, local, ecn } = *arrival;
-        match endpoint.route(now, remote, local, ecn, datagram) {
-            weir_quic::Route::Connection(handle) => Route::Connection(handle.0),
-            weir_quic::Route::New(handle, engine) => Route::New(handle.0, engine),
-            weir_quic::Route::Reply(reply) => Route::Reply(reply),
-            weir_quic::Route::Drop => Route::Drop,
-        }
+        endpoint.route(now, remote, local, ecn, datagram).into()
+    }
+
+    fn route_reset(
+        endpoint: &mut Self::Endpoint,
+        now: Time,
+        _: &DatagramMeta,
+        datagram: &mut [u8],
+    ) -> Route<Engine> {
+        let route = endpoint.route_reset(now, datagram);
+        route.map_or(Route::Drop, Route::from)
     }
 
     fn stop_serving(endpoint: &mut Self::Endpoint) {

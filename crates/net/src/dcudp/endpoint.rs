@@ -11,7 +11,9 @@ use super::error::DcudpConnectError;
 use super::state::{Shared, SharedDcudpConnection};
 use crate::clock::Clock;
 use crate::driver::Driver;
+use crate::engines::Engines;
 use crate::error::EndpointError;
+use crate::port_sharing::PortSharing;
 use crate::random::seed;
 use crate::socket::BindAddress;
 use crate::sockets::Sockets;
@@ -37,7 +39,7 @@ impl Endpoint {
             address,
             interface: config.interface,
         };
-        let sockets = Sockets::bind(vec![bind_address], config.buffers)?;
+        let sockets = Sockets::bind(vec![bind_address], config.buffers, PortSharing::Alone)?;
         let granted = sockets.buffers().receive;
         let transport = fitting(config.transport, granted.bytes());
         let server = serves.map(|data| ServerConfig {
@@ -50,7 +52,15 @@ impl Endpoint {
         let clock = Clock::start();
         let timers = Timers::new(clock).map_err(EndpointError::Timer)?;
         let engine = weir_dcudp::Endpoint::new(server, seed()?)?;
-        let shared = Arc::new(Shared::new(sockets, clock, timers, None, (), engine));
+        let shared = Arc::new(Shared::new(
+            sockets,
+            clock,
+            timers,
+            None,
+            (),
+            engine,
+            Engines::alone(),
+        ));
         runtime.spawn(Driver::new(shared.clone(), None));
         Ok(Self {
             shared,

@@ -18,7 +18,7 @@ fn socket() -> Socket {
         receive: buffer,
         send: buffer,
     };
-    Socket::bind(&bind_address, wanted).unwrap()
+    Socket::bind(&bind_address, wanted, PortSharing::Alone).unwrap()
 }
 
 fn batch(remote: SocketAddr, contents: &[u8]) -> Transmit {

@@ -14,5 +14,6 @@ mod resumption;
 mod streams;
 #[path = "../support/mod.rs"]
 mod support;
+mod threads;
 mod trust;
 mod validation;

@@ -75,7 +75,7 @@ fn a_server_that_always_retries_serves_new_and_known_clients() {
 }
 
 /// An address where another server can replace the first one.
-async fn switch(server: watch::Receiver<SocketAddr>) -> SocketAddr {
+pub(crate) async fn switch(server: watch::Receiver<SocketAddr>) -> SocketAddr {
     let front = UdpSocket::bind(loopback()).await.unwrap();
     let back = UdpSocket::bind(loopback()).await.unwrap();
     let address = front.local_addr().unwrap();

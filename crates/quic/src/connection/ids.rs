@@ -8,7 +8,7 @@ use rand_core::Rng;
 use crate::frame::NewConnectionId;
 use crate::ranges::RangeSet;
 use crate::secret::{EndpointKeys, ResetToken};
-use crate::{Code, ConnectionId, PathId, TransportError};
+use crate::{Code, ConnectionId, ConnectionIdLayout, PathId, TransportError};
 
 /// The most IDs of the peer that we store, and the most that we issue.
 pub(crate) const ACTIVE_ID_LIMIT: u64 = 8;
@@ -21,8 +21,8 @@ const MAX_GAPS: usize = 64;
 /// IDs that the peer uses in packets to us.
 #[derive(Debug)]
 pub(super) struct LocalIds {
-    /// The length of our IDs, which a short header does not contain.
-    pub(super) length: usize,
+    /// The layout of our IDs, whose length a short header does not contain.
+    pub(super) layout: ConnectionIdLayout,
     /// The ID of the handshake, the source of long-header packets.
     pub(super) handshake: ConnectionId,
     active: VecDeque<(u64, ConnectionId)>,
@@ -31,9 +31,9 @@ pub(super) struct LocalIds {
 
 impl LocalIds {
     /// Starts with the ID of the handshake, which has sequence number zero.
-    pub(super) fn new(handshake: ConnectionId) -> Self {
+    pub(super) fn new(layout: ConnectionIdLayout, handshake: ConnectionId) -> Self {
         Self {
-            length: handshake.len(),
+            layout,
             handshake,
             active: [(0, handshake)].into(),
             next_sequence: 1,
@@ -56,7 +56,7 @@ impl LocalIds {
         mut issued: impl FnMut(NewConnectionId),
     ) {
         while (self.active.len() as u64) < peer_limit.min(ACTIVE_ID_LIMIT) {
-            let id = random_id(self.length, rng);
+            let id = self.layout.generate(rng);
             let sequence = self.next_sequence;
             self.next_sequence += 1;
             self.active.push_back((sequence, id));
@@ -361,14 +361,6 @@ impl RemoteIds {
     }
 }
 
-/// Generates a random connection ID.
-pub(crate) fn random_id(length: usize, rng: &mut impl Rng) -> ConnectionId {
-    let mut bytes = [0; ConnectionId::MAX_LENGTH];
-    let bytes = &mut bytes[..length.min(ConnectionId::MAX_LENGTH)];
-    rng.fill_bytes(bytes);
-    ConnectionId::new(bytes).unwrap_or(ConnectionId::EMPTY)
-}
-
 #[cfg(test)]
 mod tests {
     use rand_chacha::ChaCha12Rng;
@@ -394,7 +386,7 @@ mod tests {
     fn ids_are_issued_up_to_the_limit_and_replaced_when_retired() {
         let mut rng = ChaCha12Rng::seed_from_u64(1);
         let keys = EndpointKeys::new(&EndpointSecret::new([1; 32]));
-        let mut ids = LocalIds::new(id(0));
+        let mut ids = LocalIds::new(ConnectionIdLayout::new(8), id(0));
         let mut issued = Vec::new();
         ids.issue(3, &keys, &mut rng, |frame| issued.push(frame));
         assert_eq!(

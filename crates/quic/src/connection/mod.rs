@@ -53,7 +53,6 @@ use weir_congestion::{Context, Deadline};
 use weir_units::{ByteSize, Duration, Time};
 
 pub use datagrams::{DatagramStats, SendDatagramError};
-pub(crate) use ids::random_id;
 pub use key_update::UpdateKeysError;
 pub(crate) use state_reporter::StateReporter;
 pub use stats::{ConnectionStats, PathSnapshot};
@@ -71,7 +70,7 @@ use crate::recovery::{
 use crate::secret::{EndpointKeys, ResetToken};
 use crate::streams::{Streams, StreamsConfig};
 use crate::transport_parameters::TransportParameters;
-use crate::{ConnectionId, PathId, Side, Version};
+use crate::{ConnectionId, ConnectionIdLayout, PathId, Side, Version};
 use close::LifeCycle;
 use control_frames::ControlFrames;
 use crypto_stream::CryptoStream;
@@ -163,6 +162,7 @@ pub(crate) struct Setup {
     pub(crate) remote: SocketAddr,
     pub(crate) local: Option<SocketAddr>,
     pub(crate) original_destination: ConnectionId,
+    pub(crate) id_layout: ConnectionIdLayout,
     pub(crate) local_id: ConnectionId,
     pub(crate) remote_id: ConnectionId,
     pub(crate) version: Version,
@@ -229,7 +229,7 @@ impl Connection {
         .map(ReceivedPackets::new);
         let remote_ids = RemoteIds::new(setup.remote_id);
         let mut control = ControlFrames::default();
-        let mut local_ids = LocalIds::new(setup.local_id);
+        let mut local_ids = LocalIds::new(setup.id_layout, setup.local_id);
         if let Some(id) = setup.server.as_ref().and_then(|server| server.preferred_id) {
             local_ids.issue_preferred(id);
             control.note_id_sent(1);

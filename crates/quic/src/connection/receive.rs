@@ -65,7 +65,7 @@ impl Connection {
         self.batch_bytes += length as u64;
         let mut rest = datagram;
         while !rest.is_empty() {
-            let Ok(header) = Header::decode(rest, self.local_ids.length) else {
+            let Ok(header) = Header::decode(rest, self.local_ids.layout.length()) else {
                 return self.drop_packet(now, rest.len(), DropReason::Malformed);
             };
             let (packet, tail) = rest.split_at_mut(header.end.min(rest.len()));

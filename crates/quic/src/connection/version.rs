@@ -3,13 +3,12 @@
 use weir_units::Time;
 
 use super::Connection;
-use super::ids::random_id;
 use crate::crypto::Keys;
 use crate::error::ConnectionError;
 use crate::negotiation::{self, NegotiationOutcome};
 use crate::packet::{self, Header, Kind};
 use crate::transport_parameters::TransportParameters;
-use crate::{Code, ConnectionId, Side, TransportError, Version};
+use crate::{Code, ConnectionId, ConnectionIdLayout, Side, TransportError, Version};
 
 impl Connection {
     /// Returns the QUIC version; it may change until the handshake is complete.
@@ -103,7 +102,7 @@ impl Connection {
         self.version = version;
         self.first_version = version;
         self.renegotiated = true;
-        let destination = random_id(ConnectionId::MAX_LENGTH, &mut self.rng);
+        let destination = ConnectionIdLayout::new(ConnectionId::MAX_LENGTH).generate(&mut self.rng);
         if self.keys.zero_rtt.is_some() {
             self.on_early_data(false);
         }

@@ -10,7 +10,7 @@ use weir_wire::Ecn;
 
 use super::{Endpoint, Route, SHORTEST_INITIAL_DESTINATION, Slot};
 use crate::config::ServerConfig;
-use crate::connection::{Connection, ServerSetup, Setup, random_id};
+use crate::connection::{Connection, ServerSetup, Setup};
 use crate::crypto::Keys;
 use crate::frame::{self, Close};
 use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
@@ -69,7 +69,7 @@ impl Endpoint {
 
     /// Handles a datagram for no existing connection, which may start one.
     pub(super) fn accept(&mut self, server: ServerConfig, arrival: Arrival<'_>) -> Route {
-        let decoded = Header::decode(arrival.datagram, self.config.connection_id_length);
+        let decoded = Header::decode(arrival.datagram, self.config.connection_ids.length());
         let Ok(header) = decoded else {
             return Route::Drop;
         };
@@ -162,7 +162,7 @@ impl Endpoint {
         bearer: &TokenHolder,
     ) -> Vec<u8> {
         self.counters.retries += 1;
-        let source = random_id(self.config.connection_id_length, &mut self.rng);
+        let source = self.config.connection_ids.generate(&mut self.rng);
         let token = Token::retry(now + self.config.epoch, bearer, source);
         let token = self.keys.tokens.seal(&token, &mut self.rng);
         let mut reply = Vec::with_capacity(256);
@@ -197,7 +197,7 @@ impl Endpoint {
             ecn,
             datagram,
         } = arrival;
-        let local_id = random_id(self.config.connection_id_length, &mut self.rng);
+        let local_id = self.config.connection_ids.generate(&mut self.rng);
         let (original, retry_source) = match admission.retried {
             Some((original, retry_source)) => (original, Some(retry_source)),
             None => (header.destination, None),
@@ -219,7 +219,7 @@ impl Endpoint {
         parameters.retry_source_connection_id = retry_source;
         parameters.stateless_reset_token = Some(self.keys.reset_token(&local_id));
         let preferred_id = server.preferred.is_some().then(|| {
-            let id = random_id(self.config.connection_id_length, &mut self.rng);
+            let id = self.config.connection_ids.generate(&mut self.rng);
             parameters.preferred_address = Some(PreferredAddress {
                 ipv4: server.preferred.ipv4,
                 ipv6: server.preferred.ipv6,
@@ -254,6 +254,7 @@ impl Endpoint {
             remote,
             local,
             original_destination: header.destination,
+            id_layout: self.config.connection_ids,
             local_id,
             remote_id: header.source,
             version,

@@ -18,7 +18,7 @@ use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 
 use crate::config::{ClientConfig, ConfigError, EndpointConfig, ServerConfig, TransportConfig};
-use crate::connection::{ClientSetup, Connection, Setup, StateReporter, random_id};
+use crate::connection::{ClientSetup, Connection, Setup, StateReporter};
 use crate::crypto::StartError;
 use crate::event::EndpointEvent;
 use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
@@ -29,13 +29,15 @@ use crate::secret::{EndpointKeys, EndpointSecret, ResetTokenDigest};
 use crate::stateless_reset::{self, Resets};
 use crate::token::ReplayFilter;
 use crate::transport_parameters::TransportParameters;
-use crate::{ConnectionId, Side, Version};
+use crate::{ConnectionId, ConnectionIdLayout, Side, Version};
 use accept::Arrival;
 use draining::{Draining, DrainingKey};
 use found_sizes::FoundSizes;
 
 /// A client's first destination ID must not be shorter (RFC 9000, section 7.2).
 const SHORTEST_INITIAL_DESTINATION: usize = 8;
+/// The connection IDs of clients' first packets.
+const FIRST_DESTINATION: ConnectionIdLayout = ConnectionIdLayout::new(ConnectionId::MAX_LENGTH);
 /// The used tokens that a server stores: about 2 MB at most.
 const USED_TOKENS: usize = 64 * 1024;
 
@@ -53,6 +55,11 @@ pub enum Route {
     New(ConnectionHandle, Box<Connection>),
     /// Answer it with this datagram.
     Reply(Vec<u8>),
+    /// The engine with this index has to route it: its connection ID names that one.
+    Engine(usize),
+    /// Answer it with this datagram, unless it is a stateless reset for another engine
+    /// ([`Endpoint::route_reset`]): a reset names no engine.
+    EveryEngine(Vec<u8>),
     /// Drop it.
     Drop,
 }
@@ -206,8 +213,8 @@ impl Endpoint {
         if remote.port() == 0 || remote.ip().is_unspecified() {
             return Err(ConnectError::InvalidAddress(remote));
         }
-        let local_id = random_id(self.config.connection_id_length, &mut self.rng);
-        let remote_id = random_id(ConnectionId::MAX_LENGTH, &mut self.rng);
+        let local_id = self.config.connection_ids.generate(&mut self.rng);
+        let remote_id = FIRST_DESTINATION.generate(&mut self.rng);
         let grease = self.rng.next_u64();
         let setup = ClientSetup {
             crypto: client.crypto.clone(),
@@ -238,6 +245,7 @@ impl Endpoint {
             remote,
             local,
             original_destination: remote_id,
+            id_layout: self.config.connection_ids,
             local_id,
             remote_id,
             version: client.version,
@@ -296,12 +304,15 @@ impl Endpoint {
             return Route::Drop;
         };
         if first & 0x80 == 0 {
-            let id = datagram.get(1..=self.config.connection_id_length);
+            let id = datagram.get(1..=self.config.connection_ids.length());
             let Some(id) = id.and_then(ConnectionId::new) else {
                 return Route::Drop;
             };
-            return match self.ids.get(&id) {
-                Some(handle) => Route::Connection(*handle),
+            if let Some(handle) = self.ids.get(&id) {
+                return Route::Connection(*handle);
+            }
+            return match self.config.connection_ids.other_engine(id.as_bytes()) {
+                Some(engine) => Route::Engine(engine),
                 None => self.unknown(now, &id, datagram),
             };
         }
@@ -315,6 +326,9 @@ impl Endpoint {
                 .or_else(|| self.initials.get(&(remote, id)));
             if let Some(handle) = known {
                 return Route::Connection(*handle);
+            }
+            if let Some(engine) = self.config.connection_ids.other_engine(id.as_bytes()) {
+                return Route::Engine(engine);
             }
         }
         // Port 0 cannot be answered.
@@ -345,21 +359,33 @@ impl Endpoint {
         if self.draining.contains(now, &DrainingKey::Id(*id)) {
             return Route::Drop;
         }
-        let expects_resets = !self.peer_resets.is_empty() || !self.draining.is_empty();
-        let reset = stateless_reset::candidate(datagram)
-            .filter(|_| expects_resets)
-            .map(|token| self.keys.digest(&token));
-        if let Some(handle) = reset.and_then(|digest| self.peer_resets.get(&digest)) {
-            return Route::Connection(*handle);
-        }
-        if reset.is_some_and(|digest| self.draining.contains(now, &DrainingKey::Reset(digest))) {
-            return Route::Drop;
+        if let Some(route) = self.route_reset(now, datagram) {
+            return route;
         }
         let answer = self
             .resets
             .answer(now, &self.keys, id, datagram.len(), &mut self.rng);
         self.counters.stateless_resets += u64::from(answer.is_some());
-        answer.map_or(Route::Drop, Route::Reply)
+        match answer {
+            // At the limited rate of the answers, so that garbage does not keep all engines busy.
+            Some(reply) if self.config.connection_ids.is_shared() => Route::EveryEngine(reply),
+            Some(reply) => Route::Reply(reply),
+            None => Route::Drop,
+        }
+    }
+
+    /// Routes a datagram that may be a peer's stateless reset; `None` where it is none for a
+    /// connection of this endpoint.
+    pub fn route_reset(&mut self, now: Time, datagram: &[u8]) -> Option<Route> {
+        if self.peer_resets.is_empty() && self.draining.is_empty() {
+            return None;
+        }
+        let digest = self.keys.digest(&stateless_reset::candidate(datagram)?);
+        if let Some(handle) = self.peer_resets.get(&digest) {
+            return Some(Route::Connection(*handle));
+        }
+        let is_draining = self.draining.contains(now, &DrainingKey::Reset(digest));
+        is_draining.then_some(Route::Drop)
     }
 
     /// Handles an event of a connection.

@@ -7,6 +7,7 @@ mod attack;
 mod attacks;
 mod black_holes;
 mod ecn;
+mod engines;
 mod extensions;
 mod handshake;
 mod hostile;

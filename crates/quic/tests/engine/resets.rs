@@ -14,7 +14,7 @@ use weir_wire::Ecn;
 const ROUND_TRIP: Duration = Duration::from_micros(50);
 
 /// Replaces the server's endpoint with a new one.
-fn restart(world: &mut World, secret: u8) {
+pub(crate) fn restart(world: &mut World, secret: u8) {
     let server = world.server_config();
     let config = EndpointConfig {
         secret: Some(EndpointSecret::new([secret; 32])),

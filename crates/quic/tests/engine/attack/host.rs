@@ -88,6 +88,7 @@ impl Host {
                 }
                 Route::Reply(reply) => Some(reply),
                 Route::Drop => None,
+                Route::Engine(_) | Route::EveryEngine(_) => panic!("there is one engine"),
             }
         });
         // The reply no longer belongs to the endpoint.

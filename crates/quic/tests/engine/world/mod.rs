@@ -457,6 +457,7 @@ impl World {
                         replies.push((1 - from, reply));
                     }
                     Route::Drop => {}
+                    Route::Engine(_) | Route::EveryEngine(_) => panic!("there is one engine"),
                 }
             }
         }
