@@ -39,6 +39,7 @@ pub struct EndpointBuilder {
     watch_interfaces: Option<bool>,
     buffers: SocketBuffers,
     low_latency: Option<Duration>,
+    busy_poll: Option<Duration>,
     allocator: Option<Arc<dyn Allocator>>,
     observers: ObserverOptions,
     threads: NonZeroU8,
@@ -67,6 +68,7 @@ impl Default for EndpointBuilder {
                 send: buffer,
             },
             low_latency: None,
+            busy_poll: None,
             allocator: None,
             observers: ObserverOptions::default(),
             threads: NonZeroU8::MIN,
@@ -254,6 +256,19 @@ impl EndpointBuilder {
     /// core.
     pub fn low_latency(mut self, spin: Option<Duration>) -> Self {
         self.low_latency = spin;
+        self
+    }
+
+    /// Polls the network interface's receive queue for this long instead of waiting for its
+    /// interrupt: `SO_BUSY_POLL`, preferred busy polling, and epoll's busy-poll parameters (Linux
+    /// 6.9). `None`, the default, does not. It takes `CAP_NET_ADMIN`.
+    ///
+    /// It acts only where the interface's driver supports it, which loopback does not, and where
+    /// its interrupts are deferred (`napi_defer_hard_irqs` and `gro_flush_timeout` in
+    /// `/sys/class/net/<interface>`). The whole runtime polls: give the endpoint a runtime of its own,
+    /// or use [`Self::threads`]. Together with [`Self::low_latency`], its reads poll too.
+    pub fn busy_poll(mut self, span: Option<Duration>) -> Self {
+        self.busy_poll = span.filter(|span| !span.is_zero());
         self
     }
 

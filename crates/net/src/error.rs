@@ -61,6 +61,9 @@ pub enum EndpointError {
     /// The system returns no random numbers.
     #[error("the system gives no random numbers")]
     Random,
+    /// The kernel refuses busy polling.
+    #[error("cannot poll the interface's queue: {0}; busy polling takes CAP_NET_ADMIN")]
+    BusyPoll(io::Error),
     /// A thread for an engine could not be started.
     #[error("cannot start an engine's thread: {0}")]
     Thread(io::Error),

@@ -61,12 +61,13 @@
 //! | [`dcudp`] | reliable, ECN-driven UDP, on the same driver |
 //! | `policy_resolver` | the congestion controller of a path, by the path's addresses |
 //! | `observe` | observers: qlog files, metrics, `tracing` |
-//! | `socket`, `sockets`, `buffers`, `timers`, `clock`, `spin`, `random` | the system: GSO and GRO, several addresses, a timerfd, busy polling before sleeping |
+//! | `socket`, `sockets`, `buffers`, `timers`, `clock`, `spin`, `busy_poll`, `random` | the system: GSO and GRO, several addresses, a timerfd, busy polling before sleeping |
 
 mod addresses;
 mod allocation;
 mod buffers;
 mod builder;
+mod busy_poll;
 mod chunks;
 mod clock;
 mod connecting;

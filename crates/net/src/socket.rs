@@ -10,10 +10,11 @@ use quinn_udp::{EcnCodepoint, RecvMeta, UdpSocketState};
 use socket2::{Domain, Protocol, Type};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
-use weir_units::ByteSize;
+use weir_units::{ByteSize, Duration};
 use weir_wire::{Ecn, Transmit};
 
 use crate::buffers::{BATCH, RecvBuffers};
+use crate::busy_poll;
 use crate::error::EndpointError;
 use crate::port_sharing::PortSharing;
 
@@ -34,6 +35,27 @@ pub struct SocketBuffers {
     pub send: ByteSize,
 }
 
+/// Settings of all sockets of an engine.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SocketOptions {
+    /// The requested buffer sizes.
+    pub(crate) buffers: SocketBuffers,
+    pub(crate) sharing: PortSharing,
+    /// How long to poll the interface's queue.
+    pub(crate) busy_poll: Option<Duration>,
+}
+
+impl SocketOptions {
+    /// Buffers of these sizes for the only engine.
+    pub(crate) const fn new(buffers: SocketBuffers) -> Self {
+        Self {
+            buffers,
+            sharing: PortSharing::Alone,
+            busy_poll: None,
+        }
+    }
+}
+
 /// A UDP socket, registered with tokio for reading only: every packet that leaves makes it
 /// "writable" anew, and the runtime would be woken for each. [`Writable`] is for when that matters.
 #[derive(Debug)]
@@ -48,8 +70,7 @@ impl Socket {
     /// Binds the address; must be called within a tokio runtime.
     pub(crate) fn bind(
         bind_address: &BindAddress,
-        wanted: SocketBuffers,
-        sharing: PortSharing,
+        options: SocketOptions,
     ) -> Result<Self, EndpointError> {
         let address = bind_address.address;
         let failed = |source| EndpointError::bind(address, source);
@@ -64,15 +85,18 @@ impl Socket {
                 .bind_device(Some(interface.as_bytes()))
                 .map_err(|source| EndpointError::interface(interface, source))?;
         }
-        let buffers = set_buffers(&socket, wanted).map_err(failed)?;
-        sharing.before_bind(&socket).map_err(failed)?;
+        let buffers = set_buffers(&socket, options.buffers).map_err(failed)?;
+        options.sharing.before_bind(&socket).map_err(failed)?;
         socket.bind(&address.into()).map_err(failed)?;
-        sharing.after_bind(&socket).map_err(failed)?;
+        options.sharing.after_bind(&socket).map_err(failed)?;
         let socket = UdpSocket::from(socket);
         let udp = UdpSocketState::new((&socket).into()).map_err(failed)?;
         let local = socket.local_addr().map_err(failed)?;
         without_unused_messages(&socket, local);
         let io = register(socket, Interest::READABLE).map_err(failed)?;
+        if let Some(span) = options.busy_poll {
+            busy_poll::enable(&io, span).map_err(EndpointError::BusyPoll)?;
+        }
         Ok(Self {
             io,
             udp,
@@ -319,20 +343,32 @@ fn without_unused_messages(socket: &UdpSocket, local: SocketAddr) {
 }
 
 fn turn_off(socket: &UdpSocket, level: libc::c_int, option: libc::c_int) {
-    let off: libc::c_int = 0;
+    if let Err(error) = set_option(socket, level, option, 0) {
+        tracing::debug!(%error, level, option, "a socket option stays on");
+    }
+}
+
+/// Sets a socket option whose value is a C int.
+pub(crate) fn set_option(
+    socket: &impl AsRawFd,
+    level: libc::c_int,
+    option: libc::c_int,
+    value: libc::c_int,
+) -> io::Result<()> {
     // SAFETY: the descriptor is open, and the option's value is a C int of the length given.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
             level,
             option,
-            (&raw const off).cast(),
+            (&raw const value).cast(),
             size_of::<libc::c_int>() as libc::socklen_t,
         )
     };
-    if result != 0 {
-        let error = io::Error::last_os_error();
-        tracing::debug!(%error, level, option, "a socket option stays on");
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
     }
 }
 

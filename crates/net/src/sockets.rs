@@ -10,14 +10,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use weir_wire::Transmit;
 
 use crate::error::EndpointError;
-use crate::port_sharing::PortSharing;
-use crate::socket::{BindAddress, SendError, Socket, SocketBuffers};
+use crate::socket::{BindAddress, SendError, Socket, SocketBuffers, SocketOptions};
 
 /// All sockets of an endpoint. Its lock is a leaf: nothing else is locked under it.
 pub(crate) struct Sockets {
-    /// The requested buffer sizes.
-    wanted: SocketBuffers,
-    sharing: PortSharing,
+    options: SocketOptions,
     /// How many datagrams one send may hold, before a connection has a socket.
     max_datagrams: usize,
     state: Mutex<SocketTable>,
@@ -70,13 +67,12 @@ impl Sockets {
     /// Binds all `bind_addresses`, of which there is at least one; must be called within a tokio runtime.
     pub(crate) fn bind(
         bind_addresses: Vec<BindAddress>,
-        wanted: SocketBuffers,
-        sharing: PortSharing,
+        options: SocketOptions,
     ) -> Result<Self, EndpointError> {
         let mut bound_sockets = Vec::with_capacity(bind_addresses.len());
         let mut max_datagrams = 1;
         for mut bind_address in bind_addresses {
-            let socket = Socket::bind(&bind_address, wanted, sharing)?;
+            let socket = Socket::bind(&bind_address, options)?;
             // Peers know the socket by its port: bind the same one again.
             bind_address.address = socket.local;
             max_datagrams = socket.max_datagrams();
@@ -91,8 +87,7 @@ impl Sockets {
             retired: None,
         };
         Ok(Self {
-            wanted,
-            sharing,
+            options,
             max_datagrams,
             state: Mutex::new(state),
             held: SocketGuard::default(),
@@ -147,7 +142,8 @@ impl Sockets {
             .bound_sockets
             .iter()
             .filter_map(|bound_socket| bound_socket.socket.as_ref());
-        open.next().map_or(self.wanted, |socket| socket.buffers)
+        open.next()
+            .map_or(self.options.buffers, |socket| socket.buffers)
     }
 
     /// Returns the first socket that reaches `remote`, and that address in the notation of its
@@ -244,11 +240,11 @@ impl Sockets {
         index: usize,
         mut bind_address: BindAddress,
     ) -> Result<Option<(SocketAddr, SocketAddr)>, EndpointError> {
-        let socket = Arc::new(Socket::bind(
-            &bind_address,
-            self.wanted,
-            self.sharing.at_port(bind_address.address.port()),
-        )?);
+        let options = SocketOptions {
+            sharing: (self.options.sharing).at_port(bind_address.address.port()),
+            ..self.options
+        };
+        let socket = Arc::new(Socket::bind(&bind_address, options)?);
         bind_address.address = socket.local;
         let mut state = self.lock();
         let Some(bound_socket) = state.bound_sockets.get_mut(index) else {

@@ -17,7 +17,7 @@
 //! | [`observe`] | the events that an observer of a connection receives |
 //! | `connection` | one connection, from received datagrams to events and sent datagrams |
 //! | `interfaces` | the packet sizes that the machine's own interfaces carry |
-//! | `endpoint` | connection IDs, routing, new connections, stateless replies |
+//! | `endpoint`, `id_layout` | connection IDs, routing, new connections, stateless replies |
 //! | `token`, `secret` | address validation tokens and stateless reset tokens, and their keys |
 //! | `version`, `negotiation` | QUIC versions, and which of them a connection uses |
 

@@ -21,7 +21,7 @@ use crate::observe::EndpointObservers;
 use crate::policy_resolver::PolicyResolver;
 use crate::port_sharing::PortSharing;
 use crate::random::seed;
-use crate::socket::BindAddress;
+use crate::socket::{BindAddress, SocketOptions};
 use crate::sockets::Sockets;
 use crate::spin::Spin;
 use crate::timers::Timers;
@@ -66,8 +66,12 @@ impl EndpointBuilder {
         let mut drivers = Vec::with_capacity(runtimes.len());
         for (engines, runtime) in Engines::new(self.threads).into_iter().zip(runtimes) {
             let entered = runtime.enter();
-            let sharing = PortSharing::of_engine(engines.index(), self.threads);
-            let sockets = Sockets::bind(addresses, self.buffers, sharing)?;
+            let options = SocketOptions {
+                buffers: self.buffers,
+                sharing: PortSharing::of_engine(engines.index(), self.threads),
+                busy_poll: self.busy_poll,
+            };
+            let sockets = Sockets::bind(addresses, options)?;
             // The other engines bind the ports that the first one was given.
             let bound = sockets.bound_addresses().into_iter();
             addresses = bound.map(|(address, _)| address).collect();

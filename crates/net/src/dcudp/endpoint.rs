@@ -13,9 +13,8 @@ use crate::clock::Clock;
 use crate::driver::Driver;
 use crate::engines::Engines;
 use crate::error::EndpointError;
-use crate::port_sharing::PortSharing;
 use crate::random::seed;
-use crate::socket::BindAddress;
+use crate::socket::{BindAddress, SocketOptions};
 use crate::sockets::Sockets;
 use crate::timers::Timers;
 
@@ -39,7 +38,7 @@ impl Endpoint {
             address,
             interface: config.interface,
         };
-        let sockets = Sockets::bind(vec![bind_address], config.buffers, PortSharing::Alone)?;
+        let sockets = Sockets::bind(vec![bind_address], SocketOptions::new(config.buffers))?;
         let granted = sockets.buffers().receive;
         let transport = fitting(config.transport, granted.bytes());
         let server = serves.map(|data| ServerConfig {

@@ -18,7 +18,7 @@ fn socket() -> Socket {
         receive: buffer,
         send: buffer,
     };
-    Socket::bind(&bind_address, wanted, PortSharing::Alone).unwrap()
+    Socket::bind(&bind_address, SocketOptions::new(wanted)).unwrap()
 }
 
 fn batch(remote: SocketAddr, contents: &[u8]) -> Transmit {
