@@ -142,7 +142,7 @@ mod tests {
         };
         let packet = (b"packet".to_vec(), false);
         let reset = (b"reset".to_vec(), true);
-        assert_eq!(received(&engines[0]), [reset.clone()]);
+        assert_eq!(received(&engines[0]), std::slice::from_ref(&reset));
         assert_eq!(received(&engines[1]), []);
         assert_eq!(received(&engines[2]), [packet, reset]);
     }
