@@ -80,19 +80,26 @@ impl<P: Protocol> Driver<P> {
 
     fn turn(&mut self, cx: &mut Context<'_>) -> NextStep {
         self.update_sockets();
-        let mut next = self.send(cx);
+        let mut sent_at = None;
+        let mut next = self.send(cx, &mut sent_at);
         self.shared.timers.drain_events(cx);
-        let (mut received, now) = self.receive_all(cx);
+        let (mut received, received_at) = self.receive_all(cx);
+        let now = received_at.or(sent_at);
+        let now = now.unwrap_or_else(|| self.shared.clock.now());
         received += self.receive_forwarded(now);
         self.expire_timers(now);
         if !self.woken.is_empty() {
-            // These tasks run before this one does again, and may send pending data. A task that
-            // `block_on` runs would not without yielding.
+            // These tasks run before this one does again, and may send pending data. The runtime
+            // queues its tasks in the order of their wake-ups; a future that `block_on` runs, or a
+            // waker of another kind, needs the driver to yield, which costs an `epoll_wait`.
+            let is_task = |waker: &Waker| waker.vtable() == cx.waker().vtable();
+            if !self.woken.iter().all(is_task) {
+                self.shared.yield_once.store(true, Ordering::Relaxed);
+            }
             self.woken.drain(..).for_each(Waker::wake);
-            self.shared.yield_once.store(true, Ordering::Relaxed);
             return NextStep::Again;
         }
-        if received > 0 || self.send(cx) == NextStep::Again || !self.woken.is_empty() {
+        if received > 0 || self.send(cx, &mut None) == NextStep::Again || !self.woken.is_empty() {
             next = NextStep::Again;
         }
         next
@@ -110,15 +117,15 @@ impl<P: Protocol> Driver<P> {
 
     /// Receives one batch from each socket and handles it. Returns the number of messages, and the
     /// time of the last batch.
-    fn receive_all(&mut self, cx: &mut Context<'_>) -> (usize, Time) {
+    fn receive_all(&mut self, cx: &mut Context<'_>) -> (usize, Option<Time>) {
         let open = mem::take(&mut self.open);
         let (mut received, mut now) = (0, None);
         for socket in &open.sockets {
             let count = self.receive(cx, socket);
-            let time = *now.insert(self.shared.clock.now());
             if count == 0 {
                 continue;
             }
+            let time = *now.insert(self.shared.clock.now());
             received += count;
             let datagrams = self.handle(time, socket, count, P::route);
             let counters = &self.shared.counters;
@@ -129,7 +136,7 @@ impl<P: Protocol> Driver<P> {
             }
         }
         self.open = open;
-        (received, now.unwrap_or_else(|| self.shared.clock.now()))
+        (received, now)
     }
 
     /// Receives one batch; returns the number of messages.
@@ -280,8 +287,9 @@ impl<P: Protocol> Driver<P> {
         }
     }
 
-    /// Sends pending data of connections that had an event.
-    fn send(&mut self, cx: &mut Context<'_>) -> NextStep {
+    /// Sends pending data of connections that had an event; sets `sent_at` to the time if there are
+    /// any.
+    fn send(&mut self, cx: &mut Context<'_>, sent_at: &mut Option<Time>) -> NextStep {
         let Self {
             shared,
             pending,
@@ -300,7 +308,7 @@ impl<P: Protocol> Driver<P> {
             return NextStep::Sleep;
         }
         mem::swap(pending, sending);
-        let now = shared.clock.now();
+        let now = *sent_at.insert(shared.clock.now());
         let mut next = NextStep::Sleep;
         for connection in sending.drain(..) {
             let mut locked = connection.lock_at(Some(now));
