@@ -6,6 +6,7 @@ use std::net::SocketAddr;
 use serde::{Deserialize, Serialize};
 
 use crate::calls::driver::Phase;
+use crate::calls::measure::Times;
 use crate::calls::mix::MixTimes;
 use crate::calls::specification::TransportSpecification;
 use crate::tls::Trust;
@@ -96,8 +97,8 @@ pub enum Answer {
     },
     /// The command is done, without a result.
     Done,
-    /// Measured times in nanoseconds.
-    Samples(Vec<u64>),
+    /// Measured times.
+    Samples(Times),
     /// A download.
     Downloaded {
         /// Duration, in nanoseconds.

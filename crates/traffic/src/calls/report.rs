@@ -39,12 +39,19 @@ pub struct Measurement {
     pub placement: Placement,
     /// Number of measured times.
     pub iterations: usize,
+    /// 10th percentile in microseconds; 0 in reports of earlier versions.
+    #[serde(default)]
+    pub p10_us: f64,
     /// Median in microseconds.
     pub median_us: f64,
     /// 99th percentile in microseconds.
     pub p99_us: f64,
     /// 99.9th percentile in microseconds.
     pub p999_us: f64,
+    /// Median time of closing the connection afterwards, in microseconds; absent for calls on an open
+    /// connection.
+    #[serde(default)]
+    pub teardown_us: Option<f64>,
     /// Processor time of both sides per call, in microseconds, if known.
     pub cpu_us: Option<f64>,
     /// Timer interrupts beyond the kernel's tick per call, on the processors of both sides; absent
@@ -69,11 +76,22 @@ impl Measurement {
             size_bytes,
             placement,
             iterations: summary.count,
+            p10_us: microseconds(summary.p10()),
             median_us: microseconds(summary.median()),
             p99_us: microseconds(summary.p99()),
             p999_us: microseconds(summary.p999()),
+            teardown_us: None,
             cpu_us: None,
             timer_interrupts: None,
+        }
+    }
+
+    /// Sets the median time of closing the connection.
+    #[must_use]
+    pub fn with_teardown(self, teardown: Option<weir_units::Duration>) -> Self {
+        Self {
+            teardown_us: teardown.map(|time| time.as_nanos() as f64 / 1000.0),
+            ..self
         }
     }
 
@@ -277,9 +295,11 @@ mod tests {
             size_bytes,
             placement: Placement::OneCore,
             iterations: 1,
+            p10_us: median_us,
             median_us,
             p99_us: median_us,
             p999_us: median_us,
+            teardown_us: None,
             cpu_us: None,
             timer_interrupts: None,
         }

@@ -395,7 +395,9 @@ impl Runner<'_> {
                 &summary,
             );
             self.report.measurements.push(
-                measurement.with_costs(samples.processor_per_call(), samples.interrupts_per_call()),
+                measurement
+                    .with_teardown(samples.teardown())
+                    .with_costs(samples.processor_per_call(), samples.interrupts_per_call()),
             );
         }
     }

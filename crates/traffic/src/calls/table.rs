@@ -73,6 +73,7 @@ fn latencies(out: &mut String, report: &Report, placement: Placement, baselines:
         "median µs",
         "p99",
         "p99.9",
+        "teardown µs",
         "CPU µs",
         "timer irqs",
     ];
@@ -97,8 +98,8 @@ fn latencies(out: &mut String, report: &Report, placement: Placement, baselines:
             format!("{:.1}", row.median_us),
             format!("{:.0}", row.p99_us),
             format!("{:.0}", row.p999_us),
-            row.cpu_us
-                .map_or("–".to_owned(), |time| format!("{time:.0}")),
+            whole(row.teardown_us),
+            whole(row.cpu_us),
             optional(row.timer_interrupts),
         ];
         cells.extend(baselines.iter().map(|baseline| {
@@ -219,6 +220,10 @@ fn by_note(environment: &Environment) -> BTreeMap<&str, Vec<&str>> {
     by_note
 }
 
+fn whole(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.0}"))
+}
+
 fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"))
 }
@@ -244,9 +249,11 @@ mod tests {
             size_bytes: 10_000,
             placement: Placement::TwoCores,
             iterations: 10,
+            p10_us: median_us,
             median_us,
             p99_us: median_us,
             p999_us: median_us,
+            teardown_us: None,
             cpu_us: None,
             timer_interrupts: None,
         };

@@ -11,6 +11,7 @@ use crate::calls::driver::Phase;
 use crate::calls::error::Error;
 use crate::calls::identity::certificate;
 use crate::calls::interrupts::TimerInterrupts;
+use crate::calls::measure::Times;
 use crate::calls::message::{Answer, Command, Role};
 use crate::calls::mix::MixTimes;
 use crate::calls::placement::Processors;
@@ -42,9 +43,9 @@ pub(super) struct Pair {
     limit: Duration,
 }
 
-/// The times of one block of iterations, in nanoseconds, and what they cost both sides.
+/// The times of one block of iterations, and what they cost both sides.
 pub(super) struct Block {
-    pub(super) times: Vec<u64>,
+    pub(super) times: Times,
     pub(super) processor: Option<Duration>,
     /// Timer interrupts beyond the tick.
     pub(super) interrupts: Option<u64>,
@@ -113,7 +114,7 @@ impl Pair {
         let before = self.processor_time()?;
         let interrupts = TimerInterrupts::read(&self.processors);
         let times = match self.client.request(command, self.limit)? {
-            Answer::Samples(samples) => samples,
+            Answer::Samples(times) => times,
             other => return Err(unexpected(&other)),
         };
         let interrupts = TimerInterrupts::read(&self.processors)
