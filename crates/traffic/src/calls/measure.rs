@@ -15,7 +15,7 @@ use weir_units::Duration;
 use crate::calls::driver::{Phase, RequestClient, RequestConnection};
 use crate::calls::error::Error;
 use crate::calls::message::{Answer, Command};
-use crate::calls::mix;
+use crate::calls::mix::{self, open::OpenLoop};
 use crate::calls::payload::{Body, Library, Request};
 use crate::processor::processor_time;
 use crate::transport::Start;
@@ -102,6 +102,25 @@ impl CommandRunner {
                 let client = Rc::clone(&self.full);
                 let stall = Duration::from_nanos(stall_ns);
                 let times = mix::run(client, connections, calls, sizes_bytes.into(), stall).await;
+                Ok(Answer::Mix(times))
+            }
+            Command::OpenMix {
+                connections,
+                calls,
+                sizes_bytes,
+                rate_per_s,
+                seed,
+                stall_ns,
+            } => {
+                let plan = OpenLoop {
+                    connections,
+                    calls,
+                    sizes: sizes_bytes,
+                    rate_per_s,
+                    seed,
+                    stall: Duration::from_nanos(stall_ns),
+                };
+                let times = mix::open::run(Rc::clone(&self.full), &plan).await?;
                 Ok(Answer::Mix(times))
             }
             Command::ProcessorTime => Ok(Answer::ProcessorTime(processor_time().as_nanos())),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::calls::driver::Phase;
+use crate::calls::network::loopback_name;
 use crate::calls::paper;
 use crate::calls::placement::Placement;
 use crate::calls::statistics::Summary;
@@ -20,6 +21,9 @@ pub struct Report {
     pub bulk: Vec<Bulk>,
     /// Mixes of many connections.
     pub mixes: Vec<Mix>,
+    /// Mixes relative to a baseline's.
+    #[serde(default)]
+    pub mix_ratios: Vec<MixRatio>,
     /// Failed measurements and their errors.
     pub failures: Vec<Failure>,
     /// The machine, the software and the parameters.
@@ -37,6 +41,9 @@ pub struct Measurement {
     pub size_bytes: u64,
     /// Placement of client and server.
     pub placement: Placement,
+    /// The network between them.
+    #[serde(default = "loopback_name")]
+    pub network: String,
     /// Number of measured times.
     pub iterations: usize,
     /// 10th percentile in microseconds; 0 in reports of earlier versions.
@@ -67,6 +74,7 @@ impl Measurement {
         phase: Phase,
         size_bytes: u64,
         placement: Placement,
+        network: String,
         summary: &Summary,
     ) -> Self {
         let microseconds = |time: weir_units::Duration| time.as_nanos() as f64 / 1000.0;
@@ -75,6 +83,7 @@ impl Measurement {
             phase,
             size_bytes,
             placement,
+            network,
             iterations: summary.count,
             p10_us: microseconds(summary.p10()),
             median_us: microseconds(summary.median()),
@@ -112,8 +121,8 @@ impl Measurement {
     /// Returns whether the other was measured in the same situation.
     #[must_use]
     pub fn is_comparable(&self, other: &Self) -> bool {
-        (self.phase, self.size_bytes, self.placement)
-            == (other.phase, other.size_bytes, other.placement)
+        let situation = |of: &Self| (of.phase, of.size_bytes, of.placement);
+        situation(self) == situation(other) && self.network == other.network
     }
 }
 
@@ -130,6 +139,9 @@ pub struct Ratio {
     pub size_bytes: u64,
     /// Placement of client and server.
     pub placement: Placement,
+    /// The network between them.
+    #[serde(default = "loopback_name")]
+    pub network: String,
     /// The ratio of the medians.
     pub median_ratio: f64,
     /// The paper's ratio of DCQUIC to TCP + TLS in its own network, if it reports one.
@@ -143,6 +155,9 @@ pub struct Bulk {
     pub transport: String,
     /// Placement of client and server.
     pub placement: Placement,
+    /// The network between them.
+    #[serde(default = "loopback_name")]
+    pub network: String,
     /// Bytes per round.
     pub size_bytes: u64,
     /// Rounds.
@@ -167,8 +182,19 @@ pub struct Mix {
     pub workload: String,
     /// Placement of client and server.
     pub placement: Placement,
+    /// The network between them.
+    #[serde(default = "loopback_name")]
+    pub network: String,
     /// Concurrent connections.
     pub connections: u32,
+    /// The rate at which calls arrived, per second; absent in a closed loop, where each connection made
+    /// its next call at once.
+    #[serde(default)]
+    pub offered_per_s: Option<f64>,
+    /// Calls per second; in a closed loop, from when all connections were open. 0 in reports of earlier
+    /// versions.
+    #[serde(default)]
+    pub calls_per_s: f64,
     /// Calls that succeeded.
     pub completed: usize,
     /// Connections and calls that failed.
@@ -185,6 +211,59 @@ pub struct Mix {
     pub p999_us: f64,
     /// Reply bytes of all calls over the whole time, in Gbit/s.
     pub gbit_per_s: f64,
+}
+
+/// The ratios of a transport's completion times to a baseline's in the same mix.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MixRatio {
+    /// Transport and settings.
+    pub transport: String,
+    /// The baseline.
+    pub to: String,
+    /// The workload's name.
+    pub workload: String,
+    /// Placement of client and server.
+    pub placement: Placement,
+    /// The network between them.
+    pub network: String,
+    /// The rate at which calls arrived, per second; absent in a closed loop.
+    pub offered_per_s: Option<f64>,
+    /// The ratio of the medians.
+    pub median_ratio: f64,
+    /// The ratio of the 99th percentiles.
+    pub p99_ratio: f64,
+    /// The ratio of the 99.9th percentiles.
+    pub p999_ratio: f64,
+}
+
+impl Mix {
+    /// Returns whether the other had the same load in the same situation.
+    #[must_use]
+    pub fn is_comparable(&self, other: &Self) -> bool {
+        self.workload == other.workload
+            && self.placement == other.placement
+            && self.network == other.network
+            && self.connections == other.connections
+            && self.offered_per_s == other.offered_per_s
+    }
+
+    /// Returns the ratios to a baseline; `None` to itself, to another situation, or if either has
+    /// completed nothing.
+    fn ratio_to(&self, to: &Self) -> Option<MixRatio> {
+        let has_times = |of: &Self| of.median_us > 0.0;
+        let is_other = self.transport != to.transport && self.is_comparable(to);
+        (is_other && has_times(self) && has_times(to)).then(|| MixRatio {
+            transport: self.transport.clone(),
+            to: to.transport.clone(),
+            workload: self.workload.clone(),
+            placement: self.placement,
+            network: self.network.clone(),
+            offered_per_s: self.offered_per_s,
+            median_ratio: self.median_us / to.median_us,
+            p99_ratio: self.p99_us / to.p99_us,
+            p999_ratio: self.p999_us / to.p999_us,
+        })
+    }
 }
 
 /// A failed measurement.
@@ -224,6 +303,7 @@ pub struct Environment {
 impl Report {
     /// Recomputes the ratios to each of the baselines that were measured.
     pub fn compare(&mut self, baselines: &[String]) {
+        self.compare_mixes(baselines);
         self.ratios.clear();
         for baseline in baselines {
             for of in &self.measurements {
@@ -245,11 +325,26 @@ impl Report {
                     phase: of.phase,
                     size_bytes: of.size_bytes,
                     placement: of.placement,
+                    network: of.network.clone(),
                     median_ratio: of.median_us / to.median_us,
                     paper_ratio,
                 });
             }
         }
+    }
+
+    /// Recomputes the ratios of the mixes to each of the baselines.
+    fn compare_mixes(&mut self, baselines: &[String]) {
+        let mixes = &self.mixes;
+        let ratios = baselines.iter().flat_map(|baseline| {
+            mixes.iter().filter_map(|of| {
+                let to = mixes
+                    .iter()
+                    .find(|to| to.transport == *baseline && to.is_comparable(of))?;
+                of.ratio_to(to)
+            })
+        });
+        self.mix_ratios = ratios.collect();
     }
 
     /// Adds the results of another run of the same program, including its environment's notes.
@@ -258,6 +353,7 @@ impl Report {
         self.ratios.extend(other.ratios);
         self.bulk.extend(other.bulk);
         self.mixes.extend(other.mixes);
+        self.mix_ratios.extend(other.mix_ratios);
         self.failures.extend(other.failures);
         if self.environment.kernel.is_empty() {
             self.environment = other.environment;
@@ -265,8 +361,26 @@ impl Report {
             let environment = &mut self.environment;
             environment.versions.extend(other.environment.versions);
             environment.placements.extend(other.environment.placements);
-            environment.notes.extend(other.environment.notes);
+            for (transport, notes) in other.environment.notes {
+                let known = environment.notes.entry(transport).or_default();
+                known.extend(notes);
+                known.sort_unstable();
+                known.dedup();
+            }
         }
+    }
+
+    /// Returns the ratios of a mix to a baseline, if they were computed.
+    #[must_use]
+    pub fn ratios_of_mix(&self, of: &Mix, baseline: &str) -> Option<&MixRatio> {
+        self.mix_ratios.iter().find(|ratio| {
+            ratio.to == baseline
+                && ratio.transport == of.transport
+                && ratio.workload == of.workload
+                && ratio.placement == of.placement
+                && ratio.network == of.network
+                && ratio.offered_per_s == of.offered_per_s
+        })
     }
 
     /// Returns the ratio of a measurement to a baseline, if it was computed.
@@ -277,6 +391,7 @@ impl Report {
             .find(|ratio| {
                 ratio.to == baseline
                     && ratio.transport == of.transport
+                    && ratio.network == of.network
                     && (ratio.phase, ratio.size_bytes, ratio.placement)
                         == (of.phase, of.size_bytes, of.placement)
             })
@@ -294,6 +409,7 @@ mod tests {
             phase,
             size_bytes,
             placement: Placement::OneCore,
+            network: loopback_name(),
             iterations: 1,
             p10_us: median_us,
             median_us,
