@@ -43,14 +43,33 @@ fn run(arguments: Arguments) -> Result<ExitCode, Error> {
     }
 }
 
-/// Runs the plans and prints the report; the exit code is a failure if any measurement failed. Plans
-/// whose network cannot be made are skipped.
+/// Runs the plans, prints the report and writes it to a file if asked for; the exit code is a failure if
+/// any measurement failed.
 fn measure<S: Into<Step>>(
     options: &Options,
     steps: impl IntoIterator<Item = S>,
 ) -> Result<ExitCode, Error> {
-    let launcher = Launcher::this_program(&[WORKER])?;
+    let mut report = run_all(steps)?;
     let baselines = options.baselines();
+    report.compare(&baselines);
+    if report != Report::default() {
+        print(&table::render(&report, &baselines))?;
+    }
+    if let Some(path) = &options.json {
+        let mut json = serde_json::to_vec_pretty(&report)?;
+        json.push(b'\n');
+        std::fs::write(path, json).map_err(Error::io("writing the JSON file"))?;
+    }
+    Ok(if report.failures.is_empty() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}
+
+/// Runs the plans one after the other. Those whose network cannot be made are skipped.
+fn run_all<S: Into<Step>>(steps: impl IntoIterator<Item = S>) -> Result<Report, Error> {
+    let launcher = Launcher::this_program(&[WORKER])?;
     let mut report = Report::default();
     for step in steps {
         let Step { kind, mut plan } = step.into();
@@ -68,18 +87,7 @@ fn measure<S: Into<Step>>(
         }
         report.merge(run_plan(&plan, &launcher)?);
     }
-    report.compare(&baselines);
-    print(&table::render(&report, &baselines))?;
-    if let Some(path) = &options.json {
-        let mut json = serde_json::to_vec_pretty(&report)?;
-        json.push(b'\n');
-        std::fs::write(path, json).map_err(Error::io("writing the JSON file"))?;
-    }
-    Ok(if report.failures.is_empty() {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(report)
 }
 
 /// Runs one plan and shows its progress.

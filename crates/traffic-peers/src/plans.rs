@@ -164,8 +164,8 @@ pub(crate) fn mixes(options: &Options) -> Result<Plan, Error> {
         stall: STALL,
     };
     plan.open_mixes = vec![
-        half(Workload::WebSearch, calls(20_000, 8000)),
-        half(Workload::DataMining, calls(2000, 500)),
+        half(Workload::WebSearch, calls(100_000, 20_000)),
+        half(Workload::DataMining, calls(3000, 1000)),
     ];
     Ok(plan)
 }

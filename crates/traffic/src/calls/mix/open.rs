@@ -223,10 +223,10 @@ mod tests {
             let is_refused = *refused > 0;
             *refused = refused.saturating_sub(1);
             Box::pin(async move {
-                match is_refused {
-                    true => Err(Error::MalformedRequest),
-                    false => Ok(Box::new(FakeConnection) as Box<dyn RequestConnection>),
+                if is_refused {
+                    return Err(Error::MalformedRequest);
                 }
+                Ok(Box::new(FakeConnection) as Box<dyn RequestConnection>)
             })
         }
     }
