@@ -158,6 +158,7 @@ pub(crate) fn mixes(options: &Options) -> Result<Plan, Error> {
         workload,
         connections: 200,
         calls,
+        rounds: 5,
         load: 0.5,
         reference: MIX_REFERENCE.to_owned(),
         seed: MIX_SEED,

@@ -62,6 +62,7 @@ fn plan(transports: &[&str]) -> Plan {
             workload: Workload::WebSearch,
             connections: 10,
             calls: 200,
+            rounds: 2,
             load: 0.5,
             reference: "tcp-tls".to_owned(),
             seed: 1,

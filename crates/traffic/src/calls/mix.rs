@@ -86,9 +86,12 @@ impl MixTimes {
         calls as f64 * 1e9 / ns.max(1) as f64
     }
 
-    /// Adds the results of one connection.
-    fn add(&mut self, part: Self) {
+    /// Adds the results of one connection or of another round.
+    pub(crate) fn add(&mut self, part: Self) {
         self.completed_ns.extend(part.completed_ns);
+        self.elapsed_ns += part.elapsed_ns;
+        self.saturated_calls += part.saturated_calls;
+        self.saturated_ns += part.saturated_ns;
         self.bytes += part.bytes;
         self.errors += part.errors;
         self.stalls += part.stalls;

@@ -75,7 +75,8 @@ pub fn run(
 fn steps(plan: &Plan) -> u64 {
     let latency: u64 = plan.latencies.iter().map(|of| u64::from(of.rounds)).sum();
     let bulk = plan.bulk.map_or(0, |bulk| u64::from(bulk.rounds));
-    let each = latency + bulk + (plan.mixes.len() + plan.open_mixes.len()) as u64;
+    let open: u64 = plan.open_mixes.iter().map(|of| u64::from(of.rounds)).sum();
+    let each = latency + bulk + plan.mixes.len() as u64 + open;
     each * plan.transports.len() as u64 * plan.placements.len() as u64
 }
 

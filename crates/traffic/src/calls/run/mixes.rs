@@ -3,7 +3,7 @@
 use weir_units::{ByteSize, Duration};
 
 use super::plan::{MixPlan, OpenMixPlan};
-use super::{MeasuredTransport, Runner};
+use super::{MeasuredTransport, Runner, share};
 use crate::calls::error::Error;
 use crate::calls::message::Command;
 use crate::calls::mix::{MixTimes, Workload};
@@ -40,7 +40,7 @@ impl Runner<'_> {
             connections: plan.connections,
             offered_per_s: None,
         };
-        self.run_mix(&what, &command, &situation, contenders);
+        self.run_mix(&what, &[command], &situation, contenders);
     }
 
     pub(super) fn open_mix(
@@ -54,28 +54,29 @@ impl Runner<'_> {
         let Some(carried) = self.carried_per_s(placement, plan) else {
             let reference = plan.reference.clone();
             let error = Error::NoRate { reference };
-            self.done += contenders.len() as u64;
+            self.done += u64::from(plan.rounds) * contenders.len() as u64;
             if let Some(first) = contenders.first() {
                 self.fail(first.specification, what, &error);
             }
             return;
         };
         let rate_per_s = plan.load * carried;
-        let command = Command::OpenMix {
+        let round = |round| Command::OpenMix {
             connections: plan.connections,
-            calls: plan.calls,
+            calls: share(plan.calls, plan.rounds, round),
             sizes_bytes: sizes(plan.workload),
             rate_per_s,
-            seed: plan.seed,
+            seed: plan.seed.wrapping_add(u64::from(round)),
             stall_ns: plan.stall.as_nanos(),
         };
+        let commands: Vec<_> = (0..plan.rounds).map(round).collect();
         let situation = Situation {
             workload: plan.workload,
             placement,
             connections: plan.connections,
             offered_per_s: Some(rate_per_s),
         };
-        self.run_mix(&what, &command, &situation, contenders);
+        self.run_mix(&what, &commands, &situation, contenders);
     }
 
     /// Returns the rate that the reference carried in a closed loop; `None` if that was not measured.
@@ -90,17 +91,30 @@ impl Runner<'_> {
         (row.calls_per_s > 0.0).then_some(row.calls_per_s)
     }
 
+    /// Runs a mix with all transports, a command per round.
     fn run_mix(
         &mut self,
         what: &str,
-        command: &Command,
+        commands: &[Command],
         situation: &Situation,
         contenders: &mut [MeasuredTransport<'_>],
     ) {
-        for contender in contenders {
-            let Some(times) = self.step(contender, what, |pair| pair.mix(command)) else {
-                continue;
-            };
+        let mut all = vec![Some(MixTimes::default()); contenders.len()];
+        for command in commands {
+            for (contender, times) in contenders.iter_mut().zip(&mut all) {
+                let Some(so_far) = times else {
+                    self.done += 1;
+                    continue;
+                };
+                match self.step(contender, what, |pair| pair.mix(command)) {
+                    Some(round) => so_far.add(round),
+                    // After one failure, the mix is not measured further.
+                    None => *times = None,
+                }
+            }
+        }
+        for (contender, times) in contenders.iter().zip(all) {
+            let Some(times) = times else { continue };
             let transport = contender.specification.to_string();
             let network = self.plan.network.name.clone();
             let row = mix_row(transport, network, situation, times);

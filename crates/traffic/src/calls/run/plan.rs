@@ -147,14 +147,16 @@ pub struct OpenMixPlan {
     pub workload: Workload,
     /// Connections.
     pub connections: u32,
-    /// Calls in all.
+    /// Calls in all, over all rounds.
     pub calls: u32,
+    /// Rounds in which the transports alternate, with new connections in each.
+    pub rounds: u32,
     /// The rate of the calls, relative to the rate that the reference carries in the same mix of the same
     /// plan in a closed loop.
     pub load: f64,
     /// The reference: a transport of the plan.
     pub reference: String,
-    /// The seed of the arrivals.
+    /// The seed of the arrivals of the first round; the next rounds have the next seeds.
     pub seed: u64,
     /// The time after which a call counts as stalled.
     pub stall: Duration,
