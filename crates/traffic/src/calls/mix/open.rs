@@ -22,6 +22,10 @@ use crate::calls::payload::{Body, Library, Request};
 use crate::timer::{Timer, monotonic};
 use crate::transport::Start;
 
+/// The time between the last connection's opening and the process of arrivals, for what is left to do on
+/// both sides.
+const SETTLE: Duration = Duration::from_millis(20);
+
 /// The parameters of an open loop.
 #[derive(Clone, Debug, PartialEq)]
 pub struct OpenLoop {
@@ -46,12 +50,12 @@ pub struct OpenLoop {
 pub async fn run(client: Rc<dyn RequestClient>, plan: &OpenLoop) -> Result<MixTimes, Error> {
     let mut all = MixTimes::default();
     let mut timer = Timer::new().map_err(Error::io("making a timer"))?;
-    let connections = open(&*client, plan, &mut all).await;
     let (queue, library) = (Rc::new(Queue::default()), Rc::new(Library::default()));
     for size in &plan.sizes {
         // The library makes each reply's document once: now, not during the first calls.
         drop(library.reply(Request { size: *size }));
     }
+    let connections = open(&*client, plan, &library, &mut all).await;
     let tasks = LocalSet::new();
     let handles: Vec<_> = connections
         .into_iter()
@@ -64,7 +68,7 @@ pub async fn run(client: Rc<dyn RequestClient>, plan: &OpenLoop) -> Result<MixTi
             tasks.spawn_local(work.run(connection))
         })
         .collect();
-    let begin = monotonic();
+    let begin = monotonic() + SETTLE;
     tasks
         .run_until(arrive(&queue, plan, begin, &mut timer))
         .await
@@ -83,16 +87,24 @@ pub async fn run(client: Rc<dyn RequestClient>, plan: &OpenLoop) -> Result<MixTi
     Ok(all)
 }
 
-/// Opens all connections at once; counts those that cannot be opened.
+/// Opens all connections at once; counts those that cannot be opened. Each makes a call that is not
+/// measured: a server's part of a handshake ends after the client's, and would delay the first arrivals.
 async fn open(
     client: &dyn RequestClient,
     plan: &OpenLoop,
+    library: &Library,
     all: &mut MixTimes,
 ) -> Vec<Box<dyn RequestConnection>> {
-    let opening = (0..plan.connections).map(|_| {
-        let connection = client.open(Start::Full, None);
-        within(plan.stall, "opening a connection", connection)
-    });
+    let request = Request {
+        size: plan.sizes.first().copied().unwrap_or_default(),
+    };
+    let open = async || {
+        let mut body = Body::comparing(request, library);
+        let opened = client.open(Start::Full, Some((request, &mut body))).await?;
+        body.verify()?;
+        Ok(opened)
+    };
+    let opening = (0..plan.connections).map(|_| within(plan.stall, "opening a connection", open()));
     let mut connections = Vec::new();
     for opened in join_all(opening).await {
         match opened {
@@ -217,7 +229,7 @@ mod tests {
         fn open<'a>(
             &'a self,
             _: Start,
-            _: FirstCall<'a>,
+            first: FirstCall<'a>,
         ) -> LocalFuture<'a, Result<Box<dyn RequestConnection>, Error>> {
             let mut refused = self.refused.borrow_mut();
             let is_refused = *refused > 0;
@@ -225,6 +237,9 @@ mod tests {
             Box::pin(async move {
                 if is_refused {
                     return Err(Error::MalformedRequest);
+                }
+                if let Some((request, body)) = first {
+                    FakeConnection.call(request, body).await?;
                 }
                 Ok(Box::new(FakeConnection) as Box<dyn RequestConnection>)
             })
