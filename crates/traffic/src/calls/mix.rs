@@ -19,6 +19,7 @@ use weir_units::{ByteSize, Duration};
 use crate::calls::driver::RequestClient;
 use crate::calls::error::Error;
 use crate::calls::payload::{Body, Library, Request};
+use crate::processor::processor_time;
 use crate::transport::Start;
 
 use saturation::Saturation;
@@ -60,6 +61,8 @@ pub struct MixTimes {
     pub completed_ns: Vec<u64>,
     /// Time from the first connection's start to the last call's end, in nanoseconds.
     pub elapsed_ns: u64,
+    /// Processor time of the client in that time, in nanoseconds.
+    pub processor_ns: u64,
     /// Calls that succeeded after all connections were open, in a closed loop.
     pub saturated_calls: u64,
     /// The time that these calls took together, in nanoseconds.
@@ -86,10 +89,17 @@ impl MixTimes {
         calls as f64 * 1e9 / ns.max(1) as f64
     }
 
+    /// Returns the part of the time in which the client's processor worked for it, from 0 to 1.
+    #[must_use]
+    pub fn client_busy(&self) -> f64 {
+        self.processor_ns as f64 / self.elapsed_ns.max(1) as f64
+    }
+
     /// Adds the results of one connection or of another round.
     pub(crate) fn add(&mut self, part: Self) {
         self.completed_ns.extend(part.completed_ns);
         self.elapsed_ns += part.elapsed_ns;
+        self.processor_ns += part.processor_ns;
         self.saturated_calls += part.saturated_calls;
         self.saturated_ns += part.saturated_ns;
         self.bytes += part.bytes;
@@ -119,7 +129,7 @@ pub async fn run(
     stall: Duration,
 ) -> MixTimes {
     let library = Rc::new(Library::default());
-    let begin = Instant::now();
+    let (begin, processor) = (Instant::now(), processor_time());
     let saturation = Rc::new(Saturation::new(connections));
     let tasks = LocalSet::new();
     let handles: Vec<_> = (0..connections)
@@ -143,6 +153,7 @@ pub async fn run(
     tasks.await;
     let mut all = MixTimes {
         elapsed_ns: nanoseconds(begin.elapsed()),
+        processor_ns: (processor_time() - processor).as_nanos(),
         saturated_calls: saturation.calls(),
         saturated_ns: nanoseconds(saturation.elapsed()),
         ..MixTimes::default()

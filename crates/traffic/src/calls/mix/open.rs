@@ -19,6 +19,7 @@ use super::{MixTimes, within};
 use crate::calls::driver::{RequestClient, RequestConnection};
 use crate::calls::error::Error;
 use crate::calls::payload::{Body, Library, Request};
+use crate::processor::processor_time;
 use crate::timer::{Timer, monotonic};
 use crate::transport::Start;
 
@@ -68,7 +69,7 @@ pub async fn run(client: Rc<dyn RequestClient>, plan: &OpenLoop) -> Result<MixTi
             tasks.spawn_local(work.run(connection))
         })
         .collect();
-    let begin = monotonic() + SETTLE;
+    let (begin, processor) = (monotonic() + SETTLE, processor_time());
     tasks
         .run_until(arrive(&queue, plan, begin, &mut timer))
         .await
@@ -76,6 +77,7 @@ pub async fn run(client: Rc<dyn RequestClient>, plan: &OpenLoop) -> Result<MixTi
     queue.end(handles.len());
     tasks.await;
     all.elapsed_ns = (monotonic() - begin).as_nanos();
+    all.processor_ns = (processor_time() - processor).as_nanos();
     for handle in handles {
         match handle.await {
             Ok(part) => all.add(part),

@@ -42,6 +42,7 @@ fn of(report: &Report, rows: &[&Mix], baselines: &[String]) -> comfy_table::Tabl
         "connections",
         "offered/s",
         "calls/s",
+        "client busy",
         "done",
         "errors",
         "stalls",
@@ -77,6 +78,7 @@ fn cells(row: &Mix) -> Vec<String> {
         row.offered_per_s
             .map_or_else(|| "–".to_owned(), |rate| format!("{rate:.0}")),
         format!("{:.0}", row.calls_per_s),
+        format!("{:.0} %", 100.0 * row.client_busy),
         row.completed.to_string(),
         row.errors.to_string(),
         row.stalls.to_string(),
@@ -122,6 +124,7 @@ mod tests {
             connections: 200,
             offered_per_s,
             calls_per_s: 20_000.0,
+            client_busy: 0.5,
             completed: 1000,
             errors: 0,
             stalls: 0,
