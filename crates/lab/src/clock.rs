@@ -60,6 +60,10 @@ impl RunTimer {
 
     /// Waits until `time`; returns at once if it has passed.
     pub(crate) async fn until(&mut self, time: Time) -> io::Result<()> {
+        // Before the epoch the time of the run is zero, so zero has come.
+        if self.clock.now() >= time {
+            return Ok(());
+        }
         self.timer.until(self.clock.absolute(time)).await
     }
 
@@ -99,6 +103,13 @@ mod tests {
         let before = clock.now();
         alarm.sleep(Duration::from_micros(300)).await.unwrap();
         assert!(clock.now().since(before) >= Duration::from_micros(300));
+    }
+
+    #[tokio::test]
+    async fn zero_has_come_before_the_epoch() {
+        let far = Clock::since(now() + 100_000_000_000);
+        RunTimer::new(far).unwrap().until(Time::ZERO).await.unwrap();
+        assert_eq!(far.now(), Time::ZERO);
     }
 
     #[test]
