@@ -134,7 +134,7 @@ longer: ## LONGER_CASES operation lists and hostile scripts for the DCQUIC engin
 	PROPTEST_CASES=$(LONGER_CASES) $(CARGO) test $(CARGO_FLAGS) --release -p weir-quic \
 		--test engine -- interactions:: attacks:: proactive::
 
-bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor (four minutes and a long build)
+bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor, as root also over veth pairs and a delay (six minutes and a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make bench builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-traffic-peers
 	@target/release/weir-peers all

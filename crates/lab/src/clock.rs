@@ -1,20 +1,10 @@
 //! The common clock of a run, and a timer that waits for times of the run.
-//!
-//! tokio's timers have a resolution of 1 ms, which is many round trips here. A timerfd has the
-//! resolution of the kernel's clock.
 
 use std::io;
-use std::os::fd::OwnedFd;
 
-use rustix::time::{
-    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
-    timerfd_create, timerfd_settime,
-};
-use tokio::io::Interest;
-use tokio::io::unix::AsyncFd;
+use rustix::time::{ClockId, clock_gettime};
+use weir_traffic::timer::Timer;
 use weir_units::{Duration, Time};
-
-const NANOS: u64 = 1_000_000_000;
 
 /// `CLOCK_MONOTONIC` since the run's epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,12 +33,8 @@ impl Clock {
     }
 
     /// Converts a time of the run to the kernel's time.
-    fn absolute(self, time: Time) -> Timespec {
-        let nanos = self.epoch.saturating_add(time.as_nanos());
-        Timespec {
-            tv_sec: (nanos / NANOS) as i64,
-            tv_nsec: (nanos % NANOS) as i64,
-        }
+    fn absolute(self, time: Time) -> Duration {
+        Duration::from_nanos(self.epoch.saturating_add(time.as_nanos()))
     }
 }
 
@@ -62,37 +48,23 @@ pub(crate) fn read(clock: ClockId) -> Duration {
 #[derive(Debug)]
 pub(crate) struct RunTimer {
     clock: Clock,
-    timer: AsyncFd<OwnedFd>,
+    timer: Timer,
 }
 
 impl RunTimer {
     /// Must be called within a tokio runtime.
     pub(crate) fn new(clock: Clock) -> io::Result<Self> {
-        let timer = timerfd_create(
-            TimerfdClockId::Monotonic,
-            TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
-        )?;
-        // SAFETY: from here on the `AsyncFd` owns the descriptor, so it stays open and unchanged as long
-        // as the `AsyncFd` lives.
-        let timer = unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE) }?;
+        let timer = Timer::new()?;
         Ok(Self { clock, timer })
     }
 
     /// Waits until `time`; returns at once if it has passed.
     pub(crate) async fn until(&mut self, time: Time) -> io::Result<()> {
-        while self.clock.now() < time {
-            // Setting the timer resets its expiration count, so the count never has to be read.
-            let setting = Itimerspec {
-                it_interval: Timespec {
-                    tv_sec: 0,
-                    tv_nsec: 0,
-                },
-                it_value: self.clock.absolute(time),
-            };
-            timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)?;
-            self.timer.readable().await?.clear_ready();
+        // Before the epoch the time of the run is zero, so zero has come.
+        if self.clock.now() >= time {
+            return Ok(());
         }
-        Ok(())
+        self.timer.until(self.clock.absolute(time)).await
     }
 
     /// Returns the time of the run.
@@ -133,8 +105,15 @@ mod tests {
         assert!(clock.now().since(before) >= Duration::from_micros(300));
     }
 
+    #[tokio::test]
+    async fn zero_has_come_before_the_epoch() {
+        let far = Clock::since(now() + 100_000_000_000);
+        RunTimer::new(far).unwrap().until(Time::ZERO).await.unwrap();
+        assert_eq!(far.now(), Time::ZERO);
+    }
+
     #[test]
     fn the_time_before_the_epoch_is_zero() {
-        assert_eq!(Clock::since(now() + 100 * NANOS).now(), Time::ZERO);
+        assert_eq!(Clock::since(now() + 100_000_000_000).now(), Time::ZERO);
     }
 }

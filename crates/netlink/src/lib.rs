@@ -12,7 +12,9 @@
 //! ```
 
 mod client;
+mod interface;
 mod socket;
 
 pub use client::Client;
+pub use interface::interface_index;
 pub use socket::{BUFFER, Content, Datagram, Message, Socket};

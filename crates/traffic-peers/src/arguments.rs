@@ -6,7 +6,7 @@ use clap::{Args, Parser, Subcommand};
 use weir_traffic::calls::driver::Phase;
 use weir_traffic::calls::{Placement, TransportSpecification};
 
-/// Measures QUIC stacks, TCP+TLS and the floor under them, side by side on loopback.
+/// Measures QUIC stacks, TCP+TLS and the floor under them, side by side.
 #[derive(Debug, Parser)]
 #[command(name = "weir-peers", version)]
 pub(crate) struct Arguments {
@@ -16,14 +16,18 @@ pub(crate) struct Arguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Latencies at every placement, bulk downloads at several packet sizes, and mixes
+    /// Latencies at every placement, bulk downloads at several packet sizes, mixes, and networks
     All(Options),
     /// Latencies only
     Latency(Options),
     /// Bulk downloads only
     Bulk(Options),
-    /// The paper's mixes only: 200 connections at once
+    /// The paper's mixes only: 200 connections at once, as fast as each transport can, and at half of
+    /// the rate that TCP+TLS carries
     Mixes(Options),
+    /// Networks other than loopback only: veth pairs with an MTU of 1500 and 9000, and the lab's link of
+    /// 25 µs each way, where client and server share a core (root)
+    Networks(Options),
     /// DCQUIC's packet sizes only: tasks by packet size and socket buffer, mixes with and without
     /// the paper's rule (its Figures 4 and 6)
     Sizes(Options),
@@ -65,6 +69,8 @@ pub(crate) struct Options {
 impl Options {
     /// Returns the transports that results are normalized by.
     pub(crate) fn baselines(&self) -> Vec<String> {
-        ["tcp-tls", "floor"].map(str::to_owned).to_vec()
+        ["tcp-tls", "floor", "floor@1452", "floor@8972"]
+            .map(str::to_owned)
+            .to_vec()
     }
 }

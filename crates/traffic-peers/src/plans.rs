@@ -1,14 +1,35 @@
 //! The default measurement plans, and the command line options that change them. A transport that is
-//! added to [`drivers`](weir_traffic_peers::drivers) must be added to the three lists here too.
+//! added to [`drivers`](weir_traffic_peers::drivers) must be added to the lists here and in `networks` too.
+
+mod networks;
 
 use weir_traffic::calls::driver::Phase;
 use weir_traffic::calls::identity::new_identity;
 use weir_traffic::calls::mix::Workload;
-use weir_traffic::calls::run::{self, BulkPlan, MixPlan, Servers};
-use weir_traffic::calls::{Error, Placement, Plan, TransportSpecification};
+use weir_traffic::calls::run::{self, BulkPlan, MixPlan, OpenMixPlan, Servers};
+use weir_traffic::calls::{Error, Network, Placement, Plan, TransportSpecification};
+use weir_traffic_peers::network::NetworkKind;
 use weir_units::{ByteSize, Duration};
 
 use crate::arguments::Options;
+
+pub(crate) use networks::networks;
+#[cfg(test)]
+pub(crate) use networks::{OVER_1500, OVER_9000, OVER_LINK};
+
+/// A plan and the network that is made for it.
+pub(crate) struct Step {
+    /// The network; loopback if absent.
+    pub(crate) kind: Option<NetworkKind>,
+    /// The plan, still on loopback.
+    pub(crate) plan: Plan,
+}
+
+impl From<Plan> for Step {
+    fn from(plan: Plan) -> Self {
+        Self { kind: None, plan }
+    }
+}
 
 /// The transports of the latency plan.
 pub(crate) const LATENCY: [&str; 8] = [
@@ -45,6 +66,12 @@ pub(crate) const BULK: [&str; 16] = [
 /// The transports of the mixes.
 pub(crate) const MIXES: [&str; 5] = ["dcquic", "tcp-tls", "quinn", "quiche", "s2n-quic"];
 
+/// The transport that the load of mixes in an open loop is a part of.
+const MIX_REFERENCE: &str = "tcp-tls";
+
+/// The seed of the arrivals in these mixes.
+const MIX_SEED: u64 = 1;
+
 /// DCQUIC's packet sizes, with each of the paper's socket buffers.
 const PACKET_SIZES: [&str; 6] = [
     "dcquic@1252+buffer=200KB",
@@ -65,8 +92,11 @@ const LIMIT: Duration = Duration::from_secs(60);
 const STALL: Duration = Duration::from_secs(10);
 
 /// Returns all plans in the order in which they run.
-pub(crate) fn all(options: &Options) -> Result<Vec<Plan>, Error> {
-    Ok(vec![latency(options)?, bulk(options)?, mixes(options)?])
+pub(crate) fn all(options: &Options) -> Result<Vec<Step>, Error> {
+    let on_loopback = [latency(options)?, bulk(options)?, mixes(options)?];
+    let mut steps: Vec<Step> = on_loopback.map(Step::from).into();
+    steps.extend(networks(options)?);
+    Ok(steps)
 }
 
 /// Returns the plan for latencies at every placement.
@@ -104,7 +134,8 @@ pub(crate) fn bulk(options: &Options) -> Result<Plan, Error> {
     Ok(plan)
 }
 
-/// Returns the plan for the paper's mixes, without pinning to cores.
+/// Returns the plan for the paper's mixes, without pinning to cores: as fast as each transport can, and
+/// at half of the rate that TCP + TLS carries.
 pub(crate) fn mixes(options: &Options) -> Result<Plan, Error> {
     let placements = placements(options, &[Placement::Free]);
     let mut plan = plan(options, &MIXES, placements)?;
@@ -123,6 +154,20 @@ pub(crate) fn mixes(options: &Options) -> Result<Plan, Error> {
             stall: STALL,
         },
     ];
+    let half = |workload, calls| OpenMixPlan {
+        workload,
+        connections: 200,
+        calls,
+        rounds: 5,
+        load: 0.5,
+        reference: MIX_REFERENCE.to_owned(),
+        seed: MIX_SEED,
+        stall: STALL,
+    };
+    plan.open_mixes = vec![
+        half(Workload::WebSearch, calls(100_000, 20_000)),
+        half(Workload::DataMining, calls(3000, 1000)),
+    ];
     Ok(plan)
 }
 
@@ -137,6 +182,7 @@ pub(crate) fn sizes(options: &Options) -> Result<Vec<Plan>, Error> {
     let sizes = [100_000, 1_000_000].map(ByteSize::from_bytes);
     tasks.latencies = run::latencies(&[Phase::Established], &sizes, calls);
     let mut by_rule = mixes(options)?;
+    by_rule.open_mixes.clear();
     by_rule.transports = plan(options, &RULES, Vec::new())?.transports;
     Ok(vec![tasks, by_rule])
 }
@@ -176,9 +222,11 @@ fn plan(options: &Options, default: &[&str], placements: Vec<Placement>) -> Resu
         transports,
         placements,
         servers: Servers::Local(new_identity()?),
+        network: Network::loopback(),
         latencies: Vec::new(),
         bulk: None,
         mixes: Vec::new(),
+        open_mixes: Vec::new(),
         baselines: options.baselines(),
         limit: LIMIT,
         date: options.date.clone(),

@@ -10,9 +10,9 @@ use std::process::ExitCode;
 use weir_traffic::calls::driver::Phase;
 use weir_traffic::calls::identity::new_identity;
 use weir_traffic::calls::mix::Workload;
-use weir_traffic::calls::run::{BulkPlan, Latency, MixPlan, Servers};
+use weir_traffic::calls::run::{BulkPlan, Latency, MixPlan, OpenMixPlan, Servers};
 use weir_traffic::calls::{
-    Launcher, Placement, Plan, Report, TransportSpecification, standard_drivers, worker,
+    Launcher, Network, Placement, Plan, Report, TransportSpecification, standard_drivers, worker,
 };
 use weir_units::{ByteSize, Duration};
 
@@ -36,6 +36,7 @@ fn plan(transports: &[&str]) -> Plan {
             .collect(),
         placements: vec![Placement::OneCore, Placement::Free],
         servers: Servers::Local(new_identity().unwrap()),
+        network: Network::loopback(),
         latencies: Phase::ALL
             .into_iter()
             .map(|phase| Latency {
@@ -55,6 +56,16 @@ fn plan(transports: &[&str]) -> Plan {
             workload: Workload::WebSearch,
             connections: 20,
             calls: 4,
+            stall: Duration::from_secs(20),
+        }],
+        open_mixes: vec![OpenMixPlan {
+            workload: Workload::WebSearch,
+            connections: 10,
+            calls: 200,
+            rounds: 2,
+            load: 0.5,
+            reference: "tcp-tls".to_owned(),
+            seed: 1,
             stall: Duration::from_secs(20),
         }],
         baselines: vec!["tcp-tls".to_owned()],
@@ -85,16 +96,22 @@ fn every_transport_is_measured() {
         assert_eq!(measurement.iterations, 7);
         assert!(measurement.median_us > 0.0);
         assert!(measurement.p999_us >= measurement.p99_us);
+        assert_eq!(measurement.network, "loopback");
+        let is_closed = measurement.phase != Phase::Established;
+        assert_eq!(measurement.teardown_us.is_some(), is_closed);
     }
     assert_eq!(report.ratios.len(), 2 * (4 + 3));
     assert_eq!(report.bulk.len(), 2 * 3);
     for bulk in &report.bulk {
         assert!(bulk.gbit_per_s > 0.0 && bulk.cpu_s_per_gb.unwrap() > 0.0);
     }
-    assert_eq!(report.mixes.len(), 2 * 3);
+    assert_eq!(report.mixes.len(), 2 * 2 * 3);
     for mix in &report.mixes {
-        assert_eq!((mix.completed, mix.errors, mix.stalls), (80, 0, 0));
+        let calls = mix.offered_per_s.map_or(80, |_| 200);
+        assert_eq!((mix.completed, mix.errors, mix.stalls), (calls, 0, 0));
+        assert!(mix.calls_per_s > 0.0);
     }
+    assert_eq!(report.mix_ratios.len(), 2 * 2 * 2);
     assert_eq!(report.environment.date, "today");
     assert_eq!(report.environment.placements.len(), 2);
 }
@@ -105,6 +122,7 @@ fn a_transport_that_cannot_start_fails_alone() {
     plan.latencies.truncate(1);
     plan.bulk = None;
     plan.mixes.clear();
+    plan.open_mixes.clear();
     let report = run(&plan);
     assert_eq!(report.measurements.len(), 2);
     assert!(

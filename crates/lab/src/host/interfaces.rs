@@ -18,7 +18,7 @@ use netlink_packet_route::route::{
 };
 use netlink_packet_route::rule::{RuleAction, RuleAttribute, RuleMessage};
 use weir_enforce::port::Tap;
-use weir_netlink::Client;
+use weir_netlink::{Client, interface_index};
 
 use super::HostError;
 use crate::control::HostChange;
@@ -75,7 +75,7 @@ impl Interfaces {
     }
 
     fn configure(&mut self, nic: &HostInterface, neighbours: &[Neighbour]) -> io::Result<()> {
-        let index = index_of(&nic.name)?;
+        let index = interface_index(&nic.name)?;
         // A link's address cannot be changed while the link is up.
         self.netlink.change(link(index, |link| {
             link.attributes = vec![
@@ -182,15 +182,6 @@ fn metrics(plan: &HostPlan) -> Vec<RouteMetric> {
     let window = plan.initial_window.map(RouteMetric::InitCwnd);
     let quick = plan.quick_acks.then_some(RouteMetric::QuickAck(1));
     window.into_iter().chain(quick).collect()
-}
-
-fn index_of(name: &str) -> io::Result<u32> {
-    let socket = rustix::net::socket(
-        rustix::net::AddressFamily::INET,
-        rustix::net::SocketType::DGRAM,
-        None,
-    )?;
-    Ok(rustix::net::netdevice::name_to_index(&socket, name)?)
 }
 
 fn family(address: IpAddr) -> AddressFamily {

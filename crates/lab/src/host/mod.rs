@@ -16,6 +16,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use rustix::process::{Signal, set_parent_process_death_signal};
+use weir_enforce::port::Tap;
 
 use crate::control::HostChange;
 use crate::handover;
@@ -53,6 +54,16 @@ impl HostError {
         let doing = doing.into();
         move |source| Self::System { doing, source }
     }
+}
+
+/// Creates the interfaces of a plan in the calling thread's network namespace, with their addresses,
+/// routes and neighbours, and brings loopback up. Returns their other ends, in the plan's order, for
+/// [`crate::switch`]. The plan's kernel settings are left to the caller.
+///
+/// # Errors
+/// No privilege, no `/dev/net/tun`, or an error of the kernel.
+pub fn create_interfaces(plan: &HostPlan) -> Result<Vec<Tap>, HostError> {
+    Ok(Interfaces::new(plan)?.1)
 }
 
 /// Runs as a host until the director closes its socket. Call it before the process starts a thread:

@@ -187,7 +187,7 @@ pub trait RequestConnection {
     ) -> LocalFuture<'a, Result<(), Error>>;
 
     /// Closes the connection and notifies the peer. A client that keeps tickets has received one
-    /// when this returns. The time is never measured.
+    /// when this returns. The time belongs to no call; new connections report it as their teardown.
     fn close(self: Box<Self>) -> LocalFuture<'static, Result<(), Error>>;
 }
 

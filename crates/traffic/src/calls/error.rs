@@ -81,6 +81,12 @@ pub enum Error {
         /// The limit.
         limit: Duration,
     },
+    /// A load is a part of what a transport can carry, but that was not measured.
+    #[error("the load is a part of what {reference} can carry, which was not measured")]
+    NoRate {
+        /// The transport.
+        reference: String,
+    },
     /// A worker process reported an error.
     #[error("{worker}: {message}")]
     Worker {

@@ -1,17 +1,37 @@
 //! The client's side of a measurement: the timed loops.
+//!
+//! The time of a new connection ends with its reply. What follows is its teardown: closing it, and a few
+//! turns for the other tasks and, on the same core, for the server, which has work with a closed
+//! connection too. Without these turns that work would fall into the next connection's time. The teardown
+//! is measured apart, alike for all transports.
 
 use std::rc::Rc;
 use std::time::Instant;
 
+use rustix::thread::sched_yield;
+use serde::{Deserialize, Serialize};
 use weir_units::Duration;
 
 use crate::calls::driver::{Phase, RequestClient, RequestConnection};
 use crate::calls::error::Error;
 use crate::calls::message::{Answer, Command};
-use crate::calls::mix;
+use crate::calls::mix::{self, open::OpenLoop};
 use crate::calls::payload::{Body, Library, Request};
 use crate::processor::processor_time;
 use crate::transport::Start;
+
+/// The times of one block of iterations.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Times {
+    /// The time of each measured iteration, in nanoseconds.
+    pub calls_ns: Vec<u64>,
+    /// The time of each measured connection's teardown, in nanoseconds; empty for calls on an open
+    /// connection.
+    pub teardowns_ns: Vec<u64>,
+}
+
+/// The turns that a client gives away after it has closed a connection.
+const TURNS: u32 = 8;
 
 /// A client that executes [`Command`]s.
 pub struct CommandRunner {
@@ -54,13 +74,13 @@ impl CommandRunner {
                     iterations,
                     library: &self.library,
                 };
-                let samples = match phase {
+                let times = match phase {
                     Phase::Handshake => run.handshakes(&*self.full).await,
                     Phase::Fresh => run.fresh(&*self.full).await,
                     Phase::Resumed => run.resumed(self.resuming.as_deref()).await,
                     Phase::Established => run.established(&*self.full).await,
                 };
-                Ok(Answer::Samples(samples?))
+                Ok(Answer::Samples(times?))
             }
             Command::Open { warm_up_bytes } => {
                 let request = Request {
@@ -82,6 +102,25 @@ impl CommandRunner {
                 let client = Rc::clone(&self.full);
                 let stall = Duration::from_nanos(stall_ns);
                 let times = mix::run(client, connections, calls, sizes_bytes.into(), stall).await;
+                Ok(Answer::Mix(times))
+            }
+            Command::OpenMix {
+                connections,
+                calls,
+                sizes_bytes,
+                rate_per_s,
+                seed,
+                stall_ns,
+            } => {
+                let plan = OpenLoop {
+                    connections,
+                    calls,
+                    sizes: sizes_bytes,
+                    rate_per_s,
+                    seed,
+                    stall: Duration::from_nanos(stall_ns),
+                };
+                let times = mix::open::run(Rc::clone(&self.full), &plan).await?;
                 Ok(Answer::Mix(times))
             }
             Command::ProcessorTime => Ok(Answer::ProcessorTime(processor_time().as_nanos())),
@@ -125,29 +164,33 @@ impl Run<'_> {
         warm_up.chain(counted)
     }
 
-    fn samples(&self) -> Vec<u64> {
-        Vec::with_capacity(self.iterations as usize)
+    fn times(&self) -> Times {
+        Times {
+            calls_ns: Vec::with_capacity(self.iterations as usize),
+            teardowns_ns: Vec::with_capacity(self.iterations as usize),
+        }
     }
 
-    async fn handshakes(&self, client: &dyn RequestClient) -> Result<Vec<u64>, Error> {
-        let mut samples = self.samples();
+    async fn handshakes(&self, client: &dyn RequestClient) -> Result<Times, Error> {
+        let mut times = self.times();
         for (counts, _) in self.bodies() {
             let begin = Instant::now();
             let connection = client.open(Start::Full, None).await?;
             let elapsed = nanoseconds_since(begin);
-            connection.close().await?;
+            let teardown = tear_down(connection).await?;
             if counts {
-                samples.push(elapsed);
+                times.calls_ns.push(elapsed);
+                times.teardowns_ns.push(teardown);
             }
         }
-        Ok(samples)
+        Ok(times)
     }
 
-    async fn fresh(&self, client: &dyn RequestClient) -> Result<Vec<u64>, Error> {
+    async fn fresh(&self, client: &dyn RequestClient) -> Result<Times, Error> {
         self.connections(client, Start::Full).await
     }
 
-    async fn resumed(&self, client: Option<&dyn RequestClient>) -> Result<Vec<u64>, Error> {
+    async fn resumed(&self, client: Option<&dyn RequestClient>) -> Result<Times, Error> {
         let client = client.ok_or(Error::Unsupported {
             transport: "this transport",
             what: "resume".to_owned(),
@@ -155,31 +198,28 @@ impl Run<'_> {
         // The first connection gets the ticket that the second uses, and so on.
         let mut body = Body::comparing(self.request, self.library);
         let first = Some((self.request, &mut body));
-        client.open(Start::Full, first).await?.close().await?;
+        tear_down(client.open(Start::Full, first).await?).await?;
         self.connections(client, Start::Resumed).await
     }
 
-    async fn connections(
-        &self,
-        client: &dyn RequestClient,
-        start: Start,
-    ) -> Result<Vec<u64>, Error> {
-        let mut samples = self.samples();
+    async fn connections(&self, client: &dyn RequestClient, start: Start) -> Result<Times, Error> {
+        let mut times = self.times();
         for (counts, mut body) in self.bodies() {
             let begin = Instant::now();
             let connection = client.open(start, Some((self.request, &mut body))).await?;
             let elapsed = nanoseconds_since(begin);
             body.verify()?;
-            connection.close().await?;
+            let teardown = tear_down(connection).await?;
             if counts {
-                samples.push(elapsed);
+                times.calls_ns.push(elapsed);
+                times.teardowns_ns.push(teardown);
             }
         }
-        Ok(samples)
+        Ok(times)
     }
 
-    async fn established(&self, client: &dyn RequestClient) -> Result<Vec<u64>, Error> {
-        let mut samples = self.samples();
+    async fn established(&self, client: &dyn RequestClient) -> Result<Times, Error> {
+        let mut times = self.times();
         let mut connection = client.open(Start::Full, None).await?;
         for (counts, mut body) in self.bodies() {
             let begin = Instant::now();
@@ -187,12 +227,24 @@ impl Run<'_> {
             let elapsed = nanoseconds_since(begin);
             body.verify()?;
             if counts {
-                samples.push(elapsed);
+                times.calls_ns.push(elapsed);
             }
         }
-        connection.close().await?;
-        Ok(samples)
+        tear_down(connection).await?;
+        Ok(times)
     }
+}
+
+/// Closes a connection and gives turns to the work that this leaves. Returns the time of both, in
+/// nanoseconds.
+async fn tear_down(connection: Box<dyn RequestConnection>) -> Result<u64, Error> {
+    let begin = Instant::now();
+    connection.close().await?;
+    for _ in 0..TURNS {
+        tokio::task::yield_now().await;
+        sched_yield();
+    }
+    Ok(nanoseconds_since(begin))
 }
 
 fn nanoseconds_since(begin: Instant) -> u64 {

@@ -2,10 +2,12 @@
 //! commands on the worker's standard input, one answer to each on its standard output.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::calls::driver::Phase;
+use crate::calls::measure::Times;
 use crate::calls::mix::MixTimes;
 use crate::calls::specification::TransportSpecification;
 use crate::tls::Trust;
@@ -25,8 +27,8 @@ pub enum Role {
         key: Vec<u8>,
         /// Whether to accept early data.
         early_data: bool,
-        /// The processors that it may use; any if empty.
-        processors: Vec<usize>,
+        /// Where it runs.
+        place: Place,
     },
     /// A client.
     Client {
@@ -38,9 +40,28 @@ pub enum Role {
         early_data_server: Option<SocketAddr>,
         /// The certificate to trust.
         trust: Trust,
-        /// The processors that it may use; any if empty.
-        processors: Vec<usize>,
+        /// Where it runs.
+        place: Place,
     },
+}
+
+/// Where a worker runs.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    /// Its network namespace; its parent's if absent.
+    pub namespace: Option<PathBuf>,
+    /// The processors that it may use; any if empty.
+    pub processors: Vec<usize>,
+}
+
+impl Role {
+    /// Returns where the worker runs.
+    #[must_use]
+    pub fn place(&self) -> &Place {
+        match self {
+            Self::Server { place, .. } | Self::Client { place, .. } => place,
+        }
+    }
 }
 
 /// A command to a worker.
@@ -78,6 +99,21 @@ pub enum Command {
         /// The time after which a call counts as stalled, in nanoseconds.
         stall_ns: u64,
     },
+    /// Calls that arrive as a Poisson process, over connections opened before.
+    OpenMix {
+        /// The number of connections.
+        connections: u32,
+        /// Calls in all.
+        calls: u32,
+        /// Reply sizes, used in turn.
+        sizes_bytes: Vec<u64>,
+        /// The mean rate of arrivals per second.
+        rate_per_s: f64,
+        /// The seed of the arrivals.
+        seed: u64,
+        /// The time after which a call counts as stalled, in nanoseconds.
+        stall_ns: u64,
+    },
     /// Report the processor time that the process has used.
     ProcessorTime,
 }
@@ -96,8 +132,8 @@ pub enum Answer {
     },
     /// The command is done, without a result.
     Done,
-    /// Measured times in nanoseconds.
-    Samples(Vec<u64>),
+    /// Measured times.
+    Samples(Times),
     /// A download.
     Downloaded {
         /// Duration, in nanoseconds.

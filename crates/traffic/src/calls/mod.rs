@@ -11,7 +11,7 @@
 //!   the reply. [`identity`]: the certificate and the names that all stacks share.
 //! - [`run`](mod@run): the plan of a measurement and its execution. Client and server of every
 //!   transport are separate processes ([`worker`] is their main function, [`process`] their
-//!   parent's handle), placed on processors by [`placement`]. Transports alternate in rounds, so
+//!   parent's handle), placed on processors by [`placement`], with a [`network`] between them. Transports alternate in rounds, so
 //!   that a drift of the machine affects all of them alike.
 //! - [`standing`]: servers for clients on other machines.
 //! - [`report`]: the results, as JSON; [`table`]: the results as text; [`paper`]: the paper's
@@ -29,6 +29,7 @@ mod interrupts;
 pub mod measure;
 pub mod message;
 pub mod mix;
+pub mod network;
 pub mod paper;
 pub mod payload;
 pub mod placement;
@@ -45,6 +46,7 @@ pub mod worker;
 
 pub use driver::{Driver, Drivers, LocalFuture};
 pub use error::Error;
+pub use network::Network;
 pub use placement::Placement;
 pub use presets::{DcquicPreset, SOCKET_BUFFER, TcpPreset, TcpTlsPreset};
 pub use process::Launcher;

@@ -1,13 +1,18 @@
 //! The results of a run, in the structure of the JSON file.
 
+mod mixes;
+
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
 use crate::calls::driver::Phase;
+use crate::calls::network::loopback_name;
 use crate::calls::paper;
 use crate::calls::placement::Placement;
 use crate::calls::statistics::Summary;
+
+pub use mixes::{Mix, MixRatio};
 
 /// The results of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -20,6 +25,9 @@ pub struct Report {
     pub bulk: Vec<Bulk>,
     /// Mixes of many connections.
     pub mixes: Vec<Mix>,
+    /// Mixes relative to a baseline's.
+    #[serde(default)]
+    pub mix_ratios: Vec<MixRatio>,
     /// Failed measurements and their errors.
     pub failures: Vec<Failure>,
     /// The machine, the software and the parameters.
@@ -37,14 +45,24 @@ pub struct Measurement {
     pub size_bytes: u64,
     /// Placement of client and server.
     pub placement: Placement,
+    /// The network between them.
+    #[serde(default = "loopback_name")]
+    pub network: String,
     /// Number of measured times.
     pub iterations: usize,
+    /// 10th percentile in microseconds; 0 in reports of earlier versions.
+    #[serde(default)]
+    pub p10_us: f64,
     /// Median in microseconds.
     pub median_us: f64,
     /// 99th percentile in microseconds.
     pub p99_us: f64,
     /// 99.9th percentile in microseconds.
     pub p999_us: f64,
+    /// Median time of closing the connection afterwards, in microseconds; absent for calls on an open
+    /// connection.
+    #[serde(default)]
+    pub teardown_us: Option<f64>,
     /// Processor time of both sides per call, in microseconds, if known.
     pub cpu_us: Option<f64>,
     /// Timer interrupts beyond the kernel's tick per call, on the processors of both sides; absent
@@ -60,6 +78,7 @@ impl Measurement {
         phase: Phase,
         size_bytes: u64,
         placement: Placement,
+        network: String,
         summary: &Summary,
     ) -> Self {
         let microseconds = |time: weir_units::Duration| time.as_nanos() as f64 / 1000.0;
@@ -68,12 +87,24 @@ impl Measurement {
             phase,
             size_bytes,
             placement,
+            network,
             iterations: summary.count,
+            p10_us: microseconds(summary.p10()),
             median_us: microseconds(summary.median()),
             p99_us: microseconds(summary.p99()),
             p999_us: microseconds(summary.p999()),
+            teardown_us: None,
             cpu_us: None,
             timer_interrupts: None,
+        }
+    }
+
+    /// Sets the median time of closing the connection.
+    #[must_use]
+    pub fn with_teardown(self, teardown: Option<weir_units::Duration>) -> Self {
+        Self {
+            teardown_us: teardown.map(|time| time.as_nanos() as f64 / 1000.0),
+            ..self
         }
     }
 
@@ -94,8 +125,8 @@ impl Measurement {
     /// Returns whether the other was measured in the same situation.
     #[must_use]
     pub fn is_comparable(&self, other: &Self) -> bool {
-        (self.phase, self.size_bytes, self.placement)
-            == (other.phase, other.size_bytes, other.placement)
+        let situation = |of: &Self| (of.phase, of.size_bytes, of.placement);
+        situation(self) == situation(other) && self.network == other.network
     }
 }
 
@@ -112,6 +143,9 @@ pub struct Ratio {
     pub size_bytes: u64,
     /// Placement of client and server.
     pub placement: Placement,
+    /// The network between them.
+    #[serde(default = "loopback_name")]
+    pub network: String,
     /// The ratio of the medians.
     pub median_ratio: f64,
     /// The paper's ratio of DCQUIC to TCP + TLS in its own network, if it reports one.
@@ -125,6 +159,9 @@ pub struct Bulk {
     pub transport: String,
     /// Placement of client and server.
     pub placement: Placement,
+    /// The network between them.
+    #[serde(default = "loopback_name")]
+    pub network: String,
     /// Bytes per round.
     pub size_bytes: u64,
     /// Rounds.
@@ -138,35 +175,6 @@ pub struct Bulk {
     pub client_cpu_s_per_gb: f64,
     /// The server's share.
     pub server_cpu_s_per_gb: Option<f64>,
-}
-
-/// A mix of many connections by one transport.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Mix {
-    /// Transport and settings.
-    pub transport: String,
-    /// The workload's name.
-    pub workload: String,
-    /// Placement of client and server.
-    pub placement: Placement,
-    /// Concurrent connections.
-    pub connections: u32,
-    /// Calls that succeeded.
-    pub completed: usize,
-    /// Connections and calls that failed.
-    pub errors: u64,
-    /// Connections and calls that did not finish in time.
-    pub stalls: u64,
-    /// The first error.
-    pub first_error: Option<String>,
-    /// Median completion time in microseconds.
-    pub median_us: f64,
-    /// 99th percentile in microseconds.
-    pub p99_us: f64,
-    /// 99.9th percentile in microseconds.
-    pub p999_us: f64,
-    /// Reply bytes of all calls over the whole time, in Gbit/s.
-    pub gbit_per_s: f64,
 }
 
 /// A failed measurement.
@@ -206,6 +214,7 @@ pub struct Environment {
 impl Report {
     /// Recomputes the ratios to each of the baselines that were measured.
     pub fn compare(&mut self, baselines: &[String]) {
+        self.compare_mixes(baselines);
         self.ratios.clear();
         for baseline in baselines {
             for of in &self.measurements {
@@ -227,6 +236,7 @@ impl Report {
                     phase: of.phase,
                     size_bytes: of.size_bytes,
                     placement: of.placement,
+                    network: of.network.clone(),
                     median_ratio: of.median_us / to.median_us,
                     paper_ratio,
                 });
@@ -240,6 +250,7 @@ impl Report {
         self.ratios.extend(other.ratios);
         self.bulk.extend(other.bulk);
         self.mixes.extend(other.mixes);
+        self.mix_ratios.extend(other.mix_ratios);
         self.failures.extend(other.failures);
         if self.environment.kernel.is_empty() {
             self.environment = other.environment;
@@ -247,7 +258,12 @@ impl Report {
             let environment = &mut self.environment;
             environment.versions.extend(other.environment.versions);
             environment.placements.extend(other.environment.placements);
-            environment.notes.extend(other.environment.notes);
+            for (transport, notes) in other.environment.notes {
+                let known = environment.notes.entry(transport).or_default();
+                known.extend(notes);
+                known.sort_unstable();
+                known.dedup();
+            }
         }
     }
 
@@ -259,6 +275,7 @@ impl Report {
             .find(|ratio| {
                 ratio.to == baseline
                     && ratio.transport == of.transport
+                    && ratio.network == of.network
                     && (ratio.phase, ratio.size_bytes, ratio.placement)
                         == (of.phase, of.size_bytes, of.placement)
             })
@@ -276,10 +293,13 @@ mod tests {
             phase,
             size_bytes,
             placement: Placement::OneCore,
+            network: loopback_name(),
             iterations: 1,
+            p10_us: median_us,
             median_us,
             p99_us: median_us,
             p999_us: median_us,
+            teardown_us: None,
             cpu_us: None,
             timer_interrupts: None,
         }

@@ -1,152 +1,29 @@
 //! The plan of a measurement and its execution.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-
-use weir_net::tls::Identity;
-use weir_units::{ByteSize, Duration};
 
 use crate::calls::driver::{Drivers, Phase};
 use crate::calls::environment;
 use crate::calls::error::Error;
 use crate::calls::identity::TLS_PARAMETERS;
 use crate::calls::message::Command;
-use crate::calls::mix::{MixTimes, Workload};
+use crate::calls::network;
 use crate::calls::placement::Placement;
 use crate::calls::process::Launcher;
-use crate::calls::report::{Bulk, Environment, Failure, Measurement, Mix, Report};
+use crate::calls::report::{Environment, Failure, Measurement, Report};
 use crate::calls::specification::TransportSpecification;
 use crate::calls::statistics::Summary;
-use crate::tls::Trust;
 
+mod bulk;
+mod mixes;
 mod pair;
+mod plan;
 mod samples;
+
+pub use plan::{BulkPlan, Latency, MixPlan, OpenMixPlan, Plan, RemoteServer, Servers, latencies};
 
 use pair::{Pair, Setting};
 use samples::Samples;
-
-/// The plan of a run.
-#[derive(Clone, Debug)]
-pub struct Plan {
-    /// The transports, which alternate.
-    pub transports: Vec<TransportSpecification>,
-    /// The placements of the processes.
-    pub placements: Vec<Placement>,
-    /// The location of the servers.
-    pub servers: Servers,
-    /// The latencies to measure; may be empty.
-    pub latencies: Vec<Latency>,
-    /// The downloads to measure.
-    pub bulk: Option<BulkPlan>,
-    /// The mixes to run.
-    pub mixes: Vec<MixPlan>,
-    /// The baselines of the ratios.
-    pub baselines: Vec<String>,
-    /// The time limit of each single step.
-    pub limit: Duration,
-    /// The date for the report.
-    pub date: String,
-}
-
-/// The location of the servers.
-#[derive(Clone, Debug)]
-pub enum Servers {
-    /// On loopback, started by this run, with this certificate.
-    Local(Identity),
-    /// On another machine, started there.
-    Remote {
-        /// Address of each transport's server.
-        addresses: BTreeMap<String, RemoteServer>,
-        /// The certificate to trust.
-        trust: Trust,
-    },
-}
-
-/// One transport's server on another machine.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RemoteServer {
-    /// The server without early data.
-    pub full: SocketAddr,
-    /// The server with early data, if there is one.
-    pub early_data: Option<SocketAddr>,
-}
-
-impl RemoteServer {
-    /// Returns the servers that [`standing::listen`](crate::calls::standing::listen) binds at an
-    /// address: the one with early data has the next port.
-    #[must_use]
-    pub fn at(full: SocketAddr) -> Self {
-        let early_data = full
-            .port()
-            .checked_add(1)
-            .map(|port| SocketAddr::new(full.ip(), port));
-        Self { full, early_data }
-    }
-}
-
-/// A latency to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Latency {
-    /// The phase to measure.
-    pub phase: Phase,
-    /// Size of the reply; zero for handshakes.
-    pub size: ByteSize,
-    /// Measured times per transport, over all rounds.
-    pub iterations: u32,
-    /// Rounds in which the transports alternate.
-    pub rounds: u32,
-    /// Iterations at the start of each round that are not measured.
-    pub warm_up: u32,
-}
-
-/// Returns the latencies of all these phases and sizes, with the default rounds and warm-up. Calls
-/// on an open connection are measured `iterations` times, new connections a quarter as often.
-#[must_use]
-pub fn latencies(phases: &[Phase], sizes: &[ByteSize], iterations: u32) -> Vec<Latency> {
-    let mut all = Vec::new();
-    for phase in phases {
-        let (iterations, warm_up) = match phase {
-            Phase::Established => (iterations, 100),
-            _ => (iterations.div_ceil(4), 5),
-        };
-        let sizes = match phase {
-            Phase::Handshake => &[ByteSize::ZERO][..],
-            _ => sizes,
-        };
-        all.extend(sizes.iter().map(|size| Latency {
-            phase: *phase,
-            size: *size,
-            iterations,
-            rounds: 5,
-            warm_up,
-        }));
-    }
-    all
-}
-
-/// Downloads to measure.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BulkPlan {
-    /// Bytes per round.
-    pub size: ByteSize,
-    /// Bytes before on the same connection that are not measured.
-    pub warm_up: ByteSize,
-    /// Rounds in which the transports alternate.
-    pub rounds: u32,
-}
-
-/// A mix to run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MixPlan {
-    /// The mix.
-    pub workload: Workload,
-    /// Concurrent connections.
-    pub connections: u32,
-    /// Calls on each connection.
-    pub calls: u32,
-    /// The time after which a call counts as stalled.
-    pub stall: Duration,
-}
 
 /// The progress of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -198,7 +75,8 @@ pub fn run(
 fn steps(plan: &Plan) -> u64 {
     let latency: u64 = plan.latencies.iter().map(|of| u64::from(of.rounds)).sum();
     let bulk = plan.bulk.map_or(0, |bulk| u64::from(bulk.rounds));
-    let each = latency + bulk + plan.mixes.len() as u64;
+    let open: u64 = plan.open_mixes.iter().map(|of| u64::from(of.rounds)).sum();
+    let each = latency + bulk + plan.mixes.len() as u64 + open;
     each * plan.transports.len() as u64 * plan.placements.len() as u64
 }
 
@@ -267,7 +145,7 @@ impl Runner<'_> {
             let setting = Setting {
                 specification,
                 servers: &self.plan.servers,
-                bind: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0),
+                network: &self.plan.network,
                 early_data: wants_early_data,
                 processors: &processors,
                 limit: self.plan.limit,
@@ -281,7 +159,7 @@ impl Runner<'_> {
                     Some(pair)
                 }
                 Err(error) => {
-                    self.fail(specification, format!("starting, {placement}"), &error);
+                    self.fail(specification, self.situation("starting", placement), &error);
                     None
                 }
             };
@@ -299,6 +177,9 @@ impl Runner<'_> {
         for mix in &self.plan.mixes {
             self.mix(placement, *mix, &mut contenders);
         }
+        for mix in &self.plan.open_mixes {
+            self.open_mix(placement, mix, &mut contenders);
+        }
         Ok(())
     }
 
@@ -306,6 +187,12 @@ impl Runner<'_> {
         self.drivers
             .get(&specification.driver)
             .is_ok_and(|driver| driver.supports(phase))
+    }
+
+    /// Returns what is measured and where, for progress and failures.
+    fn situation(&self, what: &str, placement: Placement) -> String {
+        let network = network::suffix(&self.plan.network.name);
+        format!("{what}, {placement}{network}")
     }
 
     fn fail(&mut self, specification: &TransportSpecification, what: String, error: &Error) {
@@ -355,7 +242,7 @@ impl Runner<'_> {
             Phase::Handshake => 0,
             _ => latency.size.bytes(),
         };
-        let what = format!("{phase} {size_bytes} B, {placement}");
+        let what = self.situation(&format!("{phase} {size_bytes} B"), placement);
         let mut samples: Vec<Option<Samples>> = contenders
             .iter()
             .map(|contender| {
@@ -392,110 +279,15 @@ impl Runner<'_> {
                 phase,
                 size_bytes,
                 placement,
+                self.plan.network.name.clone(),
                 &summary,
             );
             self.report.measurements.push(
-                measurement.with_costs(samples.processor_per_call(), samples.interrupts_per_call()),
+                measurement
+                    .with_teardown(samples.teardown())
+                    .with_costs(samples.processor_per_call(), samples.interrupts_per_call()),
             );
         }
-    }
-
-    fn bulk(
-        &mut self,
-        placement: Placement,
-        plan: BulkPlan,
-        contenders: &mut [MeasuredTransport<'_>],
-    ) {
-        let what = format!("bulk {} B, {placement}", plan.size.bytes());
-        let mut rounds: Vec<Option<Vec<pair::Download>>> =
-            contenders.iter().map(|_| Some(Vec::new())).collect();
-        for _ in 0..plan.rounds {
-            for (contender, downloads) in contenders.iter_mut().zip(&mut rounds) {
-                let Some(so_far) = downloads else {
-                    self.done += 1;
-                    continue;
-                };
-                match self.step(contender, &what, |pair| pair.download(plan)) {
-                    Some(download) => so_far.push(download),
-                    None => *downloads = None,
-                }
-            }
-        }
-        let gigabytes = plan.size.bytes() as f64 / 1e9;
-        for (contender, downloads) in contenders.iter().zip(rounds) {
-            let Some(downloads) = downloads.filter(|downloads| !downloads.is_empty()) else {
-                continue;
-            };
-            let of = |value: fn(&pair::Download) -> f64| median(downloads.iter().map(value));
-            let server = downloads
-                .iter()
-                .map(|download| download.server.map(Duration::as_secs_f64))
-                .collect::<Option<Vec<f64>>>()
-                .map(|seconds| median(seconds.into_iter()) / gigabytes);
-            let client = of(|download| download.client.as_secs_f64()) / gigabytes;
-            self.report.bulk.push(Bulk {
-                transport: contender.specification.to_string(),
-                placement,
-                size_bytes: plan.size.bytes(),
-                rounds: downloads.len(),
-                gbit_per_s: 8.0 * gigabytes / of(|download| download.elapsed.as_secs_f64()),
-                cpu_s_per_gb: server.map(|server| server + client),
-                client_cpu_s_per_gb: client,
-                server_cpu_s_per_gb: server,
-            });
-        }
-    }
-
-    fn mix(
-        &mut self,
-        placement: Placement,
-        plan: MixPlan,
-        contenders: &mut [MeasuredTransport<'_>],
-    ) {
-        let what = format!("{} mix, {placement}", plan.workload.name());
-        let command = Command::Mix {
-            connections: plan.connections,
-            calls: plan.calls,
-            sizes_bytes: plan
-                .workload
-                .sizes()
-                .iter()
-                .map(|size| size.bytes())
-                .collect(),
-            stall_ns: plan.stall.as_nanos(),
-        };
-        for contender in contenders {
-            let Some(times) = self.step(contender, &what, |pair| pair.mix(&command)) else {
-                continue;
-            };
-            let transport = contender.specification.to_string();
-            self.report
-                .mixes
-                .push(mix_row(transport, placement, plan, times));
-        }
-    }
-}
-
-fn mix_row(transport: String, placement: Placement, plan: MixPlan, mut times: MixTimes) -> Mix {
-    let summary = Summary::of(&mut times.completed_ns);
-    let microseconds = |of: fn(&Summary) -> Duration| {
-        summary
-            .as_ref()
-            .map_or(0.0, |summary| of(summary).as_nanos() as f64 / 1e3)
-    };
-    Mix {
-        transport,
-        workload: plan.workload.name().to_owned(),
-        placement,
-        connections: plan.connections,
-        completed: times.completed_ns.len(),
-        errors: times.errors,
-        stalls: times.stalls,
-        first_error: times.first_error,
-        median_us: microseconds(Summary::median),
-        p99_us: microseconds(Summary::p99),
-        p999_us: microseconds(Summary::p999),
-        gbit_per_s: 8.0 * times.bytes as f64 / times.elapsed_ns.max(1) as f64,
     }
 }
 
@@ -503,13 +295,6 @@ fn mix_row(transport: String, placement: Placement, plan: MixPlan, mut times: Mi
 fn share(whole: u32, rounds: u32, round: u32) -> u32 {
     let extra = u32::from(round < whole % rounds.max(1));
     whole / rounds.max(1) + extra
-}
-
-/// Returns the median; the upper one of the middle two, or 0 without values.
-fn median(values: impl Iterator<Item = f64>) -> f64 {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -525,11 +310,5 @@ mod tests {
             prop_assert_eq!(parts.iter().sum::<u32>(), whole);
             prop_assert!(parts.iter().max().unwrap() - parts.iter().min().unwrap() <= 1);
         }
-    }
-
-    #[test]
-    fn medians() {
-        assert_eq!(median([3.0, 1.0, 2.0].into_iter()), 2.0);
-        assert_eq!(median(std::iter::empty()), 0.0);
     }
 }

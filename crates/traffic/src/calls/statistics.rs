@@ -8,7 +8,7 @@ use weir_units::Duration;
 pub struct Summary {
     /// The number of samples.
     pub count: usize,
-    nanoseconds: [u64; 4],
+    nanoseconds: [u64; 5],
 }
 
 impl Summary {
@@ -20,32 +20,38 @@ impl Summary {
         let at = |per_mille| percentile(nanoseconds, per_mille);
         Some(Self {
             count: nanoseconds.len(),
-            nanoseconds: [at(500), at(990), at(999), longest],
+            nanoseconds: [at(100), at(500), at(990), at(999), longest],
         })
+    }
+
+    /// Returns the time that 10 % of the samples do not exceed.
+    #[must_use]
+    pub fn p10(&self) -> Duration {
+        Duration::from_nanos(self.nanoseconds[0])
     }
 
     /// Returns the time that half of the samples do not exceed.
     #[must_use]
     pub fn median(&self) -> Duration {
-        Duration::from_nanos(self.nanoseconds[0])
+        Duration::from_nanos(self.nanoseconds[1])
     }
 
     /// Returns the time that 99 % of the samples do not exceed.
     #[must_use]
     pub fn p99(&self) -> Duration {
-        Duration::from_nanos(self.nanoseconds[1])
+        Duration::from_nanos(self.nanoseconds[2])
     }
 
     /// Returns the time that 99.9 % of the samples do not exceed.
     #[must_use]
     pub fn p999(&self) -> Duration {
-        Duration::from_nanos(self.nanoseconds[2])
+        Duration::from_nanos(self.nanoseconds[3])
     }
 
     /// Returns the maximum.
     #[must_use]
     pub fn longest(&self) -> Duration {
-        Duration::from_nanos(self.nanoseconds[3])
+        Duration::from_nanos(self.nanoseconds[4])
     }
 }
 
@@ -68,6 +74,7 @@ mod tests {
     fn percentiles_are_nearest_ranks() {
         let mut samples: Vec<u64> = (1..=1000).rev().collect();
         let summary = Summary::of(&mut samples).unwrap();
+        assert_eq!(summary.p10(), Duration::from_nanos(100));
         assert_eq!(summary.median(), Duration::from_nanos(500));
         assert_eq!(summary.p99(), Duration::from_nanos(990));
         assert_eq!(summary.p999(), Duration::from_nanos(999));
@@ -88,6 +95,7 @@ mod tests {
             prop_assert!(not_above(summary.median()) >= 0.5 * all);
             prop_assert!(not_above(summary.p99()) >= 0.99 * all);
             prop_assert!(not_above(summary.p999()) >= 0.999 * all);
+            prop_assert!(summary.p10() <= summary.median());
             prop_assert!(summary.median() <= summary.p99());
             prop_assert!(summary.p99() <= summary.p999());
             prop_assert!(summary.p999() <= summary.longest());

@@ -1,25 +1,32 @@
 //! Formats a report as text tables.
 
+mod mixes;
+
 use std::collections::BTreeMap;
 
 use comfy_table::{CellAlignment, LineStyle, Table, TableStyle};
 
 use crate::calls::driver::Phase;
+use crate::calls::network::suffix;
 use crate::calls::paper;
 use crate::calls::placement::Placement;
 use crate::calls::report::{Environment, Measurement, Report};
 
-/// Renders all parts of the report, latencies by placement first.
+/// Renders all parts of the report, network by network: latencies by placement first.
 ///
 /// Each of `baselines` has a column of ratios; the paper's ratios are next to the first.
 #[must_use]
 pub fn render(report: &Report, baselines: &[String]) -> String {
     let mut out = String::new();
-    for placement in Placement::ALL {
-        latencies(&mut out, report, placement, baselines);
+    for network in networks(report) {
+        for placement in Placement::ALL {
+            latencies(&mut out, report, (placement, network), baselines);
+        }
+        bulk(&mut out, report, network);
+        for placement in Placement::ALL {
+            mixes::render(&mut out, report, (placement, network), baselines);
+        }
     }
-    bulk(&mut out, report);
-    mixes(&mut out, report);
     for failure in &report.failures {
         out.push_str(&format!(
             "not measured: {}, {}: {}\n",
@@ -28,6 +35,20 @@ pub fn render(report: &Report, baselines: &[String]) -> String {
     }
     environment(&mut out, report);
     out
+}
+
+/// Returns the networks of all rows, in the order in which they were measured.
+fn networks(report: &Report) -> Vec<&str> {
+    let of_calls = report.measurements.iter().map(|row| &row.network);
+    let of_bulk = report.bulk.iter().map(|row| &row.network);
+    let of_mixes = report.mixes.iter().map(|row| &row.network);
+    let mut networks: Vec<&str> = Vec::new();
+    for network in of_calls.chain(of_bulk).chain(of_mixes) {
+        if !networks.contains(&network.as_str()) {
+            networks.push(network);
+        }
+    }
+    networks
 }
 
 /// A rule under the header and one under the table.
@@ -48,11 +69,16 @@ fn table(header: Vec<String>, text_columns: usize) -> Table {
     table
 }
 
-fn latencies(out: &mut String, report: &Report, placement: Placement, baselines: &[String]) {
+fn latencies(
+    out: &mut String,
+    report: &Report,
+    (placement, network): (Placement, &str),
+    baselines: &[String],
+) {
     let mut rows: Vec<&Measurement> = report
         .measurements
         .iter()
-        .filter(|measurement| measurement.placement == placement)
+        .filter(|row| row.placement == placement && row.network == network)
         .collect();
     if rows.is_empty() {
         return;
@@ -73,6 +99,7 @@ fn latencies(out: &mut String, report: &Report, placement: Placement, baselines:
         "median µs",
         "p99",
         "p99.9",
+        "teardown µs",
         "CPU µs",
         "timer irqs",
     ];
@@ -97,8 +124,8 @@ fn latencies(out: &mut String, report: &Report, placement: Placement, baselines:
             format!("{:.1}", row.median_us),
             format!("{:.0}", row.p99_us),
             format!("{:.0}", row.p999_us),
-            row.cpu_us
-                .map_or("–".to_owned(), |time| format!("{time:.0}")),
+            whole(row.teardown_us),
+            whole(row.cpu_us),
             optional(row.timer_interrupts),
         ];
         cells.extend(baselines.iter().map(|baseline| {
@@ -118,11 +145,14 @@ fn latencies(out: &mut String, report: &Report, placement: Placement, baselines:
         }
         table.add_row(cells);
     }
-    out.push_str(&format!("Latency, {placement}\n{table}\n\n"));
+    let network = suffix(network);
+    out.push_str(&format!("Latency, {placement}{network}\n{table}\n\n"));
 }
 
-fn bulk(out: &mut String, report: &Report) {
-    if report.bulk.is_empty() {
+fn bulk(out: &mut String, report: &Report, network: &str) {
+    let rows = report.bulk.iter().filter(|row| row.network == network);
+    let rows: Vec<_> = rows.collect();
+    if rows.is_empty() {
         return;
     }
     let header = [
@@ -134,7 +164,7 @@ fn bulk(out: &mut String, report: &Report) {
         "server",
     ];
     let mut table = table(header.map(str::to_owned).to_vec(), 2);
-    for row in &report.bulk {
+    for row in rows {
         table.add_row(vec![
             row.placement.to_string(),
             row.transport.clone(),
@@ -144,47 +174,8 @@ fn bulk(out: &mut String, report: &Report) {
             optional(row.server_cpu_s_per_gb),
         ]);
     }
-    out.push_str(&format!("Bulk download\n{table}\n\n"));
-}
-
-fn mixes(out: &mut String, report: &Report) {
-    if report.mixes.is_empty() {
-        return;
-    }
-    let header = [
-        "workload",
-        "transport",
-        "connections",
-        "done",
-        "errors",
-        "stalls",
-        "median µs",
-        "p99",
-        "p99.9",
-        "Gbit/s",
-    ];
-    let mut table = table(header.map(str::to_owned).to_vec(), 2);
-    for row in &report.mixes {
-        table.add_row(vec![
-            row.workload.clone(),
-            row.transport.clone(),
-            row.connections.to_string(),
-            row.completed.to_string(),
-            row.errors.to_string(),
-            row.stalls.to_string(),
-            format!("{:.0}", row.median_us),
-            format!("{:.0}", row.p99_us),
-            format!("{:.0}", row.p999_us),
-            format!("{:.2}", row.gbit_per_s),
-        ]);
-    }
-    out.push_str(&format!("Task completion times\n{table}\n"));
-    for row in &report.mixes {
-        if let Some(error) = &row.first_error {
-            out.push_str(&format!("{}, {}: {error}\n", row.workload, row.transport));
-        }
-    }
-    out.push('\n');
+    let network = suffix(network);
+    out.push_str(&format!("Bulk download{network}\n{table}\n\n"));
 }
 
 fn environment(out: &mut String, report: &Report) {
@@ -219,6 +210,10 @@ fn by_note(environment: &Environment) -> BTreeMap<&str, Vec<&str>> {
     by_note
 }
 
+fn whole(value: Option<f64>) -> String {
+    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.0}"))
+}
+
 fn optional(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.2}"))
 }
@@ -243,10 +238,13 @@ mod tests {
             phase: Phase::Fresh,
             size_bytes: 10_000,
             placement: Placement::TwoCores,
+            network: "veth".to_owned(),
             iterations: 10,
+            p10_us: median_us,
             median_us,
             p99_us: median_us,
             p999_us: median_us,
+            teardown_us: None,
             cpu_us: None,
             timer_interrupts: None,
         };
@@ -257,7 +255,13 @@ mod tests {
         let baselines = ["tcp-tls".to_owned()];
         report.compare(&baselines);
         let text = render(&report, &baselines);
-        for part in ["two cores", "fresh 10 KB", "dcquic", "0.75", "0.36"] {
+        for part in [
+            "Latency, two cores, veth\n",
+            "fresh 10 KB",
+            "dcquic",
+            "0.75",
+            "0.36",
+        ] {
             assert!(text.contains(part), "{part} is missing in\n{text}");
         }
     }

@@ -17,6 +17,7 @@ use crate::calls::driver::{ClientOptions, Drivers, Phase, ServerOptions};
 use crate::calls::error::Error;
 use crate::calls::measure::CommandRunner;
 use crate::calls::message::{Answer, Command, Role};
+use crate::calls::network::enter;
 use crate::calls::placement::pin;
 use crate::calls::specification::TransportSpecification;
 use crate::processor::processor_time;
@@ -25,46 +26,58 @@ use crate::tls::Trust;
 type Orders = Lines<BufReader<pipe::Receiver>>;
 
 /// Runs a worker to its end. The process must have been started by a
-/// [`Launcher`](crate::calls::Launcher).
+/// [`Launcher`](crate::calls::Launcher), and must have one thread: it enters its network namespace and
+/// its processors before it does anything else.
 ///
 /// # Errors
 /// A message from the parent is invalid, or the parent is gone. Errors of measurements are answers.
 pub fn run(drivers: &Drivers) -> Result<(), Error> {
     set_parent_process_death_signal(Some(Signal::KILL))
         .map_err(|errno| Error::io("tying the process to its parent")(errno.into()))?;
+    match work(drivers) {
+        Ok(()) => Ok(()),
+        Err(error) => answer(&Answer::Failed(error.to_string())),
+    }
+}
+
+fn work(drivers: &Drivers) -> Result<(), Error> {
+    let Some(role) = role()? else { return Ok(()) };
+    let place = role.place();
+    if let Some(namespace) = &place.namespace {
+        enter(namespace)?;
+    }
+    pin(&place.processors)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(Error::io("starting the runtime"))?;
-    LocalSet::new().block_on(&runtime, async {
-        match work(drivers).await {
-            Ok(()) => Ok(()),
-            Err(error) => answer(&Answer::Failed(error.to_string())),
-        }
-    })
+    LocalSet::new().block_on(&runtime, play(drivers, role))
 }
 
-async fn work(drivers: &Drivers) -> Result<(), Error> {
-    let doing = "reading standard input";
-    let stdin = std::io::stdin()
-        .as_fd()
-        .try_clone_to_owned()
-        .map_err(Error::io(doing))?;
-    let stdin = pipe::Receiver::from_owned_fd(stdin).map_err(Error::io(doing))?;
-    let mut orders = BufReader::new(stdin).lines();
-    let Some(line) = orders.next_line().await.map_err(Error::io(doing))? else {
-        return Ok(());
-    };
-    match serde_json::from_str(&line)? {
+/// Reads the role; `None` if the parent is gone. The parent sends nothing more before the answer, so
+/// nothing is left in the buffer of standard input.
+fn role() -> Result<Option<Role>, Error> {
+    let mut line = String::new();
+    let length = std::io::stdin()
+        .read_line(&mut line)
+        .map_err(Error::io("reading standard input"))?;
+    match length {
+        0 => Ok(None),
+        _ => Ok(Some(serde_json::from_str(&line)?)),
+    }
+}
+
+async fn play(drivers: &Drivers, role: Role) -> Result<(), Error> {
+    let orders = orders()?;
+    match role {
         Role::Server {
             specification,
             bind,
             certificate,
             key,
             early_data,
-            processors,
+            ..
         } => {
-            pin(&processors)?;
             let chain = vec![CertificateDer::from(certificate)];
             let options = ServerOptions {
                 specification,
@@ -79,13 +92,23 @@ async fn work(drivers: &Drivers) -> Result<(), Error> {
             server,
             early_data_server,
             trust,
-            processors,
+            ..
         } => {
-            pin(&processors)?;
             let meter = meter(drivers, specification, server, early_data_server, trust)?;
             client(meter, orders).await
         }
     }
+}
+
+/// Returns the commands to come.
+fn orders() -> Result<Orders, Error> {
+    let doing = "reading standard input";
+    let stdin = std::io::stdin()
+        .as_fd()
+        .try_clone_to_owned()
+        .map_err(Error::io(doing))?;
+    let stdin = pipe::Receiver::from_owned_fd(stdin).map_err(Error::io(doing))?;
+    Ok(BufReader::new(stdin).lines())
 }
 
 async fn server(

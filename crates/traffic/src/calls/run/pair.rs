@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 use weir_net::tls::Identity;
 use weir_units::Duration;
@@ -11,8 +12,10 @@ use crate::calls::driver::Phase;
 use crate::calls::error::Error;
 use crate::calls::identity::certificate;
 use crate::calls::interrupts::TimerInterrupts;
-use crate::calls::message::{Answer, Command, Role};
+use crate::calls::measure::Times;
+use crate::calls::message::{Answer, Command, Place, Role};
 use crate::calls::mix::MixTimes;
+use crate::calls::network::{Namespaces, Network};
 use crate::calls::placement::Processors;
 use crate::calls::process::{Launcher, Worker};
 use crate::calls::specification::TransportSpecification;
@@ -22,8 +25,7 @@ use crate::tls::Trust;
 pub(super) struct Setting<'a> {
     pub(super) specification: &'a TransportSpecification,
     pub(super) servers: &'a Servers,
-    /// The address of a local server.
-    pub(super) bind: SocketAddr,
+    pub(super) network: &'a Network,
     /// Whether a local server that accepts early data is also started.
     pub(super) early_data: bool,
     pub(super) processors: &'a Processors,
@@ -42,9 +44,9 @@ pub(super) struct Pair {
     limit: Duration,
 }
 
-/// The times of one block of iterations, in nanoseconds, and what they cost both sides.
+/// The times of one block of iterations, and what they cost both sides.
 pub(super) struct Block {
-    pub(super) times: Vec<u64>,
+    pub(super) times: Times,
     pub(super) processor: Option<Duration>,
     /// Timer interrupts beyond the tick.
     pub(super) interrupts: Option<u64>,
@@ -113,7 +115,7 @@ impl Pair {
         let before = self.processor_time()?;
         let interrupts = TimerInterrupts::read(&self.processors);
         let times = match self.client.request(command, self.limit)? {
-            Answer::Samples(samples) => samples,
+            Answer::Samples(times) => times,
             other => return Err(unexpected(&other)),
         };
         let interrupts = TimerInterrupts::read(&self.processors)
@@ -197,11 +199,14 @@ fn start_server(
 ) -> Result<(Worker, SocketAddr, Vec<String>), Error> {
     let role = Role::Server {
         specification: setting.specification.clone(),
-        bind: setting.bind,
+        bind: SocketAddr::new(setting.network.server, 0),
         certificate: certificate(identity),
         key: identity.private_key().secret_der().to_vec(),
         early_data,
-        processors: setting.processors.server.clone(),
+        place: Place {
+            namespace: namespace(setting, |both| &both.server),
+            processors: setting.processors.server.clone(),
+        },
     };
     let name = format!("the {} server", setting.specification);
     let (worker, ready) = launcher.start(name, &role, setting.limit)?;
@@ -223,10 +228,18 @@ fn start_client(
         server,
         early_data_server,
         trust,
-        processors: setting.processors.client.clone(),
+        place: Place {
+            namespace: namespace(setting, |both| &both.client),
+            processors: setting.processors.client.clone(),
+        },
     };
     let name = format!("the {} client", setting.specification);
     Ok(launcher.start(name, &role, setting.limit)?.0)
+}
+
+/// Returns the network namespace of one side, unless it is this process's.
+fn namespace(setting: &Setting<'_>, side: fn(&Namespaces) -> &PathBuf) -> Option<PathBuf> {
+    setting.network.namespaces.as_ref().map(side).cloned()
 }
 
 fn unexpected(answer: &Answer) -> Error {

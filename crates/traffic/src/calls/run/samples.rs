@@ -3,11 +3,13 @@
 use weir_units::Duration;
 
 use super::pair::Block;
+use crate::calls::statistics::Summary;
 
 /// The results of the blocks of one transport in one situation.
 #[derive(Default)]
 pub(super) struct Samples {
     pub(super) times: Vec<u64>,
+    teardowns: Vec<u64>,
     processor: Option<Duration>,
     interrupts: Option<u64>,
     /// Calls that processor time and interrupts include, warm-ups among them.
@@ -16,14 +18,20 @@ pub(super) struct Samples {
 
 impl Samples {
     pub(super) fn add(&mut self, block: Block, warm_up: u32) {
-        self.calls += block.times.len() as u64 + u64::from(warm_up);
-        self.times.extend(block.times);
+        self.calls += block.times.calls_ns.len() as u64 + u64::from(warm_up);
+        self.times.extend(block.times.calls_ns);
+        self.teardowns.extend(block.times.teardowns_ns);
         if let Some(more) = block.processor {
             self.processor = Some(self.processor.unwrap_or_default() + more);
         }
         if let Some(more) = block.interrupts {
             self.interrupts = Some(self.interrupts.unwrap_or_default() + more);
         }
+    }
+
+    /// Returns the median time of a teardown; `None` for calls on an open connection.
+    pub(super) fn teardown(&mut self) -> Option<Duration> {
+        Summary::of(&mut self.teardowns).map(|summary| summary.median())
     }
 
     /// Returns the timer interrupts beyond the tick per call.

@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use weir_traffic::calls::Network;
 use weir_traffic::calls::Placement;
 use weir_traffic::calls::TransportSpecification;
 use weir_traffic::calls::driver::Phase;
@@ -21,17 +22,25 @@ const WARM_UP: u32 = 10;
 
 impl Rpc {
     pub(super) fn plan(&self, transports: Vec<TransportSpecification>) -> Result<Plan, Failure> {
-        let servers = match (&self.connect, self.pin) {
-            (Some(host), Some(pin)) => remote::servers(host, pin, &transports, self.timeout)?,
-            _ => Servers::Local(new_identity().map_err(Failure::of)?),
+        let (servers, network) = match (&self.connect, self.pin) {
+            (Some(host), Some(pin)) => (
+                remote::servers(host, pin, &transports, self.timeout)?,
+                Network::between_machines(),
+            ),
+            _ => (
+                Servers::Local(new_identity().map_err(Failure::of)?),
+                Network::loopback(),
+            ),
         };
         Ok(Plan {
             transports,
             placements: self.placements()?,
             servers,
+            network,
             latencies: self.latencies(),
             bulk: None,
             mixes: Vec::new(),
+            open_mixes: Vec::new(),
             baselines: vec![BASELINE.to_owned()],
             limit: self.timeout,
             date: humantime::format_rfc3339_seconds(SystemTime::now()).to_string(),
