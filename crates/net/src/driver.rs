@@ -17,13 +17,18 @@ use tokio::task::JoinHandle;
 use weir_units::Time;
 use weir_wire::{Ecn, Transmit};
 
-use crate::buffers::{Message, RecvBuffers};
+use crate::buffers::{BATCH, Message, RecvBuffers};
 use crate::engines::ForwardedDatagram;
 use crate::protocol::{DatagramMeta, Protocol, Route};
 use crate::shared::SharedEndpoint;
 use crate::shared_connection::{SendProgress, SharedConnection};
 use crate::socket::{Socket, Writable, ecn_of};
 use crate::sockets::OpenSockets;
+
+/// The turns for which expired timers wait for a socket that has more to read than one batch: a packet
+/// there may be what a timer waits for. A host that stood still for some milliseconds would otherwise
+/// probe all of its connections, and answer the probes of all peers, before it reads their ACKs.
+const TURNS_BEFORE_TIMERS: u32 = 8;
 
 pub(crate) struct Driver<P: Protocol> {
     shared: Arc<SharedEndpoint<P, SharedConnection<P>>>,
@@ -39,6 +44,8 @@ pub(crate) struct Driver<P: Protocol> {
     /// Datagrams that other engines received.
     forwarded: Vec<ForwardedDatagram>,
     due: Vec<usize>,
+    /// Turns since timers were last checked.
+    turns_without_timers: u32,
     woken: Vec<Waker>,
     /// The open sockets when last checked.
     open: OpenSockets,
@@ -71,6 +78,7 @@ impl<P: Protocol> Driver<P> {
             sending: Vec::new(),
             forwarded: Vec::new(),
             due: Vec::new(),
+            turns_without_timers: 0,
             woken: Vec::new(),
             open: OpenSockets::default(),
             full: Vec::new(),
@@ -87,11 +95,17 @@ impl<P: Protocol> Driver<P> {
         let now = received_at.or(sent_at);
         let now = now.unwrap_or_else(|| self.shared.clock.now());
         received += self.receive_forwarded(now);
-        self.expire_timers(now);
+        if received >= BATCH && self.turns_without_timers < TURNS_BEFORE_TIMERS {
+            self.turns_without_timers += 1;
+        } else {
+            self.turns_without_timers = 0;
+            self.expire_timers(now);
+        }
         if !self.woken.is_empty() {
             // These tasks run before this one does again, and may send pending data. The runtime
             // queues its tasks in the order of their wake-ups; a future that `block_on` runs, or a
-            // waker of another kind, needs the driver to yield, which costs an `epoll_wait`.
+            // waker of another kind, needs the driver to yield, which costs an `epoll_wait`. `send`
+            // finds out where that was wrong: the tasks of a `LocalSet` are a future of `block_on`.
             let is_task = |waker: &Waker| waker.vtable() == cx.waker().vtable();
             if !self.woken.iter().all(is_task) {
                 self.shared.yield_once.store(true, Ordering::Relaxed);
@@ -318,6 +332,13 @@ impl<P: Protocol> Driver<P> {
             {
                 drop(locked);
                 pending.push(connection);
+                continue;
+            }
+            if locked.take_awaits_tasks() {
+                drop(locked);
+                shared.yield_once.store(true, Ordering::Relaxed);
+                pending.push(connection);
+                next = NextStep::Again;
                 continue;
             }
             locked.mark_taken();

@@ -53,6 +53,8 @@ struct LockedState<P> {
     queued: bool,
     /// Whether it is part of the current receive batch.
     in_batch: bool,
+    /// Whether the driver has woken tasks that have not come since.
+    awaits_tasks: bool,
     /// Whether it counts among the connections with an expected reply.
     reply_due: bool,
     /// When the endpoint's timers fire for it; [`Time::MAX`] for never.
@@ -88,6 +90,7 @@ impl<P: Protocol> SharedConnection<P> {
             corked: 0,
             queued: false,
             in_batch: false,
+            awaits_tasks: false,
             reply_due: false,
             deadline: Time::MAX,
             is_removed: false,
@@ -103,12 +106,14 @@ impl<P: Protocol> SharedConnection<P> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Locks the connection for changes.
+    /// Locks the connection for changes by the application.
     pub(crate) fn lock(self: &Arc<Self>) -> WriteGuard<'_, P> {
-        self.lock_at(None)
+        let mut locked = self.lock_at(None);
+        locked.inner.awaits_tasks = false;
+        locked
     }
 
-    /// Locks the connection at a known time.
+    /// Locks the connection at a known time, for the driver.
     pub(crate) fn lock_at(self: &Arc<Self>, now: Option<Time>) -> WriteGuard<'_, P> {
         WriteGuard {
             connection: self,
@@ -306,10 +311,16 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         self.inner.send_socket.forget();
     }
 
+    /// Returns whether the driver has woken tasks that have not come since; only once.
+    pub(crate) fn take_awaits_tasks(&mut self) -> bool {
+        mem::take(&mut self.inner.awaits_tasks)
+    }
+
     /// Ends the operation, and leaves the tasks to be woken to the caller.
     pub(crate) fn settle_into(mut self, woken: &mut Vec<Waker>) {
         self.settle();
         self.is_settled = true;
+        self.inner.awaits_tasks |= !self.woken.0.is_empty();
         woken.append(&mut self.woken.0);
     }
 
