@@ -43,7 +43,7 @@ EVERYTHING = --workspace \
 	$(shell test -x $(PYTHON_ENV)/bin/python || echo --exclude weir-python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test everything skipped fmt lint doc unit stacks python python-env python-test interop long longer bench bench-timeline bench-dcudp bench-threads bench-paths bench-sim bench-lab bench-enforce fuzz deny lines
+.PHONY: help setup demo test everything skipped fmt lint doc unit stacks python python-env python-test interop long longer bench bench-timeline bench-dcudp bench-packets bench-threads bench-paths bench-sim bench-lab bench-enforce fuzz deny lines
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -147,6 +147,9 @@ bench-timeline: ## the system calls of one DCQUIC request on both sides, in orde
 
 bench-dcudp: ## one DCUDP flow on loopback beside raw UDP, DCQUIC and TCP (a minute)
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-net --bench loopback
+
+bench-packets: ## what a packet costs the DCQUIC engine without sockets, beside AES-GCM alone (a second)
+	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-quic --bench packets
 
 bench-threads: ## a DCQUIC server with two engines beside one (half a minute)
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-net --bench threads
