@@ -1,6 +1,6 @@
 //! The errors of a scenario: position, key, and what would be accepted.
 
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -65,17 +65,33 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::new();
+        self.write(&mut text)?;
+        // Values of the file may have line breaks; a mistake has one line.
+        for character in text.chars() {
+            if character.is_control() {
+                write!(f, "{}", character.escape_default())?;
+            } else {
+                f.write_char(character)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Problem {
+    fn write(&self, out: &mut impl fmt::Write) -> fmt::Result {
         match &self.position {
-            Position::Line(line) => write!(f, "{}:{line}: ", self.file)?,
-            Position::Setting(setting) => write!(f, "{}: setting `{setting}`: ", self.file)?,
+            Position::Line(line) => write!(out, "{}:{line}: ", self.file)?,
+            Position::Setting(setting) => write!(out, "{}: setting `{setting}`: ", self.file)?,
         }
         if let Some(variant) = &self.variant {
-            write!(f, "variant `{variant}`: ")?;
+            write!(out, "variant `{variant}`: ")?;
         }
         if !self.key.is_empty() {
-            write!(f, "{}: ", self.key)?;
+            write!(out, "{}: ", self.key)?;
         }
-        self.kind.fmt(f)
+        write!(out, "{}", self.kind)
     }
 }
 

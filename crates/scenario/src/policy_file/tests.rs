@@ -121,6 +121,13 @@ fn every_mistake_is_reported_with_its_line_and_key() {
     );
 }
 
+#[test]
+fn a_mistake_has_one_line_whatever_the_value() {
+    let said = mistakes("[[rules]]\npass = true\nfrom = \"\"\"a\nb\"\"\"\n");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    assert!(said.contains(r"`a\nb`"), "{said}");
+}
+
 proptest! {
     /// For any file, reading returns a policy, or mistakes with lines.
     #[test]
