@@ -46,7 +46,11 @@ impl Sender {
         if let Some((oldest, newest)) = summary.once_sent {
             self.sample_once_sent(now, oldest, newest);
         }
-        self.report_ack(now, ece, &summary, prior_in_flight, false, counters);
+        let reducing = self.reduction.is_some();
+        self.report_ack(now, ece, &summary, prior_in_flight, reducing, counters);
+        if self.reduction.is_some() {
+            self.reduce(summary.delivered, true);
+        }
         self.rearm(now);
     }
 
@@ -73,23 +77,15 @@ impl Sender {
         if summary.delivered > 0 {
             self.sample_rtt(now, &summary, ack, tick);
         }
-        let recovering = self.is_in_fast_recovery();
-        if !plain || (!advanced && ack.repeats) {
-            self.recover(now, ack, &summary, advanced, counters);
-        }
+        let reducing = self.is_in_fast_recovery() || self.reduction.is_some();
+        let new_losses = (!plain || (!advanced && ack.repeats))
+            && self.recover(now, ack, &summary, advanced, counters);
         if summary.delivered > 0 {
-            self.report_ack(
-                now,
-                ack.ece,
-                &summary,
-                prior_in_flight,
-                recovering,
-                counters,
-            );
+            self.report_ack(now, ack.ece, &summary, prior_in_flight, reducing, counters);
         }
         if self.reduction.is_some() {
             let delivered = self.delivered_for_reduction(ack, &summary, advanced);
-            self.reduce(delivered, advanced);
+            self.reduce(delivered, advanced && !new_losses);
         }
         if advanced {
             self.rearm(now);
@@ -143,7 +139,7 @@ impl Sender {
         echo: bool,
         summary: &AckSummary,
         prior_in_flight: u64,
-        recovering: bool,
+        reducing: bool,
         counters: &mut Counters,
     ) {
         let acked = ByteSize::from_bytes(summary.delivered);
@@ -187,13 +183,17 @@ impl Sender {
             in_flight: ByteSize::from_bytes(self.scoreboard.in_flight()),
             newest_sent: Self::reported_send_time(summary.newest_sent),
             delivery,
-            // In fast recovery the window must not grow (RFC 5681 section 3.2, RFC 9937), unless
-            // the controller controls recovery by its rate. After a timeout, slow start repairs the
-            // losses (RFC 5681 section 3.1).
-            app_limited: unlimited || (recovering && !self.pacer.of_controller),
+            // In fast recovery the window must not grow (RFC 5681 section 3.2, RFC 9937), nor while
+            // it falls after ECE (Linux), unless the controller controls recovery by its rate. After
+            // a timeout, slow start repairs the losses (RFC 5681 section 3.1).
+            app_limited: unlimited || (reducing && !self.pacer.of_controller),
             round_ended,
         });
+        let before = self.cwnd;
         self.follow_controller();
+        if echo && self.cwnd < before {
+            self.begin_reaction_to_ece(prior_in_flight);
+        }
     }
 
     /// Schedules CWR on the next new segment for an ECE echo beyond the last reduction: it reports

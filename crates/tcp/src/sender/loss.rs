@@ -60,14 +60,15 @@ impl Reordering {
 
 impl Sender {
     /// Detects losses from the acknowledgments so far. `advanced`: whether the current
-    /// acknowledgment has advanced `una`. `delivered`: the bytes that it delivered.
+    /// acknowledgment has advanced `una`. `delivered`: the bytes that it delivered. Returns whether it
+    /// found any.
     pub(super) fn find_losses(
         &mut self,
         now: Time,
         advanced: bool,
         delivered: u64,
         counters: &mut Counters,
-    ) {
+    ) -> bool {
         let prior_flight = self.scoreboard.in_flight() + delivered;
         let mut found = DetectedLosses::default();
         match self.detection {
@@ -85,6 +86,7 @@ impl Sender {
         if found.bytes > 0 {
             self.on_losses(now, &found, prior_flight, counters);
         }
+        found.bytes > 0
     }
 
     /// RFC 6582, section 3.2: the first segment is lost on the third duplicate ACK, and in recovery

@@ -1,21 +1,25 @@
-//! Proportional Rate Reduction (RFC 9937): in fast recovery the bytes in flight fall to the new
-//! window evenly over a round trip, clocked by deliveries.
+//! Proportional Rate Reduction (RFC 9937): the bytes in flight fall to the new window evenly over a
+//! round trip, clocked by deliveries. It applies in fast recovery and, as in Linux (state CWR), after a
+//! reaction to ECE: a window that falls at once would leave a sender silent for a part of the round
+//! trip, and after a burst with losses no SACK would reveal them.
 
 use super::recovery::Cause;
 use super::{Acknowledgment, Detection, Sender};
 use crate::scoreboard::AckSummary;
 
-/// The state of one fast recovery.
+/// The state of one reduction.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RateReduction {
-    /// Bytes that arrived during recovery.
+    /// Bytes that have arrived since its start.
     delivered: u64,
-    /// Bytes sent during recovery.
+    /// Bytes sent since its start.
     out: u64,
     /// Bytes in flight at its start.
     flight: u64,
     /// Bytes that may be in flight now.
     pub(super) window: u64,
+    /// A reaction to ECE ends when this offset has been acknowledged; a fast recovery ends by itself.
+    until: Option<u64>,
 }
 
 impl RateReduction {
@@ -45,16 +49,38 @@ impl RateReduction {
 }
 
 impl Sender {
-    /// Starts the reduction with recovery, unless the controller sets a pacing rate.
+    /// Starts the reduction with recovery, or continues that of a reaction to ECE.
     pub(super) fn begin_reduction(&mut self, cause: Cause, prior_flight: u64) {
-        let governs_itself = self.pacer.of_controller;
-        let applies = cause == Cause::Acks && self.reduce_proportionally && !governs_itself;
-        self.reduction = applies.then(|| RateReduction {
+        if cause != Cause::Acks || !self.reduces_proportionally() {
+            self.reduction = None;
+            return;
+        }
+        let begun = self.new_reduction(prior_flight);
+        self.reduction.get_or_insert(begun).until = None;
+    }
+
+    /// Starts the reduction after the controller has lowered the window because of ECE.
+    pub(super) fn begin_reaction_to_ece(&mut self, prior_flight: u64) {
+        if self.recovery.is_none() && self.reduction.is_none() && self.reduces_proportionally() {
+            let mut begun = self.new_reduction(prior_flight);
+            begun.until = Some(self.nxt);
+            self.reduction = Some(begun);
+        }
+    }
+
+    /// Whether reductions are spread: not where the controller sets a pacing rate.
+    fn reduces_proportionally(&self) -> bool {
+        self.reduce_proportionally && !self.pacer.of_controller
+    }
+
+    fn new_reduction(&self, prior_flight: u64) -> RateReduction {
+        RateReduction {
             delivered: 0,
             out: 0,
             flight: prior_flight,
             window: self.scoreboard.in_flight(),
-        });
+            until: None,
+        }
     }
 
     /// Returns the bytes that an acknowledgment delivered. Without SACK, a duplicate ACK counts as
@@ -76,15 +102,18 @@ impl Sender {
         }
     }
 
-    /// Updates the window of the reduction after an acknowledgment.
-    pub(super) fn reduce(&mut self, delivered: u64, advanced: bool) {
+    /// Updates the window of the reduction after an acknowledgment. `safe`: it advanced `una` and
+    /// revealed no further loss (RFC 9937, section 7: SafeACK).
+    pub(super) fn reduce(&mut self, delivered: u64, safe: bool) {
         let (in_flight, target, mss) = (self.effective_flight(), self.cwnd, self.mss);
-        let safe = advanced && self.scoreboard.lost() == 0;
         if let Some(reduction) = &mut self.reduction
             && delivered > 0
         {
             reduction.update(delivered, in_flight, target, mss, safe);
         }
+        let una = self.una;
+        self.reduction =
+            (self.reduction).filter(|reduction| reduction.until.is_none_or(|until| una < until));
     }
 }
 
@@ -103,6 +132,7 @@ mod tests {
             out: 0,
             flight: 20 * MSS,
             window: in_flight,
+            until: None,
         };
         for _ in 0..19 {
             in_flight -= MSS;
@@ -132,6 +162,7 @@ mod tests {
             out: 0,
             flight: 20 * MSS,
             window: 0,
+            until: None,
         };
         // Many losses: 3 are in flight, the target is 10.
         reduction.update(MSS, 3 * MSS, 10 * MSS, MSS, false);

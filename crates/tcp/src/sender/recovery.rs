@@ -77,7 +77,7 @@ impl Undo {
 
 impl Sender {
     /// Processes an acknowledgment for recovery: spurious losses, the end of recovery, and new
-    /// losses.
+    /// losses. Returns whether it reveals any of these.
     pub(super) fn recover(
         &mut self,
         now: Time,
@@ -85,7 +85,7 @@ impl Sender {
         summary: &AckSummary,
         advanced: bool,
         counters: &mut Counters,
-    ) {
+    ) -> bool {
         self.count_duplicates(ack, summary, advanced);
         self.reordering.on_ack(summary, self.una);
         if summary.spuriously_lost > 0 {
@@ -103,7 +103,7 @@ impl Sender {
         {
             self.end_recovery();
         }
-        self.find_losses(now, advanced, summary.delivered, counters);
+        self.find_losses(now, advanced, summary.delivered, counters)
     }
 
     /// Counts duplicate ACKs without SACK: each reports the arrival of a segment (RFC 5681, section

@@ -26,7 +26,9 @@ impl Sender {
             self.early_at = Time::MAX;
             match self.early {
                 EarlyTimer::Probe => self.on_probe_time(now),
-                EarlyTimer::Overdue => self.find_losses(now, false, 0, counters),
+                EarlyTimer::Overdue => {
+                    self.find_losses(now, false, 0, counters);
+                }
             }
         }
         if self.rto_at > now {

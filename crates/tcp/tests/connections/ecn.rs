@@ -91,11 +91,11 @@ fn classic_echo_reduces_once_per_window_and_ends_with_cwr() {
     world.record = true;
     world.client.write_endlessly();
     world.run_for(Duration::from_micros(100));
-    // All but the first few segments of the first flight are marked.
+    // The middle of the first flight is marked.
     world
         .to_server
         .set_rules([Rule::mark_randomly(Probability::ALWAYS)]);
-    world.run_until(10_000, |world| world.client.counters().ece_received > 0);
+    world.run_until(10_000, |world| world.server.counters().ce_received > 0);
     world.to_server.set_rules([]);
     world.run_for(Duration::from_micros(2_500));
     let counters = world.client.counters();

@@ -1,7 +1,7 @@
 //! Transmission: bursts, pacing, small segments, pauses, recovery.
 
-use weir_fabric::FaultSettings;
-use weir_tcp::{Config, LossDetection, Pacing};
+use weir_fabric::{FaultSettings, Probability, Rule};
+use weir_tcp::{Config, EcnMode, LossDetection, Pacing};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::world::{Opening, Path, Side, World};
@@ -149,48 +149,117 @@ fn limited_transmit_keeps_the_acknowledgments_coming() {
     }
 }
 
-/// With PRR segments leave throughout recovery; without it, none for half a round trip.
-#[test]
-fn proportional_rate_reduction_avoids_a_sending_gap() {
-    let longest_gap = |proportional_rate_reduction| {
-        let config = Config {
-            proportional_rate_reduction,
-            delayed_acks: None,
-            ..Config::default()
-        };
-        let path = Path {
-            rate: Rate::from_mbps(500),
-            ..Path::default()
-        };
-        let mut world = World::new(
-            &config,
-            "newreno,max_window=100KB",
-            Opening::Established,
-            &path,
-        );
-        world.client.write_endlessly();
-        world.run_for(Duration::from_millis(50));
-        let down = FaultSettings {
-            down: true,
-            ..FaultSettings::default()
-        };
+/// The start of a reduction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Reduction {
+    Loss,
+    Mark,
+}
+
+/// Returns the longest time between two segments around a reduction, in microseconds.
+fn longest_gap(proportional_rate_reduction: bool, reduction: Reduction) -> u64 {
+    let config = Config {
+        proportional_rate_reduction,
+        delayed_acks: None,
+        ecn: EcnMode::Classic,
+        ..Config::default()
+    };
+    let path = Path {
+        rate: Rate::from_mbps(500),
+        ..Path::default()
+    };
+    let mut world = World::new(
+        &config,
+        "newreno,max_window=100KB",
+        Opening::Established,
+        &path,
+    );
+    world.client.write_endlessly();
+    world.run_for(Duration::from_millis(50));
+    if reduction == Reduction::Loss {
         let dropped = world.to_server.counters().dropped.total().packets;
-        world.to_server.set_faults(world.now, down);
+        world.to_server.set_faults(
+            world.now,
+            FaultSettings {
+                down: true,
+                ..FaultSettings::default()
+            },
+        );
         world.run_until(1_000, |world| {
             world.to_server.counters().dropped.total().packets > dropped
         });
         world
             .to_server
             .set_faults(world.now, FaultSettings::default());
-        world.record = true;
-        world.run_for(Duration::from_millis(3));
-        assert_eq!(world.client.counters().fast_recoveries, 1);
-        data(&world)
-            .windows(2)
-            .map(|pair| pair[1].0.since(pair[0].0).as_micros())
-            .max()
+    } else {
+        let always = Rule::mark_randomly(Probability::ALWAYS);
+        world.to_server.set_rules([always]);
+        world.run_until(1_000, |world| world.server.counters().ce_received > 0);
+        world.to_server.set_rules([]);
+    }
+    world.record = true;
+    world.run_for(Duration::from_millis(3));
+    let counters = world.client.counters();
+    let losses = u64::from(reduction == Reduction::Loss);
+    assert_eq!(counters.fast_recoveries, losses);
+    assert_eq!(counters.cwr_sent, 1 - losses);
+    let gaps = data(&world)
+        .windows(2)
+        .map(|pair| pair[1].0.since(pair[0].0).as_micros())
+        .max();
+    gaps.unwrap_or(u64::MAX)
+}
+
+/// With PRR segments leave throughout a reduction, by a loss or by ECE; without it, none for half a round
+/// trip.
+#[test]
+fn proportional_rate_reduction_avoids_a_sending_gap() {
+    for reduction in [Reduction::Loss, Reduction::Mark] {
+        let with = longest_gap(true, reduction);
+        assert!(with < 150, "{with}");
+        let without = longest_gap(false, reduction);
+        assert!(without > 400, "{without}");
+    }
+}
+
+/// RFC 9937, section 7: an acknowledgment that reveals no further loss lets the flight grow by a segment
+/// more than it delivered, also while much is left to repair: a recovery from many losses speeds up from
+/// round trip to round trip.
+#[test]
+fn a_recovery_from_many_losses_speeds_up() {
+    let path = Path {
+        rate: Rate::from_gbps(10),
+        ..Path::default()
     };
-    let (with, without) = (longest_gap(true), longest_gap(false));
-    assert!(with < Some(150), "{with:?}");
-    assert!(without > Some(400), "{without:?}");
+    let mut world = World::new(
+        &Config {
+            delayed_acks: None,
+            ..Config::default()
+        },
+        "newreno,max_window=180KB",
+        Opening::Established,
+        &path,
+    );
+    world.client.write_endlessly();
+    world.run_for(Duration::from_millis(50));
+    let down = FaultSettings {
+        down: true,
+        ..FaultSettings::default()
+    };
+    let dropped = world.to_server.counters().dropped.total().packets;
+    world.to_server.set_faults(world.now, down);
+    world.run_until(10_000, |world| {
+        world.to_server.counters().dropped.total().packets >= dropped + 110
+    });
+    world
+        .to_server
+        .set_faults(world.now, FaultSettings::default());
+    let begun = world.now;
+    world.run_until(100_000, |world| {
+        world.client.counters().retransmitted_segments >= 110
+    });
+    let round_trips = world.now.since(begun).as_micros() / (2 * path.delay.as_micros());
+    let counters = world.client.counters();
+    assert_eq!((counters.timeouts, counters.fast_recoveries), (0, 1));
+    assert!(round_trips <= 4, "{round_trips}");
 }
