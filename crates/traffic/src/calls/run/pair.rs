@@ -8,7 +8,6 @@ use weir_net::tls::Identity;
 use weir_units::Duration;
 
 use super::{BulkPlan, Servers};
-use crate::calls::driver::Phase;
 use crate::calls::error::Error;
 use crate::calls::identity::certificate;
 use crate::calls::interrupts::TimerInterrupts;
@@ -35,9 +34,8 @@ pub(super) struct Setting<'a> {
 /// A client process and, if they are local, its server processes.
 pub(super) struct Pair {
     client: Worker,
-    server: Option<Worker>,
-    /// Held so that the process is killed when the pair is dropped.
-    _early_data_server: Option<Worker>,
+    /// The servers without and, where connections are resumed, with early data; none if they are remote.
+    servers: Vec<Worker>,
     notes: Vec<String>,
     /// The processors of both sides; empty where the scheduler chooses or the server is remote.
     processors: Vec<usize>,
@@ -77,8 +75,9 @@ impl Pair {
                 let client = start_client(launcher, setting, address, early_data_address, trust)?;
                 Ok(Self {
                     client,
-                    server: Some(server),
-                    _early_data_server: early_data.map(|(server, _)| server),
+                    servers: std::iter::once(server)
+                        .chain(early_data.map(|(server, _)| server))
+                        .collect(),
                     notes,
                     processors: union(setting.processors),
                     limit: setting.limit,
@@ -95,8 +94,7 @@ impl Pair {
                 let trust = trust.clone();
                 Ok(Self {
                     client: start_client(launcher, setting, remote.full, remote.early_data, trust)?,
-                    server: None,
-                    _early_data_server: None,
+                    servers: Vec::new(),
                     notes: vec![format!("server at {}", remote.full)],
                     processors: Vec::new(),
                     limit: setting.limit,
@@ -109,8 +107,7 @@ impl Pair {
         &self.notes
     }
 
-    /// Measures one block, and the processor time of both sides. Resumed connections use another
-    /// server, whose processor time is not measured.
+    /// Measures one block, and the processor time of both sides.
     pub(super) fn samples(&mut self, command: &Command) -> Result<Block, Error> {
         let before = self.processor_time()?;
         let interrupts = TimerInterrupts::read(&self.processors);
@@ -122,18 +119,14 @@ impl Pair {
             .zip(interrupts)
             .map(|(after, before)| after.beyond_tick_since(&before));
         let after = self.processor_time()?;
-        let processor = match command {
-            Command::Measure { phase, .. } if *phase == Phase::Resumed => None,
-            _ => before.zip(after).map(|(before, after)| after - before),
-        };
         Ok(Block {
             times,
-            processor,
+            processor: before.zip(after).map(|(before, after)| after - before),
             interrupts,
         })
     }
 
-    /// Returns the processor time that both processes have used; `None` if the server is not local.
+    /// Returns the processor time that all processes have used; `None` if the servers are not local.
     fn processor_time(&mut self) -> Result<Option<Duration>, Error> {
         let client = match self.client.request(&Command::ProcessorTime, self.limit)? {
             Answer::ProcessorTime(nanoseconds) => Duration::from_nanos(nanoseconds),
@@ -173,14 +166,18 @@ impl Pair {
         })
     }
 
+    /// Returns the processor time that the servers have used; `None` if they are not local.
     fn server_time(&mut self) -> Result<Option<Duration>, Error> {
-        let Some(server) = &mut self.server else {
-            return Ok(None);
-        };
-        match server.request(&Command::ProcessorTime, self.limit)? {
-            Answer::ProcessorTime(nanoseconds) => Ok(Some(Duration::from_nanos(nanoseconds))),
-            other => Err(unexpected(&other)),
+        let mut total = None;
+        for server in &mut self.servers {
+            match server.request(&Command::ProcessorTime, self.limit)? {
+                Answer::ProcessorTime(nanoseconds) => {
+                    *total.get_or_insert(Duration::ZERO) += Duration::from_nanos(nanoseconds);
+                }
+                other => return Err(unexpected(&other)),
+            }
         }
+        Ok(total)
     }
 }
 
