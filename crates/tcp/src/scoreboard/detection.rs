@@ -79,6 +79,17 @@ impl Scoreboard {
         self.scanned = self.scanned.max(edge);
     }
 
+    /// Returns the first segment that is missing below the highest SACKed one, but not known to be lost, and
+    /// was sent once (RFC 6675, section 4, `NextSeg`, rule 3).
+    pub(crate) fn first_missing(&self) -> Option<SentSegment> {
+        let from = self.index_of(self.scanned);
+        let records = self.records.range(from.min(self.records.len())..);
+        records
+            .take_while(|record| record.start < self.highest_sacked)
+            .find(|record| !record.has(SACKED | LOST | RETRANSMITTED))
+            .copied()
+    }
+
     /// Returns the offset below which missing segments are lost by the duplicate threshold.
     fn threshold_edge(&self) -> Option<u64> {
         let last = self.index_of(self.highest_sacked.checked_sub(1)?);

@@ -20,6 +20,9 @@ pub(super) struct Recovery {
     pub(super) first_loss_sent: Time,
     /// The first retransmission ignores the window (RFC 5681, section 3.2, step 3).
     pub(super) first_due: bool,
+    /// The last segment may be sent again once, in case nothing after it tells that it is missing (RFC 6675,
+    /// section 4, `NextSeg`, rule 4).
+    pub(super) rescue_due: bool,
 }
 
 /// The cause of a recovery.
@@ -149,6 +152,7 @@ impl Sender {
             newest_sent: self.last_sent.unwrap_or(Time::ZERO),
             first_loss_sent: reported,
             first_due: cause == Cause::Acks,
+            rescue_due: cause == Cause::Acks && self.detection == Detection::Threshold,
         });
         self.begin_reduction(cause, prior_flight);
     }

@@ -33,7 +33,44 @@ impl Sender {
         if self.scoreboard.lost() > 0 {
             return self.next_in_recovery(now, counters);
         }
-        self.next_new(now, counters)
+        let new = self.next_new(now, counters);
+        if new.is_none() && self.repeats_unsure_segments() {
+            return self.next_unsure(now, counters);
+        }
+        new
+    }
+
+    /// Whether segments that are perhaps lost may be sent again where nothing else is left to send: by the
+    /// duplicate threshold, fewer than three segments behind a lost one never tell.
+    #[inline]
+    fn repeats_unsure_segments(&self) -> bool {
+        self.detection == Detection::Threshold && self.is_in_fast_recovery()
+    }
+
+    /// Returns a segment that is perhaps lost (RFC 6675, section 4, `NextSeg`, rules 3 and 4).
+    fn next_unsure(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
+        if self.may_send_new() {
+            // It waits for the window.
+            return None;
+        }
+        let missing = self.scoreboard.first_missing();
+        let rescue = || {
+            let due = self.recovery.is_some_and(|recovery| recovery.rescue_due);
+            due.then(|| self.scoreboard.last_outstanding()).flatten()
+        };
+        let record = missing.or_else(rescue)?;
+        if !self.admits(now, u64::from(record.length)) {
+            return None;
+        }
+        if missing.is_none()
+            && let Some(recovery) = &mut self.recovery
+        {
+            recovery.rescue_due = false;
+        }
+        if let Some(undo) = &mut self.undo {
+            undo.on_resent(now, record.start, record.end());
+        }
+        Some(self.resend(now, record, counters))
     }
 
     /// Fast path: returns whether the window has no room for another segment and nothing else could
@@ -60,6 +97,7 @@ impl Sender {
         self.scoreboard.lost() == 0
             && self.tail_probe.is_none()
             && self.has_sent_all()
+            && !self.repeats_unsure_segments()
             && !self.window_probe_due
             && !self.scoreboard.measures_delivery()
     }

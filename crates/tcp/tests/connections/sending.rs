@@ -263,3 +263,48 @@ fn a_recovery_from_many_losses_speeds_up() {
     assert_eq!((counters.timeouts, counters.fast_recoveries), (0, 1));
     assert!(round_trips <= 4, "{round_trips}");
 }
+
+/// Sends ten segments of which some are lost, by their position from 0, and returns the counters at the end.
+fn transfer_with_losses(lost: &[u64]) -> weir_tcp::Counters {
+    let config = Config {
+        loss_detection: LossDetection::DuplicateThreshold,
+        delayed_acks: None,
+        ..Config::default()
+    };
+    let mut world = world(&config, "newreno,initial_window=10");
+    world.client.write(ByteSize::from_bytes(MSS * 10));
+    world.flush();
+    let passed = |world: &World| {
+        let counters = world.to_server.counters();
+        counters.departed.packets + counters.dropped.total().packets
+    };
+    let before = passed(&world);
+    for position in 0..10 {
+        let down = FaultSettings {
+            down: lost.contains(&position),
+            ..FaultSettings::default()
+        };
+        world.to_server.set_faults(world.now, down);
+        world.run_until(1_000, |world| passed(world) > before + position);
+    }
+    world
+        .to_server
+        .set_faults(world.now, FaultSettings::default());
+    assert!(world.run_until(100_000, |world| world.client.remaining().is_zero()));
+    *world.client.counters()
+}
+
+/// RFC 6675, section 4, `NextSeg`, rules 3 and 4: too little follows the second loss to prove it, and there is
+/// nothing new to send.
+#[test]
+fn perhaps_lost_segments_are_sent_again_before_the_timer() {
+    for lost in [&[1, 7][..], &[1, 8], &[1, 9]] {
+        let counters = transfer_with_losses(lost);
+        assert_eq!(counters.timeouts, 0, "{lost:?} {counters:?}");
+        // Rule 4 may repeat a last segment that is still on its way.
+        let repeated = counters.retransmitted_segments;
+        assert!((2..=3).contains(&repeated), "{lost:?} {counters:?}");
+    }
+    // Alone, a lost tail is the timer's.
+    assert_eq!(transfer_with_losses(&[9]).timeouts, 1);
+}
