@@ -46,9 +46,9 @@ pub struct Config {
     pub loss_detection: LossDetection,
     /// Whether the first two duplicate ACKs permit new segments (RFC 3042).
     pub limited_transmit: bool,
-    /// Whether fast recovery follows Proportional Rate Reduction (RFC 9937). Otherwise sending
-    /// stops until the bytes in flight have fallen to the new window. A controller with a pacing
-    /// rate controls its recovery itself, as in Linux.
+    /// Whether fast recovery, and a reaction to ECE as in Linux, follow Proportional Rate Reduction
+    /// (RFC 9937). Otherwise sending stops until the bytes in flight have fallen to the new window. A
+    /// controller with a pacing rate controls its recovery itself, as in Linux.
     pub proportional_rate_reduction: bool,
     /// Whether to notify the controller when the connection restarts after being idle for longer
     /// than the RTO (RFC 2861, RFC 5681 section 4.1).

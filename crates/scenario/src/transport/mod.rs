@@ -116,7 +116,8 @@ pub struct TcpOptions {
     /// Whether the first two duplicate ACKs allow new segments to be sent (RFC 3042).
     #[key(default = true)]
     pub limited_transmit: bool,
-    /// Proportional rate reduction during loss recovery (RFC 9937).
+    /// Proportional rate reduction (RFC 9937) during loss recovery and, as in Linux, after ECE: the
+    /// window falls over a round trip instead of at once.
     #[key(default = true)]
     pub prr: bool,
     /// When receivers acknowledge.
