@@ -29,9 +29,9 @@ pub struct Mix {
     #[serde(default)]
     pub calls_per_s: f64,
     /// The part of the time in which the client's processor worked for it, from 0 to 1: near 1, times are
-    /// those of a client at its limit. 0 in reports of earlier versions.
+    /// those of a client at its limit. Absent in an open loop, where the client polls between arrivals.
     #[serde(default)]
-    pub client_busy: f64,
+    pub client_busy: Option<f64>,
     /// Calls that succeeded.
     pub completed: usize,
     /// Connections and calls that failed.

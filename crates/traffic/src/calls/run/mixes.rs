@@ -143,7 +143,10 @@ fn mix_row(transport: String, network: String, situation: &Situation, mut times:
         connections: situation.connections,
         offered_per_s: situation.offered_per_s,
         calls_per_s,
-        client_busy: times.client_busy(),
+        client_busy: situation
+            .offered_per_s
+            .is_none()
+            .then(|| times.client_busy()),
         completed: times.completed_ns.len(),
         errors: times.errors,
         stalls: times.stalls,

@@ -78,7 +78,8 @@ fn cells(row: &Mix) -> Vec<String> {
         row.offered_per_s
             .map_or_else(|| "–".to_owned(), |rate| format!("{rate:.0}")),
         format!("{:.0}", row.calls_per_s),
-        format!("{:.0} %", 100.0 * row.client_busy),
+        row.client_busy
+            .map_or_else(|| "–".to_owned(), |part| format!("{:.0} %", 100.0 * part)),
         row.completed.to_string(),
         row.errors.to_string(),
         row.stalls.to_string(),
@@ -124,7 +125,7 @@ mod tests {
             connections: 200,
             offered_per_s,
             calls_per_s: 20_000.0,
-            client_busy: 0.5,
+            client_busy: Some(0.5),
             completed: 1000,
             errors: 0,
             stalls: 0,
