@@ -22,6 +22,7 @@ use crate::engines::ForwardedDatagram;
 use crate::protocol::{DatagramMeta, Protocol, Route};
 use crate::shared::SharedEndpoint;
 use crate::shared_connection::{SendProgress, SharedConnection};
+use crate::small_datagrams::SmallDatagrams;
 use crate::socket::{Socket, Writable, ecn_of};
 use crate::sockets::OpenSockets;
 
@@ -41,6 +42,8 @@ pub(crate) struct Driver<P: Protocol> {
     pending: Vec<Arc<SharedConnection<P>>>,
     /// The same list while the driver iterates over it.
     sending: Vec<Arc<SharedConnection<P>>>,
+    /// What several of them send together.
+    small: SmallDatagrams,
     /// Datagrams that other engines received.
     forwarded: Vec<ForwardedDatagram>,
     due: Vec<usize>,
@@ -76,6 +79,7 @@ impl<P: Protocol> Driver<P> {
             touched: Vec::new(),
             pending: Vec::new(),
             sending: Vec::new(),
+            small: SmallDatagrams::default(),
             forwarded: Vec::new(),
             due: Vec::new(),
             turns_without_timers: 0,
@@ -308,6 +312,7 @@ impl<P: Protocol> Driver<P> {
             shared,
             pending,
             sending,
+            small,
             woken,
             open,
             full,
@@ -342,7 +347,7 @@ impl<P: Protocol> Driver<P> {
                 continue;
             }
             locked.mark_taken();
-            let progress = locked.transmit();
+            let progress = locked.transmit(Some(small));
             if progress != SendProgress::Done {
                 locked.mark_queued();
                 pending.push(connection.clone());
@@ -364,6 +369,7 @@ impl<P: Protocol> Driver<P> {
                 }
             }
         }
+        small.flush(&shared.sockets);
         next
     }
 

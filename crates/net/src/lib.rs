@@ -61,7 +61,7 @@
 //! | [`dcudp`] | reliable, ECN-driven UDP, on the same driver |
 //! | `policy_resolver` | the congestion controller of a path, by the path's addresses |
 //! | `observe` | observers: qlog files, metrics, `tracing` |
-//! | `socket`, `sockets`, `buffers`, `timers`, `clock`, `spin`, `busy_poll`, `random` | the system: GSO and GRO, several addresses, a timerfd, busy polling before sleeping |
+//! | `socket`, `sockets`, `small_datagrams`, `buffers`, `timers`, `clock`, `spin`, `busy_poll`, `random` | the system: GSO and GRO, several addresses, a timerfd, busy polling before sleeping |
 
 mod addresses;
 mod allocation;
@@ -99,6 +99,7 @@ mod send_stream;
 mod sender_flow;
 mod shared;
 mod shared_connection;
+mod small_datagrams;
 mod socket;
 mod sockets;
 mod spin;

@@ -20,6 +20,7 @@ use crate::buffers::RecvBuffers;
 use crate::clock::LazyNow;
 use crate::protocol::{DatagramMeta, Protocol};
 use crate::shared::SharedEndpoint;
+use crate::small_datagrams::SmallDatagrams;
 use crate::socket::{SendError, Socket};
 use crate::sockets::{SendSocket, Sockets};
 
@@ -221,7 +222,7 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
 
     /// Sends all that can be sent, up to a turn's limit; the driver sends the rest.
     pub(crate) fn send(&mut self) {
-        if self.transmit() != SendProgress::Done {
+        if self.transmit(None) != SendProgress::Done {
             self.queue();
         }
     }
@@ -233,7 +234,7 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         let sockets = &self.connection.shared.sockets;
         while self.inner.corked >= FULL_BATCH {
             let now = self.now.get();
-            match self.inner.transmit_batch(sockets, now) {
+            match self.inner.transmit_batch(sockets, now, None) {
                 Ok(Some(size)) => self.inner.corked = self.inner.corked.saturating_sub(size),
                 // Blocked data leave when the engine's state changes.
                 Ok(None) => self.inner.corked = 0,
@@ -269,15 +270,13 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         self.inner.queued = false;
     }
 
-    /// Sends up to a turn's limit of batches.
-    pub(crate) fn transmit(&mut self) -> SendProgress {
+    /// Sends up to a turn's limit of batches; small datagrams by way of `small`, if there is one.
+    pub(crate) fn transmit(&mut self, mut small: Option<&mut SmallDatagrams>) -> SendProgress {
         let now = self.now.get();
         self.inner.corked = 0;
         for _ in 0..TURN {
-            match self
-                .inner
-                .transmit_batch(&self.connection.shared.sockets, now)
-            {
+            let sockets = &self.connection.shared.sockets;
+            match (self.inner).transmit_batch(sockets, now, small.as_deref_mut()) {
                 Ok(Some(_)) => {}
                 Ok(None) => return SendProgress::Done,
                 Err(SocketBlocked) => return SendProgress::Blocked,
@@ -377,6 +376,7 @@ impl<P: Protocol> LockedState<P> {
         &mut self,
         sockets: &Sockets,
         now: Time,
+        small: Option<&mut SmallDatagrams>,
     ) -> Result<Option<usize>, SocketBlocked> {
         // Data for an abandoned path are retransmitted on another one anyway.
         let unsent = self.unsent.take();
@@ -393,6 +393,9 @@ impl<P: Protocol> LockedState<P> {
             let Some((transmit, contents)) = due else {
                 return Ok(None);
             };
+            if small.is_some_and(|small| small.take(sockets, &transmit, contents)) {
+                return Ok(Some(transmit.size));
+            }
             let sent = self.send_socket.send(sockets, &transmit, contents);
             let kept = (sent == Err(SendError::Full)).then(|| contents.to_vec());
             self.after_send(now, sent, transmit, kept)
