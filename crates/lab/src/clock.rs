@@ -1,10 +1,20 @@
 //! The common clock of a run, and a timer that waits for times of the run.
+//!
+//! tokio's timers have a resolution of 1 ms, which is many round trips here. A timerfd has the
+//! resolution of the kernel's clock.
 
 use std::io;
+use std::os::fd::OwnedFd;
 
-use rustix::time::{ClockId, clock_gettime};
-use weir_traffic::timer::Timer;
+use rustix::time::{
+    ClockId, Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, clock_gettime,
+    timerfd_create, timerfd_settime,
+};
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
 use weir_units::{Duration, Time};
+
+const NANOS: u64 = 1_000_000_000;
 
 /// `CLOCK_MONOTONIC` since the run's epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,8 +43,12 @@ impl Clock {
     }
 
     /// Converts a time of the run to the kernel's time.
-    fn absolute(self, time: Time) -> Duration {
-        Duration::from_nanos(self.epoch.saturating_add(time.as_nanos()))
+    fn absolute(self, time: Time) -> Timespec {
+        let nanos = self.epoch.saturating_add(time.as_nanos());
+        Timespec {
+            tv_sec: (nanos / NANOS) as i64,
+            tv_nsec: (nanos % NANOS) as i64,
+        }
     }
 }
 
@@ -48,23 +62,37 @@ pub(crate) fn read(clock: ClockId) -> Duration {
 #[derive(Debug)]
 pub(crate) struct RunTimer {
     clock: Clock,
-    timer: Timer,
+    timer: AsyncFd<OwnedFd>,
 }
 
 impl RunTimer {
     /// Must be called within a tokio runtime.
     pub(crate) fn new(clock: Clock) -> io::Result<Self> {
-        let timer = Timer::new()?;
+        let timer = timerfd_create(
+            TimerfdClockId::Monotonic,
+            TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC,
+        )?;
+        // SAFETY: from here on the `AsyncFd` owns the descriptor, so it stays open and unchanged as long
+        // as the `AsyncFd` lives.
+        let timer = unsafe { AsyncFd::register_with_interest(timer, Interest::READABLE) }?;
         Ok(Self { clock, timer })
     }
 
     /// Waits until `time`; returns at once if it has passed.
     pub(crate) async fn until(&mut self, time: Time) -> io::Result<()> {
-        // Before the epoch the time of the run is zero, so zero has come.
-        if self.clock.now() >= time {
-            return Ok(());
+        while self.clock.now() < time {
+            // Setting the timer resets its expiration count, so the count never has to be read.
+            let setting = Itimerspec {
+                it_interval: Timespec {
+                    tv_sec: 0,
+                    tv_nsec: 0,
+                },
+                it_value: self.clock.absolute(time),
+            };
+            timerfd_settime(&self.timer, TimerfdTimerFlags::ABSTIME, &setting)?;
+            self.timer.readable().await?.clear_ready();
         }
-        self.timer.until(self.clock.absolute(time)).await
+        Ok(())
     }
 
     /// Returns the time of the run.
@@ -107,13 +135,13 @@ mod tests {
 
     #[tokio::test]
     async fn zero_has_come_before_the_epoch() {
-        let far = Clock::since(now() + 100_000_000_000);
+        let far = Clock::since(now() + 100 * NANOS);
         RunTimer::new(far).unwrap().until(Time::ZERO).await.unwrap();
         assert_eq!(far.now(), Time::ZERO);
     }
 
     #[test]
     fn the_time_before_the_epoch_is_zero() {
-        assert_eq!(Clock::since(now() + 100_000_000_000).now(), Time::ZERO);
+        assert_eq!(Clock::since(now() + 100 * NANOS).now(), Time::ZERO);
     }
 }

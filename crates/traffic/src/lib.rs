@@ -9,7 +9,6 @@
 //! | [`probe`] | a transport's measurements of an open connection |
 //! | [`calls`] | requests and replies, measured: `weir bench rpc`, `make bench` |
 //! | [`processor`] | the processor time of this process |
-//! | [`timer`] | a timer with the resolution of the kernel's clock |
 //! | [`throughput`] | bulk transfers between two machines, like iperf3 |
 //!
 //! This crate prints nothing.
@@ -23,7 +22,6 @@ pub mod probe;
 pub mod processor;
 pub mod tcp;
 pub mod throughput;
-pub mod timer;
 pub mod tls;
 pub mod transport;
 pub mod udp;

@@ -80,7 +80,7 @@ impl Undo {
 
 impl Sender {
     /// Processes an acknowledgment for recovery: spurious losses, the end of recovery, and new
-    /// losses. Returns whether it reveals any of these.
+    /// losses. Returns whether there are new losses.
     pub(super) fn recover(
         &mut self,
         now: Time,

@@ -11,8 +11,8 @@
 //!   the reply. [`identity`]: the certificate and the names that all stacks share.
 //! - [`run`](mod@run): the plan of a measurement and its execution. Client and server of every
 //!   transport are separate processes ([`worker`] is their main function, [`process`] their
-//!   parent's handle), placed on processors by [`placement`], with a [`network`] between them. Transports alternate in rounds, so
-//!   that a drift of the machine affects all of them alike.
+//!   parent's handle), placed on processors by [`placement`], with a [`network`] between them.
+//!   Transports alternate in rounds, so that a drift of the machine affects all of them alike.
 //! - [`standing`]: servers for clients on other machines.
 //! - [`report`]: the results, as JSON; [`table`]: the results as text; [`paper`]: the paper's
 //!   numbers, for comparison.

@@ -8,6 +8,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::time::Instant;
 
 use futures_util::future::join_all;
 use tokio::sync::Semaphore;
@@ -15,12 +16,10 @@ use tokio::task::LocalSet;
 use weir_units::Duration;
 
 use super::poisson::Poisson;
-use super::{MixTimes, within};
+use super::{MixTimes, nanoseconds, within};
 use crate::calls::driver::{RequestClient, RequestConnection};
 use crate::calls::error::Error;
 use crate::calls::payload::{Body, Library, Request};
-use crate::processor::processor_time;
-use crate::timer::monotonic;
 use crate::transport::Start;
 
 /// The time between the last connection's opening and the process of arrivals, for what is left to do on
@@ -69,12 +68,11 @@ pub async fn run(client: Rc<dyn RequestClient>, plan: &OpenLoop) -> MixTimes {
             tasks.spawn_local(work.run(connection))
         })
         .collect();
-    let (begin, processor) = (monotonic() + SETTLE, processor_time());
+    let begin = Instant::now() + std::time::Duration::from(SETTLE);
     tasks.run_until(arrive(&queue, plan, begin)).await;
     queue.end(handles.len());
     tasks.await;
-    all.elapsed_ns = (monotonic() - begin).as_nanos();
-    all.processor_ns = (processor_time() - processor).as_nanos();
+    all.elapsed_ns = nanoseconds(begin.elapsed());
     for handle in handles {
         match handle.await {
             Ok(part) => all.add(part),
@@ -117,11 +115,11 @@ async fn open(
 }
 
 /// Queues the calls as they arrive.
-async fn arrive(queue: &Queue, plan: &OpenLoop, begin: Duration) {
+async fn arrive(queue: &Queue, plan: &OpenLoop, begin: Instant) {
     let times = Poisson::new(plan.seed, plan.rate_per_s).take(plan.calls as usize);
     for (time, size) in times.zip(plan.sizes.iter().copied().cycle()) {
-        let arrival = begin + time;
-        while monotonic() < arrival {
+        let arrival = begin + std::time::Duration::from(time);
+        while Instant::now() < arrival {
             tokio::task::yield_now().await;
         }
         queue.push(Call { arrival, size });
@@ -131,8 +129,8 @@ async fn arrive(queue: &Queue, plan: &OpenLoop, begin: Duration) {
 /// A call that has arrived.
 #[derive(Clone, Copy, Debug)]
 struct Call {
-    /// The time of its arrival, by [`monotonic`].
-    arrival: Duration,
+    /// The time of its arrival.
+    arrival: Instant,
     size: u64,
 }
 
@@ -201,9 +199,9 @@ impl Work {
             let request = Request { size };
             let mut body = Body::comparing(request, &self.library);
             within(self.stall, "a call", connection.call(request, &mut body)).await?;
-            let elapsed = monotonic() - arrival;
+            let elapsed = nanoseconds(arrival.elapsed());
             body.verify()?;
-            times.completed_ns.push(elapsed.as_nanos());
+            times.completed_ns.push(elapsed);
             times.bytes += size;
         }
         within(self.stall, "closing", connection.close()).await
