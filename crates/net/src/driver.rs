@@ -510,6 +510,7 @@ impl Received<'_> {
                 self.reply(&reply);
                 true
             }
+            Route::Draining => true,
             Route::Drop => false,
         };
         if !is_routable {

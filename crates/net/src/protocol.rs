@@ -31,6 +31,9 @@ pub(crate) enum Route<E> {
     Engine(usize),
     /// Answer it with this datagram, and offer it to all other engines as a stateless reset.
     EveryEngine(Vec<u8>),
+    /// It belongs to a connection in its draining period: drop it.
+    Draining,
+    /// It belongs to no connection: drop it.
     Drop,
 }
 

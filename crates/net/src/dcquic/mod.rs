@@ -90,6 +90,7 @@ impl From<weir_quic::Route> for Route<Engine> {
             weir_quic::Route::Reply(reply) => Self::Reply(reply),
             weir_quic::Route::Engine(engine) => Self::Engine(engine),
             weir_quic::Route::EveryEngine(reply) => Self::EveryEngine(reply),
+            weir_quic::Route::Draining => Self::Draining,
             weir_quic::Route::Drop => Self::Drop,
         }
     }

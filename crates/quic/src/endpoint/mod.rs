@@ -60,7 +60,9 @@ pub enum Route {
     /// Answer it with this datagram, unless it is a stateless reset for another engine
     /// ([`Endpoint::route_reset`]): a reset names no engine.
     EveryEngine(Vec<u8>),
-    /// Drop it.
+    /// It belongs to a connection in its draining period: drop it.
+    Draining,
+    /// It belongs to no connection: drop it.
     Drop,
 }
 
@@ -357,7 +359,7 @@ impl Endpoint {
     /// connection without state here.
     fn unknown(&mut self, now: Time, id: &ConnectionId, datagram: &[u8]) -> Route {
         if self.draining.contains(now, &DrainingKey::Id(*id)) {
-            return Route::Drop;
+            return Route::Draining;
         }
         if let Some(route) = self.route_reset(now, datagram) {
             return route;
@@ -385,7 +387,7 @@ impl Endpoint {
             return Some(Route::Connection(*handle));
         }
         let is_draining = self.draining.contains(now, &DrainingKey::Reset(digest));
-        is_draining.then_some(Route::Drop)
+        is_draining.then_some(Route::Draining)
     }
 
     /// Handles an event of a connection.

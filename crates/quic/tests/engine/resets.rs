@@ -91,7 +91,7 @@ fn a_connection_that_the_peer_closed_is_freed_and_its_late_packets_are_dropped()
         "freed at once"
     );
     let remote = world.hosts[CLIENT].addresses[0];
-    assert!(matches!(world.route(remote, &late), Route::Drop));
+    assert!(matches!(world.route(remote, &late), Route::Draining));
     world.run_for(Duration::from_secs(1));
     assert!(
         matches!(world.route(remote, &late), Route::Reply(_)),

@@ -87,7 +87,7 @@ impl Host {
                     None
                 }
                 Route::Reply(reply) => Some(reply),
-                Route::Drop => None,
+                Route::Draining | Route::Drop => None,
                 Route::Engine(_) | Route::EveryEngine(_) => panic!("there is one engine"),
             }
         });

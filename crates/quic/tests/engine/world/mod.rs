@@ -456,7 +456,7 @@ impl World {
                         };
                         replies.push((1 - from, reply));
                     }
-                    Route::Drop => {}
+                    Route::Draining | Route::Drop => {}
                     Route::Engine(_) | Route::EveryEngine(_) => panic!("there is one engine"),
                 }
             }
