@@ -9,7 +9,7 @@
 use weir_units::{ByteSize, Duration};
 
 use crate::algorithm::Algorithm;
-use crate::dctcp::{MarkedFraction, PARAMETERS};
+use crate::dctcp::{FRACTIONAL_MIN_WINDOW, MarkedFraction, PARAMETERS};
 use crate::reno::{MarkResponse, Reno};
 use crate::{AckSample, Deadline};
 
@@ -22,7 +22,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
             fraction: MarkedFraction::new(spec),
             deadline: None,
         };
-        Reno::boxed(response, spec, context)
+        Reno::boxed(response, spec.get(&FRACTIONAL_MIN_WINDOW), spec, context)
     },
 };
 

@@ -16,14 +16,26 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "dctcp",
     summary: "shrinks the window by half the fraction of marked bytes (RFC 8257)",
     own_parameters: &PARAMETERS,
-    build: |spec, context| Reno::boxed(MarkedFraction::new(spec), spec, context),
+    build: |spec, context| {
+        let least = spec.get(&FRACTIONAL_MIN_WINDOW);
+        Reno::boxed(MarkedFraction::new(spec), least, spec, context)
+    },
+};
+
+/// Linux's DCTCP has two packets. Many senders into one port need less (RFC 8257, section 4.1).
+pub(crate) const FRACTIONAL_MIN_WINDOW: Typed<f64> = Typed {
+    name: MIN_WINDOW.name,
+    doc: "the window never falls below this, in packets; below 1 packets are paced",
+    default: MIN_WINDOW.default as f64,
+    min: 0.001,
+    max: MIN_WINDOW.max as f64,
 };
 
 pub(crate) const PARAMETERS: [Parameter; 6] = [
     G.parameter(),
     INITIAL_ALPHA.parameter(),
     INITIAL_WINDOW.parameter(),
-    MIN_WINDOW.parameter(),
+    FRACTIONAL_MIN_WINDOW.parameter(),
     LOSS_WINDOW.parameter(),
     WHOLE_PACKETS.parameter(),
 ];
@@ -209,5 +221,25 @@ mod tests {
             let error = (sum / windows as f64 / truth - 1.0).abs();
             assert!(error < 0.02, "{percent} %: off by {error}");
         }
+    }
+
+    #[test]
+    fn a_window_below_one_packet_is_paced() {
+        let mut dctcp = build("dctcp,initial_window=1,min_window=0.1");
+        assert_eq!(dctcp.pacing_rate(), None);
+        for number in 1..=8 {
+            window_with(&mut *dctcp, number, 20);
+        }
+        let window = dctcp.window();
+        assert!(window < PACKET && window >= PACKET / 10, "{window}");
+        // Two round trips of 500 us, at half a packet each, and so on.
+        let rate = weir_units::Rate::from_size_over(window, weir_units::Duration::from_micros(500));
+        assert_eq!(dctcp.pacing_rate(), Some(rate));
+        // One packet that arrives unmarked adds one packet.
+        let mut unmarked = ack(100_000, 99_500, 1);
+        unmarked.round_ended = true;
+        dctcp.on_ack(&unmarked);
+        assert_eq!(dctcp.window(), window + PACKET);
+        assert_eq!(build("dctcp,initial_window=2,min_window=0.1").window(), packets(2));
     }
 }

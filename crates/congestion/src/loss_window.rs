@@ -76,7 +76,7 @@ pub(crate) struct LossWindow {
     ssthresh: ByteSize,
     pub(crate) packet: ByteSize,
     initial_packets: u64,
-    min_packets: u64,
+    min_packets: f64,
     /// The window after a timeout.
     loss_packets: u64,
     whole_packets: bool,
@@ -92,17 +92,18 @@ pub(crate) struct LossWindow {
 }
 
 impl LossWindow {
-    pub(crate) fn new(spec: &AlgorithmSpec, context: &Context) -> Self {
+    /// Creates a window that never falls below `min_packets`.
+    pub(crate) fn new(spec: &AlgorithmSpec, context: &Context, min_packets: f64) -> Self {
         let packet = context.packet_size.max(ByteSize::from_bytes(1));
-        let min_packets = spec.get(&MIN_WINDOW);
-        let initial_packets = spec.get(&INITIAL_WINDOW).max(min_packets);
+        let least_whole = min_packets.ceil() as u64;
+        let initial_packets = spec.get(&INITIAL_WINDOW).max(least_whole);
         Self {
             cwnd: packet * initial_packets,
             ssthresh: ByteSize::MAX,
             packet,
             initial_packets,
             min_packets,
-            loss_packets: spec.get(&LOSS_WINDOW).min(min_packets),
+            loss_packets: spec.get(&LOSS_WINDOW).min(least_whole),
             whole_packets: spec.get(&WHOLE_PACKETS),
             credit: ByteSize::ZERO,
             recovery_start: None,
@@ -136,7 +137,8 @@ impl LossWindow {
     }
 
     fn minimum(&self) -> ByteSize {
-        self.packet * self.min_packets
+        let whole = self.min_packets as u64;
+        self.packet * whole + self.packet.mul_f64(self.min_packets.fract())
     }
 
     /// Returns whether a packet was sent before the last reduction (RFC 9002 section 7.3.2).
@@ -166,7 +168,8 @@ impl LossWindow {
         let window = if self.whole_packets {
             self.packet * (self.cwnd / self.packet).max(1)
         } else {
-            self.cwnd
+            // Below one packet, each one that arrives counts as a window.
+            self.cwnd.max(self.packet)
         };
         if self.credit >= window {
             let windows = self.credit / window;

@@ -17,7 +17,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
         LOSS_WINDOW.parameter(),
         WHOLE_PACKETS.parameter(),
     ],
-    build: |spec, context| Reno::boxed(NewReno, spec, context),
+    build: |spec, context| Reno::boxed(NewReno, spec.get(&MIN_WINDOW) as f64, spec, context),
 };
 
 /// A mark counts as a loss (RFC 9002 section 7.1).

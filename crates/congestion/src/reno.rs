@@ -3,7 +3,7 @@
 
 use std::fmt::Debug;
 
-use weir_units::{ByteSize, Time};
+use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::loss_window::LossWindow;
 use crate::{
@@ -35,17 +35,22 @@ pub(crate) trait MarkResponse: Clone + Debug + Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub(crate) struct Reno<R> {
     window: LossWindow,
+    /// The smoothed round-trip time.
+    rtt: Duration,
     response: R,
 }
 
 impl<R: MarkResponse> Reno<R> {
+    /// Creates a controller whose window never falls below `min_packets`.
     pub(crate) fn boxed(
         response: R,
+        min_packets: f64,
         spec: &AlgorithmSpec,
         context: &Context,
     ) -> Box<dyn Controller> {
         Box::new(Self {
-            window: LossWindow::new(spec, context),
+            window: LossWindow::new(spec, context, min_packets),
+            rtt: Duration::ZERO,
             response,
         })
     }
@@ -61,6 +66,7 @@ impl<R: MarkResponse> Controller for Reno<R> {
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
+        self.rtt = ack.smoothed_rtt;
         if let Some(factor) = self.response.factor(ack, self.window.size()) {
             self.window.on_mark(ack.now, ack.newest_sent, factor);
         }
@@ -89,6 +95,18 @@ impl<R: MarkResponse> Controller for Reno<R> {
 
     fn window(&self) -> ByteSize {
         self.window.size()
+    }
+
+    /// A window below one packet is one packet in more than a round trip.
+    #[inline]
+    fn pacing_rate(&self) -> Option<Rate> {
+        let cwnd = self.window.size();
+        if cwnd >= self.window.packet {
+            return None;
+        }
+        let round_trip = self.rtt.max(Duration::from_nanos(1));
+        let rate = Rate::from_size_over(cwnd, round_trip);
+        Some(rate.max(Rate::from_bits_per_second(1)))
     }
 
     fn snapshot(&self) -> Snapshot {

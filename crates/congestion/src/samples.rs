@@ -8,6 +8,7 @@ pub(crate) const PACKET: ByteSize = ByteSize::from_bytes(1_500);
 pub(crate) const CONTEXT: Context = Context {
     packet_size: PACKET,
     seed: 1,
+    is_paced: false,
 };
 
 pub(crate) fn build(spec: &str) -> Box<dyn Controller> {

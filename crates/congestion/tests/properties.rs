@@ -125,6 +125,7 @@ impl Subject {
         let controller = spec.build(&Context {
             packet_size: packet,
             seed: 9,
+            is_paced: false,
         });
         Self {
             largest: controller.window(),
@@ -308,7 +309,7 @@ proptest! {
             let mut controller: Box<dyn Controller> = spec
                 .parse::<AlgorithmSpec>()
                 .unwrap()
-                .build(&Context { packet_size: ByteSize::from_bytes(1_452), seed: 9 });
+                .build(&Context { packet_size: ByteSize::from_bytes(1_452), seed: 9, is_paced: false });
             let mut subject = Subject::new(algorithm.name);
             std::mem::swap(&mut subject.controller, &mut controller);
             subject.min_packets = 0.0;

@@ -79,6 +79,7 @@ impl Sender {
         let fresh = config.congestion.build(&Context {
             packet_size: config.packet_size,
             seed: config.seed,
+            is_paced: true,
         });
         let mut buffer = SendBuffer::new(config.send_buffer, first);
         // The size if the peer agrees; data written earlier is cut for it.

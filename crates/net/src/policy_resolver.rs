@@ -88,6 +88,7 @@ mod tests {
         let context = Context {
             packet_size: weir_units::ByteSize::from_bytes(1200),
             seed: 1,
+            is_paced: true,
         };
         let controller = chooser.controller(&ends, &context);
         controller.map_or("none", |controller| controller.name())

@@ -88,6 +88,7 @@ impl ObservedFlow {
         let context = Context {
             packet_size: ByteSize::from_bytes(beginning.segment_size.into()),
             seed,
+            is_paced: false,
         };
         Self {
             flow_controller: FlowController::new(algorithm, &context, beginning.rtt),

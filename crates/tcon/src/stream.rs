@@ -90,6 +90,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let context = Context {
             packet_size: ByteSize::from_bytes(segment_size),
             seed,
+            is_paced: false,
         };
         Some(Self {
             direction: way,

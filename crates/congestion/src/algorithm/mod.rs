@@ -41,6 +41,9 @@ pub struct Context {
     pub packet_size: ByteSize,
     /// Seed of the algorithm's random decisions. Equal seeds and events give equal decisions.
     pub seed: u64,
+    /// Whether the transport spreads a window over the round trip, at a rate of its own or the
+    /// controller's.
+    pub is_paced: bool,
 }
 
 /// A registered algorithm.

@@ -1,4 +1,4 @@
-//! CUBIC, RFC 9438, with HyStart++ (RFC 9406).
+//! CUBIC, RFC 9438, with Linux's HyStart or HyStart++ (RFC 9406).
 //!
 //! After a reduction the window follows a cubic function of time. It flattens out near the window
 //! of the last congestion and then probes beyond it. Where Reno would be faster (short round trips,
@@ -6,24 +6,31 @@
 
 mod curve;
 mod hystart;
+mod hystart_plus_plus;
+mod parameters;
+mod slow_start;
 #[cfg(test)]
 mod tests;
 mod whole_segments;
 
-use weir_units::{ByteSize, Duration, Time};
+use weir_units::{ByteSize, Time};
 
-use crate::algorithm::{Algorithm, Typed};
+use crate::algorithm::Algorithm;
 use crate::loss_window::{
     INITIAL_WINDOW, LOSS_WINDOW, LossWindow, MIN_WINDOW, Reaction, WHOLE_PACKETS,
 };
 use crate::{AckSample, Controller, LossSample, Snapshot, SpuriousLoss};
-use curve::{BETA, C, CubicEpoch};
-use hystart::{HyStart, SlowStartAction};
+use curve::{BETA, CubicEpoch};
+use parameters::{
+    AGGRESSIVENESS, FAST_CONVERGENCE, HYSTART, HYSTART_ACK_DELTA, HYSTART_LOW_WINDOW, HYSTART_MAX,
+    HYSTART_MIN, HYSTART_PLUS_PLUS, KEEP_COUNT, RENO_FRIENDLY,
+};
+use slow_start::{SlowStartAction, SlowStartExit};
 use whole_segments::WholeSegments;
 
 pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "cubic",
-    summary: "cubic growth towards and past the last congested window (RFC 9438, RFC 9406)",
+    summary: "cubic growth towards and past the last congested window (RFC 9438, HyStart)",
     own_parameters: &[
         INITIAL_WINDOW.parameter(),
         MIN_WINDOW.parameter(),
@@ -34,14 +41,16 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
         KEEP_COUNT.parameter(),
         LOSS_WINDOW.parameter(),
         HYSTART.parameter(),
+        HYSTART_PLUS_PLUS.parameter(),
         HYSTART_MIN.parameter(),
         HYSTART_MAX.parameter(),
+        HYSTART_LOW_WINDOW.parameter(),
+        HYSTART_ACK_DELTA.parameter(),
     ],
     build: |spec, context| {
-        let hystart = HyStart::new(spec.get(&HYSTART_MIN), spec.get(&HYSTART_MAX));
         Box::new(Cubic {
-            window: LossWindow::new(spec, context),
-            hystart: spec.get(&HYSTART).then_some(hystart),
+            window: LossWindow::new(spec, context, spec.get(&MIN_WINDOW) as f64),
+            exit: SlowStartExit::new(spec, context),
             fast_convergence: spec.get(&FAST_CONVERGENCE),
             reno_friendly: spec.get(&RENO_FRIENDLY),
             steps: spec
@@ -57,70 +66,10 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
     },
 };
 
-const AGGRESSIVENESS: Typed<f64> = Typed {
-    name: "c",
-    doc: "aggressiveness C, in packets per second cubed",
-    default: C,
-    min: 0.001,
-    max: 1e9,
-};
-
-const FAST_CONVERGENCE: Typed<bool> = Typed {
-    name: "fast_convergence",
-    doc: "give way to new flows by lowering the plateau while windows shrink",
-    default: true,
-    min: false,
-    max: true,
-};
-
-/// RFC 9438 section 4.3. Other simulators leave it out (ns-3's `TcpCubic`).
-const RENO_FRIENDLY: Typed<bool> = Typed {
-    name: "reno_friendly",
-    doc: "never slower than Reno with the same reduction",
-    default: true,
-    min: false,
-    max: true,
-};
-
-/// ns-3 does this, Linux does not.
-const KEEP_COUNT: Typed<bool> = Typed {
-    name: "keep_count",
-    doc: "with whole_packets: packets that were counted towards growth count on after reductions",
-    default: false,
-    min: false,
-    max: true,
-};
-
-const HYSTART: Typed<bool> = Typed {
-    name: "hystart",
-    doc: "HyStart++: leave slow start when the round-trip time rises",
-    default: true,
-    min: false,
-    max: true,
-};
-
-/// RFC 9406 section 4.3: `MIN_RTT_THRESH`. A fabric of 50 us needs far less than its 4 ms.
-const HYSTART_MIN: Typed<Duration> = Typed {
-    name: "hystart_min_threshold",
-    doc: "HyStart++: the smallest rise that counts",
-    default: Duration::from_millis(4),
-    min: Duration::ZERO,
-    max: Duration::from_secs(10),
-};
-
-/// RFC 9406 section 4.3: `MAX_RTT_THRESH`.
-const HYSTART_MAX: Typed<Duration> = Typed {
-    name: "hystart_max_threshold",
-    doc: "HyStart++: the largest rise that is waited for",
-    default: Duration::from_millis(16),
-    min: Duration::ZERO,
-    max: Duration::from_secs(10),
-};
-
 #[derive(Clone, Debug)]
 struct Cubic {
     window: LossWindow,
-    hystart: Option<HyStart>,
+    exit: SlowStartExit,
     fast_convergence: bool,
     reno_friendly: bool,
     /// Growth in whole packets, if configured.
@@ -175,13 +124,10 @@ impl Cubic {
     }
 
     fn slow_start(&mut self, ack: &AckSample) -> ByteSize {
-        let advice = self
-            .hystart
-            .as_mut()
-            .map_or(SlowStartAction::Grow(ack.acked), |hystart| {
-                hystart.on_ack(ack)
-            });
-        match advice {
+        let action = self
+            .exit
+            .on_ack(ack, self.window.size(), self.window.packet);
+        match action {
             SlowStartAction::Grow(acked) => self.window.grow_exponentially(acked),
             SlowStartAction::Leave => {
                 self.window.end_slow_start();
@@ -267,9 +213,7 @@ impl Controller for Cubic {
                 }
                 self.history = CubicState::default();
                 self.epoch = None;
-                if let Some(hystart) = &mut self.hystart {
-                    hystart.reset();
-                }
+                self.exit.on_timeout();
             }
         }
     }
@@ -284,9 +228,7 @@ impl Controller for Cubic {
     fn on_idle_restart(&mut self, _now: Time) {
         self.window.on_idle_restart();
         self.epoch = None;
-        if let Some(hystart) = &mut self.hystart {
-            hystart.reset();
-        }
+        self.exit.on_idle_restart();
     }
 
     fn on_packet_size(&mut self, size: ByteSize) {
@@ -303,9 +245,8 @@ impl Controller for Cubic {
     }
 
     fn snapshot(&self) -> Snapshot {
-        let cautious = self.hystart.as_ref().is_some_and(HyStart::is_cautious);
         let phase = match self.window.phase() {
-            "slow-start" if cautious => "conservative-slow-start",
+            "slow-start" if self.exit.is_cautious() => "conservative-slow-start",
             phase => phase,
         };
         Snapshot {

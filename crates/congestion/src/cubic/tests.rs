@@ -1,8 +1,8 @@
-use weir_units::Time;
+use weir_units::{Duration, Time};
 
 use super::*;
-use crate::LossCause;
-use crate::samples::{PACKET, ack, build, loss, packets, spurious};
+use crate::{AlgorithmSpec, Context, LossCause};
+use crate::samples::{CONTEXT, PACKET, ack, build, loss, packets, spurious};
 
 const MILLI: u64 = 1_000;
 
@@ -203,8 +203,8 @@ fn round(cubic: &mut dyn Controller, start: Time, rtt: Duration) {
 }
 
 #[test]
-fn hystart_slows_growth_when_the_rtt_rises_then_exits_slow_start() {
-    let mut cubic = build("cubic");
+fn hystart_plus_plus_slows_growth_when_the_rtt_rises_then_exits_slow_start() {
+    let mut cubic = build("cubic,hystart_plus_plus=true");
     let at = |n: u64| Time::ZERO + Duration::from_millis(200 * n);
     let (short, long) = (Duration::from_millis(40), Duration::from_millis(45));
     round(&mut *cubic, at(1), short);
@@ -225,12 +225,81 @@ fn hystart_slows_growth_when_the_rtt_rises_then_exits_slow_start() {
 }
 
 #[test]
-fn hystart_resumes_slow_start_when_the_rise_was_noise() {
-    let mut cubic = build("cubic");
+fn hystart_plus_plus_resumes_slow_start_when_the_rise_was_noise() {
+    let mut cubic = build("cubic,hystart_plus_plus=true");
     let at = |n: u64| Time::ZERO + Duration::from_millis(200 * n);
     round(&mut *cubic, at(1), Duration::from_millis(40));
     round(&mut *cubic, at(2), Duration::from_millis(45));
     assert_eq!(cubic.snapshot().phase, "conservative-slow-start");
     round(&mut *cubic, at(3), Duration::from_millis(41));
     assert_eq!(cubic.snapshot().phase, "slow-start");
+}
+
+/// Delivers a round trip of one ACK per packet, `gap` apart from `start` on; returns the window.
+fn train(cubic: &mut dyn Controller, start: Time, count: u64, gap: Duration, rtt: Duration) -> u64 {
+    let min_rtt = Duration::from_millis(20);
+    for index in 0..count {
+        let mut sample = ack(1_000_000, 999_000, 1);
+        sample.now = start + gap * index;
+        sample.newest_sent = start + gap * index - rtt;
+        (sample.rtt, sample.smoothed_rtt, sample.min_rtt) = (Some(rtt), rtt, min_rtt);
+        cubic.on_ack(&sample);
+    }
+    cubic.window() / PACKET
+}
+
+#[test]
+fn hystart_leaves_slow_start_when_a_train_of_acks_takes_half_of_the_round_trip() {
+    let rtt = Duration::from_millis(20);
+    let at = |n: u64| Time::ZERO + Duration::from_millis(100) + rtt * n;
+    let gap = Duration::from_micros(250);
+    let mut cubic = build("cubic");
+    assert_eq!(train(&mut *cubic, at(0), 10, gap, rtt), 20);
+    assert_eq!(train(&mut *cubic, at(1), 20, gap, rtt), 40);
+    assert_eq!(cubic.snapshot().phase, "slow-start");
+    // Ten milliseconds, and half of the millisecond for large segments, are 43 ACKs.
+    assert_eq!(train(&mut *cubic, at(2), 40, gap, rtt), 80);
+    assert_eq!(cubic.snapshot().phase, "slow-start");
+    train(&mut *cubic, at(3), 60, gap, rtt);
+    assert_eq!(cubic.snapshot().phase, "congestion-avoidance");
+    assert_eq!(cubic.snapshot().ssthresh, Some(packets(123)));
+    // Gaps of more than two milliseconds make no train.
+    let mut sparse = build("cubic");
+    train(&mut *sparse, at(0), 10, Duration::from_millis(3), rtt);
+    train(&mut *sparse, at(2), 60, Duration::from_millis(3), rtt);
+    assert_eq!(sparse.snapshot().phase, "slow-start");
+}
+
+#[test]
+fn hystart_leaves_slow_start_when_a_paced_train_takes_the_whole_round_trip() {
+    let rtt = Duration::from_millis(23);
+    let at = |n: u64| Time::ZERO + Duration::from_millis(100) + Duration::from_millis(30) * n;
+    let paced = Context { is_paced: true, ..CONTEXT };
+    let mut cubic = "cubic,initial_window=60".parse::<AlgorithmSpec>().unwrap().build(&paced);
+    let gap = Duration::from_micros(250);
+    train(&mut *cubic, at(0), 60, gap, rtt);
+    assert_eq!(cubic.snapshot().phase, "slow-start");
+    train(&mut *cubic, at(1), 90, gap, rtt);
+    assert_eq!(cubic.snapshot().phase, "congestion-avoidance");
+}
+
+#[test]
+fn hystart_leaves_slow_start_when_the_rtt_rises_by_an_eighth_but_four_milliseconds() {
+    let at = |n: u64| Time::ZERO + Duration::from_millis(100) + Duration::from_millis(20 * n);
+    let gap = Duration::from_micros(10);
+    for (rtt, phase) in [(24, "slow-start"), (25, "congestion-avoidance")] {
+        let mut cubic = build("cubic,initial_window=20");
+        train(&mut *cubic, at(0), 8, gap, Duration::from_millis(rtt));
+        assert_eq!(cubic.snapshot().phase, "slow-start");
+        train(&mut *cubic, at(0), 2, gap, Duration::from_millis(rtt));
+        assert_eq!(cubic.snapshot().phase, phase);
+    }
+}
+
+#[test]
+fn hystart_leaves_small_windows_alone() {
+    let mut cubic = build("cubic,initial_window=4");
+    let at = Time::ZERO + Duration::from_millis(100);
+    let grown = train(&mut *cubic, at, 9, Duration::from_micros(10), Duration::from_millis(60));
+    assert_eq!((grown, cubic.snapshot().phase), (13, "slow-start"));
 }

@@ -6,7 +6,11 @@
 //! use weir_units::ByteSize;
 //!
 //! let spec: AlgorithmSpec = "dctcp,g=0.125,min_window=1".parse()?;
-//! let context = Context { packet_size: ByteSize::from_bytes(1452), seed: 1 };
+//! let context = Context {
+//!     packet_size: ByteSize::from_bytes(1452),
+//!     seed: 1,
+//!     is_paced: false,
+//! };
 //! let controller = spec.build(&context);
 //! assert_eq!(controller.name(), "dctcp");
 //! assert_eq!(controller.window(), ByteSize::from_bytes(14_520));

@@ -7,6 +7,7 @@ use crate::algorithm::{Context, Parameter};
 const CONTEXT: Context = Context {
     packet_size: ByteSize::from_bytes(1_500),
     seed: 7,
+    is_paced: false,
 };
 
 #[test]
@@ -16,6 +17,7 @@ fn every_algorithm_is_built_by_name_and_starts_with_ten_packets() {
             let context = Context {
                 packet_size: ByteSize::from_bytes(size),
                 seed: 0,
+                is_paced: false,
             };
             let controller = AlgorithmSpec::new(algorithm.name).unwrap().build(&context);
             assert_eq!(controller.name(), algorithm.name);
@@ -72,7 +74,7 @@ fn a_spec_is_parsed_from_text_toml_and_json() {
     }
     let expected = AlgorithmSpec::new("dctcp")
         .and_then(|spec| spec.with("g", Value::Float(0.125)))
-        .and_then(|spec| spec.with("min_window", Value::Integer(1)))
+        .and_then(|spec| spec.with("min_window", Value::Float(1.0)))
         .unwrap();
     assert_eq!(
         "dctcp, min_window = 1, g=0.125".parse(),
@@ -129,8 +131,8 @@ fn parse_errors_list_the_valid_choices() {
         ("dctcp,g=fast", vec!["`g` must be a number, not `fast`"]),
         ("dctcp,g=2", vec!["`g` must lie between", "not at 2"]),
         ("dctcp,g=NaN", vec!["`g` must lie between", "not at NaN"]),
-        ("dctcp,min_window=0", vec!["between 1 and"]),
-        ("dctcp,min_window=1.5", vec!["a whole number"]),
+        ("newreno,min_window=0", vec!["between 1 and"]),
+        ("newreno,min_window=1.5", vec!["a whole number"]),
         ("dctcp,g=0.1,g=0.2", vec!["given twice"]),
         ("cubic,hystart=maybe", vec!["true or false"]),
         (

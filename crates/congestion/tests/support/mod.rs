@@ -80,6 +80,7 @@ pub(crate) fn run(spec: &str, pipe: Bottleneck, span: Duration) -> Vec<SenderSta
     let controller = spec.build(&Context {
         packet_size: PACKET,
         seed: 42,
+        is_paced: false,
     });
     let mut sender = Sender {
         pipe,

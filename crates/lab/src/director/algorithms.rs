@@ -51,7 +51,7 @@ impl KernelAlgorithms {
     fn find(&mut self, congestion: &AlgorithmSpec) -> Result<String, CongestionError> {
         let has_parameters = congestion
             .values()
-            .any(|(name, _)| is_registered(congestion, name));
+            .any(|(name, value)| is_registered(congestion, name, value));
         let name = kernel_name(congestion);
         if !has_parameters && bpf::kernel_offers(name)? {
             return Ok(name.to_owned());
@@ -87,12 +87,14 @@ impl KernelAlgorithms {
 
     /// Notes the parameters that the kernel does not support.
     fn note(&mut self, group: &Group, congestion: &AlgorithmSpec) {
-        let others = congestion.values().map(|(name, _)| name);
         // The initial window is set by routes ([`crate::plan::HostPlan::initial_window`]).
-        let others = others.filter(|name| *name != INITIAL_WINDOW);
-        let others: Vec<_> = others
-            .filter(|name| !is_registered(congestion, name))
-            .collect();
+        let others = congestion
+            .values()
+            .filter(|(name, value)| {
+                *name != INITIAL_WINDOW && !is_registered(congestion, name, *value)
+            })
+            .map(|(name, _)| name);
+        let others: Vec<_> = others.collect();
         if !others.is_empty() {
             self.notes.push(format!(
                 "group `{}`: the kernel's `{}` has its own {}",
@@ -112,10 +114,15 @@ fn of_kernel(transport: &Transport) -> Option<&AlgorithmSpec> {
     }
 }
 
-/// Returns whether a registered algorithm supports this parameter.
-fn is_registered(congestion: &AlgorithmSpec, parameter: &str) -> bool {
-    matches!(congestion.name(), "dctcp" | "d2tcp")
-        && matches!(parameter, "g" | "initial_alpha" | "min_window")
+/// Returns whether a registered algorithm supports this parameter with this value. The kernel counts
+/// windows in whole packets.
+fn is_registered(congestion: &AlgorithmSpec, parameter: &str, value: Value) -> bool {
+    let is_supported = match (parameter, value) {
+        ("g" | "initial_alpha", _) => true,
+        ("min_window", Value::Float(packets)) => packets >= 1.0 && packets.fract() == 0.0,
+        _ => false,
+    };
+    is_supported && matches!(congestion.name(), "dctcp" | "d2tcp")
 }
 
 fn parameters(congestion: &AlgorithmSpec) -> Parameters {
@@ -124,8 +131,8 @@ fn parameters(congestion: &AlgorithmSpec) -> Parameters {
         match value {
             ("g", Value::Float(value)) => parameters.g = value,
             ("initial_alpha", Value::Float(value)) => parameters.initial_alpha = value,
-            ("min_window", Value::Integer(value)) => {
-                parameters.min_window = u32::try_from(value).unwrap_or(u32::MAX);
+            ("min_window", Value::Float(packets)) if packets >= 1.0 => {
+                parameters.min_window = packets as u32;
             }
             _ => {}
         }

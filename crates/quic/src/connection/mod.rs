@@ -208,6 +208,7 @@ impl Connection {
         let context = Context {
             packet_size: expected_size,
             seed: rng.next_u64(),
+            is_paced: config.pacing,
         };
         let controller = config
             .congestion

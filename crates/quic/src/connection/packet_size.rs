@@ -208,6 +208,7 @@ impl Connection {
         let context = Context {
             packet_size: size,
             seed: self.rng.next_u64(),
+            is_paced: self.config.pacing,
         };
         let ends = PathEndpoints { local, remote };
         self.paths[0].controller = self.config.congestion.build(&ends, &context);

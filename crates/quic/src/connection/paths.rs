@@ -217,6 +217,7 @@ impl Connection {
         let context = Context {
             packet_size: self.expected_size(local, remote),
             seed: self.rng.next_u64(),
+            is_paced: self.config.pacing,
         };
         let ends = PathEndpoints { local, remote };
         let controller = self.config.congestion.build(&ends, &context);

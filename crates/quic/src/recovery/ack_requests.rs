@@ -167,6 +167,7 @@ mod tests {
         let controller = AlgorithmSpec::default().build(&Context {
             packet_size: ByteSize::from_bytes(1_200),
             seed: 0,
+            is_paced: true,
         });
         let remote = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         let config = PathConfig {

@@ -140,6 +140,7 @@ fn controller(spec: &str, config: &Config) -> Box<dyn Controller> {
     let context = Context {
         packet_size: config.mss,
         seed: 1,
+        is_paced: false,
     };
     spec.parse::<AlgorithmSpec>().unwrap().build(&context)
 }
