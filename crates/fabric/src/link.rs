@@ -8,6 +8,8 @@ mod tests;
 
 use weir_units::{ByteSize, Duration, Rate, Time};
 
+use crate::flow_hash::mix;
+
 /// The bytes of Ethernet framing that a link carries per packet: preamble and start delimiter 8,
 /// header 14, frame check sequence 4, gap 12 (IEEE 802.3).
 pub const ETHERNET_FRAMING: ByteSize = ByteSize::from_bytes(38);
@@ -25,6 +27,11 @@ pub struct Link {
     free: Time,
     work: TransmissionTime,
     last_arrival: Time,
+    /// The largest random delay of a packet beyond the propagation delay.
+    jitter: Duration,
+    jitter_seed: u64,
+    /// The packets transmitted so far, if there is jitter.
+    transmitted: u64,
 }
 
 impl Link {
@@ -43,6 +50,19 @@ impl Link {
             },
             work: TransmissionTime::of(ByteSize::ZERO, rate),
             last_arrival: Time::ZERO,
+            jitter: Duration::ZERO,
+            jitter_seed: 0,
+            transmitted: 0,
+        }
+    }
+
+    /// Delays each packet by a random time of up to `jitter`, uniform from zero, that follows from `seed`
+    /// and the packet's number. Packets stay in order. None by default.
+    pub fn with_jitter(self, jitter: Duration, seed: u64) -> Self {
+        Self {
+            jitter,
+            jitter_seed: seed,
+            ..self
         }
     }
 
@@ -139,8 +159,22 @@ impl Link {
             self.clock.spend(&self.work, self.rate);
         }
         self.free = self.clock.reading();
-        self.last_arrival = self.last_arrival.max(self.free + self.delay);
+        let arrival = self.free + self.delay + self.next_jitter();
+        self.last_arrival = self.last_arrival.max(arrival);
         (start, self.last_arrival)
+    }
+
+    /// Returns the jitter of the next packet. A packet that is transmitted again after
+    /// [`Self::restore`] has the same.
+    #[inline]
+    fn next_jitter(&mut self) -> Duration {
+        if self.jitter.is_zero() {
+            return Duration::ZERO;
+        }
+        self.transmitted += 1;
+        let draw = u128::from(mix(self.jitter_seed ^ self.transmitted));
+        let choices = u128::from(self.jitter.as_nanos()) + 1;
+        Duration::from_nanos(((draw * choices) >> 64) as u64)
     }
 
     /// Returns the state of the transmitter.
@@ -149,6 +183,7 @@ impl Link {
         TransmitSnapshot {
             clock: self.clock,
             last_arrival: self.last_arrival,
+            transmitted: self.transmitted,
         }
     }
 
@@ -156,6 +191,7 @@ impl Link {
     pub(crate) fn restore(&mut self, moment: TransmitSnapshot) {
         self.clock = moment.clock;
         self.last_arrival = moment.last_arrival;
+        self.transmitted = moment.transmitted;
         if !self.rate.is_zero() {
             self.free = self.clock.reading();
         }
@@ -167,6 +203,7 @@ impl Link {
 pub(crate) struct TransmitSnapshot {
     clock: TransmitterClock,
     last_arrival: Time,
+    transmitted: u64,
 }
 
 impl TransmitSnapshot {

@@ -4,14 +4,14 @@
 use std::fmt;
 
 use weir_congestion::AlgorithmSpec;
-use weir_scenario::{Pacing, Recovery, TcpOptions};
+use weir_scenario::{Pacing, PartialAckTimer, Recovery, RtoFloor, TcpOptions};
 use weir_traffic::tcp::TcpSettings;
 use weir_units::{ByteSize, Duration};
 
 /// The range of `TCP_MAXSEG` (`TCP_MIN_MSS` and `MAX_TCP_WINDOW` of the kernel).
 const SEGMENTS: std::ops::RangeInclusive<u64> = 88..=32_767;
-/// Linux's `TCP_RTO_MIN`, `TCP_RTO_MAX` and `TCP_DELACK_MIN`.
-const MIN_RTO: Duration = Duration::from_millis(200);
+/// Linux's `TCP_RTO_MIN`, `TCP_RTO_MAX` and `TCP_DELACK_MIN`. A socket's minimum may only be shorter.
+pub(crate) const MIN_RTO: Duration = Duration::from_millis(200);
 const MAX_RTO: Duration = Duration::from_secs(120);
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 /// The maximum of `TCP_DELACK_MAX_US`.
@@ -55,7 +55,8 @@ pub(crate) fn socket_settings(options: &TcpOptions, congestion: &AlgorithmSpec) 
         receive_buffer: options
             .receive_buffer
             .filter(|size| *size != RECEIVE_BUFFER),
-        min_rto: changed(options.min_rto, MIN_RTO).filter(|_| takes_min_rto(options)),
+        min_rto: changed(options.min_rto, MIN_RTO)
+            .filter(|min_rto| *min_rto < MIN_RTO && takes_min_rto(options)),
         max_rto: changed(options.max_rto, MAX_RTO).filter(|_| takes_max_rto(options)),
         delayed_ack_timeout: changed(options.delayed_ack.delayed_ack_timeout, DELAYED_ACK)
             .filter(|_| takes_delayed_ack(options)),
@@ -125,6 +126,12 @@ pub(crate) fn unsupported(options: &TcpOptions) -> Vec<UnsupportedOption> {
         "up to 16, by the receive window",
     );
     refuse(
+        !options.push_small_windows,
+        "push_small_windows",
+        &options.push_small_windows,
+        "windows have two segments, but after a time-out, and then ACKs come at once",
+    );
+    refuse(
         options.initial_rto != INITIAL_RTO,
         "initial_rto",
         &options.initial_rto,
@@ -135,6 +142,18 @@ pub(crate) fn unsupported(options: &TcpOptions) -> Vec<UnsupportedOption> {
         "min_rto",
         &options.min_rto,
         "1us to 120s; it keeps its own 200ms",
+    );
+    refuse(
+        options.rto_floor != RtoFloor::Linux,
+        "rto_floor",
+        &"rfc6298",
+        "the minimum is of the margin above the smoothed round-trip time",
+    );
+    refuse(
+        options.partial_ack_timer != PartialAckTimer::Each,
+        "partial_ack_timer",
+        &"first",
+        "each partial acknowledgment restarts the timer",
     );
     refuse(
         !takes_max_rto(options),
@@ -251,8 +270,13 @@ mod tests {
             ("delayed_ack_timeout", "10ms"),
             ("delayed_ack_timeout", "300ms"),
             ("quick_ack_segments", "0"),
+            ("push_small_windows", "false"),
             ("initial_rto", "3s"),
             ("min_rto", "5ms"),
+            ("min_rto", "300ms"),
+            ("rto_floor", "rfc6298"),
+            ("frto", "false"),
+            ("partial_ack_timer", "first"),
             ("max_rto", "10s"),
             ("max_rto", "500ms"),
             ("pacing", "window"),

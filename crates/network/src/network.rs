@@ -103,17 +103,24 @@ pub struct TxPort<'a, P> {
 const HOST_QUEUE: Duration = Duration::from_nanos(1_000_000_000 >> 10);
 
 impl<P: fabric::Packet + Clone + 'static> Network<P> {
-    /// Creates a network of idle links and empty queues, with occupancy statistics at `measured`.
+    /// Creates a network of idle links and empty queues, with occupancy statistics at `measured`. Hosts
+    /// take up to `host_jitter` to process a packet that arrives; real ones need no more.
     ///
     /// # Errors
     /// The topology describes an invalid switch or shared buffer.
     pub fn new(
         topology: &Topology,
         measured: &[PortIndex],
+        host_jitter: Duration,
         seeds: Seeds,
     ) -> Result<Self, NetworkError> {
-        let egress_port =
-            |index: PortIndex| new_egress_port(topology, index, measured.contains(&index), seeds);
+        let egress_port = |index: PortIndex| {
+            let jitter = match topology.port(index).to {
+                Node::Host(_) => host_jitter,
+                Node::Switch(_) => Duration::ZERO,
+            };
+            new_egress_port(topology, index, measured.contains(&index), jitter, seeds)
+        };
         let (senders, own_ports) = senders(topology);
         let hosts = topology.port_indices();
         let hosts = hosts.filter(|port| matches!(topology.port(*port).from, Node::Host(_)));
@@ -567,12 +574,14 @@ fn new_egress_port<P: fabric::Packet + Clone>(
     topology: &Topology,
     index: PortIndex,
     measured: bool,
+    jitter: Duration,
     seeds: Seeds,
 ) -> EgressPort<P> {
     let port = topology.port(index);
     let link = Link::new(port.rate, port.delay)
         .with_mtu(port.mtu)
-        .with_framing(port.framing);
+        .with_framing(port.framing)
+        .with_jitter(jitter, seeds.of(RngStream::HostJitter, index.index()));
     let queue = Queue::new(rules(port), seeds.of(RngStream::Queue, index.index()));
     let queue = if measured {
         queue.with_occupancy()

@@ -27,6 +27,8 @@ pub enum RngStream {
     Tcon = 12,
     /// A switch's agent of SED.
     Sed = 13,
+    /// The times that a host takes to process packets from a link.
+    HostJitter = 14,
 }
 
 /// The scenario's seed.

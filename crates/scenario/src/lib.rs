@@ -66,6 +66,7 @@ pub mod shipped;
 mod topology;
 mod transport;
 mod variants;
+mod warnings;
 mod workload;
 mod written;
 
@@ -87,8 +88,10 @@ pub use topology::{
 };
 pub use transport::{
     DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,
-    DelayedAck, MigrationDetector, MigrationOptions, Pacing, QuicOptions, QuicPacketSize, Recovery,
-    TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions, Transport, UDP_HEADERS, UdpEcn, UdpOptions,
+    DelayedAck, MigrationDetector, MigrationOptions, Pacing, PartialAckTimer, QuicOptions,
+    QuicPacketSize, Recovery, RtoFloor, TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions, Transport,
+    UDP_HEADERS, UdpEcn, UdpOptions,
 };
 pub use variants::{LoadedScenario, Variant};
+pub use warnings::{Warning, WarningKind};
 pub use workload::{Arrivals, ConnectionUse, Distribution, Workload};

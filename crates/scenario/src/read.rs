@@ -94,6 +94,11 @@ struct Heading {
     /// The time at the start that all averages and counts exclude.
     #[key(accepts = Accepts::SPAN, default = "0s")]
     warm_up: Duration,
+    /// The largest random time that a simulated host takes to process a packet that arrives, uniform
+    /// from zero; packets stay in order. Without any, flows of equal round trips may lock their phases:
+    /// at a full queue one of them loses every time. Real hosts, in live runs, have their own.
+    #[key(accepts = Accepts::SPAN, default = "2us")]
+    host_jitter: Duration,
 }
 
 impl Heading {
@@ -135,6 +140,7 @@ pub(crate) fn read_scenario(mut root: Node, problems: &Problems) -> Result<Scena
         seed: heading.seed,
         duration,
         warm_up: heading.warm_up,
+        host_jitter: heading.host_jitter,
         groups: groups?,
         faults: faults?,
         measurements: measurements?,

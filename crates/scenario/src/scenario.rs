@@ -20,6 +20,8 @@ pub struct Scenario {
     pub duration: Duration,
     /// The time at the start that all averages exclude.
     pub warm_up: Duration,
+    /// The largest random time that a simulated host takes to process a packet that arrives.
+    pub host_jitter: Duration,
     /// The network.
     pub topology: Topology,
     /// The groups of flows, in file order.

@@ -36,6 +36,7 @@ impl Serialize for Scenario {
         file.serialize_entry("seed", &self.seed)?;
         file.serialize_entry("duration", &self.duration)?;
         file.serialize_entry("warm_up", &self.warm_up)?;
+        file.serialize_entry("host_jitter", &self.host_jitter)?;
         file.serialize_entry("hosts", &Named(hosts.collect()))?;
         file.serialize_entry("switches", &Named(switches.collect()))?;
         file.serialize_entry("links", &Link::all(topology))?;

@@ -89,7 +89,12 @@ impl World {
         let setups: Result<Vec<_>, BuildError> = groups
             .map(|group| Setup::of(group, &scenario.topology))
             .collect();
-        let mut network = Network::new(&scenario.topology, &scenario.measurements.ports, seeds)?;
+        let mut network = Network::new(
+            &scenario.topology,
+            &scenario.measurements.ports,
+            scenario.host_jitter,
+            seeds,
+        )?;
         let whose = Destinations::new(&scenario.topology);
         network.add_tcon(&scenario.topology, seeds, &whose);
         // Flows are registered as they are opened.

@@ -34,6 +34,9 @@ pub struct Config {
     pub read_automatically: bool,
     /// Delayed ACKs for in-order data; `None` acknowledges every segment at once.
     pub delayed_acks: Option<DelayedAcks>,
+    /// Whether a sender whose window holds fewer than two segments sets PSH, so that a receiver which waits
+    /// for the second one acknowledges the first at once. Linux's windows are larger, but after a timeout.
+    pub push_small_windows: bool,
     /// Nagle's algorithm: whether small segments wait while data is in flight (RFC 9293, section
     /// 3.7.4).
     pub nagle: bool,
@@ -55,11 +58,17 @@ pub struct Config {
     pub idle_restart: bool,
     /// The RTO before the first RTT sample (RFC 6298, section 2.1).
     pub initial_rto: Duration,
-    /// Minimum margin of the RTO above the smoothed RTT; 200 ms as in Linux. RFC 6298, section 2.4,
-    /// requires an RTO of at least 1 s in total.
+    /// The minimum of the part of the RTO that [`Config::rto_floor`] names; 200 ms as in Linux. RFC 6298,
+    /// section 2.4, requires 1 s of the whole.
     pub min_rto: Duration,
+    /// The part of the RTO that has a minimum.
+    pub rto_floor: RtoFloor,
     /// Maximum RTO with backoff; also the maximum interval of the persist timer.
     pub max_rto: Duration,
+    /// Whether a timeout is examined for being spurious (F-RTO, RFC 5682; Linux: `tcp_frto`).
+    pub frto: bool,
+    /// Without SACK, the partial ACKs of a recovery that restart the retransmission timer.
+    pub partial_ack_timer: PartialAckTimer,
     /// Number of timeouts of the same data before the connection is aborted (Linux:
     /// `tcp_retries2`).
     pub max_retries: u32,
@@ -122,6 +131,28 @@ pub enum LossDetection {
     /// Time-based (RFC 8985), with tail loss probes and detection of lost retransmissions.
     #[default]
     RackTlp,
+}
+
+/// The part of the RTO that has a minimum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RtoFloor {
+    /// The margin above the smoothed RTT, four times the variation (Linux, `tcp_rtt_estimator`). If the
+    /// whole RTO had it, a constant RTT of that length would leave no margin.
+    #[default]
+    Variation,
+    /// The whole RTO (RFC 6298, section 2.4).
+    Whole,
+}
+
+/// The partial ACKs of a recovery without SACK that restart the retransmission timer (RFC 6582, section
+/// 4).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum PartialAckTimer {
+    /// Each one, as in Linux ("slow but steady").
+    #[default]
+    Each,
+    /// The first one ("impatient"): with many losses in a window, a timeout ends the recovery.
+    First,
 }
 
 /// Keep-alive probes of an idle connection.
@@ -195,6 +226,7 @@ impl Default for Config {
             receive_buffer: Some(ByteSize::from_mib(6)),
             read_automatically: true,
             delayed_acks: Some(DelayedAcks::default()),
+            push_small_windows: true,
             nagle: false,
             burst_segments: 1,
             pacing: Pacing::Controller,
@@ -204,7 +236,10 @@ impl Default for Config {
             idle_restart: true,
             initial_rto: Duration::from_secs(1),
             min_rto: Duration::from_millis(200),
+            rto_floor: RtoFloor::Variation,
             max_rto: Duration::from_secs(120),
+            frto: true,
+            partial_ack_timer: PartialAckTimer::Each,
             max_retries: 15,
             max_syn_retries: 6,
             keep_alive: None,

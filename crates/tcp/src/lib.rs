@@ -20,7 +20,7 @@
 //!
 //! let config = Config::default();
 //! let controller = || {
-//!     let context = Context { packet_size: config.mss, seed: 1 };
+//!     let context = Context { packet_size: config.mss, seed: 1, is_paced: false };
 //!     "cubic".parse::<AlgorithmSpec>().map(|spec| spec.build(&context))
 //! };
 //! let mut now = Time::ZERO;
@@ -59,7 +59,10 @@ mod rtt;
 mod scoreboard;
 mod sender;
 
-pub use config::{Config, ConfigError, DelayedAcks, EcnMode, KeepAlive, LossDetection, Pacing};
+pub use config::{
+    Config, ConfigError, DelayedAcks, EcnMode, KeepAlive, LossDetection, Pacing, PartialAckTimer,
+    RtoFloor,
+};
 pub use connection::{Connection, Ending, Snapshot, State};
 pub use counters::Counters;
 

@@ -2,7 +2,7 @@
 
 use weir_units::{Duration, Time};
 
-use crate::Config;
+use crate::{Config, RtoFloor};
 
 /// The RTT estimator and the RTO.
 #[derive(Clone, Debug)]
@@ -16,6 +16,7 @@ pub(crate) struct RttEstimator {
     /// The RTO without backoff.
     rto: Duration,
     min_rto: Duration,
+    floor: RtoFloor,
     max_rto: Duration,
     /// Number of doublings of the RTO since the last sample.
     backoff: u32,
@@ -30,6 +31,7 @@ impl RttEstimator {
             min: Duration::MAX,
             rto: config.initial_rto.min(config.max_rto),
             min_rto: config.min_rto,
+            floor: config.rto_floor,
             max_rto: config.max_rto,
             backoff: 0,
             sampled: false,
@@ -54,11 +56,12 @@ impl RttEstimator {
             self.variation = rtt / 2;
             self.sampled = true;
         }
-        // As in Linux (`tcp_rtt_estimator`), the minimum applies to the margin. If it applied to
-        // the whole RTO (RFC 6298, section 2.4, with one second), a constant RTT of that length
-        // would leave no margin.
-        let margin = (self.variation * 4).max(self.min_rto);
-        self.rto = (self.smoothed + margin).min(self.max_rto);
+        let margin = self.variation * 4;
+        let rto = match self.floor {
+            RtoFloor::Variation => self.smoothed + margin.max(self.min_rto),
+            RtoFloor::Whole => (self.smoothed + margin).max(self.min_rto),
+        };
+        self.rto = rto.min(self.max_rto);
         self.backoff = 0;
     }
 
@@ -157,5 +160,17 @@ mod tests {
             rtt.on_sample(millis(200));
         }
         assert!(rtt.rto() >= millis(400));
+    }
+
+    #[test]
+    fn the_minimum_of_rfc_6298_applies_to_the_whole() {
+        let mut rtt = RttEstimator::new(&Config {
+            rto_floor: RtoFloor::Whole,
+            ..Config::default()
+        });
+        for _ in 0..100 {
+            rtt.on_sample(millis(150));
+        }
+        assert_eq!(rtt.rto(), millis(200));
     }
 }

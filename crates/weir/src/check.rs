@@ -69,6 +69,9 @@ impl Check {
             let settings: Vec<_> = variant.settings.iter().map(Setting::to_string).collect();
             let _ = writeln!(out, "# variant {}: {}", variant.name, settings.join(", "));
         }
+        for warning in scenario.warnings() {
+            let _ = writeln!(out, "# warning: {warning}");
+        }
         // Names of files and variants may contain any characters; they must not control a terminal
         // or end a comment.
         out = out.lines().map(|line| format!("{line}\n")).collect();
@@ -90,6 +93,14 @@ struct Expanded<'l> {
     /// The scenario with the file's own values.
     scenario: &'l Scenario,
     variants: Vec<NamedVariant<'l>>,
+    warnings: Vec<Caution>,
+}
+
+/// A warning.
+#[derive(Serialize)]
+struct Caution {
+    key: String,
+    message: String,
 }
 
 #[derive(Serialize)]
@@ -109,6 +120,12 @@ impl<'l> Expanded<'l> {
         Self {
             scenario: &loaded.scenario,
             variants: variants.collect(),
+            warnings: (loaded.scenario.warnings().into_iter())
+                .map(|warning| Caution {
+                    key: warning.key,
+                    message: warning.kind.to_string(),
+                })
+                .collect(),
         }
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use weir_network::Random;
-use weir_scenario::{Arrivals, ConnectionUse, Distribution, TCP_HEADERS, Workload};
+use weir_scenario::{Arrivals, ConnectionUse, Distribution, Workload};
 use weir_traffic::transport::Transport;
 use weir_units::{ByteSize, Duration, Rate};
 
@@ -145,10 +145,10 @@ impl<T: Transport> Client<'_, T> {
         let mut ticks = PacketSchedule::new(start, rate, packet, arrivals, self.order.seed);
         let mut link = self.dialer()?.dial(self.meter).await?;
         link.open_one_way().await?;
-        let payload = packet.bytes().saturating_sub(TCP_HEADERS.bytes()).max(1);
+        let write = self.order.write_size.bytes();
         loop {
             let due = ticks.wait(&mut self.timer, Duration::ZERO).await;
-            let bytes = due.map_err(order_failure)?.saturating_mul(payload);
+            let bytes = due.map_err(order_failure)?.saturating_mul(write);
             link.send(&[], bytes).await?;
         }
     }

@@ -45,9 +45,11 @@ impl<C: Connection> FlowConnection<C> {
 
     /// Sends one-way data: `head`, then `count` bytes, and flushes.
     pub(super) async fn send(&mut self, head: &[u8], count: u64) -> Result<(), FlowFailure> {
-        let head = Bytes::copy_from_slice(head);
-        lost(SENDING, send_all(&mut self.connection, head).await)?;
-        self.send_zeros(count).await?;
+        // One write: a small segment of its own would use up a segment of the initial window.
+        let beside = block(count);
+        let first: Bytes = [head, &beside].concat().into();
+        lost(SENDING, send_all(&mut self.connection, first).await)?;
+        self.send_zeros(count - beside.len() as u64).await?;
         lost(SENDING, self.connection.flush().await)
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use weir_congestion::AlgorithmSpec;
 use weir_scenario::{DcudpOptions, QuicOptions, TlsOptions, Transport, UdpEcn, Workload};
 use weir_traffic::tcp::TcpSettings;
-use weir_units::{Duration, Rate, Time};
+use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::tcp_options::socket_settings;
 
@@ -76,6 +76,9 @@ pub struct FlowOrder {
     /// The workload. Data flow from the client to the server. With requests the client sends the
     /// requests, with `incast` the server.
     pub workload: Workload,
+    /// The data of each write with the workload `cbr` over a stream.
+    #[serde(default)]
+    pub write_size: ByteSize,
     /// Addresses of this host, the preferred one first. A client's port 0 is any port. A server listens
     /// at all of them; port 0 is any port there too, reported by [`AgentEvent::Listening`](super::AgentEvent::Listening).
     pub local: Vec<SocketAddr>,

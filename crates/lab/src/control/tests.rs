@@ -205,6 +205,7 @@ fn flow_order() -> impl Strategy<Value = FlowOrder> {
                     role: if client { Role::Client } else { Role::Server },
                     transport,
                     workload,
+                    write_size: ByteSize::from_bytes(seed % 65_536),
                     local: places.0,
                     peer: places.1,
                     related_flows,

@@ -5,7 +5,7 @@ use std::net::{IpAddr, SocketAddr};
 
 use weir_network::{Random, RngStream, Seeds};
 use weir_scenario::{Group, HostIndex, Node, Scenario, Workload};
-use weir_units::{Rate, Time};
+use weir_units::{ByteSize, Rate, Time};
 
 use crate::control::{FlowOrder, LiveTransport, Role};
 use crate::plan::{AddressPair, Plan};
@@ -146,6 +146,7 @@ impl LiveFlow {
             role: Role::Server,
             transport: transport.on_link(self.rates.1),
             workload: group.workload.clone(),
+            write_size: write_size(group),
             local: any_port(&self.ends.to),
             peer: Vec::new(),
             related_flows: self.companions,
@@ -175,6 +176,14 @@ impl LiveFlow {
             server_fingerprint: Some(pin),
             ..self.server(number, group, transport)
         }
+    }
+}
+
+/// Returns the data of each write at a constant rate.
+fn write_size(group: &Group) -> ByteSize {
+    match group.workload {
+        Workload::Cbr { packet, .. } => group.transport.data_of(packet),
+        _ => ByteSize::ZERO,
     }
 }
 

@@ -6,6 +6,7 @@ use weir_scenario::{AddressFamily, Group, HostIndex, Scenario, TcpEcn, TcpOption
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::PlanError;
+use crate::tcp_options::MIN_RTO;
 
 /// A value below /proc/sys/net.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -149,7 +150,23 @@ impl<'s> KernelRequirements<'s> {
             "ipv4/tcp_slow_start_after_idle",
             |tcp| tcp.idle_restart,
         )?;
+        let frto = self.common_value("tcp.frto", |(_, options, _)| Some(options.frto))?;
+        if frto == Some(false) {
+            settings.push(KernelSetting::new("ipv4/tcp_frto", 0));
+        }
+        settings.extend(self.long_min_rto()?);
         Ok(settings)
+    }
+
+    /// The minimum RTO of all connections, where it is longer than a socket option may set it.
+    fn long_min_rto(&self) -> Result<Option<KernelSetting>, PlanError> {
+        let min_rtos = self.tcp.iter().map(|(_, options, _)| options.min_rto);
+        if min_rtos.max().is_none_or(|longest| longest <= MIN_RTO) {
+            return Ok(None);
+        }
+        let min_rto = self.common_value("tcp.min_rto", |(_, options, _)| Some(options.min_rto))?;
+        let setting = |span: Duration| KernelSetting::new("ipv4/tcp_rto_min_us", span.as_micros());
+        Ok(min_rto.map(setting))
     }
 
     /// 1 requests and accepts ECN, 2 only accepts it. DCTCP's sockets request it themselves.

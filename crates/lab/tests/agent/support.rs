@@ -158,6 +158,7 @@ pub(crate) fn order(role: Role, transport: &LiveTransport, workload: &Workload) 
         role,
         transport: transport.clone(),
         workload: workload.clone(),
+        write_size: ByteSize::from_bytes(960),
         local: vec!["127.0.0.1:0".parse().unwrap()],
         peer: Vec::new(),
         related_flows: 1,

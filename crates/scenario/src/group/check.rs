@@ -27,12 +27,30 @@ impl Group {
         duration: Duration,
     ) -> Result<(), Reported> {
         self.check_parts(fields)?;
+        self.check_packets(fields, topology)?;
         self.check_counts(fields)?;
         self.check_via(fields, topology)?;
         self.check_failover(fields)?;
         self.check_deadline(fields)?;
         self.check_times(fields, duration)?;
         self.check_routes(fields, topology, routes)
+    }
+
+    /// A datagram is one packet; a write to a stream may be several.
+    fn check_packets(&self, fields: &Fields<'_>, topology: &Topology) -> Result<(), Reported> {
+        let (Transport::Udp { .. }, Workload::Cbr { packet, .. }) =
+            (&self.transport, &self.workload)
+        else {
+            return Ok(());
+        };
+        let mtu = topology.smallest_mtu();
+        if *packet <= mtu {
+            return Ok(());
+        }
+        Err(fields.error_position("workload").conflict(
+            format!("packets of {packet} exceed the smallest MTU, {mtu}"),
+            "set a smaller `packet`, or a larger `mtu`",
+        ))
     }
 
     fn check_parts(&self, fields: &Fields<'_>) -> Result<(), Reported> {

@@ -124,16 +124,30 @@ pub struct TcpOptions {
     #[key(flatten)]
     #[serde(flatten)]
     pub delayed_ack: DelayedAck,
+    /// Whether a sender whose window holds fewer than two segments asks for each one's ACK at once (PSH).
+    /// Otherwise a receiver that waits for a second segment acknowledges after `delayed_ack_timeout`.
+    #[key(default = true)]
+    pub push_small_windows: bool,
     /// The retransmission time-out before the first round-trip time sample (RFC 6298).
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "1s")]
     pub initial_rto: Duration,
-    /// The minimum that is added to the smoothed round-trip time for a retransmission time-out, as
-    /// in Linux.
+    /// The minimum of the part of the retransmission time-out that `rto_floor` names.
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "200ms")]
     pub min_rto: Duration,
+    /// The part of the retransmission time-out with a minimum: what is added to the smoothed
+    /// round-trip time (Linux), or all of it (RFC 6298, section 2.4, whose `min_rto` is 1s).
+    #[key(default = "linux")]
+    pub rto_floor: RtoFloor,
     /// The maximum retransmission time-out.
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "120s")]
     pub max_rto: Duration,
+    /// Whether the first acknowledgments after a time-out decide if it was spurious (F-RTO, RFC 5682).
+    #[key(default = true)]
+    pub frto: bool,
+    /// Without SACK, the partial acknowledgments of a recovery that restart the retransmission timer:
+    /// each, as in Linux, or the first (RFC 6582, section 4).
+    #[key(default = "each")]
+    pub partial_ack_timer: PartialAckTimer,
     /// The pacing rate: only the rate that the congestion control requests, if any; or otherwise 2
     /// windows per round trip in slow start and 1.2 later, as in Linux with its fq queue.
     #[key(default = "controller")]
@@ -172,7 +186,10 @@ pub struct DelayedAck {
     /// The maximum time that an ACK waits for the next segment.
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "40ms")]
     pub delayed_ack_timeout: Duration,
-    /// The number of segments at a connection's start that are acknowledged at once.
+    /// The number of segments that are acknowledged at once at a connection's start, after an idle time
+    /// and after a duplicate; with ECN, so are the first marked segment and those with CWR, unless this
+    /// is 0. A segment that ends a write is acknowledged at once until the receiver has answered data with
+    /// data.
     #[key(accepts = Accepts::Count(0, 1000), default = 16)]
     pub quick_ack_segments: u32,
 }
@@ -197,6 +214,26 @@ pub enum Recovery {
     Rack,
     /// By three duplicate ACKs, or three SACKed segments in the scoreboard (RFC 6675).
     Rfc6675,
+}
+
+/// The part of the retransmission time-out that has a minimum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Word)]
+#[serde(rename_all = "kebab-case")]
+pub enum RtoFloor {
+    /// The margin above the smoothed round-trip time.
+    Linux,
+    /// The whole (RFC 6298, section 2.4).
+    Rfc6298,
+}
+
+/// The partial acknowledgments that restart the retransmission timer (RFC 6582, section 4).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Word)]
+#[serde(rename_all = "kebab-case")]
+pub enum PartialAckTimer {
+    /// Each one.
+    Each,
+    /// The first one of a recovery.
+    First,
 }
 
 /// TCP's pacing.
@@ -258,7 +295,34 @@ fn read_limit<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<ByteSi
     }
 }
 
+impl Transport {
+    /// Returns the data of a `packet` of the workload `cbr`: a datagram's payload, or the data of a write
+    /// whose segments have `packet` bytes in all, headers included.
+    pub fn data_of(&self, packet: ByteSize) -> ByteSize {
+        let headers = match self {
+            Self::Tcp { options, .. } | Self::Tls { options, .. } => {
+                let headers = options.headers();
+                let segments = packet.bytes().div_ceil((options.mss + TCP_HEADERS).bytes());
+                headers * segments
+            }
+            Self::Quic { .. } | Self::Dcudp { .. } => TCP_HEADERS,
+            Self::Udp { .. } => UDP_HEADERS,
+        };
+        (packet - headers).max(ByteSize::from_bytes(1))
+    }
+}
+
 impl TcpOptions {
+    /// Returns the size of a data segment's headers, IP's included.
+    fn headers(&self) -> ByteSize {
+        const TIMESTAMPS: ByteSize = ByteSize::from_bytes(12);
+        if self.timestamps {
+            TCP_HEADERS + TIMESTAMPS
+        } else {
+            TCP_HEADERS
+        }
+    }
+
     /// Returns the window scale: the shift that lets the window field cover the whole receive
     /// buffer, at most 14 (RFC 7323, section 2.3).
     pub fn window_scale(&self) -> u8 {
@@ -271,6 +335,8 @@ impl TcpOptions {
 
 #[cfg(test)]
 mod tests {
+    use weir_units::ByteSize;
+
     use crate::{Scenario, Setting, Transport};
 
     fn window_scale(buffer: &str) -> u8 {
@@ -287,6 +353,36 @@ mod tests {
             Transport::Tcp { options, .. } => options.window_scale(),
             other => panic!("{other:?}"),
         }
+    }
+
+    fn data_of(packet: u64, settings: &[&str]) -> u64 {
+        let text = "title = \"t\"\nsource = \"s\"\nduration = \"1s\"\n\
+                    [hosts.a]\n[hosts.b]\n[[links]]\nfrom = \"a\"\nto = \"b\"\n\
+                    rate = \"1Gbps\"\ndelay = \"1us\"\n\
+                    [groups.g]\nfrom = \"a\"\nto = \"b\"\n\
+                    workload = { kind = \"cbr\", rate = \"1Mbps\" }\n";
+        let setting = |text: &&str| {
+            let (path, value) = text.split_once('=').unwrap();
+            Setting {
+                path: format!("groups.g.{path}"),
+                value: value.to_owned(),
+            }
+        };
+        let settings: Vec<_> = settings.iter().map(setting).collect();
+        let loaded = Scenario::parse("test.toml", text, &settings).unwrap();
+        let packet = ByteSize::from_bytes(packet);
+        loaded.scenario.groups[0].transport.data_of(packet).bytes()
+    }
+
+    #[test]
+    fn a_packet_at_a_constant_rate_includes_its_headers() {
+        assert_eq!(data_of(1500, &[]), 1448);
+        assert_eq!(data_of(1500, &["tcp.timestamps=false"]), 1460);
+        // Two segments, then three.
+        assert_eq!(data_of(3000, &[]), 2 * 1448);
+        assert_eq!(data_of(3100, &[]), 3100 - 3 * 52);
+        assert_eq!(data_of(64, &[]), 12);
+        assert_eq!(data_of(1500, &["transport=udp"]), 1472);
     }
 
     #[test]

@@ -24,11 +24,12 @@ pub enum Workload {
     Cbr {
         /// The rate of each flow in IP bytes, headers included.
         rate: Rate,
-        /// The IP length of each packet; with TCP, of each write with its headers.
+        /// The IP length of each packet. With TCP, of each write: the data and the headers of its
+        /// segments, which may be several.
         #[key(
-            accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(65_535)),
+            accepts = Accepts::Size(ByteSize::from_bytes(64), ByteSize::from_bytes(1 << 30)),
             absent = "the smallest MTU of all links",
-            by = read::packet(fields, context)
+            by = Ok(fields.optional("packet")?.unwrap_or(context.smallest_mtu()))
         )]
         packet: ByteSize,
         /// Whether packets leave at equal intervals or as a Poisson process.

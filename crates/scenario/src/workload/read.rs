@@ -1,7 +1,7 @@
 //! Reads the tables `[groups.NAME.workload]`.
 
 use weir_scenario_derive::Keys;
-use weir_units::{ByteSize, Duration, Rate};
+use weir_units::{Duration, Rate};
 
 use super::{Distribution, Workload};
 use crate::Topology;
@@ -71,19 +71,6 @@ impl Workload {
             _ => Ok(()),
         }
     }
-}
-
-/// Returns the packet size of a constant rate.
-pub(super) fn packet(fields: &Fields<'_>, topology: &Topology) -> Result<ByteSize, Reported> {
-    let mtu = topology.smallest_mtu();
-    let packet = fields.optional("packet")?.unwrap_or(mtu);
-    if packet > mtu {
-        return Err(fields.error_position("packet").conflict(
-            format!("packets of {packet} exceed the smallest MTU, {mtu}"),
-            "set a smaller `packet`, or a larger `mtu`",
-        ));
-    }
-    Ok(packet)
 }
 
 /// Returns the mean time between random arrivals.

@@ -2,7 +2,7 @@
 
 use weir_congestion::{AlgorithmSpec, Context, Deadline};
 use weir_counters::FlowCounters;
-use weir_scenario::{Pacing, Recovery, TcpEcn, TcpOptions, TlsOptions};
+use weir_scenario::{Pacing, PartialAckTimer, Recovery, RtoFloor, TcpEcn, TcpOptions, TlsOptions};
 use weir_tcp::{
     Config, ConfigError, Connection, DelayedAcks, EcnMode, Ending, LossDetection, State,
 };
@@ -58,6 +58,7 @@ impl TcpSetup {
                 timeout: delayed_ack.delayed_ack_timeout,
                 quick_segments: delayed_ack.quick_ack_segments,
             }),
+            push_small_windows: options.push_small_windows,
             nagle: options.nagle,
             burst_segments: options.tso_segments,
             pacing: match options.pacing {
@@ -74,7 +75,16 @@ impl TcpSetup {
             idle_restart: options.idle_restart,
             initial_rto: options.initial_rto,
             min_rto: options.min_rto,
+            rto_floor: match options.rto_floor {
+                RtoFloor::Linux => weir_tcp::RtoFloor::Variation,
+                RtoFloor::Rfc6298 => weir_tcp::RtoFloor::Whole,
+            },
             max_rto: options.max_rto,
+            frto: options.frto,
+            partial_ack_timer: match options.partial_ack_timer {
+                PartialAckTimer::Each => weir_tcp::PartialAckTimer::Each,
+                PartialAckTimer::First => weir_tcp::PartialAckTimer::First,
+            },
             ..Config::default()
         };
         config.check()?;
@@ -109,6 +119,7 @@ impl TcpSetup {
         let controller = self.congestion.build(&Context {
             packet_size: self.config.mss,
             seed: congestion,
+            is_paced: self.config.pacing != weir_tcp::Pacing::Controller,
         });
         let (first, second) = (
             Sequence::new(sequence as u32),

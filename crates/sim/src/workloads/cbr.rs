@@ -1,7 +1,7 @@
 //! Flows at a constant rate.
 
 use weir_network::Random;
-use weir_scenario::{Arrivals, Group, TCP_HEADERS, Transport, UDP_HEADERS};
+use weir_scenario::{Arrivals, Group, Transport};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::{Application, HostPair, TimerQueue};
@@ -22,7 +22,7 @@ pub(super) struct Cbr {
     starts: TimerQueue<HostPair>,
     sends: TimerQueue<FlowId>,
     ticks: PacketSchedule,
-    /// The payload of each packet.
+    /// The data of each packet or write.
     payload: ByteSize,
     is_stream: bool,
 }
@@ -54,13 +54,12 @@ impl Cbr {
         ticks: PacketSchedule,
     ) -> Self {
         let is_stream = !matches!(group.transport, Transport::Udp { .. });
-        let headers = if is_stream { TCP_HEADERS } else { UDP_HEADERS };
         Self {
             group: number,
             starts,
             sends: TimerQueue::new(),
             ticks,
-            payload: packet - headers,
+            payload: group.transport.data_of(packet),
             is_stream,
         }
     }

@@ -29,6 +29,7 @@ const SCENARIO: &str = r#"
 title = "Synchronized DCTCP flows"
 source = "Alizadeh et al. 2010, section 3.3"
 duration = "1s"
+host_jitter = "0s"
 warm_up = "300ms"
 [parameters]
 threshold = "65 packets"

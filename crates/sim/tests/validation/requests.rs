@@ -11,6 +11,7 @@ const FILE: &str = r#"
 title = "Requests"
 source = "arithmetic"
 duration = "60s"
+host_jitter = "0s"
 [hosts.client]
 [hosts.server]
 [switches.one]

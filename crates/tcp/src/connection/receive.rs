@@ -6,7 +6,7 @@ use weir_wire::tcp::{Flags, Options, Segment};
 
 use super::handshake::reset_for;
 use super::{Connection, Ending, State};
-use crate::receiver::Arrival;
+use crate::receiver::{Arrival, InOrderData};
 use crate::scoreboard::SackRange;
 use crate::sender::Acknowledgment;
 
@@ -63,8 +63,9 @@ impl Connection {
         self.counters.ece_received += u64::from(ece);
         if data {
             let cwr = segment.flags.contains(Flags::CWR);
+            let data = self.in_order_data(segment);
             self.receiver
-                .on_expected(now, segment.payload, cwr, ecn, &mut self.counters);
+                .on_expected(now, &data, cwr, ecn, &mut self.counters);
         } else {
             self.sender.on_plain_ack(now, upto, ece, &mut self.counters);
         }
@@ -352,12 +353,22 @@ impl Connection {
     }
 
     #[inline]
+    fn in_order_data(&self, segment: &Segment) -> InOrderData {
+        InOrderData {
+            payload: segment.payload,
+            is_pushed: segment.flags.contains(Flags::PSH),
+            rto: self.sender.rtt.rto(),
+        }
+    }
+
+    #[inline]
     fn process_data(&mut self, now: Time, segment: &Segment, distance: i64, ecn: Ecn) {
+        let data = self.in_order_data(segment);
         self.receiver.on_arrival(
             now,
             &Arrival {
                 distance,
-                payload: segment.payload,
+                data,
                 fin: segment.flags.contains(Flags::FIN),
                 cwr: segment.flags.contains(Flags::CWR),
                 ecn,

@@ -104,8 +104,9 @@ impl Connection {
     fn data_segment(&mut self, now: Time, outgoing: OutgoingSegment) -> (Segment, Ecn) {
         let mut segment = self.header(now, outgoing.start);
         self.receiver.acks.on_sent();
+        self.receiver.acks.on_data_sent(now);
         segment.payload = outgoing.payload;
-        if outgoing.push {
+        if outgoing.push || self.sender.pushes_every_segment() {
             segment.flags |= Flags::PSH;
         }
         if outgoing.fin {

@@ -1,13 +1,27 @@
 //! The timing of acknowledgments and the SACK blocks that they report (RFC 9293 section 3.8.6.3,
 //! RFC 2018, RFC 2883).
+//!
+//! Delayed ACKs follow Linux (`tcp_input.c`). The first segments of a connection are acknowledged at
+//! once, and those after an idle time or a duplicate. So is a segment that ends a write, unless this
+//! end answers each request with data: the response then carries the ACK.
 
-use weir_units::Time;
+use weir_units::{Duration, Time};
 
 use crate::DelayedAcks;
 use crate::scoreboard::SackRange;
 
 /// Number of SACK blocks stored for later acknowledgments.
 const RECENT: usize = 3;
+
+/// In-order data that has arrived.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct InOrderData {
+    pub(crate) payload: u32,
+    /// Whether PSH is set: the segment ends a write, or its sender waits for the ACK.
+    pub(crate) is_pushed: bool,
+    /// This end's retransmission time-out: how long an idle time is.
+    pub(crate) rto: Duration,
+}
 
 /// The delayed-ACK state and the SACK blocks of the next acknowledgment.
 #[derive(Clone, Debug)]
@@ -18,8 +32,12 @@ pub(crate) struct AckState {
     now: bool,
     /// Expiry of the delayed-ACK timer.
     at: Time,
-    /// Segments that are still to be acknowledged at once.
+    /// ACKs that are still to be sent at once.
     quick: u32,
+    /// Whether this end has answered data with data, so that its ACKs may wait for the answer.
+    is_interactive: bool,
+    /// The arrival of the last data; `None` before the first.
+    last_data: Option<Time>,
     /// Ranges received out of order, the most recently changed first; an empty block ends the list.
     recent: [SackRange; RECENT],
     /// A range received twice (D-SACK); reported once.
@@ -34,6 +52,8 @@ impl AckState {
             now: false,
             at: Time::MAX,
             quick: delayed.map_or(0, |delayed| delayed.quick_segments),
+            is_interactive: false,
+            last_data: None,
             recent: [SackRange::default(); RECENT],
             duplicate: None,
         }
@@ -41,19 +61,26 @@ impl AckState {
 
     /// Records in-order data.
     #[inline]
-    pub(super) fn on_in_order(&mut self, now: Time, payload: u32, mss: u64) {
+    pub(super) fn on_in_order(&mut self, now: Time, data: &InOrderData, mss: u64) {
         let Some(delayed) = self.delayed else {
             self.now = true;
             return;
         };
+        let payload = data.payload;
         let segments = if u64::from(payload) <= mss {
             1
         } else {
             u64::from(payload).div_ceil(mss.max(1)) as u32
         };
         self.pending = self.pending.saturating_add(segments);
-        if self.pending >= delayed.segments || self.quick > 0 {
-            self.quick = self.quick.saturating_sub(segments);
+        if let Some(last) = self.last_data.replace(now)
+            && now.since(last) > data.rto
+        {
+            // The sender starts again with a small window.
+            self.acknowledge_quickly();
+        }
+        let at_once = !self.is_interactive && (self.quick > 0 || data.is_pushed);
+        if self.pending >= delayed.segments || at_once {
             self.now = true;
         } else if self.at == Time::MAX {
             self.at = now + delayed.timeout;
@@ -75,9 +102,24 @@ impl AckState {
         self.recent = recent;
     }
 
+    /// Acknowledges the next segments at once: their sender has a small window, or misses ACKs.
+    pub(super) fn acknowledge_quickly(&mut self) {
+        self.quick = self.delayed.map_or(0, |delayed| delayed.quick_segments);
+        self.is_interactive = false;
+    }
+
+    /// Records that data is sent.
+    #[inline]
+    pub(crate) fn on_data_sent(&mut self, now: Time) {
+        if let (Some(last), Some(delayed)) = (self.last_data, self.delayed) {
+            self.is_interactive |= now.since(last) < delayed.timeout;
+        }
+    }
+
     /// Records duplicate data.
     pub(super) fn on_duplicate(&mut self, start: u64, end: u64) {
         self.now = true;
+        self.acknowledge_quickly();
         if end > start {
             self.duplicate = Some(SackRange { start, end });
         }
@@ -128,6 +170,7 @@ impl AckState {
     /// Records that an acknowledgment of all received data is sent.
     #[inline]
     pub(crate) fn on_sent(&mut self) {
+        self.quick = self.quick.saturating_sub(u32::from(self.pending > 0));
         self.pending = 0;
         self.now = false;
         self.at = Time::MAX;
@@ -152,5 +195,72 @@ impl AckState {
                 .into_iter()
                 .take_while(|block| block.end > block.start),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RTO: Duration = Duration::from_millis(200);
+
+    fn at(millis: u64) -> Time {
+        Time::ZERO + Duration::from_millis(millis)
+    }
+
+    /// Delivers a full segment; returns whether its ACK is due at once.
+    fn deliver(acks: &mut AckState, now: Time, is_pushed: bool) -> bool {
+        let data = InOrderData {
+            payload: 1448,
+            is_pushed,
+            rto: RTO,
+        };
+        acks.on_in_order(now, &data, 1448);
+        let is_due = acks.is_due();
+        if is_due {
+            acks.on_sent();
+        }
+        is_due
+    }
+
+    /// Returns the state after the quick ACKs of the start.
+    fn started() -> AckState {
+        let mut acks = AckState::new(Some(DelayedAcks::default()));
+        assert!((0..16).all(|_| deliver(&mut acks, at(1), false)));
+        acks
+    }
+
+    #[test]
+    fn after_the_start_every_second_segment_is_acknowledged() {
+        let mut acks = started();
+        let due: Vec<bool> = (0..4).map(|_| deliver(&mut acks, at(2), false)).collect();
+        assert_eq!(due, [false, true, false, true]);
+        assert!(!deliver(&mut acks, at(3), false));
+        assert_eq!(acks.timeout(), at(43));
+    }
+
+    #[test]
+    fn a_pushed_segment_is_acknowledged_at_once_unless_the_answer_will_carry_it() {
+        let mut acks = started();
+        assert!(deliver(&mut acks, at(2), true));
+        acks.on_data_sent(at(3));
+        assert!(!deliver(&mut acks, at(4), true));
+        // An answer that comes later than the timer does not count.
+        let mut slow = started();
+        slow.on_data_sent(at(60));
+        assert!(deliver(&mut slow, at(61), true));
+    }
+
+    #[test]
+    fn segments_after_an_idle_time_or_a_duplicate_are_acknowledged_at_once() {
+        let mut acks = started();
+        assert!(!deliver(&mut acks, at(100), false));
+        acks.on_sent();
+        assert!(deliver(&mut acks, at(301), false));
+        let mut acks = started();
+        acks.on_data_sent(at(2));
+        acks.on_duplicate(0, 1448);
+        acks.on_sent();
+        assert!(deliver(&mut acks, at(3), false));
     }
 }

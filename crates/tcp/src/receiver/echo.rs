@@ -6,6 +6,9 @@ use crate::EcnMode;
 #[derive(Clone, Debug)]
 pub(crate) struct EcnEcho {
     mode: EcnMode,
+    /// Whether the first mark and CWR are acknowledged at once, as in Linux: the sender's window may be
+    /// small.
+    is_quick: bool,
     /// Whether acknowledgments carry ECE: from a mark until CWR (RFC 3168), or because the last
     /// data segment was marked (DCTCP.CE of RFC 8257).
     ece: bool,
@@ -22,9 +25,10 @@ pub(crate) struct PriorAck {
 }
 
 impl EcnEcho {
-    pub(super) fn new(mode: EcnMode) -> Self {
+    pub(super) fn new(mode: EcnMode, is_quick: bool) -> Self {
         Self {
             mode,
+            is_quick,
             ece: false,
             prior: None,
         }
@@ -40,13 +44,15 @@ impl EcnEcho {
         match self.mode {
             EcnMode::Off => false,
             EcnMode::Classic => {
+                let is_first = marked && !self.ece;
                 self.ece = marked || (self.ece && !cwr);
-                // Linux acknowledges CWR at once, which keeps a window of one segment moving.
-                cwr
+                self.is_quick && (is_first || cwr)
             }
             EcnMode::Dctcp => {
                 if marked == self.ece {
-                    return false;
+                    // The rest of the window waits for a second segment, or for the next round trip:
+                    // kernel TCP with a window of two segments sends 1.5 per round trip.
+                    return self.is_quick && cwr;
                 }
                 if waiting {
                     self.prior = Some(PriorAck {

@@ -10,6 +10,7 @@ use weir_wire::Ecn;
 
 use crate::{Config, Counters, EcnMode};
 use acks::AckState;
+pub(crate) use acks::InOrderData;
 use echo::EcnEcho;
 pub(crate) use echo::PriorAck;
 use reassembly::Reassembly;
@@ -20,7 +21,7 @@ use window::Window;
 pub(crate) struct Arrival {
     /// Distance from the next expected byte.
     pub(crate) distance: i64,
-    pub(crate) payload: u32,
+    pub(crate) data: InOrderData,
     pub(crate) fin: bool,
     /// Whether CWR is set.
     pub(crate) cwr: bool,
@@ -41,6 +42,12 @@ pub(crate) struct Receiver {
     mss: u64,
 }
 
+/// Whether some segments are acknowledged at once although ACKs are delayed.
+fn has_quick_acks(config: &Config) -> bool {
+    let delayed = config.delayed_acks;
+    delayed.is_some_and(|delayed| delayed.quick_segments > 0)
+}
+
 impl Receiver {
     pub(crate) fn new(config: &Config, mss: u64, scale: u8) -> Self {
         Self {
@@ -48,7 +55,7 @@ impl Receiver {
             fin: None,
             window: Window::new(config, scale),
             acks: AckState::new(config.delayed_acks),
-            echo: EcnEcho::new(config.ecn),
+            echo: EcnEcho::new(config.ecn, has_quick_acks(config)),
             reassembly: Reassembly::default(),
             mss,
         }
@@ -62,7 +69,7 @@ impl Receiver {
 
     /// Disables ECN after the negotiation.
     pub(crate) fn disable_ecn(&mut self) {
-        self.echo = EcnEcho::new(EcnMode::Off);
+        self.echo = EcnEcho::new(EcnMode::Off, false);
     }
 
     /// Returns the window field of a SYN, which is not shifted.
@@ -106,15 +113,15 @@ impl Receiver {
     pub(crate) fn on_expected(
         &mut self,
         now: Time,
-        payload: u32,
+        data: &InOrderData,
         cwr: bool,
         ecn: Ecn,
         counters: &mut Counters,
     ) {
         self.note_mark(cwr, ecn, counters);
-        self.next += u64::from(payload);
+        self.next += u64::from(data.payload);
         self.window.on_delivered(self.next);
-        self.acks.on_in_order(now, payload, self.mss);
+        self.acks.on_in_order(now, data, self.mss);
     }
 
     /// Records the ECN mark of a data segment.
@@ -130,10 +137,10 @@ impl Receiver {
 
     /// Processes a segment with data or FIN.
     pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival, counters: &mut Counters) {
-        if arrival.payload > 0 {
+        if arrival.data.payload > 0 {
             self.note_mark(arrival.cwr, arrival.ecn, counters);
         }
-        let end = arrival.distance + i64::from(arrival.payload);
+        let end = arrival.distance + i64::from(arrival.data.payload);
         self.place(now, arrival, end, counters);
     }
 
@@ -148,10 +155,10 @@ impl Receiver {
         } else {
             self.next.saturating_add(arrival.distance.unsigned_abs())
         };
-        if end < 0 || (end == 0 && arrival.payload > 0 && !arrival.fin) {
+        if end < 0 || (end == 0 && arrival.data.payload > 0 && !arrival.fin) {
             counters.duplicate_segments += 1;
             self.acks
-                .on_duplicate(start, start + u64::from(arrival.payload));
+                .on_duplicate(start, start + u64::from(arrival.data.payload));
             return;
         }
         let end = self.next + end.unsigned_abs();
@@ -163,7 +170,7 @@ impl Receiver {
             self.fin = Some(end.max(self.reassembly.highest()));
         }
         let end = end.min(edge).min(self.fin.unwrap_or(u64::MAX));
-        if arrival.distance < 0 && arrival.payload > 0 {
+        if arrival.distance < 0 && arrival.data.payload > 0 {
             counters.duplicate_segments += 1;
             self.acks.on_duplicate(start, self.next.min(end.max(start)));
         }
@@ -192,7 +199,7 @@ impl Receiver {
         if filled_gap {
             self.acks.ack_now();
         } else {
-            self.acks.on_in_order(now, arrival.payload, self.mss);
+            self.acks.on_in_order(now, &arrival.data, self.mss);
         }
     }
 

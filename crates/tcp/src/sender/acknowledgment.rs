@@ -3,9 +3,10 @@
 use weir_congestion::AckSample;
 use weir_units::{ByteSize, Duration, Time};
 
+use super::recovery::Cause;
 use super::{Detection, EarlyTimer, Sender};
 use crate::scoreboard::{AckSummary, SackRange};
-use crate::{Counters, EcnMode};
+use crate::{Counters, EcnMode, PartialAckTimer};
 
 /// An acceptable acknowledgment, in offsets of the stream.
 #[derive(Clone, Copy, Debug, Default)]
@@ -88,8 +89,23 @@ impl Sender {
             self.reduce(delivered, advanced && !new_losses);
         }
         if advanced {
-            self.rearm(now);
+            if !self.keeps_timer() {
+                self.rearm(now);
+            }
+            if let Some(recovery) = &mut self.recovery {
+                recovery.has_partial_ack = true;
+            }
         }
+    }
+
+    /// Returns whether the retransmission timer goes on in fast recovery without SACK, since a partial ACK
+    /// has restarted it before (RFC 6582, section 4).
+    pub(super) fn keeps_timer(&self) -> bool {
+        self.detection == Detection::DuplicateAcks
+            && self.partial_ack_timer == PartialAckTimer::First
+            && self
+                .recovery
+                .is_some_and(|recovery| recovery.cause == Cause::Acks && recovery.has_partial_ack)
     }
 
     /// Returns whether nothing is lost, out of order or suspected lost, so that the fast path
@@ -148,11 +164,11 @@ impl Sender {
             counters.ece_acknowledged += acked;
             match self.ecn {
                 EcnMode::Off => {}
-                EcnMode::Classic => {
-                    ece = true;
-                    self.note_reduction();
-                }
+                EcnMode::Classic => ece = true,
                 EcnMode::Dctcp => ce_marked = acked,
+            }
+            if self.ecn != EcnMode::Off {
+                self.note_reduction();
             }
         }
         let min_rtt = self.rtt.min;
@@ -197,7 +213,7 @@ impl Sender {
     }
 
     /// Schedules CWR on the next new segment for an ECE echo beyond the last reduction: it reports
-    /// the new reduction to the peer (RFC 3168, section 6.1.2).
+    /// the new reduction to the peer (RFC 3168, section 6.1.2; RFC 8257, section 3.4).
     fn note_reduction(&mut self) {
         if self.una > self.reduced_up_to || self.reduced_up_to == 0 {
             self.reduced_up_to = self.nxt;

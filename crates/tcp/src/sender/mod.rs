@@ -17,7 +17,7 @@ use weir_units::{ByteSize, Duration, Time};
 
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
-use crate::{Config, EcnMode, LossDetection};
+use crate::{Config, EcnMode, LossDetection, PartialAckTimer};
 
 pub(crate) use acknowledgment::Acknowledgment;
 use loss::Reordering;
@@ -107,12 +107,15 @@ pub(crate) struct Sender {
     pub(crate) ecn: EcnMode,
     send_buffer: u64,
     burst: u64,
+    push_small_windows: bool,
     nagle: bool,
     limited_transmit: bool,
     idle_restart: bool,
     reduce_proportionally: bool,
     max_retries: u32,
     min_rto: Duration,
+    frto: bool,
+    partial_ack_timer: PartialAckTimer,
 }
 
 impl Sender {
@@ -156,12 +159,15 @@ impl Sender {
             ecn: config.ecn,
             send_buffer: config.send_buffer.map_or(u64::MAX, ByteSize::bytes),
             burst: u64::from(config.burst_segments),
+            push_small_windows: config.push_small_windows,
             nagle: config.nagle,
             limited_transmit: config.limited_transmit,
             idle_restart: config.idle_restart,
             reduce_proportionally: config.proportional_rate_reduction,
             max_retries: config.max_retries,
             min_rto: config.min_rto,
+            frto: config.frto,
+            partial_ack_timer: config.partial_ack_timer,
         };
         sender.set_sack(config.sack, config.loss_detection);
         sender.follow_controller();
@@ -279,6 +285,13 @@ impl Sender {
             None => self.cwnd,
             Some(reduction) => reduction.window,
         }
+    }
+
+    /// Returns whether every segment asks for its ACK, since the window holds fewer than two: a receiver
+    /// that waits for the second one would wait for its timer.
+    #[inline]
+    pub(crate) fn pushes_every_segment(&self) -> bool {
+        self.push_small_windows && self.window().min(self.offered()) < 2 * self.mss
     }
 
     /// Returns the next expiry of a timer.

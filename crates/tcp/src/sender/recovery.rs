@@ -23,6 +23,8 @@ pub(super) struct Recovery {
     /// The last segment may be sent again once, in case nothing after it tells that it is missing (RFC 6675,
     /// section 4, `NextSeg`, rule 4).
     pub(super) rescue_due: bool,
+    /// Whether a partial ACK has arrived.
+    pub(super) has_partial_ack: bool,
 }
 
 /// The cause of a recovery.
@@ -153,6 +155,7 @@ impl Sender {
             first_loss_sent: reported,
             first_due: cause == Cause::Acks,
             rescue_due: cause == Cause::Acks && self.detection == Detection::Threshold,
+            has_partial_ack: false,
         });
         self.begin_reduction(cause, prior_flight);
     }

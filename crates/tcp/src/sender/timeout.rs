@@ -78,7 +78,12 @@ impl Sender {
         });
         self.follow_controller();
         let outstanding_since = self.recovery.filter(|_| !anew);
-        self.begin_recovery(Cause::Timeout(FrtoState::Open), newest_sent, 0);
+        let doubt = if self.frto {
+            FrtoState::Open
+        } else {
+            FrtoState::Genuine
+        };
+        self.begin_recovery(Cause::Timeout(doubt), newest_sent, 0);
         if let (Some(before), Some(recovery)) = (outstanding_since, &mut self.recovery) {
             recovery.newest_sent = before.newest_sent;
         }

@@ -327,7 +327,8 @@ impl Sender {
     ) -> OutgoingSegment {
         self.scoreboard.on_resent(now, record.start);
         self.on_sent(now, u64::from(record.length));
-        if record.start == self.una || self.rto_at == Time::MAX {
+        let is_oldest = record.start == self.una;
+        if (is_oldest && !self.keeps_timer()) || self.rto_at == Time::MAX {
             // RFC 6298, section 5.1: the timer covers the oldest segment.
             self.rto_at = self.rtt.deadline(now);
         }

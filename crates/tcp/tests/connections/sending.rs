@@ -1,7 +1,7 @@
 //! Transmission: bursts, pacing, small segments, pauses, recovery.
 
 use weir_fabric::{FaultSettings, Probability, Rule};
-use weir_tcp::{Config, EcnMode, LossDetection, Pacing};
+use weir_tcp::{Config, EcnMode, LossDetection, Pacing, PartialAckTimer};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::world::{Opening, Path, Side, World};
@@ -265,13 +265,8 @@ fn a_recovery_from_many_losses_speeds_up() {
 }
 
 /// Sends ten segments of which some are lost, by their position from 0, and returns the counters at the end.
-fn transfer_with_losses(lost: &[u64]) -> weir_tcp::Counters {
-    let config = Config {
-        loss_detection: LossDetection::DuplicateThreshold,
-        delayed_acks: None,
-        ..Config::default()
-    };
-    let mut world = world(&config, "newreno,initial_window=10");
+fn transfer_with_losses(config: &Config, lost: &[u64]) -> weir_tcp::Counters {
+    let mut world = world(config, "newreno,initial_window=10");
     world.client.write(ByteSize::from_bytes(MSS * 10));
     world.flush();
     let passed = |world: &World| {
@@ -298,13 +293,59 @@ fn transfer_with_losses(lost: &[u64]) -> weir_tcp::Counters {
 /// nothing new to send.
 #[test]
 fn perhaps_lost_segments_are_sent_again_before_the_timer() {
+    let config = Config {
+        loss_detection: LossDetection::DuplicateThreshold,
+        delayed_acks: None,
+        ..Config::default()
+    };
     for lost in [&[1, 7][..], &[1, 8], &[1, 9]] {
-        let counters = transfer_with_losses(lost);
+        let counters = transfer_with_losses(&config, lost);
         assert_eq!(counters.timeouts, 0, "{lost:?} {counters:?}");
         // Rule 4 may repeat a last segment that is still on its way.
         let repeated = counters.retransmitted_segments;
         assert!((2..=3).contains(&repeated), "{lost:?} {counters:?}");
     }
     // Alone, a lost tail is the timer's.
-    assert_eq!(transfer_with_losses(&[9]).timeouts, 1);
+    assert_eq!(transfer_with_losses(&config, &[9]).timeouts, 1);
+}
+
+/// RFC 6582, section 4: a recovery without SACK repairs one loss per round trip, which the timer cuts short
+/// where only the first partial ACK restarts it.
+#[test]
+fn the_timer_restarts_at_each_partial_ack_or_at_the_first() {
+    for (partial_ack_timer, timeouts) in [(PartialAckTimer::Each, 0), (PartialAckTimer::First, 1)] {
+        let config = Config {
+            sack: false,
+            timestamps: None,
+            delayed_acks: None,
+            initial_rto: Duration::from_millis(3),
+            partial_ack_timer,
+            ..Config::default()
+        };
+        let counters = transfer_with_losses(&config, &[0, 1, 2, 3, 4, 5]);
+        assert_eq!(counters.fast_recoveries, 1, "{counters:?}");
+        assert_eq!(
+            counters.timeouts, timeouts,
+            "{partial_ack_timer:?} {counters:?}"
+        );
+    }
+}
+
+/// A receiver that waits for a second segment would wait for its timer.
+#[test]
+fn a_window_of_one_segment_never_waits_for_a_delayed_ack() {
+    let config = Config::default();
+    for spec in [
+        "newreno,initial_window=1,min_window=1,max_window=1448B",
+        "newreno,initial_window=1,min_window=1,max_window=2000B",
+        "newreno,max_window=500B",
+    ] {
+        let mut world = world(&config, spec);
+        let begun = world.now;
+        world.client.write(ByteSize::from_bytes(MSS * 200));
+        assert!(world.run_until(100_000, |world| world.client.remaining().is_zero()));
+        let round_trip = Path::default().delay * 2;
+        let span = world.now.since(begun);
+        assert!(span < round_trip * 200 * 2, "{spec}: {span}");
+    }
 }

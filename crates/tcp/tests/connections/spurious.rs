@@ -59,9 +59,23 @@ fn a_spurious_timeout_is_undone() {
             "{collapsed} {restored} {}",
             world.summary()
         );
-        // The flight was not retransmitted.
+        // The flight was not sent again.
         assert!(counters.retransmitted_segments < 200, "{}", world.summary());
     }
+}
+
+#[test]
+fn without_frto_a_spurious_timeout_passes_for_a_loss() {
+    let config = Config {
+        timestamps: None,
+        sack: false,
+        frto: false,
+        ..Config::default()
+    };
+    let mut world = after_a_delay_spike(&config);
+    world.run_for(Duration::from_millis(700));
+    let counters = world.client.counters();
+    assert_eq!(counters.spurious_recoveries, 0, "{}", world.summary());
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
-use weir_tcp::{Config, DelayedAcks, EcnMode, Ending, LossDetection, Pacing, State};
+use weir_tcp::{
+    Config, DelayedAcks, EcnMode, Ending, LossDetection, Pacing, PartialAckTimer, RtoFloor, State,
+};
 use weir_units::{ByteSize, Duration, Rate};
 use weir_wire::tcp::Sequence;
 
@@ -79,7 +81,7 @@ prop_compose! {
         burst_segments in 1u32..20,
         paced: bool,
         rack: bool,
-        switches in any::<[bool; 3]>(),
+        switches in any::<[bool; 7]>(),
     ) -> Config {
         Config {
             sack,
@@ -104,6 +106,10 @@ prop_compose! {
             limited_transmit: switches[0],
             proportional_rate_reduction: switches[1],
             idle_restart: switches[2],
+            frto: switches[3],
+            push_small_windows: switches[6],
+            rto_floor: if switches[4] { RtoFloor::Whole } else { RtoFloor::Variation },
+            partial_ack_timer: if switches[5] { PartialAckTimer::First } else { PartialAckTimer::Each },
             max_retries: 100,
             max_syn_retries: 30,
             min_rto: Duration::from_millis(20),

@@ -62,6 +62,7 @@ pub(crate) fn controller(spec: &str, config: &Config) -> Box<dyn Controller> {
     let context = Context {
         packet_size: config.mss,
         seed: 1,
+        is_paced: false,
     };
     spec.parse::<AlgorithmSpec>().unwrap().build(&context)
 }

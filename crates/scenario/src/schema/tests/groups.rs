@@ -210,6 +210,13 @@ pub(super) const CASES: &[Case] = &[
             ("quick_ack_segments", "groups.g.tcp.quick_ack_segments=0"),
             ("initial_rto", "groups.g.tcp.initial_rto=3s"),
             ("min_rto", "groups.g.tcp.min_rto=10ms"),
+            ("rto_floor", "groups.g.tcp.rto_floor=rfc6298"),
+            ("frto", "groups.g.tcp.frto=false"),
+            (
+                "push_small_windows",
+                "groups.g.tcp.push_small_windows=false",
+            ),
+            ("partial_ack_timer", "groups.g.tcp.partial_ack_timer=first"),
             ("max_rto", "groups.g.tcp.max_rto=60s"),
             ("pacing", "groups.g.tcp.pacing=window"),
             ("tso_segments", "groups.g.tcp.tso_segments=4"),

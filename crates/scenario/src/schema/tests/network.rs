@@ -13,6 +13,7 @@ pub(super) const CASES: &[Case] = &[
             ("seed", "seed=7"),
             ("duration", "duration=11s"),
             ("warm_up", "warm_up=1s"),
+            ("host_jitter", "host_jitter=0s"),
             ("dumbbell", "dumbbell.rate=1Gbps"),
             ("queues", "queues.q.buffer=2MB"),
             ("groups", "groups.g.flows=2"),

@@ -1,0 +1,151 @@
+//! Settings that are valid together, but rarely meant.
+
+use std::fmt;
+
+use weir_congestion::{AlgorithmSpec, Value};
+use weir_units::Duration;
+
+use crate::{Group, Scenario, TcpOptions, Transport};
+
+/// Settings that are valid together, but rarely meant.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Warning {
+    /// The key that this is about.
+    pub key: String,
+    /// What follows from the settings, and what would be right.
+    pub kind: WarningKind,
+}
+
+/// The kind of a [`Warning`].
+#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+pub enum WarningKind {
+    /// A window may hold fewer segments than a receiver waits for.
+    #[error(
+        "a window may fall to {window} segments, and receivers wait for {ack_every}: their ACKs then come after \
+         {timeout}; set `ack_every` up to {window}, or a larger `min_window`"
+    )]
+    WindowBelowAckEvery {
+        /// The smallest window whose segments are not all pushed.
+        window: u32,
+        /// The segments that receivers wait for.
+        ack_every: u32,
+        /// The time after which an ACK comes in any case.
+        timeout: Duration,
+    },
+}
+
+impl fmt::Display for Warning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.key, self.kind)
+    }
+}
+
+impl Scenario {
+    /// Returns the warnings about this scenario.
+    pub fn warnings(&self) -> Vec<Warning> {
+        self.groups.iter().filter_map(small_window).collect()
+    }
+}
+
+/// Returns the warning about receivers that wait for more segments than a window may hold.
+fn small_window(group: &Group) -> Option<Warning> {
+    let (congestion, options, table) = match &group.transport {
+        Transport::Tcp {
+            congestion,
+            options,
+        }
+        | Transport::Tls {
+            congestion,
+            options,
+            ..
+        } => (congestion, options, "tcp"),
+        Transport::Quic { .. } | Transport::Dcudp { .. } | Transport::Udp { .. } => return None,
+    };
+    let window = smallest_unpushed_window(congestion, options)?;
+    let delayed = options.delayed_ack;
+    (delayed.ack_every > window).then(|| Warning {
+        key: format!("groups.{}.{table}.ack_every", group.name),
+        kind: WarningKind::WindowBelowAckEvery {
+            window,
+            ack_every: delayed.ack_every,
+            timeout: delayed.delayed_ack_timeout,
+        },
+    })
+}
+
+/// Returns the smallest window in whole segments, of those whose segments do not ask for their ACKs. `None`
+/// for an algorithm without a window.
+fn smallest_unpushed_window(congestion: &AlgorithmSpec, options: &TcpOptions) -> Option<u32> {
+    let least = if options.push_small_windows { 2 } else { 1 };
+    let parameters = congestion.algorithm().parameters();
+    let default = parameters
+        .filter(|parameter| parameter.name == "min_window")
+        .map(|parameter| parameter.default);
+    let set = congestion
+        .values()
+        .filter(|(name, _)| *name == "min_window");
+    let window = match set.map(|(_, value)| value).chain(default).next()? {
+        Value::Integer(packets) => u32::try_from(packets).unwrap_or(u32::MAX),
+        Value::Float(packets) => packets as u32,
+        _ => return None,
+    };
+    Some(window.max(least))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Scenario, Setting};
+
+    fn warnings(settings: &[&str]) -> Vec<String> {
+        let text = "title = \"t\"\nsource = \"s\"\nduration = \"1s\"\n\
+                    [hosts.a]\n[hosts.b]\n[[links]]\nfrom = \"a\"\nto = \"b\"\n\
+                    rate = \"1Gbps\"\ndelay = \"1us\"\n\
+                    [groups.g]\nfrom = \"a\"\nto = \"b\"\nworkload = \"bulk\"\n";
+        let setting = |text: &&str| {
+            let (path, value) = text.split_once('=').unwrap();
+            Setting {
+                path: format!("groups.g.{path}"),
+                value: value.to_owned(),
+            }
+        };
+        let settings: Vec<_> = settings.iter().map(setting).collect();
+        let loaded = Scenario::parse("test.toml", text, &settings).unwrap();
+        let warnings = loaded.scenario.warnings();
+        warnings.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn receivers_that_wait_for_more_than_a_window_are_warned_of() {
+        let none: [String; 0] = [];
+        for quiet in [
+            &[][..],
+            &["congestion=swift"],
+            &["congestion=dctcp,min_window=1"],
+            &["tcp.push_small_windows=false"],
+            &["tcp.ack_every=4", "congestion=cubic,min_window=4"],
+            &["transport=quic"],
+        ] {
+            assert_eq!(warnings(quiet), none, "{quiet:?}");
+        }
+        for (settings, window) in [
+            (&["tcp.ack_every=3"][..], "fall to 2 segments"),
+            (
+                &[
+                    "tcp.push_small_windows=false",
+                    "congestion=dctcp,min_window=1",
+                ],
+                "fall to 1 segments",
+            ),
+            (
+                &["tcp.push_small_windows=false", "congestion=swift"],
+                "fall to 1 segments",
+            ),
+        ] {
+            let warnings = warnings(settings);
+            assert_eq!(warnings.len(), 1, "{settings:?}");
+            assert!(warnings[0].starts_with("groups.g.tcp.ack_every: "));
+            assert!(warnings[0].contains(window), "{warnings:?}");
+            assert!(warnings[0].contains("after 40ms"), "{warnings:?}");
+        }
+    }
+}
