@@ -45,6 +45,10 @@ pub struct AckSample {
     pub delivery: Option<DeliverySample>,
     /// Whether the window was not the limit while these packets were sent. If so, it must not grow.
     pub app_limited: bool,
+    /// Whether TCP repairs losses: the window has been reduced for all that was outstanding, and marks
+    /// reduce it no further until that is acknowledged (Linux). QUIC compares send times instead (RFC 9002,
+    /// section 7.3.2).
+    pub is_recovering: bool,
     /// Whether this acknowledgment ends a round trip: it acknowledges a packet that was sent after
     /// the previous round trip ended.
     pub round_ended: bool,

@@ -67,7 +67,9 @@ impl<R: MarkResponse> Controller for Reno<R> {
 
     fn on_ack(&mut self, ack: &AckSample) {
         self.rtt = ack.smoothed_rtt;
-        if let Some(factor) = self.response.factor(ack, self.window.size()) {
+        if let Some(factor) = self.response.factor(ack, self.window.size())
+            && !ack.is_recovering
+        {
             self.window.on_mark(ack.now, ack.newest_sent, factor);
         }
         self.window.grow(ack);

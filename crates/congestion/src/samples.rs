@@ -39,6 +39,7 @@ pub(crate) fn ack(now: u64, sent: u64, count: u64) -> AckSample {
         newest_sent: micros(sent),
         delivery: None,
         app_limited: false,
+        is_recovering: false,
         round_ended: false,
     }
 }

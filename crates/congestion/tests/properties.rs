@@ -195,6 +195,7 @@ impl Subject {
                 app_limited: ack.app_limited,
             }),
             app_limited: ack.app_limited,
+            is_recovering: false,
             round_ended: ack.round_ended,
         };
         self.controller.on_ack(&sample);

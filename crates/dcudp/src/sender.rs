@@ -396,6 +396,7 @@ impl Sender {
             newest_sent: batch.newest_sent,
             delivery: estimator.and_then(|estimator| estimator.sample(rtt.idle())),
             app_limited,
+            is_recovering: false,
             round_ended: true,
         });
         self.pacer.on_rate(now, before, self.rate(rtt));

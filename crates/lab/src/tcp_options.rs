@@ -16,6 +16,8 @@ const MAX_RTO: Duration = Duration::from_secs(120);
 const DELAYED_ACK: Duration = Duration::from_millis(40);
 /// The maximum of `TCP_DELACK_MAX_US`.
 const LONGEST_DELAYED_ACK: Duration = Duration::from_millis(200);
+/// Linux's `TCP_TIMEOUT_MIN_US`.
+const EARLY_TIMER_MARGIN: Duration = Duration::from_millis(2);
 /// Linux's initial retransmission time-out (RFC 6298).
 const INITIAL_RTO: Duration = Duration::from_secs(1);
 /// The largest buffers of Linux's automatic tuning: `tcp_wmem`, `tcp_rmem`.
@@ -142,6 +144,12 @@ pub(crate) fn unsupported(options: &TcpOptions) -> Vec<UnsupportedOption> {
         "min_rto",
         &options.min_rto,
         "1us to 120s; it keeps its own 200ms",
+    );
+    refuse(
+        options.early_timer_margin != EARLY_TIMER_MARGIN,
+        "early_timer_margin",
+        &options.early_timer_margin,
+        "2ms, in ticks of its clock",
     );
     refuse(
         options.rto_floor != RtoFloor::Linux,
@@ -275,6 +283,7 @@ mod tests {
             ("min_rto", "5ms"),
             ("min_rto", "300ms"),
             ("rto_floor", "rfc6298"),
+            ("early_timer_margin", "0s"),
             ("frto", "false"),
             ("partial_ack_timer", "first"),
             ("max_rto", "10s"),

@@ -9,6 +9,7 @@
 //! - [`RunFrames`], [`Frame`]: the same tables in memory, for programs that process them;
 //! - [`Observation`], [`Recorder`]: an event or sample of a run, and the interface that receives it;
 //! - [`Report`]: the summary with plots, as one HTML page;
+//! - [`Repetitions`]: an experiment with several seeds, each measure with its confidence interval;
 //! - [`Comparison`]: two experiments side by side, read back from their directories;
 //! - [`capture`]: packets as pcapng.
 //!
@@ -64,12 +65,14 @@ mod compare;
 mod dataset;
 mod error;
 mod frame;
+mod measures;
 mod output;
 mod overview;
 mod quantity;
 mod ratio;
 mod record;
 mod recorder;
+mod repetitions;
 mod report;
 mod serialized;
 mod staged;
@@ -78,7 +81,9 @@ mod table;
 mod text;
 mod trace;
 
-pub use compare::{CompareError, Comparison, ExperimentId, RunComparison, ValuePair};
+pub use compare::{
+    CompareError, Comparison, ExperimentId, PairStatistics, RunComparison, ValuePair, Verdict,
+};
 pub use dataset::{Dataset, Value};
 pub use error::OutputError;
 pub use frame::{Cells, Frame, FrameColumn, RunFrames};
@@ -86,6 +91,7 @@ pub use output::{FinishedRun, Output, RunFiles};
 pub use ratio::Ratio;
 pub use record::{EpochRecord, FlowRecord, GroupSample, PortSample};
 pub use recorder::{Observation, Recorder};
+pub use repetitions::{MeanInterval, RepeatedRun, Repetitions, TwoGroups};
 pub use report::{Report, RunPlots, Threshold};
 pub use staged::StagedFile;
 pub use summary::{

@@ -182,6 +182,7 @@ fn group() -> BoxedStrategy<String> {
         ("min_rto", span(1..1_000_000_000)),
         ("rto_floor", text(one_of(&["linux", "rfc6298"]))),
         ("frto", boolean()),
+        ("early_timer_margin", span(0..10_000_000)),
         ("push_small_windows", boolean()),
         ("partial_ack_timer", text(one_of(&["each", "first"]))),
         ("max_rto", span(1_000_000_000..100_000_000_000)),

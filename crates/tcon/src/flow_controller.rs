@@ -169,6 +169,7 @@ impl FlowController {
             newest_sent: delivered.newest_sent + Duration::from_nanos(1),
             delivery: self.rate.sample(shortest),
             app_limited: delivered.app_limited,
+            is_recovering: false,
             round_ended,
         };
         self.controller.on_ack(&sample);

@@ -63,6 +63,9 @@ pub struct Config {
     pub min_rto: Duration,
     /// The part of the RTO that has a minimum.
     pub rto_floor: RtoFloor,
+    /// What is added to the time of a tail loss probe and to that at which a segment is overdue (RACK); Linux
+    /// adds 2 ms (`TCP_TIMEOUT_MIN_US`), RFC 8985 nothing.
+    pub early_timer_margin: Duration,
     /// Maximum RTO with backoff; also the maximum interval of the persist timer.
     pub max_rto: Duration,
     /// Whether a timeout is examined for being spurious (F-RTO, RFC 5682; Linux: `tcp_frto`).
@@ -237,6 +240,7 @@ impl Default for Config {
             initial_rto: Duration::from_secs(1),
             min_rto: Duration::from_millis(200),
             rto_floor: RtoFloor::Variation,
+            early_timer_margin: Duration::from_millis(2),
             max_rto: Duration::from_secs(120),
             frto: true,
             partial_ack_timer: PartialAckTimer::Each,

@@ -1,5 +1,6 @@
 //! Parsers of argument values.
 
+use weir_results::Ratio;
 use weir_units::{ByteSize, Duration, ParseError};
 
 /// Parses a duration; a bare number is seconds, as in iperf3.
@@ -10,6 +11,14 @@ pub(crate) fn seconds(text: &str) -> Result<Duration, ParseError> {
 /// Parses a size; a bare number is bytes.
 pub(crate) fn size(text: &str) -> Result<ByteSize, ParseError> {
     with_unit(text, "B").parse()
+}
+
+/// Parses a percentage such as `10%`; a bare number is percent too.
+pub(crate) fn percent(text: &str) -> Result<Ratio, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).trim();
+    let value = number.parse::<f64>().ok().filter(|value| *value >= 0.0);
+    let ratio = value.and_then(|value| Ratio::new(value / 100.0));
+    ratio.ok_or_else(|| format!("`{text}` is no percentage such as 10%"))
 }
 
 /// Parses a duration above zero.
@@ -48,5 +57,10 @@ mod tests {
             assert!(size(wrong).is_err(), "{wrong}");
         }
         assert!(limit("0").is_err());
+        assert_eq!(percent("5%"), Ok(Ratio::of(5, 100)));
+        assert_eq!(percent("12.5"), Ok(Ratio::of(125, 1000)));
+        for wrong in ["", "%", "-1%", "ten", "inf"] {
+            assert!(percent(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -4,8 +4,9 @@ use std::io::Write as _;
 use std::path::PathBuf;
 
 use clap::Args;
-use weir_results::{Comparison, StagedFile};
+use weir_results::{Comparison, Ratio, StagedFile};
 
+use crate::arguments;
 use crate::failure::Failure;
 use crate::output;
 
@@ -17,9 +18,15 @@ Examples:
   weir run --live dctcp-queue --out live
   weir compare simulated live                     differences in percent of the first
   weir compare simulated live --html both.html    both in the same plots
+  weir run dctcp-queue --seeds 1..8 --out simulated
+  weir run --live dctcp-queue --seeds 1..5 --out live
+  weir compare simulated live --within 5%         means, intervals, and what they say
 
 The directories are those of `weir run --out`; any two will do that have a group or a measured port in
-common. What else differs between them, settings or scenario, is said above the table.")]
+common, and directories with the repetitions that `--seeds` writes. What else differs between them,
+settings or scenario, is said above the table. With repetitions, two means agree if the 95 % confidence
+interval of their difference lies within the tolerance, and differ if it lies outside; if it does
+neither, more repetitions may tell.")]
 pub(crate) struct Compare {
     /// Directory of the first experiment: A
     #[arg(value_name = "DIR")]
@@ -28,6 +35,10 @@ pub(crate) struct Compare {
     /// Directory of the second experiment: B
     #[arg(value_name = "DIR")]
     second: PathBuf,
+
+    /// With repetitions: the difference up to which two means agree
+    #[arg(long, value_name = "PERCENT", default_value = "10%", value_parser = arguments::percent)]
+    within: Ratio,
 
     /// Print JSON
     #[arg(long)]
@@ -40,7 +51,8 @@ pub(crate) struct Compare {
 
 impl Compare {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let comparison = Comparison::read(&self.first, &self.second).map_err(Failure::of)?;
+        let comparison = Comparison::read(&self.first, &self.second, self.within);
+        let comparison = comparison.map_err(Failure::of)?;
         if let Some(path) = &self.html {
             let mut file = StagedFile::create(path).map_err(Failure::of)?;
             let written = file.write_all(comparison.to_html().as_bytes());

@@ -1,25 +1,29 @@
 //! `weir run`
 
+mod context;
 mod live;
 mod pace;
 mod progress;
+mod seeds;
 mod work;
 
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use weir_network::Capture;
-use weir_results::{Output, Summary};
+use weir_results::{Output, Repetitions, Summary};
 use weir_scenario::Setting;
-use weir_sim::{Experiment, Results};
+use weir_sim::Experiment;
+use weir_units::Duration;
 
 use crate::failure::Failure;
 use crate::interrupt::Stop;
 use crate::output;
 use crate::scenarios::{self, ScenarioArguments};
-use live::LiveWorker;
+use context::Context;
 use progress::Progress;
-use work::{Outcomes, Worker};
+use seeds::Seeds;
 
 /// The arguments of `weir run`.
 #[derive(Debug, Args)]
@@ -29,6 +33,7 @@ Examples:
   weir run my.toml --set duration=5s --seed 2                other values than the file's
   weir run my.toml --set parameters.line_rate=5Gbps --json   the summary for programs
   weir run dctcp-queue --no-variants --pcap packets.pcapng   packets for Wireshark
+  weir run my.toml --seeds 1..8 --out runs                   means over eight seeds; see runs/seed-1
   weir run --live my.toml --out live                         the same network with real endpoints
 
 The file's own values are the run; its variants run beside it on all cores, and are reported by their
@@ -42,6 +47,11 @@ pub(crate) struct Run {
     /// Seed of the random number generator, instead of the scenario's
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
+
+    /// Run once for each of these seeds, `1..8` (both included) or `1,2,5`, and print means with 95 %
+    /// confidence intervals; with --live, as many live runs
+    #[arg(long, value_name = "SEEDS", conflicts_with_all = ["seed", "pcap"])]
+    seeds: Option<Seeds>,
 
     /// Write summary.json, report.html and tables of flows and samples to this directory
     #[arg(long, value_name = "DIR")]
@@ -67,76 +77,120 @@ pub(crate) struct Run {
 
 impl Run {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let Experiment {
-            about,
-            own,
-            variants,
-        } = self.experiment()?;
+        match &self.seeds {
+            Some(seeds) => self.repeat(seeds),
+            None => self.once(),
+        }
+    }
+
+    fn once(&self) -> Result<(), Failure> {
+        let experiment = self.experiment(self.seed)?;
         // Report an unwritable file before the simulation starts.
-        let create = |directory: &PathBuf| Output::create(directory).map_err(Failure::of);
-        let output = self.out.as_ref().map(create).transpose()?;
+        let output = self.out.as_deref().map(create).transpose()?;
+        let own = &experiment.own;
         let open = |path: &PathBuf| Capture::create(path, &own.scenario).map_err(Failure::of);
         let capture = self.pcap.as_ref().map(open).transpose()?;
 
         let stop = Stop::on_signals()?;
-        let spans = variants.iter().map(|(_, run)| run.scenario.duration);
-        let spans: Vec<_> = spans.chain([own.scenario.duration]).collect();
-        let progress = Progress::new(!self.json, &spans);
-        let (output_of_runs, progress_of_runs) = (output.as_ref(), &progress);
-        let outcomes = if self.live {
-            LiveWorker {
-                output: output_of_runs,
-                progress: progress_of_runs,
-                stop: &stop,
-            }
-            .run_all(own, variants, capture)
-        } else {
-            Worker {
-                output: output_of_runs,
-                progress: progress_of_runs,
-                stop: &stop,
-            }
-            .run_all(own, variants, capture)
+        let progress = Progress::new(!self.json, &spans(&experiment));
+        let context = Context {
+            is_live: self.live,
+            label: String::new(),
+            progress: &progress,
+            stop: &stop,
         };
+        let finished = context.execute(experiment, output, capture);
         progress.clear();
 
-        let Outcomes {
-            own,
-            variants,
-            capture,
-        } = outcomes?;
-        if let Some(capture) = capture {
-            let path = capture.finish().map_err(Failure::of)?;
+        let finished = finished?;
+        if let Some(path) = finished.captured {
             eprintln!("packets written to {}", path.display());
         }
-        let mut results = Results::new(about, own);
-        let mut left_out = 0;
-        for (name, outcome) in variants {
-            match outcome {
-                Some(outcome) => results.add(name, outcome),
-                None => left_out += 1,
-            }
+        if let Some(directory) = &self.out {
+            print_files(directory, &finished.paths);
         }
-        let summary = match (output, &self.out) {
-            (Some(output), Some(directory)) => {
-                let (summary, paths) = results.write(output).map_err(Failure::of)?;
-                print_files(directory, &paths);
-                summary
-            }
-            _ => results.into_summary(),
-        };
-        self.print(&summary)?;
+        self.print(&finished.summary)?;
         match stop.signal_exit_code() {
             Some(code) => Err(Failure::Interrupted {
-                message: interruption(&summary, left_out),
+                message: interruption(&finished.summary, finished.left_out),
                 code,
             }),
             None => Ok(()),
         }
     }
 
-    fn experiment(&self) -> Result<Experiment, Failure> {
-        let seed = self.seed.map(|seed| Setting {
+    /// Runs the scenario once for each seed, and prints the means.
+    fn repeat(&self, seeds: &Seeds) -> Result<(), Failure> {
+        if let Some(directory) = &self.out {
+            seeds.check(directory)?;
+        }
+        let mut planned = Vec::new();
+        for seed in seeds.iter() {
+            let directory = (self.out.as_deref()).map(|all| seeds::directory(all, seed));
+            let output = directory.as_deref().map(create).transpose()?;
+            planned.push((seed, self.experiment(Some(seed))?, output));
+        }
+        let stop = Stop::on_signals()?;
+        let all_spans = planned
+            .iter()
+            .flat_map(|(_, experiment, _)| spans(experiment));
+        let progress = Progress::new(!self.json, &all_spans.collect::<Vec<_>>());
+        let execute = |(seed, experiment, output)| {
+            if stop.should_stop() {
+                return Ok(None);
+            }
+            let context = Context {
+                is_live: self.live,
+                label: format!("seed {seed} "),
+                progress: &progress,
+                stop: &stop,
+            };
+            let finished = context.execute(experiment, output, None);
+            let finished = finished.inspect_err(|_| stop.fail())?;
+            Ok(Some(finished.summary))
+        };
+        // Live runs follow one another: they would share the machine's CPU time.
+        let summaries: Result<Vec<Option<Summary>>, Failure> = if self.live {
+            planned.into_iter().map(execute).collect()
+        } else {
+            planned.into_par_iter().map(execute).collect()
+        };
+        progress.clear();
+
+        let (summaries, all) = {
+            let summaries = summaries?;
+            let all = summaries.len();
+            (summaries.into_iter().flatten().collect::<Vec<_>>(), all)
+        };
+        if let Some(directory) = &self.out {
+            eprintln!(
+                "written to {}: a directory for each of {} seeds",
+                directory.display(),
+                summaries.len()
+            );
+        }
+        let repetitions = Repetitions::of(&summaries.iter().collect::<Vec<_>>());
+        if let Some(repetitions) = &repetitions {
+            if self.json {
+                output::print(&repetitions.to_json().map_err(Failure::of)?)?;
+            } else {
+                output::print(&repetitions.to_text())?;
+            }
+        }
+        match stop.signal_exit_code() {
+            Some(code) => Err(Failure::Interrupted {
+                message: format!(
+                    "interrupted: these results are of {} of {all} seeds, the last ones cut short",
+                    summaries.len()
+                ),
+                code,
+            }),
+            None => Ok(()),
+        }
+    }
+
+    fn experiment(&self, seed: Option<u64>) -> Result<Experiment, Failure> {
+        let seed = seed.map(|seed| Setting {
             path: "seed".to_owned(),
             value: seed.to_string(),
         });
@@ -161,6 +215,18 @@ impl Run {
             output::print(&summary.to_text())
         }
     }
+}
+
+/// Creates an experiment's output directory.
+fn create(directory: &Path) -> Result<Output, Failure> {
+    Output::create(directory).map_err(Failure::of)
+}
+
+/// Returns the simulated times of an experiment's runs.
+fn spans(experiment: &Experiment) -> Vec<Duration> {
+    let variants = experiment.variants.iter().map(|(_, run)| run);
+    let runs = variants.chain([&experiment.own]);
+    runs.map(|run| run.scenario.duration).collect()
 }
 
 /// Prints where the results are.

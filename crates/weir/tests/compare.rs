@@ -82,3 +82,36 @@ fn directories_that_are_no_output_are_refused() {
     compare(folder, ["a", "none"], &[]).failed(1, &["none"]);
     run(&["compare", "a"]).failed(2, &["<DIR>"]);
 }
+
+#[test]
+fn repetitions_are_compared_by_their_means() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    simulate(folder, "a", &["--seeds", "1..3"]);
+    simulate(
+        folder,
+        "b",
+        &["--seeds", "4,6", "--set", "dumbbell.rate=200Mbps"],
+    );
+    assert!(folder.join("a/seed-3/summary.json").exists());
+    let said = compare(folder, ["a", "b"], &["--within", "20%"]);
+    said.ok();
+    for part in ["3 runs", "2 runs", "verdict", "differ", "agree"] {
+        assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
+    }
+    let same = compare(folder, ["a", "a"], &["--json"]).json();
+    let goodput = &same["runs"][""]["groups"]["flow"]["goodput_bps"];
+    assert_eq!(goodput["verdict"], "agree");
+    compare(folder, ["a", "b"], &["--within", "much"]).failed(2, &["percentage"]);
+
+    let file = folder.join("small.toml").display().to_string();
+    let means = run(&["run", &file, "--seeds", "1..4"]);
+    means.ok();
+    for part in ["4 runs, seeds 1 to 4", "± 95 %", "goodput_bps"] {
+        assert!(means.stdout.contains(part), "{part}: {}", means.stdout);
+    }
+    let out = folder.join("a").display().to_string();
+    run(&["run", &file, "--seeds", "1..2", "--out", &out]).failed(1, &["seed-3", "earlier run"]);
+    run(&["run", &file, "--seeds", "4..1"]).failed(2, &["1..8"]);
+    run(&["run", &file, "--seeds", "1..2", "--seed", "3"]).failed(2, &["--seed"]);
+}

@@ -174,7 +174,7 @@ impl Controller for Cubic {
     fn on_ack(&mut self, ack: &AckSample) {
         let cwnd = self.packets();
         let marked = ack.ece || !ack.ce_marked.is_zero();
-        if marked && self.window.on_mark(ack.now, ack.newest_sent, BETA) {
+        if marked && !ack.is_recovering && self.window.on_mark(ack.now, ack.newest_sent, BETA) {
             self.on_congestion(cwnd);
         }
         let elapsed = ack

@@ -207,6 +207,7 @@ impl Sender {
             newest_sent: packet.sent,
             delivery: self.estimator.sample(self.min_rtt),
             app_limited: prior_in_flight * 2 < self.controller.window(),
+            is_recovering: false,
             round_ended,
         });
     }

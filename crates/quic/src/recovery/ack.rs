@@ -283,6 +283,7 @@ fn report_ack(
         newest_sent: acked.newest_sent,
         delivery: path.delivery.sample(min_interval),
         app_limited: path.is_app_limited(acked.newest_sent),
+        is_recovering: false,
         round_ended: path.ends_round(now, acked.newest_sent),
     };
     path.stats.congestion_events += u64::from(ce_marked > 0);

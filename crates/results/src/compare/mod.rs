@@ -1,12 +1,13 @@
 //! A comparison of two experiments: a simulation and a live run of the same scenario, or any two.
 //!
-//! [`Comparison::read`] reads two directories that [`Output`](crate::Output) has written. The
-//! result is available as JSON ([`Comparison::to_json`]), as text ([`Comparison::to_text`]) and as
+//! [`Comparison::read`] reads two directories that [`Output`](crate::Output) has written, or two with such
+//! directories in them: the repetitions of an experiment. With repetitions, each pair of means has a
+//! confidence interval of its difference and a [`Verdict`]. The result is available as JSON ([`Comparison::to_json`]), as text ([`Comparison::to_text`]) and as
 //! an HTML page that draws both in the same plots ([`Comparison::to_html`]).
 
-mod measures;
 mod page;
 mod read;
+mod statistics;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -18,8 +19,10 @@ use serde::Serialize;
 
 pub use read::CompareError;
 use read::Side;
+pub use statistics::{PairStatistics, Verdict};
 
-use crate::{Ratio, RunKind, RunSummary, Summary};
+use crate::repetitions::{Series, bistable, group_series, port_series};
+use crate::{MeanInterval, Ratio, RunKind, RunSummary, Summary, TwoGroups};
 
 /// The name in [`Comparison::runs`] of the run with the file's own values.
 const OWN: &str = "";
@@ -48,6 +51,8 @@ pub struct ExperimentId {
     pub title: String,
     /// Simulated or live.
     pub world: RunKind,
+    /// The number of repetitions.
+    pub repetitions: usize,
 }
 
 /// A run in both experiments.
@@ -62,7 +67,7 @@ pub struct RunComparison {
     pub reduction: Option<ValuePair>,
 }
 
-/// A value of A and the same value of B.
+/// A value of A and the same value of B, means if there are repetitions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct ValuePair {
     /// A's value.
@@ -71,44 +76,54 @@ pub struct ValuePair {
     pub second: f64,
     /// The difference from A to B, relative to A; `None` where A is zero.
     pub difference: Option<Ratio>,
+    /// How certain they are, if A or B has repetitions.
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    pub statistics: Option<PairStatistics>,
 }
 
 impl ValuePair {
-    fn of(first: f64, second: f64) -> Self {
-        Self {
-            first,
-            second,
-            difference: Ratio::new(second / first - 1.0),
-        }
+    /// Returns the pair of these repetitions' values, whose relative difference may be up to `tolerance`.
+    fn of(first: &[f64], second: &[f64], tolerance: Ratio) -> Option<Self> {
+        let (one, other) = (MeanInterval::of(first)?, MeanInterval::of(second)?);
+        let repeats = one.count > 1 || other.count > 1;
+        Some(Self {
+            first: one.mean,
+            second: other.mean,
+            difference: Ratio::new(other.mean / one.mean - 1.0),
+            statistics: repeats.then(|| PairStatistics::of(&one, &other, tolerance)),
+        })
     }
 }
 
 impl Comparison {
-    /// Reads two directories.
+    /// Reads two directories. With repetitions, two means [agree](Verdict::Agree) if their relative
+    /// difference is certain to be at most `tolerance`.
     ///
     /// # Errors
     /// One of them is not an experiment's output, or the two have no group and no port in common.
-    pub fn read(first: &Path, second: &Path) -> Result<Self, CompareError> {
+    pub fn read(first: &Path, second: &Path, tolerance: Ratio) -> Result<Self, CompareError> {
         let sides = [Side::read(first)?, Side::read(second)?];
         let [one, other] = &sides;
         let mut runs = IndexMap::new();
-        for (name, run) in one.summary.runs() {
+        for (name, _) in one.summary().runs() {
             let name = name.unwrap_or(OWN);
-            if let Some(beside) = other.run(name) {
-                runs.insert(name.to_owned(), RunComparison::of(run, beside));
+            let both = [one, other].map(|side| side.runs(name).collect::<Vec<_>>());
+            if !both[1].is_empty() {
+                let [one, other] = &both;
+                runs.insert(name.to_owned(), RunComparison::of(one, other, tolerance));
             }
         }
         let is_empty = |run: &RunComparison| run.groups.is_empty() && run.ports.is_empty();
         if runs.values().all(is_empty) {
             return Err(CompareError::NothingInCommon {
-                first: one.summary.title.clone(),
-                second: other.summary.title.clone(),
+                first: one.summary().title.clone(),
+                second: other.summary().title.clone(),
             });
         }
         Ok(Self {
             first: one.about(),
             second: other.about(),
-            notes: notes(&one.summary, &other.summary),
+            notes: notes(one, other),
             runs,
             sides,
         })
@@ -126,38 +141,43 @@ impl Comparison {
 }
 
 impl RunComparison {
-    fn of(one: &RunSummary, other: &RunSummary) -> Self {
-        let reductions = one.reduction.zip(other.reduction);
+    fn of(one: &[&RunSummary], other: &[&RunSummary], tolerance: Ratio) -> Self {
+        let reductions = [one, other].map(|runs| -> Vec<f64> {
+            let reductions = runs.iter().filter_map(|run| run.reduction);
+            reductions.map(Ratio::value).collect()
+        });
+        let groups = [one, other].map(|runs| group_series(runs.iter().copied()));
+        let ports = [one, other].map(|runs| port_series(runs.iter().copied()));
         Self {
-            groups: both(&one.groups, &other.groups, measures::of_groups),
-            ports: both(&one.ports, &other.ports, measures::of_ports),
-            reduction: reductions.map(|(one, other)| ValuePair::of(one.value(), other.value())),
+            groups: both(&groups, tolerance),
+            ports: both(&ports, tolerance),
+            reduction: ValuePair::of(&reductions[0], &reductions[1], tolerance),
         }
     }
 }
 
 /// Returns the measures of the entries that both have by the same name. Omits a measure that only
 /// one has.
-fn both<T>(
-    one: &IndexMap<String, T>,
-    other: &IndexMap<String, T>,
-    measures: fn(&T) -> Vec<(&'static str, f64)>,
+fn both(
+    [one, other]: &[Series; 2],
+    tolerance: Ratio,
 ) -> IndexMap<String, IndexMap<&'static str, ValuePair>> {
     let common = one
         .iter()
-        .filter_map(|(name, thing)| Some((name, measures(thing), measures(other.get(name)?))));
+        .filter_map(|(name, measures)| Some((name, measures, other.get(name)?)));
     let pairs = common.map(|(name, one, other)| {
-        let other: IndexMap<_, _> = other.into_iter().collect();
-        let pairs = one
-            .into_iter()
-            .filter_map(|(key, value)| Some((key, ValuePair::of(value, *other.get(key)?))));
+        let pairs = one.iter().filter_map(|(key, values)| {
+            let pair = ValuePair::of(values, other.get(key)?, tolerance)?;
+            Some((*key, pair))
+        });
         (name.clone(), pairs.collect())
     });
     pairs.collect()
 }
 
 /// Describes how the two differ apart from the results.
-fn notes(one: &Summary, other: &Summary) -> Vec<String> {
+fn notes(first: &Side, second: &Side) -> Vec<String> {
+    let (one, other) = (first.summary(), second.summary());
     let mut notes = Vec::new();
     if (&one.title, &one.source) != (&other.title, &other.source) {
         notes.push(format!(
@@ -165,12 +185,11 @@ fn notes(one: &Summary, other: &Summary) -> Vec<String> {
             one.title, other.title
         ));
     }
-    if one.run.settings != other.run.settings {
-        notes.push(format!(
-            "the settings differ: {} and {}",
-            settings(&one.run),
-            settings(&other.run)
-        ));
+    // Repetitions differ in their seeds.
+    let counts_seed = first.repetitions() == 1 && second.repetitions() == 1;
+    let settings = [&one.run, &other.run].map(|run| settings(run, counts_seed));
+    if settings[0] != settings[1] {
+        notes.push(format!("the settings differ: {}", settings.join(" and ")));
     }
     let spans = [&one.run, &other.run].map(|run| run.warm_up);
     if spans[0] != spans[1] {
@@ -179,16 +198,8 @@ fn notes(one: &Summary, other: &Summary) -> Vec<String> {
             spans[0], spans[1]
         ));
     }
-    for (label, run) in [("A", &one.run), ("B", &other.run)] {
-        if run.interrupted {
-            notes.push(format!("{label} was interrupted after {}", run.simulated));
-        }
-        if let Some(emulation) = run.emulation.as_ref().filter(|found| !found.faithful) {
-            notes.push(format!(
-                "the emulation of {label} was not faithful: {}",
-                emulation.reasons.join("; ")
-            ));
-        }
+    for (label, side) in [("A", first), ("B", second)] {
+        notes.extend(notes_of(label, side));
     }
     let names = |summary: &Summary| -> Vec<String> {
         let run = &summary.run;
@@ -208,13 +219,47 @@ fn notes(one: &Summary, other: &Summary) -> Vec<String> {
     notes
 }
 
-fn settings(run: &RunSummary) -> String {
-    if run.settings.is_empty() {
-        return "none".to_owned();
+/// Describes what speaks against the results of one side.
+fn notes_of(label: &str, side: &Side) -> Vec<String> {
+    let mut notes = Vec::new();
+    let all = side.repetitions();
+    // `A`, or `3 of 5 runs of A`.
+    let which = |count: usize| match all {
+        1 => label.to_owned(),
+        all => format!("{count} of {all} runs of {label}"),
+    };
+    let interrupted: Vec<_> = side.runs(OWN).filter(|run| run.interrupted).collect();
+    if let Some(run) = interrupted.first() {
+        let which = which(interrupted.len());
+        notes.push(format!("{which} was interrupted after {}", run.simulated));
     }
-    let settings = run.settings.iter();
+    let emulations = side.runs(OWN).filter_map(|run| run.emulation.as_ref());
+    let unfaithful: Vec<_> = emulations.filter(|found| !found.faithful).collect();
+    if let Some(emulation) = unfaithful.first() {
+        notes.push(format!(
+            "the emulation of {} was not faithful: {}",
+            which(unfaithful.len()),
+            emulation.reasons.join("; ")
+        ));
+    }
+    for (group, measures) in group_series(side.runs(OWN)) {
+        let goodputs = measures.get(crate::repetitions::DECISIVE);
+        if let Some(two) = goodputs.and_then(|values| TwoGroups::of(values)) {
+            notes.push(format!("{label} is {}", bistable(&group, &two)));
+        }
+    }
+    notes
+}
+
+/// Returns the settings of a run, its seed among them only if it counts.
+fn settings(run: &RunSummary, counts_seed: bool) -> String {
+    let counts = |key: &str| counts_seed || key != "seed";
+    let settings = run.settings.iter().filter(|(key, _)| counts(key));
     let settings: Vec<_> = settings
         .map(|(key, value)| format!("{key}={value}"))
         .collect();
+    if settings.is_empty() {
+        return "none".to_owned();
+    }
     settings.join(", ")
 }

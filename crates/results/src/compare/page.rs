@@ -18,9 +18,8 @@ impl Comparison {
         ] {
             let _ = writeln!(
                 out,
-                "<p class=\"source\">{label}: {}, {}</p>",
-                Escaped(&about.directory),
-                about.world.name()
+                "<p class=\"source\">{label}: {}</p>",
+                Escaped(&about.to_string())
             );
         }
         for note in &self.notes {

@@ -61,61 +61,108 @@ pub enum CompareError {
     },
 }
 
+/// The file that every output has.
+const SUMMARY: &str = "summary.json";
+
 /// One of the two experiments, as read from its directory.
 #[derive(Debug)]
 pub(super) struct Side {
     directory: PathBuf,
-    pub(super) summary: Summary,
-    /// The traces by the run's name.
+    first: Summary,
+    /// The repetitions after the first one.
+    others: Vec<Summary>,
+    /// The traces of the first repetition by the run's name.
     traces: IndexMap<String, Traces>,
 }
 
 impl Side {
     pub(super) fn read(directory: &Path) -> Result<Self, CompareError> {
-        let path = directory.join("summary.json");
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(source) => return Err(CompareError::NoOutput { path, source }),
+        let repetitions = repetitions(directory);
+        let (of_first, others) = match repetitions.split_first() {
+            Some((first, others)) => (first.as_path(), others),
+            None => (directory, &[][..]),
         };
-        let summary = Summary::from_json(&text);
-        let summary = summary.map_err(|source| CompareError::Summary { path, source })?;
+        let first = read_summary(of_first)?;
+        let others = others.iter().map(|path| read_summary(path));
         let mut traces = IndexMap::new();
-        for (name, run) in summary.runs() {
+        for (name, run) in first.runs() {
             let suffix = name.map_or_else(String::new, |name| format!(".{}", file_name(name)));
-            let found = read_traces(directory, &suffix, run.simulated)?;
+            let found = read_traces(of_first, &suffix, run.simulated)?;
             traces.insert(name.unwrap_or(OWN).to_owned(), found);
         }
         Ok(Self {
             directory: directory.to_owned(),
-            summary,
+            others: others.collect::<Result<_, _>>()?,
+            first,
             traces,
         })
+    }
+
+    /// Returns the summary of the first repetition.
+    pub(super) fn summary(&self) -> &Summary {
+        &self.first
+    }
+
+    /// Returns the number of repetitions.
+    pub(super) fn repetitions(&self) -> usize {
+        1 + self.others.len()
     }
 
     pub(super) fn about(&self) -> ExperimentId {
         ExperimentId {
             directory: self.directory.display().to_string(),
-            title: self.summary.title.clone(),
-            world: self.summary.run.world,
+            title: self.first.title.clone(),
+            world: self.first.run.world,
+            repetitions: self.repetitions(),
         }
     }
 
-    /// Returns the run with this name.
-    pub(super) fn run(&self, name: &str) -> Option<&RunSummary> {
-        match name {
-            OWN => Some(&self.summary.run),
-            name => self.summary.variants.get(name),
-        }
+    /// Iterates over the repetitions of the run with this name.
+    pub(super) fn runs(&self, name: &str) -> impl Iterator<Item = &RunSummary> {
+        let all = std::iter::once(&self.first).chain(&self.others);
+        all.filter_map(move |summary| match name {
+            OWN => Some(&summary.run),
+            name => summary.variants.get(name),
+        })
     }
 
     /// Returns the data of a run to plot under this label.
     pub(super) fn overlay<'s>(&'s self, name: &str, label: &'static str) -> Option<Overlay<'s>> {
         Some(Overlay {
             label,
-            run: self.run(name)?,
+            run: self.runs(name).next()?,
             traces: self.traces.get(name)?,
         })
     }
+}
+
+/// Returns the directories of an experiment's repetitions, in the order of their names; none if the directory
+/// is the output of one experiment.
+fn repetitions(directory: &Path) -> Vec<PathBuf> {
+    if directory.join(SUMMARY).exists() {
+        return Vec::new();
+    }
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut found: Vec<PathBuf> = entries
+        .map(|entry| entry.path())
+        .filter(|path| path.join(SUMMARY).exists())
+        .collect();
+    // `seed-2` comes before `seed-10`.
+    found.sort_by_key(|path| {
+        let name = path.as_os_str().len();
+        (name, path.clone())
+    });
+    found
+}
+
+fn read_summary(directory: &Path) -> Result<Summary, CompareError> {
+    let path = directory.join(SUMMARY);
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(source) => return Err(CompareError::NoOutput { path, source }),
+    };
+    let summary = Summary::from_json(&text);
+    summary.map_err(|source| CompareError::Summary { path, source })
 }
 
 fn read_traces(directory: &Path, suffix: &str, span: Duration) -> Result<Traces, CompareError> {

@@ -92,7 +92,7 @@ fn compared(
     let [one, other] = [TempDir::new().unwrap(), TempDir::new().unwrap()];
     written(one.path(), title, group, 4, |_| {});
     written(other.path(), other_title, other_group, 5, change);
-    Comparison::read(one.path(), other.path())
+    Comparison::read(one.path(), other.path(), Ratio::of(1, 10))
 }
 
 #[test]
@@ -179,17 +179,57 @@ fn different_scenarios_are_noted() {
 #[test]
 fn invalid_outputs_are_refused() {
     let [one, other] = [TempDir::new().unwrap(), TempDir::new().unwrap()];
-    let error = Comparison::read(one.path(), other.path()).unwrap_err();
+    let error = Comparison::read(one.path(), other.path(), Ratio::of(1, 10)).unwrap_err();
     assert!(
         error.to_string().contains("is no output of an experiment"),
         "{error}"
     );
     written(one.path(), "t", "g", 1, |_| {});
     std::fs::write(other.path().join("summary.json"), "{}").unwrap();
-    let error = Comparison::read(one.path(), other.path()).unwrap_err();
+    let error = Comparison::read(one.path(), other.path(), Ratio::of(1, 10)).unwrap_err();
     assert!(error.to_string().contains("this is no summary"), "{error}");
     written(other.path(), "t", "g", 1, |_| {});
     std::fs::write(other.path().join("samples.parquet"), "no table").unwrap();
-    let error = Comparison::read(one.path(), other.path()).unwrap_err();
+    let error = Comparison::read(one.path(), other.path(), Ratio::of(1, 10)).unwrap_err();
     assert!(error.to_string().contains("samples.parquet: "), "{error}");
+}
+
+#[test]
+fn repetitions_have_intervals_and_verdicts() {
+    let [one, other] = [TempDir::new().unwrap(), TempDir::new().unwrap()];
+    for (seed, run) in (1..=3).zip([|_: &mut RunSummary| {}; 3]) {
+        written(&one.path().join(format!("seed-{seed}")), "t", "g", 10, run);
+    }
+    for seed in [2, 10] {
+        let directory = other.path().join(format!("seed-{seed}"));
+        written(&directory, "t", "g", 10, |run| {
+            run.settings.insert("seed".to_owned(), "7".to_owned());
+            run.groups["g"].goodput = Rate::from_mbps(2000);
+        });
+    }
+    // A directory without results is none of a repetition.
+    std::fs::create_dir(other.path().join("notes")).unwrap();
+    let comparison = Comparison::read(one.path(), other.path(), Ratio::of(1, 10)).unwrap();
+    assert_eq!(
+        (comparison.first.repetitions, comparison.second.repetitions),
+        (3, 2)
+    );
+    assert!(comparison.notes.is_empty(), "{:?}", comparison.notes);
+    let group = &comparison.runs[""].groups["g"];
+    let verdict = |key: &str| group[key].statistics.unwrap().verdict;
+    assert_eq!(verdict("goodput_bps"), Verdict::Differ);
+    assert_eq!(verdict("completed"), Verdict::Agree);
+    let text = comparison.to_text();
+    for part in [
+        "3 runs",
+        "2 runs",
+        "differ",
+        "agree",
+        "+100.0 % to +100.0 %",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    assert!(comparison.to_html().contains("3 runs"));
+    let json = comparison.to_json().unwrap();
+    assert!(json.contains("\"verdict\": \"differ\""), "{json}");
 }

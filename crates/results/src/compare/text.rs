@@ -1,17 +1,19 @@
 //! A comparison as text for a terminal.
 
-use std::fmt::Write as _;
+use std::fmt::{self, Write as _};
 
-use super::{Comparison, ValuePair, measures};
+use super::{Comparison, ValuePair};
+use crate::measures;
 use crate::overview::{Grid, OWN};
 use crate::text::{safe, table};
+use crate::{ExperimentId, Ratio};
 
 impl Comparison {
     /// Returns the comparison as text for a terminal.
     pub fn to_text(&self) -> String {
         let mut out = format!("{}\n", self.first.title);
         for (label, about) in [("A", &self.first), ("B", &self.second)] {
-            let _ = writeln!(out, "{label}: {}, {}", about.directory, about.world.name());
+            let _ = writeln!(out, "{label}: {about}");
         }
         for note in &self.notes {
             let _ = writeln!(out, "note: {note}");
@@ -38,7 +40,20 @@ impl Comparison {
         header.extend(has_variants.then_some("variant"));
         header.extend([kind, "measure"]);
         let names = header.len();
-        header.extend(["A", "B", "difference"]);
+        let repeats = self.first.repetitions > 1 || self.second.repetitions > 1;
+        header.extend(if repeats {
+            &[
+                "A",
+                "± 95 %",
+                "B",
+                "± 95 %",
+                "difference",
+                "95 % interval",
+                "verdict",
+            ][..]
+        } else {
+            &["A", "B", "difference"]
+        });
         let mut rows = Vec::new();
         for (variant, run) in &self.runs {
             let variant = match variant.as_str() {
@@ -80,14 +95,38 @@ impl ValuePair {
         self.first == 0.0 && self.second == 0.0
     }
 
-    fn cells(&self, key: &str) -> [String; 3] {
-        let difference = self.difference.map_or_else(String::new, |difference| {
-            format!("{:+.1} %", difference.value() * 100.0)
-        });
-        [
-            measures::shown(key, self.first),
-            measures::shown(key, self.second),
+    fn cells(&self, key: &str) -> Vec<String> {
+        let signed = |ratio: Ratio| format!("{:+.1} %", ratio.value() * 100.0);
+        let difference = self.difference.map_or_else(String::new, signed);
+        let [first, second] = [self.first, self.second].map(|value| measures::shown(key, value));
+        let Some(statistics) = &self.statistics else {
+            return vec![first, second, difference];
+        };
+        let half =
+            |half: Option<f64>| half.map_or_else(String::new, |half| measures::shown(key, half));
+        let interval = statistics
+            .difference_interval
+            .map_or_else(String::new, |[low, high]| {
+                format!("{} to {}", signed(low), signed(high))
+            });
+        vec![
+            first,
+            half(statistics.first_half_width),
+            second,
+            half(statistics.second_half_width),
             difference,
+            interval,
+            statistics.verdict.words().to_owned(),
         ]
+    }
+}
+
+impl fmt::Display for ExperimentId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, {}", self.directory, self.world.name())?;
+        if self.repetitions > 1 {
+            write!(f, ", {} runs", self.repetitions)?;
+        }
+        Ok(())
     }
 }

@@ -138,6 +138,10 @@ pub struct TcpOptions {
     /// round-trip time (Linux), or all of it (RFC 6298, section 2.4, whose `min_rto` is 1s).
     #[key(default = "linux")]
     pub rto_floor: RtoFloor,
+    /// What is added to the times of tail loss probes and of RACK's losses, with `recovery = "rack"`:
+    /// 2 ms as in Linux; RFC 8985 has none.
+    #[key(accepts = Accepts::SPAN, default = "2ms")]
+    pub early_timer_margin: Duration,
     /// The maximum retransmission time-out.
     #[key(accepts = Accepts::POSITIVE_SPAN, default = "120s")]
     pub max_rto: Duration,

@@ -79,6 +79,7 @@ impl TcpSetup {
                 RtoFloor::Linux => weir_tcp::RtoFloor::Variation,
                 RtoFloor::Rfc6298 => weir_tcp::RtoFloor::Whole,
             },
+            early_timer_margin: options.early_timer_margin,
             max_rto: options.max_rto,
             frto: options.frto,
             partial_ack_timer: match options.partial_ack_timer {

@@ -203,6 +203,7 @@ impl Sender {
             // it falls after ECE (Linux), unless the controller controls recovery by its rate. After
             // a timeout, slow start repairs the losses (RFC 5681 section 3.1).
             app_limited: unlimited || (reducing && !self.pacer.of_controller),
+            is_recovering: self.recovery.is_some(),
             round_ended,
         });
         let before = self.cwnd;

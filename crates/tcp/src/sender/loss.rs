@@ -114,7 +114,7 @@ impl Sender {
     fn set_reordering_timer(&mut self, now: Time, overdue: Option<Time>) {
         if let Some(at) = overdue {
             self.early = EarlyTimer::Overdue;
-            self.early_at = at;
+            self.early_at = at + self.early_timer_margin;
         } else {
             self.early = EarlyTimer::Probe;
             self.early_at = Time::MAX;

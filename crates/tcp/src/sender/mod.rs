@@ -114,6 +114,7 @@ pub(crate) struct Sender {
     reduce_proportionally: bool,
     max_retries: u32,
     min_rto: Duration,
+    early_timer_margin: Duration,
     frto: bool,
     partial_ack_timer: PartialAckTimer,
 }
@@ -166,6 +167,7 @@ impl Sender {
             reduce_proportionally: config.proportional_rate_reduction,
             max_retries: config.max_retries,
             min_rto: config.min_rto,
+            early_timer_margin: config.early_timer_margin,
             frto: config.frto,
             partial_ack_timer: config.partial_ack_timer,
         };

@@ -46,7 +46,7 @@ impl Sender {
         let delay = if self.scoreboard.is_single() {
             self.min_rto
         } else {
-            Duration::ZERO
+            self.early_timer_margin
         };
         let timeout = if self.rtt.sampled {
             self.rtt.smoothed * 2 + delay

@@ -108,6 +108,7 @@ prop_compose! {
             idle_restart: switches[2],
             frto: switches[3],
             push_small_windows: switches[6],
+            early_timer_margin: Duration::from_millis(if switches[2] { 2 } else { 0 }),
             rto_floor: if switches[4] { RtoFloor::Whole } else { RtoFloor::Variation },
             partial_ack_timer: if switches[5] { PartialAckTimer::First } else { PartialAckTimer::Each },
             max_retries: 100,

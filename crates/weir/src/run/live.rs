@@ -6,17 +6,16 @@ use weir_network::{Capture, thresholds};
 use weir_results::{Output, RunFiles};
 use weir_sim::{Outcome, Run};
 
-use super::progress::{Bar, Progress};
+use super::context::Context;
+use super::progress::Bar;
 use super::work::Outcomes;
 use crate::failure::Failure;
-use crate::interrupt::Stop;
 
 /// The context that all live runs share.
 pub(super) struct LiveWorker<'w> {
     /// The directory for tables, if requested.
     pub(super) output: Option<&'w Output>,
-    pub(super) progress: &'w Progress,
-    pub(super) stop: &'w Stop,
+    pub(super) context: &'w Context<'w>,
 }
 
 impl LiveWorker<'_> {
@@ -31,10 +30,10 @@ impl LiveWorker<'_> {
         let span = own.scenario.duration;
         let files = self.output.map(|output| output.run(span)).transpose();
         let recorder = (files.map_err(Failure::of)?, capture);
-        let (own, capture) = self.emulate(own, recorder, &self.progress.bar("", span))?;
+        let (own, capture) = self.emulate(own, recorder, &self.context.bar("", span))?;
         let variants = variants.into_iter();
         let variants = variants.map(|(name, run)| {
-            if self.stop.should_stop() {
+            if self.context.stop.should_stop() {
                 Ok((name, None))
             } else {
                 self.variant(name, run)
@@ -51,7 +50,7 @@ impl LiveWorker<'_> {
         let span = run.scenario.duration;
         let files = self.output.map(|output| output.variant(&name, span));
         let files = files.transpose().map_err(Failure::of)?;
-        let bar = self.progress.bar(&name, span);
+        let bar = self.context.bar(&name, span);
         match self.emulate(run, (files, None), &bar) {
             Ok((outcome, _)) => Ok((name, Some(outcome))),
             Err(failure) => Err(Failure::Failed(format!("variant `{name}`: {failure}"))),
@@ -68,7 +67,7 @@ impl LiveWorker<'_> {
         let runs = RunDirectories::of_this_machine();
         let mut watch = |now| {
             bar.show_live(now);
-            !self.stop.should_stop()
+            !self.context.stop.should_stop()
         };
         let summary = weir_lab::run(&run.scenario, &runs, &mut recorder, &mut watch);
         let mut summary = summary.map_err(Failure::of)?;

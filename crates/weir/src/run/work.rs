@@ -8,17 +8,16 @@ use weir_results::{Output, RunFiles};
 use weir_sim::{Outcome, Run, Simulation};
 use weir_sweep::thread_time;
 
+use super::context::Context;
 use super::pace::Pace;
-use super::progress::{Bar, Progress};
+use super::progress::Bar;
 use crate::failure::Failure;
-use crate::interrupt::Stop;
 
 /// The context that all runs share.
 pub(super) struct Worker<'w> {
     /// The directory for tables, if requested.
     pub(super) output: Option<&'w Output>,
-    pub(super) progress: &'w Progress,
-    pub(super) stop: &'w Stop,
+    pub(super) context: &'w Context<'w>,
 }
 
 /// The results of an experiment.
@@ -62,20 +61,20 @@ impl Worker<'_> {
     ) -> Result<(Outcome, Option<Capture>), Failure> {
         let span = run.scenario.duration;
         let files = self.output.map(|output| output.run(span)).transpose();
-        let bar = self.progress.bar("", span);
+        let bar = self.context.bar("", span);
         let done = files
             .map_err(Failure::of)
             .and_then(|files| self.simulate(run, (files, capture), &bar));
-        done.inspect_err(|_| self.stop.fail())
+        done.inspect_err(|_| self.context.stop.fail())
     }
 
     fn variant(&self, name: String, run: Run) -> Result<(String, Option<Outcome>), Failure> {
-        if self.stop.should_stop() {
+        if self.context.stop.should_stop() {
             return Ok((name, None));
         }
         let span = run.scenario.duration;
         let files = self.output.map(|output| output.variant(&name, span));
-        let bar = self.progress.bar(&name, span);
+        let bar = self.context.bar(&name, span);
         let done = files
             .transpose()
             .map_err(Failure::of)
@@ -83,7 +82,7 @@ impl Worker<'_> {
         match done {
             Ok((outcome, _)) => Ok((name, Some(outcome))),
             Err(failure) => {
-                self.stop.fail();
+                self.context.stop.fail();
                 Err(Failure::Failed(format!("variant `{name}`: {failure}")))
             }
         }
@@ -100,7 +99,7 @@ impl Worker<'_> {
         let mut simulation = Simulation::new(run.scenario).map_err(Failure::of)?;
         let mut pace = Pace::new(simulation.end().since(simulation.now()));
         // With epochs the end may be earlier than planned.
-        while simulation.now() < simulation.end() && !self.stop.should_stop() {
+        while simulation.now() < simulation.end() && !self.context.stop.should_stop() {
             let before = Instant::now();
             let until = simulation.now() + pace.slice();
             let advanced = simulation.advance(until, &mut recorder);

@@ -212,6 +212,7 @@ pub(super) const CASES: &[Case] = &[
             ("min_rto", "groups.g.tcp.min_rto=10ms"),
             ("rto_floor", "groups.g.tcp.rto_floor=rfc6298"),
             ("frto", "groups.g.tcp.frto=false"),
+            ("early_timer_margin", "groups.g.tcp.early_timer_margin=0s"),
             (
                 "push_small_windows",
                 "groups.g.tcp.push_small_windows=false",

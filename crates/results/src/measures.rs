@@ -1,4 +1,4 @@
-//! The measures that a comparison contains, by their keys in `summary.json`, and their display format.
+//! The measures that comparisons and repetitions contain, by their keys in `summary.json`, and their display format.
 
 use weir_units::{ByteSize, Duration, Rate};
 
@@ -6,7 +6,7 @@ use crate::quantity::{count, percent, rate, size, time};
 use crate::{GroupSummary, PortSummary, Ratio};
 
 /// Returns the measures of a group.
-pub(super) fn of_groups(group: &GroupSummary) -> Vec<(&'static str, f64)> {
+pub(crate) fn of_groups(group: &GroupSummary) -> Vec<(&'static str, f64)> {
     let mut measures = vec![
         ("goodput_bps", group.goodput.bits_per_second() as f64),
         ("share", group.share.value()),
@@ -42,7 +42,7 @@ pub(super) fn of_groups(group: &GroupSummary) -> Vec<(&'static str, f64)> {
 }
 
 /// Returns the measures of a port.
-pub(super) fn of_ports(port: &PortSummary) -> Vec<(&'static str, f64)> {
+pub(crate) fn of_ports(port: &PortSummary) -> Vec<(&'static str, f64)> {
     vec![
         ("packets", port.packets as f64),
         ("utilization", port.utilization.value()),
@@ -56,7 +56,7 @@ pub(super) fn of_ports(port: &PortSummary) -> Vec<(&'static str, f64)> {
 }
 
 /// Formats a value of the measure with this key.
-pub(super) fn shown(key: &str, value: f64) -> String {
+pub(crate) fn shown(key: &str, value: f64) -> String {
     if key.ends_with("_bps") {
         return rate(Rate::from_bits_per_second(value as u64));
     }
