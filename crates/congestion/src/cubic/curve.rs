@@ -32,6 +32,11 @@ impl RenoEstimate {
         let alpha = if self.w_est < self.prior { ALPHA } else { 1.0 };
         self.w_est += alpha * windows;
     }
+
+    /// Linux does not speed up beyond the window before the last reduction.
+    fn grow_as_linux(&mut self, windows: f64) {
+        self.w_est += ALPHA * windows;
+    }
 }
 
 impl CubicEpoch {
@@ -75,7 +80,7 @@ impl CubicEpoch {
         let Some(reno) = &mut self.reno else {
             return target;
         };
-        reno.grow(acked / cwnd);
+        reno.grow_as_linux(acked / cwnd);
         target.max(reno.w_est.floor())
     }
 

@@ -64,11 +64,14 @@ pub(crate) struct AckSummary {
     pub(crate) first_resent: Option<Time>,
     /// Whether a segment sent once arrived after a later one.
     pub(crate) reordered: bool,
+    /// The end of the highest segment that earlier acknowledgments have SACKed. What one acknowledgment
+    /// reports together may have arrived in order.
+    sacked_before: u64,
 }
 
 impl AckSummary {
     #[inline]
-    fn add(&mut self, record: &SentSegment, highest: u64) {
+    fn add(&mut self, record: &SentSegment) {
         self.delivered += u64::from(record.length);
         self.newest_sent = self.newest_sent.max(record.sent_at);
         if record.has(RETRANSMITTED) {
@@ -76,7 +79,7 @@ impl AckSummary {
         }
         let (oldest, newest) = self.once_sent.unwrap_or((record.sent_at, record.sent_at));
         self.once_sent = Some((oldest.min(record.sent_at), newest.max(record.sent_at)));
-        self.reordered |= record.end() < highest;
+        self.reordered |= record.end() < self.sacked_before;
         if record.has(LOST) {
             self.spuriously_lost += u64::from(record.length);
         }
@@ -174,6 +177,14 @@ impl Scoreboard {
     #[inline]
     pub(crate) fn in_flight(&self) -> u64 {
         self.in_flight
+    }
+
+    /// Returns an empty summary of the acknowledgment that follows.
+    pub(crate) fn new_summary(&self) -> AckSummary {
+        AckSummary {
+            sacked_before: self.highest_sacked,
+            ..AckSummary::default()
+        }
     }
 
     /// Returns the bytes SACKed by the receiver.
@@ -350,7 +361,7 @@ impl Scoreboard {
         delivery: Option<PacketDelivery>,
         summary: &mut AckSummary,
     ) {
-        summary.add(record, self.highest_sacked);
+        summary.add(record);
         if let (Some(deliveries), Some(packet)) = (&mut self.deliveries, delivery) {
             let size = ByteSize::from_bytes(u64::from(record.length));
             deliveries

@@ -65,7 +65,7 @@ impl Sender {
     ) {
         let prior_in_flight = self.scoreboard.in_flight();
         let plain = ack.blocks.is_empty() && ack.duplicate.is_none() && self.is_plain();
-        let mut summary = AckSummary::default();
+        let mut summary = self.scoreboard.new_summary();
         if !plain {
             self.scoreboard.sack(now, ack.blocks, &mut summary);
         }

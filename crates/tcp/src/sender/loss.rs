@@ -42,6 +42,11 @@ impl Reordering {
         self.widened_until = self.widened_until.filter(|&until| una < until);
     }
 
+    /// Later segments have passed for a loss: the first one was only late (Linux: `tcp_try_undo_partial`).
+    pub(super) fn on_spurious_recovery(&mut self) {
+        self.seen = true;
+    }
+
     pub(super) fn on_duplicate(&mut self, nxt: u64) {
         if self.widened_until.is_none() {
             self.widened_until = Some(nxt);

@@ -34,11 +34,9 @@ impl RateReduction {
         let allowance = if in_flight > target {
             let share = u128::from(self.delivered) * u128::from(target);
             let share = share.div_ceil(u128::from(self.flight.max(1)));
-            // In whole segments, rounded up, as Linux counts: otherwise what is left over would leave as
-            // a burst once less than the target is in flight.
-            let share = u64::try_from(share).unwrap_or(u64::MAX);
-            let share = share.div_ceil(mss).saturating_mul(mss);
-            share.saturating_sub(self.out)
+            u64::try_from(share)
+                .unwrap_or(u64::MAX)
+                .saturating_sub(self.out)
         } else {
             let mut allowance = self.delivered.saturating_sub(self.out).max(delivered);
             if safe {

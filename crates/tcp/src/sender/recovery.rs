@@ -276,6 +276,9 @@ impl Sender {
     /// Undoes the last recovery, whose losses were spurious.
     fn undo_recovery(&mut self, now: Time, counters: &mut Counters) {
         self.scoreboard.revoke_losses();
+        if self.is_in_fast_recovery() {
+            self.reordering.on_spurious_recovery();
+        }
         if let Some(undo) = self.undo.take() {
             counters.spurious_recoveries += 1;
             self.report_spurious_loss(now, undo.lost, undo.newest_sent);

@@ -136,7 +136,8 @@ impl Sender {
         if self.duplicates == 0 && (self.limited_transmit || self.scoreboard.sacked() == 0) {
             return flight;
         }
-        if self.recovery.is_none() && !self.limited_transmit {
+        // Losses found in a recovery may be left when it ends; nothing else would repair them.
+        if self.recovery.is_none() && !self.limited_transmit && self.scoreboard.lost() == 0 {
             return flight + self.scoreboard.sacked();
         }
         if self.detection == Detection::DuplicateAcks {

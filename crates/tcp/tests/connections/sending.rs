@@ -349,3 +349,24 @@ fn a_window_of_one_segment_never_waits_for_a_delayed_ack() {
         assert!(span < round_trip * 200 * 2, "{spec}: {span}");
     }
 }
+
+/// The first SACK mostly comes with the ACK of a segment that a delayed ACK has held back. That is no
+/// reordering, for which RACK would wait from then on.
+#[test]
+fn an_ack_with_the_first_sack_is_no_reordering() {
+    let path = Path {
+        rate: Rate::from_mbps(100),
+        delay: Duration::from_millis(10),
+        rules: vec![Rule::tail_drop(ByteSize::from_bytes(250_000))],
+        ..Path::default()
+    };
+    let mut world = World::new(&Config::default(), "newreno", Opening::Established, &path);
+    let begun = world.now;
+    world.client.write(ByteSize::from_bytes(1_000_000));
+    assert!(world.run_until(100_000, |world| world.client.remaining().is_zero()));
+    let counters = world.client.counters();
+    assert!(counters.retransmitted_segments > 10, "{}", world.summary());
+    // Slow start takes 162 ms; two round trips of 40 ms repair what its end has lost.
+    let took = world.now.since(begun);
+    assert!(took < Duration::from_millis(210), "{took}");
+}

@@ -181,3 +181,63 @@ proptest! {
         }
     }
 }
+
+/// Found by the property above: the SACKed bytes counted against the window, and nothing was in flight.
+#[test]
+fn losses_left_by_a_recovery_are_repaired_without_limited_transmit() {
+    let path = Path {
+        rate: Rate::from_mbps(10),
+        delay: Duration::from_micros(91),
+        rules: vec![Rule::tail_drop(ByteSize::from_bytes(100_000))],
+        faults: FaultSettings {
+            loss: Probability::new(1244378136988766464.0 / (1u64 << 63) as f64).unwrap(),
+            duplication: Probability::new(253283245769770560.0 / (1u64 << 63) as f64).unwrap(),
+            ..FaultSettings::default()
+        },
+        seed: 9120699371735426378,
+    };
+    let base = Config {
+        window_scale: None,
+        timestamps: None,
+        send_buffer: None,
+        receive_buffer: None,
+        delayed_acks: None,
+        push_small_windows: false,
+        limited_transmit: false,
+        idle_restart: false,
+        min_rto: Duration::from_millis(20),
+        early_timer_margin: Duration::ZERO,
+        max_rto: Duration::from_secs(2),
+        frto: false,
+        max_retries: 100,
+        time_wait: Duration::from_secs(100_000),
+        ..Config::default()
+    };
+    let client = Config {
+        burst_segments: 5,
+        loss_detection: LossDetection::DuplicateThreshold,
+        proportional_rate_reduction: false,
+        rto_floor: RtoFloor::Whole,
+        ..base.clone()
+    };
+    let server = Config {
+        burst_segments: 10,
+        ..base
+    };
+    let mut world = World::with(
+        &client,
+        &server,
+        "swift",
+        Opening::Established,
+        &path,
+        Sequence::new(0),
+    );
+    world.cut = Some(609);
+    world.client.write(ByteSize::from_bytes(35832));
+    world.client.close();
+    world.server.write(ByteSize::from_bytes(27648));
+    let done = world.run_until(100_000, |world| {
+        world.server.remaining().is_zero() && world.server.state() == State::CloseWait
+    });
+    assert!(done, "{}", world.summary());
+}
