@@ -43,7 +43,7 @@ EVERYTHING = --workspace \
 	$(shell test -x $(PYTHON_ENV)/bin/python || echo --exclude weir-python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test everything skipped fmt lint doc unit stacks python python-env python-test interop long longer bench bench-timeline bench-dcudp bench-packets bench-threads bench-paths bench-sim bench-lab bench-enforce fuzz deny lines
+.PHONY: help setup demo test validate-kernel everything skipped fmt lint doc unit stacks python python-env python-test interop long longer bench bench-timeline bench-dcudp bench-packets bench-threads bench-paths bench-sim bench-lab bench-enforce fuzz deny lines
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -120,6 +120,12 @@ python-test: ## lint and test the Python package (needs Python 3.10 with venv)
 		cd python && .venv/bin/python -m mypy && \
 		PYTHONPATH=$(CURDIR)/python/python .venv/bin/python -m pytest; \
 	fi
+
+validate-kernel: ## compare the simulator's TCP with the kernel's, as recorded in bench/kernel
+	@$(HAS_PYTHON) || { echo "make validate-kernel needs Python 3.10 or later with venv: apt-get install python3-venv"; exit 1; }
+	@$(MAKE) -s python-env
+	@$(CARGO) build $(CARGO_FLAGS) --release -p weir
+	@$(PYTHON_ENV)/bin/python bench/kernel/compare
 
 interop: ## run the interoperability matrix and write docs/interop.md (a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make interop builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
