@@ -26,8 +26,8 @@ use crate::small_datagrams::SmallDatagrams;
 use crate::socket::{Socket, Writable, ecn_of};
 use crate::sockets::OpenSockets;
 
-/// The turns for which expired timers wait for a socket that has more to read than one batch: a packet
-/// there may be what a timer waits for. A host that stood still for some milliseconds would otherwise
+/// The turns for which expired timers wait while each turn receives a batch or more from all sockets
+/// together: a packet among those to read next may be what a timer waits for. A host that stood still for some milliseconds would otherwise
 /// probe all of its connections, and answer the probes of all peers, before it reads their ACKs.
 const TURNS_BEFORE_TIMERS: u32 = 8;
 
