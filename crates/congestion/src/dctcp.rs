@@ -240,6 +240,9 @@ mod tests {
         unmarked.round_ended = true;
         dctcp.on_ack(&unmarked);
         assert_eq!(dctcp.window(), window + PACKET);
-        assert_eq!(build("dctcp,initial_window=2,min_window=0.1").window(), packets(2));
+        assert_eq!(
+            build("dctcp,initial_window=2,min_window=0.1").window(),
+            packets(2)
+        );
     }
 }

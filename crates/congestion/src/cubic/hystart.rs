@@ -92,7 +92,11 @@ impl HyStart {
             .smoothed_rtt
             .mul_f64(AGGREGATED.bytes() as f64 / twice_cwnd);
         let whole = ack.min_rtt + aggregation.min(MOST_AGGREGATION);
-        let threshold = if self.limits.is_paced { whole } else { whole / 2 };
+        let threshold = if self.limits.is_paced {
+            whole
+        } else {
+            whole / 2
+        };
         ack.now.since(self.round_start) > threshold
     }
 

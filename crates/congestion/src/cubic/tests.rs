@@ -1,8 +1,8 @@
 use weir_units::{Duration, Time};
 
 use super::*;
-use crate::{AlgorithmSpec, Context, LossCause};
 use crate::samples::{CONTEXT, PACKET, ack, build, loss, packets, spurious};
+use crate::{AlgorithmSpec, Context, LossCause};
 
 const MILLI: u64 = 1_000;
 
@@ -274,8 +274,14 @@ fn hystart_leaves_slow_start_when_a_train_of_acks_takes_half_of_the_round_trip()
 fn hystart_leaves_slow_start_when_a_paced_train_takes_the_whole_round_trip() {
     let rtt = Duration::from_millis(23);
     let at = |n: u64| Time::ZERO + Duration::from_millis(100) + Duration::from_millis(30) * n;
-    let paced = Context { is_paced: true, ..CONTEXT };
-    let mut cubic = "cubic,initial_window=60".parse::<AlgorithmSpec>().unwrap().build(&paced);
+    let paced = Context {
+        is_paced: true,
+        ..CONTEXT
+    };
+    let mut cubic = "cubic,initial_window=60"
+        .parse::<AlgorithmSpec>()
+        .unwrap()
+        .build(&paced);
     let gap = Duration::from_micros(250);
     train(&mut *cubic, at(0), 60, gap, rtt);
     assert_eq!(cubic.snapshot().phase, "slow-start");
@@ -300,6 +306,12 @@ fn hystart_leaves_slow_start_when_the_rtt_rises_by_an_eighth_but_four_millisecon
 fn hystart_leaves_small_windows_alone() {
     let mut cubic = build("cubic,initial_window=4");
     let at = Time::ZERO + Duration::from_millis(100);
-    let grown = train(&mut *cubic, at, 9, Duration::from_micros(10), Duration::from_millis(60));
+    let grown = train(
+        &mut *cubic,
+        at,
+        9,
+        Duration::from_micros(10),
+        Duration::from_millis(60),
+    );
     assert_eq!((grown, cubic.snapshot().phase), (13, "slow-start"));
 }
