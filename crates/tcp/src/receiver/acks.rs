@@ -13,6 +13,9 @@ use crate::scoreboard::SackRange;
 /// Number of SACK blocks stored for later acknowledgments.
 const RECENT: usize = 3;
 
+/// Smaller segments are never full ones (Linux: `TCP_MIN_RCVMSS`).
+const SMALLEST_FULL: u64 = 536;
+
 /// In-order data that has arrived.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct InOrderData {
@@ -38,6 +41,8 @@ pub(crate) struct AckState {
     is_interactive: bool,
     /// The arrival of the last data; `None` before the first.
     last_data: Option<Time>,
+    /// The largest segment so far.
+    largest: u64,
     /// Ranges received out of order, the most recently changed first; an empty block ends the list.
     recent: [SackRange; RECENT],
     /// A range received twice (D-SACK); reported once.
@@ -54,6 +59,7 @@ impl AckState {
             quick: delayed.map_or(0, |delayed| delayed.quick_segments),
             is_interactive: false,
             last_data: None,
+            largest: SMALLEST_FULL,
             recent: [SackRange::default(); RECENT],
             duplicate: None,
         }
@@ -79,7 +85,15 @@ impl AckState {
             // The sender starts again with a small window.
             self.acknowledge_quickly();
         }
-        let at_once = !self.is_interactive && (self.quick > 0 || data.is_pushed);
+        let length = u64::from(payload).min(mss);
+        let is_full = length >= self.largest;
+        self.largest = self.largest.max(length);
+        // A full segment that is pushed is no request: its sender's window holds no other one.
+        let at_once = if self.is_interactive {
+            data.is_pushed && is_full
+        } else {
+            data.is_pushed || self.quick > 0
+        };
         if self.pending >= delayed.segments || at_once {
             self.now = true;
         } else if self.at == Time::MAX {
@@ -208,10 +222,14 @@ mod tests {
         Time::ZERO + Duration::from_millis(millis)
     }
 
-    /// Delivers a full segment; returns whether its ACK is due at once.
+    /// Delivers a full segment, or one of so many bytes; returns whether its ACK is due at once.
     fn deliver(acks: &mut AckState, now: Time, is_pushed: bool) -> bool {
+        deliver_bytes(acks, now, 1448, is_pushed)
+    }
+
+    fn deliver_bytes(acks: &mut AckState, now: Time, payload: u32, is_pushed: bool) -> bool {
         let data = InOrderData {
-            payload: 1448,
+            payload,
             is_pushed,
             rto: RTO,
         };
@@ -244,7 +262,10 @@ mod tests {
         let mut acks = started();
         assert!(deliver(&mut acks, at(2), true));
         acks.on_data_sent(at(3));
-        assert!(!deliver(&mut acks, at(4), true));
+        assert!(!deliver_bytes(&mut acks, at(4), 500, true));
+        acks.on_sent();
+        // A full one is not the end of a request, but all that a small window holds.
+        assert!(deliver(&mut acks, at(5), true));
         // An answer that comes later than the timer does not count.
         let mut slow = started();
         slow.on_data_sent(at(60));

@@ -370,3 +370,24 @@ fn an_ack_with_the_first_sack_is_no_reordering() {
     let took = world.now.since(begun);
     assert!(took < Duration::from_millis(210), "{took}");
 }
+
+/// Neither does one of a server whose client sends a request after each response: its ACKs mostly wait for the
+/// next request.
+#[test]
+fn responses_over_a_window_of_one_segment_never_wait_for_a_delayed_ack() {
+    let spec = "newreno,initial_window=1,min_window=1,max_window=1448B";
+    let mut world = world(&Config::default(), spec);
+    let round_trip = Path::default().delay * 2;
+    for _ in 0..4 {
+        let begun = world.now;
+        let before = world.server.received();
+        world.client.write(ByteSize::from_bytes(100));
+        assert!(world.run_until(1_000, |world| world.server.received() > before));
+        let before = world.client.received();
+        let response = ByteSize::from_bytes(MSS * 20 - 700);
+        world.server.write(response);
+        assert!(world.run_until(10_000, |world| world.client.received() == before + response));
+        let took = world.now.since(begun);
+        assert!(took < round_trip * 22, "{took}");
+    }
+}
