@@ -46,6 +46,9 @@ fn watching(congestion: &str) -> Setup {
             Duration::from_millis(5),
             bytes(150_000),
         ),
+        // With Linux's HyStart, which leaves slow start earlier, a single wrong sample of the delivery rate
+        // makes BBR's reported windows 8 % smaller in all.
+        sender: "cubic,hystart_plus_plus=true",
         // Sequence numbers wrap in the middle.
         isn: u32::MAX - 3_000_000,
         ..setup(congestion)
