@@ -124,8 +124,9 @@ pub struct TcpOptions {
     #[key(flatten)]
     #[serde(flatten)]
     pub delayed_ack: DelayedAck,
-    /// Whether a sender whose window holds fewer than two segments asks for each one's ACK at once (PSH).
-    /// Otherwise a receiver that waits for a second segment acknowledges after `delayed_ack_timeout`.
+    /// Whether a sender whose window has held fewer than two segments asks for each one's ACK at once (PSH),
+    /// while it holds fewer than four. Otherwise a receiver that waits for a second segment acknowledges after
+    /// `delayed_ack_timeout`.
     #[key(default = true)]
     pub push_small_windows: bool,
     /// The retransmission time-out before the first round-trip time sample (RFC 6298).

@@ -108,6 +108,8 @@ pub(crate) struct Sender {
     send_buffer: u64,
     burst: u64,
     push_small_windows: bool,
+    /// Whether the window has held fewer than two segments.
+    had_small_window: bool,
     nagle: bool,
     limited_transmit: bool,
     idle_restart: bool,
@@ -161,6 +163,7 @@ impl Sender {
             send_buffer: config.send_buffer.map_or(u64::MAX, ByteSize::bytes),
             burst: u64::from(config.burst_segments),
             push_small_windows: config.push_small_windows,
+            had_small_window: false,
             nagle: config.nagle,
             limited_transmit: config.limited_transmit,
             idle_restart: config.idle_restart,
@@ -289,11 +292,17 @@ impl Sender {
         }
     }
 
-    /// Returns whether every segment asks for its ACK, since the window holds fewer than two: a receiver
-    /// that waits for the second one would wait for its timer.
+    /// Returns whether every segment asks for its ACK, since the window holds fewer than two, or may do so
+    /// after the next reduction: a receiver that waits for the second one would wait for its timer.
     #[inline]
-    pub(crate) fn pushes_every_segment(&self) -> bool {
-        self.push_small_windows && self.window().min(self.offered()) < 2 * self.mss
+    pub(crate) fn pushes_every_segment(&mut self) -> bool {
+        if !self.push_small_windows {
+            return false;
+        }
+        // In recovery every segment is acknowledged at once, whatever the reduction lets out.
+        let window = self.cwnd.min(self.offered());
+        self.had_small_window |= window < 2 * self.mss;
+        self.had_small_window && window < 4 * self.mss
     }
 
     /// Returns the next expiry of a timer.
