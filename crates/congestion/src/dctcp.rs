@@ -22,7 +22,8 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
     },
 };
 
-/// Linux's DCTCP has two packets. Many senders into one port need less (RFC 8257, section 4.1).
+/// Linux's DCTCP has two packets. Many senders into one port need less: two packets of each fill its
+/// queue.
 pub(crate) const FRACTIONAL_MIN_WINDOW: Typed<f64> = Typed {
     name: MIN_WINDOW.name,
     doc: "the window never falls below this, in packets; below 1 packets are paced",

@@ -104,7 +104,7 @@ const HOST_QUEUE: Duration = Duration::from_nanos(1_000_000_000 >> 10);
 
 impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Creates a network of idle links and empty queues, with occupancy statistics at `measured`. Hosts
-    /// take up to `host_jitter` to process a packet that arrives; real ones need no more.
+    /// take a random time of up to `host_jitter` to process a packet that arrives; zero if they are real.
     ///
     /// # Errors
     /// The topology describes an invalid switch or shared buffer.

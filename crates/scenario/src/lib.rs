@@ -55,6 +55,8 @@ mod link_share;
 mod live;
 mod loader;
 mod measurements;
+#[cfg(test)]
+mod one_group;
 mod policy_file;
 mod queue;
 mod read;

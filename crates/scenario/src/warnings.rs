@@ -49,7 +49,7 @@ impl Scenario {
 
 /// Returns the warning about receivers that wait for more segments than a window may hold.
 fn small_window(group: &Group) -> Option<Warning> {
-    let (congestion, options, table) = match &group.transport {
+    let (congestion, options) = match &group.transport {
         Transport::Tcp {
             congestion,
             options,
@@ -58,13 +58,13 @@ fn small_window(group: &Group) -> Option<Warning> {
             congestion,
             options,
             ..
-        } => (congestion, options, "tcp"),
+        } => (congestion, options),
         Transport::Quic { .. } | Transport::Dcudp { .. } | Transport::Udp { .. } => return None,
     };
     let window = smallest_unpushed_window(congestion, options)?;
     let delayed = options.delayed_ack;
     (delayed.ack_every > window).then(|| Warning {
-        key: format!("groups.{}.{table}.ack_every", group.name),
+        key: format!("groups.{}.tcp.ack_every", group.name),
         kind: WarningKind::WindowBelowAckEvery {
             window,
             ack_every: delayed.ack_every,
@@ -94,23 +94,10 @@ fn smallest_unpushed_window(congestion: &AlgorithmSpec, options: &TcpOptions) ->
 
 #[cfg(test)]
 mod tests {
-    use crate::{Scenario, Setting};
+    use crate::one_group;
 
     fn warnings(settings: &[&str]) -> Vec<String> {
-        let text = "title = \"t\"\nsource = \"s\"\nduration = \"1s\"\n\
-                    [hosts.a]\n[hosts.b]\n[[links]]\nfrom = \"a\"\nto = \"b\"\n\
-                    rate = \"1Gbps\"\ndelay = \"1us\"\n\
-                    [groups.g]\nfrom = \"a\"\nto = \"b\"\nworkload = \"bulk\"\n";
-        let setting = |text: &&str| {
-            let (path, value) = text.split_once('=').unwrap();
-            Setting {
-                path: format!("groups.g.{path}"),
-                value: value.to_owned(),
-            }
-        };
-        let settings: Vec<_> = settings.iter().map(setting).collect();
-        let loaded = Scenario::parse("test.toml", text, &settings).unwrap();
-        let warnings = loaded.scenario.warnings();
+        let warnings = one_group::scenario("\"bulk\"", settings).warnings();
         warnings.iter().map(ToString::to_string).collect()
     }
 

@@ -93,12 +93,12 @@ struct Expanded<'l> {
     /// The scenario with the file's own values.
     scenario: &'l Scenario,
     variants: Vec<NamedVariant<'l>>,
-    warnings: Vec<Caution>,
+    warnings: Vec<NamedWarning>,
 }
 
-/// A warning.
+/// A warning with the key that it is about.
 #[derive(Serialize)]
-struct Caution {
+struct NamedWarning {
     key: String,
     message: String,
 }
@@ -121,7 +121,7 @@ impl<'l> Expanded<'l> {
             scenario: &loaded.scenario,
             variants: variants.collect(),
             warnings: (loaded.scenario.warnings().into_iter())
-                .map(|warning| Caution {
+                .map(|warning| NamedWarning {
                     key: warning.key,
                     message: warning.kind.to_string(),
                 })

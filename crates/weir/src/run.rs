@@ -157,11 +157,9 @@ impl Run {
         };
         progress.clear();
 
-        let (summaries, all) = {
-            let summaries = summaries?;
-            let all = summaries.len();
-            (summaries.into_iter().flatten().collect::<Vec<_>>(), all)
-        };
+        let summaries = summaries?;
+        let all = summaries.len();
+        let summaries: Vec<Summary> = summaries.into_iter().flatten().collect();
         if let Some(directory) = &self.out {
             eprintln!(
                 "written to {}: a directory for each of {} seeds",

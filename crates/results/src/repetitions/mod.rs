@@ -54,8 +54,8 @@ impl Repetitions {
         let first = summaries.first()?;
         let names: Vec<Option<&str>> = first.runs().map(|(name, _)| name).collect();
         let runs = names.into_iter().map(|name| {
-            let of_name = |summary: &&Summary| run_of(summary, name).cloned();
-            let runs: Vec<RunSummary> = summaries.iter().filter_map(of_name).collect();
+            let runs = summaries.iter().filter_map(|summary| run_of(summary, name));
+            let runs: Vec<&RunSummary> = runs.collect();
             (name.unwrap_or_default().to_owned(), RepeatedRun::of(&runs))
         });
         Some(Self {
@@ -78,15 +78,15 @@ impl Repetitions {
 }
 
 impl RepeatedRun {
-    fn of(runs: &[RunSummary]) -> Self {
-        let groups = group_series(runs.iter());
+    fn of(runs: &[&RunSummary]) -> Self {
+        let groups = group_series(runs.iter().copied());
         let bistable = groups.iter().filter_map(|(name, measures)| {
             Some((name.clone(), TwoGroups::of(measures.get(DECISIVE)?)?))
         });
         Self {
             bistable: bistable.collect(),
             groups: intervals(&groups),
-            ports: intervals(&port_series(runs.iter())),
+            ports: intervals(&port_series(runs.iter().copied())),
         }
     }
 }

@@ -342,41 +342,21 @@ impl TcpOptions {
 mod tests {
     use weir_units::ByteSize;
 
-    use crate::{Scenario, Setting, Transport};
+    use crate::{Transport, one_group};
 
     fn window_scale(buffer: &str) -> u8 {
-        let text = "title = \"t\"\nsource = \"s\"\nduration = \"1s\"\n\
-                    [hosts.a]\n[hosts.b]\n[[links]]\nfrom = \"a\"\nto = \"b\"\n\
-                    rate = \"1Gbps\"\ndelay = \"1us\"\n\
-                    [groups.g]\nfrom = \"a\"\nto = \"b\"\nworkload = \"bulk\"\n";
-        let setting = Setting {
-            path: "groups.g.tcp.receive_buffer".to_owned(),
-            value: buffer.to_owned(),
-        };
-        let loaded = Scenario::parse("test.toml", text, &[setting]).unwrap();
-        match &loaded.scenario.groups[0].transport {
+        let setting = format!("tcp.receive_buffer={buffer}");
+        match &one_group::scenario("\"bulk\"", &[&setting]).groups[0].transport {
             Transport::Tcp { options, .. } => options.window_scale(),
             other => panic!("{other:?}"),
         }
     }
 
     fn data_of(packet: u64, settings: &[&str]) -> u64 {
-        let text = "title = \"t\"\nsource = \"s\"\nduration = \"1s\"\n\
-                    [hosts.a]\n[hosts.b]\n[[links]]\nfrom = \"a\"\nto = \"b\"\n\
-                    rate = \"1Gbps\"\ndelay = \"1us\"\n\
-                    [groups.g]\nfrom = \"a\"\nto = \"b\"\n\
-                    workload = { kind = \"cbr\", rate = \"1Mbps\" }\n";
-        let setting = |text: &&str| {
-            let (path, value) = text.split_once('=').unwrap();
-            Setting {
-                path: format!("groups.g.{path}"),
-                value: value.to_owned(),
-            }
-        };
-        let settings: Vec<_> = settings.iter().map(setting).collect();
-        let loaded = Scenario::parse("test.toml", text, &settings).unwrap();
+        let workload = "{ kind = \"cbr\", rate = \"1Mbps\" }";
+        let scenario = one_group::scenario(workload, settings);
         let packet = ByteSize::from_bytes(packet);
-        loaded.scenario.groups[0].transport.data_of(packet).bytes()
+        scenario.groups[0].transport.data_of(packet).bytes()
     }
 
     #[test]
