@@ -117,6 +117,10 @@ pub struct TransportConfig {
     /// The longest delay of an ACK. A Weir peer receives the exact value, others whole
     /// milliseconds.
     pub max_ack_delay: Duration,
+    /// How long the ACK of a stream's end waits for the next request or response, which then carries it,
+    /// if that is longer than `max_ack_delay`. Holds towards Weir peers, which ask for an ACK where they
+    /// cannot wait, and while timers are not exact.
+    pub final_ack_delay: Duration,
     /// The number of ack-eliciting packets that triggers an ACK at once.
     pub ack_threshold: u64,
     /// The reordering threshold after which a packet is lost (kPacketThreshold).
@@ -195,6 +199,8 @@ impl TransportConfig {
             granularity: Duration::from_micros(50),
             initial_rtt: Duration::from_millis(10),
             max_ack_delay: Duration::from_micros(500),
+            // A host's calls to another one, over an open connection, are often some ms apart.
+            final_ack_delay: Duration::from_millis(4),
             ack_threshold: 128,
             packet_threshold: 3,
             idle_restart: Duration::from_millis(200),
@@ -220,6 +226,7 @@ impl TransportConfig {
             granularity: Duration::from_millis(1),
             initial_rtt: Duration::from_millis(333),
             max_ack_delay: Duration::from_millis(25),
+            final_ack_delay: Duration::ZERO,
             ack_threshold: 10,
             ack_frequency: true,
             ..Self::data_center()
@@ -261,12 +268,8 @@ impl TransportConfig {
         let mut windows = windows.iter().chain(datagrams.iter().flatten());
         match windows.find(|(_, value)| *value == 0) {
             Some((name, _)) => Err(ConfigError::Zero { name }),
-            None if self.max_ack_delay >= Duration::from_millis(1 << 14) => {
-                Err(ConfigError::AckDelay {
-                    delay: self.max_ack_delay,
-                })
-            }
-            None => Ok(()),
+            None => check_ack_delay("max_ack_delay", self.max_ack_delay)
+                .and_then(|()| check_ack_delay("final_ack_delay", self.final_ack_delay)),
         }
     }
 }
@@ -314,6 +317,16 @@ fn check_packet_size(name: &'static str, size: ByteSize) -> Result<(), ConfigErr
     }
 }
 
+/// # Errors
+/// [`ConfigError::AckDelay`] if the transport parameter cannot encode this delay.
+fn check_ack_delay(name: &'static str, delay: Duration) -> Result<(), ConfigError> {
+    if delay < Duration::from_millis(1 << 14) {
+        Ok(())
+    } else {
+        Err(ConfigError::AckDelay { name, delay })
+    }
+}
+
 impl Default for TransportConfig {
     fn default() -> Self {
         Self::data_center()
@@ -347,8 +360,10 @@ pub enum ConfigError {
         version: Version,
     },
     /// An ACK delay that the transport parameter cannot encode.
-    #[error("max_ack_delay is {delay}: it must be below 16384ms (RFC 9000, section 18.2)")]
+    #[error("{name} is {delay}: it must be below 16384ms (RFC 9000, section 18.2)")]
     AckDelay {
+        /// The setting.
+        name: &'static str,
         /// Its value.
         delay: Duration,
     },

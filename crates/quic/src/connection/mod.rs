@@ -324,7 +324,7 @@ impl Connection {
             initial_max_streams_bidi: config.max_bidirectional_streams,
             initial_max_streams_uni: config.max_unidirectional_streams,
             ack_delay_exponent: ACK_DELAY_EXPONENT,
-            max_ack_delay: config.max_ack_delay + precision.tick(),
+            max_ack_delay: longest_ack_delay(config, precision),
             fine_max_ack_delay: Some(config.max_ack_delay),
             min_ack_delay: Some(min_ack_delay(config)),
             max_datagram_frame_size: config
@@ -381,6 +381,14 @@ impl Connection {
 /// ACK delays travel in whole microseconds.
 const ACK_DELAY_EXPONENT: u8 = 0;
 
+/// Returns the longest delay of an ACK of ours at any time.
+fn longest_ack_delay(config: &TransportConfig, precision: &Precision) -> Duration {
+    if precision.tick().is_zero() {
+        return config.max_ack_delay;
+    }
+    config.max_ack_delay.max(config.final_ack_delay) + precision.tick()
+}
+
 /// The smallest ACK delay that the peer may request: our timer granularity.
 fn min_ack_delay(config: &TransportConfig) -> Duration {
     config.granularity.min(config.max_ack_delay)
@@ -430,6 +438,7 @@ fn recovery_config(config: &TransportConfig, side: Side) -> RecoveryConfig {
 fn ack_policy(config: &TransportConfig) -> AckPolicy {
     AckPolicy {
         max_ack_delay: config.max_ack_delay,
+        final_delay: config.final_ack_delay,
         threshold: config.ack_threshold,
         exponent: ACK_DELAY_EXPONENT,
     }

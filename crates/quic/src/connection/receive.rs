@@ -85,7 +85,8 @@ impl Connection {
         let finished = std::mem::take(&mut self.batch_finished);
         let bytes = std::mem::take(&mut self.batch_bytes);
         let received = &mut self.received[Space::Data as usize];
-        received.end_batch(now, bytes, finished);
+        let is_exact = self.recovery.precision.is_exact_at(now);
+        received.end_batch(now, bytes, finished, is_exact);
         if received.largest() > Some(FEW_PACKETS) {
             self.want_spare_ids();
         }
@@ -420,7 +421,11 @@ impl Connection {
             Frame::Close(close) => self.on_close(now, close),
             Frame::Datagram(data) => self.on_datagram(data)?,
             Frame::AckFrequency(request) => self.on_ack_frequency(request)?,
-            Frame::ImmediateAck => self.received[Space::Data as usize].acknowledge_now(),
+            Frame::ImmediateAck => {
+                if self.received[Space::Data as usize].acknowledge_now() {
+                    self.recovery.precision.on_loss(now);
+                }
+            }
         }
         Ok(())
     }

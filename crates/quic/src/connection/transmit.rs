@@ -429,6 +429,7 @@ impl Connection {
             self.timers.on_sent_ack_eliciting(now);
             self.timers.ping_due &= space != Space::Data;
             self.ack_only_streak = 0;
+            self.received[space as usize].on_eliciting_sent();
             let probes = &mut self.probes[space as usize];
             *probes = probes.saturating_sub(1);
         } else {

@@ -393,9 +393,9 @@ impl Path {
 
     /// Updates the pacer after a change of the controller's window or rate, or of the RTT.
     pub(crate) fn update_pacing(&mut self, now: Time) {
-        let srtt = self.rtt.has_sample().then_some(self.rtt.smoothed);
+        let rtt = self.rtt.for_pacing();
         let (controller, window) = (self.controller.as_ref(), self.window());
         self.pacer
-            .update(now, controller, window, srtt, self.mtu as u64);
+            .update(now, controller, window, rtt, self.mtu as u64);
     }
 }

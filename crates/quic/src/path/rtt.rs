@@ -7,6 +7,8 @@ use weir_units::{Duration, Time};
 pub(crate) struct Rtt {
     /// The newest sample, including the peer's delay.
     pub(crate) latest: Duration,
+    /// The last sample without the peer's delay.
+    adjusted: Duration,
     /// The smoothed round-trip time.
     pub(crate) smoothed: Duration,
     /// The mean deviation.
@@ -26,6 +28,7 @@ impl Rtt {
     pub(crate) fn new(initial: Duration) -> Self {
         Self {
             latest: initial,
+            adjusted: initial,
             smoothed: initial,
             variation: initial / 2,
             min: initial,
@@ -48,6 +51,7 @@ impl Rtt {
         if self.first_sample_at.is_none() {
             self.first_sample_at = Some(now);
             self.min = latest;
+            self.adjusted = latest;
             self.smoothed = latest;
             self.variation = latest / 2;
             return latest;
@@ -64,6 +68,7 @@ impl Rtt {
         let adjusted = (latest - ack_delay).max(self.min);
         self.variation = (self.variation * 3 + self.smoothed.abs_diff(adjusted)) / 4;
         self.smoothed = (self.smoothed * 7 + adjusted) / 8;
+        self.adjusted = adjusted;
         adjusted
     }
 
@@ -84,6 +89,18 @@ impl Rtt {
     /// section 5.2, requires it after persistent congestion).
     pub(crate) fn reset_min(&mut self) {
         self.reset_min = true;
+    }
+
+    /// Returns the RTT over which a window is spread: the smoothed one, or the last sample where that is
+    /// less than half of it. Samples of a busy time would slow down the next transfer on an idle path, by
+    /// as many round trips as it takes to forget them.
+    pub(crate) fn for_pacing(&self) -> Option<Duration> {
+        let is_outdated = self.adjusted * 2 < self.smoothed;
+        self.has_sample().then_some(if is_outdated {
+            self.adjusted
+        } else {
+            self.smoothed
+        })
     }
 
     /// Whether there has been a sample.
@@ -148,6 +165,19 @@ mod tests {
         assert_eq!(rtt.min, us(800));
         assert_eq!(rtt.loss_delay(us(50)), us(1_845));
         assert_eq!(rtt.probe_timeout(us(50)), us(2_900));
+    }
+
+    #[test]
+    fn a_window_is_spread_over_a_round_trip_of_now() {
+        let mut rtt = Rtt::new(us(333));
+        assert_eq!(rtt.for_pacing(), None);
+        rtt.on_sample(Time::ZERO, us(4_000), Duration::ZERO);
+        rtt.on_sample(Time::ZERO, us(2_000), Duration::ZERO);
+        assert_eq!(rtt.for_pacing(), Some(us(3_750)));
+        rtt.on_sample(Time::ZERO, us(1_100), us(1_000));
+        assert_eq!(rtt.for_pacing(), Some(us(1_100)), "not below the minimum");
+        rtt.on_sample(Time::ZERO, us(100), Duration::ZERO);
+        assert_eq!(rtt.for_pacing(), Some(us(100)));
     }
 
     #[test]

@@ -26,6 +26,8 @@ const HOPE: u64 = 4;
 pub(crate) struct AckPolicy {
     /// How long an ACK may wait for more packets; zero to acknowledge at once.
     pub(crate) max_ack_delay: Duration,
+    /// How long the ACK of a stream's end waits for data of ours that carry it, if that is longer.
+    pub(crate) final_delay: Duration,
     /// How many ack-eliciting packets may be unacknowledged, even within a batch.
     pub(crate) threshold: u64,
     /// The exponent with which ACK delays are encoded (RFC 9000, section 18.2).
@@ -36,6 +38,7 @@ impl AckPolicy {
     /// The policy of Initial and Handshake packets (RFC 9000, section 13.2.1).
     pub(crate) const IMMEDIATE: Self = Self {
         max_ack_delay: Duration::ZERO,
+        final_delay: Duration::ZERO,
         threshold: 1,
         exponent: 0,
     };
@@ -98,6 +101,12 @@ pub(crate) struct ReceivedPackets {
     was_late: bool,
     /// Whether the last ACK that waited left alone in the end: nothing of ours carried it.
     waits_in_vain: bool,
+    /// Until when an ACK waits after the end of a stream.
+    final_deadline: Option<Time>,
+    /// When the last ACK left, if it was late and alone, and we have sent nothing to the peer since.
+    late_since: Option<Time>,
+    /// Whether the sender goes on only after our ACK of a stream's end.
+    sender_waits: bool,
 }
 
 impl ReceivedPackets {
@@ -124,6 +133,9 @@ impl ReceivedPackets {
             acked_at: Time::ZERO,
             was_late: false,
             waits_in_vain: false,
+            final_deadline: None,
+            late_since: None,
+            sender_waits: false,
         }
     }
 
@@ -171,7 +183,14 @@ impl ReceivedPackets {
         self.unacked += 1;
         self.in_batch += 1;
         self.gathering.on_received();
-        self.deadline.get_or_insert(now + self.policy.max_ack_delay);
+        let latest = now + self.policy.max_ack_delay;
+        self.deadline = Some(
+            self.deadline
+                .map_or(latest, |deadline| deadline.min(latest)),
+        );
+        if let Some(since) = self.late_since.take() {
+            self.sender_waits |= now.since(since) <= self.policy.final_delay;
+        }
         let (threshold, reordering) = self.requested.map_or((self.policy.threshold, 1), |asked| {
             (asked.threshold.saturating_add(1), asked.reordering)
         });
@@ -202,16 +221,27 @@ impl ReceivedPackets {
         true
     }
 
-    /// Handles IMMEDIATE_ACK.
-    pub(crate) fn acknowledge_now(&mut self) {
+    /// Handles IMMEDIATE_ACK; whether it finds an ACK that waits after the end of a stream. The sender has
+    /// no more data that wait for it, so this is a probe: the sender's timers are exact, as after a loss.
+    pub(crate) fn acknowledge_now(&mut self) -> bool {
         self.immediate = true;
+        self.final_deadline.is_some()
     }
 
     /// Ends a batch of this many bytes. `peer_finished`: it ends with the end of a stream, so that
     /// a response or the next request is likely to carry the ACK, unless that has failed before.
-    pub(crate) fn end_batch(&mut self, now: Time, bytes: u64, peer_finished: bool) {
+    /// `is_exact`: timers do not wait for the tick.
+    pub(crate) fn end_batch(&mut self, now: Time, bytes: u64, peer_finished: bool, is_exact: bool) {
         let in_batch = std::mem::take(&mut self.in_batch);
         if self.requested.is_some() || in_batch == 0 {
+            return;
+        }
+        let may_wait = self.sender_asks && !is_exact && !self.sender_waits && !self.immediate;
+        if peer_finished && may_wait {
+            self.gathering.succeeded();
+            // Later ends of streams do not put it off.
+            let last = *(self.final_deadline).get_or_insert(now + self.policy.final_delay);
+            self.deadline = self.deadline.max(Some(last));
             return;
         }
         let pause = self.policy.max_ack_delay / HOPE;
@@ -248,6 +278,13 @@ impl ReceivedPackets {
     /// Records that the ACK just written left, without stream data (`alone`) or with some.
     pub(crate) fn on_ack_sent(&mut self, alone: bool) {
         self.waits_in_vain = alone && (self.waits_in_vain || self.was_late);
+        self.sender_waits &= alone;
+        self.late_since = (alone && self.was_late).then_some(self.acked_at);
+    }
+
+    /// Records that an ack-eliciting packet of ours has left: what the peer sends next may be an answer.
+    pub(crate) fn on_eliciting_sent(&mut self) {
+        self.late_since = None;
     }
 
     /// Sends an ACK at once if anything was received: the peer may have missed earlier ones.
@@ -292,6 +329,7 @@ impl ReceivedPackets {
         self.unacked = 0;
         self.immediate = false;
         self.deadline = None;
+        self.final_deadline = None;
         Some(SentFrame::Ack { largest })
     }
 

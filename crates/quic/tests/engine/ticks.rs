@@ -132,7 +132,7 @@ proptest! {
 }
 
 #[test]
-fn an_ack_that_nothing_carries_leaves_at_once_the_next_time() {
+fn a_sender_that_waits_for_acks_waits_once() {
     let (mut world, client, server) = world(TICK, 0.0);
     let ends = ((SERVER, server), (CLIENT, client));
     let mut acked_after = || {
@@ -147,6 +147,6 @@ fn an_ack_that_nothing_carries_leaves_at_once_the_next_time() {
         waited
     };
     let (first, second) = (acked_after(), acked_after());
-    assert!(first <= TICK * 2, "{first}");
+    assert!(first > TICK && first <= TICK * 3, "{first}");
     assert!(second < Duration::from_micros(100), "{second}");
 }

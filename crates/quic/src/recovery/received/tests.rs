@@ -14,6 +14,7 @@ const fn at(micros: u64) -> Time {
 fn data() -> ReceivedPackets {
     ReceivedPackets::new(AckPolicy {
         max_ack_delay: DELAY,
+        final_delay: Duration::ZERO,
         threshold: 64,
         exponent: 0,
     })
@@ -25,7 +26,7 @@ fn batch(received: &mut ReceivedPackets, numbers: &[u64], peer_finished: bool) {
         assert!(!received.is_duplicate(number));
         received.on_received(at(0), number, true, Ecn::Ect0);
     }
-    received.end_batch(at(0), 1452, peer_finished);
+    received.end_batch(at(0), 1452, peer_finished, true);
 }
 
 /// Writes an ACK; returns its ranges, delay and counts.
@@ -76,7 +77,7 @@ fn a_batch_of_two_is_acknowledged_at_its_end() {
     received.on_received(at(0), 0, true, Ecn::Ect0);
     received.on_received(at(0), 1, true, Ecn::Ect0);
     assert!(!received.ack_due(at(0)));
-    received.end_batch(at(0), 1452, false);
+    received.end_batch(at(0), 1452, false, true);
     assert!(received.ack_due(at(0)));
 }
 
@@ -87,8 +88,111 @@ fn the_ack_is_delayed_when_the_peer_has_finished() {
     assert!(!received.ack_due(at(99)) && received.ack_due(at(100)));
     // A batch without ack-eliciting packets changes nothing.
     received.on_received(at(1), 4, false, Ecn::Ect0);
-    received.end_batch(at(1), 1452, false);
+    received.end_batch(at(1), 1452, false, true);
     assert!(!received.ack_due(at(99)));
+}
+
+/// The ACKs of ends of streams wait for up to 8000 µs.
+fn patient() -> ReceivedPackets {
+    let mut received = ReceivedPackets::new(AckPolicy {
+        max_ack_delay: DELAY,
+        final_delay: Duration::from_micros(8_000),
+        threshold: 64,
+        exponent: 0,
+    });
+    received.sender_asks = true;
+    received
+}
+
+/// Receives the last packet of a stream at a time in µs, while timers wait for the tick.
+fn end_of_stream(received: &mut ReceivedPackets, now: u64, number: u64) {
+    received.on_received(at(now), number, true, Ecn::Ect0);
+    received.end_batch(at(now), 1452, true, false);
+}
+
+/// Sends the ACK at a time in µs.
+fn send_ack(received: &mut ReceivedPackets, now: u64, alone: bool) {
+    assert!(!alone || received.ack_due(at(now)));
+    written(received, at(now), 100).unwrap();
+    received.on_ack_sent(alone);
+}
+
+#[test]
+fn the_ack_of_a_streams_end_waits_for_the_next_request() {
+    let mut received = patient();
+    end_of_stream(&mut received, 0, 0);
+    assert_eq!(received.deadline, Some(at(8_000)));
+    received.on_received(at(50), 1, true, Ecn::Ect0);
+    received.end_batch(at(50), 1452, false, false);
+    assert_eq!(
+        received.deadline,
+        Some(at(150)),
+        "the stream after it has not ended"
+    );
+    send_ack(&mut received, 60, false);
+    assert_eq!(received.deadline, None);
+}
+
+#[test]
+fn the_ack_of_a_streams_end_does_not_wait_where_it_must_not() {
+    let mut exact = patient();
+    exact.on_received(at(0), 0, true, Ecn::Ect0);
+    exact.end_batch(at(0), 1452, true, true);
+    assert_eq!(exact.deadline, Some(at(100)), "exact timers");
+    let mut other = patient();
+    other.sender_asks = false;
+    end_of_stream(&mut other, 0, 0);
+    assert_eq!(other.deadline, Some(at(100)), "a sender that cannot ask");
+    let mut gap = patient();
+    end_of_stream(&mut gap, 0, 0);
+    end_of_stream(&mut gap, 0, 2);
+    assert!(gap.ack_due(at(0)), "a gap");
+}
+
+#[test]
+fn an_immediate_ack_that_finds_a_waiting_ack_is_a_probe() {
+    let mut received = patient();
+    received.on_received(at(0), 0, true, Ecn::Ect0);
+    assert!(!received.acknowledge_now(), "the window is full");
+    received.end_batch(at(0), 1452, false, false);
+    send_ack(&mut received, 0, true);
+    end_of_stream(&mut received, 10, 1);
+    assert!(received.acknowledge_now());
+    assert!(received.ack_due(at(10)));
+}
+
+#[test]
+fn a_sender_that_goes_on_only_after_the_ack_is_acknowledged_at_once() {
+    let mut received = patient();
+    end_of_stream(&mut received, 0, 0);
+    send_ack(&mut received, 8_000, true);
+    // It answers at once, and we have sent it nothing but the ACK.
+    for number in 1..4 {
+        end_of_stream(&mut received, 8_050, number);
+        send_ack(&mut received, 8_050, true);
+    }
+    // A response carries the ACK: the next one may wait again.
+    end_of_stream(&mut received, 8_100, 4);
+    send_ack(&mut received, 8_100, false);
+    end_of_stream(&mut received, 8_200, 5);
+    assert_eq!(received.deadline, Some(at(16_200)));
+}
+
+#[test]
+fn answers_to_a_request_do_not_wait_for_acks() {
+    let mut received = patient();
+    end_of_stream(&mut received, 0, 0);
+    send_ack(&mut received, 8_000, true);
+    received.on_eliciting_sent();
+    end_of_stream(&mut received, 8_050, 1);
+    assert_eq!(received.deadline, Some(at(16_050)));
+    // Nor does a sender that comes later by itself.
+    send_ack(&mut received, 16_050, true);
+    end_of_stream(&mut received, 24_051, 2);
+    assert_eq!(received.deadline, Some(at(32_051)));
+    // Later ends of streams do not put the ACK off.
+    end_of_stream(&mut received, 30_000, 3);
+    assert_eq!(received.deadline, Some(at(32_051)));
 }
 
 #[test]
@@ -121,7 +225,7 @@ fn the_first_mark_is_acknowledged_at_once() {
     let mut received = data();
     let mut take = |number, ecn| {
         received.on_received(at(0), number, true, ecn);
-        received.end_batch(at(0), 1452, true);
+        received.end_batch(at(0), 1452, true, true);
         let due = received.ack_due(at(0));
         written(&mut received, at(0), 100);
         due
@@ -137,7 +241,7 @@ fn the_first_mark_is_acknowledged_at_once() {
 fn non_ack_eliciting_packets_never_make_an_ack_due() {
     let mut received = data();
     received.on_received(at(0), 0, false, Ecn::NotEct);
-    received.end_batch(at(0), 1452, false);
+    received.end_batch(at(0), 1452, false, true);
     assert!(received.ack_pending() && !received.ack_due(at(1_000_000)));
     assert_eq!(received.deadline, None);
 }

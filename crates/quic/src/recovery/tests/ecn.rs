@@ -96,6 +96,7 @@ impl Network {
             sender: Sender::with_rtt(us(100)),
             receiver: ReceivedPackets::new(AckPolicy {
                 max_ack_delay: us(100),
+                final_delay: Duration::ZERO,
                 threshold: 64,
                 exponent: 0,
             }),

@@ -47,6 +47,7 @@ fn run(packets: u64, in_flight: u64, loss: u64) -> f64 {
     let mut sink = Counter::default();
     let mut received = ReceivedPackets::new(AckPolicy {
         max_ack_delay: us(100),
+        final_delay: Duration::ZERO,
         threshold: 64,
         exponent: 0,
     });
@@ -84,7 +85,7 @@ fn run(packets: u64, in_flight: u64, loss: u64) -> f64 {
             }
         }
         arrived += 64;
-        received.end_batch(sender.now, 1452, false);
+        received.end_batch(sender.now, 1452, false, true);
         frame.clear();
         received.write_ack(sender.now, &mut frame, 1_200);
         let Some(Ok(Frame::Ack(ack))) = Frames::new(&frame).next() else {
