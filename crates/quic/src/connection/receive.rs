@@ -422,7 +422,7 @@ impl Connection {
             Frame::Datagram(data) => self.on_datagram(data)?,
             Frame::AckFrequency(request) => self.on_ack_frequency(request)?,
             Frame::ImmediateAck => {
-                if self.received[Space::Data as usize].acknowledge_now() {
+                if self.received[Space::Data as usize].acknowledge_now(now) {
                     self.recovery.precision.on_loss(now);
                 }
             }

@@ -112,7 +112,7 @@ impl Recovery {
 
         // ACKs of another path's packets carry no information about the path in use.
         if self.is_address_validated(confirmed) && acked.eliciting {
-            self.pto_count = 0;
+            self.restart_backoff();
         }
         self.handshake_event = now;
         Ok(AckOutcome {

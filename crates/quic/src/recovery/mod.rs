@@ -196,7 +196,7 @@ impl Recovery {
             packets: SentPackets::starting_at(next_number),
             ..SpaceState::default()
         };
-        self.pto_count = 0;
+        self.restart_backoff();
     }
 
     /// Sends rejected early data again as 1-RTT data; their fate carries no information about the
@@ -210,7 +210,7 @@ impl Recovery {
     pub(crate) fn on_retry(&mut self, path: &mut Path, sink: &mut impl FrameSink) {
         self.resend_all(Space::Initial, path, sink);
         self.resend_all(Space::Data, path, sink);
-        self.pto_count = 0;
+        self.restart_backoff();
     }
 
     /// Declares the packets in flight on a path that the connection has left lost, so that they are
@@ -241,7 +241,7 @@ impl Recovery {
         state.run.interrupt();
         path.discovery.on_path_left();
         path.in_flight = 0;
-        self.pto_count = 0;
+        self.restart_backoff();
     }
 
     fn resend_all(&mut self, space: Space, path: &mut Path, sink: &mut impl FrameSink) {

@@ -3,8 +3,9 @@
 //! A timer of its own costs an interrupt and a wake-up; one at the kernel's tick costs nothing, as
 //! the kernel wakes there anyway. So the deadlines that come only where something is late (probe
 //! timeouts, delayed ACKs, idle and closing periods) are rounded up to the tick. Where packets get
-//! lost, the end of a transfer waits for these deadlines: for a while after a loss, and while there
-//! are standby paths, probe timeouts and ACKs are exact.
+//! lost, the end of a transfer waits for these deadlines: for a while after a loss, while a probe is
+//! unanswered, and while there are standby paths, probe timeouts and ACKs are exact. A probe alone is no
+//! loss: it may follow a pause of the other host.
 
 use weir_units::{Duration, Time};
 
@@ -19,6 +20,8 @@ pub(crate) struct Precision {
     tick: Duration,
     /// Probe timeouts and ACKs before this time are exact.
     exact_until: Time,
+    /// Whether they are exact because a probe has been sent and nothing been acknowledged since.
+    pub(crate) is_probing: bool,
     /// Whether they are exact at any time: failed paths must be detected soon.
     pub(crate) has_standby: bool,
 }
@@ -29,6 +32,7 @@ impl Precision {
         Self {
             tick,
             exact_until,
+            is_probing: false,
             has_standby: false,
         }
     }
@@ -38,7 +42,7 @@ impl Precision {
         self.tick
     }
 
-    /// Records a loss, or a sign of one.
+    /// Records a loss here, or that the peer's timers are exact.
     pub(crate) fn on_loss(&mut self, now: Time) {
         self.exact_until = self.exact_until.max(now + EXACT_AFTER_LOSS);
     }
@@ -50,7 +54,7 @@ impl Precision {
 
     /// Whether a probe timeout or an ACK that is due at `deadline` is exact.
     pub(crate) fn is_exact_at(&self, deadline: Time) -> bool {
-        self.tick.is_zero() || self.has_standby || deadline < self.exact_until
+        self.tick.is_zero() || self.has_standby || self.is_probing || deadline < self.exact_until
     }
 
     /// Rounds a deadline up to the tick.
@@ -98,6 +102,9 @@ mod tests {
         precision.on_loss(ms(10));
         assert_eq!(precision.round_unless_exact(ms(13)), ms(13));
         assert_eq!(precision.round(ms(13)), ms(16));
+        let mut probing = Precision::new(Duration::from_millis(4), Time::ZERO);
+        probing.is_probing = true;
+        assert!(probing.is_exact_at(ms(13)));
         let later = ms(10) + EXACT_AFTER_LOSS + Duration::from_millis(1);
         assert!(!precision.is_exact_at(later));
         precision.has_standby = true;

@@ -21,6 +21,9 @@ const MAX_RANGES: usize = 64;
 /// The fraction of `max_ack_delay` for which an ACK waits for more packets of the same stream.
 const HOPE: u64 = 4;
 
+/// Probes that come to waiting ACKs within this time have one cause.
+const PROBES_TOGETHER: Duration = Duration::from_secs(1);
+
 /// The ACK policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct AckPolicy {
@@ -105,6 +108,8 @@ pub(crate) struct ReceivedPackets {
     final_deadline: Option<Time>,
     /// When the last ACK left, if it was late and alone, and we have sent nothing to the peer since.
     late_since: Option<Time>,
+    /// When a probe found an ACK that waited after the end of a stream.
+    probed_at: Option<Time>,
     /// Whether the sender goes on only after our ACK of a stream's end.
     sender_waits: bool,
 }
@@ -135,6 +140,7 @@ impl ReceivedPackets {
             waits_in_vain: false,
             final_deadline: None,
             late_since: None,
+            probed_at: None,
             sender_waits: false,
         }
     }
@@ -221,11 +227,20 @@ impl ReceivedPackets {
         true
     }
 
-    /// Handles IMMEDIATE_ACK; whether it finds an ACK that waits after the end of a stream. The sender has
-    /// no more data that wait for it, so this is a probe: the sender's timers are exact, as after a loss.
-    pub(crate) fn acknowledge_now(&mut self) -> bool {
+    /// Handles IMMEDIATE_ACK; whether it shows that the sender's timers are exact. Where it finds an ACK that
+    /// waits after the end of a stream, no more data wait for it, and it is a probe. One of them may
+    /// follow a pause of a host; more of them within a second come from a timer that is too early.
+    pub(crate) fn acknowledge_now(&mut self, now: Time) -> bool {
         self.immediate = true;
-        self.final_deadline.is_some()
+        if self.final_deadline.is_none() {
+            return false;
+        }
+        let probed_at = *self.probed_at.get_or_insert(now);
+        let since = now.since(probed_at);
+        if since > PROBES_TOGETHER {
+            self.probed_at = Some(now);
+        }
+        (self.policy.final_delay..=PROBES_TOGETHER).contains(&since)
     }
 
     /// Ends a batch of this many bytes. `peer_finished`: it ends with the end of a stream, so that
@@ -237,10 +252,11 @@ impl ReceivedPackets {
             return;
         }
         let may_wait = self.sender_asks && !is_exact && !self.sender_waits && !self.immediate;
-        if peer_finished && may_wait {
+        let delay = self.policy.final_delay;
+        if peer_finished && may_wait && delay > self.policy.max_ack_delay {
             self.gathering.succeeded();
             // Later ends of streams do not put it off.
-            let last = *(self.final_deadline).get_or_insert(now + self.policy.final_delay);
+            let last = *(self.final_deadline).get_or_insert(now + delay);
             self.deadline = self.deadline.max(Some(last));
             return;
         }

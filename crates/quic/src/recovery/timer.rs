@@ -57,6 +57,12 @@ impl Recovery {
         Some(self.precision.round_unless_exact(at))
     }
 
+    /// Ends the backoff of probe timeouts.
+    pub(super) fn restart_backoff(&mut self) {
+        self.pto_count = 0;
+        self.precision.is_probing = false;
+    }
+
     /// Handles [`Recovery::timeout`]. Does nothing before that time.
     pub(crate) fn handle_timeout(
         &mut self,
@@ -79,9 +85,7 @@ impl Recovery {
         match self.probe_time(path, state) {
             Some((at, space)) if at <= now => {
                 self.pto_count = self.pto_count.saturating_add(1);
-                if space == Space::Data {
-                    self.precision.on_loss(now);
-                }
+                self.precision.is_probing = space == Space::Data;
                 self.handshake_event = now;
                 path.stats.probe_timeouts += 1;
                 path.ecn.on_probe_timeout(self.pto_count);

@@ -150,15 +150,27 @@ fn the_ack_of_a_streams_end_does_not_wait_where_it_must_not() {
 }
 
 #[test]
-fn an_immediate_ack_that_finds_a_waiting_ack_is_a_probe() {
+fn repeated_probes_that_find_waiting_acks_come_from_exact_timers() {
     let mut received = patient();
     received.on_received(at(0), 0, true, Ecn::Ect0);
-    assert!(!received.acknowledge_now(), "the window is full");
+    assert!(!received.acknowledge_now(at(0)), "the window is full");
     received.end_batch(at(0), 1452, false, false);
     send_ack(&mut received, 0, true);
-    end_of_stream(&mut received, 10, 1);
-    assert!(received.acknowledge_now());
-    assert!(received.ack_due(at(10)));
+    let mut probe = |now, number| {
+        end_of_stream(&mut received, now - 500, number);
+        let is_exact = received.acknowledge_now(at(now));
+        assert_eq!(
+            received.acknowledge_now(at(now)),
+            is_exact,
+            "both packets of a probe"
+        );
+        send_ack(&mut received, now, true);
+        is_exact
+    };
+    assert!(!probe(1_000, 1));
+    assert!(!probe(8_999, 2));
+    assert!(probe(9_000, 3));
+    assert!(!probe(1_010_000, 4), "another pause");
 }
 
 #[test]
@@ -376,7 +388,7 @@ fn only_the_newest_request_counts() {
 fn an_immediate_ack_request_applies_once() {
     let mut received = data();
     received.on_request(&request(0, 100, 0));
-    received.acknowledge_now();
+    received.acknowledge_now(at(0));
     batch(&mut received, &[0], true);
     assert!(received.ack_due(at(0)));
     written(&mut received, at(0), 100);
