@@ -108,7 +108,7 @@ pub(crate) struct ReceivedPackets {
     final_deadline: Option<Time>,
     /// When the last ACK left, if it was late and alone, and we have sent nothing to the peer since.
     late_since: Option<Time>,
-    /// When a probe found an ACK that waited after the end of a stream.
+    /// When a probe found an ACK that waited after the end of a stream and was not due.
     probed_at: Option<Time>,
     /// Whether the sender goes on only after our ACK of a stream's end.
     sender_waits: bool,
@@ -228,11 +228,11 @@ impl ReceivedPackets {
     }
 
     /// Handles IMMEDIATE_ACK; whether it shows that the sender's timers are exact. Where it finds an ACK that
-    /// waits after the end of a stream, no more data wait for it, and it is a probe. One of them may
-    /// follow a pause of a host; more of them within a second come from a timer that is too early.
+    /// waits after the end of a stream, no more data wait for it, and it is a probe: too early if the ACK
+    /// is not due. One such probe may follow a pause of this host; several within a second do not.
     pub(crate) fn acknowledge_now(&mut self, now: Time) -> bool {
         self.immediate = true;
-        if self.final_deadline.is_none() {
+        if self.final_deadline.is_none_or(|deadline| deadline <= now) {
             return false;
         }
         let probed_at = *self.probed_at.get_or_insert(now);

@@ -150,14 +150,14 @@ fn the_ack_of_a_streams_end_does_not_wait_where_it_must_not() {
 }
 
 #[test]
-fn repeated_probes_that_find_waiting_acks_come_from_exact_timers() {
+fn probes_that_come_too_early_again_and_again_show_exact_timers() {
     let mut received = patient();
     received.on_received(at(0), 0, true, Ecn::Ect0);
     assert!(!received.acknowledge_now(at(0)), "the window is full");
     received.end_batch(at(0), 1452, false, false);
     send_ack(&mut received, 0, true);
-    let mut probe = |now, number| {
-        end_of_stream(&mut received, now - 500, number);
+    let mut probe = |now, number, after| {
+        end_of_stream(&mut received, now - after, number);
         let is_exact = received.acknowledge_now(at(now));
         assert_eq!(
             received.acknowledge_now(at(now)),
@@ -167,10 +167,12 @@ fn repeated_probes_that_find_waiting_acks_come_from_exact_timers() {
         send_ack(&mut received, now, true);
         is_exact
     };
-    assert!(!probe(1_000, 1));
-    assert!(!probe(8_999, 2));
-    assert!(probe(9_000, 3));
-    assert!(!probe(1_010_000, 4), "another pause");
+    assert!(!probe(10_000, 1, 8_000), "not too early");
+    assert!(!probe(11_000, 2, 500));
+    assert!(!probe(18_999, 3, 500));
+    assert!(!probe(27_500, 4, 8_000));
+    assert!(probe(28_000, 5, 500));
+    assert!(!probe(1_030_000, 6, 500), "another pause");
 }
 
 #[test]
