@@ -85,7 +85,7 @@ impl Connection {
         let finished = std::mem::take(&mut self.batch_finished);
         let bytes = std::mem::take(&mut self.batch_bytes);
         let received = &mut self.received[Space::Data as usize];
-        let is_exact = self.recovery.precision.is_exact_at(now);
+        let is_exact = self.recovery.precision.is_always_exact();
         received.end_batch(now, bytes, finished, is_exact);
         if received.largest() > Some(FEW_PACKETS) {
             self.want_spare_ids();
@@ -421,11 +421,7 @@ impl Connection {
             Frame::Close(close) => self.on_close(now, close),
             Frame::Datagram(data) => self.on_datagram(data)?,
             Frame::AckFrequency(request) => self.on_ack_frequency(request)?,
-            Frame::ImmediateAck => {
-                if self.received[Space::Data as usize].acknowledge_now(now) {
-                    self.recovery.precision.on_loss(now);
-                }
-            }
+            Frame::ImmediateAck => self.received[Space::Data as usize].acknowledge_now(now),
         }
         Ok(())
     }

@@ -213,10 +213,13 @@ impl Connection {
         if self.path().amplification_budget() < SMALLEST_ROOM as u64 {
             return None;
         }
+        let precision = &self.recovery.precision;
         Some(if received.is_deadline_exact() {
             deadline
+        } else if received.waits_for_data() {
+            precision.round(deadline)
         } else {
-            self.recovery.precision.round_unless_exact(deadline)
+            precision.round_unless_exact(deadline)
         })
     }
 

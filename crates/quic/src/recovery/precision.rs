@@ -42,7 +42,7 @@ impl Precision {
         self.tick
     }
 
-    /// Records a loss here, or that the peer's timers are exact.
+    /// Records a loss.
     pub(crate) fn on_loss(&mut self, now: Time) {
         self.exact_until = self.exact_until.max(now + EXACT_AFTER_LOSS);
     }
@@ -52,9 +52,14 @@ impl Precision {
         self.exact_until
     }
 
+    /// Whether deadlines are exact without a loss.
+    pub(crate) fn is_always_exact(&self) -> bool {
+        self.tick.is_zero() || self.has_standby
+    }
+
     /// Whether a probe timeout or an ACK that is due at `deadline` is exact.
     pub(crate) fn is_exact_at(&self, deadline: Time) -> bool {
-        self.tick.is_zero() || self.has_standby || self.is_probing || deadline < self.exact_until
+        self.is_always_exact() || self.is_probing || deadline < self.exact_until
     }
 
     /// Rounds a deadline up to the tick.

@@ -13,6 +13,7 @@ use weir_wire::Ecn;
 
 use super::SentFrame;
 use super::gathering::AckAggregation;
+use super::precision::EXACT_AFTER_LOSS;
 use crate::frame::{self, AckFrequency, EcnCounts};
 
 /// The number of stored ranges; packets older than the oldest one count as duplicates.
@@ -110,6 +111,8 @@ pub(crate) struct ReceivedPackets {
     late_since: Option<Time>,
     /// When a probe found an ACK that waited after the end of a stream and was not due.
     probed_at: Option<Time>,
+    /// The sender's timers are exact until then.
+    sender_exact_until: Time,
     /// Whether the sender goes on only after our ACK of a stream's end.
     sender_waits: bool,
 }
@@ -141,6 +144,7 @@ impl ReceivedPackets {
             final_deadline: None,
             late_since: None,
             probed_at: None,
+            sender_exact_until: Time::ZERO,
             sender_waits: false,
         }
     }
@@ -227,36 +231,37 @@ impl ReceivedPackets {
         true
     }
 
-    /// Handles IMMEDIATE_ACK; whether it shows that the sender's timers are exact. Where it finds an ACK that
-    /// waits after the end of a stream, no more data wait for it, and it is a probe: too early if the ACK
-    /// is not due. One such probe may follow a pause of this host; several within a second do not.
-    pub(crate) fn acknowledge_now(&mut self, now: Time) -> bool {
+    /// Handles IMMEDIATE_ACK. Where it finds an ACK that waits after the end of a stream, no more data wait
+    /// for it, and it is a probe. If the ACK is not due, the sender's timers are exact, as after a loss.
+    /// One such probe may follow a pause of this host; several within a second do not.
+    pub(crate) fn acknowledge_now(&mut self, now: Time) {
         self.immediate = true;
         if self.final_deadline.is_none_or(|deadline| deadline <= now) {
-            return false;
+            return;
         }
         let probed_at = *self.probed_at.get_or_insert(now);
         let since = now.since(probed_at);
         if since > PROBES_TOGETHER {
             self.probed_at = Some(now);
         }
-        (self.policy.final_delay..=PROBES_TOGETHER).contains(&since)
+        if (self.policy.final_delay..=PROBES_TOGETHER).contains(&since) {
+            self.sender_exact_until = now + EXACT_AFTER_LOSS;
+        }
     }
 
     /// Ends a batch of this many bytes. `peer_finished`: it ends with the end of a stream, so that
     /// a response or the next request is likely to carry the ACK, unless that has failed before.
-    /// `is_exact`: timers do not wait for the tick.
+    /// `is_exact`: timers of ours never wait for the tick.
     pub(crate) fn end_batch(&mut self, now: Time, bytes: u64, peer_finished: bool, is_exact: bool) {
         let in_batch = std::mem::take(&mut self.in_batch);
         if self.requested.is_some() || in_batch == 0 {
             return;
         }
-        let may_wait = self.sender_asks && !is_exact && !self.sender_waits && !self.immediate;
-        let delay = self.policy.final_delay;
-        if peer_finished && may_wait && delay > self.policy.max_ack_delay {
+        if peer_finished && !is_exact && self.end_may_wait(now) {
             self.gathering.succeeded();
             // Later ends of streams do not put it off.
-            let last = *(self.final_deadline).get_or_insert(now + delay);
+            let last = now + self.policy.final_delay;
+            let last = *self.final_deadline.get_or_insert(last);
             self.deadline = self.deadline.max(Some(last));
             return;
         }
@@ -286,9 +291,25 @@ impl ReceivedPackets {
         }
     }
 
+    /// Whether the ACK of a stream's end may wait for data of ours.
+    fn end_may_wait(&self, now: Time) -> bool {
+        self.sender_asks
+            && !self.immediate
+            && !self.sender_waits
+            && now >= self.sender_exact_until
+            && self.policy.final_delay > self.policy.max_ack_delay
+    }
+
     /// Whether the deadline must not be late: the sender has requested it, or may wait for it.
     pub(crate) fn is_deadline_exact(&self) -> bool {
-        self.requested.is_some() || (self.gathering.awaiting_packets && !self.sender_asks)
+        self.requested.is_some()
+            || (self.gathering.awaiting_packets && !self.sender_asks)
+            || (self.deadline).is_some_and(|deadline| deadline < self.sender_exact_until)
+    }
+
+    /// Whether only data of ours are waited for until the deadline.
+    pub(crate) fn waits_for_data(&self) -> bool {
+        self.final_deadline.is_some() && self.deadline >= self.final_deadline
     }
 
     /// Records that the ACK just written left, without stream data (`alone`) or with some.
