@@ -39,11 +39,8 @@ pub enum EndpointEvent {
     ResetTokenInUse([u8; 16]),
     /// The token is no longer in use.
     ResetTokenRetired([u8; 16]),
-    /// The connection has lost packets: new connections use exact timers until this time.
-    PacketsLost {
-        /// When timers may be rounded again.
-        exact_until: Time,
-    },
+    /// The connection has lost packets: the next connections begin with exact timers.
+    PacketsLost,
     /// The connection has found the size of the packets that the way to this peer carries.
     PacketSizeFound {
         /// When.

@@ -64,9 +64,7 @@ use crate::event::{EndpointEvent, Event};
 use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::migration::MigrationMonitor;
 use crate::path::{Path, PathConfig};
-use crate::recovery::{
-    AckPolicy, EXACT_AFTER_LOSS, Precision, ReceivedPackets, Recovery, RecoveryConfig,
-};
+use crate::recovery::{AckPolicy, Precision, ReceivedPackets, Recovery, RecoveryConfig};
 use crate::secret::{EndpointKeys, ResetToken};
 use crate::streams::{Streams, StreamsConfig};
 use crate::transport_parameters::TransportParameters;
@@ -93,8 +91,6 @@ pub struct Connection {
     session: Box<dyn Session>,
     keys: KeySet,
     recovery: Recovery,
-    /// The end of the time of exact deadlines, as the endpoint knows it.
-    reported_exact_until: Time,
     /// Paths to the peer; the first one is in use.
     paths: Vec<Path>,
     sizing: packet_size::PacketSizing,
@@ -245,7 +241,6 @@ impl Connection {
                 ..KeySet::default()
             },
             recovery: Recovery::new(recovery_config(&config, side), setup.precision),
-            reported_exact_until: setup.precision.exact_until(),
             paths: vec![path],
             sizing: packet_size::PacketSizing::new(
                 config.packet_size_policy,
@@ -352,17 +347,12 @@ impl Connection {
         }
         self.endpoint_events
             .pop_front()
-            .or_else(|| self.report_exact_deadlines())
+            .or_else(|| self.report_loss())
     }
 
-    /// Reports a new time of exact deadlines to the endpoint, seldom.
-    fn report_exact_deadlines(&mut self) -> Option<EndpointEvent> {
-        let exact_until = self.recovery.precision.exact_until();
-        if exact_until <= self.reported_exact_until + EXACT_AFTER_LOSS / 16 {
-            return None;
-        }
-        self.reported_exact_until = exact_until;
-        Some(EndpointEvent::PacketsLost { exact_until })
+    fn report_loss(&mut self) -> Option<EndpointEvent> {
+        let is_due = self.recovery.precision.take_loss_to_report();
+        is_due.then_some(EndpointEvent::PacketsLost)
     }
 
     fn path(&self) -> &Path {

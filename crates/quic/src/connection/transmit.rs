@@ -429,7 +429,10 @@ impl Connection {
             self.timers.on_sent_ack_eliciting(now);
             self.timers.ping_due &= space != Space::Data;
             self.ack_only_streak = 0;
-            self.received[space as usize].on_eliciting_sent();
+            if space == Space::Data {
+                self.received[space as usize].on_eliciting_sent();
+                self.recovery.precision.on_sent();
+            }
             let probes = &mut self.probes[space as usize];
             *probes = probes.saturating_sub(1);
         } else {

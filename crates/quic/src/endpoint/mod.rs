@@ -41,6 +41,9 @@ const FIRST_DESTINATION: ConnectionIdLayout = ConnectionIdLayout::new(Connection
 /// The used tokens that a server stores: about 2 MB at most.
 const USED_TOKENS: usize = 64 * 1024;
 
+/// The number of connections that begin with exact timers after a loss.
+const EXACT_CONNECTIONS: u32 = 100;
+
 /// The handle of a connection at its endpoint: a small index, reused once the connection is
 /// drained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -123,8 +126,8 @@ pub struct Endpoint {
     initials: BTreeMap<(SocketAddr, ConnectionId), ConnectionHandle>,
     observers: Option<Arc<dyn Observers>>,
     interfaces: Arc<Interfaces>,
-    /// Until when new connections use exact timers.
-    exact_until: Time,
+    /// How many more connections begin with exact timers.
+    exact_connections: u32,
     counters: EndpointCounters,
 }
 
@@ -151,7 +154,7 @@ impl Endpoint {
             initials: BTreeMap::new(),
             observers: None,
             interfaces: Arc::default(),
-            exact_until: Time::ZERO,
+            exact_connections: 0,
             counters: EndpointCounters::default(),
         }
     }
@@ -284,13 +287,15 @@ impl Endpoint {
     }
 
     /// Returns which deadlines of a new connection are exact.
-    fn precision(&self, config: &TransportConfig) -> Precision {
+    fn precision(&mut self, config: &TransportConfig) -> Precision {
         let tick = if config.exact_timers {
             Duration::ZERO
         } else {
             self.config.timer_tick
         };
-        Precision::new(tick, self.exact_until)
+        let has_losses = self.exact_connections > 0;
+        self.exact_connections = self.exact_connections.saturating_sub(1);
+        Precision::new(tick, has_losses)
     }
 
     /// Routes a datagram to its connection; starts a connection if a client requests one.
@@ -409,9 +414,7 @@ impl Endpoint {
                     slot.resets.retain(|other| *other != digest);
                 }
             }
-            EndpointEvent::PacketsLost { exact_until } => {
-                self.exact_until = self.exact_until.max(exact_until);
-            }
+            EndpointEvent::PacketsLost => self.exact_connections = EXACT_CONNECTIONS,
             EndpointEvent::PacketSizeFound { now, remote, size } => {
                 self.found_sizes.add(now, remote, size);
             }

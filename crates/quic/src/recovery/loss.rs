@@ -97,7 +97,7 @@ impl Recovery {
         let lost = state.detect_lost(&rules, space, path, sink);
         state.packets.prune(now - keep);
         if lost.bytes > 0 {
-            self.precision.on_loss(now);
+            self.precision.on_loss();
             report(now, &lost, path);
         }
         let mut packets = lost.packets;

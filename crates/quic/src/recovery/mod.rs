@@ -31,7 +31,7 @@ use crate::{Side, Space};
 
 pub(crate) use ack_requests::AckRequests;
 pub(crate) use ecn_feedback::EcnFeedback;
-pub(crate) use precision::{EXACT_AFTER_LOSS, Precision};
+pub(crate) use precision::Precision;
 pub(crate) use received::{AckPolicy, ReceivedPackets};
 pub(crate) use sent_frame::{FrameSink, SentFrame, SentFrames};
 pub(crate) use sent_packets::SentPacket;

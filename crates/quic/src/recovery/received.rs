@@ -13,7 +13,7 @@ use weir_wire::Ecn;
 
 use super::SentFrame;
 use super::gathering::AckAggregation;
-use super::precision::EXACT_AFTER_LOSS;
+use super::precision::EXACT_PACKETS;
 use crate::frame::{self, AckFrequency, EcnCounts};
 
 /// The number of stored ranges; packets older than the oldest one count as duplicates.
@@ -111,8 +111,8 @@ pub(crate) struct ReceivedPackets {
     late_since: Option<Time>,
     /// When a probe found an ACK that waited after the end of a stream and was not due.
     probed_at: Option<Time>,
-    /// The sender's timers are exact until then.
-    sender_exact_until: Time,
+    /// For how many more packets the sender's timers are exact.
+    sender_exact_packets: u32,
     /// Whether the sender goes on only after our ACK of a stream's end.
     sender_waits: bool,
 }
@@ -144,7 +144,7 @@ impl ReceivedPackets {
             final_deadline: None,
             late_since: None,
             probed_at: None,
-            sender_exact_until: Time::ZERO,
+            sender_exact_packets: 0,
             sender_waits: false,
         }
     }
@@ -192,6 +192,7 @@ impl ReceivedPackets {
         }
         self.unacked += 1;
         self.in_batch += 1;
+        self.sender_exact_packets = self.sender_exact_packets.saturating_sub(1);
         self.gathering.on_received();
         let latest = now + self.policy.max_ack_delay;
         self.deadline = Some(
@@ -245,7 +246,7 @@ impl ReceivedPackets {
             self.probed_at = Some(now);
         }
         if (self.policy.final_delay..=PROBES_TOGETHER).contains(&since) {
-            self.sender_exact_until = now + EXACT_AFTER_LOSS;
+            self.sender_exact_packets = EXACT_PACKETS;
         }
     }
 
@@ -257,7 +258,7 @@ impl ReceivedPackets {
         if self.requested.is_some() || in_batch == 0 {
             return;
         }
-        if peer_finished && !is_exact && self.end_may_wait(now) {
+        if peer_finished && !is_exact && self.end_may_wait() {
             self.gathering.succeeded();
             // Later ends of streams do not put it off.
             let last = now + self.policy.final_delay;
@@ -292,11 +293,11 @@ impl ReceivedPackets {
     }
 
     /// Whether the ACK of a stream's end may wait for data of ours.
-    fn end_may_wait(&self, now: Time) -> bool {
+    fn end_may_wait(&self) -> bool {
         self.sender_asks
             && !self.immediate
             && !self.sender_waits
-            && now >= self.sender_exact_until
+            && self.sender_exact_packets == 0
             && self.policy.final_delay > self.policy.max_ack_delay
     }
 
@@ -304,7 +305,7 @@ impl ReceivedPackets {
     pub(crate) fn is_deadline_exact(&self) -> bool {
         self.requested.is_some()
             || (self.gathering.awaiting_packets && !self.sender_asks)
-            || (self.deadline).is_some_and(|deadline| deadline < self.sender_exact_until)
+            || self.sender_exact_packets > 0
     }
 
     /// Whether only data of ours are waited for until the deadline.

@@ -143,11 +143,12 @@ impl Recovery {
         if !state.confirmed {
             return handshake;
         }
-        let exact = duration + self.peer_exact_ack_delay * backoff;
-        let longest = duration + self.peer_max_ack_delay * backoff;
-        let data = due(Space::Data, exact)
-            .filter(|(at, _)| self.precision.is_exact_at(*at))
-            .or_else(|| due(Space::Data, longest));
+        let peer_delay = if self.precision.is_exact() {
+            self.peer_exact_ack_delay
+        } else {
+            self.peer_max_ack_delay
+        };
+        let data = due(Space::Data, duration + peer_delay * backoff);
         handshake.into_iter().chain(data).min()
     }
 }
