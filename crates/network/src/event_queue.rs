@@ -88,9 +88,12 @@ impl EventQueue {
         // Over all entries: the children of entry `n` start at `4 * (n + 1)`.
         let mut entry = MATCH * self.first_leaf + source;
         while let Some(entries) = self.matches.get_mut(entry / MATCH) {
-            entries[entry % MATCH] = winner;
-            let [a, b, c, d] = *entries;
-            winner = a.min(b).min(c.min(d));
+            // The best of the others does not depend on the level below: the processor finds it meanwhile.
+            let index = entry % MATCH;
+            let other = |steps: usize| entries[(index + steps) % MATCH];
+            let others = other(1).min(other(2)).min(other(3));
+            entries[index] = winner;
+            winner = winner.min(others);
             match (entry / MATCH).checked_sub(1) {
                 Some(next) => entry = next,
                 None => break,
