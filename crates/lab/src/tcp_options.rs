@@ -196,7 +196,8 @@ pub(crate) fn unsupported(options: &TcpOptions) -> Vec<UnsupportedOption> {
     found
 }
 
-fn takes_min_rto(options: &TcpOptions) -> bool {
+/// Whether the kernel takes this minimum RTO.
+pub(crate) fn takes_min_rto(options: &TcpOptions) -> bool {
     (Duration::from_micros(1)..=MAX_RTO).contains(&options.min_rto)
 }
 

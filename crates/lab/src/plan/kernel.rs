@@ -6,7 +6,7 @@ use weir_scenario::{AddressFamily, Group, HostIndex, Scenario, TcpEcn, TcpOption
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::PlanError;
-use crate::tcp_options::MIN_RTO;
+use crate::tcp_options::{MIN_RTO, takes_min_rto};
 
 /// A value below /proc/sys/net.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -160,11 +160,12 @@ impl<'s> KernelRequirements<'s> {
 
     /// The minimum RTO of all connections, where it is longer than a socket option may set it.
     fn long_min_rto(&self) -> Result<Option<KernelSetting>, PlanError> {
-        let min_rtos = self.tcp.iter().map(|(_, options, _)| options.min_rto);
-        if min_rtos.max().is_none_or(|longest| longest <= MIN_RTO) {
+        let wish = |options: &TcpOptions| takes_min_rto(options).then_some(options.min_rto);
+        let longest = self.tcp.iter().filter_map(|entry| wish(entry.1)).max();
+        if longest.is_none_or(|longest| longest <= MIN_RTO) {
             return Ok(None);
         }
-        let min_rto = self.common_value("tcp.min_rto", |(_, options, _)| Some(options.min_rto))?;
+        let min_rto = self.common_value("tcp.min_rto", |(_, options, _)| wish(options))?;
         let setting = |span: Duration| KernelSetting::new("ipv4/tcp_rto_min_us", span.as_micros());
         Ok(min_rto.map(setting))
     }

@@ -208,3 +208,32 @@ fn ack_every_is_one_setting_per_host() {
     );
     assert!(!Plan::new(&scenario(DUMBBELL)).unwrap().hosts[0].quick_acks);
 }
+
+#[test]
+fn a_minimum_rto_that_no_socket_takes_is_a_setting_of_the_host() {
+    let rto = |min_rto: &str| {
+        let tcp = format!(
+            "from = \"sender2\"\n    tcp = {{ min_rto = \"{min_rto}\", max_rto = \"500s\" }}"
+        );
+        Plan::new(&scenario(&DUMBBELL.replace("from = \"sender2\"", &tcp)))
+    };
+    let of_sender = |plan: &Plan| {
+        let sender = plan.hosts.iter().find(|host| host.name == "sender2");
+        written(sender.unwrap(), "ipv4/tcp_rto_min_us").map(str::to_owned)
+    };
+    assert_eq!(of_sender(&rto("5ms").unwrap()), None);
+    // The receiver has another group's connections too.
+    let error = rto("300ms").unwrap_err();
+    assert!(
+        matches!(
+            error,
+            PlanError::OneValuePerHost {
+                key: "tcp.min_rto",
+                ..
+            }
+        ),
+        "{error}"
+    );
+    // The kernel does not take it at all.
+    assert_eq!(of_sender(&rto("200s").unwrap()), None);
+}
