@@ -13,12 +13,14 @@
 //! field for each choice that the RFCs leave open, with Linux's values as defaults.
 //!
 //! ```
+//! use std::sync::Arc;
+//!
 //! use weir_congestion::{AlgorithmSpec, Context};
 //! use weir_tcp::{Config, Connection, State};
 //! use weir_units::{ByteSize, Duration, Time};
 //! use weir_wire::tcp::Sequence;
 //!
-//! let config = Config::default();
+//! let config = Arc::new(Config::default());
 //! let controller = || {
 //!     let context = Context { packet_size: config.mss, seed: 1, is_paced: false };
 //!     "cubic".parse::<AlgorithmSpec>().map(|spec| spec.build(&context))

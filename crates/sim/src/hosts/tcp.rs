@@ -1,5 +1,7 @@
 //! Endpoints of TCP connections, with or without TLS.
 
+use std::sync::Arc;
+
 use weir_congestion::{AlgorithmSpec, Context, Deadline};
 use weir_counters::FlowCounters;
 use weir_scenario::{Pacing, PartialAckTimer, Recovery, RtoFloor, TcpEcn, TcpOptions, TlsOptions};
@@ -26,7 +28,7 @@ const LINUX_PACING: weir_tcp::Pacing = weir_tcp::Pacing::Window {
 /// The settings of a group's connections.
 #[derive(Debug)]
 pub(crate) struct TcpSetup {
-    config: Config,
+    config: Arc<Config>,
     /// Whether connections begin with a handshake, and end with FINs.
     pub(crate) handshake: bool,
     small_queues: bool,
@@ -90,7 +92,7 @@ impl TcpSetup {
         };
         config.check()?;
         Ok(Self {
-            config,
+            config: Arc::new(config),
             handshake: options.handshake,
             small_queues: options.small_queues,
             congestion: congestion.clone(),

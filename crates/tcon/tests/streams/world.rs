@@ -1,6 +1,7 @@
 //! Two ends of a connection with a TCon in a switch between them, in virtual time.
 
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 use weir_congestion::{AlgorithmSpec, Context, Controller};
 use weir_fabric::{
@@ -182,9 +183,13 @@ impl World {
         let tcon: Tcon<Datagram> = Tcon::new(setup.limits, Box::new(rule), setup.seed);
         Self {
             now,
-            client: Connection::client(now, &setup.config, client, isn).unwrap(),
-            server: Connection::server(&server, controller(setup.sender, &server), isn + 77_777)
-                .unwrap(),
+            client: Connection::client(now, &Arc::new(setup.config.clone()), client, isn).unwrap(),
+            server: Connection::server(
+                &Arc::new(server.clone()),
+                controller(setup.sender, &server),
+                isn + 77_777,
+            )
+            .unwrap(),
             up_client: egress_port(far, setup.back.unwrap_or(setup.wide), setup.seed + 2),
             up_server: egress_port(near, setup.near, setup.seed + 3),
             switch: Switch::new(ports, routes, 1).unwrap().with_element(tcon),

@@ -8,6 +8,8 @@ mod state;
 mod timers;
 mod transmit;
 
+use std::sync::Arc;
+
 use weir_congestion::{Controller, Deadline};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Segment, Sequence};
@@ -51,7 +53,8 @@ pub struct Connection {
     challenged_at: Option<Time>,
     ending: Option<Ending>,
     counters: Counters,
-    config: Box<Config>,
+    /// Shared with the connections of the same settings.
+    config: Arc<Config>,
 }
 
 /// The state of a connection for statistics.
@@ -86,7 +89,7 @@ impl Connection {
     /// The configuration is invalid.
     pub fn client(
         now: Time,
-        config: &Config,
+        config: &Arc<Config>,
         controller: Box<dyn Controller>,
         isn: Sequence,
     ) -> Result<Self, ConfigError> {
@@ -102,7 +105,7 @@ impl Connection {
     /// # Errors
     /// The configuration is invalid.
     pub fn server(
-        config: &Config,
+        config: &Arc<Config>,
         controller: Box<dyn Controller>,
         isn: Sequence,
     ) -> Result<Self, ConfigError> {
@@ -117,7 +120,7 @@ impl Connection {
     /// One of the configurations is invalid.
     pub fn established(
         now: Time,
-        config: &Config,
+        config: &Arc<Config>,
         peer: &Config,
         controller: Box<dyn Controller>,
         isn: Sequence,
@@ -137,7 +140,7 @@ impl Connection {
     }
 
     fn new(
-        config: &Config,
+        config: &Arc<Config>,
         controller: Box<dyn Controller>,
         isn: Sequence,
         state: State,
@@ -169,7 +172,7 @@ impl Connection {
             challenged_at: None,
             ending: None,
             counters: Counters::default(),
-            config: Box::new(config.clone()),
+            config: Arc::clone(config),
         })
     }
 

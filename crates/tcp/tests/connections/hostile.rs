@@ -1,5 +1,7 @@
 //! Forged segments: no panic, no inconsistent state, no unbounded work.
 
+use std::sync::Arc;
+
 use proptest::prelude::*;
 use weir_tcp::{Config, Connection, EcnMode, LossDetection, State};
 use weir_units::{ByteSize, Duration, Time};
@@ -173,6 +175,7 @@ proptest! {
     ) {
         let mut now = Time::ZERO + Duration::from_secs(3);
         let algorithm = controller(spec, &config);
+        let config = Arc::new(config);
         let isn = Sequence::new(isn);
         let mut peer = Peer { isn: Sequence::new(5), sent: isn };
         let mut end = match side {
@@ -233,7 +236,7 @@ proptest! {
     /// Two ends in disagreement must not answer each other forever.
     #[test]
     fn a_mismatched_segment_causes_no_ack_storm(shift in 1u32.., length in 0u32..3, isn: u32) {
-        let config = Config::default();
+        let config = Arc::new(Config::default());
         let now = Time::ZERO + Duration::from_secs(3);
         let (isn, peer_isn) = (Sequence::new(isn), Sequence::new(99));
         let one = |isn, peer| {

@@ -1,5 +1,7 @@
 //! Two ends of a connection and a link in each direction, in virtual time.
 
+use std::sync::Arc;
+
 use weir_congestion::{AlgorithmSpec, Context, Controller};
 use weir_fabric::{EgressPort, FaultSettings, Faults, Link, Packet, Queue, Rule};
 use weir_tcp::{Config, Connection};
@@ -110,6 +112,7 @@ impl World {
     ) -> Self {
         let now = Time::ZERO + Duration::from_secs(1);
         let (ours, theirs) = (controller(spec, client), controller(spec, server));
+        let (client, server) = (&Arc::new(client.clone()), &Arc::new(server.clone()));
         let peer_isn = isn + 77_777;
         let (a, b) = match opening {
             Opening::Handshake => (
