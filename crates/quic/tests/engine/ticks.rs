@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::world::{CLIENT, Plan, SERVER, World, pattern};
 use weir_fabric::{FaultSettings, Probability};
-use weir_quic::{ConnectionHandle, Direction};
+use weir_quic::{ConnectionHandle, Direction, Event};
 use weir_units::{Duration, Rate};
 
 const TICK: Duration = Duration::from_millis(4);
@@ -149,4 +149,38 @@ fn a_sender_that_waits_for_acks_waits_once() {
     let (first, second) = (acked_after(), acked_after());
     assert!(first > TICK && first <= TICK * 3, "{first}");
     assert!(second < Duration::from_micros(100), "{second}");
+}
+
+/// The timers of a client with a standby path are exact, those of its server may not be.
+#[test]
+fn a_slow_answer_looks_like_no_failure_of_the_path() {
+    let (mut world, client, server) = world(TICK, 0.0);
+    let first = world.hosts[CLIENT].addresses[0];
+    let spare = world.add_interface();
+    let now = world.now;
+    let connection = world.connection(CLIENT, client);
+    connection.add_local_address(now, first);
+    connection.add_local_address(now, spare);
+    world.run_for(Duration::from_millis(50));
+    let before = world.connection(CLIENT, client).stats().probe_timeouts;
+    for _ in 0..100 {
+        let connection = world.connection(CLIENT, client);
+        let id = connection.open(Direction::Bidirectional).unwrap();
+        connection.write(id, &[7; 100]).unwrap();
+        connection.finish(id).unwrap();
+        world.run_for(Duration::from_millis(6));
+        let connection = world.connection(SERVER, server);
+        let id = connection.accept(Direction::Bidirectional).unwrap();
+        while let Ok(Some(_)) = connection.read(id, usize::MAX) {}
+        connection.write(id, &[7; 100]).unwrap();
+        connection.finish(id).unwrap();
+        world.run_for(Duration::from_millis(1));
+        let connection = world.connection(CLIENT, client);
+        while let Ok(Some(_)) = connection.read(id, usize::MAX) {}
+    }
+    let probes = world.connection(CLIENT, client).stats().probe_timeouts - before;
+    let moves = world.hosts[CLIENT].events.iter();
+    let moves = moves.filter(|(_, event)| matches!(event, Event::Moving(_)));
+    assert_eq!(moves.count(), 0);
+    assert!(probes <= 1, "{probes}");
 }
