@@ -15,6 +15,9 @@ use super::connection::{ID_LENGTH, expire};
 use super::send::SendBatch;
 use crate::udp::{Batch, Udp};
 
+/// The most batches of a closed connection that are sent at once.
+const MOST_AFTER_CLOSE: usize = 8;
+
 /// A container of a connection that [`Sockets`] can drive.
 pub trait Driven {
     /// Calls `act` with the connection.
@@ -160,7 +163,15 @@ impl Sockets {
     }
 
     async fn send(&mut self, driven: &mut impl Driven) -> io::Result<()> {
+        let mut after_close = 0;
         while let Some(built) = driven.with(|connection| self.outgoing.build(connection))? {
+            // A quiche that owes a handshake probe when it is closed has packets without end: a probe of
+            // a closing connection has no PING, and only packets with one count.
+            after_close +=
+                usize::from(driven.with(|connection| connection.local_error().is_some()));
+            if after_close > MOST_AFTER_CLOSE {
+                break;
+            }
             let mut all = iter::once(&self.newest).chain(&self.older);
             if let Some(port) = all.find(|port| port.address() == built.from) {
                 let contents = self.outgoing.contents(&built);
