@@ -73,7 +73,7 @@ def cases():
 
 def medians():
     """Returns the medians of all cases over the seeds."""
-    every = [case for case in dict.fromkeys(cases())]
+    every = list(dict.fromkeys(cases()))
     runs = [(*case, seed) for case in every for seed in SEEDS]
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         results = dict(zip(runs, pool.map(simulate, runs)))

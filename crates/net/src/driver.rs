@@ -27,8 +27,9 @@ use crate::socket::{Socket, Writable, ecn_of};
 use crate::sockets::OpenSockets;
 
 /// The turns for which expired timers wait while each turn receives a batch or more from all sockets
-/// together: a packet among those to read next may be what a timer waits for. A host that stood still for some milliseconds would otherwise
-/// probe all of its connections, and answer the probes of all peers, before it reads their ACKs.
+/// together: a packet among those to read next may be what a timer waits for. A host that stood still for
+/// some milliseconds would otherwise probe all of its connections, and answer the probes of all peers,
+/// before it reads their ACKs.
 const TURNS_BEFORE_TIMERS: u32 = 8;
 
 pub(crate) struct Driver<P: Protocol> {

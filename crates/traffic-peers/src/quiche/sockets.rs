@@ -165,8 +165,8 @@ impl Sockets {
     async fn send(&mut self, driven: &mut impl Driven) -> io::Result<()> {
         let mut after_close = 0;
         while let Some(built) = driven.with(|connection| self.outgoing.build(connection))? {
-            // A quiche that owes a handshake probe when it is closed has packets without end: a probe of
-            // a closing connection has no PING, and only packets with one count.
+            // A quiche that owes a handshake probe when its application closes it has packets without end:
+            // it sends ACKs alone, which do not count as the probe, and no close before 1-RTT packets.
             after_close +=
                 usize::from(driven.with(|connection| connection.local_error().is_some()));
             if after_close > MOST_AFTER_CLOSE {
