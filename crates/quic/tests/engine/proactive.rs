@@ -26,12 +26,7 @@ impl Rpc {
     fn new(plan: Plan, response: usize) -> Self {
         let mut world = World::new(plan);
         let (client, server) = world.connected();
-        let first = world.hosts[CLIENT].addresses[0];
-        let spare = world.add_interface();
-        let now = world.now;
-        let connection = world.connection(CLIENT, client);
-        connection.add_local_address(now, first);
-        connection.add_local_address(now, spare);
+        world.add_standby(client);
         let mut rpc = Self {
             world,
             client,

@@ -155,12 +155,7 @@ fn a_sender_that_waits_for_acks_waits_once() {
 #[test]
 fn a_slow_answer_looks_like_no_failure_of_the_path() {
     let (mut world, client, server) = world(TICK, 0.0);
-    let first = world.hosts[CLIENT].addresses[0];
-    let spare = world.add_interface();
-    let now = world.now;
-    let connection = world.connection(CLIENT, client);
-    connection.add_local_address(now, first);
-    connection.add_local_address(now, spare);
+    world.add_standby(client);
     world.run_for(Duration::from_millis(50));
     let before = world.connection(CLIENT, client).stats().probe_timeouts;
     for _ in 0..100 {

@@ -209,6 +209,16 @@ impl World {
         address
     }
 
+    /// Gives a client's connection a second interface besides its first one: a standby path.
+    pub(crate) fn add_standby(&mut self, client: ConnectionHandle) {
+        let addresses = [self.hosts[CLIENT].addresses[0], self.add_interface()];
+        let now = self.now;
+        let connection = self.connection(CLIENT, client);
+        for address in addresses {
+            connection.add_local_address(now, address);
+        }
+    }
+
     /// Replaces the faults of the first path, in both directions.
     pub(crate) fn set_faults(&mut self, faults: FaultSettings) {
         for port in &mut self.egress_ports {
