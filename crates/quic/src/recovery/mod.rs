@@ -18,6 +18,7 @@ mod precision;
 mod received;
 mod sent_frame;
 mod sent_packets;
+mod stream_end;
 #[cfg(test)]
 mod tests;
 mod timer;

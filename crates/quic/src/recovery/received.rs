@@ -13,7 +13,7 @@ use weir_wire::Ecn;
 
 use super::SentFrame;
 use super::gathering::AckAggregation;
-use super::precision::EXACT_PACKETS;
+use super::stream_end::StreamEndAck;
 use crate::frame::{self, AckFrequency, EcnCounts};
 
 /// The number of stored ranges; packets older than the oldest one count as duplicates.
@@ -21,9 +21,6 @@ const MAX_RANGES: usize = 64;
 
 /// The fraction of `max_ack_delay` for which an ACK waits for more packets of the same stream.
 const HOPE: u64 = 4;
-
-/// Probes that come to waiting ACKs within this time have one cause.
-const PROBES_TOGETHER: Duration = Duration::from_secs(1);
 
 /// The ACK policy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -105,16 +102,7 @@ pub(crate) struct ReceivedPackets {
     was_late: bool,
     /// Whether the last ACK that waited left alone in the end: nothing of ours carried it.
     waits_in_vain: bool,
-    /// Until when an ACK waits after the end of a stream.
-    final_deadline: Option<Time>,
-    /// When the last ACK left, if it was late and alone, and we have sent nothing to the peer since.
-    late_since: Option<Time>,
-    /// When a probe found an ACK that waited after the end of a stream and was not due.
-    probed_at: Option<Time>,
-    /// For how many more packets the sender's timers are exact.
-    sender_exact_packets: u32,
-    /// Whether the sender goes on only after our ACK of a stream's end.
-    sender_waits: bool,
+    stream_end: StreamEndAck,
 }
 
 impl ReceivedPackets {
@@ -141,11 +129,7 @@ impl ReceivedPackets {
             acked_at: Time::ZERO,
             was_late: false,
             waits_in_vain: false,
-            final_deadline: None,
-            late_since: None,
-            probed_at: None,
-            sender_exact_packets: 0,
-            sender_waits: false,
+            stream_end: StreamEndAck::new(policy.final_delay),
         }
     }
 
@@ -192,16 +176,13 @@ impl ReceivedPackets {
         }
         self.unacked += 1;
         self.in_batch += 1;
-        self.sender_exact_packets = self.sender_exact_packets.saturating_sub(1);
+        self.stream_end.on_received(now);
         self.gathering.on_received();
         let latest = now + self.policy.max_ack_delay;
         self.deadline = Some(
             self.deadline
                 .map_or(latest, |deadline| deadline.min(latest)),
         );
-        if let Some(since) = self.late_since.take() {
-            self.sender_waits |= now.since(since) <= self.policy.final_delay;
-        }
         let (threshold, reordering) = self.requested.map_or((self.policy.threshold, 1), |asked| {
             (asked.threshold.saturating_add(1), asked.reordering)
         });
@@ -232,22 +213,10 @@ impl ReceivedPackets {
         true
     }
 
-    /// Handles IMMEDIATE_ACK. Where it finds an ACK that waits after the end of a stream, no more data wait
-    /// for it, and it is a probe. If the ACK is not due, the sender's timers are exact, as after a loss.
-    /// One such probe may follow a pause of this host; several within a second do not.
+    /// Handles IMMEDIATE_ACK.
     pub(crate) fn acknowledge_now(&mut self, now: Time) {
         self.immediate = true;
-        if self.final_deadline.is_none_or(|deadline| deadline <= now) {
-            return;
-        }
-        let probed_at = *self.probed_at.get_or_insert(now);
-        let since = now.since(probed_at);
-        if since > PROBES_TOGETHER {
-            self.probed_at = Some(now);
-        }
-        if (self.policy.final_delay..=PROBES_TOGETHER).contains(&since) {
-            self.sender_exact_packets = EXACT_PACKETS;
-        }
+        self.stream_end.on_immediate_ack(now);
     }
 
     /// Ends a batch of this many bytes. `peer_finished`: it ends with the end of a stream, so that
@@ -260,10 +229,7 @@ impl ReceivedPackets {
         }
         if peer_finished && !is_exact && self.end_may_wait() {
             self.gathering.succeeded();
-            // Later ends of streams do not put it off.
-            let last = now + self.policy.final_delay;
-            let last = *self.final_deadline.get_or_insert(last);
-            self.deadline = self.deadline.max(Some(last));
+            self.deadline = self.deadline.max(Some(self.stream_end.wait(now)));
             return;
         }
         let pause = self.policy.max_ack_delay / HOPE;
@@ -296,33 +262,32 @@ impl ReceivedPackets {
     fn end_may_wait(&self) -> bool {
         self.sender_asks
             && !self.immediate
-            && !self.sender_waits
-            && self.sender_exact_packets == 0
             && self.policy.final_delay > self.policy.max_ack_delay
+            && self.stream_end.may_wait()
     }
 
     /// Whether the deadline must not be late: the sender has requested it, or may wait for it.
     pub(crate) fn is_deadline_exact(&self) -> bool {
         self.requested.is_some()
             || (self.gathering.awaiting_packets && !self.sender_asks)
-            || self.sender_exact_packets > 0
+            || self.stream_end.is_sender_exact()
     }
 
     /// Whether only data of ours are waited for until the deadline.
     pub(crate) fn waits_for_data(&self) -> bool {
-        self.final_deadline.is_some() && self.deadline >= self.final_deadline
+        self.stream_end.deadline.is_some() && self.deadline >= self.stream_end.deadline
     }
 
     /// Records that the ACK just written left, without stream data (`alone`) or with some.
     pub(crate) fn on_ack_sent(&mut self, alone: bool) {
         self.waits_in_vain = alone && (self.waits_in_vain || self.was_late);
-        self.sender_waits &= alone;
-        self.late_since = (alone && self.was_late).then_some(self.acked_at);
+        self.stream_end
+            .on_ack_sent(self.acked_at, alone, self.was_late);
     }
 
     /// Records that an ack-eliciting packet of ours has left: what the peer sends next may be an answer.
     pub(crate) fn on_eliciting_sent(&mut self) {
-        self.late_since = None;
+        self.stream_end.on_eliciting_sent();
     }
 
     /// Sends an ACK at once if anything was received: the peer may have missed earlier ones.
@@ -367,7 +332,7 @@ impl ReceivedPackets {
         self.unacked = 0;
         self.immediate = false;
         self.deadline = None;
-        self.final_deadline = None;
+        self.stream_end.deadline = None;
         Some(SentFrame::Ack { largest })
     }
 

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::frame::{Frame, Frames};
+use crate::recovery::precision::EXACT_PACKETS;
 
 const DELAY: Duration = Duration::from_micros(100);
 
