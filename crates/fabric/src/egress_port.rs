@@ -1,6 +1,14 @@
-//! An egress port: a queue, the link that drains it, and the faults at the link's far end.
+//! An egress port: a queue, and the link that drains it.
+//!
+//! The time at which a packet reaches the far end is known when it is queued. The packets themselves can
+//! therefore be in either of two places:
+//!
+//! - [`EgressPort::transmit`] returns the arrival time, and the caller keeps the packet until then. Each
+//!   packet costs one event of the caller's queue.
+//! - [`EgressPort::send`] gives the packet to the port, and [`EgressPort::poll_delivered`] returns it.
+//!   Only such a port has faults at the link's far end, and may change while packets wait.
 
-mod fast_forward;
+mod held;
 #[cfg(test)]
 mod tests;
 
@@ -16,7 +24,7 @@ use crate::packet::Packet;
 use crate::queue::{Admission, Queue};
 use crate::rule::Rule;
 use crate::timeline::PortChange;
-use fast_forward::FastForwarded;
+use held::HeldPackets;
 
 /// A queue, the link that drains it, and the faults at the link's far end.
 ///
@@ -26,65 +34,72 @@ use fast_forward::FastForwarded;
 /// Call [`Self::send`] for each packet, and [`Self::poll_delivered`] until `None` whenever
 /// [`Self::timeout`] is reached. A late call has the same result as a call in time; only the caller
 /// receives it late. `now` must not run backwards.
+///
+/// The port of a caller that keeps its packets ([`Self::without_packets`]) has [`Self::transmit`] instead.
 #[derive(Debug)]
 // In this order: a network has thousands of ports. The fields that each packet needs come first, so that
 // they lie close together.
 #[repr(C)]
 pub struct EgressPort<P> {
-    /// Whether there are no faults and packets pass at once: checked first.
-    fault_free: bool,
-    /// When the next packet reaches the far end; [`Time::MAX`] if there is none, and for packets that
-    /// wait at rate zero.
-    pub(crate) next_arrival: Time,
-    /// Packets that the link has delivered.
-    delivered: PacketCount,
-    /// Every packet before the faults, in order: first those on the link, then those in the queue. A
-    /// packet is added once and removed once.
-    queued: VecDeque<QueuedPacket<P>>,
-    /// Packets that are certain to come, in order, behind all of `queued`.
-    fast_forwarded: VecDeque<FastForwarded<P>>,
     link: Link,
     queue: Queue,
-    /// How many of `queued` are known to be on the link. While the queue is not watched there may be
-    /// more, and the queue has no backlog count. [`Self::advance`] starts to watch it.
-    started_count: usize,
+    /// The queue: packets whose transmission has not started, as of the last update. Not kept for a queue
+    /// that nobody watches.
+    waiting: VecDeque<WaitingPacket>,
+    /// Packets that the link has delivered.
+    delivered: PacketCount,
     /// Packets larger than the MTU.
     oversized: PacketCount,
-    /// Boxed, as most links have none.
-    faults: Box<Faults<P>>,
+    /// The packets and the faults; `None` if the caller keeps the packets.
+    held: Option<Box<HeldPackets<P>>>,
 }
 
-/// A queued packet. Its times are set on arrival; they change only with the link.
-#[derive(Debug)]
-struct QueuedPacket<P> {
+/// A packet in the queue.
+#[derive(Clone, Copy, Debug)]
+struct WaitingPacket {
     /// When it leaves the queue for the link; [`Time::MAX`] at rate zero.
     start: Time,
-    /// When it reaches the far end; [`Time::MAX`] at rate zero.
-    arrival: Time,
     /// The length that was counted on arrival, so that the same is subtracted on departure.
     length: ByteSize,
-    packet: P,
 }
 
+/// When a packet's transmission starts, and when it arrives at the far end.
+type TransmissionTimes = (Time, Time);
+
 impl<P: Packet + Clone> EgressPort<P> {
-    /// Creates a port from the three.
+    /// Creates a port from the three. It holds its packets.
     pub fn new(queue: Queue, link: Link, faults: Faults<P>) -> Self {
+        let mut port = Self::without_packets(queue, link);
+        port.hold_packets(faults);
+        port
+    }
+
+    /// Creates a port whose packets the caller keeps.
+    pub fn without_packets(queue: Queue, link: Link) -> Self {
         Self {
-            queued: VecDeque::new(),
-            fast_forwarded: VecDeque::new(),
-            started_count: 0,
-            next_arrival: Time::MAX,
             link,
             queue,
+            waiting: VecDeque::new(),
             delivered: PacketCount::ZERO,
             oversized: PacketCount::ZERO,
-            fault_free: faults.pass_everything(),
-            faults: Box::new(faults),
+            held: None,
         }
     }
 
+    /// Makes an unused port hold its packets.
+    pub fn hold_packets(&mut self, faults: Faults<P>) {
+        self.watch();
+        self.held = Some(Box::new(HeldPackets::new(faults)));
+    }
+
+    /// Whether the port holds its packets.
+    #[inline]
+    pub fn holds_packets(&self) -> bool {
+        self.held.is_some()
+    }
+
     /// Sends a packet, and returns the queue's decision. A packet larger than the link's MTU is dropped
-    /// before the queue.
+    /// before the queue. A port whose packets the caller keeps drops it after the queue.
     #[inline]
     pub fn send(&mut self, now: Time, packet: P) -> Admission {
         self.send_within(now, packet, ByteSize::MAX)
@@ -92,115 +107,97 @@ impl<P: Packet + Clone> EgressPort<P> {
 
     /// Sends a packet where the queue, which is [watched](Self::watch), may hold no more than `room`. A
     /// packet that would exceed it is dropped as [`DropReason::Buffer`], before the queue's rules apply.
-    #[inline(always)]
-    pub(crate) fn send_within(&mut self, now: Time, packet: P, room: ByteSize) -> Admission {
+    pub(crate) fn send_within(&mut self, now: Time, mut packet: P, room: ByteSize) -> Admission {
         let length = packet.length();
-        if length <= self.link.mtu() && !self.queue.tracks_backlog {
-            self.queue.admit_untracked(length);
-            let times = self.link.transmit(now, length);
-            self.enqueue(times, length, packet);
-            return Admission::Queued;
+        let (admission, times) = self.admit(now, &mut packet, length, room);
+        if let (Some(held), Some((_, arrival))) = (&mut self.held, times) {
+            held.push(arrival, length, packet);
         }
-        self.send_watched(now, packet, length, room)
+        admission
     }
 
-    /// Sends a packet through a watched queue.
-    #[inline(never)]
-    fn send_watched(
+    /// Queues a packet that the caller keeps, and returns when it reaches the link's far end;
+    /// [`Time::MAX`] (never) at rate zero. `None` if it is dropped. The packet is marked here, if it is.
+    #[inline(always)]
+    pub fn transmit(&mut self, now: Time, packet: &mut P) -> Option<Time> {
+        let length = packet.length();
+        if !self.queue.tracks_backlog && length <= self.link.mtu() {
+            self.queue.admit_untracked(length);
+            return Some(self.link.transmit(now, length).1);
+        }
+        self.transmit_within(now, packet, ByteSize::MAX)
+    }
+
+    /// Queues a packet that the caller keeps where the queue may hold no more than `room`.
+    #[inline]
+    pub(crate) fn transmit_within(
         &mut self,
         now: Time,
-        mut packet: P,
+        packet: &mut P,
+        room: ByteSize,
+    ) -> Option<Time> {
+        let length = packet.length();
+        let (_, times) = self.admit(now, packet, length, room);
+        times.map(|(_, arrival)| arrival)
+    }
+
+    /// Records that a packet which the caller keeps has reached the far end.
+    #[inline]
+    pub fn count_delivery(&mut self, length: ByteSize) {
+        self.delivered.record(length);
+    }
+
+    /// Decides about a packet, marks it, and returns its times on the link unless it is dropped.
+    #[inline(always)]
+    fn admit(
+        &mut self,
+        now: Time,
+        packet: &mut P,
         length: ByteSize,
         room: ByteSize,
-    ) -> Admission {
+    ) -> (Admission, Option<TransmissionTimes>) {
         if length > self.link.mtu() {
             self.oversized.record(length);
-            return Admission::Dropped(DropReason::Mtu);
+            return (Admission::Dropped(DropReason::Mtu), None);
         }
         self.start_transmissions(now);
         let admission = self.queue.arrive(now, length, packet.ecn(), room);
         match admission {
-            Admission::Dropped(_) => return admission,
+            Admission::Dropped(_) => return (admission, None),
             Admission::Marked => packet.set_ecn(Ecn::Ce),
             Admission::Queued => {}
         }
         let times = self.link.transmit(now, length);
-        if times.0 <= now && self.started_count == self.queued.len() {
-            self.started_count += 1;
-        } else {
+        if times.0 > now || !self.waiting.is_empty() {
+            let start = times.0;
+            self.waiting.push_back(WaitingPacket { start, length });
             self.queue.enter(now, length);
         }
-        self.enqueue(times, length, packet);
-        admission
+        (admission, Some(times))
     }
 
-    /// Appends a packet with the start of its transmission and its arrival.
-    #[inline(always)]
-    fn enqueue(&mut self, (start, arrival): (Time, Time), length: ByteSize, packet: P) {
-        self.next_arrival = self.next_arrival.min(arrival);
-        self.queued.push_back(QueuedPacket {
-            start,
-            arrival,
-            length,
-            packet,
-        });
-    }
-
-    /// Whether nothing is on the link. Only then a sent packet changes [`Self::timeout`], if none is
-    /// fast-forwarded.
-    #[inline]
-    pub fn is_idle(&self) -> bool {
-        self.next_arrival == Time::MAX
-    }
-
-    /// Keeps the queue's backlog up to date from now on.
+    /// Keeps the queue's backlog up to date from now on. Packets that were sent before do not count.
     pub(crate) fn watch(&mut self) {
-        if !self.queue.tracks_backlog {
-            let waiting = self.queued.iter().skip(self.started_count);
-            let lengths = waiting.map(|slot| slot.length);
-            self.queue.track_backlog(lengths);
-        }
+        self.queue.tracks_backlog = true;
     }
 
-    /// Returns when [`Self::poll_delivered`] may return a packet next; `None` while nothing is on the link.
+    /// Removes the packets from the queue whose transmission has started by `now`.
     #[inline]
-    pub fn timeout(&self) -> Option<Time> {
-        // A packet that never arrives has no timeout.
-        let arrival = (self.next_arrival < Time::MAX).then_some(self.next_arrival);
-        if self.fault_free {
-            return arrival;
+    pub(crate) fn start_transmissions(&mut self, now: Time) {
+        while let Some(first) = self.waiting.front() {
+            if first.start > now || first.start == Time::MAX {
+                break;
+            }
+            self.queue.leave(first.start, first.length);
+            self.waiting.pop_front();
         }
-        let release = self.faults.timeout();
-        [arrival, release].into_iter().flatten().min()
-    }
-
-    /// Returns the next packet that has come out by `now`.
-    #[inline(always)]
-    pub fn poll_delivered(&mut self, now: Time) -> Option<P> {
-        if self.fault_free {
-            self.deliver(now)
-        } else {
-            self.poll_delivered_with_faults(now)
-        }
-    }
-
-    #[cold]
-    fn poll_delivered_with_faults(&mut self, now: Time) -> Option<P> {
-        self.apply_faults(now);
-        let packet = self.faults.poll_released(now);
-        self.fault_free = self.faults.pass_everything();
-        packet
     }
 
     /// Advances the port to `now`, so that its counters are up to date, the queue's
     /// [`Occupancy`](crate::Occupancy) included.
     pub fn advance(&mut self, now: Time) {
-        self.enqueue_all_fast_forwarded();
         self.start_transmissions(now);
-        self.watch();
-        if !self.fault_free {
-            self.apply_faults(now);
-        }
+        self.apply_faults(now);
         if let Some(occupancy) = self.queue.occupancy_mut() {
             occupancy.advance(now);
         }
@@ -214,87 +211,6 @@ impl<P: Packet + Clone> EgressPort<P> {
         }
     }
 
-    /// Applies a change from a [`Timeline`](crate::Timeline) as of `now`.
-    pub fn apply(&mut self, now: Time, change: PortChange) {
-        let mut faults = self.faults.settings();
-        match change {
-            PortChange::Rate(rate) => return self.set_rate(now, rate),
-            PortChange::Delay(delay) => return self.set_delay(now, delay),
-            PortChange::Mtu(mtu) => return self.set_mtu(mtu),
-            PortChange::Down(down) => faults.down = down,
-            PortChange::Loss(loss) => faults.loss = loss,
-            PortChange::Duplication(duplication) => faults.duplication = duplication,
-            PortChange::Corruption(corruption) => faults.corruption = corruption,
-            PortChange::Reordering(reordering) => faults.reordering = reordering,
-            PortChange::AddedDelay(delay) => faults.delay = delay,
-            PortChange::Jitter(jitter) => faults.jitter = jitter,
-        }
-        self.set_faults(now, faults);
-    }
-
-    /// Changes the link's rate from `now` on.
-    pub fn set_rate(&mut self, now: Time, rate: Rate) {
-        self.enqueue_all_fast_forwarded();
-        self.start_transmissions(now);
-        let follows = self.queued.get(self.started_count).map(|first| first.start);
-        self.link
-            .set_rate(now, rate, follows, self.last_in_flight_arrival());
-        for slot in self.queued.iter_mut().skip(self.started_count) {
-            (slot.start, slot.arrival) = self.link.transmit(now, slot.length);
-        }
-        self.update_arrival();
-        self.start_transmissions(now);
-    }
-
-    /// Changes the propagation delay from `now` on, for packets whose transmission starts then. Under
-    /// a shorter delay these do not overtake: they arrive with the last one on the link.
-    pub fn set_delay(&mut self, now: Time, delay: Duration) {
-        self.enqueue_all_fast_forwarded();
-        self.start_transmissions(now);
-        let mut last_arrival = self.last_in_flight_arrival();
-        // Queued packets are sent without a gap: each ends when the next one starts.
-        let starts = self.queued.iter().skip(self.started_count + 1);
-        let mut ends: Vec<Time> = starts.map(|slot| slot.start).collect();
-        ends.push(self.link.free_at());
-        for (slot, end) in self.queued.iter_mut().skip(self.started_count).zip(ends) {
-            if slot.arrival < Time::MAX {
-                last_arrival = last_arrival.max(end + delay);
-                slot.arrival = last_arrival;
-            }
-        }
-        self.link.set_delay(delay, last_arrival);
-        self.update_arrival();
-    }
-
-    /// Changes the link's MTU for packets to come.
-    pub fn set_mtu(&mut self, mtu: ByteSize) {
-        self.enqueue_all_fast_forwarded();
-        self.link.set_mtu(mtu);
-    }
-
-    /// Replaces the queue's rules for packets to come.
-    pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
-        self.enqueue_all_fast_forwarded();
-        self.watch();
-        self.queue.set_rules(rules);
-    }
-
-    /// Changes the random faults for packets that reach the link's far end after `now`.
-    pub fn set_faults(&mut self, now: Time, settings: FaultSettings) {
-        self.enqueue_all_fast_forwarded();
-        self.apply_faults(now);
-        self.faults.set(settings);
-        self.fault_free = self.faults.pass_everything();
-    }
-
-    /// Starts or ends a script, for packets that reach the link's far end after `now`.
-    pub fn set_script(&mut self, now: Time, script: Option<Script<P>>) {
-        self.enqueue_all_fast_forwarded();
-        self.apply_faults(now);
-        self.faults.set_script(script);
-        self.fault_free = self.faults.pass_everything();
-    }
-
     /// The queue; up to date after [`Self::advance`], as is the rest.
     pub fn queue(&self) -> &Queue {
         &self.queue
@@ -305,15 +221,10 @@ impl<P: Packet + Clone> EgressPort<P> {
         &self.link
     }
 
-    /// The faults.
-    pub fn faults(&self) -> &Faults<P> {
-        &self.faults
-    }
-
     /// Returns when the next queued packet starts on the link; `None` if none waits, and at rate zero.
     #[inline]
     pub fn next_departure(&self) -> Option<Time> {
-        let first = self.queued.get(self.started_count)?;
+        let first = self.waiting.front()?;
         (first.start < Time::MAX).then_some(first.start)
     }
 
@@ -322,31 +233,24 @@ impl<P: Packet + Clone> EgressPort<P> {
         self.queue.departed()
     }
 
-    /// Returns the packets on the link: being sent, in transit, or arrived and not yet polled.
+    /// Returns the packets on the link: being sent, in transit, or arrived and not yet polled or
+    /// [counted](Self::count_delivery).
     pub fn in_flight(&self) -> PacketCount {
         self.queue.departed() - self.delivered
     }
 
     /// Returns the packets that wait, are in transit or are delayed.
     pub fn inside(&self) -> PacketCount {
-        self.queue.backlog() + self.in_flight() + self.faults.delayed()
-    }
-
-    /// Iterates over the packets of [`Self::inside`], in no order, for callers that keep state per
-    /// packet.
-    pub fn packets(&self) -> impl Iterator<Item = &P> {
-        let line = self.queued.iter().map(|slot| &slot.packet);
-        let announced = self
-            .fast_forwarded
-            .iter()
-            .map(|announced| &announced.packet);
-        line.chain(announced).chain(self.faults.packets())
+        let delayed = self.faults().map_or(PacketCount::ZERO, Faults::delayed);
+        self.queue.backlog() + self.in_flight() + delayed
     }
 
     /// Returns the counters. They balance with [`Self::inside`].
     pub fn counters(&self) -> StageCounters {
         let queue = self.queue.counters();
-        let faults = self.faults.counters();
+        let faults = self
+            .faults()
+            .map_or(StageCounters::default(), |faults| *faults.counters());
         // Packets that met no faults went straight on.
         let passed = self.delivered - faults.arrived;
         let mut dropped = queue.dropped + faults.dropped;
@@ -357,76 +261,6 @@ impl<P: Packet + Clone> EgressPort<P> {
             departed: faults.departed + passed,
             dropped,
             ..StageCounters::default()
-        }
-    }
-
-    /// Removes the packets from the queue whose transmission has started by `now`.
-    #[inline]
-    pub(crate) fn start_transmissions(&mut self, now: Time) {
-        while let Some(slot) = self.queued.get(self.started_count) {
-            if slot.start > now || slot.start == Time::MAX {
-                break;
-            }
-            if self.queue.tracks_backlog {
-                self.queue.leave(slot.start, slot.length);
-            }
-            self.started_count += 1;
-        }
-    }
-
-    /// Returns when the last packet on the link arrives.
-    fn last_in_flight_arrival(&self) -> Time {
-        let last = self.started_count.checked_sub(1);
-        let last = last.and_then(|last| self.queued.get(last));
-        last.map_or(Time::ZERO, |slot| slot.arrival)
-    }
-
-    #[inline]
-    fn update_arrival(&mut self) {
-        self.next_arrival = match self.queued.front() {
-            Some(first) => first.arrival,
-            None => self
-                .fast_forwarded
-                .front()
-                .map_or(Time::MAX, |first| first.arrival),
-        };
-    }
-
-    /// Returns the next packet that has reached the link's far end by `now`.
-    #[inline(always)]
-    fn deliver(&mut self, now: Time) -> Option<P> {
-        // A packet that never arrives has no timeout.
-        if self.next_arrival > now || self.next_arrival == Time::MAX {
-            return None;
-        }
-        let Some(QueuedPacket {
-            start,
-            length,
-            packet,
-            ..
-        }) = self.queued.pop_front()
-        else {
-            return self.deliver_fast_forwarded();
-        };
-        match self.started_count.checked_sub(1) {
-            Some(started) => self.started_count = started,
-            None if self.queue.tracks_backlog => self.queue.leave(start, length),
-            None => {}
-        }
-        self.update_arrival();
-        self.delivered.record(length);
-        Some(packet)
-    }
-
-    /// Passes the packets to the faults that have reached the link's far end by `now`.
-    fn apply_faults(&mut self, now: Time) {
-        while self.next_arrival <= now {
-            let arrival = self.next_arrival;
-            let Some(packet) = self.deliver(now) else {
-                return;
-            };
-            self.faults.send(arrival, packet);
-            self.fault_free = false;
         }
     }
 }

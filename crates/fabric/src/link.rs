@@ -164,8 +164,7 @@ impl Link {
         (start, self.last_arrival)
     }
 
-    /// Returns the jitter of the next packet. A packet that is transmitted again after
-    /// [`Self::restore`] has the same.
+    /// Returns the jitter of the next packet.
     #[inline]
     fn next_jitter(&mut self) -> Duration {
         if self.jitter.is_zero() {
@@ -175,41 +174,6 @@ impl Link {
         let draw = u128::from(mix(self.jitter_seed ^ self.transmitted));
         let choices = u128::from(self.jitter.as_nanos()) + 1;
         Duration::from_nanos(((draw * choices) >> 64) as u64)
-    }
-
-    /// Returns the state of the transmitter.
-    #[inline]
-    pub(crate) fn snapshot(&self) -> TransmitSnapshot {
-        TransmitSnapshot {
-            clock: self.clock,
-            last_arrival: self.last_arrival,
-            transmitted: self.transmitted,
-        }
-    }
-
-    /// Returns to an earlier state, from a time with the same rate.
-    pub(crate) fn restore(&mut self, moment: TransmitSnapshot) {
-        self.clock = moment.clock;
-        self.last_arrival = moment.last_arrival;
-        self.transmitted = moment.transmitted;
-        if !self.rate.is_zero() {
-            self.free = self.clock.reading();
-        }
-    }
-}
-
-/// The state of a link's transmitter.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct TransmitSnapshot {
-    clock: TransmitterClock,
-    last_arrival: Time,
-    transmitted: u64,
-}
-
-impl TransmitSnapshot {
-    /// Returns when the next transmission could start.
-    pub(crate) fn free_at(self) -> Time {
-        self.clock.reading()
     }
 }
 

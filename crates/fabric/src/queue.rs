@@ -154,12 +154,6 @@ impl Queue {
         self.arrived - self.dropped.total() - self.backlog
     }
 
-    /// Keeps the backlog up to date from now on; packets of the lengths `waiting` wait already.
-    pub(crate) fn track_backlog(&mut self, waiting: impl Iterator<Item = ByteSize>) {
-        self.tracks_backlog = true;
-        waiting.for_each(|length| self.backlog.record(length));
-    }
-
     /// Admits a packet to an unwatched queue.
     #[inline]
     pub(crate) fn admit_untracked(&mut self, length: ByteSize) {

@@ -11,10 +11,11 @@ mod tests;
 
 use std::any::Any;
 
-use weir_units::Time;
+use weir_units::{ByteSize, Time};
 
 use crate::counters::{PacketCount, StageCounters};
 use crate::egress_port::EgressPort;
+use crate::faults::Faults;
 use crate::packet::Packet;
 use crate::timeline::PortChange;
 
@@ -146,37 +147,37 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     ) {
         self.ports.count_arrival(&packet);
         if self.elements.is_empty() {
-            self.ports.send(now, ingress, packet, &mut changed);
+            self.ports.send(now, packet, &mut changed);
         } else {
             Output::new(now, &mut self.elements, &mut self.ports, &mut changed)
                 .forward(ingress, packet);
         }
     }
 
-    /// Returns the port by which a packet leaves, if only the port's link decides about it: there is no
-    /// element, rule, occupancy statistics or fault.
+    /// Takes in a packet that the caller keeps, and returns by which port and when it reaches the far end of
+    /// that port's link; `None` if it is dropped. For a switch without elements whose ports
+    /// [hold no packets](EgressPort::without_packets).
     #[inline(always)]
-    pub fn fast_forward_port(&self, packet: &P) -> Option<PortIndex> {
-        if self.elements.is_empty() {
-            self.ports.fast_forward_port(packet)
-        } else {
-            None
+    pub fn transmit(&mut self, now: Time, packet: &mut P) -> Option<(PortIndex, Time)> {
+        self.ports.count_arrival(packet);
+        self.ports.transmit(now, packet)
+    }
+
+    /// Records that a packet which the caller keeps has reached the far end of a port's link.
+    #[inline]
+    pub fn count_delivery(&mut self, port: PortIndex, length: ByteSize) {
+        if let Some(egress_port) = self.ports.egress_ports_mut().get_mut(port.index()) {
+            egress_port.count_delivery(length);
         }
     }
 
-    /// Takes a packet that is certain to come in at `ingress` at a time after now, and to leave by `port`,
-    /// which is its [fast-forward port](Self::fast_forward_port) and stays so until then. The result is
-    /// the same as if the packet were [forwarded](Self::forward) in its time. Returns when that port
-    /// delivers next, if this has changed.
-    #[inline(always)]
-    pub fn fast_forward(
-        &mut self,
-        entry: Time,
-        ingress: PortIndex,
-        port: PortIndex,
-        packet: P,
-    ) -> Option<Time> {
-        self.ports.fast_forward(entry, ingress, port, packet)
+    /// Makes all ports hold their packets, before the first one.
+    pub fn hold_packets(&mut self, faults: impl Fn(PortIndex) -> Faults<P>) {
+        for (port, egress_port) in (0..).map(PortIndex::new).zip(self.ports.egress_ports_mut()) {
+            if !egress_port.holds_packets() {
+                egress_port.hold_packets(faults(port));
+            }
+        }
     }
 
     /// Returns when [`Self::poll_delivered`] may return a packet next at this port.

@@ -213,7 +213,8 @@ proptest! {
             prop_assert_eq!(inside.len() as u64, egress_port.inside().packets);
             prop_assert_eq!(inside.into_iter().sum::<ByteSize>(), egress_port.inside().size);
             prop_assert!(egress_port.queue().counters().balance(egress_port.queue().backlog()));
-            prop_assert!(egress_port.faults().counters().balance(egress_port.faults().delayed()));
+            let faults = egress_port.faults().unwrap();
+            prop_assert!(faults.counters().balance(faults.delayed()));
             let out = bench.out.iter().map(Packet::length).sum();
             let departed = PacketCount { packets: bench.out.len() as u64, size: out };
             prop_assert_eq!(egress_port.counters().departed, departed);

@@ -8,12 +8,13 @@
 //!
 //! The path of a packet:
 //!
-//! [`TxPort::send`]: uplink → switch, with its elements → link → … → [`Network::deliver`]
+//! [`TxPort::send`]: uplink → switch, with its elements → link → … → [`Network::handle`] returns it
 //!
 //! | file | content |
 //! |---|---|
-//! | `network` | links and switches of a topology |
-//! | `event_queue` | the next event of each link and switch |
+//! | `network` | links and switches of a topology, and their events |
+//! | `timing_wheel` | the packets on the links, by arrival |
+//! | `event_queue` | the next event of each source: links that hold their packets, switches' elements, hosts |
 //! | `queues` | a scenario's queue as the fabric's rules |
 //! | `tcon` | transparent congestion control in the path of a switch |
 //! | `sed` | the controller of SED and its channels |
@@ -38,6 +39,7 @@ mod sed;
 mod seeds;
 mod tcon;
 mod thresholds;
+mod timing_wheel;
 mod transports;
 
 pub use capture::Capture;
@@ -45,7 +47,8 @@ pub use deadlines::{DueTransfer, deadline_summary};
 pub use error::NetworkError;
 pub use event_queue::EventQueue;
 pub use meter::PortMeter;
-pub use network::{Network, TxPort};
+pub use network::{HostArrival, Network, NetworkEvent, TxPort};
+pub use timing_wheel::SlotIndex;
 pub use random::Random;
 pub use sed::ControlPlane;
 pub use seeds::{RngStream, Seeds, seed_bytes, side_bytes};

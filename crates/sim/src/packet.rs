@@ -1,7 +1,6 @@
-//! Simulated packets: a small record on the heap, and a handle to it that moves from queue to queue.
+//! Simulated packets: small records without allocations.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::ops::{Deref, DerefMut};
 
 use weir_fabric::Packet as FabricPacket;
 use weir_results::capture::{CapturedPacket, Content};
@@ -25,16 +24,12 @@ const SERVICE_PORTS: u32 = 4000;
 const INITIATOR_PORT: u16 = 60_002;
 const INITIATOR_PORTS: u32 = u16::MAX as u32 - INITIATOR_PORT as u32 + 1;
 
-/// An IP packet between two simulated hosts.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Packet(Box<PacketMeta>);
-
-/// The network of such packets.
+/// The network of simulated packets.
 pub(crate) type Network = weir_network::Network<Packet>;
 
-/// The record of a packet.
+/// An IP packet between two simulated hosts.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PacketMeta {
+pub(crate) struct Packet {
     pub(crate) contents: Contents,
     /// Its length, which is read at every hop.
     length: u32,
@@ -90,6 +85,8 @@ pub(crate) struct RawDatagram {
 pub(crate) struct Address {
     pub(crate) flow: FlowId,
     pub(crate) position: u32,
+    /// The position of its host in the topology's list.
+    pub(crate) host: u32,
     /// The position of the endpoint at the other end.
     pub(crate) peer: u32,
     /// Positions in the topology's list of hosts.
@@ -140,48 +137,6 @@ pub(crate) fn ports(flow: u32) -> (u16, u16) {
     (initiator, service)
 }
 
-/// Packets that have arrived and are reused, so that nothing is allocated per packet.
-#[derive(Debug, Default)]
-pub(crate) struct Packets(Vec<Packet>);
-
-impl Packets {
-    /// Returns a packet with these contents.
-    #[inline(always)]
-    pub(crate) fn fill(&mut self, contents: Contents, ecn: Ecn, address: &Address) -> Packet {
-        let mut packet = self.0.pop().unwrap_or_default();
-        packet.length = IP_HEADER + contents.length();
-        packet.contents = contents;
-        packet.flow = address.flow.number;
-        packet.endpoint = address.peer;
-        packet.source = address.source;
-        packet.destination = address.destination;
-        packet.ecn = ecn;
-        packet.forward = address.initiator;
-        packet
-    }
-
-    /// Takes back a packet that has been read.
-    #[inline]
-    pub(crate) fn give_back(&mut self, packet: Packet) {
-        self.0.push(packet);
-    }
-}
-
-impl Deref for Packet {
-    type Target = PacketMeta;
-    #[inline]
-    fn deref(&self) -> &PacketMeta {
-        &self.0
-    }
-}
-
-impl DerefMut for Packet {
-    #[inline]
-    fn deref_mut(&mut self) -> &mut PacketMeta {
-        &mut self.0
-    }
-}
-
 impl Contents {
     /// Returns the length after the IP header.
     #[inline]
@@ -195,6 +150,33 @@ impl Contents {
 }
 
 impl Packet {
+    /// Creates a packet of the endpoint with this address.
+    #[inline(always)]
+    pub(crate) fn new(contents: Contents, ecn: Ecn, address: &Address) -> Self {
+        Self {
+            length: IP_HEADER + contents.length(),
+            contents,
+            flow: address.flow.number,
+            endpoint: address.peer,
+            source: address.source,
+            destination: address.destination,
+            ecn,
+            forward: address.initiator,
+        }
+    }
+
+    /// Whether it is a segment of an established TCP connection that goes on: no SYN, FIN or RST.
+    #[inline]
+    pub(crate) fn continues_connection(&self) -> bool {
+        match &self.contents {
+            Contents::Segment(segment) => {
+                let usual = Flags::ACK | Flags::PSH | Flags::ECE | Flags::CWR;
+                segment.flags.without(usual) == Flags::default()
+            }
+            Contents::Datagram(_) | Contents::RawDatagram(_) => false,
+        }
+    }
+
     /// Returns its source and destination.
     pub(crate) fn locations(&self) -> [Location; 2] {
         let editions = match self.contents {

@@ -1,11 +1,11 @@
 //! The event loop of a run.
 
 use weir_fabric::PortChange;
-use weir_network::{EventQueue, PortMeter, Random, RngStream, Seeds, faults};
+use weir_network::{PortMeter, Random, RngStream, Seeds, faults};
 use weir_results::{
     EpochRecord, FlowRecord, Observation, OutputError, Ratio, Recorder, RunSummary,
 };
-use weir_scenario::{PortIndex, Scenario, Workload};
+use weir_scenario::{PortIndex, Scenario};
 use weir_units::{Duration, Time};
 
 use crate::deadlines;
@@ -15,10 +15,6 @@ use crate::hosts::EndpointEvent;
 use crate::measure::GroupMeter;
 use crate::workloads::GroupRunner;
 use crate::world::World;
-
-/// The number of open flows assumed for random arrivals when the event queue's horizon is checked. That
-/// many would fill a gigabyte.
-const MOST_RANDOM_FLOWS: u64 = 1 << 19;
 
 /// Changes of links and of addresses by faults; in each list the next one is last.
 #[derive(Debug)]
@@ -75,6 +71,8 @@ pub struct Simulation {
     /// The earliest event outside of links and endpoints: `warm_up`, `faults`, `next_sample`, and the
     /// groups' timeouts.
     control: Time,
+    /// Whether changes come at known times only: none by an epoch or by the controller's orders.
+    is_steady: bool,
     ports: Vec<PortMeter>,
     group_meters: Vec<GroupMeter>,
 }
@@ -105,6 +103,7 @@ impl Simulation {
             next_sample: Time::ZERO,
             sampler: Random::new(seeds.of(RngStream::Samples, 0)),
             control: Time::ZERO,
+            is_steady: world.sed.is_none() && faults::epoch_changes(&scenario).is_empty(),
             ports: ports
                 .map(|port| PortMeter::new(*port, scenario.topology.port(*port)))
                 .collect(),
@@ -149,35 +148,38 @@ impl Simulation {
     /// The recorder's. The simulation can continue then, but unrecorded data are lost.
     pub fn advance(&mut self, until: Time, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
         let mut until = until.min(self.end);
-        self.world.network.set_tapped(recorder.wants_packets());
+        let is_tapped = recorder.wants_packets();
+        self.world.network.set_tapped(is_tapped);
         loop {
-            let (arrival, port) = self.world.network.next_delivery();
-            let (timer, position) = self.world.hosts.next_timeout();
-            let next = arrival.min(timer);
-            if self.control <= next {
-                if self.control >= until {
-                    break;
+            let (timer, host) = self.world.hosts.next_timeout();
+            let World { network, hosts, .. } = &mut self.world;
+            let end = self.control.min(until);
+            // Packets come before timers of the same time.
+            let limit = end.min(timer + Duration::from_nanos(1));
+            let notice = if let Some(event) = network.next_before(limit) {
+                self.now = event.time;
+                network.set_run_ahead(if self.is_steady && !is_tapped { end } else { Time::ZERO });
+                let Some(arrival) = network.handle(event) else {
+                    self.collect_reports();
+                    continue;
+                };
+                if arrival.time > event.time
+                    && !hosts.may_run_ahead(arrival.time, network.packet(arrival.slot))
+                {
+                    network.defer(arrival);
+                    continue;
                 }
+                hosts.receive(arrival, network)
+            } else if timer < end {
+                self.now = timer;
+                hosts.handle_timeout(timer, host, network)
+            } else if self.control < until {
                 self.now = self.control;
                 self.on_control(recorder)?;
                 until = until.min(self.end);
                 continue;
-            }
-            if next >= until {
-                break;
-            }
-            self.now = next;
-            let World { network, hosts, .. } = &mut self.world;
-            let notice = if arrival <= timer {
-                match network.deliver(next, port) {
-                    Some(packet) => hosts.receive(next, packet, network),
-                    None => {
-                        self.collect_reports();
-                        continue;
-                    }
-                }
             } else {
-                hosts.handle_timeout(next, position, network)
+                break;
             };
             self.collect_reports();
             if let Some((flow, notice)) = notice {
@@ -265,14 +267,8 @@ impl Simulation {
     }
 
     fn check_horizon(&self) -> Result<(), BuildError> {
-        let groups = self.scenario.groups.iter();
-        let flows = groups.map(|group| match group.workload {
-            Workload::Poisson { .. } => MOST_RANDOM_FLOWS,
-            _ => group.flow_count(),
-        });
-        let endpoints = 2 * flows.sum::<u64>();
         let limit = self.world.network.horizon();
-        let limit = limit.min(EventQueue::horizon_of(endpoints as usize));
+        let limit = limit.min(self.world.hosts.horizon());
         if self.end < limit {
             Ok(())
         } else {
@@ -295,14 +291,6 @@ impl Simulation {
         let sed = sed.and_then(|sed| sed.timeout(self.now));
         let first = groups.chain(fault).chain(self.warm_up).chain(sed).min();
         self.control = first.unwrap_or(Time::MAX).min(self.next_sample);
-        // Changes by an epoch or by the controller's order come without notice.
-        let steady = self.epoch_faults.timeout().is_none() && self.world.sed.is_none();
-        let steady_until = if steady {
-            fault.unwrap_or(Time::MAX)
-        } else {
-            Time::ZERO
-        };
-        self.world.network.set_steady_until(steady_until);
         self.collect_reports();
     }
 
@@ -509,34 +497,34 @@ mod tests {
 
     #[test]
     fn no_timer_exceeds_the_horizon_of_the_event_queue() {
-        let text = |flows: u32, duration: &str| {
+        let text = |hosts: u32, duration: &str| {
             format!(
                 r#"
                 title = "How long a run may be"
-                source = "2^64 ns divided by the number of endpoints"
+                source = "2^64 ns divided by the number of hosts"
                 duration = "{duration}"
                 [star]
                 rate = "1Gbps"
                 delay = "1us"
                 queue = {{ kind = "drop-tail", buffer = "unlimited" }}
                 [star.hosts.a]
+                count = {hosts}
                 [star.hosts.b]
                 [groups.flows]
                 from = "a"
                 to = "b"
-                flows = {flows}
                 workload = "bulk"
                 "#
             )
         };
-        let new = |flows, duration| {
-            let loaded = Scenario::parse("test", &text(flows, duration), &[]).unwrap();
+        let new = |hosts, duration| {
+            let loaded = Scenario::parse("test", &text(hosts, duration), &[]).unwrap();
             Simulation::new(loaded.scenario)
         };
         assert!(new(1, "3600000s").is_ok());
-        // 200,000 endpoints take 18 bits, which leaves 2^46 ns or 19.5 h.
-        assert!(new(100_000, "70000s").is_ok());
-        let error = new(100_000, "80000s").unwrap_err();
+        // 5,001 hosts take 14 bits, which leaves 2^50 ns or 312 h.
+        assert!(new(5_000, "1100000s").is_ok());
+        let error = new(5_000, "1200000s").unwrap_err();
         assert!(matches!(error, BuildError::TooLong { .. }), "{error}");
     }
 }

@@ -5,7 +5,9 @@ use std::collections::HashSet;
 use weir_counters::FlowCounters;
 use weir_fabric::Packet as _;
 use weir_network::{ControlPlane, RngStream, Seeds};
-use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport};
+use weir_scenario::{
+    Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport, Workload,
+};
 use weir_sed::DemandTable;
 use weir_tcp::ConfigError;
 use weir_units::{ByteSize, Duration, Time};
@@ -20,7 +22,7 @@ use crate::hosts::{
     Action, DcudpSetup, EndpointEvent, HostEnvironment, Hosts, QuicSetup, TcpSetup, UdpEnd,
     codepoint,
 };
-use crate::packet::{Address, Contents, Network, Packets};
+use crate::packet::{Address, Contents, Network, Packet};
 
 /// The network, the hosts and the flow table.
 #[derive(Debug)]
@@ -93,6 +95,7 @@ impl World {
             &scenario.topology,
             &scenario.measurements.ports,
             scenario.host_jitter,
+            |port| scenario.faults.iter().any(|fault| fault.ports.contains(&port)),
             seeds,
         )?;
         let whose = Destinations::new(&scenario.topology);
@@ -102,7 +105,7 @@ impl World {
         Ok(Self {
             sed: ControlPlane::new(scenario, seeds, demands, &mut network),
             network,
-            hosts: Hosts::new(),
+            hosts: Hosts::new(undisturbed_hosts(scenario)),
             flows: FlowTable::new(scenario.groups.len()),
             setups: setups?,
             groups: scenario.groups.clone(),
@@ -193,7 +196,7 @@ impl World {
                         end.set_deadline(deadline);
                         if let Some(sed) = &mut self.sed {
                             let segment = Contents::Segment(Segment::default());
-                            let packet = Packets::default().fill(segment, Ecn::NotEct, &address);
+                            let packet = Packet::new(segment, Ecn::NotEct, &address);
                             sed.register(packet.flow(), size, deadline.since(now));
                         }
                     }
@@ -230,6 +233,7 @@ impl World {
         let nowhere = Address {
             flow: id,
             position: u32::MAX,
+            host: u32::MAX,
             peer: u32::MAX,
             source: u32::MAX,
             destination: u32::MAX,
@@ -248,6 +252,7 @@ impl World {
         let number = |port: Option<PortIndex>| port.map_or(u32::MAX, |port| port.index() as u32);
         let initiator = Address {
             position: flow.initiator,
+            host: flow.pair.from.index() as u32,
             peer: flow.responder,
             source: from,
             destination: to,
@@ -257,6 +262,7 @@ impl World {
         };
         let responder = Address {
             position: flow.responder,
+            host: flow.pair.to.index() as u32,
             peer: flow.initiator,
             source: to,
             destination: from,
@@ -474,6 +480,30 @@ impl World {
         let notice = self.hosts.act(now, position, &mut self.network, action);
         self.notices.extend(notice);
     }
+}
+
+/// Returns, for each host, whether its endpoints are disturbed by nothing but their packets and timers
+/// between control events. Applications whose flows end or answer act on the hosts of other flows.
+fn undisturbed_hosts(scenario: &Scenario) -> Vec<bool> {
+    let topology = &scenario.topology;
+    let mut uplinks = vec![0; topology.hosts.len()];
+    let ports = topology.ports.iter();
+    for host in ports.filter_map(|port| port.from.host()) {
+        uplinks[host.index()] += 1;
+    }
+    let mut undisturbed: Vec<bool> = uplinks.iter().map(|count| *count == 1).collect();
+    let is_endless = |group: &Group| {
+        matches!(group.workload, Workload::Bulk { .. })
+            && matches!(group.transport, Transport::Tcp { .. })
+            && group.deadline.is_none()
+    };
+    for group in scenario.groups.iter().filter(|group| !is_endless(group)) {
+        for (from, to) in group.pairs() {
+            undisturbed[from.index()] = false;
+            undisturbed[to.index()] = false;
+        }
+    }
+    undisturbed
 }
 
 impl Setup {

@@ -209,14 +209,19 @@ mod line {
                     }
                 }
                 egress_port.advance(now);
-                let tally = |slots: &mut dyn Iterator<Item = &QueuedPacket<NumberedPacket>>| {
+                let tally = |lengths: &mut dyn Iterator<Item = ByteSize>| {
                     let mut tally = PacketCount::ZERO;
-                    slots.for_each(|slot| tally.record(slot.length));
+                    lengths.for_each(|length| tally.record(length));
                     tally
                 };
-                prop_assert_eq!(tally(&mut egress_port.queued.iter().skip(egress_port.started_count)), egress_port.queue().backlog());
-                prop_assert_eq!(tally(&mut egress_port.queued.iter().take(egress_port.started_count)), egress_port.in_flight());
-                let arrivals = egress_port.queued.iter().map(|slot| slot.arrival);
+                let queued = egress_port.queued();
+                let waiting = egress_port.waiting.iter().map(|waiting| waiting.length);
+                let on_link = queued.len() - egress_port.waiting.len();
+                let mut lengths = queued.iter().map(|(_, length)| *length);
+                prop_assert_eq!(tally(&mut lengths.by_ref().take(on_link)), egress_port.in_flight());
+                prop_assert!(lengths.eq(waiting.clone()));
+                prop_assert_eq!(tally(&mut waiting.into_iter()), egress_port.queue().backlog());
+                let arrivals = queued.iter().map(|(arrival, _)| *arrival);
                 let next = arrivals.clone().next().filter(|arrival| *arrival < Time::MAX);
                 prop_assert_eq!(next, egress_port.timeout());
                 prop_assert!(arrivals.is_sorted());
@@ -224,6 +229,59 @@ mod line {
                 prop_assert_eq!(egress_port.next_departure().is_some(), waits);
                 prop_assert!(egress_port.next_departure().is_none_or(|departure| departure > now));
             }
+        }
+
+        /// A port treats packets alike whether it holds them or its caller keeps them.
+        #[test]
+        fn a_port_without_packets_returns_the_arrivals_of_one_that_holds_them(
+            steps in prop::collection::vec((0u64..60, 1u64..50, any::<bool>()), 1..150),
+            watched: bool,
+        ) {
+            let port = || {
+                let link = Link::new(Rate::from_gbps(8), Duration::from_nanos(100))
+                    .with_mtu(ByteSize::from_bytes(45))
+                    .with_jitter(Duration::from_nanos(20), 7);
+                let rules = [
+                    Rule::buffer(ByteSize::from_bytes(200)),
+                    Rule::mark_above(ByteSize::from_bytes(60)),
+                    Rule::drop_randomly(crate::Probability::new(0.1).unwrap()),
+                ];
+                let queue = if watched { Queue::new(rules, 1).with_occupancy() } else { Queue::new([], 1) };
+                (queue, link)
+            };
+            let (queue, link) = port();
+            let mut holding: EgressPort<NumberedPacket> = EgressPort::new(queue, link, Faults::none());
+            let (queue, link) = port();
+            let mut passing: EgressPort<NumberedPacket> = EgressPort::without_packets(queue, link);
+            let (mut now, mut arrivals) = (0, Vec::new());
+            for (number, (wait, length, ect)) in (0..).zip(steps) {
+                now += wait;
+                let mut packet = NumberedPacket::new(number, length);
+                packet.ecn = if ect { Ecn::Ect0 } else { Ecn::NotEct };
+                holding.send(at(now), packet);
+                if let Some(arrival) = passing.transmit(at(now), &mut packet) {
+                    arrivals.push((arrival, packet));
+                }
+                prop_assert_eq!(passing.link().free_at(), holding.link().free_at());
+            }
+            holding.advance(at(now));
+            passing.advance(at(now));
+            let counters = |port: &EgressPort<NumberedPacket>| (port.counters().dropped, port.queue().marked());
+            prop_assert_eq!(counters(&passing), counters(&holding));
+            if watched {
+                prop_assert_eq!(passing.sent(), holding.sent());
+                prop_assert_eq!(passing.queue().backlog(), holding.queue().backlog());
+            }
+            for (arrival, packet) in arrivals {
+                prop_assert_eq!(holding.timeout(), Some(arrival));
+                prop_assert_eq!(holding.poll_delivered(arrival), Some(packet));
+                passing.count_delivery(packet.length());
+            }
+            prop_assert_eq!(holding.timeout(), None);
+            // Of a queue that nobody watches, what it sent is counted when it arrives there.
+            passing.advance(at(now + 100_000));
+            prop_assert_eq!(passing.in_flight(), PacketCount::ZERO);
+            prop_assert!(passing.counters().balance(passing.inside()));
         }
 
         /// Times computed on arrival are those of a port that acts on each event in its time.

@@ -305,7 +305,7 @@ fn every_arrival_counts_in_the_average_but_only_its_class_is_dropped() {
 #[test]
 fn the_room_covers_queue_and_packet() {
     let mut queue = Queue::new([], 1);
-    queue.track_backlog(std::iter::empty());
+    queue.tracks_backlog = true;
     let mut arrive =
         |length, room| queue.arrive(Time::ZERO, bytes(length), Ecn::NotEct, bytes(room));
     assert_eq!(arrive(500, 500), Admission::Queued);

@@ -84,7 +84,7 @@ impl<'a, P: Packet + Clone + 'static> Output<'a, P> {
     /// its route. `ingress` is the port where it came in.
     pub fn forward(&mut self, ingress: PortIndex, packet: P) {
         match self.behind.split_first_mut() {
-            None => self.ports.send(self.now, ingress, packet, self.changed),
+            None => self.ports.send(self.now, packet, self.changed),
             Some((next, behind)) => {
                 let mut out = Output::new(self.now, behind, self.ports, self.changed);
                 next.process(self.now, ingress, packet, &mut out);

@@ -55,6 +55,10 @@ impl<P: Packet + Clone> Ports<P> {
         &self.egress_ports
     }
 
+    pub(super) fn egress_ports_mut(&mut self) -> &mut [EgressPort<P>] {
+        &mut self.egress_ports
+    }
+
     #[inline]
     pub(super) fn count_arrival(&mut self, packet: &P) {
         self.counters.arrived.record(packet.length());
@@ -77,40 +81,34 @@ impl<P: Packet + Clone> Ports<P> {
         self.routes.port_for(packet, self.seed)
     }
 
-    /// Returns the port of a packet's route, if only the port's link decides about the packet.
+    /// Queues a packet that the caller keeps, and returns by which port and when it reaches the far end of
+    /// that port's link. `None` if it is dropped.
     #[inline(always)]
-    pub(super) fn fast_forward_port(&self, packet: &P) -> Option<PortIndex> {
-        let port = self.routes.port_for(packet, self.seed)?;
-        let egress_port = self.egress_ports.get(port.index())?;
-        (self.usage.is_none() && egress_port.is_plain(packet.length())).then_some(port)
+    pub(super) fn transmit(&mut self, now: Time, packet: &mut P) -> Option<(PortIndex, Time)> {
+        let port = self.routes.port_for(packet, self.seed);
+        let Some((port, egress_port)) = port.and_then(|port| {
+            let egress_port = self.egress_ports.get_mut(port.index())?;
+            Some((port, egress_port))
+        }) else {
+            self.counters
+                .dropped
+                .record(DropReason::NoRoute, packet.length());
+            return None;
+        };
+        let arrival = match &mut self.usage {
+            None => egress_port.transmit(now, packet),
+            Some(usage) => usage.admit(&mut self.egress_ports, now, port, |egress_port, room| {
+                egress_port.transmit_within(now, packet, room)
+            }),
+        };
+        arrival.map(|arrival| (port, arrival))
     }
 
-    /// Takes a packet that is certain to come in at `ingress`, and to leave by `port`, which is its
-    /// [fast-forward port](Self::fast_forward_port). Returns when that port delivers next, if this has
-    /// changed.
-    #[inline(always)]
-    pub(super) fn fast_forward(
-        &mut self,
-        entry: Time,
-        ingress: PortIndex,
-        port: PortIndex,
-        packet: P,
-    ) -> Option<Time> {
-        self.count_arrival(&packet);
-        let egress_port = self.egress_ports.get_mut(port.index())?;
-        if egress_port.fast_forward(entry, ingress.index() as u32, packet) {
-            egress_port.timeout()
-        } else {
-            None
-        }
-    }
-
-    /// Sends a packet that came in at `ingress`.
+    /// Sends a packet by the port of its route, which holds it.
     #[inline]
     pub(super) fn send(
         &mut self,
         now: Time,
-        ingress: PortIndex,
         packet: P,
         changed: &mut (impl FnMut(PortIndex, Option<Time>) + ?Sized),
     ) {
@@ -121,24 +119,21 @@ impl<P: Packet + Clone> Ports<P> {
         }) else {
             return self.drop(packet, DropReason::NoRoute);
         };
-        let before = egress_port.next_arrival;
-        let (after, next) = match &mut self.usage {
+        let before = egress_port.next_arrival();
+        match &mut self.usage {
             None => {
-                if egress_port.has_fast_forwarded() {
-                    egress_port.send_between(now, ingress.index() as u32, packet);
-                } else {
-                    egress_port.send(now, packet);
-                }
-                (egress_port.next_arrival, egress_port.timeout())
+                egress_port.send(now, packet);
             }
-            Some(account) => {
-                account.send(&mut self.egress_ports, now, port, packet);
-                let Some(egress_port) = self.egress_ports.get(port.index()) else {
-                    return;
-                };
-                (egress_port.next_arrival, egress_port.timeout())
+            Some(usage) => {
+                usage.admit(&mut self.egress_ports, now, port, |egress_port, room| {
+                    Some(egress_port.send_within(now, packet, room))
+                });
             }
+        }
+        let Some(egress_port) = self.egress_ports.get(port.index()) else {
+            return;
         };
+        let (after, next) = (egress_port.next_arrival(), egress_port.timeout());
         if after != before {
             changed(port, next);
         }

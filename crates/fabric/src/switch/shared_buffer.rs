@@ -115,23 +115,22 @@ impl BufferUsage {
         Ok(usage)
     }
 
-    /// Sends a packet by `port`, if the buffer has room for it.
-    pub(super) fn send<P: Packet + Clone>(
+    /// Lets `act` send a packet by `port`, whose queue may then be as long as its second argument says.
+    pub(super) fn admit<P: Packet + Clone, T>(
         &mut self,
         egress_ports: &mut [EgressPort<P>],
         now: Time,
         port: PortIndex,
-        packet: P,
-    ) {
+        act: impl FnOnce(&mut EgressPort<P>, ByteSize) -> Option<T>,
+    ) -> Option<T> {
         self.advance_all(egress_ports, now);
-        let Some(egress_port) = egress_ports.get_mut(port.index()) else {
-            return;
-        };
+        let egress_port = egress_ports.get_mut(port.index())?;
         let before = egress_port.queue().backlog().size;
         let room = self.buffer.room(port, before, self.used);
-        egress_port.send_within(now, packet, room);
+        let result = act(egress_port, room);
         self.used += egress_port.queue().backlog().size - before;
         self.watch(port, egress_port);
+        result
     }
 
     /// Releases the space of packets that have left.

@@ -120,7 +120,7 @@ impl SwitchThread {
         let topology = scenario.topology.clone();
         let measured = &scenario.measurements.ports;
         let seeds = Seeds::new(scenario.seed);
-        let mut network = Network::new(&topology, measured, Duration::ZERO, seeds)?;
+        let mut network = Network::new(&topology, measured, Duration::ZERO, |_| true, seeds)?;
         network.add_tcon(&topology, seeds, &owners);
         let demands = DemandTable::new(demands, usize::MAX);
         let sed = ControlPlane::new(scenario, seeds, demands, &mut network);

@@ -8,7 +8,7 @@
 use weir_units::Time;
 use weir_wire::Ecn;
 
-use crate::packet::{Address, Contents, Location, Network, Packet, Packets, RawDatagram};
+use crate::packet::{Address, Contents, Location, Network, Packet, RawDatagram};
 
 /// The number of slots before the first search.
 const FEWEST: usize = 256;
@@ -49,7 +49,6 @@ impl DatagramSlab {
         &mut self,
         now: Time,
         address: &Address,
-        packets: &mut Packets,
         network: &mut Network,
         fill: impl FnOnce(&mut Vec<u8>) -> Option<DatagramRoute>,
     ) -> bool {
@@ -72,7 +71,7 @@ impl DatagramSlab {
             destination: departure.to.number,
             ..*address
         };
-        let packet = packets.fill(Contents::RawDatagram(datagram), departure.ecn, &address);
+        let packet = Packet::new(Contents::RawDatagram(datagram), departure.ecn, &address);
         network.send(now, departure.port, packet);
         true
     }

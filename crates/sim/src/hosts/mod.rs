@@ -10,29 +10,30 @@
 //! `end` is their common interface; `datagram_slab` keeps the bytes of QUIC and DCUDP datagrams.
 //!
 //! Packets carry the position of their endpoint. Positions are reused, so a packet also carries the number
-//! of its flow. Timers are lazy: the event queue holds the earliest time that an endpoint has asked for,
-//! and an endpoint that is called too early is asked again.
+//! of its flow. `timers` has the earliest time that each endpoint has asked for.
 
 mod datagram_slab;
 mod dcudp;
 mod end;
 mod quic;
 mod tcp;
+mod timers;
 mod tls;
 mod udp;
 
 use weir_counters::FlowCounters;
-use weir_network::EventQueue;
+use weir_network::HostArrival;
 use weir_units::{ByteSize, Time};
 
 use crate::flows::{FlowId, PathView};
-use crate::packet::{Address, Contents, Network, Packet, Packets};
+use crate::packet::{Address, Contents, Network, Packet};
 
 use datagram_slab::{DatagramRoute, DatagramSlab};
 pub(crate) use dcudp::{DcudpEnd, DcudpSetup};
 use end::{DatagramEnd, End};
 pub(crate) use quic::{HostEnvironment, QuicEnd, QuicSetup};
 pub(crate) use tcp::{TcpEnd, TcpSetup};
+use timers::HostTimers;
 pub(crate) use udp::{UdpEnd, codepoint};
 
 /// One end of a flow.
@@ -45,7 +46,7 @@ struct Endpoint {
 /// The state of an endpoint of any protocol.
 #[derive(Debug)]
 struct Socket {
-    /// The time in the event queue; [`Time::MAX`] if there is none.
+    /// The earliest of its timers; [`Time::MAX`] if there is none.
     armed: Time,
     /// The number of delivered bytes that the application waits for.
     awaited: u64,
@@ -95,14 +96,16 @@ pub(crate) struct Hosts {
     endpoints: Vec<Option<Endpoint>>,
     /// Free positions.
     free: Vec<u32>,
+    /// By host, whether nothing but its own packets and timers changes its endpoints between control
+    /// events.
+    undisturbed: Vec<bool>,
     shared: HostContext,
 }
 
 /// State that all endpoints share.
 #[derive(Debug)]
 struct HostContext {
-    timers: EventQueue,
-    packets: Packets,
+    timers: HostTimers,
     datagrams: DatagramSlab,
 }
 
@@ -115,12 +118,17 @@ impl HostContext {
         network: &mut Network,
         fill: impl FnOnce(&mut Vec<u8>) -> Option<DatagramRoute>,
     ) -> bool {
-        let packets = &mut self.packets;
-        self.datagrams.send(now, address, packets, network, fill)
+        self.datagrams.send(now, address, network, fill)
     }
 }
 
 impl Endpoint {
+    /// Whether a packet is for this endpoint, and not for an earlier one at its position.
+    #[inline]
+    fn accepts(&self, packet: &Packet) -> bool {
+        self.socket.address.flow.number == packet.flow && !self.socket.address_lost
+    }
+
     /// Sends pending data, sets the timer, and returns an event for the application.
     #[inline]
     fn drive(
@@ -162,8 +170,7 @@ impl Socket {
             if self.address_lost {
                 continue;
             }
-            let packets = &mut shared.packets;
-            let mut send = |contents| outlet.send(now, packets.fill(contents, *ecn, &self.address));
+            let mut send = |contents| outlet.send(now, Packet::new(contents, *ecn, &self.address));
             // Bursts are rare, and segmentation takes divisions.
             let size = end.segment_size();
             if segment.payload <= size {
@@ -239,29 +246,46 @@ impl Socket {
     fn set_timer(&mut self, due: Time, shared: &mut HostContext) {
         if due < self.armed {
             self.armed = due;
-            shared.timers.set(self.address.position as usize, due);
+            let Address { host, position, .. } = self.address;
+            shared.timers.set(host, position, due);
         }
     }
 }
 
 impl Hosts {
-    pub(crate) fn new() -> Self {
+    /// Creates hosts without endpoints. Those of `undisturbed` may be ahead of the network: between control
+    /// events only their own packets and timers change their endpoints, and these notify no application.
+    pub(crate) fn new(undisturbed: Vec<bool>) -> Self {
         Self {
             endpoints: Vec::new(),
             free: Vec::new(),
             shared: HostContext {
-                timers: EventQueue::new(64),
-                packets: Packets::default(),
+                timers: HostTimers::new(undisturbed.len()),
                 datagrams: DatagramSlab::new(),
             },
+            undisturbed,
         }
+    }
+
+    /// Returns the first time that cannot be simulated.
+    pub(crate) fn horizon(&self) -> Time {
+        self.shared.timers.horizon()
+    }
+
+    /// Whether a host may take in a packet before the network's time has come to it: none of its timers is
+    /// earlier.
+    #[inline]
+    pub(crate) fn may_run_ahead(&self, time: Time, packet: &Packet) -> bool {
+        let host = packet.destination;
+        self.undisturbed.get(host as usize) == Some(&true)
+            && time <= self.shared.timers.of(host)
+            && packet.continues_connection()
     }
 
     /// Allocates a position for an endpoint.
     pub(crate) fn allocate(&mut self) -> u32 {
         self.free.pop().unwrap_or_else(|| {
             self.endpoints.push(None);
-            self.shared.timers.reserve(self.endpoints.len());
             self.endpoints.len() as u32 - 1
         })
     }
@@ -302,66 +326,73 @@ impl Hosts {
     /// Removes an endpoint. The next endpoint at this position ignores packets that are still in transit.
     pub(crate) fn close(&mut self, position: u32) {
         if self.endpoints[position as usize].take().is_some() {
-            self.shared.timers.set(position as usize, Time::MAX);
             self.free.push(position);
         }
     }
 
-    /// Returns the earliest timer and its endpoint's position.
+    /// Returns the earliest timer and its host.
     #[inline]
     pub(crate) fn next_timeout(&self) -> (Time, usize) {
-        self.shared.timers.first()
+        self.shared.timers.next()
     }
 
-    /// Delivers a packet to its endpoint.
+    /// Delivers a packet to its endpoint, and releases it.
     #[inline]
     pub(crate) fn receive(
         &mut self,
-        now: Time,
-        packet: Packet,
+        arrival: HostArrival,
         network: &mut Network,
     ) -> Option<(FlowId, EndpointEvent)> {
-        let Endpoint { socket, transport } = self.endpoints[packet.endpoint as usize].as_mut()?;
-        if socket.address.flow.number != packet.flow || socket.address_lost {
+        let (time, packet) = (arrival.time, network.packet(arrival.slot));
+        let endpoint = self.endpoints[packet.endpoint as usize].as_mut();
+        let endpoint = endpoint.filter(|endpoint| endpoint.accepts(packet));
+        let Some(Endpoint { socket, transport }) = endpoint else {
+            network.release(arrival);
             return None;
-        }
+        };
         let shared = &mut self.shared;
         match (transport, &packet.contents) {
             (Transport::Tcp(end), Contents::Segment(segment)) => {
-                end.receive(now, segment, packet.ecn);
-                shared.packets.give_back(packet);
-                socket.attend_tcp(end, now, shared, network)
+                end.receive(time, segment, packet.ecn);
+                network.release(arrival);
+                socket.attend_tcp(end, time, shared, network)
             }
             (Transport::Quic(end), Contents::RawDatagram(datagram)) => {
                 let bytes = shared.datagrams.take(datagram.slot);
-                end.receive(now, packet.locations(), packet.ecn, bytes);
-                shared.packets.give_back(packet);
-                socket.attend_datagrams(&mut **end, now, shared, network)
+                end.receive(time, packet.locations(), packet.ecn, bytes);
+                network.release(arrival);
+                socket.attend_datagrams(&mut **end, time, shared, network)
             }
             (Transport::Dcudp(end), Contents::RawDatagram(datagram)) => {
                 let bytes = shared.datagrams.at(datagram.slot);
-                end.receive(now, packet.ecn, bytes);
-                shared.packets.give_back(packet);
-                socket.attend_datagrams(&mut **end, now, shared, network)
+                end.receive(time, packet.ecn, bytes);
+                network.release(arrival);
+                socket.attend_datagrams(&mut **end, time, shared, network)
             }
             (Transport::Udp(end), Contents::Datagram(datagram)) => {
                 end.receive(datagram, packet.ecn);
-                shared.packets.give_back(packet);
+                network.release(arrival);
                 None
             }
-            _ => None,
+            _ => {
+                network.release(arrival);
+                None
+            }
         }
     }
 
-    /// Handles an endpoint's timer.
+    /// Handles the earliest timer of a host.
     pub(crate) fn handle_timeout(
         &mut self,
         now: Time,
-        position: usize,
+        host: usize,
         network: &mut Network,
     ) -> Option<(FlowId, EndpointEvent)> {
-        self.shared.timers.set(position, Time::MAX);
-        let endpoint = self.endpoints[position].as_mut()?;
+        let (armed, position) = self.shared.timers.pop(host)?;
+        let endpoint = self.endpoints[position as usize].as_mut()?;
+        if endpoint.socket.armed != armed {
+            return None;
+        }
         endpoint.socket.armed = Time::MAX;
         match &mut endpoint.transport {
             Transport::Tcp(end) if end.connection.timeout().is_some_and(|due| due <= now) => {
@@ -455,10 +486,7 @@ impl Hosts {
         if let Transport::Udp(end) = &mut endpoint.transport {
             let (datagram, ecn) = end.send(payload);
             let contents = Contents::Datagram(datagram);
-            let packet = self
-                .shared
-                .packets
-                .fill(contents, ecn, &endpoint.socket.address);
+            let packet = Packet::new(contents, ecn, &endpoint.socket.address);
             network.send(now, endpoint.socket.address.port, packet);
         }
     }

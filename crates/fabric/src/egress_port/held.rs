@@ -1,0 +1,277 @@
+//! Ports that hold their packets: delivery, faults, and changes of the link.
+
+use super::{
+    ByteSize, Duration, EgressPort, FaultSettings, Faults, Packet, PortChange, Rate, Rule, Script,
+    Time, VecDeque,
+};
+
+/// The packets of a port, and its faults.
+#[derive(Debug)]
+pub(super) struct HeldPackets<P> {
+    /// Every packet before the faults, in order: first those on the link, then those in the queue.
+    queued: VecDeque<QueuedPacket<P>>,
+    /// When the next packet reaches the far end; [`Time::MAX`] if there is none, and for packets that
+    /// wait at rate zero.
+    next_arrival: Time,
+    /// Whether there are no faults and packets pass at once: checked first.
+    is_fault_free: bool,
+    faults: Faults<P>,
+}
+
+/// A queued packet.
+#[derive(Debug)]
+struct QueuedPacket<P> {
+    /// When it reaches the far end; [`Time::MAX`] at rate zero. It changes only with the link.
+    arrival: Time,
+    /// The length that was counted on arrival.
+    length: ByteSize,
+    packet: P,
+}
+
+impl<P: Packet + Clone> HeldPackets<P> {
+    pub(super) fn new(faults: Faults<P>) -> Self {
+        Self {
+            queued: VecDeque::new(),
+            next_arrival: Time::MAX,
+            is_fault_free: faults.pass_everything(),
+            faults,
+        }
+    }
+
+    /// Appends a packet.
+    #[inline]
+    pub(super) fn push(&mut self, arrival: Time, length: ByteSize, packet: P) {
+        self.next_arrival = self.next_arrival.min(arrival);
+        self.queued.push_back(QueuedPacket {
+            arrival,
+            length,
+            packet,
+        });
+    }
+
+    /// Takes the first packet, if it has reached the link's far end by `now`.
+    #[inline]
+    fn pop_arrived(&mut self, now: Time) -> Option<(ByteSize, P)> {
+        // A packet that never arrives has no timeout.
+        if self.next_arrival > now || self.next_arrival == Time::MAX {
+            return None;
+        }
+        let QueuedPacket { length, packet, .. } = self.queued.pop_front()?;
+        self.update_arrival();
+        Some((length, packet))
+    }
+
+    fn update_arrival(&mut self) {
+        self.next_arrival = self
+            .queued
+            .front()
+            .map_or(Time::MAX, |first| first.arrival);
+    }
+}
+
+impl<P: Packet + Clone> EgressPort<P> {
+    /// Whether nothing is on the link and in the queue. Only then a sent packet changes
+    /// [`Self::timeout`].
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.next_arrival() == Time::MAX
+    }
+
+    /// Returns when the next packet reaches the far end; [`Time::MAX`] if there is none.
+    #[inline]
+    pub(crate) fn next_arrival(&self) -> Time {
+        self.held.as_ref().map_or(Time::MAX, |held| held.next_arrival)
+    }
+
+    /// Returns when [`Self::poll_delivered`] may return a packet next; `None` while nothing is on the link.
+    #[inline]
+    pub fn timeout(&self) -> Option<Time> {
+        let held = self.held.as_deref()?;
+        // A packet that never arrives has no timeout.
+        let arrival = (held.next_arrival < Time::MAX).then_some(held.next_arrival);
+        if held.is_fault_free {
+            return arrival;
+        }
+        let release = held.faults.timeout();
+        [arrival, release].into_iter().flatten().min()
+    }
+
+    /// Returns the next packet that has come out by `now`.
+    #[inline]
+    pub fn poll_delivered(&mut self, now: Time) -> Option<P> {
+        if self.held.as_ref()?.is_fault_free {
+            return self.deliver(now);
+        }
+        self.apply_faults(now);
+        let held = self.held.as_mut()?;
+        let packet = held.faults.poll_released(now);
+        held.is_fault_free = held.faults.pass_everything();
+        packet
+    }
+
+    /// Returns the next packet that has reached the link's far end by `now`.
+    #[inline]
+    fn deliver(&mut self, now: Time) -> Option<P> {
+        let held = self.held.as_mut()?;
+        let (length, packet) = held.pop_arrived(now)?;
+        if self.waiting.len() > held.queued.len()
+            && let Some(first) = self.waiting.pop_front()
+        {
+            self.queue.leave(first.start, first.length);
+        }
+        self.delivered.record(length);
+        Some(packet)
+    }
+
+    /// Passes the packets to the faults that have reached the link's far end by `now`, if there are any.
+    pub(super) fn apply_faults(&mut self, now: Time) {
+        if self.held.as_ref().is_none_or(|held| held.is_fault_free) {
+            return;
+        }
+        self.pass_to_faults(now);
+    }
+
+    fn pass_to_faults(&mut self, now: Time) {
+        while self.next_arrival() <= now {
+            let arrival = self.next_arrival();
+            let Some(packet) = self.deliver(now) else {
+                return;
+            };
+            if let Some(held) = &mut self.held {
+                held.faults.send(arrival, packet);
+                held.is_fault_free = false;
+            }
+        }
+    }
+
+    /// The faults, if the port holds its packets.
+    pub fn faults(&self) -> Option<&Faults<P>> {
+        self.held.as_deref().map(|held| &held.faults)
+    }
+
+    /// Iterates over the packets of [`Self::inside`] that the port holds, in no order, for callers that
+    /// keep state per packet.
+    pub fn packets(&self) -> impl Iterator<Item = &P> {
+        self.held.iter().flat_map(|held| {
+            let queued = held.queued.iter().map(|slot| &slot.packet);
+            queued.chain(held.faults.packets())
+        })
+    }
+
+    /// Applies a change from a [`Timeline`](crate::Timeline) as of `now`. Only a port that holds its
+    /// packets has faults; on any other, changes of the link apply to later packets.
+    pub fn apply(&mut self, now: Time, change: PortChange) {
+        let mut faults = self.faults().map_or_else(FaultSettings::default, Faults::settings);
+        match change {
+            PortChange::Rate(rate) => return self.set_rate(now, rate),
+            PortChange::Delay(delay) => return self.set_delay(now, delay),
+            PortChange::Mtu(mtu) => return self.set_mtu(mtu),
+            PortChange::Down(down) => faults.down = down,
+            PortChange::Loss(loss) => faults.loss = loss,
+            PortChange::Duplication(duplication) => faults.duplication = duplication,
+            PortChange::Corruption(corruption) => faults.corruption = corruption,
+            PortChange::Reordering(reordering) => faults.reordering = reordering,
+            PortChange::AddedDelay(delay) => faults.delay = delay,
+            PortChange::Jitter(jitter) => faults.jitter = jitter,
+        }
+        self.set_faults(now, faults);
+    }
+
+    /// Changes the link's rate from `now` on.
+    pub fn set_rate(&mut self, now: Time, rate: Rate) {
+        self.start_transmissions(now);
+        let follows = self.waiting.front().map(|first| first.start);
+        self.link
+            .set_rate(now, rate, follows, self.last_in_flight_arrival());
+        let on_link = self.on_link();
+        let held = self.held.iter_mut();
+        let mut queued = held.flat_map(|held| held.queued.iter_mut().skip(on_link));
+        for waiting in &mut self.waiting {
+            let (start, arrival) = self.link.transmit(now, waiting.length);
+            waiting.start = start;
+            if let Some(slot) = queued.next() {
+                slot.arrival = arrival;
+            }
+        }
+        self.update_arrival();
+        self.start_transmissions(now);
+    }
+
+    /// Changes the propagation delay from `now` on, for packets whose transmission starts then. Under
+    /// a shorter delay these do not overtake: they arrive with the last one on the link.
+    pub fn set_delay(&mut self, now: Time, delay: Duration) {
+        self.start_transmissions(now);
+        let mut last_arrival = self.last_in_flight_arrival();
+        // Queued packets are sent without a gap: each ends when the next one starts.
+        let starts = self.waiting.iter().skip(1);
+        let mut ends: Vec<Time> = starts.map(|waiting| waiting.start).collect();
+        ends.push(self.link.free_at());
+        let on_link = self.on_link();
+        let held = self.held.iter_mut();
+        let queued = held.flat_map(|held| held.queued.iter_mut().skip(on_link));
+        for (slot, end) in queued.zip(ends) {
+            if slot.arrival < Time::MAX {
+                last_arrival = last_arrival.max(end + delay);
+                slot.arrival = last_arrival;
+            }
+        }
+        self.link.set_delay(delay, last_arrival);
+        self.update_arrival();
+    }
+
+    /// Changes the link's MTU for packets to come.
+    pub fn set_mtu(&mut self, mtu: ByteSize) {
+        self.link.set_mtu(mtu);
+    }
+
+    /// Replaces the queue's rules for packets to come.
+    pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
+        self.watch();
+        self.queue.set_rules(rules);
+    }
+
+    /// Changes the random faults for packets that reach the link's far end after `now`.
+    pub fn set_faults(&mut self, now: Time, settings: FaultSettings) {
+        self.update_faults(now, |faults| faults.set(settings));
+    }
+
+    /// Starts or ends a script, for packets that reach the link's far end after `now`.
+    pub fn set_script(&mut self, now: Time, script: Option<Script<P>>) {
+        self.update_faults(now, |faults| faults.set_script(script));
+    }
+
+    fn update_faults(&mut self, now: Time, update: impl FnOnce(&mut Faults<P>)) {
+        self.pass_to_faults(now);
+        if let Some(held) = &mut self.held {
+            update(&mut held.faults);
+            held.is_fault_free = held.faults.pass_everything();
+        }
+    }
+
+    /// Returns the arrival and the length of the packets before the faults.
+    #[cfg(test)]
+    pub(super) fn queued(&self) -> Vec<(Time, ByteSize)> {
+        let held = self.held.iter().flat_map(|held| &held.queued);
+        held.map(|slot| (slot.arrival, slot.length)).collect()
+    }
+
+    /// Returns how many of the packets that the port holds are known to be on the link.
+    fn on_link(&self) -> usize {
+        let queued = self.held.as_ref().map_or(0, |held| held.queued.len());
+        queued.saturating_sub(self.waiting.len())
+    }
+
+    /// Returns when the last packet on the link arrives.
+    fn last_in_flight_arrival(&self) -> Time {
+        let last = self.on_link().checked_sub(1);
+        let held = self.held.as_deref();
+        let last = held.zip(last).and_then(|(held, last)| held.queued.get(last));
+        last.map_or(Time::ZERO, |slot| slot.arrival)
+    }
+
+    fn update_arrival(&mut self) {
+        if let Some(held) = &mut self.held {
+            held.update_arrival();
+        }
+    }
+}

@@ -1,0 +1,252 @@
+//! The network between the hosts: ports with their links, switches, and the events of both.
+//!
+//! It is generic over the packet and has no clock: the simulator drives it in virtual time with small
+//! packet records, the live lab in real time with frames.
+//!
+//! | file | content |
+//! |---|---|
+//! | `build` | a network from a topology |
+//! | `tx_port` | the ports by which hosts send |
+//! | `delivery` | the events: packets arrive at switches and hosts |
+//! | `sources` | the next event of ports that hold their packets, and of elements |
+
+mod build;
+mod delivery;
+mod sources;
+mod tx_port;
+
+use weir_fabric::{self as fabric, EgressPort, PacketCount, PortChange, Switch};
+use weir_scenario::{PortIndex, SwitchIndex};
+use weir_units::Time;
+
+use crate::seeds::Seeds;
+use crate::timing_wheel::TimingWheel;
+pub use delivery::{HostArrival, NetworkEvent};
+use sources::EventSources;
+pub use tx_port::TxPort;
+
+/// The network of a scenario. Each packet on a link is an event: its arrival at a host, or at a switch,
+/// which forwards it at once. The caller passes packets from hosts to [`send`](Self::send), and
+/// [handles](Self::handle) the event that [`next_before`](Self::next_before) returns. Times must not run
+/// backwards. Elements of a switch are [added](Self::add_element) before the first packet.
+///
+/// Ports that may change hold their packets instead, and have one event for all. A network in which every
+/// port does, as in real time, has [`next_delivery`](Self::next_delivery) and [`deliver`](Self::deliver).
+///
+/// The [`destination`](fabric::Packet::destination) of a packet is the position of a host in the topology,
+/// which may be reached by any of its links, or a [`destination_at`](Self::destination_at) one of them.
+#[derive(Debug)]
+pub struct Network<P> {
+    /// The hosts' links.
+    uplinks: Vec<Uplink<P>>,
+    switches: Vec<SwitchNode<P>>,
+    /// By port of the topology.
+    locations: Vec<PortLocation>,
+    /// The packets on links of ports that do not hold them.
+    wheel: TimingWheel<P>,
+    /// The ports that hold their packets, and the elements.
+    sources: EventSources,
+    /// Packets that reach a host before this time are returned when they enter its link.
+    run_ahead_before: Time,
+    /// The ports that are measured.
+    measured: Vec<PortIndex>,
+    is_tapped: bool,
+    /// Packets that left measured ports, each with its port's position in `measured`.
+    tapped: Vec<(Time, usize, P)>,
+    seeds: Seeds,
+}
+
+/// The link of a host.
+#[derive(Debug)]
+struct Uplink<P> {
+    egress_port: EgressPort<P>,
+    /// When the next sender that waits for room may send.
+    next_slot: Time,
+}
+
+/// A switch and its ports in the topology.
+#[derive(Debug)]
+struct SwitchNode<P> {
+    switch: Switch<P>,
+    ports: Vec<SwitchPort>,
+    /// Whether its ports hold their packets.
+    holds_packets: bool,
+    /// The timeout of its elements in the event queue.
+    timer: Time,
+}
+
+/// A port of a switch.
+#[derive(Clone, Copy, Debug)]
+struct SwitchPort {
+    /// Its index in the topology.
+    port: u32,
+    is_to_host: bool,
+    is_measured: bool,
+    /// The packets on its link that their host takes in when they arrive.
+    deferred: u32,
+}
+
+/// The sender and the receiver of a port's link.
+#[derive(Clone, Copy, Debug)]
+struct PortLocation {
+    sender: Sender,
+    receiver: Receiver,
+    is_measured: bool,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Sender {
+    /// An index into `uplinks`.
+    Host(u32),
+    Switch {
+        switch: u32,
+        port: fabric::PortIndex,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Receiver {
+    /// The host that the packet is for.
+    Host,
+    Switch {
+        switch: u32,
+        ingress: fabric::PortIndex,
+    },
+}
+
+impl<P: fabric::Packet + Clone + 'static> Network<P> {
+    /// Sets whether packets that leave measured ports are kept for [`Self::take_tapped`].
+    pub fn set_tapped(&mut self, tapped: bool) {
+        self.is_tapped = tapped;
+    }
+
+    /// Returns the packets that have left measured ports since the last call: arrival time, index of the
+    /// measured port, packet.
+    pub fn take_tapped(&mut self) -> Vec<(Time, usize, P)> {
+        std::mem::take(&mut self.tapped)
+    }
+
+    /// Appends an element to the path of a switch, whose ports hold their packets from now on.
+    pub fn add_element(&mut self, switch: SwitchIndex, element: impl fabric::Element<P>) {
+        self.hold_packets(switch.index());
+        if let Some(SwitchNode { switch, .. }) = self.switches.get_mut(switch.index()) {
+            switch.add_element(element);
+        }
+        self.find_sources();
+    }
+
+    /// Returns the first element of this type in the path of a switch.
+    pub fn element<E: fabric::Element<P>>(&self, switch: SwitchIndex) -> Option<&E> {
+        self.switches.get(switch.index())?.switch.element()
+    }
+
+    /// Returns the first time that cannot be simulated.
+    pub fn horizon(&self) -> Time {
+        self.sources.horizon()
+    }
+
+    /// Returns the element mutably, for changes that affect no time: see [`Self::update_element`].
+    #[inline]
+    pub fn element_mut<E: fabric::Element<P>>(&mut self, switch: SwitchIndex) -> Option<&mut E> {
+        let switch_node = self.switches.get_mut(switch.index())?;
+        switch_node.switch.element_mut()
+    }
+
+    /// Changes the first element of this type in the path of a switch, and updates its timeout.
+    pub fn update_element<E: fabric::Element<P>, T>(
+        &mut self,
+        switch: SwitchIndex,
+        act: impl FnOnce(&mut E) -> T,
+    ) -> Option<T> {
+        let node = self.switches.get_mut(switch.index())?;
+        let result = node.switch.element_mut().map(act);
+        node.set_timer(switch.index() as u32, &mut self.sources);
+        result
+    }
+
+    /// Applies a change to a port as of `now`. Faults, and changes while packets are on their way, need a
+    /// port that was created as changing.
+    pub fn apply(&mut self, now: Time, port: PortIndex, change: PortChange) {
+        match self.locations[port.index()].sender {
+            Sender::Host(uplink) => {
+                let egress_port = &mut self.uplinks[uplink as usize].egress_port;
+                egress_port.apply(now, change);
+                let next = egress_port.timeout();
+                self.sources.set_port(port.index() as u32, next);
+            }
+            Sender::Switch { switch, port } => {
+                let SwitchNode { switch, ports, .. } = &mut self.switches[switch as usize];
+                let sources = &mut self.sources;
+                switch.apply(now, port, change, |port, next| {
+                    sources.set_port(ports[port.index()].port, next);
+                });
+            }
+        }
+    }
+
+    /// Returns how many packets have left a port, as of its last update.
+    pub fn sent(&self, port: PortIndex) -> u64 {
+        self.egress_port(port.index())
+            .map_or(0, |egress_port| egress_port.sent().packets)
+    }
+
+    /// Returns the packets that a port's link has [delivered](Self::deliver).
+    #[inline]
+    pub fn delivered(&self, port: usize) -> PacketCount {
+        self.egress_port(port)
+            .map_or(PacketCount::ZERO, |egress_port| {
+                egress_port.sent() - egress_port.in_flight()
+            })
+    }
+
+    #[inline]
+    fn egress_port(&self, port: usize) -> Option<&EgressPort<P>> {
+        match self.locations[port].sender {
+            Sender::Host(uplink) => self
+                .uplinks
+                .get(uplink as usize)
+                .map(|uplink| &uplink.egress_port),
+            Sender::Switch { switch, port } => self.switches[switch as usize].switch.port(port),
+        }
+    }
+
+    /// Returns a port, up to date.
+    pub fn advance(&mut self, now: Time, port: PortIndex) -> Option<&EgressPort<P>> {
+        match self.locations[port.index()].sender {
+            Sender::Host(uplink) => {
+                let egress_port = &mut self.uplinks[uplink as usize].egress_port;
+                egress_port.advance(now);
+                Some(egress_port)
+            }
+            Sender::Switch { switch, port } => {
+                self.switches[switch as usize].switch.advance(now, port)
+            }
+        }
+    }
+
+    /// Restarts the statistics of a queue's length.
+    pub fn reset_occupancy(&mut self, now: Time, port: PortIndex) {
+        match self.locations[port.index()].sender {
+            Sender::Host(uplink) => self.uplinks[uplink as usize]
+                .egress_port
+                .reset_occupancy(now),
+            Sender::Switch { switch, port } => {
+                self.switches[switch as usize]
+                    .switch
+                    .reset_occupancy(now, port);
+            }
+        }
+    }
+}
+
+impl<P: fabric::Packet + Clone + 'static> SwitchNode<P> {
+    /// Updates the timeout of the elements of this switch, which has number `switch`.
+    #[inline]
+    fn set_timer(&mut self, switch: u32, sources: &mut EventSources) {
+        let next = self.switch.timeout_of_elements().unwrap_or(Time::MAX);
+        if next != self.timer {
+            self.timer = next;
+            sources.set_elements(switch, next);
+        }
+    }
+}

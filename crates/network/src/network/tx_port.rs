@@ -1,0 +1,114 @@
+//! The ports by which hosts send.
+
+use weir_fabric as fabric;
+use weir_units::{Duration, Time};
+
+use super::sources::EventSources;
+use super::{Network, Sender, Uplink};
+use crate::timing_wheel::TimingWheel;
+
+/// A port of a host.
+#[derive(Debug)]
+pub struct TxPort<'a, P> {
+    port: u32,
+    uplink: &'a mut Uplink<P>,
+    wheel: &'a mut TimingWheel<P>,
+    sources: &'a mut EventSources,
+}
+
+/// The length of a host's queue, in time, above which flows with small queues wait: Linux lets a flow
+/// queue what it sends in 2^-10 s (`sk_pacing_shift`), so all flows together what the link sends in it.
+const HOST_QUEUE: Duration = Duration::from_nanos(1_000_000_000 >> 10);
+
+impl<P: fabric::Packet + Clone + 'static> Network<P> {
+    /// Returns a host's port, for sending.
+    #[inline]
+    pub fn tx_port(&mut self, port: u32) -> Option<TxPort<'_, P>> {
+        match self.locations.get(port as usize)?.sender {
+            Sender::Host(uplink) => Some(TxPort {
+                port,
+                uplink: self.uplinks.get_mut(uplink as usize)?,
+                wheel: &mut self.wheel,
+                sources: &mut self.sources,
+            }),
+            Sender::Switch { .. } => None,
+        }
+    }
+
+    /// Sends a packet from a host by this port of its own.
+    pub fn send(&mut self, now: Time, port: u32, packet: P) {
+        if let Some(mut tx_port) = self.tx_port(port) {
+            tx_port.send(now, packet);
+        }
+    }
+
+    /// Whether a packet on a host's port would be sent soon.
+    #[inline]
+    pub fn has_room(&self, now: Time, port: u32) -> bool {
+        self.room_at(port) <= now
+    }
+
+    /// Returns when a packet on a host's port would be sent soon, if no more packets come.
+    pub fn room_at(&self, port: u32) -> Time {
+        match self.locations[port as usize].sender {
+            Sender::Host(uplink) => self.uplinks[uplink as usize].room_at(),
+            Sender::Switch { .. } => Time::ZERO,
+        }
+    }
+}
+
+impl<P: fabric::Packet + Clone> Uplink<P> {
+    #[inline]
+    fn room_at(&self) -> Time {
+        match self.egress_port.link().free_at() {
+            // The restart of a stopped link is unknown.
+            Time::MAX => Time::ZERO,
+            idle => idle - HOST_QUEUE,
+        }
+    }
+}
+
+impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
+    /// Sends a packet of the host.
+    #[inline(always)]
+    pub fn send(&mut self, now: Time, mut packet: P) {
+        let egress_port = &mut self.uplink.egress_port;
+        if egress_port.holds_packets() {
+            return self.send_held(now, packet);
+        }
+        if let Some(arrival) = egress_port.transmit(now, &mut packet) {
+            self.wheel.insert(arrival, self.port, packet);
+        }
+    }
+
+    #[inline(never)]
+    fn send_held(&mut self, now: Time, packet: P) {
+        let egress_port = &mut self.uplink.egress_port;
+        let was_idle = egress_port.is_idle();
+        egress_port.send(now, packet);
+        if was_idle {
+            self.sources.set_port(self.port, egress_port.timeout());
+        }
+    }
+
+    /// Whether a packet on the link would be sent soon.
+    #[inline]
+    pub fn has_room(&self, now: Time) -> bool {
+        let free = self.uplink.egress_port.link().free_at();
+        // The restart of a stopped link is unknown.
+        free <= now + HOST_QUEUE || free == Time::MAX
+    }
+
+    /// Returns when a sender that found no room may pass one packet to the port. Each caller gets its own
+    /// time, one after the other, at the rate of the link.
+    pub fn reserve_slot(self) -> Time {
+        let Uplink {
+            egress_port,
+            next_slot: next_turn,
+        } = self.uplink;
+        let link = egress_port.link();
+        let turn = (*next_turn).max(link.free_at() - HOST_QUEUE);
+        *next_turn = turn + link.rate().time_for(link.mtu() + link.framing());
+        turn
+    }
+}
