@@ -13,8 +13,8 @@
 //! | file | content |
 //! |---|---|
 //! | `network` | links and switches of a topology, and their events |
-//! | `timing_wheel` | the packets on the links, by arrival |
-//! | `event_queue` | the next event of each source: links that hold their packets, switches' elements, hosts |
+//! | `event_queue` | the next event of each link and switch |
+//! | `packets_in_flight` | the packets on the links |
 //! | `queues` | a scenario's queue as the fabric's rules |
 //! | `tcon` | transparent congestion control in the path of a switch |
 //! | `sed` | the controller of SED and its channels |
@@ -33,13 +33,13 @@ mod event_queue;
 pub mod faults;
 mod meter;
 mod network;
+mod packets_in_flight;
 mod queues;
 mod random;
 mod sed;
 mod seeds;
 mod tcon;
 mod thresholds;
-mod timing_wheel;
 mod transports;
 
 pub use capture::Capture;
@@ -47,8 +47,8 @@ pub use deadlines::{DueTransfer, deadline_summary};
 pub use error::NetworkError;
 pub use event_queue::EventQueue;
 pub use meter::PortMeter;
-pub use network::{HostArrival, Network, NetworkEvent, TxPort};
-pub use timing_wheel::SlotIndex;
+pub use network::{HostArrival, Network, TxPort};
+pub use packets_in_flight::SlotIndex;
 pub use random::Random;
 pub use sed::ControlPlane;
 pub use seeds::{RngStream, Seeds, seed_bytes, side_bytes};

@@ -151,19 +151,23 @@ impl Simulation {
         let is_tapped = recorder.wants_packets();
         self.world.network.set_tapped(is_tapped);
         loop {
-            let (timer, host) = self.world.hosts.next_timeout();
             let World { network, hosts, .. } = &mut self.world;
+            let (event, port) = network.next_event();
+            let (timer, host) = hosts.next_timeout();
             let end = self.control.min(until);
             // Packets come before timers of the same time.
-            let limit = end.min(timer + Duration::from_nanos(1));
-            let notice = if let Some(event) = network.next_before(limit) {
-                self.now = event.time;
-                network.set_run_ahead(if self.is_steady && !is_tapped { end } else { Time::ZERO });
-                let Some(arrival) = network.handle(event) else {
+            let notice = if event <= timer && event < end {
+                self.now = event;
+                network.set_run_ahead(if self.is_steady && !is_tapped {
+                    end
+                } else {
+                    Time::ZERO
+                });
+                let Some(arrival) = network.handle(event, port) else {
                     self.collect_reports();
                     continue;
                 };
-                if arrival.time > event.time
+                if arrival.time > event
                     && !hosts.may_run_ahead(arrival.time, network.packet(arrival.slot))
                 {
                     network.defer(arrival);

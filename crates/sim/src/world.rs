@@ -5,9 +5,7 @@ use std::collections::HashSet;
 use weir_counters::FlowCounters;
 use weir_fabric::Packet as _;
 use weir_network::{ControlPlane, RngStream, Seeds};
-use weir_scenario::{
-    Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport, Workload,
-};
+use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport, Workload};
 use weir_sed::DemandTable;
 use weir_tcp::ConfigError;
 use weir_units::{ByteSize, Duration, Time};
@@ -95,7 +93,12 @@ impl World {
             &scenario.topology,
             &scenario.measurements.ports,
             scenario.host_jitter,
-            |port| scenario.faults.iter().any(|fault| fault.ports.contains(&port)),
+            |port| {
+                scenario
+                    .faults
+                    .iter()
+                    .any(|fault| fault.ports.contains(&port))
+            },
             seeds,
         )?;
         let whose = Destinations::new(&scenario.topology);

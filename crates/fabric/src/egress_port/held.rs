@@ -62,10 +62,7 @@ impl<P: Packet + Clone> HeldPackets<P> {
     }
 
     fn update_arrival(&mut self) {
-        self.next_arrival = self
-            .queued
-            .front()
-            .map_or(Time::MAX, |first| first.arrival);
+        self.next_arrival = self.queued.front().map_or(Time::MAX, |first| first.arrival);
     }
 }
 
@@ -80,7 +77,9 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// Returns when the next packet reaches the far end; [`Time::MAX`] if there is none.
     #[inline]
     pub(crate) fn next_arrival(&self) -> Time {
-        self.held.as_ref().map_or(Time::MAX, |held| held.next_arrival)
+        self.held
+            .as_ref()
+            .map_or(Time::MAX, |held| held.next_arrival)
     }
 
     /// Returns when [`Self::poll_delivered`] may return a packet next; `None` while nothing is on the link.
@@ -161,7 +160,9 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// Applies a change from a [`Timeline`](crate::Timeline) as of `now`. Only a port that holds its
     /// packets has faults; on any other, changes of the link apply to later packets.
     pub fn apply(&mut self, now: Time, change: PortChange) {
-        let mut faults = self.faults().map_or_else(FaultSettings::default, Faults::settings);
+        let mut faults = self
+            .faults()
+            .map_or_else(FaultSettings::default, Faults::settings);
         match change {
             PortChange::Rate(rate) => return self.set_rate(now, rate),
             PortChange::Delay(delay) => return self.set_delay(now, delay),
@@ -265,7 +266,9 @@ impl<P: Packet + Clone> EgressPort<P> {
     fn last_in_flight_arrival(&self) -> Time {
         let last = self.on_link().checked_sub(1);
         let held = self.held.as_deref();
-        let last = held.zip(last).and_then(|(held, last)| held.queued.get(last));
+        let last = held
+            .zip(last)
+            .and_then(|(held, last)| held.queued.get(last));
         last.map_or(Time::ZERO, |slot| slot.arrival)
     }
 

@@ -193,7 +193,7 @@ impl SwitchThread {
     fn deliver_due(&mut self) {
         let now = self.clock.now();
         loop {
-            let (due, port) = self.network.next_delivery();
+            let (due, port) = self.network.next_event();
             if self.sed_timeout <= due.min(now) {
                 self.control();
                 continue;
@@ -282,7 +282,7 @@ impl SwitchThread {
     /// Waits for the next event, for frames of hosts whose links have room, and for commands.
     fn wait(&self, wake: &OwnedFd, waiter: &mut WakeUpLatency) -> Result<WakeReason, SwitchError> {
         let now = self.clock.now();
-        let due = self.network.next_delivery().0.min(self.sed_timeout);
+        let due = self.network.next_event().0.min(self.sed_timeout);
         let mut until = due.min(now + IDLE);
         let mut sources: SmallVec<[_; DOORS]> = smallvec![PollFd::new(wake, PollFlags::IN)];
         let mut positions: SmallVec<[_; DOORS]> = SmallVec::new();

@@ -6,12 +6,12 @@ use weir_fabric::{
 use weir_scenario::{HostIndex, Node, PortIndex, SharedLimit, Topology};
 use weir_units::{Duration, Time};
 
-use super::sources::EventSources;
 use super::{Network, PortLocation, Receiver, Sender, SwitchNode, SwitchPort, Uplink};
 use crate::error::NetworkError;
+use crate::event_queue::EventQueue;
+use crate::packets_in_flight::PacketsInFlight;
 use crate::queues::rules;
 use crate::seeds::{RngStream, Seeds};
-use crate::timing_wheel::TimingWheel;
 
 impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Creates a network of idle links and empty queues, with occupancy statistics at `measured`. Hosts
@@ -101,8 +101,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             uplinks: uplinks.collect(),
             switches,
             locations: topology.port_indices().map(location).collect(),
-            wheel: TimingWheel::new(),
-            sources: EventSources::default(),
+            in_flight: PacketsInFlight::new(topology.ports.len()),
+            event_queue: EventQueue::new(topology.ports.len() + topology.switches.len()),
             run_ahead_before: Time::ZERO,
             measured: measured.to_vec(),
             is_tapped: false,
@@ -114,7 +114,6 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 network.hold_packets(switch);
             }
         }
-        network.find_sources();
         Ok(network)
     }
 
@@ -129,24 +128,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }) = self.switches.get_mut(switch)
         {
             *holds_packets = true;
-            switch.hold_packets(|port| {
-                no_faults(seeds, ports[port.index()].port as usize)
-            });
+            switch.hold_packets(|port| no_faults(seeds, ports[port.index()].port as usize));
         }
-    }
-
-    /// Numbers the event sources.
-    pub(super) fn find_sources(&mut self) {
-        let ports = 0..self.locations.len();
-        let held = ports.filter(|port| {
-            let egress_port = self.egress_port(*port);
-            egress_port.is_some_and(EgressPort::holds_packets)
-        });
-        let held: Vec<usize> = held.collect();
-        let switches = self.switches.iter().enumerate();
-        let with_elements = switches.filter(|(_, node)| node.switch.has_elements());
-        let with_elements: Vec<usize> = with_elements.map(|(index, _)| index).collect();
-        self.sources = EventSources::new(self.locations.len(), &held, &with_elements);
     }
 
     /// Returns the destination of packets that must come in by the link of this one of `host`'s ports;

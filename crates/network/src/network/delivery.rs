@@ -3,24 +3,8 @@
 use weir_fabric::{self as fabric, EgressPort};
 use weir_units::Time;
 
-use super::sources::EventSource;
 use super::{Network, Receiver, Sender, SwitchNode};
-use crate::timing_wheel::{Arrival, SlotIndex};
-
-/// The next event of a network.
-#[derive(Clone, Copy, Debug)]
-pub struct NetworkEvent {
-    /// When it happens.
-    pub time: Time,
-    kind: EventKind,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum EventKind {
-    /// A packet reaches the far end of a link.
-    Arrival(Arrival),
-    Source(EventSource),
-}
+use crate::packets_in_flight::SlotIndex;
 
 /// A packet for a host, which its caller takes in and then [releases](Network::release).
 #[derive(Clone, Copy, Debug)]
@@ -36,40 +20,27 @@ pub struct HostArrival {
 }
 
 impl<P: fabric::Packet + Clone + 'static> Network<P> {
-    /// Returns the first event, if it is before `limit`.
+    /// Returns the time and the port of the next event. A number above those of the ports stands for the
+    /// elements of a switch. Without events, the time is [`Self::horizon`].
     #[inline]
-    pub fn next_before(&mut self, limit: Time) -> Option<NetworkEvent> {
-        let arrival = self.wheel.first_before(limit);
-        let Some((time, source)) = self.sources.first().filter(|(time, _)| *time < limit) else {
-            return arrival.map(NetworkEvent::of_arrival);
-        };
-        let port = match source {
-            EventSource::Port(port) => port,
-            EventSource::Elements(_) => u32::MAX,
-        };
-        match arrival {
-            Some(arrival) if (arrival.time, arrival.port) < (time, port) => {
-                Some(NetworkEvent::of_arrival(arrival))
-            }
-            _ => Some(NetworkEvent {
-                time,
-                kind: EventKind::Source(source),
-            }),
-        }
+    pub fn next_event(&self) -> (Time, usize) {
+        self.event_queue.first()
     }
 
-    /// Handles the event that [`Self::next_before`] has just returned. A switch forwards its packet at once.
+    /// Handles the event that [`Self::next_event`] has returned. A switch forwards its packet at once.
     /// Returns a packet that arrives at a host, now or later: see [`Self::set_run_ahead`].
     #[inline]
-    pub fn handle(&mut self, event: NetworkEvent) -> Option<HostArrival> {
-        match event.kind {
-            EventKind::Arrival(arrival) => {
-                self.wheel.pop_first();
-                self.arrive(arrival)
-            }
-            EventKind::Source(EventSource::Port(port)) => self.poll_port(event.time, port),
-            EventKind::Source(EventSource::Elements(switch)) => {
-                self.run_elements(event.time, switch);
+    pub fn handle(&mut self, now: Time, port: usize) -> Option<HostArrival> {
+        match self.locations.get(port) {
+            Some(_) => match self.in_flight.pop(port as u32) {
+                Some((slot, next)) => {
+                    self.event_queue.set(port, next);
+                    self.arrive(now, port as u32, slot)
+                }
+                None => self.poll_port(now, port as u32),
+            },
+            None => {
+                self.run_elements(now, port - self.locations.len());
                 None
             }
         }
@@ -86,13 +57,20 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         if let Sender::Switch { switch, port } = self.locations[arrival.port as usize].sender {
             self.switches[switch as usize].ports[port.index()].deferred += 1;
         }
-        self.wheel.schedule(arrival.slot, arrival.time, arrival.port);
+        self.put_on_link(arrival.port, arrival.slot, arrival.time);
+    }
+
+    #[inline]
+    fn put_on_link(&mut self, port: u32, slot: SlotIndex, arrival: Time) {
+        if self.in_flight.push(port, slot, arrival) {
+            self.event_queue.set(port as usize, arrival);
+        }
     }
 
     /// The packet of a slot.
     #[inline]
     pub fn packet(&self, slot: SlotIndex) -> &P {
-        self.wheel.packet(slot)
+        self.in_flight.packet(slot)
     }
 
     /// Frees the slot of a packet that a host has taken in.
@@ -101,14 +79,14 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         if arrival.is_counted {
             self.count_delivery(arrival.port, arrival.slot);
         }
-        self.wheel.release(arrival.slot);
+        self.in_flight.release(arrival.slot);
     }
 
     #[inline]
-    fn arrive(&mut self, Arrival { time, port, slot }: Arrival) -> Option<HostArrival> {
+    fn arrive(&mut self, time: Time, port: u32, slot: SlotIndex) -> Option<HostArrival> {
         let location = self.locations[port as usize];
         if location.is_measured && self.is_tapped {
-            let packet = self.wheel.packet(slot).clone();
+            let packet = self.in_flight.packet(slot).clone();
             self.tap(time, port, Some(packet));
         }
         match location.receiver {
@@ -129,8 +107,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 }
                 let node = &mut self.switches[switch as usize];
                 if node.holds_packets {
-                    let packet = self.wheel.packet(slot).clone();
-                    self.wheel.release(slot);
+                    let packet = self.in_flight.packet(slot).clone();
+                    self.in_flight.release(slot);
                     self.forward_held(time, switch, ingress, packet);
                     return None;
                 }
@@ -143,8 +121,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     #[inline(always)]
     fn forward(&mut self, now: Time, switch: u32, slot: SlotIndex) -> Option<HostArrival> {
         let SwitchNode { switch, ports, .. } = &mut self.switches[switch as usize];
-        let Some((port, time)) = switch.transmit(now, self.wheel.packet_mut(slot)) else {
-            self.wheel.release(slot);
+        let Some((port, time)) = switch.transmit(now, self.in_flight.packet_mut(slot)) else {
+            self.in_flight.release(slot);
             return None;
         };
         let egress = &mut ports[port.index()];
@@ -161,7 +139,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             }
             egress.deferred += 1;
         }
-        self.wheel.schedule(slot, time, egress.port);
+        let port = egress.port;
+        self.put_on_link(port, slot, time);
         None
     }
 
@@ -172,7 +151,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         match self.locations[port as usize].receiver {
             Receiver::Host => Some(HostArrival {
                 time: now,
-                slot: self.wheel.store(packet),
+                slot: self.in_flight.store(packet),
                 port,
                 is_counted: false,
             }),
@@ -181,7 +160,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                     self.forward_held(now, switch, ingress, packet);
                     return None;
                 }
-                let slot = self.wheel.store(packet);
+                let slot = self.in_flight.store(packet);
                 self.forward(now, switch, slot)
             }
         }
@@ -200,7 +179,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 (switch.poll_delivered(now, port), switch.timeout(port))
             }
         };
-        self.sources.set_port(port, next);
+        self.event_queue
+            .set(port as usize, next.unwrap_or(Time::MAX));
         if self.is_tapped && location.is_measured {
             self.tap(now, port, packet.clone());
         }
@@ -209,43 +189,39 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 
     /// Forwards a packet in a switch whose ports hold their packets.
     fn forward_held(&mut self, now: Time, switch: u32, ingress: fabric::PortIndex, packet: P) {
+        let source = self.locations.len() + switch as usize;
         let node = &mut self.switches[switch as usize];
-        let SwitchNode {
-            switch: fabric_switch,
-            ports,
-            ..
-        } = node;
-        let sources = &mut self.sources;
-        fabric_switch.forward(now, ingress, packet, |port, next| {
-            sources.set_port(ports[port.index()].port, next);
+        let SwitchNode { switch, ports, .. } = node;
+        let event_queue = &mut self.event_queue;
+        switch.forward(now, ingress, packet, |port, next| {
+            let next = next.unwrap_or(Time::MAX);
+            event_queue.set(ports[port.index()].port as usize, next);
         });
-        if fabric_switch.has_elements() {
-            node.set_timer(switch, sources);
+        if switch.has_elements() {
+            node.set_timer(source, event_queue);
         }
     }
 
     /// Handles the timeouts of a switch's elements.
     #[cold]
-    fn run_elements(&mut self, now: Time, switch: u32) {
-        let Some(node) = self.switches.get_mut(switch as usize) else {
+    fn run_elements(&mut self, now: Time, switch: usize) {
+        let source = self.locations.len() + switch;
+        let Some(node) = self.switches.get_mut(switch) else {
             return;
         };
-        let SwitchNode {
-            switch: fabric_switch,
-            ports,
-            ..
-        } = node;
-        let sources = &mut self.sources;
-        fabric_switch.handle_timeout(now, |port, next| {
-            sources.set_port(ports[port.index()].port, next);
+        let SwitchNode { switch, ports, .. } = node;
+        let event_queue = &mut self.event_queue;
+        switch.handle_timeout(now, |port, next| {
+            let next = next.unwrap_or(Time::MAX);
+            event_queue.set(ports[port.index()].port as usize, next);
         });
-        node.set_timer(switch, sources);
+        node.set_timer(source, event_queue);
     }
 
     /// Records the delivery of a packet that the port does not hold.
     #[inline(never)]
     fn count_delivery(&mut self, port: u32, slot: SlotIndex) {
-        let length = self.wheel.packet(slot).length();
+        let length = self.in_flight.packet(slot).length();
         match self.locations[port as usize].sender {
             Sender::Host(uplink) => {
                 let egress_port = &mut self.uplinks[uplink as usize].egress_port;
@@ -267,24 +243,11 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
-    /// Returns the time and the port of the next delivery in a network whose ports all hold their packets.
-    /// A number above those of the ports stands for the elements of a switch.
-    #[inline]
-    pub fn next_delivery(&self) -> (Time, usize) {
-        match self.sources.first() {
-            Some((time, EventSource::Port(port))) => (time, port as usize),
-            Some((time, EventSource::Elements(switch))) => {
-                (time, self.locations.len() + switch as usize)
-            }
-            None => (self.sources.horizon(), 0),
-        }
-    }
-
     /// Delivers the next packet that has arrived on this port's link by `now`, in a network whose ports all
     /// hold their packets. A switch forwards it; a packet for a host is returned.
     pub fn deliver(&mut self, now: Time, port: usize) -> Option<P> {
         let Some(location) = self.locations.get(port) else {
-            self.run_elements(now, (port - self.locations.len()) as u32);
+            self.run_elements(now, port - self.locations.len());
             return None;
         };
         let receiver = location.receiver;
@@ -304,15 +267,6 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         let ports = switches.flat_map(|node| node.switch.ports());
         let uplinks = self.uplinks.iter().map(|uplink| &uplink.egress_port);
         let held = ports.chain(uplinks).flat_map(EgressPort::packets);
-        held.chain(self.wheel.packets())
-    }
-}
-
-impl NetworkEvent {
-    fn of_arrival(arrival: Arrival) -> Self {
-        Self {
-            time: arrival.time,
-            kind: EventKind::Arrival(arrival),
-        }
+        held.chain(self.in_flight.iter())
     }
 }

@@ -8,30 +8,30 @@
 //! | `build` | a network from a topology |
 //! | `tx_port` | the ports by which hosts send |
 //! | `delivery` | the events: packets arrive at switches and hosts |
-//! | `sources` | the next event of ports that hold their packets, and of elements |
 
 mod build;
 mod delivery;
-mod sources;
 mod tx_port;
 
 use weir_fabric::{self as fabric, EgressPort, PacketCount, PortChange, Switch};
 use weir_scenario::{PortIndex, SwitchIndex};
 use weir_units::Time;
 
+use crate::event_queue::EventQueue;
+use crate::packets_in_flight::PacketsInFlight;
 use crate::seeds::Seeds;
-use crate::timing_wheel::TimingWheel;
-pub use delivery::{HostArrival, NetworkEvent};
-use sources::EventSources;
+pub use delivery::HostArrival;
 pub use tx_port::TxPort;
 
-/// The network of a scenario. Each packet on a link is an event: its arrival at a host, or at a switch,
-/// which forwards it at once. The caller passes packets from hosts to [`send`](Self::send), and
-/// [handles](Self::handle) the event that [`next_before`](Self::next_before) returns. Times must not run
-/// backwards. Elements of a switch are [added](Self::add_element) before the first packet.
+/// The network of a scenario. Its links are its event sources: each delivers its packets in order, to a
+/// host or to a switch, which forwards them at once. The caller passes packets from hosts to
+/// [`send`](Self::send), and calls [`handle`](Self::handle) for the port and time that
+/// [`next_event`](Self::next_event) returns. Times must not run backwards. Elements of a switch are
+/// [added](Self::add_element) before the first packet.
 ///
-/// Ports that may change hold their packets instead, and have one event for all. A network in which every
-/// port does, as in real time, has [`next_delivery`](Self::next_delivery) and [`deliver`](Self::deliver).
+/// Ports that may change hold their packets; those of other ports lie in slots, so that they need not be
+/// moved from port to port. A network in which every port holds them, as in real time, has
+/// [`deliver`](Self::deliver).
 ///
 /// The [`destination`](fabric::Packet::destination) of a packet is the position of a host in the topology,
 /// which may be reached by any of its links, or a [`destination_at`](Self::destination_at) one of them.
@@ -43,9 +43,9 @@ pub struct Network<P> {
     /// By port of the topology.
     locations: Vec<PortLocation>,
     /// The packets on links of ports that do not hold them.
-    wheel: TimingWheel<P>,
-    /// The ports that hold their packets, and the elements.
-    sources: EventSources,
+    in_flight: PacketsInFlight<P>,
+    /// The next delivery of each port's link, then the next timeout of each switch's elements.
+    event_queue: EventQueue,
     /// Packets that reach a host before this time are returned when they enter its link.
     run_ahead_before: Time,
     /// The ports that are measured.
@@ -132,7 +132,6 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         if let Some(SwitchNode { switch, .. }) = self.switches.get_mut(switch.index()) {
             switch.add_element(element);
         }
-        self.find_sources();
     }
 
     /// Returns the first element of this type in the path of a switch.
@@ -142,7 +141,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 
     /// Returns the first time that cannot be simulated.
     pub fn horizon(&self) -> Time {
-        self.sources.horizon()
+        self.event_queue.horizon()
     }
 
     /// Returns the element mutably, for changes that affect no time: see [`Self::update_element`].
@@ -158,9 +157,10 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         switch: SwitchIndex,
         act: impl FnOnce(&mut E) -> T,
     ) -> Option<T> {
+        let source = self.locations.len() + switch.index();
         let node = self.switches.get_mut(switch.index())?;
         let result = node.switch.element_mut().map(act);
-        node.set_timer(switch.index() as u32, &mut self.sources);
+        node.set_timer(source, &mut self.event_queue);
         result
     }
 
@@ -171,14 +171,17 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             Sender::Host(uplink) => {
                 let egress_port = &mut self.uplinks[uplink as usize].egress_port;
                 egress_port.apply(now, change);
-                let next = egress_port.timeout();
-                self.sources.set_port(port.index() as u32, next);
+                if egress_port.holds_packets() {
+                    let next = egress_port.timeout().unwrap_or(Time::MAX);
+                    self.event_queue.set(port.index(), next);
+                }
             }
             Sender::Switch { switch, port } => {
                 let SwitchNode { switch, ports, .. } = &mut self.switches[switch as usize];
-                let sources = &mut self.sources;
+                let event_queue = &mut self.event_queue;
                 switch.apply(now, port, change, |port, next| {
-                    sources.set_port(ports[port.index()].port, next);
+                    let next = next.unwrap_or(Time::MAX);
+                    event_queue.set(ports[port.index()].port as usize, next);
                 });
             }
         }
@@ -240,13 +243,13 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 }
 
 impl<P: fabric::Packet + Clone + 'static> SwitchNode<P> {
-    /// Updates the timeout of the elements of this switch, which has number `switch`.
+    /// Updates the timeout of the elements, which are an event source with this number.
     #[inline]
-    fn set_timer(&mut self, switch: u32, sources: &mut EventSources) {
+    fn set_timer(&mut self, source: usize, event_queue: &mut EventQueue) {
         let next = self.switch.timeout_of_elements().unwrap_or(Time::MAX);
         if next != self.timer {
             self.timer = next;
-            sources.set_elements(switch, next);
+            event_queue.set(source, next);
         }
     }
 }

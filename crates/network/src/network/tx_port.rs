@@ -3,17 +3,17 @@
 use weir_fabric as fabric;
 use weir_units::{Duration, Time};
 
-use super::sources::EventSources;
 use super::{Network, Sender, Uplink};
-use crate::timing_wheel::TimingWheel;
+use crate::event_queue::EventQueue;
+use crate::packets_in_flight::PacketsInFlight;
 
 /// A port of a host.
 #[derive(Debug)]
 pub struct TxPort<'a, P> {
     port: u32,
     uplink: &'a mut Uplink<P>,
-    wheel: &'a mut TimingWheel<P>,
-    sources: &'a mut EventSources,
+    in_flight: &'a mut PacketsInFlight<P>,
+    event_queue: &'a mut EventQueue,
 }
 
 /// The length of a host's queue, in time, above which flows with small queues wait: Linux lets a flow
@@ -28,8 +28,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             Sender::Host(uplink) => Some(TxPort {
                 port,
                 uplink: self.uplinks.get_mut(uplink as usize)?,
-                wheel: &mut self.wheel,
-                sources: &mut self.sources,
+                in_flight: &mut self.in_flight,
+                event_queue: &mut self.event_queue,
             }),
             Sender::Switch { .. } => None,
         }
@@ -77,7 +77,10 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
             return self.send_held(now, packet);
         }
         if let Some(arrival) = egress_port.transmit(now, &mut packet) {
-            self.wheel.insert(arrival, self.port, packet);
+            let slot = self.in_flight.store(packet);
+            if self.in_flight.push(self.port, slot, arrival) {
+                self.event_queue.set(self.port as usize, arrival);
+            }
         }
     }
 
@@ -87,7 +90,8 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
         let was_idle = egress_port.is_idle();
         egress_port.send(now, packet);
         if was_idle {
-            self.sources.set_port(self.port, egress_port.timeout());
+            let next = egress_port.timeout().unwrap_or(Time::MAX);
+            self.event_queue.set(self.port as usize, next);
         }
     }
 

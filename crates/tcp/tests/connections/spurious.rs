@@ -205,10 +205,23 @@ fn a_spurious_fast_retransmit_is_undone() {
             },
             ..FaultSettings::default()
         };
-        let late = world.to_server.faults().unwrap().fault_counters().reordered.packets;
+        let late = world
+            .to_server
+            .faults()
+            .unwrap()
+            .fault_counters()
+            .reordered
+            .packets;
         world.to_server.set_faults(world.now, faults);
         world.run_until(1_000, |world| {
-            world.to_server.faults().unwrap().fault_counters().reordered.packets > late
+            world
+                .to_server
+                .faults()
+                .unwrap()
+                .fault_counters()
+                .reordered
+                .packets
+                > late
         });
         world
             .to_server
