@@ -163,6 +163,22 @@ impl<P: Packet + Clone + 'static> Switch<P> {
         self.ports.transmit(now, packet)
     }
 
+    /// Returns the port by which a packet leaves, unless an element rewrites its destination.
+    #[inline]
+    pub fn egress(&self, packet: &P) -> Option<PortIndex> {
+        self.ports.egress(packet)
+    }
+
+    /// Returns all ports by which packets for a destination may leave.
+    pub fn ports_to(&self, destination: u32) -> impl Iterator<Item = PortIndex> {
+        self.ports.routes().ports_to(destination)
+    }
+
+    /// Whether the queues share a buffer.
+    pub fn has_shared_buffer(&self) -> bool {
+        self.ports.has_shared_buffer()
+    }
+
     /// Records that a packet which the caller keeps has reached the far end of a port's link.
     #[inline]
     pub fn count_delivery(&mut self, port: PortIndex, length: ByteSize) {

@@ -92,6 +92,12 @@ impl<P> PacketsInFlight<P> {
         }
     }
 
+    /// Whether no packet is on the link of a port.
+    #[inline]
+    pub(crate) fn is_idle(&self, port: u32) -> bool {
+        self.links[port as usize].first == NIL
+    }
+
     /// Takes the first packet from the link of a port. Returns it with the arrival of the next one,
     /// [`Time::MAX`] if there is none. It stays in its slot until it is [pushed](Self::push) to another link
     /// or [released](Self::release).

@@ -71,7 +71,7 @@ pub struct Simulation {
     /// The earliest event outside of links and endpoints: `warm_up`, `faults`, `next_sample`, and the
     /// groups' timeouts.
     control: Time,
-    /// Whether changes come at known times only: none by an epoch or by the controller's orders.
+    /// Whether changes and the end come at known times: none by an epoch or by the controller's orders.
     is_steady: bool,
     ports: Vec<PortMeter>,
     group_meters: Vec<GroupMeter>,
@@ -93,6 +93,9 @@ impl Simulation {
         let addresses = faults::address_changes(&scenario);
         let epoch_addresses = faults::epoch_address_changes(&scenario);
         let ports = scenario.measurements.ports.iter();
+        // The last one ends the run, and they have faults of their own.
+        let mut workloads = scenario.groups.iter().map(|group| &group.workload);
+        let has_epochs = workloads.any(|workload| workload.epochs().is_some());
         let mut simulation = Self {
             groups: groups.collect(),
             now: Time::ZERO,
@@ -103,7 +106,7 @@ impl Simulation {
             next_sample: Time::ZERO,
             sampler: Random::new(seeds.of(RngStream::Samples, 0)),
             control: Time::ZERO,
-            is_steady: world.sed.is_none() && faults::epoch_changes(&scenario).is_empty(),
+            is_steady: world.sed.is_none() && !has_epochs,
             ports: ports
                 .map(|port| PortMeter::new(*port, scenario.topology.port(*port)))
                 .collect(),
@@ -152,6 +155,11 @@ impl Simulation {
         self.world.network.set_tapped(is_tapped);
         loop {
             let World { network, hosts, .. } = &mut self.world;
+            if let Some(arrival) = network.next_ahead() {
+                // Undisturbed hosts notify no application.
+                hosts.take_ahead(arrival, network);
+                continue;
+            }
             let (event, port) = network.next_event();
             let (timer, host) = hosts.next_timeout();
             let end = self.control.min(until);
@@ -167,10 +175,8 @@ impl Simulation {
                     self.collect_reports();
                     continue;
                 };
-                if arrival.time > event
-                    && !hosts.may_run_ahead(arrival.time, network.packet(arrival.slot))
-                {
-                    network.defer(arrival);
+                if arrival.time > event {
+                    hosts.take_ahead(arrival, network);
                     continue;
                 }
                 hosts.receive(arrival, network)

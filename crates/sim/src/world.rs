@@ -105,10 +105,13 @@ impl World {
         network.add_tcon(&scenario.topology, seeds, &whose);
         // Flows are registered as they are opened.
         let demands = DemandTable::new(Vec::new(), usize::MAX);
+        let sed = ControlPlane::new(scenario, seeds, demands, &mut network);
+        let pairs = scenario.groups.iter().flat_map(Group::pairs);
+        network.set_traffic(&scenario.topology, pairs, &undisturbed_hosts(scenario));
         Ok(Self {
-            sed: ControlPlane::new(scenario, seeds, demands, &mut network),
+            sed,
             network,
-            hosts: Hosts::new(undisturbed_hosts(scenario)),
+            hosts: Hosts::new(scenario.topology.hosts.len()),
             flows: FlowTable::new(scenario.groups.len()),
             setups: setups?,
             groups: scenario.groups.clone(),

@@ -55,6 +55,14 @@ impl<P: Packet + Clone> Ports<P> {
         &self.egress_ports
     }
 
+    pub(super) fn routes(&self) -> &Routes {
+        &self.routes
+    }
+
+    pub(super) fn has_shared_buffer(&self) -> bool {
+        self.usage.is_some()
+    }
+
     pub(super) fn egress_ports_mut(&mut self) -> &mut [EgressPort<P>] {
         &mut self.egress_ports
     }
@@ -77,6 +85,7 @@ impl<P: Packet + Clone> Ports<P> {
     }
 
     /// Returns the port of a packet's route.
+    #[inline]
     pub(super) fn egress(&self, packet: &P) -> Option<PortIndex> {
         self.routes.port_for(packet, self.seed)
     }

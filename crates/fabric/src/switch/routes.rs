@@ -87,6 +87,16 @@ impl Routes {
         })
     }
 
+    /// Returns all ports to a destination.
+    pub(super) fn ports_to(&self, destination: u32) -> impl Iterator<Item = PortIndex> {
+        let route = self
+            .to
+            .get(destination as usize)
+            .copied()
+            .unwrap_or_default();
+        (0..route.choices).filter_map(move |choice| self.choice(route, choice))
+    }
+
     /// Returns the port by which a packet leaves.
     #[inline(always)]
     pub(super) fn port_for<P: Packet>(&self, packet: &P, seed: u64) -> Option<PortIndex> {

@@ -1,5 +1,7 @@
 //! Construction of a network from a topology.
 
+use std::collections::VecDeque;
+
 use weir_fabric::{
     self as fabric, EgressPort, FaultSettings, Faults, Link, Queue, SharedBuffer, Switch,
 };
@@ -60,12 +62,9 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             if let Some(buffer) = &topology.switch(index).shared_buffer {
                 switch = switch.with_shared_buffer(shared_buffer(buffer, ports.len())?)?;
             }
-            let is_to_host = |port: PortIndex| matches!(topology.port(port).to, Node::Host(_));
             let switch_ports = ports.iter().map(|port| SwitchPort {
                 port: port.index() as u32,
-                is_to_host: is_to_host(*port),
-                is_measured: measured.contains(port),
-                deferred: 0,
+                has_one_feeder: false,
             });
             switches.push(SwitchNode {
                 switch,
@@ -96,6 +95,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 },
             },
             is_measured: measured.contains(&index),
+            leads_on: false,
         };
         let mut network = Self {
             uplinks: uplinks.collect(),
@@ -104,6 +104,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             in_flight: PacketsInFlight::new(topology.ports.len()),
             event_queue: EventQueue::new(topology.ports.len() + topology.switches.len()),
             run_ahead_before: Time::ZERO,
+            ahead: VecDeque::new(),
             measured: measured.to_vec(),
             is_tapped: false,
             tapped: Vec::new(),
@@ -164,7 +165,7 @@ fn no_faults<P: fabric::Packet + Clone>(seeds: Seeds, port: usize) -> Faults<P> 
 }
 
 /// Returns the ports of hosts that have several.
-fn several_uplinks(topology: &Topology) -> Vec<(HostIndex, PortIndex)> {
+pub(super) fn several_uplinks(topology: &Topology) -> Vec<(HostIndex, PortIndex)> {
     let mut counts = vec![0_u32; topology.hosts.len()];
     let ports = topology.port_indices();
     let mut uplinks: Vec<_> = ports
@@ -178,7 +179,7 @@ fn several_uplinks(topology: &Topology) -> Vec<(HostIndex, PortIndex)> {
 }
 
 /// Returns the number of a host port's link as a destination: above the numbers of the hosts.
-fn destination_by(topology: &Topology, uplink: PortIndex) -> u32 {
+pub(super) fn destination_by(topology: &Topology, uplink: PortIndex) -> u32 {
     (topology.hosts.len() + uplink.index()) as u32
 }
 

@@ -9,7 +9,7 @@ use crate::packets_in_flight::SlotIndex;
 /// A packet for a host, which its caller takes in and then [releases](Network::release).
 #[derive(Clone, Copy, Debug)]
 pub struct HostArrival {
-    /// When it arrives, which may be after the event that returned it.
+    /// When it arrives, which may be later than the last event.
     pub time: Time,
     /// The packet's slot.
     pub slot: SlotIndex,
@@ -28,7 +28,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     }
 
     /// Handles the event that [`Self::next_event`] has returned. A switch forwards its packet at once.
-    /// Returns a packet that arrives at a host, now or later: see [`Self::set_run_ahead`].
+    /// Returns a packet that arrives at a host, now or [ahead of time](Self::set_run_ahead).
     #[inline]
     pub fn handle(&mut self, now: Time, port: usize) -> Option<HostArrival> {
         match self.locations.get(port) {
@@ -46,17 +46,26 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
-    /// Lets [`Self::handle`] return packets for hosts when they enter the last link, if they arrive before
-    /// this time. Nothing may then change before it but by packets and by the hosts themselves.
+    /// Lets packets run ahead of the events as long as nothing but packets and hosts can change their way
+    /// before this time: see [`Self::next_ahead`].
     pub fn set_run_ahead(&mut self, before: Time) {
         self.run_ahead_before = before;
     }
 
-    /// Postpones a packet for a host that [`Self::handle`] has returned ahead of time.
+    /// Returns the next packet for a host that has run ahead. Packets of the same host come in order.
+    #[inline]
+    pub fn next_ahead(&mut self) -> Option<HostArrival> {
+        self.ahead.pop_front()
+    }
+
+    /// Whether no packet of this packet's link is due before it.
+    #[inline]
+    pub fn is_next(&self, arrival: HostArrival) -> bool {
+        self.in_flight.is_idle(arrival.port)
+    }
+
+    /// Postpones a packet for a host that has run ahead until its time.
     pub fn defer(&mut self, arrival: HostArrival) {
-        if let Sender::Switch { switch, port } = self.locations[arrival.port as usize].sender {
-            self.switches[switch as usize].ports[port.index()].deferred += 1;
-        }
         self.put_on_link(arrival.port, arrival.slot, arrival.time);
     }
 
@@ -64,6 +73,52 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     fn put_on_link(&mut self, port: u32, slot: SlotIndex, arrival: Time) {
         if self.in_flight.push(port, slot, arrival) {
             self.event_queue.set(port as usize, arrival);
+        }
+    }
+
+    /// Follows a packet that a port has sent and that arrives at this time. Where only this link leads to
+    /// the next port, what happens there is known now. Elsewhere, and where a change may come before, the
+    /// packet becomes an event.
+    #[inline]
+    pub(super) fn travel(
+        &mut self,
+        mut port: u32,
+        slot: SlotIndex,
+        mut time: Time,
+    ) -> Option<HostArrival> {
+        loop {
+            let location = self.locations[port as usize];
+            let is_known =
+                location.leads_on && time < self.run_ahead_before && self.in_flight.is_idle(port);
+            if !is_known {
+                self.put_on_link(port, slot, time);
+                return None;
+            }
+            let Receiver::Switch { switch, .. } = location.receiver else {
+                return Some(HostArrival {
+                    time,
+                    slot,
+                    port,
+                    is_counted: location.is_measured,
+                });
+            };
+            let node = &mut self.switches[switch as usize];
+            let packet = self.in_flight.packet_mut(slot);
+            let egress = node.switch.egress(packet);
+            if egress.is_some_and(|egress| !node.ports[egress.index()].has_one_feeder) {
+                self.put_on_link(port, slot, time);
+                return None;
+            }
+            let next = node.switch.transmit(time, packet);
+            if location.is_measured {
+                self.count_delivery(port, slot);
+            }
+            let Some((egress, arrival)) = next else {
+                self.in_flight.release(slot);
+                return None;
+            };
+            port = self.switches[switch as usize].ports[egress.index()].port;
+            time = arrival;
         }
     }
 
@@ -90,17 +145,12 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             self.tap(time, port, Some(packet));
         }
         match location.receiver {
-            Receiver::Host => {
-                if let Sender::Switch { switch, port } = location.sender {
-                    self.switches[switch as usize].ports[port.index()].deferred -= 1;
-                }
-                Some(HostArrival {
-                    time,
-                    slot,
-                    port,
-                    is_counted: location.is_measured,
-                })
-            }
+            Receiver::Host => Some(HostArrival {
+                time,
+                slot,
+                port,
+                is_counted: location.is_measured,
+            }),
             Receiver::Switch { switch, ingress } => {
                 if location.is_measured {
                     self.count_delivery(port, slot);
@@ -125,23 +175,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             self.in_flight.release(slot);
             return None;
         };
-        let egress = &mut ports[port.index()];
-        if egress.is_to_host {
-            // The arrivals of a link stay in order.
-            if time < self.run_ahead_before && egress.deferred == 0 {
-                let port = egress.port;
-                return Some(HostArrival {
-                    time,
-                    slot,
-                    port,
-                    is_counted: egress.is_measured,
-                });
-            }
-            egress.deferred += 1;
-        }
-        let port = egress.port;
-        self.put_on_link(port, slot, time);
-        None
+        let port = ports[port.index()].port;
+        self.travel(port, slot, time)
     }
 
     /// Delivers the next packet that has arrived on the link of a port that holds its packets.

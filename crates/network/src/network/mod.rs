@@ -8,10 +8,14 @@
 //! | `build` | a network from a topology |
 //! | `tx_port` | the ports by which hosts send |
 //! | `delivery` | the events: packets arrive at switches and hosts |
+//! | `feeders` | the ports whose packets all come by one link |
 
 mod build;
 mod delivery;
+mod feeders;
 mod tx_port;
+
+use std::collections::VecDeque;
 
 use weir_fabric::{self as fabric, EgressPort, PacketCount, PortChange, Switch};
 use weir_scenario::{PortIndex, SwitchIndex};
@@ -46,8 +50,10 @@ pub struct Network<P> {
     in_flight: PacketsInFlight<P>,
     /// The next delivery of each port's link, then the next timeout of each switch's elements.
     event_queue: EventQueue,
-    /// Packets that reach a host before this time are returned when they enter its link.
+    /// Packets may run ahead up to this time.
     run_ahead_before: Time,
+    /// Packets for hosts that have run ahead.
+    ahead: VecDeque<HostArrival>,
     /// The ports that are measured.
     measured: Vec<PortIndex>,
     is_tapped: bool,
@@ -80,10 +86,8 @@ struct SwitchNode<P> {
 struct SwitchPort {
     /// Its index in the topology.
     port: u32,
-    is_to_host: bool,
-    is_measured: bool,
-    /// The packets on its link that their host takes in when they arrive.
-    deferred: u32,
+    /// Whether all its packets come by the same link.
+    has_one_feeder: bool,
 }
 
 /// The sender and the receiver of a port's link.
@@ -92,6 +96,9 @@ struct PortLocation {
     sender: Sender,
     receiver: Receiver,
     is_measured: bool,
+    /// Whether the link's packets may run ahead: it leads to an undisturbed host, or to a
+    /// port that has no other feeder.
+    leads_on: bool,
 }
 
 #[derive(Clone, Copy, Debug)]

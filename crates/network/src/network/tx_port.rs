@@ -1,19 +1,17 @@
 //! The ports by which hosts send.
 
-use weir_fabric as fabric;
+use weir_fabric::{self as fabric, EgressPort};
 use weir_units::{Duration, Time};
 
 use super::{Network, Sender, Uplink};
-use crate::event_queue::EventQueue;
-use crate::packets_in_flight::PacketsInFlight;
 
 /// A port of a host.
 #[derive(Debug)]
 pub struct TxPort<'a, P> {
     port: u32,
-    uplink: &'a mut Uplink<P>,
-    in_flight: &'a mut PacketsInFlight<P>,
-    event_queue: &'a mut EventQueue,
+    /// An index into the network's uplinks.
+    uplink: u32,
+    network: &'a mut Network<P>,
 }
 
 /// The length of a host's queue, in time, above which flows with small queues wait: Linux lets a flow
@@ -27,9 +25,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         match self.locations.get(port as usize)?.sender {
             Sender::Host(uplink) => Some(TxPort {
                 port,
-                uplink: self.uplinks.get_mut(uplink as usize)?,
-                in_flight: &mut self.in_flight,
-                event_queue: &mut self.event_queue,
+                uplink,
+                network: self,
             }),
             Sender::Switch { .. } => None,
         }
@@ -69,36 +66,40 @@ impl<P: fabric::Packet + Clone> Uplink<P> {
 }
 
 impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
+    #[inline]
+    fn egress_port(&mut self) -> &mut EgressPort<P> {
+        &mut self.network.uplinks[self.uplink as usize].egress_port
+    }
+
     /// Sends a packet of the host.
     #[inline(always)]
     pub fn send(&mut self, now: Time, mut packet: P) {
-        let egress_port = &mut self.uplink.egress_port;
-        if egress_port.holds_packets() {
+        if self.egress_port().holds_packets() {
             return self.send_held(now, packet);
         }
-        if let Some(arrival) = egress_port.transmit(now, &mut packet) {
-            let slot = self.in_flight.store(packet);
-            if self.in_flight.push(self.port, slot, arrival) {
-                self.event_queue.set(self.port as usize, arrival);
+        if let Some(arrival) = self.egress_port().transmit(now, &mut packet) {
+            let slot = self.network.in_flight.store(packet);
+            if let Some(ahead) = self.network.travel(self.port, slot, arrival) {
+                self.network.ahead.push_back(ahead);
             }
         }
     }
 
     #[inline(never)]
     fn send_held(&mut self, now: Time, packet: P) {
-        let egress_port = &mut self.uplink.egress_port;
+        let egress_port = self.egress_port();
         let was_idle = egress_port.is_idle();
         egress_port.send(now, packet);
         if was_idle {
             let next = egress_port.timeout().unwrap_or(Time::MAX);
-            self.event_queue.set(self.port as usize, next);
+            self.network.event_queue.set(self.port as usize, next);
         }
     }
 
     /// Whether a packet on the link would be sent soon.
     #[inline]
-    pub fn has_room(&self, now: Time) -> bool {
-        let free = self.uplink.egress_port.link().free_at();
+    pub fn has_room(&mut self, now: Time) -> bool {
+        let free = self.egress_port().link().free_at();
         // The restart of a stopped link is unknown.
         free <= now + HOST_QUEUE || free == Time::MAX
     }
@@ -108,11 +109,11 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
     pub fn reserve_slot(self) -> Time {
         let Uplink {
             egress_port,
-            next_slot: next_turn,
-        } = self.uplink;
+            next_slot,
+        } = &mut self.network.uplinks[self.uplink as usize];
         let link = egress_port.link();
-        let turn = (*next_turn).max(link.free_at() - HOST_QUEUE);
-        *next_turn = turn + link.rate().time_for(link.mtu() + link.framing());
-        turn
+        let slot = (*next_slot).max(link.free_at() - HOST_QUEUE);
+        *next_slot = slot + link.rate().time_for(link.mtu() + link.framing());
+        slot
     }
 }

@@ -96,9 +96,6 @@ pub(crate) struct Hosts {
     endpoints: Vec<Option<Endpoint>>,
     /// Free positions.
     free: Vec<u32>,
-    /// By host, whether nothing but its own packets and timers changes its endpoints between control
-    /// events.
-    undisturbed: Vec<bool>,
     shared: HostContext,
 }
 
@@ -199,7 +196,7 @@ impl Socket {
         while self.send_slot <= now {
             let has_turn = std::mem::take(&mut self.send_slot) > Time::ZERO;
             // A socket's buffer counts as full while the host's queue is.
-            if let Some(outlet) = end
+            if let Some(mut outlet) = end
                 .port(&self.address)
                 .and_then(|port| network.tx_port(port))
                 && !has_turn
@@ -253,17 +250,15 @@ impl Socket {
 }
 
 impl Hosts {
-    /// Creates hosts without endpoints. Those of `undisturbed` may be ahead of the network: between control
-    /// events only their own packets and timers change their endpoints, and these notify no application.
-    pub(crate) fn new(undisturbed: Vec<bool>) -> Self {
+    /// Creates hosts without endpoints.
+    pub(crate) fn new(hosts: usize) -> Self {
         Self {
             endpoints: Vec::new(),
             free: Vec::new(),
             shared: HostContext {
-                timers: HostTimers::new(undisturbed.len()),
+                timers: HostTimers::new(hosts),
                 datagrams: DatagramSlab::new(),
             },
-            undisturbed,
         }
     }
 
@@ -272,14 +267,20 @@ impl Hosts {
         self.shared.timers.horizon()
     }
 
-    /// Whether a host may take in a packet before the network's time has come to it: none of its timers is
-    /// earlier.
+    /// Takes in a packet that has run ahead of the network's events, if no timer of the host is earlier;
+    /// otherwise at its time.
     #[inline]
-    pub(crate) fn may_run_ahead(&self, time: Time, packet: &Packet) -> bool {
-        let host = packet.destination;
-        self.undisturbed.get(host as usize) == Some(&true)
-            && time <= self.shared.timers.of(host)
+    pub(crate) fn take_ahead(&mut self, arrival: HostArrival, network: &mut Network) {
+        let packet = network.packet(arrival.slot);
+        if arrival.time <= self.shared.timers.of(packet.destination)
             && packet.continues_connection()
+            && network.is_next(arrival)
+        {
+            let notice = self.receive(arrival, network);
+            debug_assert_eq!(notice, None, "endless flows notify nobody");
+        } else {
+            network.defer(arrival);
+        }
     }
 
     /// Allocates a position for an endpoint.
