@@ -108,9 +108,9 @@ struct Benchmark {
 impl Benchmark {
     /// Returns whether a row is wanted.
     fn has(&self, name: &str) -> bool {
-        let wanted = |word: &String| match ROWS.contains(&word.as_str()) {
-            true => word == name,
-            false => name.contains(word.as_str()),
+        let wanted = |word: &String| {
+            let is_whole = ROWS.contains(&word.as_str());
+            word == name || (!is_whole && name.contains(word.as_str()))
         };
         self.words.is_empty() || self.words.iter().any(wanted)
     }
@@ -279,7 +279,7 @@ impl Benchmark {
         }
         let directory = tempfile::tempdir()?;
         let path = directory.path().join("fat-tree.toml");
-        std::fs::write(&path, cases::fat_tree(FAT_TREE_K, self.scaled(1000, 50)))?;
+        std::fs::write(&path, cases::fat_tree(FAT_TREE_K, self.scaled(500, 50)))?;
         let measuring = |ports: &str| Work::Scenario {
             path: path.display().to_string(),
             settings: vec![ports.to_owned()],

@@ -55,7 +55,7 @@ impl Peers {
         }
         let htsim = from_environment("HTSIM")?;
         if htsim.is_none() {
-            println!("SKIPPED: htsim: set HTSIM to its dumbbell program (bench/htsim/README.md)");
+            println!("SKIPPED: htsim: set HTSIM to the program of bench/htsim (see its README.md)");
         }
         Ok(Self {
             ours: Peer::Speed(std::env::current_exe()?),
@@ -125,10 +125,10 @@ fn from_environment(name: &str) -> Result<Option<PathBuf>, Box<dyn Error>> {
         return Ok(None);
     };
     let path = PathBuf::from(value);
-    match path.is_file() {
-        true => Ok(Some(path)),
-        false => Err(format!("{name}={} is no file", path.display()).into()),
+    if !path.is_file() {
+        return Err(format!("{name}={} is no file", path.display()).into());
     }
+    Ok(Some(path))
 }
 
 impl Peer {
@@ -145,7 +145,9 @@ impl Peer {
                 if case.ack_every == 1 =>
             {
                 let mut command = Command::new(program);
-                command.args(options(case));
+                // ns-3 is slow: a fifth of the time is enough.
+                let part = if matches!(self, Self::Ns3(_)) { 5 } else { 1 };
+                command.args(options(case, case.duration_ms / part));
                 command
             }
             (Self::Ns3(_) | Self::Htsim(_), _) => return Ok(None),
@@ -165,8 +167,8 @@ impl Peer {
     }
 }
 
-/// Returns a case as options of ns-3's and htsim's programs. They are slow: a fifth of the time is enough.
-fn options(case: &Case) -> Vec<String> {
+/// Returns a case as options of ns-3's and htsim's programs.
+fn options(case: &Case, duration_ms: u64) -> Vec<String> {
     let option = |name: &str, value: String| format!("--{name}={value}");
     vec![
         option("line-rate", "25Gbps".into()),
@@ -182,7 +184,7 @@ fn options(case: &Case) -> Vec<String> {
         option("delayed-acks", case.ack_every.to_string()),
         option("socket-buffer", "2MB".into()),
         option("start-window", "10ms".into()),
-        option("duration", format!("{}ms", case.duration_ms / 5)),
+        option("duration", format!("{duration_ms}ms")),
         option("warm-up", "0ms".into()),
     ]
 }
