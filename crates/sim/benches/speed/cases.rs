@@ -68,6 +68,9 @@ pub(crate) const RUN_CASE: &str = "--run-case";
 /// The same for a scenario file; settings follow it.
 pub(crate) const RUN_SCENARIO: &str = "--run-scenario";
 
+/// The argument that makes this program print the text of the row that it names, for a run by other means.
+pub(crate) const PRINT_SCENARIO: &str = "--print-scenario";
+
 impl Work {
     /// Returns the arguments that make a binary of this benchmark run it.
     pub(crate) fn arguments(&self) -> Result<Vec<String>, Box<dyn Error>> {
@@ -193,9 +196,18 @@ fn dumbbell(duration_ms: u64, buffer_mb: f64, senders: &str) -> String {
     )
 }
 
+/// Returns the text of the row called `name`, if it is a scenario of this benchmark.
+pub(crate) fn text(name: &str, duration_us: u64) -> Option<String> {
+    match name {
+        "dcquic-20" => Some(dcquic(20, duration_us / 1000)),
+        "fat-tree" => Some(fat_tree(16, duration_us)),
+        _ => None,
+    }
+}
+
 /// Returns the text of the dumbbell with `hosts` DCQUIC hosts under DCTCP, one flow each. Packets are as
 /// large as TCP's.
-pub(crate) fn dcquic(hosts: u32, duration_ms: u64) -> String {
+fn dcquic(hosts: u32, duration_ms: u64) -> String {
     let senders = format!(
         r#"
         [dumbbell.senders.dctcp]
@@ -223,7 +235,7 @@ pub(crate) const ALL_PORTS: &str = r#"measurements.ports="*""#;
 
 /// Returns the text of a fat tree of switches with `k` ports: k³/4 hosts, each with one DCTCP flow to the
 /// next host in one random cycle through all of them. Links have 100 Gbps and 1 µs.
-pub(crate) fn fat_tree(k: usize, duration_us: u64) -> String {
+fn fat_tree(k: usize, duration_us: u64) -> String {
     let half = k / 2;
     let mut text = format!(
         r#"

@@ -57,13 +57,17 @@ const ROWS: [&str; 15] = [
     "fat-tree",
 ];
 
-/// The ports of a switch of the fat tree.
-const FAT_TREE_K: usize = 16;
-
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let Some(figures) = cases::run_arguments(&arguments)? {
         println!("{}", serde_json::to_string(&figures)?);
+        return Ok(());
+    }
+    if let [mode, name, ..] = &arguments[..]
+        && mode == cases::PRINT_SCENARIO
+    {
+        let text = scenario_text(name, 100_000)?;
+        println!("{text}");
         return Ok(());
     }
     // `cargo test` builds and runs benchmarks too, to see whether they work.
@@ -85,6 +89,11 @@ fn main() -> Result<(), Box<dyn Error>> {
         (hosts, 1)
     })?;
     benchmark.fat_tree()
+}
+
+/// Returns the text of a row that is a scenario of this benchmark.
+fn scenario_text(name: &str, duration_us: u64) -> Result<String, String> {
+    cases::text(name, duration_us).ok_or_else(|| format!("{name} has no scenario of its own"))
 }
 
 /// Returns the positive number in a variable.
@@ -142,7 +151,10 @@ impl Benchmark {
         };
         let directory = tempfile::tempdir()?;
         let dcquic = directory.path().join("dcquic.toml");
-        std::fs::write(&dcquic, cases::dcquic(20, twenty.duration_ms))?;
+        std::fs::write(
+            &dcquic,
+            scenario_text("dcquic-20", twenty.duration_ms * 1000)?,
+        )?;
         let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scenarios");
         let scenario = |path: &Path, settings: Vec<String>| Work::Scenario {
             path: path.display().to_string(),
@@ -279,7 +291,7 @@ impl Benchmark {
         }
         let directory = tempfile::tempdir()?;
         let path = directory.path().join("fat-tree.toml");
-        std::fs::write(&path, cases::fat_tree(FAT_TREE_K, self.scaled(500, 50)))?;
+        std::fs::write(&path, scenario_text("fat-tree", self.scaled(500, 50))?)?;
         let measuring = |ports: &str| Work::Scenario {
             path: path.display().to_string(),
             settings: vec![ports.to_owned()],
