@@ -43,7 +43,7 @@ EVERYTHING = --workspace \
 	$(shell test -x $(PYTHON_ENV)/bin/python || echo --exclude weir-python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test validate-kernel everything skipped fmt lint doc unit stacks python python-env python-test interop long longer bench bench-timeline bench-dcudp bench-packets bench-threads bench-paths bench-sim bench-lab bench-enforce fuzz deny lines
+.PHONY: help setup demo test validate-kernel everything skipped fmt lint doc unit stacks python python-env python-test interop long longer bench bench-timeline bench-dcudp bench-packets bench-threads bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce fuzz deny lines
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -166,10 +166,15 @@ bench-paths: ## costs and gains of packet sizes and standby paths (two minutes a
 	@target/release/weir-peers sizes
 	@target/release/weir-peers armed
 
-bench-sim: ## the simulator beside ns-3, and its time per packet with many flows and hosts (some minutes)
+# Cargo runs benchmarks in another directory.
+bench-sim: ## the simulator beside ns-3, BASE=binary of another commit and HTSIM=binary (bench/htsim), best of RUNS=5; ROWS="fat-tree dctcp-20" (all rows: some six minutes)
 	@if test -f /usr/include/ns3/core-module.h; then $(MAKE) -s -C bench/ns3; \
 		else echo "ns-3 is left out: apt-get install libns3-dev"; fi
-	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-sim --bench speed
+	@BASE="$(abspath $(BASE))" HTSIM="$(abspath $(HTSIM))" \
+		$(CARGO) bench $(CARGO_FLAGS) -q -p weir-sim --bench speed -- $(ROWS)
+
+bench-sim-instructions: ## instructions, cache misses and mispredicted branches of a simulated packet by callgrind, beside BASE=binary (valgrind; a minute and a build)
+	@BASE="$(abspath $(BASE))" $(PYTHON) bench/sim_instructions.py $(ROWS)
 
 bench-lab: ## throughput and accuracy of the live lab's switch (root; a minute)
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-lab --bench switch

@@ -14,6 +14,7 @@ import os
 import pathlib
 import statistics
 import subprocess
+import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 WEIR = ROOT / "target" / "release" / "weir"
@@ -135,6 +136,8 @@ def main():
     )
     parser.add_argument("--write", action="store_true")
     arguments = parser.parse_args()
+    if not WEIR.is_file():
+        sys.exit(f"{WEIR} is missing: run `cargo build --locked --release -p weir` first")
     found, spread = medians()
     text = tables(found)
     print(text)
