@@ -117,6 +117,18 @@ impl<P> PacketsInFlight<P> {
         Some((SlotIndex(first), arrival))
     }
 
+    /// Returns when the first packet on the link of a port arrives.
+    pub(crate) fn first_time(&self, port: u32) -> Option<Time> {
+        let first = self.slots.get(self.links[port as usize].first as usize)?;
+        Some(first.arrival)
+    }
+
+    /// Takes the first packet from the link of a port, with its own arrival.
+    pub(crate) fn pop_with_time(&mut self, port: u32) -> Option<(SlotIndex, Time)> {
+        let (slot, _) = self.pop(port)?;
+        Some((slot, self.slots[slot.0 as usize].arrival))
+    }
+
     /// The packet of a slot.
     #[inline]
     pub(crate) fn packet(&self, SlotIndex(slot): SlotIndex) -> &P {

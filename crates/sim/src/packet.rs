@@ -165,18 +165,6 @@ impl Packet {
         }
     }
 
-    /// Whether it is a segment of an established TCP connection that goes on: no SYN, FIN or RST.
-    #[inline]
-    pub(crate) fn continues_connection(&self) -> bool {
-        match &self.contents {
-            Contents::Segment(segment) => {
-                let usual = Flags::ACK | Flags::PSH | Flags::ECE | Flags::CWR;
-                segment.flags.without(usual) == Flags::default()
-            }
-            Contents::Datagram(_) | Contents::RawDatagram(_) => false,
-        }
-    }
-
     /// Returns its source and destination.
     pub(crate) fn locations(&self) -> [Location; 2] {
         let editions = match self.contents {

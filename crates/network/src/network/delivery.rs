@@ -58,12 +58,6 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         self.ahead.pop_front()
     }
 
-    /// Whether no packet of this packet's link is due before it.
-    #[inline]
-    pub fn is_next(&self, arrival: HostArrival) -> bool {
-        self.in_flight.is_idle(arrival.port)
-    }
-
     /// Postpones a packet for a host that has run ahead until its time.
     pub fn defer(&mut self, arrival: HostArrival) {
         self.put_on_link(arrival.port, arrival.slot, arrival.time);
@@ -88,20 +82,16 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     ) -> Option<HostArrival> {
         loop {
             let location = self.locations[port as usize];
-            let is_known =
-                location.leads_on && time < self.run_ahead_before && self.in_flight.is_idle(port);
-            if !is_known {
+            if !location.leads_on || time >= self.run_ahead_before {
                 self.put_on_link(port, slot, time);
                 return None;
             }
             let Receiver::Switch { switch, .. } = location.receiver else {
-                return Some(HostArrival {
-                    time,
-                    slot,
-                    port,
-                    is_counted: location.is_measured,
-                });
+                return self.come_ahead(port, slot, time);
             };
+            if !self.in_flight.is_idle(port) {
+                self.run_all_ahead(port);
+            }
             let node = &mut self.switches[switch as usize];
             let packet = self.in_flight.packet_mut(slot);
             let egress = node.switch.egress(packet);
@@ -120,6 +110,59 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             port = self.switches[switch as usize].ports[egress.index()].port;
             time = arrival;
         }
+    }
+
+    /// Returns a packet that arrives at a host ahead of time, unless others have to be taken in before.
+    #[inline]
+    fn come_ahead(&mut self, port: u32, slot: SlotIndex, time: Time) -> Option<HostArrival> {
+        let arrival = self.arrival(port, slot, time);
+        if self.ahead.is_empty() {
+            return Some(arrival);
+        }
+        self.ahead.push_back(arrival);
+        None
+    }
+
+    #[inline]
+    fn arrival(&self, port: u32, slot: SlotIndex, time: Time) -> HostArrival {
+        HostArrival {
+            time,
+            slot,
+            port,
+            is_counted: self.locations[port as usize].is_measured,
+        }
+    }
+
+    /// Runs the packets on a link ahead that became events because of a change that has passed.
+    #[cold]
+    fn run_all_ahead(&mut self, port: u32) {
+        let mut packets = Vec::new();
+        while let Some(packet) = self.in_flight.pop_with_time(port) {
+            packets.push(packet);
+        }
+        self.event_queue.set(port as usize, Time::MAX);
+        for (slot, time) in packets {
+            if let Some(arrival) = self.travel(port, slot, time) {
+                self.ahead.push_back(arrival);
+            }
+        }
+    }
+
+    /// Takes the first of the packets that are before this one on the same link and wait for their time, if
+    /// it arrives by `limit`.
+    #[inline]
+    pub fn take_before(&mut self, arrival: HostArrival, limit: Time) -> Option<HostArrival> {
+        let first = self.in_flight.first_time(arrival.port)?;
+        // One that came after it arrives later, or else it would have run ahead too.
+        (first <= limit.min(arrival.time)).then(|| self.take_first(arrival.port))?
+    }
+
+    #[cold]
+    fn take_first(&mut self, port: u32) -> Option<HostArrival> {
+        let (slot, time) = self.in_flight.pop_with_time(port)?;
+        let next = self.in_flight.first_time(port).unwrap_or(Time::MAX);
+        self.event_queue.set(port as usize, next);
+        Some(self.arrival(port, slot, time))
     }
 
     /// The packet of a slot.
@@ -145,12 +188,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             self.tap(time, port, Some(packet));
         }
         match location.receiver {
-            Receiver::Host => Some(HostArrival {
-                time,
-                slot,
-                port,
-                is_counted: location.is_measured,
-            }),
+            Receiver::Host => Some(self.arrival(port, slot, time)),
             Receiver::Switch { switch, ingress } => {
                 if location.is_measured {
                     self.count_delivery(port, slot);

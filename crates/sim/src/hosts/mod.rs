@@ -267,20 +267,26 @@ impl Hosts {
         self.shared.timers.horizon()
     }
 
-    /// Takes in a packet that has run ahead of the network's events, if no timer of the host is earlier;
-    /// otherwise at its time.
+    /// Takes in a packet that has run ahead of the network's events, and those before it on its link; if a
+    /// timer of the host is earlier, at its time.
     #[inline]
     pub(crate) fn take_ahead(&mut self, arrival: HostArrival, network: &mut Network) {
-        let packet = network.packet(arrival.slot);
-        if arrival.time <= self.shared.timers.of(packet.destination)
-            && packet.continues_connection()
-            && network.is_next(arrival)
-        {
-            let notice = self.receive(arrival, network);
-            debug_assert_eq!(notice, None, "endless flows notify nobody");
+        let host = network.packet(arrival.slot).destination;
+        while let Some(before) = network.take_before(arrival, self.shared.timers.of(host)) {
+            self.receive_ahead(before, network);
+        }
+        // What it takes in may set a timer.
+        if arrival.time <= self.shared.timers.of(host) {
+            self.receive_ahead(arrival, network);
         } else {
             network.defer(arrival);
         }
+    }
+
+    #[inline]
+    fn receive_ahead(&mut self, arrival: HostArrival, network: &mut Network) {
+        let notice = self.receive(arrival, network);
+        debug_assert_eq!(notice, None, "the flows of undisturbed hosts have no end");
     }
 
     /// Allocates a position for an endpoint.
