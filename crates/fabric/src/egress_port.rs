@@ -46,8 +46,6 @@ pub struct EgressPort<P> {
     /// The queue: packets whose transmission has not started, as of the last update. Not kept for a queue
     /// that nobody watches.
     waiting: VecDeque<WaitingPacket>,
-    /// Packets that the link has delivered.
-    delivered: PacketCount,
     /// Packets larger than the MTU.
     oversized: PacketCount,
     /// The packets and the faults; `None` if the caller keeps the packets.
@@ -80,7 +78,6 @@ impl<P: Packet + Clone> EgressPort<P> {
             link,
             queue,
             waiting: VecDeque::new(),
-            delivered: PacketCount::ZERO,
             oversized: PacketCount::ZERO,
             held: None,
         }
@@ -139,12 +136,6 @@ impl<P: Packet + Clone> EgressPort<P> {
         let length = packet.length();
         let (_, times) = self.admit(now, packet, length, room);
         times.map(|(_, arrival)| arrival)
-    }
-
-    /// Records that a packet which the caller keeps has reached the far end.
-    #[inline]
-    pub fn count_delivery(&mut self, length: ByteSize) {
-        self.delivered.record(length);
     }
 
     /// Decides about a packet, marks it, and returns its times on the link unless it is dropped.
@@ -233,10 +224,17 @@ impl<P: Packet + Clone> EgressPort<P> {
         self.queue.departed()
     }
 
-    /// Returns the packets on the link: being sent, in transit, or arrived and not yet polled or
-    /// [counted](Self::count_delivery).
+    /// Returns the packets on the link: being sent, in transit, or arrived and not yet polled. None if the
+    /// caller keeps the packets.
     pub fn in_flight(&self) -> PacketCount {
-        self.queue.departed() - self.delivered
+        self.queue.departed() - self.delivered()
+    }
+
+    fn delivered(&self) -> PacketCount {
+        match &self.held {
+            Some(held) => held.delivered,
+            None => self.queue.departed(),
+        }
     }
 
     /// Returns the packets that wait, are in transit or are delayed.
@@ -252,7 +250,7 @@ impl<P: Packet + Clone> EgressPort<P> {
             .faults()
             .map_or(StageCounters::default(), |faults| *faults.counters());
         // Packets that met no faults went straight on.
-        let passed = self.delivered - faults.arrived;
+        let passed = self.delivered() - faults.arrived;
         let mut dropped = queue.dropped + faults.dropped;
         dropped.add(DropReason::Mtu, self.oversized);
         StageCounters {

@@ -17,42 +17,50 @@ pub const ETHERNET_FRAMING: ByteSize = ByteSize::from_bytes(38);
 /// One direction of a cable between two ports, with its transmitter: computes when packets arrive. The
 /// [`EgressPort`](crate::EgressPort) of the link keeps the packets themselves.
 #[derive(Clone, Debug)]
+// In this order: the fields that each packet needs come first.
+#[repr(C)]
 pub struct Link {
-    rate: Rate,
-    delay: Duration,
-    mtu: ByteSize,
-    framing: ByteSize,
-    clock: TransmitterClock,
     /// When the next transmission can start; [`Time::MAX`] at rate zero.
     free: Time,
+    clock: TransmitterClock,
+    rate: Rate,
     work: TransmissionTime,
+    delay: Duration,
+    mtu: ByteSize,
+    /// Whether arrivals have to be kept in order: there is jitter, or the delay or the rate has changed.
+    is_uneven: bool,
     last_arrival: Time,
     /// The largest random delay of a packet beyond the propagation delay.
     jitter: Duration,
     jitter_seed: u64,
     /// The packets transmitted so far, if there is jitter.
     transmitted: u64,
+    /// The packets before the last ones had another length.
+    other_work: TransmissionTime,
+    framing: ByteSize,
 }
 
 impl Link {
     /// Creates an idle link. At [`Rate::MAX`] transmission takes no time; at [`Rate::ZERO`] nothing starts.
     pub fn new(rate: Rate, delay: Duration) -> Self {
         Self {
-            rate,
-            delay,
-            mtu: ByteSize::MAX,
-            framing: ByteSize::ZERO,
-            clock: TransmitterClock::default(),
             free: if rate.is_zero() {
                 Time::MAX
             } else {
                 Time::ZERO
             },
-            work: TransmissionTime::of(ByteSize::ZERO, rate),
+            clock: TransmitterClock::default(),
+            rate,
+            work: TransmissionTime::UNKNOWN,
+            delay,
+            mtu: ByteSize::MAX,
+            is_uneven: false,
             last_arrival: Time::ZERO,
             jitter: Duration::ZERO,
             jitter_seed: 0,
             transmitted: 0,
+            other_work: TransmissionTime::UNKNOWN,
+            framing: ByteSize::ZERO,
         }
     }
 
@@ -62,6 +70,7 @@ impl Link {
         Self {
             jitter,
             jitter_seed: seed,
+            is_uneven: self.is_uneven || !jitter.is_zero(),
             ..self
         }
     }
@@ -119,8 +128,8 @@ impl Link {
             self.clock.start_no_earlier(now);
         }
         self.rate = rate;
-        self.work = TransmissionTime::of(ByteSize::ZERO, rate);
-        self.last_arrival = last_arrival;
+        (self.work, self.other_work) = (TransmissionTime::UNKNOWN, TransmissionTime::UNKNOWN);
+        self.keep_in_order(last_arrival);
         self.free = if rate.is_zero() {
             Time::MAX
         } else {
@@ -131,6 +140,11 @@ impl Link {
     /// Changes the propagation delay of later packets, which arrive no earlier than `last_arrival`.
     pub(crate) fn set_delay(&mut self, delay: Duration, last_arrival: Time) {
         self.delay = delay;
+        self.keep_in_order(last_arrival);
+    }
+
+    fn keep_in_order(&mut self, last_arrival: Time) {
+        self.is_uneven = true;
         self.last_arrival = last_arrival;
     }
 
@@ -144,24 +158,37 @@ impl Link {
     /// its transmission starts and when it arrives at the far end; [`Time::MAX`] for both at rate zero.
     #[inline(always)]
     pub(crate) fn transmit(&mut self, ready: Time, length: ByteSize) -> (Time, Time) {
-        if self.free == Time::MAX {
+        let mut start = self.free;
+        if ready > start {
+            self.clock.set(ready);
+            start = ready;
+        } else if start == Time::MAX {
             return (Time::MAX, Time::MAX);
         }
-        let start = self.free.max(ready);
-        if ready > self.free {
-            self.clock.set(ready);
+        if length != self.work.length {
+            self.set_work(length);
         }
-        if self.rate != Rate::MAX {
-            let size = length + self.framing;
-            if size != self.work.size {
-                self.work = TransmissionTime::of(size, self.rate);
-            }
-            self.clock.spend(&self.work, self.rate);
+        self.free = self.clock.spend(&self.work, self.rate);
+        let mut arrival = self.free + self.delay;
+        if self.is_uneven {
+            arrival = self.even_out(arrival);
         }
-        self.free = self.clock.reading();
-        let arrival = self.free + self.delay + self.next_jitter();
-        self.last_arrival = self.last_arrival.max(arrival);
-        (start, self.last_arrival)
+        (start, arrival)
+    }
+
+    /// Adds the jitter to an arrival, and keeps the arrivals in order.
+    #[inline(always)]
+    fn even_out(&mut self, arrival: Time) -> Time {
+        self.last_arrival = self.last_arrival.max(arrival + self.next_jitter());
+        self.last_arrival
+    }
+
+    #[cold]
+    fn set_work(&mut self, length: ByteSize) {
+        std::mem::swap(&mut self.work, &mut self.other_work);
+        if length != self.work.length {
+            self.work = TransmissionTime::of(length, self.framing, self.rate);
+        }
     }
 
     /// Returns the jitter of the next packet.
@@ -212,8 +239,9 @@ impl TransmitterClock {
         self.set(self.reading());
     }
 
-    #[inline]
-    fn spend(&mut self, work: &TransmissionTime, rate: Rate) {
+    /// Advances by a transmission, and returns the new [reading](Self::reading).
+    #[inline(always)]
+    fn spend(&mut self, work: &TransmissionTime, rate: Rate) -> Time {
         self.nanosecond += work.time;
         // Both are smaller than the rate; their sum may exceed 64 bits.
         let (sum, carry) = self.fraction.overflowing_add(work.rest);
@@ -223,21 +251,37 @@ impl TransmitterClock {
         } else {
             self.fraction = sum;
         }
+        self.reading()
     }
 }
 
-/// The duration of a transmission. Consecutive packets often have the same size, and a division is the
-/// most expensive step of a link: the last result is kept.
+/// The duration of a transmission. A division is the most expensive step of a link, and its packets often
+/// have one of two lengths.
 #[derive(Clone, Copy, Debug)]
 struct TransmissionTime {
-    size: ByteSize,
+    /// The length of the IP packet.
+    length: ByteSize,
     time: Duration,
     /// Beyond the whole nanoseconds, in units of one nanosecond divided by the rate in bit/s.
     rest: u64,
 }
 
 impl TransmissionTime {
-    fn of(size: ByteSize, rate: Rate) -> Self {
+    /// The time of no packet.
+    const UNKNOWN: Self = Self {
+        length: ByteSize::MAX,
+        time: Duration::ZERO,
+        rest: 0,
+    };
+
+    fn of(length: ByteSize, framing: ByteSize, rate: Rate) -> Self {
+        if rate == Rate::MAX {
+            return Self {
+                length,
+                ..Self::UNKNOWN
+            };
+        }
+        let size = length + framing;
         let rate = rate.bits_per_second();
         // At rate zero it takes forever.
         let (time, rest) = match size.bytes().checked_mul(8 * 1_000_000_000) {
@@ -255,7 +299,7 @@ impl TransmissionTime {
             }
         };
         Self {
-            size,
+            length,
             time: Duration::from_nanos(time),
             rest,
         }

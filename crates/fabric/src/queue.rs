@@ -13,25 +13,43 @@ use crate::red::{Ramp, Red, RedDecision, RedState};
 use crate::rule::{Action, Rule, Trigger};
 
 /// A FIFO queue under a list of [`Rule`]s: its decisions and its counters. The packets themselves wait
-/// in the [`EgressPort`](crate::EgressPort) of the queue.
+/// in the [`EgressPort`](crate::EgressPort) of the queue, or with its caller.
 #[derive(Clone, Debug)]
 // In this order: the fields that a packet of an unwatched queue needs come first.
 #[repr(C)]
 pub struct Queue {
     arrived: PacketCount,
     /// Whether the backlog is kept up to date while packets come and go: there are or were rules,
-    /// occupancy statistics or a shared buffer, or a caller has read it.
+    /// occupancy statistics or a shared buffer, or the port holds its packets.
     pub(crate) tracks_backlog: bool,
     backlog: PacketCount,
+    /// For Not-ECT packets and for ECT packets.
+    shortcuts: [Shortcut; 2],
     occupancy: Option<Box<Occupancy>>,
+    marked: PacketCount,
+    seed: u64,
+    /// The rules and their state, and the drops; `None` while there are none.
+    discipline: Option<Box<Discipline>>,
+}
+
+/// The rules of a queue with their state.
+#[derive(Clone, Debug)]
+struct Discipline {
     /// The steps for Not-ECT packets, and those for ECT packets.
     rules_by_class: [Vec<RuleState>; 2],
     /// The average queues of the steps, in the order of the rules.
     red_states: Vec<(Red, RedState)>,
-    marked: PacketCount,
     random: Generator,
-    /// Boxed, as it is large and rarely used.
-    dropped: Box<Drops>,
+    dropped: Drops,
+}
+
+/// Where the rules for a class need not be applied one by one, as their result is certain: with a backlog
+/// of at most `above`, and if the packet ends by `limit`, it is queued, and marked above `mark_above`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Shortcut {
+    above: ByteSize,
+    limit: ByteSize,
+    mark_above: ByteSize,
 }
 
 /// A rule for packets of one class.
@@ -71,15 +89,14 @@ impl Queue {
     /// Without rules it is unbounded.
     pub fn new(rules: impl Into<Vec<Rule>>, seed: u64) -> Self {
         let mut queue = Self {
-            backlog: PacketCount::ZERO,
             arrived: PacketCount::ZERO,
-            marked: PacketCount::ZERO,
-            rules_by_class: Default::default(),
-            red_states: Vec::new(),
-            occupancy: None,
             tracks_backlog: false,
-            random: generator(seed, 0),
-            dropped: Box::default(),
+            backlog: PacketCount::ZERO,
+            shortcuts: [Shortcut::WITHOUT_RULES; 2],
+            occupancy: None,
+            marked: PacketCount::ZERO,
+            seed,
+            discipline: None,
         };
         queue.set_rules(rules);
         queue
@@ -97,24 +114,32 @@ impl Queue {
 
     /// Replaces the rules for packets to come. The state of random early detection starts anew.
     pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
-        self.rules_by_class = Default::default();
-        self.red_states.clear();
         let rules = rules.into();
-        self.tracks_backlog |= !rules.is_empty();
-        for rule in rules {
-            let step = RuleState {
-                when: self.prepare(rule.trigger),
-                action: rule.action,
-            };
-            let [not_ect, ect] = &mut self.rules_by_class;
-            if rule.class.contains(Ecn::Ect0) {
-                ect.push(step);
-            }
-            // A mark has no effect on Not-ECT packets.
-            if rule.class.contains(Ecn::NotEct) && rule.action != Action::Mark {
-                not_ect.push(step);
-            }
+        if rules.is_empty() && self.discipline.is_none() {
+            return;
         }
+        self.tracks_backlog |= !rules.is_empty();
+        let discipline = self.discipline();
+        discipline.set_rules(&rules);
+        // An average is sampled at the arrival of each packet, of any class.
+        self.shortcuts = if discipline.red_states.is_empty() {
+            let [not_ect, ect] = &discipline.rules_by_class;
+            [Shortcut::of(not_ect), Shortcut::of(ect)]
+        } else {
+            [Shortcut::NONE; 2]
+        };
+    }
+
+    fn discipline(&mut self) -> &mut Discipline {
+        let seed = self.seed;
+        self.discipline.get_or_insert_with(|| {
+            Box::new(Discipline {
+                rules_by_class: Default::default(),
+                red_states: Vec::new(),
+                random: generator(seed, 0),
+                dropped: Drops::default(),
+            })
+        })
     }
 
     /// Returns the packets that wait: see [`EgressPort::advance`](crate::EgressPort::advance).
@@ -125,7 +150,9 @@ impl Queue {
 
     /// Returns the average backlog of the first [`Red`] rule, as of the last arrival.
     pub fn average(&self) -> Option<ByteSize> {
-        self.red_states.first().map(|(_, state)| state.average())
+        let discipline = self.discipline.as_deref()?;
+        let (_, state) = discipline.red_states.first()?;
+        Some(state.average())
     }
 
     /// Returns the statistics of the queue's length, if it keeps them. They cover the time up to the
@@ -139,7 +166,7 @@ impl Queue {
         StageCounters {
             arrived: self.arrived,
             departed: self.departed(),
-            dropped: *self.dropped,
+            dropped: self.dropped(),
             ..StageCounters::default()
         }
     }
@@ -151,7 +178,12 @@ impl Queue {
 
     /// Returns the packets that left for the link.
     pub(crate) fn departed(&self) -> PacketCount {
-        self.arrived - self.dropped.total() - self.backlog
+        self.arrived - self.dropped().total() - self.backlog
+    }
+
+    fn dropped(&self) -> Drops {
+        let discipline = self.discipline.as_deref();
+        discipline.map_or(Drops::default(), |discipline| discipline.dropped)
     }
 
     /// Admits a packet to an unwatched queue.
@@ -171,16 +203,34 @@ impl Queue {
         room: ByteSize,
     ) -> Admission {
         self.arrived.record(length);
-        for (red, state) in &mut self.red_states {
-            state.sample(now, self.backlog.size, red);
+        let backlog = self.backlog.size;
+        let end = backlog + length;
+        let shortcut = &self.shortcuts[usize::from(ecn.is_capable())];
+        if backlog <= shortcut.above && end <= shortcut.limit.min(room) {
+            if backlog > shortcut.mark_above && ecn != Ecn::Ce {
+                self.marked.record(length);
+                return Admission::Marked;
+            }
+            return Admission::Queued;
         }
-        let admission = if self.backlog.size + length > room {
+        self.apply_rules(now, length, ecn, room)
+    }
+
+    /// Applies the rules one by one to a packet.
+    #[inline(never)]
+    fn apply_rules(&mut self, now: Time, length: ByteSize, ecn: Ecn, room: ByteSize) -> Admission {
+        let backlog = self.backlog;
+        let discipline = self.discipline();
+        for (red, state) in &mut discipline.red_states {
+            state.sample(now, backlog.size, red);
+        }
+        let admission = if backlog.size + length > room {
             Admission::Dropped(DropReason::Buffer)
         } else {
-            self.admit(length, ecn)
+            discipline.admit(backlog, length, ecn)
         };
         match admission {
-            Admission::Dropped(reason) => self.dropped.record(reason, length),
+            Admission::Dropped(reason) => discipline.dropped.record(reason, length),
             Admission::Marked => self.marked.record(length),
             Admission::Queued => {}
         }
@@ -197,19 +247,80 @@ impl Queue {
     }
 
     /// Removes a packet from the backlog.
+    #[inline]
     pub(crate) fn leave(&mut self, at: Time, length: ByteSize) {
         self.backlog.remove(length);
         if let Some(occupancy) = &mut self.occupancy {
             occupancy.set(at, self.backlog.size);
         }
-        if self.backlog.packets == 0 {
-            let averages = self.red_states.iter_mut();
+        if self.backlog.packets == 0
+            && let Some(discipline) = &mut self.discipline
+        {
+            let averages = discipline.red_states.iter_mut();
             averages.for_each(|(_, state)| state.emptied(at));
         }
     }
 
     pub(crate) fn occupancy_mut(&mut self) -> Option<&mut Occupancy> {
         self.occupancy.as_deref_mut()
+    }
+}
+
+impl Shortcut {
+    /// Every packet is queued.
+    const WITHOUT_RULES: Self = Self {
+        above: ByteSize::MAX,
+        limit: ByteSize::MAX,
+        mark_above: ByteSize::MAX,
+    };
+
+    /// No packet ends by zero.
+    const NONE: Self = Self {
+        limit: ByteSize::ZERO,
+        ..Self::WITHOUT_RULES
+    };
+
+    /// Returns where these rules need not be applied one by one.
+    fn of(rules: &[RuleState]) -> Self {
+        let mut shortcut = Self::WITHOUT_RULES;
+        for rule in rules {
+            match (rule.when, rule.action) {
+                (TriggerKind::Above(threshold), Action::Mark) => {
+                    shortcut.mark_above = shortcut.mark_above.min(threshold);
+                }
+                (TriggerKind::Above(threshold), _) => {
+                    shortcut.above = shortcut.above.min(threshold);
+                }
+                (TriggerKind::Overflows(limit), _) => shortcut.limit = shortcut.limit.min(limit),
+                (TriggerKind::Between(ramp) | TriggerKind::Ramp(ramp), _) => {
+                    shortcut.above = shortcut.above.min(ramp.min).min(ramp.max);
+                }
+                // By chance, by packets, or by the average.
+                _ => return Self::NONE,
+            }
+        }
+        shortcut
+    }
+}
+
+impl Discipline {
+    fn set_rules(&mut self, rules: &[Rule]) {
+        self.rules_by_class = Default::default();
+        self.red_states.clear();
+        for rule in rules {
+            let step = RuleState {
+                when: self.prepare(rule.trigger),
+                action: rule.action,
+            };
+            let [not_ect, ect] = &mut self.rules_by_class;
+            if rule.class.contains(Ecn::Ect0) {
+                ect.push(step);
+            }
+            // A mark has no effect on Not-ECT packets.
+            if rule.class.contains(Ecn::NotEct) && rule.action != Action::Mark {
+                not_ect.push(step);
+            }
+        }
     }
 
     fn prepare(&mut self, trigger: Trigger) -> TriggerKind {
@@ -236,22 +347,19 @@ impl Queue {
         }
     }
 
-    #[inline]
-    fn admit(&mut self, length: ByteSize, ecn: Ecn) -> Admission {
+    fn admit(&mut self, backlog: PacketCount, length: ByteSize, ecn: Ecn) -> Admission {
         let [not_ect, ect] = &self.rules_by_class;
         let steps = if ecn.is_capable() { ect } else { not_ect };
         let mut mark = false;
         for step in steps {
             let hit = match step.when {
-                TriggerKind::Above(threshold) => certain(self.backlog.size > threshold),
-                TriggerKind::Overflows(limit) => certain(self.backlog.size + length > limit),
-                TriggerKind::AbovePackets(threshold) => certain(self.backlog.packets > threshold),
-                TriggerKind::OverflowsPackets(limit) => certain(self.backlog.packets >= limit),
+                TriggerKind::Above(threshold) => certain(backlog.size > threshold),
+                TriggerKind::Overflows(limit) => certain(backlog.size + length > limit),
+                TriggerKind::AbovePackets(threshold) => certain(backlog.packets > threshold),
+                TriggerKind::OverflowsPackets(limit) => certain(backlog.packets >= limit),
                 TriggerKind::Random(probability) => chosen(probability.draw(&mut self.random)),
-                TriggerKind::Between(range) => {
-                    range.draw_evenly(self.backlog.size, &mut self.random)
-                }
-                TriggerKind::Ramp(ramp) => ramp.draw(self.backlog.size, &mut self.random),
+                TriggerKind::Between(range) => range.draw_evenly(backlog.size, &mut self.random),
+                TriggerKind::Ramp(ramp) => ramp.draw(backlog.size, &mut self.random),
                 TriggerKind::Red(slot) => match self.red_states.get_mut(slot) {
                     Some((red, state)) => state.draw(red, &mut self.random),
                     None => RedDecision::Pass,

@@ -11,7 +11,7 @@ mod tests;
 
 use std::any::Any;
 
-use weir_units::{ByteSize, Time};
+use weir_units::Time;
 
 use crate::counters::{PacketCount, StageCounters};
 use crate::egress_port::EgressPort;
@@ -159,8 +159,21 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// [hold no packets](EgressPort::without_packets).
     #[inline(always)]
     pub fn transmit(&mut self, now: Time, packet: &mut P) -> Option<(PortIndex, Time)> {
+        match self.egress(packet) {
+            Some(port) => Some((port, self.transmit_by(now, port, packet)?)),
+            None => {
+                self.ports.count_unroutable(packet);
+                None
+            }
+        }
+    }
+
+    /// Takes in a packet that the caller keeps, as [`Self::transmit`] does, and sends it by `port`, which is
+    /// the port of its [route](Self::egress).
+    #[inline(always)]
+    pub fn transmit_by(&mut self, now: Time, port: PortIndex, packet: &mut P) -> Option<Time> {
         self.ports.count_arrival(packet);
-        self.ports.transmit(now, packet)
+        self.ports.transmit(now, port, packet)
     }
 
     /// Returns the port by which a packet leaves, unless an element rewrites its destination.
@@ -177,14 +190,6 @@ impl<P: Packet + Clone + 'static> Switch<P> {
     /// Whether the queues share a buffer.
     pub fn has_shared_buffer(&self) -> bool {
         self.ports.has_shared_buffer()
-    }
-
-    /// Records that a packet which the caller keeps has reached the far end of a port's link.
-    #[inline]
-    pub fn count_delivery(&mut self, port: PortIndex, length: ByteSize) {
-        if let Some(egress_port) = self.ports.egress_ports_mut().get_mut(port.index()) {
-            egress_port.count_delivery(length);
-        }
     }
 
     /// Makes all ports hold their packets, before the first one.

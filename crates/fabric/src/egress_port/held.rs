@@ -1,8 +1,8 @@
 //! Ports that hold their packets: delivery, faults, and changes of the link.
 
 use super::{
-    ByteSize, Duration, EgressPort, FaultSettings, Faults, Packet, PortChange, Rate, Rule, Script,
-    Time, VecDeque,
+    ByteSize, Duration, EgressPort, FaultSettings, Faults, Packet, PacketCount, PortChange, Rate,
+    Rule, Script, Time, VecDeque,
 };
 
 /// The packets of a port, and its faults.
@@ -13,6 +13,8 @@ pub(super) struct HeldPackets<P> {
     /// When the next packet reaches the far end; [`Time::MAX`] if there is none, and for packets that
     /// wait at rate zero.
     next_arrival: Time,
+    /// Packets that the link has delivered.
+    pub(super) delivered: PacketCount,
     /// Whether there are no faults and packets pass at once: checked first.
     is_fault_free: bool,
     faults: Faults<P>,
@@ -33,6 +35,7 @@ impl<P: Packet + Clone> HeldPackets<P> {
         Self {
             queued: VecDeque::new(),
             next_arrival: Time::MAX,
+            delivered: PacketCount::ZERO,
             is_fault_free: faults.pass_everything(),
             faults,
         }
@@ -51,14 +54,15 @@ impl<P: Packet + Clone> HeldPackets<P> {
 
     /// Takes the first packet, if it has reached the link's far end by `now`.
     #[inline]
-    fn pop_arrived(&mut self, now: Time) -> Option<(ByteSize, P)> {
+    fn pop_arrived(&mut self, now: Time) -> Option<P> {
         // A packet that never arrives has no timeout.
         if self.next_arrival > now || self.next_arrival == Time::MAX {
             return None;
         }
         let QueuedPacket { length, packet, .. } = self.queued.pop_front()?;
+        self.delivered.record(length);
         self.update_arrival();
-        Some((length, packet))
+        Some(packet)
     }
 
     fn update_arrival(&mut self) {
@@ -112,13 +116,12 @@ impl<P: Packet + Clone> EgressPort<P> {
     #[inline]
     fn deliver(&mut self, now: Time) -> Option<P> {
         let held = self.held.as_mut()?;
-        let (length, packet) = held.pop_arrived(now)?;
+        let packet = held.pop_arrived(now)?;
         if self.waiting.len() > held.queued.len()
             && let Some(first) = self.waiting.pop_front()
         {
             self.queue.leave(first.start, first.length);
         }
-        self.delivered.record(length);
         Some(packet)
     }
 

@@ -1,5 +1,7 @@
 //! Each rule on its own.
 
+use proptest::prelude::*;
+
 use super::*;
 use crate::discipline;
 use crate::packet::Packet;
@@ -24,11 +26,13 @@ impl Waiting {
         }
     }
 
-    fn push(&mut self, mut packet: NumberedPacket) -> Admission {
+    fn push(&mut self, packet: NumberedPacket) -> Admission {
+        self.push_within(packet, ByteSize::MAX)
+    }
+
+    fn push_within(&mut self, mut packet: NumberedPacket, room: ByteSize) -> Admission {
         let length = packet.length();
-        let admission = self
-            .queue
-            .arrive(self.now, length, packet.ecn, ByteSize::MAX);
+        let admission = self.queue.arrive(self.now, length, packet.ecn, room);
         if admission == Admission::Marked {
             packet.ecn = Ecn::Ce;
         }
@@ -310,4 +314,57 @@ fn the_room_covers_queue_and_packet() {
         |length, room| queue.arrive(Time::ZERO, bytes(length), Ecn::NotEct, bytes(room));
     assert_eq!(arrive(500, 500), Admission::Queued);
     assert_eq!(arrive(501, 500), Admission::Dropped(DropReason::Buffer));
+}
+
+fn any_rule() -> impl Strategy<Value = Rule> {
+    let size = || (0_u64..5_000).prop_map(ByteSize::from_bytes);
+    let ramp = (size(), size()).prop_map(|(min, max)| Ramp {
+        min,
+        max,
+        probability: Probability::new(0.3).unwrap(),
+    });
+    let trigger = prop_oneof![
+        6 => size().prop_map(Trigger::Above),
+        6 => size().prop_map(Trigger::Overflows),
+        4 => ramp.prop_map(Trigger::Ramp),
+        1 => (0_u64..8).prop_map(Trigger::AbovePackets),
+        1 => (1_u64..8).prop_map(Trigger::OverflowsPackets),
+        1 => Just(Trigger::Random(Probability::new(0.1).unwrap())),
+    ];
+    let class = prop_oneof![Just(Class::Every), Just(Class::Ect), Just(Class::NotEct)];
+    let action = prop_oneof![
+        Just(Action::Mark),
+        Just(Action::Drop(DropReason::Tail)),
+        Just(Action::DropEarly),
+    ];
+    (class, trigger, action).prop_map(|(class, trigger, action)| Rule {
+        class,
+        trigger,
+        action,
+    })
+}
+
+proptest! {
+    /// A queue decides as one that applies its rules to each packet one by one.
+    #[test]
+    fn shortcuts_leave_every_decision_as_it_is(
+        rules in prop::collection::vec(any_rule(), 0..4),
+        steps in prop::collection::vec((0_u8..4, 1_u64..1_500, 500_u64..6_000), 1..200),
+    ) {
+        let mut fast = Waiting::new(rules.clone(), 1);
+        let mut slow = Waiting::new(rules, 1);
+        slow.queue.shortcuts = [Shortcut::NONE; 2];
+        for (number, (kind, bytes, room)) in (0..).zip(steps) {
+            if kind == 0 {
+                prop_assert_eq!(fast.pop(), slow.pop());
+                continue;
+            }
+            let ecn = [Ecn::NotEct, Ecn::Ect0, Ecn::Ce][usize::from(kind) - 1];
+            let packet = NumberedPacket { ecn, ..NumberedPacket::new(number, bytes) };
+            let room = ByteSize::from_bytes(room);
+            prop_assert_eq!(fast.push_within(packet, room), slow.push_within(packet, room));
+            prop_assert_eq!(fast.queue.counters(), slow.queue.counters());
+            prop_assert_eq!(fast.queue.marked(), slow.queue.marked());
+        }
+    }
 }

@@ -90,27 +90,27 @@ impl<P: Packet + Clone> Ports<P> {
         self.routes.port_for(packet, self.seed)
     }
 
-    /// Queues a packet that the caller keeps, and returns by which port and when it reaches the far end of
-    /// that port's link. `None` if it is dropped.
+    /// Drops a packet without a route that the caller keeps.
+    #[cold]
+    pub(super) fn count_unroutable(&mut self, packet: &P) {
+        self.count_arrival(packet);
+        let dropped = &mut self.counters.dropped;
+        dropped.record(DropReason::NoRoute, packet.length());
+    }
+
+    /// Queues a packet that the caller keeps at `port`, and returns when it reaches the far end of that
+    /// port's link. `None` if it is dropped.
     #[inline(always)]
-    pub(super) fn transmit(&mut self, now: Time, packet: &mut P) -> Option<(PortIndex, Time)> {
-        let port = self.routes.port_for(packet, self.seed);
-        let Some((port, egress_port)) = port.and_then(|port| {
-            let egress_port = self.egress_ports.get_mut(port.index())?;
-            Some((port, egress_port))
-        }) else {
-            self.counters
-                .dropped
-                .record(DropReason::NoRoute, packet.length());
-            return None;
-        };
-        let arrival = match &mut self.usage {
-            None => egress_port.transmit(now, packet),
+    pub(super) fn transmit(&mut self, now: Time, port: PortIndex, packet: &mut P) -> Option<Time> {
+        match &mut self.usage {
+            None => {
+                let egress_port = self.egress_ports.get_mut(port.index())?;
+                egress_port.transmit(now, packet)
+            }
             Some(usage) => usage.admit(&mut self.egress_ports, now, port, |egress_port, room| {
                 egress_port.transmit_within(now, packet, room)
             }),
-        };
-        arrival.map(|arrival| (port, arrival))
+        }
     }
 
     /// Sends a packet by the port of its route, which holds it.

@@ -15,8 +15,6 @@ pub struct HostArrival {
     pub slot: SlotIndex,
     /// The port whose link delivers it.
     port: u32,
-    /// Whether the port counts it when it is taken in.
-    is_counted: bool,
 }
 
 impl<P: fabric::Packet + Clone + 'static> Network<P> {
@@ -92,22 +90,23 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             if !self.in_flight.is_idle(port) {
                 self.run_all_ahead(port);
             }
-            let node = &mut self.switches[switch as usize];
+            let SwitchNode {
+                switch: fabric_switch,
+                ports,
+                ..
+            } = &mut self.switches[switch as usize];
             let packet = self.in_flight.packet_mut(slot);
-            let egress = node.switch.egress(packet);
-            if egress.is_some_and(|egress| !node.ports[egress.index()].has_one_feeder) {
+            let egress = fabric_switch.egress(packet);
+            let egress = egress.filter(|egress| ports[egress.index()].has_one_feeder);
+            let Some(egress) = egress else {
                 self.put_on_link(port, slot, time);
                 return None;
-            }
-            let next = node.switch.transmit(time, packet);
-            if location.is_measured {
-                self.count_delivery(port, slot);
-            }
-            let Some((egress, arrival)) = next else {
+            };
+            let Some(arrival) = fabric_switch.transmit_by(time, egress, packet) else {
                 self.in_flight.release(slot);
                 return None;
             };
-            port = self.switches[switch as usize].ports[egress.index()].port;
+            port = ports[egress.index()].port;
             time = arrival;
         }
     }
@@ -115,22 +114,12 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Returns a packet that arrives at a host ahead of time, unless others have to be taken in before.
     #[inline]
     fn come_ahead(&mut self, port: u32, slot: SlotIndex, time: Time) -> Option<HostArrival> {
-        let arrival = self.arrival(port, slot, time);
+        let arrival = HostArrival { time, slot, port };
         if self.ahead.is_empty() {
             return Some(arrival);
         }
         self.ahead.push_back(arrival);
         None
-    }
-
-    #[inline]
-    fn arrival(&self, port: u32, slot: SlotIndex, time: Time) -> HostArrival {
-        HostArrival {
-            time,
-            slot,
-            port,
-            is_counted: self.locations[port as usize].is_measured,
-        }
     }
 
     /// Runs the packets on a link ahead that became events because of a change that has passed.
@@ -162,7 +151,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         let (slot, time) = self.in_flight.pop_with_time(port)?;
         let next = self.in_flight.first_time(port).unwrap_or(Time::MAX);
         self.event_queue.set(port as usize, next);
-        Some(self.arrival(port, slot, time))
+        Some(HostArrival { time, slot, port })
     }
 
     /// The packet of a slot.
@@ -173,11 +162,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 
     /// Frees the slot of a packet that a host has taken in.
     #[inline]
-    pub fn release(&mut self, arrival: HostArrival) {
-        if arrival.is_counted {
-            self.count_delivery(arrival.port, arrival.slot);
-        }
-        self.in_flight.release(arrival.slot);
+    pub fn release(&mut self, slot: SlotIndex) {
+        self.in_flight.release(slot);
     }
 
     #[inline]
@@ -188,11 +174,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             self.tap(time, port, Some(packet));
         }
         match location.receiver {
-            Receiver::Host => Some(self.arrival(port, slot, time)),
+            Receiver::Host => Some(HostArrival { time, slot, port }),
             Receiver::Switch { switch, ingress } => {
-                if location.is_measured {
-                    self.count_delivery(port, slot);
-                }
                 let node = &mut self.switches[switch as usize];
                 if node.holds_packets {
                     let packet = self.in_flight.packet(slot).clone();
@@ -226,7 +209,6 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 time: now,
                 slot: self.in_flight.store(packet),
                 port,
-                is_counted: false,
             }),
             Receiver::Switch { switch, ingress } => {
                 if self.switches[switch as usize].holds_packets {
@@ -289,22 +271,6 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             event_queue.set(ports[port.index()].port as usize, next);
         });
         node.set_timer(source, event_queue);
-    }
-
-    /// Records the delivery of a packet that the port does not hold.
-    #[inline(never)]
-    fn count_delivery(&mut self, port: u32, slot: SlotIndex) {
-        let length = self.in_flight.packet(slot).length();
-        match self.locations[port as usize].sender {
-            Sender::Host(uplink) => {
-                let egress_port = &mut self.uplinks[uplink as usize].egress_port;
-                egress_port.count_delivery(length);
-            }
-            Sender::Switch { switch, port } => {
-                let switch = &mut self.switches[switch as usize].switch;
-                switch.count_delivery(port, length);
-            }
-        }
     }
 
     #[cold]

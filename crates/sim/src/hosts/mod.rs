@@ -354,35 +354,35 @@ impl Hosts {
         let endpoint = self.endpoints[packet.endpoint as usize].as_mut();
         let endpoint = endpoint.filter(|endpoint| endpoint.accepts(packet));
         let Some(Endpoint { socket, transport }) = endpoint else {
-            network.release(arrival);
+            network.release(arrival.slot);
             return None;
         };
         let shared = &mut self.shared;
         match (transport, &packet.contents) {
             (Transport::Tcp(end), Contents::Segment(segment)) => {
                 end.receive(time, segment, packet.ecn);
-                network.release(arrival);
+                network.release(arrival.slot);
                 socket.attend_tcp(end, time, shared, network)
             }
             (Transport::Quic(end), Contents::RawDatagram(datagram)) => {
                 let bytes = shared.datagrams.take(datagram.slot);
                 end.receive(time, packet.locations(), packet.ecn, bytes);
-                network.release(arrival);
+                network.release(arrival.slot);
                 socket.attend_datagrams(&mut **end, time, shared, network)
             }
             (Transport::Dcudp(end), Contents::RawDatagram(datagram)) => {
                 let bytes = shared.datagrams.at(datagram.slot);
                 end.receive(time, packet.ecn, bytes);
-                network.release(arrival);
+                network.release(arrival.slot);
                 socket.attend_datagrams(&mut **end, time, shared, network)
             }
             (Transport::Udp(end), Contents::Datagram(datagram)) => {
                 end.receive(datagram, packet.ecn);
-                network.release(arrival);
+                network.release(arrival.slot);
                 None
             }
             _ => {
-                network.release(arrival);
+                network.release(arrival.slot);
                 None
             }
         }
