@@ -65,6 +65,7 @@ impl<R: MarkResponse> Controller for Reno<R> {
         false
     }
 
+    #[inline]
     fn on_ack(&mut self, ack: &AckSample) {
         self.rtt = ack.smoothed_rtt;
         if let Some(factor) = self.response.factor(ack, self.window.size())
@@ -95,6 +96,7 @@ impl<R: MarkResponse> Controller for Reno<R> {
         self.window.on_packet_size(size);
     }
 
+    #[inline]
     fn window(&self) -> ByteSize {
         self.window.size()
     }

@@ -3,6 +3,7 @@
 
 mod clock;
 mod handshake;
+mod plain;
 mod receive;
 mod state;
 mod timers;
@@ -52,6 +53,10 @@ pub struct Connection {
     /// When an ACK was last sent for an unacceptable segment.
     challenged_at: Option<Time>,
     ending: Option<Ending>,
+    /// Whether the fast paths apply, see `plain`.
+    is_plain: bool,
+    /// Whether there are fast paths at all.
+    has_fast_paths: bool,
     counters: Counters,
     /// Shared with the connections of the same settings.
     config: Arc<Config>,
@@ -136,6 +141,7 @@ impl Connection {
         let offered = peers.offer_all();
         end.sender.on_window(offered, offered);
         end.restart_keep_alive(now);
+        end.refresh();
         Ok(end)
     }
 
@@ -171,6 +177,8 @@ impl Connection {
             reset_due: None,
             challenged_at: None,
             ending: None,
+            is_plain: false,
+            has_fast_paths: true,
             counters: Counters::default(),
             config: Arc::clone(config),
         })
@@ -203,6 +211,7 @@ impl Connection {
             State::Listen => self.end(Ending::Closed),
             _ => {}
         }
+        self.refresh();
     }
 
     /// Aborts the connection: only a reset is sent.
@@ -215,6 +224,7 @@ impl Connection {
         if self.state != State::Closed {
             self.end(Ending::Aborted);
         }
+        self.refresh();
     }
 
     /// Sets what remains until the deadline of the current transfer, for deadline-aware

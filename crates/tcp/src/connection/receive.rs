@@ -23,10 +23,17 @@ impl Connection {
     #[inline]
     pub fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
         self.counters.segments_received += 1;
-        if self.receive_predicted(now, segment, ecn) {
-            return;
+        if !self.is_plain || !self.receive_plain(now, segment, ecn) {
+            self.receive_general(now, segment, ecn);
         }
-        self.receive_slow_path(now, segment, ecn);
+    }
+
+    #[inline(never)]
+    fn receive_general(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
+        if !self.receive_predicted(now, segment, ecn) {
+            self.receive_slow_path(now, segment, ecn);
+        }
+        self.refresh();
     }
 
     /// Header prediction (Jacobson; RFC 1323, appendix): a fast path for in-order data and for
@@ -75,7 +82,7 @@ impl Connection {
     /// Checks and stores the timestamp of the next in-order segment. Returns false if it is older
     /// than the last one.
     #[inline]
-    fn take_predicted_timestamps(&mut self, now: Time, segment: &Segment) -> bool {
+    pub(super) fn take_predicted_timestamps(&mut self, now: Time, segment: &Segment) -> bool {
         let Some(clock) = &mut self.clock else {
             return true;
         };
@@ -339,7 +346,7 @@ impl Connection {
     /// Updates the window on an acknowledgment of new data, on a newer segment, or if the same
     /// segment offers more (RFC 9293, section 3.10.7.4; Linux: `tcp_may_update_window`).
     #[inline]
-    fn update_window(&mut self, segment: &Segment, distance: i64, upto: u64) {
+    pub(super) fn update_window(&mut self, segment: &Segment, distance: i64, upto: u64) {
         let from = self.receiver.next.saturating_add_signed(distance);
         let window = u64::from(segment.window) << self.peer_scale;
         let edge = upto + window;
@@ -353,7 +360,7 @@ impl Connection {
     }
 
     #[inline]
-    fn in_order_data(&self, segment: &Segment) -> InOrderData {
+    pub(super) fn in_order_data(&self, segment: &Segment) -> InOrderData {
         InOrderData {
             payload: segment.payload,
             is_pushed: segment.flags.contains(Flags::PSH),

@@ -21,9 +21,13 @@ impl Connection {
 
     /// Handles all expired timers.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.state == State::Closed {
-            return;
+        if self.state != State::Closed {
+            self.handle_timers(now);
+            self.refresh();
         }
+    }
+
+    fn handle_timers(&mut self, now: Time) {
         self.receiver.acks.handle_timeout(now);
         if self.sender.timeout() <= now
             && self.sender.handle_timeout(now, &mut self.counters) == Expiry::GiveUp

@@ -13,6 +13,22 @@ impl Connection {
     /// call it until it returns `None`.
     #[inline]
     pub fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
+        if self.is_plain
+            && let Some(next) = self.next_plain(now)
+        {
+            return next;
+        }
+        self.next_in_general(now)
+    }
+
+    #[inline(never)]
+    fn next_in_general(&mut self, now: Time) -> Option<(Segment, Ecn)> {
+        let next = self.next_predicted(now);
+        self.refresh();
+        next
+    }
+
+    fn next_predicted(&mut self, now: Time) -> Option<(Segment, Ecn)> {
         if self.state == State::Established && !self.keep_alive_due {
             let acks = &self.receiver.acks;
             let (is_ack_due, has_blocks) = (acks.is_due(), acks.has_blocks());
@@ -101,7 +117,7 @@ impl Connection {
     }
 
     #[inline]
-    fn data_segment(&mut self, now: Time, outgoing: OutgoingSegment) -> (Segment, Ecn) {
+    pub(super) fn data_segment(&mut self, now: Time, outgoing: OutgoingSegment) -> (Segment, Ecn) {
         let mut segment = self.header(now, outgoing.start);
         self.receiver.acks.on_sent();
         self.receiver.acks.on_data_sent(now);
@@ -144,7 +160,7 @@ impl Connection {
 
     /// Builds an acknowledgment without SACK blocks.
     #[inline]
-    fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
+    pub(super) fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
         self.counters.segments_sent += 1;
         let segment = self.header(now, self.sender.nxt);
         self.receiver.acks.on_sent();

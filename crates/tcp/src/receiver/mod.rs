@@ -108,6 +108,20 @@ impl Receiver {
             && self.next + u64::from(payload) <= self.window.acceptable_up_to()
     }
 
+    /// Returns whether the fast paths apply: no gaps, no FIN, and nothing but the next acknowledgment is due.
+    pub(crate) fn has_fast_paths(&self) -> bool {
+        self.reassembly.runs.is_empty()
+            && self.fin.is_none()
+            && !self.echo.has_prior()
+            && !self.acks.has_blocks()
+    }
+
+    /// Returns whether in-order data of this length lies within the window.
+    #[inline]
+    pub(crate) fn has_room_for(&self, payload: u32) -> bool {
+        self.next + u64::from(payload) <= self.window.acceptable_up_to()
+    }
+
     /// Records in-order data on the fast path.
     #[inline]
     pub(crate) fn on_expected(

@@ -235,6 +235,12 @@ impl Scoreboard {
             let packet = deliveries.estimator.on_sent(now, size, prior);
             deliveries.packets.push_back(packet);
         }
+        self.push(now, start, length);
+    }
+
+    /// Records new data, if no delivery rate is measured.
+    #[inline]
+    pub(crate) fn push(&mut self, now: Time, start: u64, length: u32) {
         self.in_flight += u64::from(length);
         self.records.push_back(SentSegment {
             start,
@@ -242,6 +248,47 @@ impl Scoreboard {
             length,
             marks: 0,
         });
+    }
+
+    /// Returns the number of segments below `ack`, if it does not cut one and all were sent once.
+    #[inline]
+    pub(crate) fn whole_segments(&self, ack: u64) -> Option<usize> {
+        let mut count = 0;
+        loop {
+            let record = self.records.get(count)?;
+            count += 1;
+            if record.marks != 0 || record.end() > ack {
+                return None;
+            }
+            if record.end() == ack {
+                return Some(count);
+            }
+        }
+    }
+
+    /// Acknowledges the first `count` segments, which end at `ack`, were sent once, and are neither SACKed nor
+    /// lost. Returns the send times of the first and the last one.
+    #[inline]
+    pub(crate) fn take_whole(&mut self, now: Time, count: usize, ack: u64) -> (Time, Time) {
+        let mut oldest = Time::ZERO;
+        let mut newest = Time::ZERO;
+        for index in 0..count {
+            if let Some(record) = self.records.pop_front() {
+                self.in_flight -= u64::from(record.length);
+                newest = record.sent_at;
+                if index == 0 {
+                    oldest = record.sent_at;
+                }
+            }
+        }
+        if (newest, ack) >= (self.latest.sent_at, self.latest.end) {
+            self.latest = RackSegment {
+                sent_at: newest,
+                end: ack,
+                rtt: now.since(newest),
+            };
+        }
+        (oldest, newest)
     }
 
     /// Acknowledges everything below `ack` while nothing is SACKed or lost. Stops at a marked

@@ -187,7 +187,7 @@ impl Sender {
         let unlimited = self
             .limited_at
             .is_none_or(|limited| limited < summary.newest_sent);
-        self.controller.on_ack(&AckSample {
+        self.controller.as_dyn_mut().on_ack(&AckSample {
             now,
             acked,
             ce_marked,
@@ -215,7 +215,7 @@ impl Sender {
 
     /// Schedules CWR on the next new segment for an ECE echo beyond the last reduction: it reports
     /// the new reduction to the peer (RFC 3168, section 6.1.2; RFC 8257, section 3.4).
-    fn note_reduction(&mut self) {
+    pub(super) fn note_reduction(&mut self) {
         if self.una > self.reduced_up_to || self.reduced_up_to == 0 {
             self.reduced_up_to = self.nxt;
             self.cwr_due = true;

@@ -150,7 +150,7 @@ impl Sender {
             _ => (true, newest),
         };
         self.record_losses(found, newest_sent, anew);
-        self.controller.on_loss(&LossSample {
+        self.controller.as_dyn_mut().on_loss(&LossSample {
             now,
             lost: ByteSize::from_bytes(found.bytes),
             newest_sent,

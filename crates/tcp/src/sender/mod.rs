@@ -6,13 +6,14 @@
 mod acknowledgment;
 mod loss;
 mod pacer;
+mod plain;
 mod rate_reduction;
 mod recovery;
 mod tail_probe;
 mod timeout;
 mod transmit;
 
-use weir_congestion::Controller;
+use weir_congestion::{Controller, DirectController};
 use weir_units::{ByteSize, Duration, Time};
 
 use crate::rtt::RttEstimator;
@@ -22,6 +23,7 @@ use crate::{Config, EcnMode, LossDetection, PartialAckTimer};
 pub(crate) use acknowledgment::Acknowledgment;
 use loss::Reordering;
 use pacer::Pacer;
+pub(crate) use plain::PlainNext;
 use rate_reduction::RateReduction;
 use recovery::{Recovery, Undo};
 use tail_probe::TailProbe;
@@ -67,7 +69,7 @@ pub(crate) struct Sender {
     cwnd: u64,
     pub(crate) scoreboard: Scoreboard,
     pub(crate) rtt: RttEstimator,
-    controller: Box<dyn Controller>,
+    controller: DirectController,
 
     /// The retransmission timer; with nothing outstanding, the persist timer.
     rto_at: Time,
@@ -136,7 +138,7 @@ impl Sender {
             cwnd: 0,
             scoreboard: Scoreboard::new(mss, wants_delivery),
             rtt: RttEstimator::new(config),
-            controller,
+            controller: controller.into(),
             rto_at: Time::MAX,
             early_at: Time::MAX,
             early: EarlyTimer::Probe,
@@ -192,7 +194,9 @@ impl Sender {
     pub(crate) fn set_mss(&mut self, mss: u64) {
         self.mss = mss;
         self.scoreboard.set_mss(mss);
-        self.controller.on_packet_size(ByteSize::from_bytes(mss));
+        self.controller
+            .as_dyn_mut()
+            .on_packet_size(ByteSize::from_bytes(mss));
         self.follow_controller();
     }
 
@@ -224,9 +228,9 @@ impl Sender {
     /// Reads the controller's window and rate.
     #[inline]
     fn follow_controller(&mut self) {
-        self.cwnd = self.controller.window().bytes();
-        self.pacer
-            .follow(self.controller.as_ref(), &self.rtt, self.cwnd);
+        let controller = self.controller.as_dyn();
+        self.cwnd = controller.window().bytes();
+        self.pacer.follow(controller, &self.rtt, self.cwnd);
     }
 
     /// Adds data to the send buffer.
@@ -267,11 +271,11 @@ impl Sender {
     }
 
     pub(crate) fn controller(&self) -> &dyn Controller {
-        self.controller.as_ref()
+        self.controller.as_dyn()
     }
 
     pub(crate) fn controller_mut(&mut self) -> &mut dyn Controller {
-        self.controller.as_mut()
+        self.controller.as_dyn_mut()
     }
 
     /// Rereads the window after the controller's limits have changed.

@@ -9,7 +9,7 @@ use crate::rtt::RttEstimator;
 /// The pacer.
 #[derive(Clone, Debug)]
 pub(super) struct Pacer {
-    pacing: Pacing,
+    pub(super) pacing: Pacing,
     mss: ByteSize,
     rate: Option<Rate>,
     /// Whether the rate is the controller's own.
@@ -30,6 +30,13 @@ impl Pacer {
             next: Time::ZERO,
             wake_at: Time::MAX,
         }
+    }
+
+    /// Sets the rate to that of the controller, which is the only source.
+    #[inline]
+    pub(super) fn set_rate(&mut self, rate: Option<Rate>) {
+        self.rate = rate;
+        self.of_controller = rate.is_some();
     }
 
     /// Updates the rate after a change of the controller's rate, its window or the RTT.

@@ -290,11 +290,13 @@ impl Sender {
 
     fn report_spurious_loss(&mut self, now: Time, bytes: u64, newest_sent: Time) {
         if bytes > 0 {
-            self.controller.on_spurious_loss(&SpuriousLoss {
-                now,
-                bytes: ByteSize::from_bytes(bytes),
-                newest_sent,
-            });
+            self.controller
+                .as_dyn_mut()
+                .on_spurious_loss(&SpuriousLoss {
+                    now,
+                    bytes: ByteSize::from_bytes(bytes),
+                    newest_sent,
+                });
             self.follow_controller();
         }
     }

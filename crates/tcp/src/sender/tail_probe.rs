@@ -124,7 +124,7 @@ impl Sender {
             return;
         }
         counters.lost += ByteSize::from_bytes(resent.bytes);
-        self.controller.on_loss(&LossSample {
+        self.controller.as_dyn_mut().on_loss(&LossSample {
             now,
             lost: ByteSize::from_bytes(resent.bytes),
             newest_sent: Self::reported_send_time(resent.first_sent),

@@ -283,7 +283,7 @@ impl Sender {
         if let Some(reduction) = &mut self.reduction {
             reduction.on_sent(bytes);
         }
-        self.controller.on_sent(&PacketSent {
+        self.controller.as_dyn_mut().on_sent(&PacketSent {
             now,
             size: ByteSize::from_bytes(bytes),
             in_flight: ByteSize::from_bytes(self.scoreboard.in_flight()),
@@ -374,7 +374,7 @@ impl Sender {
             .last_sent
             .is_some_and(|sent| now.since(sent) > self.rtt.rto());
         if idle && self.idle_restart {
-            self.controller.on_idle_restart(now);
+            self.controller.as_dyn_mut().on_idle_restart(now);
             self.follow_controller();
             // Only once per pause.
             self.last_sent = Some(now);

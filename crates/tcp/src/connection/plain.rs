@@ -1,0 +1,103 @@
+//! The fast paths: what a connection does for almost every segment while nothing unusual goes on.
+//!
+//! One flag says so. The general paths recompute it when they end, so that a fast path tests it instead of
+//! everything that it stands for. A fast path handles a segment wholly, exactly as the general paths would,
+//! or leaves it to them before it has changed anything.
+
+use weir_units::Time;
+use weir_wire::Ecn;
+use weir_wire::tcp::{Flags, Options, Segment};
+
+use super::{Connection, State};
+use crate::sender::PlainNext;
+
+impl Connection {
+    /// Makes this end handle every event on its general paths. For tests, which compare the two.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_fast_paths(mut self) -> Self {
+        self.has_fast_paths = false;
+        self.refresh();
+        self
+    }
+
+    /// Recomputes whether the fast paths apply. Every general path ends with it.
+    pub(super) fn refresh(&mut self) {
+        self.is_plain = self.has_fast_paths
+            && self.state == State::Established
+            && self.keep_alive_at == Time::MAX
+            && !self.keep_alive_due
+            && self.sender.has_fast_paths()
+            && self.receiver.has_fast_paths();
+    }
+
+    /// Processes a segment on a fast path: the next data in order, or an acknowledgment of whole segments
+    /// that were sent once. Returns whether it did.
+    #[inline]
+    pub(super) fn receive_plain(&mut self, now: Time, segment: &Segment, ecn: Ecn) -> bool {
+        let rest = segment.flags.without(Flags::PSH | Flags::ECE | Flags::CWR);
+        if rest != Flags::ACK
+            || segment.sequence != self.remote + self.receiver.next as u32
+            || !matches!(segment.options, Options::None)
+        {
+            return false;
+        }
+        let una = self.sender.una;
+        let ahead = segment.acknowledgment.distance_from(self.sequence(una));
+        if segment.payload > 0 {
+            if ahead != 0
+                || !self.receiver.has_room_for(segment.payload)
+                || !self.take_predicted_timestamps(now, segment)
+            {
+                return false;
+            }
+            self.update_window(segment, 0, una);
+            self.count_echo(segment);
+            let cwr = segment.flags.contains(Flags::CWR);
+            let data = self.in_order_data(segment);
+            self.receiver
+                .on_expected(now, &data, cwr, ecn, &mut self.counters);
+            self.is_plain = !self.receiver.echo.has_prior();
+            return true;
+        }
+        if ahead <= 0 {
+            return false;
+        }
+        let upto = una + u64::from(ahead.unsigned_abs());
+        let Some(count) = self.sender.scoreboard.whole_segments(upto) else {
+            return false;
+        };
+        if !self.take_predicted_timestamps(now, segment) {
+            return false;
+        }
+        self.update_window(segment, 0, upto);
+        let ece = self.count_echo(segment);
+        self.sender
+            .acknowledge_whole(now, upto, count, ece, &mut self.counters);
+        true
+    }
+
+    /// Counts an ECN echo. Returns whether the segment has one.
+    #[inline]
+    fn count_echo(&mut self, segment: &Segment) -> bool {
+        let ece = segment.flags.contains(Flags::ECE);
+        self.counters.ece_received += u64::from(ece);
+        ece
+    }
+
+    /// Returns the next segment, if a fast path applies: a full segment of new data, an acknowledgment
+    /// without blocks, or none. The outer `None` leaves it to the general path.
+    #[inline]
+    pub(super) fn next_plain(&mut self, now: Time) -> Option<Option<(Segment, Ecn)>> {
+        let is_ack_due = self.receiver.acks.is_due();
+        match self.sender.next_plain(now, is_ack_due, &mut self.counters) {
+            PlainNext::Nothing if is_ack_due => {
+                self.counters.acks_sent += 1;
+                Some(Some(self.plain_acknowledgment(now)))
+            }
+            PlainNext::Nothing => Some(None),
+            PlainNext::Segment(outgoing) => Some(Some(self.data_segment(now, outgoing))),
+            PlainNext::General => None,
+        }
+    }
+}
