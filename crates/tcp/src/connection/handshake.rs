@@ -55,12 +55,12 @@ impl Connection {
             0
         };
         let room = |mss: u64| mss.saturating_sub(overhead).max(1);
-        let own = self.config.mss.bytes();
+        let own = self.sender.config.mss.bytes();
         self.sender
             .set_mss(room(own.min(u64::from(peer.maximum_segment_size))));
-        self.sack = self.config.sack && peer.sack_permitted;
-        self.sender.set_sack(self.sack, self.config.loss_detection);
-        let scale = match (self.config.window_scale, peer.window_scale) {
+        self.sack = self.sender.config.sack && peer.sack_permitted;
+        self.sender.set_sack(self.sack, self.sender.config.loss_detection);
+        let scale = match (self.sender.config.window_scale, peer.window_scale) {
             // RFC 7323, section 2.3: larger shifts mean 14.
             (Some(own), Some(theirs)) => (own, theirs.min(14)),
             _ => (0, 0),
@@ -91,7 +91,7 @@ impl Connection {
         let options = self.take_syn(now, segment);
         // RFC 3168, section 6.1.1.
         let ecn =
-            segment.flags.contains(Flags::ECE | Flags::CWR) && self.config.ecn != EcnMode::Off;
+            segment.flags.contains(Flags::ECE | Flags::CWR) && self.sender.config.ecn != EcnMode::Off;
         self.settle_ecn(ecn);
         self.handshake.answer = Some(NegotiatedOptions {
             window_scale: options.window_scale.is_some(),
@@ -145,7 +145,7 @@ impl Connection {
         }
         self.take_syn(now, segment);
         let echoes = flags.intersects(Flags::ECE) && !flags.intersects(Flags::CWR);
-        self.settle_ecn(echoes && self.config.ecn != EcnMode::Off);
+        self.settle_ecn(echoes && self.sender.config.ecn != EcnMode::Off);
         self.establish(now);
         self.receiver.acks.ack_now();
     }
@@ -184,9 +184,9 @@ impl Connection {
         }
         self.handshake.sent_at = Some(now);
         self.state_at = now + self.syn_timeout();
-        self.counters.segments_sent += 1;
-        self.counters.retransmitted_segments += u64::from(self.handshake.timeouts > 0);
-        let mut options = offer(&self.config);
+        self.counters.rare().segments_sent += 1;
+        self.counters.rare().retransmitted_segments += u64::from(self.handshake.timeouts > 0);
+        let mut options = offer(&self.sender.config);
         let mut segment = Segment {
             sequence: self.local + u32::MAX,
             window: self.receiver.initial_window(),
@@ -196,7 +196,7 @@ impl Connection {
         };
         let wants_ecn = match self.handshake.answer {
             None => {
-                let wanted = self.config.ecn != EcnMode::Off;
+                let wanted = self.sender.config.ecn != EcnMode::Off;
                 if wanted {
                     segment.flags |= Flags::ECE | Flags::CWR;
                 }
@@ -214,7 +214,7 @@ impl Connection {
             }
         };
         segment.options = Options::Syn(options);
-        let capable = wants_ecn && self.config.ecn == EcnMode::Dctcp;
+        let capable = wants_ecn && self.sender.config.ecn == EcnMode::Dctcp;
         Some((segment, if capable { Ecn::Ect0 } else { Ecn::NotEct }))
     }
 
@@ -222,17 +222,17 @@ impl Connection {
         let factor = 1u64
             .checked_shl(self.handshake.timeouts)
             .unwrap_or(u64::MAX);
-        (self.config.initial_rto * factor).min(self.config.max_rto)
+        (self.sender.config.initial_rto * factor).min(self.sender.config.max_rto)
     }
 
     /// Handles a timeout of the SYN.
     pub(super) fn on_handshake_time(&mut self) {
-        if self.handshake.timeouts >= self.config.max_syn_retries {
+        if self.handshake.timeouts >= self.sender.config.max_syn_retries {
             self.end(Ending::TimedOut);
             return;
         }
         self.handshake.timeouts += 1;
-        self.counters.timeouts += 1;
+        self.counters.rare().timeouts += 1;
         self.handshake.due = true;
         // The timer is set again when the SYN leaves.
         self.state_at = Time::MAX;

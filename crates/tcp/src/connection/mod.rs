@@ -15,6 +15,7 @@ use weir_congestion::{Controller, Deadline};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Segment, Sequence};
 
+use crate::counters::Tally;
 use crate::receiver::Receiver;
 use crate::sender::Sender;
 use crate::{Config, ConfigError, Counters, TIMESTAMPS_LENGTH};
@@ -57,9 +58,7 @@ pub struct Connection {
     is_plain: bool,
     /// Whether there are fast paths at all.
     has_fast_paths: bool,
-    counters: Counters,
-    /// Shared with the connections of the same settings.
-    config: Arc<Config>,
+    counters: Tally,
 }
 
 /// The state of a connection for statistics.
@@ -179,8 +178,7 @@ impl Connection {
             ending: None,
             is_plain: false,
             has_fast_paths: true,
-            counters: Counters::default(),
-            config: Arc::clone(config),
+            counters: Tally::default(),
         })
     }
 
@@ -271,8 +269,8 @@ impl Connection {
     }
 
     /// Returns the counters.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    pub fn counters(&self) -> Counters {
+        self.counters.total()
     }
 
     /// Returns the congestion control algorithm.

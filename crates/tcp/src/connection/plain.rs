@@ -92,7 +92,6 @@ impl Connection {
         let is_ack_due = self.receiver.acks.is_due();
         match self.sender.next_plain(now, is_ack_due, &mut self.counters) {
             PlainNext::Nothing if is_ack_due => {
-                self.counters.acks_sent += 1;
                 Some(Some(self.plain_acknowledgment(now)))
             }
             PlainNext::Nothing => Some(None),

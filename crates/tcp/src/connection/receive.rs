@@ -153,7 +153,7 @@ impl Connection {
             return false;
         };
         if clock.is_old(now, timestamps.value) {
-            self.counters.unacceptable_segments += 1;
+            self.counters.rare().unacceptable_segments += 1;
             self.send_challenge_ack(now, segment.payload > 0);
             return false;
         }
@@ -187,7 +187,7 @@ impl Connection {
 
     #[cold]
     fn on_unacceptable(&mut self, now: Time, segment: &Segment, distance: i64, length: i64) {
-        self.counters.unacceptable_segments += 1;
+        self.counters.rare().unacceptable_segments += 1;
         if segment.flags.contains(Flags::RST) {
             return;
         }
@@ -197,10 +197,10 @@ impl Connection {
             return;
         }
         if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
-            self.state_at = now + self.config.time_wait;
+            self.state_at = now + self.sender.config.time_wait;
         }
         if distance < 0 && segment.payload > 0 && distance + length <= 0 {
-            self.counters.duplicate_segments += 1;
+            self.counters.rare().duplicate_segments += 1;
             self.receiver.on_old_data(distance, segment.payload);
         }
         // Window probes and keep-alive probes must be answered: they carry data, or the sequence
@@ -402,7 +402,7 @@ impl Connection {
             self.sender.stop();
             self.keep_alive_at = Time::MAX;
             self.ending = Some(Ending::Closed);
-            self.state_at = now + self.config.time_wait;
+            self.state_at = now + self.sender.config.time_wait;
         }
     }
 }

@@ -52,7 +52,7 @@ impl Connection {
 
     /// RFC 9293, section 3.8.4. A connection with data outstanding has other timers.
     fn on_keep_alive_time(&mut self, now: Time) {
-        let Some(keep_alive) = self.config.keep_alive else {
+        let Some(keep_alive) = self.sender.config.keep_alive else {
             return;
         };
         if self.sender.una < self.sender.nxt || !self.state.is_synchronized() {
@@ -78,7 +78,7 @@ impl Connection {
     }
 
     pub(super) fn restart_keep_alive(&mut self, now: Time) {
-        if let Some(keep_alive) = &self.config.keep_alive {
+        if let Some(keep_alive) = &self.sender.config.keep_alive {
             self.keep_alive_at = now + keep_alive.idle;
             self.keep_alive_probes = 0;
         }

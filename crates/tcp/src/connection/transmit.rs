@@ -37,7 +37,6 @@ impl Connection {
                     return None;
                 }
                 if !has_blocks && !self.receiver.echo.has_prior() {
-                    self.counters.acks_sent += 1;
                     return Some(self.plain_acknowledgment(now));
                 }
             } else if !is_ack_due && self.sender.waits_for_window(now) {
@@ -67,15 +66,14 @@ impl Connection {
             return Some(self.data_segment(now, outgoing));
         }
         if self.receiver.acks.is_due() {
-            self.counters.acks_sent += 1;
             return Some(self.acknowledgment(now));
         }
         if self.sender.take_window_probe() {
-            self.counters.window_probes += 1;
+            self.counters.rare().window_probes += 1;
             return Some(self.probe(now));
         }
         if std::mem::take(&mut self.keep_alive_due) {
-            self.counters.keep_alive_probes += 1;
+            self.counters.rare().keep_alive_probes += 1;
             return Some(self.probe(now));
         }
         None
@@ -85,7 +83,7 @@ impl Connection {
     /// sent. Returns `None` if data may be sent.
     fn next_control_segment(&mut self, now: Time) -> Option<Option<(Segment, Ecn)>> {
         if let Some(reset) = self.reset_due.take() {
-            self.counters.segments_sent += 1;
+            self.counters.rare().segments_sent += 1;
             return Some(Some((*reset, Ecn::NotEct)));
         }
         if let Some(syn) = self.next_syn(now) {
@@ -161,7 +159,7 @@ impl Connection {
     /// Builds an acknowledgment without SACK blocks.
     #[inline]
     pub(super) fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
-        self.counters.segments_sent += 1;
+        self.counters.acks_sent += 1;
         let segment = self.header(now, self.sender.nxt);
         self.receiver.acks.on_sent();
         (segment, self.codepoint_without_data())
@@ -186,7 +184,6 @@ impl Connection {
         now: Time,
         prior: crate::receiver::PriorAck,
     ) -> (Segment, Ecn) {
-        self.counters.segments_sent += 1;
         self.counters.acks_sent += 1;
         let mut segment = self.header(now, self.sender.nxt);
         segment.acknowledgment = self.remote + prior.next as u32;
@@ -201,7 +198,7 @@ impl Connection {
     /// Builds a segment that the peer has to answer: its sequence number is the one before the
     /// first unacknowledged byte (RFC 9293, section 3.8.4).
     fn probe(&mut self, now: Time) -> (Segment, Ecn) {
-        self.counters.segments_sent += 1;
+        self.counters.rare().segments_sent += 1;
         let mut segment = self.header(now, self.sender.una);
         segment.sequence = segment.sequence - 1;
         (segment, self.codepoint_without_data())

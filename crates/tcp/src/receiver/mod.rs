@@ -8,7 +8,8 @@ mod window;
 use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
-use crate::{Config, Counters, EcnMode};
+use crate::counters::Tally;
+use crate::{Config, EcnMode};
 use acks::AckState;
 pub(crate) use acks::InOrderData;
 use echo::EcnEcho;
@@ -130,7 +131,7 @@ impl Receiver {
         data: &InOrderData,
         cwr: bool,
         ecn: Ecn,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) {
         self.note_mark(cwr, ecn, counters);
         self.next += u64::from(data.payload);
@@ -140,7 +141,7 @@ impl Receiver {
 
     /// Records the ECN mark of a data segment.
     #[inline]
-    fn note_mark(&mut self, cwr: bool, ecn: Ecn, counters: &mut Counters) {
+    fn note_mark(&mut self, cwr: bool, ecn: Ecn, counters: &mut Tally) {
         let marked = ecn == Ecn::Ce;
         counters.ce_received += u64::from(marked);
         let waiting = self.acks.is_pending();
@@ -150,7 +151,7 @@ impl Receiver {
     }
 
     /// Processes a segment with data or FIN.
-    pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival, counters: &mut Counters) {
+    pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival, counters: &mut Tally) {
         if arrival.data.payload > 0 {
             self.note_mark(arrival.cwr, arrival.ecn, counters);
         }
@@ -159,7 +160,7 @@ impl Receiver {
     }
 
     /// Places a segment in the stream and cuts off data below or beyond the window.
-    fn place(&mut self, now: Time, arrival: &Arrival, end: i64, counters: &mut Counters) {
+    fn place(&mut self, now: Time, arrival: &Arrival, end: i64, counters: &mut Tally) {
         let edge = self.window.acceptable_up_to();
         let below = self
             .next
@@ -170,7 +171,7 @@ impl Receiver {
             self.next.saturating_add(arrival.distance.unsigned_abs())
         };
         if end < 0 || (end == 0 && arrival.data.payload > 0 && !arrival.fin) {
-            counters.duplicate_segments += 1;
+            counters.rare().duplicate_segments += 1;
             self.acks
                 .on_duplicate(start, start + u64::from(arrival.data.payload));
             return;
@@ -185,11 +186,11 @@ impl Receiver {
         }
         let end = end.min(edge).min(self.fin.unwrap_or(u64::MAX));
         if arrival.distance < 0 && arrival.data.payload > 0 {
-            counters.duplicate_segments += 1;
+            counters.rare().duplicate_segments += 1;
             self.acks.on_duplicate(start, self.next.min(end.max(start)));
         }
         if arrival.distance > 0 {
-            counters.out_of_order_segments += 1;
+            counters.rare().out_of_order_segments += 1;
         }
         let start = start.max(self.next);
         let filled_gap = !self.reassembly.runs.is_empty() || arrival.distance != 0;
@@ -219,9 +220,9 @@ impl Receiver {
 
     /// Stores out-of-order data. With too many gaps it is discarded (RFC 2018, section 8, permits
     /// even more).
-    fn store_out_of_order(&mut self, start: u64, end: u64, counters: &mut Counters) {
+    fn store_out_of_order(&mut self, start: u64, end: u64, counters: &mut Tally) {
         if let Some(known) = self.reassembly.overlap(start, end) {
-            counters.duplicate_segments += 1;
+            counters.rare().duplicate_segments += 1;
             self.acks.on_duplicate(known.start, known.end);
         }
         if let Some(run) = self.reassembly.insert(start, end) {

@@ -6,7 +6,8 @@ use weir_units::{ByteSize, Duration, Time};
 use super::recovery::Cause;
 use super::{Detection, EarlyTimer, Sender};
 use crate::scoreboard::{AckSummary, SackRange};
-use crate::{Counters, EcnMode, PartialAckTimer};
+use crate::counters::Tally;
+use crate::{EcnMode, PartialAckTimer};
 
 /// An acceptable acknowledgment, in offsets of the stream.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +35,7 @@ impl Sender {
         now: Time,
         upto: u64,
         ece: bool,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) {
         let prior_in_flight = self.scoreboard.in_flight();
         let mut summary = AckSummary::default();
@@ -61,7 +62,7 @@ impl Sender {
         now: Time,
         ack: &Acknowledgment<'_>,
         tick: Duration,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) {
         let prior_in_flight = self.scoreboard.in_flight();
         let plain = ack.blocks.is_empty() && ack.duplicate.is_none() && self.is_plain();
@@ -102,7 +103,7 @@ impl Sender {
     /// has restarted it before (RFC 6582, section 4).
     pub(super) fn keeps_timer(&self) -> bool {
         self.detection == Detection::DuplicateAcks
-            && self.partial_ack_timer == PartialAckTimer::First
+            && self.config.partial_ack_timer == PartialAckTimer::First
             && self
                 .recovery
                 .is_some_and(|recovery| recovery.cause == Cause::Acks && recovery.has_partial_ack)
@@ -136,14 +137,14 @@ impl Sender {
         } else if let Some(sent) = ack.echoed {
             let rtt = now.since(sent);
             if rtt >= tick {
-                self.rtt.on_sample(rtt);
+                self.rtt.on_sample(rtt, &self.config);
             }
         }
     }
 
     #[inline]
     fn sample_once_sent(&mut self, now: Time, oldest: Time, newest: Time) {
-        self.rtt.on_sample(now.since(oldest));
+        self.rtt.on_sample(now.since(oldest), &self.config);
         self.rtt.on_min_sample(now.since(newest));
         self.scoreboard.set_shortest_rtt(self.rtt.min);
     }
@@ -156,7 +157,7 @@ impl Sender {
         summary: &AckSummary,
         prior_in_flight: u64,
         reducing: bool,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) {
         let acked = ByteSize::from_bytes(summary.delivered);
         let (mut ce_marked, mut ece) = (ByteSize::ZERO, false);

@@ -5,7 +5,7 @@ use weir_units::{ByteSize, Duration, Time};
 
 use super::recovery::Cause;
 use super::{Detection, EarlyTimer, Sender};
-use crate::Counters;
+use crate::counters::Tally;
 use crate::scoreboard::{AckSummary, DUPLICATE_THRESHOLD, DetectedLosses, RackRules};
 
 /// Number of recoveries for which a widened reordering window lasts (RFC 8985, section 6.2, step
@@ -72,7 +72,7 @@ impl Sender {
         now: Time,
         advanced: bool,
         delivered: u64,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) -> bool {
         let prior_flight = self.scoreboard.in_flight() + delivered;
         let mut found = DetectedLosses::default();
@@ -119,7 +119,7 @@ impl Sender {
     fn set_reordering_timer(&mut self, now: Time, overdue: Option<Time>) {
         if let Some(at) = overdue {
             self.early = EarlyTimer::Overdue;
-            self.early_at = at + self.early_timer_margin;
+            self.early_at = at + self.config.early_timer_margin;
         } else {
             self.early = EarlyTimer::Probe;
             self.early_at = Time::MAX;
@@ -137,9 +137,9 @@ impl Sender {
         now: Time,
         found: &DetectedLosses,
         prior_flight: u64,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) {
-        counters.lost += ByteSize::from_bytes(found.bytes);
+        counters.rare().lost += ByteSize::from_bytes(found.bytes);
         let newest = Self::reported_send_time(found.newest_sent.max(found.newest_resent));
         let (anew, newest_sent) = match &self.recovery {
             Some(recovery)
@@ -159,7 +159,7 @@ impl Sender {
         });
         self.follow_controller();
         if anew {
-            counters.fast_recoveries += 1;
+            counters.rare().fast_recoveries += 1;
             self.begin_recovery(Cause::Acks, newest_sent, prior_flight);
         }
     }

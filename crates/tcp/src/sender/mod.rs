@@ -13,12 +13,14 @@ mod tail_probe;
 mod timeout;
 mod transmit;
 
+use std::sync::Arc;
+
 use weir_congestion::{Controller, DirectController};
 use weir_units::{ByteSize, Duration, Time};
 
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
-use crate::{Config, EcnMode, LossDetection, PartialAckTimer};
+use crate::{Config, EcnMode, LossDetection};
 
 pub(crate) use acknowledgment::Acknowledgment;
 use loss::Reordering;
@@ -107,25 +109,15 @@ pub(crate) struct Sender {
 
     detection: Detection,
     pub(crate) ecn: EcnMode,
-    send_buffer: u64,
-    burst: u64,
-    push_small_windows: bool,
+    /// Shared with the connections of the same settings.
+    pub(crate) config: Arc<Config>,
     /// Whether the window has held fewer than two segments.
     had_small_window: bool,
-    nagle: bool,
-    limited_transmit: bool,
-    idle_restart: bool,
-    reduce_proportionally: bool,
-    max_retries: u32,
-    min_rto: Duration,
-    early_timer_margin: Duration,
-    frto: bool,
-    partial_ack_timer: PartialAckTimer,
 }
 
 impl Sender {
     /// Creates a sender without data. `controller` must count packets of at most `mss`.
-    pub(crate) fn new(config: &Config, mut controller: Box<dyn Controller>, mss: u64) -> Self {
+    pub(crate) fn new(config: &Arc<Config>, mut controller: Box<dyn Controller>, mss: u64) -> Self {
         controller.on_packet_size(ByteSize::from_bytes(mss));
         let wants_delivery = controller.wants_delivery();
         let mut sender = Self {
@@ -162,19 +154,8 @@ impl Sender {
             largest_window: 0,
             detection: Detection::DuplicateAcks,
             ecn: config.ecn,
-            send_buffer: config.send_buffer.map_or(u64::MAX, ByteSize::bytes),
-            burst: u64::from(config.burst_segments),
-            push_small_windows: config.push_small_windows,
+            config: Arc::clone(config),
             had_small_window: false,
-            nagle: config.nagle,
-            limited_transmit: config.limited_transmit,
-            idle_restart: config.idle_restart,
-            reduce_proportionally: config.proportional_rate_reduction,
-            max_retries: config.max_retries,
-            min_rto: config.min_rto,
-            early_timer_margin: config.early_timer_margin,
-            frto: config.frto,
-            partial_ack_timer: config.partial_ack_timer,
         };
         sender.set_sack(config.sack, config.loss_detection);
         sender.follow_controller();
@@ -209,7 +190,7 @@ impl Sender {
     pub(crate) fn on_handshake(&mut self, rtt: Option<Duration>) {
         match rtt {
             Some(rtt) => {
-                self.rtt.on_sample(rtt);
+                self.rtt.on_sample(rtt, &self.config);
                 self.rtt.on_min_sample(rtt);
                 self.scoreboard.set_shortest_rtt(rtt);
             }
@@ -287,6 +268,18 @@ impl Sender {
         self.recovery.is_some()
     }
 
+    /// Returns the size of the send buffer.
+    #[inline]
+    fn send_buffer(&self) -> u64 {
+        self.config.send_buffer.map_or(u64::MAX, ByteSize::bytes)
+    }
+
+    /// Returns the most segments of a burst.
+    #[inline]
+    fn burst(&self) -> u64 {
+        u64::from(self.config.burst_segments)
+    }
+
     /// Returns the window in force.
     #[inline]
     pub(crate) fn window(&self) -> u64 {
@@ -300,7 +293,7 @@ impl Sender {
     /// after the next reduction: a receiver that waits for the second one would wait for its timer.
     #[inline]
     pub(crate) fn pushes_every_segment(&mut self) -> bool {
-        if !self.push_small_windows {
+        if !self.config.push_small_windows {
             return false;
         }
         // In recovery every segment is acknowledged at once, whatever the reduction lets out.

@@ -5,7 +5,8 @@ use weir_congestion::{AckSample, PacketSent};
 use weir_units::{ByteSize, Duration, Time};
 
 use super::{Detection, EarlyTimer, OutgoingSegment, Sender};
-use crate::{Counters, EcnMode, Pacing};
+use crate::counters::Tally;
+use crate::{EcnMode, Pacing};
 
 /// What the fast path says of the next segment.
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +28,7 @@ impl Sender {
             && self.unanswered_probes == 0
             && !self.window_probe_due
             && !self.scoreboard.measures_delivery()
-            && self.burst == 1
+            && self.burst() == 1
             && !self.fin
     }
 
@@ -39,13 +40,13 @@ impl Sender {
         upto: u64,
         count: usize,
         ece: bool,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) {
         let prior_in_flight = self.scoreboard.in_flight();
         let (oldest, newest) = self.scoreboard.take_whole(now, count, upto);
         let acked = ByteSize::from_bytes(upto - self.una);
         self.una = upto;
-        self.rtt.on_sample(now.since(oldest));
+        self.rtt.on_sample(now.since(oldest), &self.config);
         self.rtt.on_min_sample(now.since(newest));
         self.scoreboard.set_shortest_rtt(self.rtt.min);
         if ece {
@@ -108,9 +109,9 @@ impl Sender {
         self.rto_at = self.rtt.deadline(now);
         if self.detection == Detection::Rack {
             let delay = if self.scoreboard.is_single() {
-                self.min_rto
+                self.config.min_rto
             } else {
-                self.early_timer_margin
+                self.config.early_timer_margin
             };
             self.set_tail_probe(now, delay);
         }
@@ -134,7 +135,7 @@ impl Sender {
         &mut self,
         now: Time,
         is_ack_due: bool,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) -> PlainNext {
         if self.nxt >= self.written {
             return PlainNext::Nothing;
@@ -145,7 +146,7 @@ impl Sender {
             self.limited_at = Some(now);
             return PlainNext::Nothing;
         }
-        let edge = self.edge.min(self.una.saturating_add(self.send_buffer));
+        let edge = self.edge.min(self.una.saturating_add(self.send_buffer()));
         let is_full = data >= self.mss && edge.saturating_sub(self.nxt) >= self.mss;
         if waits || !is_full || flight == 0 || self.rto_at == Time::MAX {
             return PlainNext::General;
@@ -159,7 +160,7 @@ impl Sender {
 
     /// Sends a full segment of new data, while others are outstanding.
     #[inline]
-    fn send_full(&mut self, now: Time, counters: &mut Counters) -> OutgoingSegment {
+    fn send_full(&mut self, now: Time, counters: &mut Tally) -> OutgoingSegment {
         let (start, mss) = (self.nxt, self.mss);
         self.scoreboard.push(now, start, mss as u32);
         self.nxt += mss;
@@ -176,12 +177,11 @@ impl Sender {
                 in_flight,
             });
         }
-        counters.segments_sent += 1;
         counters.data_segments_sent += 1;
         let cwr = std::mem::take(&mut self.cwr_due);
         counters.cwr_sent += u64::from(cwr);
         if self.detection == Detection::Rack {
-            self.set_tail_probe(now, self.early_timer_margin);
+            self.set_tail_probe(now, self.config.early_timer_margin);
         } else {
             self.early_at = Time::MAX;
         }

@@ -70,7 +70,7 @@ impl Sender {
 
     /// Whether reductions are spread: not where the controller sets a pacing rate.
     fn reduces_proportionally(&self) -> bool {
-        self.reduce_proportionally && !self.pacer.of_controller
+        self.config.proportional_rate_reduction && !self.pacer.of_controller
     }
 
     fn new_reduction(&self, prior_flight: u64) -> RateReduction {

@@ -4,7 +4,7 @@ use weir_congestion::SpuriousLoss;
 use weir_units::{ByteSize, Time};
 
 use super::{Acknowledgment, Detection, Sender};
-use crate::Counters;
+use crate::counters::Tally;
 use crate::scoreboard::{AckSummary, DetectedLosses, SackRange};
 
 /// A recovery in progress.
@@ -89,7 +89,7 @@ impl Sender {
         ack: &Acknowledgment<'_>,
         summary: &AckSummary,
         advanced: bool,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) -> bool {
         self.count_duplicates(ack, summary, advanced);
         self.reordering.on_ack(summary, self.una);
@@ -171,7 +171,7 @@ impl Sender {
     }
 
     /// Revokes losses of segments that arrived without a retransmission.
-    fn revoke_arrived(&mut self, now: Time, bytes: u64, counters: &mut Counters) {
+    fn revoke_arrived(&mut self, now: Time, bytes: u64, counters: &mut Tally) {
         let Some(undo) = &mut self.undo else {
             return;
         };
@@ -180,7 +180,7 @@ impl Sender {
         let (newest_sent, over) = (undo.newest_sent, undo.lost == 0 && undo.resent == 0);
         self.report_spurious_loss(now, bytes, newest_sent);
         if over && self.recovery.is_some() {
-            counters.spurious_recoveries += 1;
+            counters.rare().spurious_recoveries += 1;
             self.undo = None;
             self.end_recovery();
         }
@@ -193,7 +193,7 @@ impl Sender {
         ack: &Acknowledgment<'_>,
         summary: &AckSummary,
         advanced: bool,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) {
         let Some(Recovery {
             cause: Cause::Timeout(doubt),
@@ -238,7 +238,7 @@ impl Sender {
         now: Time,
         ack: &Acknowledgment<'_>,
         summary: &AckSummary,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) {
         if self.recovery.is_none() {
             return;
@@ -255,7 +255,7 @@ impl Sender {
 
     /// Processes a duplicate report: widens the reordering window. Once all retransmissions were
     /// duplicates, nothing had been lost (RFC 3708, section 2).
-    fn on_duplicate(&mut self, now: Time, block: SackRange, counters: &mut Counters) {
+    fn on_duplicate(&mut self, now: Time, block: SackRange, counters: &mut Tally) {
         if self.is_tail_probe(block) {
             return;
         }
@@ -274,13 +274,13 @@ impl Sender {
     }
 
     /// Undoes the last recovery, whose losses were spurious.
-    fn undo_recovery(&mut self, now: Time, counters: &mut Counters) {
+    fn undo_recovery(&mut self, now: Time, counters: &mut Tally) {
         self.scoreboard.revoke_losses();
         if self.is_in_fast_recovery() {
             self.reordering.on_spurious_recovery();
         }
         if let Some(undo) = self.undo.take() {
-            counters.spurious_recoveries += 1;
+            counters.rare().spurious_recoveries += 1;
             self.report_spurious_loss(now, undo.lost, undo.newest_sent);
         }
         if self.recovery.is_some() {

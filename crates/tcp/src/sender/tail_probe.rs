@@ -5,7 +5,7 @@ use weir_congestion::{LossCause, LossSample};
 use weir_units::{ByteSize, Duration, Time};
 
 use super::{Acknowledgment, Detection, EarlyTimer, Sender};
-use crate::Counters;
+use crate::counters::Tally;
 use crate::scoreboard::SackRange;
 
 /// A probe without an answer yet.
@@ -44,9 +44,9 @@ impl Sender {
         }
         // A single segment may wait for the peer's delayed ACK; Linux adds its minimum RTO.
         let delay = if self.scoreboard.is_single() {
-            self.min_rto
+            self.config.min_rto
         } else {
-            self.early_timer_margin
+            self.config.early_timer_margin
         };
         let timeout = if self.rtt.sampled {
             self.rtt.smoothed * 2 + delay
@@ -100,7 +100,7 @@ impl Sender {
         now: Time,
         ack: &Acknowledgment<'_>,
         advanced: bool,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) {
         let Some(probe) = self.tail_probe.filter(|probe| self.una >= probe.end) else {
             return;
@@ -119,11 +119,11 @@ impl Sender {
         }
     }
 
-    fn on_repaired(&mut self, now: Time, resent: Resent, counters: &mut Counters) {
+    fn on_repaired(&mut self, now: Time, resent: Resent, counters: &mut Tally) {
         if self.recovery.is_some() {
             return;
         }
-        counters.lost += ByteSize::from_bytes(resent.bytes);
+        counters.rare().lost += ByteSize::from_bytes(resent.bytes);
         self.controller.as_dyn_mut().on_loss(&LossSample {
             now,
             lost: ByteSize::from_bytes(resent.bytes),

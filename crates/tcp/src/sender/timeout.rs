@@ -6,7 +6,7 @@ use weir_units::{ByteSize, Time};
 
 use super::recovery::{Cause, FrtoState};
 use super::{EarlyTimer, Sender};
-use crate::Counters;
+use crate::counters::Tally;
 use crate::scoreboard::DetectedLosses;
 
 /// The result of an expired timer.
@@ -20,7 +20,7 @@ pub(crate) enum Expiry {
 
 impl Sender {
     /// Handles all expired timers.
-    pub(crate) fn handle_timeout(&mut self, now: Time, counters: &mut Counters) -> Expiry {
+    pub(crate) fn handle_timeout(&mut self, now: Time, counters: &mut Tally) -> Expiry {
         self.pacer.handle_timeout(now);
         if self.early_at <= now {
             self.early_at = Time::MAX;
@@ -42,23 +42,23 @@ impl Sender {
     }
 
     /// The retransmission timer has expired (RFC 6298, sections 5.4 to 5.6; RFC 5681, section 3.1).
-    fn on_retransmission_time(&mut self, now: Time, counters: &mut Counters) -> Expiry {
+    fn on_retransmission_time(&mut self, now: Time, counters: &mut Tally) -> Expiry {
         if self.scoreboard.in_flight() == 0 {
             // Lost segments are waiting for the pacer, so they cannot have been acknowledged.
             self.rto_at = self.rtt.deadline(now);
             return Expiry::GoOn;
         }
-        if self.retries >= self.max_retries {
+        if self.retries >= self.config.max_retries {
             return Expiry::GiveUp;
         }
         self.retries += 1;
-        counters.timeouts += 1;
+        counters.rare().timeouts += 1;
         if self.scoreboard.has_reneged() {
             self.scoreboard.forget_sacks();
         }
         let mut found = DetectedLosses::default();
         self.scoreboard.mark_all_lost(&mut found);
-        counters.lost += ByteSize::from_bytes(found.bytes);
+        counters.rare().lost += ByteSize::from_bytes(found.bytes);
 
         // ssthresh stays if the same data times out again (RFC 5681, section 3.1).
         let newest = Self::reported_send_time(found.newest_sent.max(found.newest_resent));
@@ -78,7 +78,7 @@ impl Sender {
         });
         self.follow_controller();
         let outstanding_since = self.recovery.filter(|_| !anew);
-        let doubt = if self.frto {
+        let doubt = if self.config.frto {
             FrtoState::Open
         } else {
             FrtoState::Genuine
@@ -106,7 +106,7 @@ impl Sender {
         self.window_probes = self.window_probes.saturating_add(1);
         if self.edge > self.nxt {
             self.small_segment_due = true;
-        } else if self.unanswered_probes < self.max_retries {
+        } else if self.unanswered_probes < self.config.max_retries {
             self.unanswered_probes += 1;
             self.window_probe_due = true;
         } else {

@@ -5,7 +5,7 @@ use weir_units::{ByteSize, Time};
 
 use super::recovery::{Cause, FrtoState, Recovery};
 use super::{Detection, Sender};
-use crate::Counters;
+use crate::counters::Tally;
 use crate::scoreboard::SentSegment;
 
 /// A segment to be sent, in offsets of the stream.
@@ -26,7 +26,7 @@ pub(crate) struct OutgoingSegment {
 impl Sender {
     /// Returns the next segment, if one may be sent now.
     #[inline]
-    pub(crate) fn next(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
+    pub(crate) fn next(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
         if self.is_tail_probe_due() {
             return self.next_tail_probe(now, counters);
         }
@@ -48,7 +48,7 @@ impl Sender {
     }
 
     /// Returns a segment that is perhaps lost (RFC 6675, section 4, `NextSeg`, rules 3 and 4).
-    fn next_unsure(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
+    fn next_unsure(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
         if self.may_send_new() {
             // It waits for the window.
             return None;
@@ -110,7 +110,7 @@ impl Sender {
 
     /// Returns the next segment in recovery. Lost segments come first, except for F-RTO's up to two
     /// new segments, whose acknowledgments it waits for (RFC 5682, section 3.1, step 2).
-    fn next_in_recovery(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
+    fn next_in_recovery(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
         if let Some(Recovery {
             cause: Cause::Timeout(FrtoState::Probing { segments }),
             ..
@@ -133,11 +133,11 @@ impl Sender {
     #[inline]
     pub(super) fn effective_flight(&self) -> u64 {
         let flight = self.scoreboard.in_flight();
-        if self.duplicates == 0 && (self.limited_transmit || self.scoreboard.sacked() == 0) {
+        if self.duplicates == 0 && (self.config.limited_transmit || self.scoreboard.sacked() == 0) {
             return flight;
         }
         // Losses found in a recovery may be left when it ends; nothing else would repair them.
-        if self.recovery.is_none() && !self.limited_transmit && self.scoreboard.lost() == 0 {
+        if self.recovery.is_none() && !self.config.limited_transmit && self.scoreboard.lost() == 0 {
             return flight + self.scoreboard.sacked();
         }
         if self.detection == Detection::DuplicateAcks {
@@ -169,13 +169,13 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn next_new(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
+    fn next_new(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
         let data = self.written.saturating_sub(self.nxt);
         if self.has_sent_all() {
             self.on_nothing_to_send();
             return None;
         }
-        let edge = self.edge.min(self.una.saturating_add(self.send_buffer));
+        let edge = self.edge.min(self.una.saturating_add(self.send_buffer()));
         let allowed = edge.saturating_sub(self.nxt);
         let size = self.mss.min(data).min(allowed);
         if size < self.mss && !self.admits_small(now, size, data, allowed) {
@@ -197,13 +197,13 @@ impl Sender {
         if size == data {
             // The last data, or FIN alone, which needs room in the window too.
             let fits = allowed > 0;
-            let waits = self.nagle && !self.fin && !self.scoreboard.records.is_empty();
+            let waits = self.config.nagle && !self.fin && !self.scoreboard.records.is_empty();
             if !fits {
                 self.on_window_closed(now);
             }
             return fits && !waits;
         }
-        let most = self.largest_window.min(self.send_buffer);
+        let most = self.largest_window.min(self.send_buffer());
         if size > 0 && (size >= most / 2 || self.small_segment_due) {
             return true;
         }
@@ -219,7 +219,7 @@ impl Sender {
     /// Returns the bytes to send at once: full segments up to the length of a burst.
     #[inline]
     fn burst_length(&self, size: u64, available: u64) -> u64 {
-        if self.burst == 1 || size < self.mss {
+        if self.burst() == 1 || size < self.mss {
             return size;
         }
         let room = self.window().saturating_sub(self.effective_flight());
@@ -232,13 +232,13 @@ impl Sender {
             Some(Recovery {
                 cause: Cause::Timeout(FrtoState::Probing { segments }),
                 ..
-            }) => u64::from(segments).clamp(1, self.burst),
-            _ => self.burst,
+            }) => u64::from(segments).clamp(1, self.burst()),
+            _ => self.burst(),
         }
     }
 
     #[inline(always)]
-    fn send_new(&mut self, now: Time, length: u64, counters: &mut Counters) -> OutgoingSegment {
+    fn send_new(&mut self, now: Time, length: u64, counters: &mut Tally) -> OutgoingSegment {
         let start = self.nxt;
         let was_empty = self.scoreboard.records.is_empty();
         let fin = self.fin && start + length == self.written;
@@ -255,7 +255,6 @@ impl Sender {
         self.nxt += left;
         self.on_sent(now, total);
         self.note_probing(segments as u32);
-        counters.segments_sent += segments;
         counters.data_segments_sent += segments;
         let cwr = std::mem::take(&mut self.cwr_due);
         counters.cwr_sent += u64::from(cwr);
@@ -304,7 +303,7 @@ impl Sender {
     fn next_retransmission(
         &mut self,
         now: Time,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) -> Option<OutgoingSegment> {
         let record = self.scoreboard.next_lost()?;
         let first = self
@@ -324,7 +323,7 @@ impl Sender {
         &mut self,
         now: Time,
         record: SentSegment,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) -> OutgoingSegment {
         self.scoreboard.on_resent(now, record.start);
         self.on_sent(now, u64::from(record.length));
@@ -335,10 +334,9 @@ impl Sender {
         }
         let fin = record.end() > self.written;
         let payload = record.length - u32::from(fin);
-        counters.segments_sent += 1;
         counters.data_segments_sent += 1;
-        counters.retransmitted_segments += 1;
-        counters.retransmitted += ByteSize::from_bytes(u64::from(payload));
+        counters.rare().retransmitted_segments += 1;
+        counters.rare().retransmitted += ByteSize::from_bytes(u64::from(payload));
         OutgoingSegment {
             start: record.start,
             payload,
@@ -351,8 +349,8 @@ impl Sender {
 
     /// RFC 8985, section 7.3: the probe is a segment of new data, or else the last one again. It
     /// ignores cwnd.
-    fn next_tail_probe(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
-        counters.tail_loss_probes += 1;
+    fn next_tail_probe(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
+        counters.rare().tail_loss_probes += 1;
         let data = self.written.saturating_sub(self.nxt);
         let size = self.mss.min(data);
         if size > 0 && self.nxt + size <= self.edge {
@@ -373,7 +371,7 @@ impl Sender {
         let idle = self
             .last_sent
             .is_some_and(|sent| now.since(sent) > self.rtt.rto());
-        if idle && self.idle_restart {
+        if idle && self.config.idle_restart {
             self.controller.as_dyn_mut().on_idle_restart(now);
             self.follow_controller();
             // Only once per pause.
