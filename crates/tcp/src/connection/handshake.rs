@@ -66,7 +66,7 @@ impl Connection {
             _ => (0, 0),
         };
         self.peer_scale = scale.1;
-        self.receiver.settle(room(own), scale.0);
+        self.receiver.settle(room(own), scale.0, &self.sender.config);
     }
 
     pub(super) fn settle_ecn(&mut self, both: bool) {

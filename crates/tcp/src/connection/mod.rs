@@ -16,7 +16,7 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Segment, Sequence};
 
 use crate::counters::Tally;
-use crate::receiver::Receiver;
+use crate::receiver::{self, Receiver};
 use crate::sender::Sender;
 use crate::{Config, ConfigError, Counters, TIMESTAMPS_LENGTH};
 use clock::TimestampClock;
@@ -136,8 +136,7 @@ impl Connection {
         end.settle_options(&handshake::offer(peer), peer.timestamps.is_some());
         end.settle_ecn(config.ecn != crate::EcnMode::Off && peer.ecn != crate::EcnMode::Off);
         end.receiver.offer_all();
-        let mut peers = Receiver::new(peer, 1, end.peer_scale);
-        let offered = peers.offer_all();
+        let offered = receiver::whole_window(peer, end.peer_scale);
         end.sender.on_window(offered, offered);
         end.restart_keep_alive(now);
         end.refresh();

@@ -5,6 +5,8 @@ mod echo;
 mod reassembly;
 mod window;
 
+use std::sync::Arc;
+
 use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
@@ -34,12 +36,13 @@ pub(crate) struct Arrival {
 pub(crate) struct Receiver {
     /// The next byte expected.
     pub(crate) next: u64,
-    /// The offset of FIN, once received.
-    fin: Option<u64>,
+    /// The offset of FIN; [`u64::MAX`] until it has arrived.
+    fin: u64,
     window: Window,
     pub(crate) acks: AckState,
     pub(crate) echo: EcnEcho,
-    reassembly: Reassembly,
+    /// While there are gaps.
+    reassembly: Option<Box<Reassembly>>,
     mss: u64,
 }
 
@@ -49,23 +52,30 @@ fn has_quick_acks(config: &Config) -> bool {
     delayed.is_some_and(|delayed| delayed.quick_segments > 0)
 }
 
+/// Returns the window that announces the whole buffer.
+pub(crate) fn whole_window(config: &Config, scale: u8) -> u64 {
+    let mut window = Window::new(config, scale);
+    window.offer_all();
+    window.acceptable_up_to()
+}
+
 impl Receiver {
-    pub(crate) fn new(config: &Config, mss: u64, scale: u8) -> Self {
+    pub(crate) fn new(config: &Arc<Config>, mss: u64, scale: u8) -> Self {
         Self {
             next: 0,
-            fin: None,
+            fin: u64::MAX,
             window: Window::new(config, scale),
-            acks: AckState::new(config.delayed_acks),
+            acks: AckState::new(config),
             echo: EcnEcho::new(config.ecn, has_quick_acks(config)),
-            reassembly: Reassembly::default(),
+            reassembly: None,
             mss,
         }
     }
 
     /// Applies the negotiated MSS and window scale.
-    pub(crate) fn settle(&mut self, mss: u64, scale: u8) {
+    pub(crate) fn settle(&mut self, mss: u64, scale: u8, config: &Config) {
         self.mss = mss;
-        self.window.set_scale(scale);
+        self.window.set_scale(scale, config);
     }
 
     /// Disables ECN after the negotiation.
@@ -84,35 +94,34 @@ impl Receiver {
         self.acks.on_duplicate(start, start + u64::from(payload));
     }
 
-    /// Announces the whole buffer, if there is no handshake. Returns its size.
-    pub(crate) fn offer_all(&mut self) -> u64 {
+    /// Announces the whole buffer, if there is no handshake.
+    pub(crate) fn offer_all(&mut self) {
         self.window.offer_all();
-        self.window.acceptable_up_to()
     }
 
     /// Returns the bytes delivered in order to the application.
     pub(crate) fn received(&self) -> u64 {
-        self.fin.map_or(self.next, |fin| self.next.min(fin))
+        self.next.min(self.fin)
     }
 
     /// Returns whether everything up to FIN has arrived.
     pub(crate) fn is_finished(&self) -> bool {
-        self.fin.is_some_and(|fin| self.next > fin)
+        self.next > self.fin
     }
 
     /// Returns whether in-order data of this length is on the fast path: no gaps, no FIN, within
     /// the window.
     #[inline]
     pub(crate) fn expects(&self, payload: u32) -> bool {
-        self.reassembly.runs.is_empty()
-            && self.fin.is_none()
+        self.reassembly.is_none()
+            && self.fin == u64::MAX
             && self.next + u64::from(payload) <= self.window.acceptable_up_to()
     }
 
     /// Returns whether the fast paths apply: no gaps, no FIN, and nothing but the next acknowledgment is due.
     pub(crate) fn has_fast_paths(&self) -> bool {
-        self.reassembly.runs.is_empty()
-            && self.fin.is_none()
+        self.reassembly.is_none()
+            && self.fin == u64::MAX
             && !self.echo.has_prior()
             && !self.acks.has_blocks()
     }
@@ -180,11 +189,12 @@ impl Receiver {
         if end > edge {
             self.acks.ack_now();
         }
-        if arrival.fin && self.fin.is_none() && end <= edge {
+        if arrival.fin && self.fin == u64::MAX && end <= edge {
             // Data beyond a FIN would be invalid; the data received so far takes precedence.
-            self.fin = Some(end.max(self.reassembly.highest()));
+            let highest = self.reassembly.as_ref().map_or(0, |runs| runs.highest());
+            self.fin = end.max(highest);
         }
-        let end = end.min(edge).min(self.fin.unwrap_or(u64::MAX));
+        let end = end.min(edge).min(self.fin);
         if arrival.distance < 0 && arrival.data.payload > 0 {
             counters.rare().duplicate_segments += 1;
             self.acks.on_duplicate(start, self.next.min(end.max(start)));
@@ -193,7 +203,7 @@ impl Receiver {
             counters.rare().out_of_order_segments += 1;
         }
         let start = start.max(self.next);
-        let filled_gap = !self.reassembly.runs.is_empty() || arrival.distance != 0;
+        let filled_gap = self.reassembly.is_some() || arrival.distance != 0;
         if start > self.next {
             if end > start {
                 self.store_out_of_order(start, end, counters);
@@ -202,11 +212,16 @@ impl Receiver {
             return;
         }
         self.next = self.next.max(end);
-        if let Some(reached) = self.reassembly.take_up_to(self.next) {
-            self.next = reached;
+        if let Some(runs) = &mut self.reassembly {
+            if let Some(reached) = runs.take_up_to(self.next) {
+                self.next = reached;
+            }
+            if runs.runs.is_empty() {
+                self.reassembly = None;
+            }
         }
         self.acks.drop_below(self.next);
-        if self.fin == Some(self.next) {
+        if self.fin == self.next {
             self.next += 1;
             self.acks.ack_now();
         }
@@ -221,11 +236,12 @@ impl Receiver {
     /// Stores out-of-order data. With too many gaps it is discarded (RFC 2018, section 8, permits
     /// even more).
     fn store_out_of_order(&mut self, start: u64, end: u64, counters: &mut Tally) {
-        if let Some(known) = self.reassembly.overlap(start, end) {
+        let runs = self.reassembly.get_or_insert_default();
+        if let Some(known) = runs.overlap(start, end) {
             counters.rare().duplicate_segments += 1;
             self.acks.on_duplicate(known.start, known.end);
         }
-        if let Some(run) = self.reassembly.insert(start, end) {
+        if let Some(run) = runs.insert(start, end) {
             self.acks.on_out_of_order(run);
         }
     }
