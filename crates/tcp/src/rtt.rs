@@ -139,11 +139,17 @@ mod tests {
         });
         assert_eq!(rtt.estimator.rto(), Duration::from_secs(1));
         rtt.sample(millis(80));
-        assert_eq!((rtt.estimator.smoothed, rtt.estimator.variation), (millis(80), millis(40)));
+        assert_eq!(
+            (rtt.estimator.smoothed, rtt.estimator.variation),
+            (millis(80), millis(40))
+        );
         assert_eq!(rtt.estimator.rto(), millis(240));
         rtt.sample(millis(160));
         // 3/4 of 40 and 1/4 of 80; 7/8 of 80 and 1/8 of 160.
-        assert_eq!((rtt.estimator.smoothed, rtt.estimator.variation), (millis(90), millis(50)));
+        assert_eq!(
+            (rtt.estimator.smoothed, rtt.estimator.variation),
+            (millis(90), millis(50))
+        );
         assert_eq!(rtt.estimator.rto(), millis(290));
     }
 

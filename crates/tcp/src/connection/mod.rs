@@ -15,13 +15,45 @@ use weir_congestion::{Controller, Deadline};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Segment, Sequence};
 
+use crate::apart::{Apart, Initial};
 use crate::counters::Tally;
 use crate::receiver::{self, Receiver};
 use crate::sender::Sender;
-use crate::{Config, ConfigError, Counters, TIMESTAMPS_LENGTH};
+use crate::{Config, ConfigError, Counters};
 use clock::TimestampClock;
 use handshake::Handshake;
 pub use state::{Ending, State};
+
+/// What a connection needs at its ends, for keep-alive probes, and for segments that it rejects.
+#[derive(Clone, Debug)]
+struct Rare {
+    /// The handshake timer, and later the end of TIME-WAIT.
+    state_at: Time,
+    keep_alive_at: Time,
+    keep_alive_probes: u32,
+    keep_alive_due: bool,
+    handshake: Handshake,
+    /// A reset that is due.
+    reset_due: Option<Box<Segment>>,
+    /// When an ACK was last sent for an unacceptable segment.
+    challenged_at: Option<Time>,
+}
+
+static NOTHING_RARE: Rare = Rare {
+    state_at: Time::MAX,
+    keep_alive_at: Time::MAX,
+    keep_alive_probes: 0,
+    keep_alive_due: false,
+    handshake: Handshake::NONE,
+    reset_due: None,
+    challenged_at: None,
+};
+
+impl Initial for Rare {
+    fn initial() -> &'static Self {
+        &NOTHING_RARE
+    }
+}
 
 /// One end of a TCP connection. The crate documentation describes its use.
 #[derive(Clone, Debug)]
@@ -43,16 +75,7 @@ pub struct Connection {
     window_from: u64,
     /// The last acknowledgment sent (Last.ACK.sent of RFC 7323), as an offset.
     last_acknowledged: u64,
-    /// The handshake timer, and later the end of TIME-WAIT.
-    state_at: Time,
-    keep_alive_at: Time,
-    keep_alive_probes: u32,
-    keep_alive_due: bool,
-    handshake: Handshake,
-    /// A reset that is due.
-    reset_due: Option<Box<Segment>>,
-    /// When an ACK was last sent for an unacceptable segment.
-    challenged_at: Option<Time>,
+    rare: Apart<Rare>,
     ending: Option<Ending>,
     /// Whether the fast paths apply, see `plain`.
     is_plain: bool,
@@ -99,8 +122,8 @@ impl Connection {
     ) -> Result<Self, ConfigError> {
         let mut client = Self::new(config, controller, isn, State::SynSent)?;
         client.restart_keep_alive(now);
-        client.handshake.pending = true;
-        client.handshake.due = true;
+        client.rare.handshake.pending = true;
+        client.rare.handshake.due = true;
         Ok(client)
     }
 
@@ -150,12 +173,7 @@ impl Connection {
         state: State,
     ) -> Result<Self, ConfigError> {
         config.check()?;
-        let overhead = if config.timestamps.is_some() {
-            TIMESTAMPS_LENGTH
-        } else {
-            0
-        };
-        let mss = config.mss.bytes() - overhead;
+        let mss = config.segment_size();
         Ok(Self {
             state,
             sender: Sender::new(config, controller, mss),
@@ -167,13 +185,7 @@ impl Connection {
             clock: config.timestamps.map(TimestampClock::new),
             window_from: 0,
             last_acknowledged: 0,
-            state_at: Time::MAX,
-            keep_alive_at: Time::MAX,
-            keep_alive_probes: 0,
-            keep_alive_due: false,
-            handshake: Handshake::default(),
-            reset_due: None,
-            challenged_at: None,
+            rare: Apart::new(),
             ending: None,
             is_plain: false,
             has_fast_paths: true,
@@ -216,7 +228,7 @@ impl Connection {
         if self.state.is_synchronized() && self.state != State::TimeWait
             || self.state == State::SynReceived
         {
-            self.reset_due = Some(Box::new(self.reset_at_next()));
+            self.rare.reset_due = Some(Box::new(self.reset_at_next()));
         }
         if self.state != State::Closed {
             self.end(Ending::Aborted);
@@ -306,10 +318,12 @@ impl Connection {
     fn stop(&mut self) {
         self.sender.stop();
         self.receiver.acks.stop();
-        self.handshake.due = false;
-        self.state_at = Time::MAX;
-        self.keep_alive_at = Time::MAX;
-        self.keep_alive_due = false;
+        if let Some(rare) = self.rare.changed() {
+            rare.handshake.due = false;
+            rare.state_at = Time::MAX;
+            rare.keep_alive_at = Time::MAX;
+            rare.keep_alive_due = false;
+        }
     }
 
     /// Returns the sequence number of an offset in this end's stream.
@@ -317,5 +331,24 @@ impl Connection {
     fn sequence(&self, offset: u64) -> Sequence {
         // Sequence numbers are offsets modulo 2^32.
         self.local + offset as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_without_trouble_is_small() {
+        eprintln!(
+            "connection {} sender {} receiver {} scoreboard {} tally {} clock {}",
+            size_of::<Connection>(),
+            size_of::<Sender>(),
+            size_of::<Receiver>(),
+            size_of::<crate::scoreboard::Scoreboard>(),
+            size_of::<Tally>(),
+            size_of::<Option<TimestampClock>>(),
+        );
+        assert!(size_of::<Connection>() <= 640);
     }
 }

@@ -25,8 +25,8 @@ impl Connection {
     pub(super) fn refresh(&mut self) {
         self.is_plain = self.has_fast_paths
             && self.state == State::Established
-            && self.keep_alive_at == Time::MAX
-            && !self.keep_alive_due
+            && self.rare.keep_alive_at == Time::MAX
+            && !self.rare.keep_alive_due
             && self.sender.has_fast_paths()
             && self.receiver.has_fast_paths();
     }
@@ -91,9 +91,7 @@ impl Connection {
     pub(super) fn next_plain(&mut self, now: Time) -> Option<Option<(Segment, Ecn)>> {
         let is_ack_due = self.receiver.acks.is_due();
         match self.sender.next_plain(now, is_ack_due, &mut self.counters) {
-            PlainNext::Nothing if is_ack_due => {
-                Some(Some(self.plain_acknowledgment(now)))
-            }
+            PlainNext::Nothing if is_ack_due => Some(Some(self.plain_acknowledgment(now))),
             PlainNext::Nothing => Some(None),
             PlainNext::Segment(outgoing) => Some(Some(self.data_segment(now, outgoing))),
             PlainNext::General => None,

@@ -134,7 +134,7 @@ impl Connection {
 
     fn receive_in_closed(&mut self, segment: &Segment) {
         if !segment.flags.contains(Flags::RST) {
-            self.reset_due = Some(Box::new(reset_for(segment)));
+            self.rare.reset_due = Some(Box::new(reset_for(segment)));
         }
     }
 
@@ -197,7 +197,7 @@ impl Connection {
             return;
         }
         if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
-            self.state_at = now + self.sender.config.time_wait;
+            self.rare.state_at = now + self.sender.config.time_wait;
         }
         if distance < 0 && segment.payload > 0 && distance + length <= 0 {
             self.counters.rare().duplicate_segments += 1;
@@ -211,11 +211,12 @@ impl Connection {
     /// Sends an ACK with the current state of this end, rate-limited unless `always`.
     fn send_challenge_ack(&mut self, now: Time, always: bool) {
         let recently = self
+            .rare
             .challenged_at
             .is_some_and(|at| now.since(at) < CHALLENGE_INTERVAL);
         if always || !recently {
             if !always {
-                self.challenged_at = Some(now);
+                self.rare.challenged_at = Some(now);
             }
             self.receiver.acks.ack_now();
         }
@@ -248,7 +249,7 @@ impl Connection {
         let ahead = i64::from(segment.acknowledgment.distance_from(self.sequence(una)));
         if self.awaits_acknowledgment_of_syn() {
             if ahead < 0 || ahead.unsigned_abs() > nxt - una {
-                self.reset_due = Some(Box::new(reset_for(segment)));
+                self.rare.reset_due = Some(Box::new(reset_for(segment)));
                 return false;
             }
             self.establish(now);
@@ -400,9 +401,9 @@ impl Connection {
         };
         if self.state == State::TimeWait && before != State::TimeWait {
             self.sender.stop();
-            self.keep_alive_at = Time::MAX;
+            self.rare.keep_alive_at = Time::MAX;
             self.ending = Some(Ending::Closed);
-            self.state_at = now + self.sender.config.time_wait;
+            self.rare.state_at = now + self.sender.config.time_wait;
         }
     }
 }

@@ -14,8 +14,8 @@ impl Connection {
             .sender
             .timeout()
             .min(self.receiver.acks.timeout())
-            .min(self.state_at)
-            .min(self.keep_alive_at);
+            .min(self.rare.state_at)
+            .min(self.rare.keep_alive_at);
         (next != Time::MAX).then_some(next)
     }
 
@@ -35,10 +35,10 @@ impl Connection {
             self.end(Ending::TimedOut);
             return;
         }
-        if self.state_at <= now {
+        if self.rare.state_at <= now {
             self.on_state_time();
         }
-        if self.keep_alive_at <= now {
+        if self.rare.keep_alive_at <= now {
             self.on_keep_alive_time(now);
         }
     }
@@ -56,31 +56,31 @@ impl Connection {
             return;
         };
         if self.sender.una < self.sender.nxt || !self.state.is_synchronized() {
-            self.keep_alive_at = now + keep_alive.idle;
+            self.rare.keep_alive_at = now + keep_alive.idle;
             return;
         }
-        if self.keep_alive_probes >= keep_alive.probes {
-            self.reset_due = Some(Box::new(self.reset_at_next()));
+        if self.rare.keep_alive_probes >= keep_alive.probes {
+            self.rare.reset_due = Some(Box::new(self.reset_at_next()));
             self.end(Ending::TimedOut);
             return;
         }
-        self.keep_alive_probes += 1;
-        self.keep_alive_due = true;
-        self.keep_alive_at = now + keep_alive.interval;
+        self.rare.keep_alive_probes += 1;
+        self.rare.keep_alive_due = true;
+        self.rare.keep_alive_at = now + keep_alive.interval;
     }
 
     /// Restarts the keep-alive timer: the peer has sent a segment.
     #[inline]
     pub(super) fn on_heard(&mut self, now: Time) {
-        if self.keep_alive_at != Time::MAX {
+        if self.rare.keep_alive_at != Time::MAX {
             self.restart_keep_alive(now);
         }
     }
 
     pub(super) fn restart_keep_alive(&mut self, now: Time) {
         if let Some(keep_alive) = &self.sender.config.keep_alive {
-            self.keep_alive_at = now + keep_alive.idle;
-            self.keep_alive_probes = 0;
+            self.rare.keep_alive_at = now + keep_alive.idle;
+            self.rare.keep_alive_probes = 0;
         }
     }
 }

@@ -29,7 +29,7 @@ impl Connection {
     }
 
     fn next_predicted(&mut self, now: Time) -> Option<(Segment, Ecn)> {
-        if self.state == State::Established && !self.keep_alive_due {
+        if self.state == State::Established && !self.rare.keep_alive_due {
             let acks = &self.receiver.acks;
             let (is_ack_due, has_blocks) = (acks.is_due(), acks.has_blocks());
             if self.sender.is_quiet() {
@@ -72,7 +72,8 @@ impl Connection {
             self.counters.rare().window_probes += 1;
             return Some(self.probe(now));
         }
-        if std::mem::take(&mut self.keep_alive_due) {
+        if self.rare.keep_alive_due {
+            self.rare.keep_alive_due = false;
             self.counters.rare().keep_alive_probes += 1;
             return Some(self.probe(now));
         }
@@ -82,7 +83,8 @@ impl Connection {
     /// Handles the states outside of ESTABLISHED: resets, SYNs, and states in which nothing else is
     /// sent. Returns `None` if data may be sent.
     fn next_control_segment(&mut self, now: Time) -> Option<Option<(Segment, Ecn)>> {
-        if let Some(reset) = self.reset_due.take() {
+        let rare = self.rare.changed();
+        if let Some(reset) = rare.and_then(|rare| rare.reset_due.take()) {
             self.counters.rare().segments_sent += 1;
             return Some(Some((*reset, Ecn::NotEct)));
         }

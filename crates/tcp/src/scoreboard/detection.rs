@@ -31,9 +31,9 @@ impl Scoreboard {
     /// Records an arrived segment if it is the newest by send time. If it was retransmitted, the
     /// acknowledgment may be for an earlier transmission (RFC 8985, section 6.2, step 2).
     #[inline]
-    pub(super) fn note_latest(&mut self, now: Time, record: &SentSegment) {
+    pub(super) fn note_latest(&mut self, now: Time, record: &SentSegment, shortest_rtt: Duration) {
         let rtt = now.since(record.sent_at);
-        if record.has(RETRANSMITTED) && rtt < self.shortest_rtt {
+        if record.has(RETRANSMITTED) && rtt < shortest_rtt {
             return;
         }
         if (record.sent_at, record.end()) >= (self.latest.sent_at, self.latest.end) {
@@ -54,9 +54,9 @@ impl Scoreboard {
         record.marks |= LOST;
         let length = u64::from(record.length);
         self.in_flight -= length;
-        self.lost += length;
-        self.resend_from = self.resend_from.min(record.start);
-        if let Some(deliveries) = &mut self.deliveries {
+        self.disorder.lost += length;
+        self.disorder.resend_from = self.disorder.resend_from.min(record.start);
+        if let Some(deliveries) = Self::deliveries(&mut self.disorder) {
             deliveries
                 .estimator
                 .on_lost(weir_units::ByteSize::from_bytes(length));
@@ -69,34 +69,34 @@ impl Scoreboard {
         let Some(edge) = self.threshold_edge() else {
             return;
         };
-        let mut index = self.index_of(self.scanned);
+        let mut index = self.index_of(self.disorder.scanned);
         while let Some(record) = self.records.get(index).filter(|record| record.start < edge) {
             if !record.has(SACKED | LOST | RETRANSMITTED) {
                 self.mark_lost(index, found);
             }
             index += 1;
         }
-        self.scanned = self.scanned.max(edge);
+        self.disorder.scanned = self.disorder.scanned.max(edge);
     }
 
     /// Returns the first segment that is missing below the highest SACKed one, but not known to be lost, and
     /// was sent once (RFC 6675, section 4, `NextSeg`, rule 3).
     pub(crate) fn first_missing(&self) -> Option<SentSegment> {
-        let from = self.index_of(self.scanned);
+        let from = self.index_of(self.disorder.scanned);
         let records = self.records.range(from.min(self.records.len())..);
         records
-            .take_while(|record| record.start < self.highest_sacked)
+            .take_while(|record| record.start < self.disorder.highest_sacked)
             .find(|record| !record.has(SACKED | LOST | RETRANSMITTED))
             .copied()
     }
 
     /// Returns the offset below which missing segments are lost by the duplicate threshold.
     fn threshold_edge(&self) -> Option<u64> {
-        let last = self.index_of(self.highest_sacked.checked_sub(1)?);
+        let last = self.index_of(self.disorder.highest_sacked.checked_sub(1)?);
         let (mut bytes, mut runs, mut in_run) = (0, 0, false);
         for index in (0..=last).rev() {
             let record = self.records.get(index)?;
-            if record.end() <= self.scanned {
+            if record.end() <= self.disorder.scanned {
                 return None;
             }
             if record.has(SACKED) {
@@ -120,7 +120,7 @@ impl Scoreboard {
 
     /// Segments sent once are ordered by send time.
     fn find_overdue_originals(&mut self, rules: &RackRules, found: &mut DetectedLosses) {
-        let mut index = self.index_of(self.scanned);
+        let mut index = self.index_of(self.disorder.scanned);
         while let Some(record) = self.records.get(index) {
             if !record.has(SACKED | LOST | RETRANSMITTED) {
                 match self.overdue(record.sent_at, record.end(), rules) {
@@ -132,16 +132,16 @@ impl Scoreboard {
                     None => return,
                 }
             }
-            self.scanned = self
+            self.disorder.scanned = self
                 .records
                 .get(index)
-                .map_or(self.scanned, SentSegment::end);
+                .map_or(self.disorder.scanned, SentSegment::end);
             index += 1;
         }
     }
 
     fn find_overdue_retransmissions(&mut self, rules: &RackRules, found: &mut DetectedLosses) {
-        while let Some(&(start, sent_at)) = self.resent.front() {
+        while let Some(&(start, sent_at)) = self.disorder.resent.front() {
             let index = self.index_of(start);
             let current = self
                 .records
@@ -157,7 +157,7 @@ impl Scoreboard {
                     None => return,
                 }
             }
-            self.resent.pop_front();
+            self.disorder.resent.pop_front();
         }
     }
 
@@ -191,9 +191,12 @@ impl Scoreboard {
                 self.mark_lost(index, found);
             }
         }
-        self.resent.clear();
-        self.scanned = self.records.back().map_or(self.scanned, SentSegment::end);
-        self.resend_from = self.records.front().map_or(0, |record| record.start);
+        self.disorder.resent.clear();
+        self.disorder.scanned = self
+            .records
+            .back()
+            .map_or(self.disorder.scanned, SentSegment::end);
+        self.disorder.resend_from = self.records.front().map_or(0, |record| record.start);
     }
 
     /// Revokes spurious losses: segments waiting for retransmission are in flight again.
@@ -204,12 +207,12 @@ impl Scoreboard {
                 self.in_flight += u64::from(record.length);
             }
         }
-        self.lost = 0;
+        self.disorder.lost = 0;
         // Segments sent once can be declared lost again.
-        self.scanned = self
+        self.disorder.scanned = self
             .records
             .front()
-            .map_or(self.scanned, |record| record.start);
+            .map_or(self.disorder.scanned, |record| record.start);
     }
 }
 

@@ -15,6 +15,7 @@ use std::collections::VecDeque;
 use weir_congestion::{DeliveryRate, PacketDelivery};
 use weir_units::{ByteSize, Duration, Time};
 
+use crate::apart::{Apart, Initial};
 pub(crate) use detection::{DUPLICATE_THRESHOLD, RackRules};
 pub(crate) use sack::SackRange;
 
@@ -67,6 +68,8 @@ pub(crate) struct AckSummary {
     /// The end of the highest segment that earlier acknowledgments have SACKed. What one acknowledgment
     /// reports together may have arrived in order.
     sacked_before: u64,
+    /// The minimum RTT before: a shorter sample cannot belong to a retransmission.
+    shortest_rtt: Duration,
 }
 
 impl AckSummary {
@@ -116,11 +119,17 @@ struct DeliveryRecords {
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
     pub(crate) records: VecDeque<SentSegment>,
-    /// Boxed, because most controllers do not need it.
-    deliveries: Option<Box<DeliveryRecords>>,
+    in_flight: u64,
+    latest: RackSegment,
     /// The usual length of a record, for the first guess in searches.
     mss: u64,
-    in_flight: u64,
+    disorder: Apart<Disorder>,
+}
+
+/// What a scoreboard needs besides once something has been lost or has arrived out of order, or for a
+/// controller that wants delivery rates.
+#[derive(Clone, Debug)]
+struct Disorder {
     sacked: u64,
     lost: u64,
     /// The end of the last SACKed record.
@@ -134,39 +143,42 @@ pub(crate) struct Scoreboard {
     resent: VecDeque<(u64, Time)>,
     /// The SACK blocks that have been processed.
     known: [SackRange; sack::KNOWN],
-    latest: RackSegment,
-    /// The minimum RTT of the path.
-    shortest_rtt: Duration,
+    deliveries: Option<DeliveryRecords>,
+}
+
+static NO_DISORDER: Disorder = Disorder {
+    sacked: 0,
+    lost: 0,
+    highest_sacked: 0,
+    scanned: 0,
+    resend_from: 0,
+    resent: VecDeque::new(),
+    known: [SackRange { start: 0, end: 0 }; sack::KNOWN],
+    deliveries: None,
+};
+
+impl Initial for Disorder {
+    fn initial() -> &'static Self {
+        &NO_DISORDER
+    }
 }
 
 impl Scoreboard {
     pub(crate) fn new(mss: u64, with_deliveries: bool) -> Self {
+        let mut disorder = Apart::<Disorder>::new();
+        if with_deliveries {
+            disorder.deliveries = Some(DeliveryRecords {
+                estimator: DeliveryRate::new(),
+                packets: VecDeque::new(),
+            });
+        }
         Self {
             records: VecDeque::new(),
-            deliveries: with_deliveries.then(|| {
-                Box::new(DeliveryRecords {
-                    estimator: DeliveryRate::new(),
-                    packets: VecDeque::new(),
-                })
-            }),
-            mss,
             in_flight: 0,
-            sacked: 0,
-            lost: 0,
-            highest_sacked: 0,
-            scanned: 0,
-            resend_from: 0,
-            resent: VecDeque::new(),
-            known: [SackRange::default(); sack::KNOWN],
             latest: RackSegment::default(),
-            shortest_rtt: Duration::MAX,
+            mss,
+            disorder,
         }
-    }
-
-    /// Sets the minimum RTT. A shorter sample cannot belong to a retransmission.
-    #[inline]
-    pub(crate) fn set_shortest_rtt(&mut self, rtt: Duration) {
-        self.shortest_rtt = rtt;
     }
 
     pub(crate) fn set_mss(&mut self, mss: u64) {
@@ -179,10 +191,12 @@ impl Scoreboard {
         self.in_flight
     }
 
-    /// Returns an empty summary of the acknowledgment that follows.
-    pub(crate) fn new_summary(&self) -> AckSummary {
+    /// Returns an empty summary of the acknowledgment that follows. `shortest_rtt` is the minimum RTT of the
+    /// path.
+    pub(crate) fn new_summary(&self, shortest_rtt: Duration) -> AckSummary {
         AckSummary {
-            sacked_before: self.highest_sacked,
+            shortest_rtt,
+            sacked_before: self.disorder.highest_sacked,
             ..AckSummary::default()
         }
     }
@@ -190,13 +204,13 @@ impl Scoreboard {
     /// Returns the bytes SACKed by the receiver.
     #[inline]
     pub(crate) fn sacked(&self) -> u64 {
-        self.sacked
+        self.disorder.sacked
     }
 
     /// Returns the lost bytes that wait for retransmission.
     #[inline]
     pub(crate) fn lost(&self) -> u64 {
-        self.lost
+        self.disorder.lost
     }
 
     /// Returns whether a segment that starts below `offset` is outstanding.
@@ -216,20 +230,24 @@ impl Scoreboard {
     /// Returns whether the controller uses the delivery rate.
     #[inline]
     pub(crate) fn measures_delivery(&self) -> bool {
-        self.deliveries.is_some()
+        self.disorder.deliveries.is_some()
     }
 
     /// Returns the delivery rate estimator, if the controller uses it.
     pub(crate) fn delivery_rate(&mut self) -> Option<&mut DeliveryRate> {
-        self.deliveries
-            .as_mut()
-            .map(|deliveries| &mut deliveries.estimator)
+        let deliveries = self.disorder.changed()?.deliveries.as_mut();
+        deliveries.map(|deliveries| &mut deliveries.estimator)
+    }
+
+    #[inline]
+    fn deliveries(disorder: &mut Apart<Disorder>) -> Option<&mut DeliveryRecords> {
+        disorder.changed()?.deliveries.as_mut()
     }
 
     /// Records new data, contiguous with the data sent before.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Time, start: u64, length: u32) {
-        if let Some(deliveries) = &mut self.deliveries {
+        if let Some(deliveries) = Self::deliveries(&mut self.disorder) {
             let size = ByteSize::from_bytes(u64::from(length));
             let prior = ByteSize::from_bytes(self.in_flight);
             let packet = deliveries.estimator.on_sent(now, size, prior);
@@ -302,7 +320,7 @@ impl Scoreboard {
             }
             let record = *record;
             self.records.pop_front();
-            if let Some(deliveries) = &mut self.deliveries
+            if let Some(deliveries) = Self::deliveries(&mut self.disorder)
                 && let Some(packet) = deliveries.packets.pop_front()
             {
                 let size = ByteSize::from_bytes(u64::from(record.length));
@@ -319,7 +337,7 @@ impl Scoreboard {
         if let Some((oldest, record)) = last {
             summary.newest_sent = record.sent_at;
             summary.once_sent = Some((oldest, record.sent_at));
-            self.note_latest(now, &record);
+            self.note_latest(now, &record, Duration::ZERO);
         }
     }
 
@@ -342,7 +360,7 @@ impl Scoreboard {
             }
             let record = *record;
             self.records.pop_front();
-            let delivery = match &mut self.deliveries {
+            let delivery = match Self::deliveries(&mut self.disorder) {
                 Some(deliveries) => deliveries.packets.pop_front(),
                 None => None,
             };
@@ -360,8 +378,10 @@ impl Scoreboard {
             // Data behind the hole may have waited at the receiver until it was filled.
             summary.once_sent = selectively;
         }
-        if self.records.is_empty() {
-            self.resent.clear();
+        if self.records.is_empty()
+            && let Some(disorder) = self.disorder.changed()
+        {
+            disorder.resent.clear();
         }
     }
 
@@ -369,9 +389,9 @@ impl Scoreboard {
     fn remove_marked(&mut self, record: &SentSegment) {
         let length = u64::from(record.length);
         if record.has(SACKED) {
-            self.sacked -= length;
+            self.disorder.sacked -= length;
         } else if record.has(LOST) {
-            self.lost -= length;
+            self.disorder.lost -= length;
         } else {
             self.in_flight -= length;
         }
@@ -390,6 +410,7 @@ impl Scoreboard {
         record.start = ack;
         record.length -= part.length;
         let delivery = self
+            .disorder
             .deliveries
             .as_ref()
             .and_then(|deliveries| deliveries.packets.front().copied());
@@ -409,13 +430,13 @@ impl Scoreboard {
         summary: &mut AckSummary,
     ) {
         summary.add(record);
-        if let (Some(deliveries), Some(packet)) = (&mut self.deliveries, delivery) {
+        if let (Some(deliveries), Some(packet)) = (Self::deliveries(&mut self.disorder), delivery) {
             let size = ByteSize::from_bytes(u64::from(record.length));
             deliveries
                 .estimator
                 .on_acked(now, &packet, record.sent_at, size);
         }
-        self.note_latest(now, record);
+        self.note_latest(now, record, summary.shortest_rtt);
     }
 
     /// Returns the index of the first record that ends beyond `offset`.
@@ -437,16 +458,16 @@ impl Scoreboard {
 
     /// Returns the first segment that waits for retransmission.
     pub(crate) fn next_lost(&mut self) -> Option<SentSegment> {
-        if self.lost == 0 {
+        if self.disorder.lost == 0 {
             return None;
         }
-        let from = self.index_of(self.resend_from);
+        let from = self.index_of(self.disorder.resend_from);
         let record = self
             .records
             .range(from..)
             .find(|record| record.has(LOST))
             .copied()?;
-        self.resend_from = record.start;
+        self.disorder.resend_from = record.start;
         Some(record)
     }
 
@@ -467,13 +488,13 @@ impl Scoreboard {
         };
         let length = u64::from(record.length);
         if record.has(LOST) {
-            self.lost -= length;
+            self.disorder.lost -= length;
             self.in_flight += length;
         }
         record.marks = (record.marks & !LOST) | RETRANSMITTED;
         record.sent_at = now;
-        self.resent.push_back((record.start, now));
-        if let Some(deliveries) = &mut self.deliveries {
+        self.disorder.resent.push_back((record.start, now));
+        if let Some(deliveries) = Self::deliveries(&mut self.disorder) {
             let size = ByteSize::from_bytes(length);
             let prior = ByteSize::from_bytes(self.in_flight - length.min(self.in_flight));
             if let Some(packet) = deliveries.packets.get_mut(index) {

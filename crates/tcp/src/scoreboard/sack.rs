@@ -21,8 +21,8 @@ impl Scoreboard {
         for block in blocks {
             self.sack_block(now, *block, summary);
         }
-        self.known = [SackRange::default(); KNOWN];
-        for (known, block) in self.known.iter_mut().zip(blocks) {
+        self.disorder.known = [SackRange::default(); KNOWN];
+        for (known, block) in self.disorder.known.iter_mut().zip(blocks) {
             *known = *block;
         }
     }
@@ -32,6 +32,7 @@ impl Scoreboard {
         // Skips the known blocks, which may overlap this block in any order, from left to right.
         while from < block.end {
             let next = self
+                .disorder
                 .known
                 .iter()
                 .filter(|known| known.end > from && known.start < block.end)
@@ -68,17 +69,18 @@ impl Scoreboard {
                 record.marks = (record.marks & !LOST) | SACKED;
                 let length = u64::from(before.length);
                 if before.has(LOST) {
-                    self.lost -= length;
+                    self.disorder.lost -= length;
                 } else {
                     self.in_flight -= length;
                 }
-                self.sacked += length;
+                self.disorder.sacked += length;
                 let delivery = self
+                    .disorder
                     .deliveries
                     .as_ref()
                     .and_then(|deliveries| deliveries.packets.get(index).copied());
                 self.arrived(now, &before, delivery, summary);
-                self.highest_sacked = self.highest_sacked.max(before.end());
+                self.disorder.highest_sacked = self.disorder.highest_sacked.max(before.end());
             }
             index += 1;
         }
@@ -100,8 +102,8 @@ impl Scoreboard {
                 self.in_flight += u64::from(record.length);
             }
         }
-        self.sacked = 0;
-        self.highest_sacked = 0;
-        self.known = [SackRange::default(); KNOWN];
+        self.disorder.sacked = 0;
+        self.disorder.highest_sacked = 0;
+        self.disorder.known = [SackRange::default(); KNOWN];
     }
 }

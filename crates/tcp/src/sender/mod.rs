@@ -18,6 +18,7 @@ use std::sync::Arc;
 use weir_congestion::{Controller, DirectController};
 use weir_units::{ByteSize, Duration, Time};
 
+use crate::apart::{Apart, Initial};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::{Config, EcnMode, LossDetection};
@@ -26,7 +27,7 @@ pub(crate) use acknowledgment::Acknowledgment;
 use loss::Reordering;
 use pacer::Pacer;
 pub(crate) use plain::PlainNext;
-use rate_reduction::RateReduction;
+use rate_reduction::Reduction;
 use recovery::{Recovery, Undo};
 use tail_probe::TailProbe;
 pub(crate) use timeout::Expiry;
@@ -50,6 +51,45 @@ enum EarlyTimer {
     Probe,
     /// A segment becomes overdue (RFC 8985, section 6.3).
     Overdue,
+}
+
+/// What only a sender needs that has lost data, or waits for its peer in vain.
+#[derive(Clone, Debug)]
+struct Trouble {
+    recovery: Option<Recovery>,
+    undo: Option<Undo>,
+    tail_probe: Option<TailProbe>,
+    reordering: Reordering,
+    /// Duplicate ACKs since the last new one, without SACK.
+    duplicates: u64,
+    /// Number of timeouts of the data at `una`.
+    retries: u32,
+    /// Probes sent since the peer's window closed.
+    window_probes: u32,
+    /// Of these, the probes since the last segment from the peer.
+    unanswered_probes: u32,
+    window_probe_due: bool,
+    /// A segment below the size of silly window avoidance may be sent.
+    small_segment_due: bool,
+}
+
+static NO_TROUBLE: Trouble = Trouble {
+    recovery: None,
+    undo: None,
+    tail_probe: None,
+    reordering: Reordering::INITIAL,
+    duplicates: 0,
+    retries: 0,
+    window_probes: 0,
+    unanswered_probes: 0,
+    window_probe_due: false,
+    small_segment_due: false,
+};
+
+impl Initial for Trouble {
+    fn initial() -> &'static Self {
+        &NO_TROUBLE
+    }
 }
 
 /// The sending half of a connection.
@@ -78,32 +118,19 @@ pub(crate) struct Sender {
     early_at: Time,
     early: EarlyTimer,
     pacer: Pacer,
-    last_sent: Option<Time>,
-    /// When cwnd was last the limit.
-    limited_at: Option<Time>,
+    /// When the last segment was sent; [`Time::MAX`] before the first.
+    last_sent: Time,
+    /// A segment sent before this time was sent while cwnd was the limit, or before such a time.
+    unlimited_from: Time,
     /// An acknowledged segment sent from this time on ends the round trip.
     round_started: Time,
 
-    recovery: Option<Recovery>,
-    reduction: Option<RateReduction>,
-    undo: Option<Undo>,
-    tail_probe: Option<TailProbe>,
-    reordering: Reordering,
-    /// Duplicate ACKs since the last new one, without SACK.
-    duplicates: u64,
+    reduction: Reduction,
+    trouble: Apart<Trouble>,
     /// ECE up to this offset belongs to a reduction already made (RFC 3168, section 6.1.2).
     reduced_up_to: u64,
     cwr_due: bool,
 
-    /// Number of timeouts of the data at `una`.
-    retries: u32,
-    /// Probes sent since the peer's window closed.
-    window_probes: u32,
-    /// Of these, the probes since the last segment from the peer.
-    unanswered_probes: u32,
-    window_probe_due: bool,
-    /// A segment below the size of silly window avoidance may be sent.
-    small_segment_due: bool,
     /// The largest window that the peer has announced.
     pub(crate) largest_window: u64,
 
@@ -134,23 +161,14 @@ impl Sender {
             rto_at: Time::MAX,
             early_at: Time::MAX,
             early: EarlyTimer::Probe,
-            pacer: Pacer::new(config.pacing, mss),
-            last_sent: None,
-            limited_at: None,
+            pacer: Pacer::default(),
+            last_sent: Time::MAX,
+            unlimited_from: Time::ZERO,
             round_started: Time::ZERO,
-            recovery: None,
-            reduction: None,
-            undo: None,
-            tail_probe: None,
-            reordering: Reordering::default(),
-            duplicates: 0,
+            reduction: Reduction::default(),
+            trouble: Apart::new(),
             reduced_up_to: 0,
             cwr_due: false,
-            retries: 0,
-            window_probes: 0,
-            unanswered_probes: 0,
-            window_probe_due: false,
-            small_segment_due: false,
             largest_window: 0,
             detection: Detection::DuplicateAcks,
             ecn: config.ecn,
@@ -192,7 +210,6 @@ impl Sender {
             Some(rtt) => {
                 self.rtt.on_sample(rtt, &self.config);
                 self.rtt.on_min_sample(rtt);
-                self.scoreboard.set_shortest_rtt(rtt);
             }
             None => self.rtt.on_syn_timeouts(),
         }
@@ -211,7 +228,8 @@ impl Sender {
     fn follow_controller(&mut self) {
         let controller = self.controller.as_dyn();
         self.cwnd = controller.window().bytes();
-        self.pacer.follow(controller, &self.rtt, self.cwnd);
+        self.pacer
+            .follow(controller, &self.rtt, self.cwnd, &self.config);
     }
 
     /// Adds data to the send buffer.
@@ -265,7 +283,7 @@ impl Sender {
     }
 
     pub(crate) fn is_recovering(&self) -> bool {
-        self.recovery.is_some()
+        self.trouble.recovery.is_some()
     }
 
     /// Returns the size of the send buffer.
@@ -283,7 +301,7 @@ impl Sender {
     /// Returns the window in force.
     #[inline]
     pub(crate) fn window(&self) -> u64 {
-        match &self.reduction {
+        match self.reduction.get() {
             None => self.cwnd,
             Some(reduction) => reduction.window,
         }
@@ -302,10 +320,16 @@ impl Sender {
         self.had_small_window && window < 4 * self.mss
     }
 
+    /// Records that cwnd is the limit.
+    #[inline]
+    fn note_limit(&mut self, now: Time) {
+        self.unlimited_from = now + Duration::from_nanos(1);
+    }
+
     /// Returns the next expiry of a timer.
     #[inline]
     pub(crate) fn timeout(&self) -> Time {
-        self.rto_at.min(self.early_at).min(self.pacer.wake_at)
+        self.rto_at.min(self.early_at).min(self.pacer.wake_at())
     }
 
     /// Sets the right edge of the peer's window; `window` is the announced size.
@@ -315,7 +339,9 @@ impl Sender {
         if edge > self.edge && self.scoreboard.records.is_empty() {
             // Stops the persist timer, if it was that.
             self.rto_at = Time::MAX;
-            self.window_probes = 0;
+            if let Some(trouble) = self.trouble.changed() {
+                trouble.window_probes = 0;
+            }
         }
         self.edge = edge;
     }
@@ -323,14 +349,18 @@ impl Sender {
     /// Records that a segment from the peer has arrived.
     #[inline]
     pub(crate) fn on_peer_segment(&mut self) {
-        self.unanswered_probes = 0;
+        if let Some(trouble) = self.trouble.changed() {
+            trouble.unanswered_probes = 0;
+        }
     }
 
     pub(crate) fn stop(&mut self) {
         self.rto_at = Time::MAX;
         self.early_at = Time::MAX;
         self.pacer.sleep();
-        self.window_probe_due = false;
+        if let Some(trouble) = self.trouble.changed() {
+            trouble.window_probe_due = false;
+        }
     }
 }
 

@@ -24,9 +24,9 @@ impl Sender {
     /// data is due, and the peer answers.
     pub(crate) fn has_fast_paths(&self) -> bool {
         self.is_plain()
-            && self.retries == 0
-            && self.unanswered_probes == 0
-            && !self.window_probe_due
+            && self.trouble.retries == 0
+            && self.trouble.unanswered_probes == 0
+            && !self.trouble.window_probe_due
             && !self.scoreboard.measures_delivery()
             && self.burst() == 1
             && !self.fin
@@ -48,7 +48,6 @@ impl Sender {
         self.una = upto;
         self.rtt.on_sample(now.since(oldest), &self.config);
         self.rtt.on_min_sample(now.since(newest));
-        self.scoreboard.set_shortest_rtt(self.rtt.min);
         if ece {
             counters.ece_acknowledged += acked;
             if self.ecn != EcnMode::Off {
@@ -59,8 +58,8 @@ impl Sender {
         if round_ended {
             self.round_started = now;
         }
-        let unlimited = self.limited_at.is_none_or(|limited| limited < newest);
-        let reducing = self.reduction.is_some();
+        let unlimited = newest >= self.unlimited_from;
+        let reducing = self.reduction.is_active();
         let before = self.cwnd;
         let (window, rate) = self.controller.on_ack(&AckSample {
             now,
@@ -78,12 +77,12 @@ impl Sender {
             in_flight: ByteSize::from_bytes(self.scoreboard.in_flight()),
             newest_sent: Self::reported_send_time(newest),
             delivery: None,
-            app_limited: unlimited || (reducing && !self.pacer.of_controller),
+            app_limited: unlimited || (reducing && !self.pacer.follows_controller()),
             is_recovering: false,
             round_ended,
         });
         self.cwnd = window.bytes();
-        if self.pacer.pacing == Pacing::Controller {
+        if self.config.pacing == Pacing::Controller {
             self.pacer.set_rate(rate);
         } else {
             self.follow_controller();
@@ -91,7 +90,7 @@ impl Sender {
         if ece && self.cwnd < before {
             self.begin_reaction_to_ece(prior_in_flight);
         }
-        if self.reduction.is_some() {
+        if self.reduction.is_active() {
             self.reduce(acked.bytes(), true);
         }
         self.rearm_plain(now);
@@ -143,7 +142,7 @@ impl Sender {
         let (data, flight) = (self.written - self.nxt, self.scoreboard.in_flight());
         let waits = flight > 0 && flight + self.mss.min(data) > self.window();
         if waits && !is_ack_due {
-            self.limited_at = Some(now);
+            self.note_limit(now);
             return PlainNext::Nothing;
         }
         let edge = self.edge.min(self.una.saturating_add(self.send_buffer()));
@@ -152,7 +151,7 @@ impl Sender {
             return PlainNext::General;
         }
         if self.pacer.holds(now) {
-            self.limited_at = Some(now);
+            self.note_limit(now);
             return PlainNext::Nothing;
         }
         PlainNext::Segment(self.send_full(now, counters))
@@ -164,9 +163,9 @@ impl Sender {
         let (start, mss) = (self.nxt, self.mss);
         self.scoreboard.push(now, start, mss as u32);
         self.nxt += mss;
-        self.last_sent = Some(now);
+        self.last_sent = now;
         self.pacer.on_sent(now, mss);
-        if let Some(reduction) = &mut self.reduction {
+        if let Some(reduction) = self.reduction.get_mut() {
             reduction.on_sent(mss);
         }
         if self.controller.counts_sent() {

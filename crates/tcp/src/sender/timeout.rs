@@ -48,10 +48,10 @@ impl Sender {
             self.rto_at = self.rtt.deadline(now);
             return Expiry::GoOn;
         }
-        if self.retries >= self.config.max_retries {
+        if self.trouble.retries >= self.config.max_retries {
             return Expiry::GiveUp;
         }
-        self.retries += 1;
+        self.trouble.retries += 1;
         counters.rare().timeouts += 1;
         if self.scoreboard.has_reneged() {
             self.scoreboard.forget_sacks();
@@ -62,7 +62,7 @@ impl Sender {
 
         // ssthresh stays if the same data times out again (RFC 5681, section 3.1).
         let newest = Self::reported_send_time(found.newest_sent.max(found.newest_resent));
-        let (anew, newest_sent) = match &self.recovery {
+        let (anew, newest_sent) = match &self.trouble.recovery {
             Some(recovery) if found.newest_sent <= recovery.newest_sent => {
                 (false, recovery.first_loss_sent)
             }
@@ -77,18 +77,18 @@ impl Sender {
             in_flight: ByteSize::from_bytes(self.scoreboard.in_flight()),
         });
         self.follow_controller();
-        let outstanding_since = self.recovery.filter(|_| !anew);
+        let outstanding_since = self.trouble.recovery.filter(|_| !anew);
         let doubt = if self.config.frto {
             FrtoState::Open
         } else {
             FrtoState::Genuine
         };
         self.begin_recovery(Cause::Timeout(doubt), newest_sent, 0);
-        if let (Some(before), Some(recovery)) = (outstanding_since, &mut self.recovery) {
+        if let (Some(before), Some(recovery)) = (outstanding_since, &mut self.trouble.recovery) {
             recovery.newest_sent = before.newest_sent;
         }
-        self.duplicates = 0;
-        self.tail_probe = None;
+        self.trouble.duplicates = 0;
+        self.trouble.tail_probe = None;
         self.early = EarlyTimer::Probe;
         self.early_at = Time::MAX;
         self.rtt.back_off();
@@ -103,28 +103,29 @@ impl Sender {
         if !self.has_unsent() {
             return Expiry::GoOn;
         }
-        self.window_probes = self.window_probes.saturating_add(1);
+        self.trouble.window_probes = self.trouble.window_probes.saturating_add(1);
         if self.edge > self.nxt {
-            self.small_segment_due = true;
-        } else if self.unanswered_probes < self.config.max_retries {
-            self.unanswered_probes += 1;
-            self.window_probe_due = true;
+            self.trouble.small_segment_due = true;
+        } else if self.trouble.unanswered_probes < self.config.max_retries {
+            self.trouble.unanswered_probes += 1;
+            self.trouble.window_probe_due = true;
         } else {
             return Expiry::GiveUp;
         }
-        self.rto_at = now + self.rtt.backed_off(self.window_probes);
+        self.rto_at = now + self.rtt.backed_off(self.trouble.window_probes);
         Expiry::GoOn
     }
 
     /// Starts the persist timer if the peer's window blocks data while nothing is outstanding.
     pub(super) fn persist(&mut self, now: Time) {
         if self.scoreboard.records.is_empty() && self.rto_at == Time::MAX {
-            self.rto_at = now + self.rtt.backed_off(self.window_probes);
+            self.rto_at = now + self.rtt.backed_off(self.trouble.window_probes);
         }
     }
 
     /// Returns whether a window probe is due, and clears it.
     pub(crate) fn take_window_probe(&mut self) -> bool {
-        std::mem::take(&mut self.window_probe_due)
+        let trouble = self.trouble.changed();
+        trouble.is_some_and(|trouble| std::mem::take(&mut trouble.window_probe_due))
     }
 }

@@ -55,7 +55,10 @@ impl Sender {
         }
         let missing = self.scoreboard.first_missing();
         let rescue = || {
-            let due = self.recovery.is_some_and(|recovery| recovery.rescue_due);
+            let due = self
+                .trouble
+                .recovery
+                .is_some_and(|recovery| recovery.rescue_due);
             due.then(|| self.scoreboard.last_outstanding()).flatten()
         };
         let record = missing.or_else(rescue)?;
@@ -63,11 +66,11 @@ impl Sender {
             return None;
         }
         if missing.is_none()
-            && let Some(recovery) = &mut self.recovery
+            && let Some(recovery) = &mut self.trouble.recovery
         {
             recovery.rescue_due = false;
         }
-        if let Some(undo) = &mut self.undo {
+        if let Some(undo) = &mut self.trouble.undo {
             undo.on_resent(now, record.start, record.end());
         }
         Some(self.resend(now, record, counters))
@@ -83,10 +86,10 @@ impl Sender {
             && flight + size > self.window()
             && size > 0
             && self.scoreboard.lost() == 0
-            && self.tail_probe.is_none()
-            && self.duplicates == 0;
+            && self.trouble.tail_probe.is_none()
+            && self.trouble.duplicates == 0;
         if waits {
-            self.limited_at = Some(now);
+            self.note_limit(now);
         }
         waits
     }
@@ -95,10 +98,10 @@ impl Sender {
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.scoreboard.lost() == 0
-            && self.tail_probe.is_none()
+            && self.trouble.tail_probe.is_none()
             && self.has_sent_all()
             && !self.repeats_unsure_segments()
-            && !self.window_probe_due
+            && !self.trouble.window_probe_due
             && !self.scoreboard.measures_delivery()
     }
 
@@ -114,7 +117,7 @@ impl Sender {
         if let Some(Recovery {
             cause: Cause::Timeout(FrtoState::Probing { segments }),
             ..
-        }) = self.recovery
+        }) = self.trouble.recovery
         {
             let new = (segments > 0)
                 .then(|| self.next_new(now, counters))
@@ -133,15 +136,20 @@ impl Sender {
     #[inline]
     pub(super) fn effective_flight(&self) -> u64 {
         let flight = self.scoreboard.in_flight();
-        if self.duplicates == 0 && (self.config.limited_transmit || self.scoreboard.sacked() == 0) {
+        if self.trouble.duplicates == 0
+            && (self.config.limited_transmit || self.scoreboard.sacked() == 0)
+        {
             return flight;
         }
         // Losses found in a recovery may be left when it ends; nothing else would repair them.
-        if self.recovery.is_none() && !self.config.limited_transmit && self.scoreboard.lost() == 0 {
+        if self.trouble.recovery.is_none()
+            && !self.config.limited_transmit
+            && self.scoreboard.lost() == 0
+        {
             return flight + self.scoreboard.sacked();
         }
         if self.detection == Detection::DuplicateAcks {
-            return flight.saturating_sub(self.duplicates * self.mss);
+            return flight.saturating_sub(self.trouble.duplicates * self.mss);
         }
         flight
     }
@@ -153,7 +161,7 @@ impl Sender {
         let flight = self.effective_flight();
         if flight > 0 && flight + bytes > self.window() || self.pacer.holds(now) {
             // A sender limited only by pacing makes full use of its window.
-            self.limited_at = Some(now);
+            self.note_limit(now);
             return false;
         }
         true
@@ -204,7 +212,7 @@ impl Sender {
             return fits && !waits;
         }
         let most = self.largest_window.min(self.send_buffer());
-        if size > 0 && (size >= most / 2 || self.small_segment_due) {
+        if size > 0 && (size >= most / 2 || self.trouble.small_segment_due) {
             return true;
         }
         self.on_window_closed(now);
@@ -228,7 +236,7 @@ impl Sender {
     }
 
     fn probing_limit(&self) -> u64 {
-        match self.recovery {
+        match self.trouble.recovery {
             Some(Recovery {
                 cause: Cause::Timeout(FrtoState::Probing { segments }),
                 ..
@@ -259,8 +267,10 @@ impl Sender {
         let cwr = std::mem::take(&mut self.cwr_due);
         counters.cwr_sent += u64::from(cwr);
         if was_empty || self.rto_at == Time::MAX {
-            self.window_probes = 0;
-            self.small_segment_due = false;
+            if let Some(trouble) = self.trouble.changed() {
+                trouble.window_probes = 0;
+                trouble.small_segment_due = false;
+            }
             self.rto_at = self.rtt.deadline(now);
         }
         self.schedule_tail_probe(now);
@@ -277,9 +287,9 @@ impl Sender {
     /// Records that a segment of `bytes` is in flight now.
     #[inline]
     fn on_sent(&mut self, now: Time, bytes: u64) {
-        self.last_sent = Some(now);
+        self.last_sent = now;
         self.pacer.on_sent(now, bytes);
-        if let Some(reduction) = &mut self.reduction {
+        if let Some(reduction) = self.reduction.get_mut() {
             reduction.on_sent(bytes);
         }
         self.controller.as_dyn_mut().on_sent(&PacketSent {
@@ -294,37 +304,32 @@ impl Sender {
         if let Some(Recovery {
             cause: Cause::Timeout(FrtoState::Probing { segments }),
             ..
-        }) = &mut self.recovery
+        }) = self
+            .trouble
+            .changed()
+            .and_then(|trouble| trouble.recovery.as_mut())
         {
             *segments = segments.saturating_sub(sent);
         }
     }
 
-    fn next_retransmission(
-        &mut self,
-        now: Time,
-        counters: &mut Tally,
-    ) -> Option<OutgoingSegment> {
+    fn next_retransmission(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
         let record = self.scoreboard.next_lost()?;
         let first = self
+            .trouble
             .recovery
             .as_mut()
             .is_some_and(|recovery| std::mem::take(&mut recovery.first_due));
         if !first && !self.admits(now, u64::from(record.length)) {
             return None;
         }
-        if let Some(undo) = &mut self.undo {
+        if let Some(undo) = &mut self.trouble.undo {
             undo.on_resent(now, record.start, record.end());
         }
         Some(self.resend(now, record, counters))
     }
 
-    fn resend(
-        &mut self,
-        now: Time,
-        record: SentSegment,
-        counters: &mut Tally,
-    ) -> OutgoingSegment {
+    fn resend(&mut self, now: Time, record: SentSegment, counters: &mut Tally) -> OutgoingSegment {
         self.scoreboard.on_resent(now, record.start);
         self.on_sent(now, u64::from(record.length));
         let is_oldest = record.start == self.una;
@@ -359,7 +364,7 @@ impl Sender {
             return Some(outgoing);
         }
         let Some(record) = self.scoreboard.last_outstanding() else {
-            self.tail_probe = None;
+            self.trouble.tail_probe = None;
             return None;
         };
         self.on_tail_probe_sent(Some((u64::from(record.length), record.sent_at)));
@@ -368,14 +373,13 @@ impl Sender {
 
     /// RFC 5681, section 4.1.
     fn restart_if_idle(&mut self, now: Time) {
-        let idle = self
-            .last_sent
-            .is_some_and(|sent| now.since(sent) > self.rtt.rto());
+        // Before the first segment, no time has passed.
+        let idle = now.since(self.last_sent) > self.rtt.rto();
         if idle && self.config.idle_restart {
             self.controller.as_dyn_mut().on_idle_restart(now);
             self.follow_controller();
             // Only once per pause.
-            self.last_sent = Some(now);
+            self.last_sent = now;
         }
     }
 
