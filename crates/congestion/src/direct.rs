@@ -47,14 +47,26 @@ impl DirectController {
     }
 
     /// Handles an acknowledgment as [`Controller::on_ack`], and returns the window and the pacing rate after
-    /// it.
-    #[inline]
-    pub fn on_ack(&mut self, ack: &AckSample) -> (ByteSize, Option<Rate>) {
+    /// it. Of the sample, only what the algorithm reads is computed, if both are inlined.
+    #[inline(always)]
+    pub fn on_ack(&mut self, sample: impl Fn() -> AckSample) -> (ByteSize, Option<Rate>) {
         match &mut self.0 {
-            Kind::Dctcp(controller) => acknowledge(controller.as_mut(), ack),
-            Kind::NewReno(controller) => acknowledge(controller.as_mut(), ack),
-            Kind::Cubic(controller) => acknowledge(controller.as_mut(), ack),
-            Kind::Other(controller) => acknowledge(controller.as_mut(), ack),
+            Kind::Dctcp(controller) => {
+                controller.acknowledge(&sample());
+                (controller.window(), controller.pacing_rate())
+            }
+            Kind::NewReno(controller) => {
+                controller.acknowledge(&sample());
+                (controller.window(), controller.pacing_rate())
+            }
+            Kind::Cubic(controller) => {
+                controller.on_ack(&sample());
+                (controller.window(), None)
+            }
+            Kind::Other(controller) => {
+                controller.on_ack(&sample());
+                (controller.window(), controller.pacing_rate())
+            }
         }
     }
 
@@ -63,15 +75,6 @@ impl DirectController {
     pub fn counts_sent(&self) -> bool {
         matches!(self.0, Kind::Other(_))
     }
-}
-
-#[inline]
-fn acknowledge<C: Controller + ?Sized>(
-    controller: &mut C,
-    ack: &AckSample,
-) -> (ByteSize, Option<Rate>) {
-    controller.on_ack(ack);
-    (controller.window(), controller.pacing_rate())
 }
 
 impl From<Box<dyn Controller>> for DirectController {
@@ -125,7 +128,7 @@ mod tests {
                     sample.ce_marked = sample.acked;
                 }
                 plain.on_ack(&sample);
-                let state = direct.on_ack(&sample);
+                let state = direct.on_ack(|| sample);
                 assert_eq!(state, (plain.window(), plain.pacing_rate()));
                 assert_eq!(direct.as_dyn().snapshot(), plain.snapshot());
             }

@@ -9,7 +9,6 @@ use weir_wire::Ecn;
 use weir_wire::tcp::{Flags, Options, Segment};
 
 use super::{Connection, State};
-use crate::sender::PlainNext;
 
 impl Connection {
     /// Makes this end handle every event on its general paths. For tests, which compare the two.
@@ -51,7 +50,7 @@ impl Connection {
             {
                 return false;
             }
-            self.update_window(segment, 0, una);
+            self.follow_window(segment, una);
             self.count_echo(segment);
             let cwr = segment.flags.contains(Flags::CWR);
             let data = self.in_order_data(segment);
@@ -70,11 +69,26 @@ impl Connection {
         if !self.take_predicted_timestamps(now, segment) {
             return false;
         }
-        self.update_window(segment, 0, upto);
+        self.follow_window(segment, upto);
         let ece = self.count_echo(segment);
         self.sender
             .acknowledge_whole(now, upto, count, ece, &mut self.counters);
         true
+    }
+
+    /// Updates the window as [`Connection::update_window`] does, on the next segment in order.
+    #[inline(always)]
+    fn follow_window(&mut self, segment: &Segment, upto: u64) {
+        let (from, sender) = (self.receiver.next, &mut self.sender);
+        let window = u64::from(segment.window) << self.peer_scale;
+        let edge = upto + window;
+        if upto > sender.una
+            || from > self.window_from
+            || (from == self.window_from && (edge > sender.edge || window == 0))
+        {
+            self.window_from = from;
+            sender.on_window(edge, window);
+        }
     }
 
     /// Counts an ECN echo. Returns whether the segment has one.
@@ -83,18 +97,5 @@ impl Connection {
         let ece = segment.flags.contains(Flags::ECE);
         self.counters.ece_received += u64::from(ece);
         ece
-    }
-
-    /// Returns the next segment, if a fast path applies: a full segment of new data, an acknowledgment
-    /// without blocks, or none. The outer `None` leaves it to the general path.
-    #[inline]
-    pub(super) fn next_plain(&mut self, now: Time) -> Option<Option<(Segment, Ecn)>> {
-        let is_ack_due = self.receiver.acks.is_due();
-        match self.sender.next_plain(now, is_ack_due, &mut self.counters) {
-            PlainNext::Nothing if is_ack_due => Some(Some(self.plain_acknowledgment(now))),
-            PlainNext::Nothing => Some(None),
-            PlainNext::Segment(outgoing) => Some(Some(self.data_segment(now, outgoing))),
-            PlainNext::General => None,
-        }
     }
 }

@@ -6,19 +6,23 @@ use weir_wire::tcp::{Flags, Options, SackBlock, SackBlocks, Segment};
 
 use super::{Connection, State};
 use crate::EcnMode;
-use crate::sender::OutgoingSegment;
+use crate::sender::{OutgoingSegment, PlainNext};
 
 impl Connection {
     /// Returns the next segment to send now and the ECN codepoint of its packet. After every event,
     /// call it until it returns `None`.
     #[inline]
     pub fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
-        if self.is_plain
-            && let Some(next) = self.next_plain(now)
-        {
-            return next;
+        if !self.is_plain {
+            return self.next_in_general(now);
         }
-        self.next_in_general(now)
+        let is_ack_due = self.receiver.acks.is_due();
+        match self.sender.next_plain(now, is_ack_due, &mut self.counters) {
+            PlainNext::Nothing if !is_ack_due => None,
+            PlainNext::Nothing => Some(self.plain_acknowledgment(now)),
+            PlainNext::Segment(outgoing) => Some(self.data_segment(now, outgoing)),
+            PlainNext::General => self.next_in_general(now),
+        }
     }
 
     #[inline(never)]
@@ -117,7 +121,7 @@ impl Connection {
     }
 
     #[inline]
-    pub(super) fn data_segment(&mut self, now: Time, outgoing: OutgoingSegment) -> (Segment, Ecn) {
+    fn data_segment(&mut self, now: Time, outgoing: OutgoingSegment) -> (Segment, Ecn) {
         let mut segment = self.header(now, outgoing.start);
         self.receiver.acks.on_sent();
         self.receiver.acks.on_data_sent(now);
@@ -160,7 +164,7 @@ impl Connection {
 
     /// Builds an acknowledgment without SACK blocks.
     #[inline]
-    pub(super) fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
+    fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
         self.counters.acks_sent += 1;
         let segment = self.header(now, self.sender.nxt);
         self.receiver.acks.on_sent();

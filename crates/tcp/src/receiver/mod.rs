@@ -269,7 +269,7 @@ impl Receiver {
     /// Returns the window field of the segment that leaves now, in units of the scale.
     #[inline]
     pub(crate) fn advertise(&mut self) -> u16 {
-        self.window.advertise(self.next, self.mss)
+        self.window.announce(self.next, self.mss)
     }
 
     /// Returns the window field of an acknowledgment of `next`, less than has arrived.

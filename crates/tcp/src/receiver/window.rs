@@ -20,6 +20,10 @@ pub(super) struct Window {
     size: u32,
     /// The window field of a SYN, which is not shifted.
     initial: u16,
+    /// The last announced window field.
+    field: u16,
+    /// Whether nothing has changed since it was announced.
+    is_announced: bool,
     scale: u8,
     automatic: bool,
 }
@@ -35,6 +39,8 @@ impl Window {
             max_announced_edge: u64::from(initial),
             size: 0,
             initial,
+            field: 0,
+            is_announced: false,
             scale,
             automatic: config.read_automatically,
         };
@@ -49,6 +55,7 @@ impl Window {
     /// Sets the shift count of the window field. A SYN's window is not shifted.
     pub(super) fn set_scale(&mut self, scale: u8, config: &Config) {
         self.scale = scale;
+        self.is_announced = false;
         let most = u64::from(u16::MAX) << scale;
         // A scale is at most 14.
         self.size = u32::try_from(Self::buffer(config).min(most)).unwrap_or(u32::MAX);
@@ -57,6 +64,7 @@ impl Window {
     /// Announces the whole buffer; both ends know it without a handshake.
     pub(super) fn offer_all(&mut self) {
         self.edge = u64::from(self.size);
+        self.is_announced = false;
         self.max_announced_edge = self.edge;
     }
 
@@ -74,12 +82,14 @@ impl Window {
     /// Records that data up to `received` can be read.
     #[inline]
     pub(super) fn on_delivered(&mut self, received: u64) {
+        self.is_announced = false;
         if self.automatic {
             self.read = received;
         }
     }
 
     pub(super) fn on_read(&mut self, bytes: ByteSize, received: u64) {
+        self.is_announced = false;
         self.read = self.read.saturating_add(bytes.bytes()).min(received);
     }
 
@@ -108,9 +118,20 @@ impl Window {
         candidate > self.edge && candidate.saturating_sub(next) >= 2 * left
     }
 
-    /// Announces a window starting at `next`.
+    /// Announces a window starting at the next byte expected.
+    #[inline]
+    pub(super) fn announce(&mut self, next: u64, mss: u64) -> u16 {
+        if !self.is_announced {
+            self.field = self.advertise(next, mss);
+            self.is_announced = true;
+        }
+        self.field
+    }
+
+    /// Announces a window starting at `next`, which may be a byte received before.
     #[inline]
     pub(super) fn advertise(&mut self, next: u64, mss: u64) -> u16 {
+        self.is_announced = false;
         self.edge = self.candidate(mss);
         let step = (1u64 << self.scale) - 1;
         let field = (self.edge.saturating_sub(next) + step) >> self.scale;

@@ -316,8 +316,11 @@ impl Sender {
         }
         // In recovery every segment is acknowledged at once, whatever the reduction lets out.
         let window = self.cwnd.min(self.offered());
+        if window >= 4 * self.mss {
+            return false;
+        }
         self.had_small_window |= window < 2 * self.mss;
-        self.had_small_window && window < 4 * self.mss
+        self.had_small_window
     }
 
     /// Records that cwnd is the limit.

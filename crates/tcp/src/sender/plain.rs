@@ -33,7 +33,7 @@ impl Sender {
     }
 
     /// Processes the acknowledgment of the first `count` segments, each whole and sent once.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn acknowledge_whole(
         &mut self,
         now: Time,
@@ -58,29 +58,31 @@ impl Sender {
         if round_ended {
             self.round_started = now;
         }
-        let unlimited = newest >= self.unlimited_from;
-        let reducing = self.reduction.is_active();
+        let reducing = self.reduction.is_active() && !self.pacer.follows_controller();
+        let app_limited = newest >= self.unlimited_from || reducing;
         let before = self.cwnd;
-        let (window, rate) = self.controller.on_ack(&AckSample {
+        let (ecn, rtt, scoreboard) = (self.ecn, &self.rtt, &self.scoreboard);
+        let sample = || AckSample {
             now,
             acked,
-            ce_marked: if ece && self.ecn == EcnMode::Dctcp {
+            ce_marked: if ece && ecn == EcnMode::Dctcp {
                 acked
             } else {
                 ByteSize::ZERO
             },
-            ece: ece && self.ecn == EcnMode::Classic,
+            ece: ece && ecn == EcnMode::Classic,
             rtt: Some(now.since(newest)),
-            smoothed_rtt: self.rtt.smoothed,
-            min_rtt: self.rtt.min,
+            smoothed_rtt: rtt.smoothed,
+            min_rtt: rtt.min,
             prior_in_flight: ByteSize::from_bytes(prior_in_flight),
-            in_flight: ByteSize::from_bytes(self.scoreboard.in_flight()),
+            in_flight: ByteSize::from_bytes(scoreboard.in_flight()),
             newest_sent: Self::reported_send_time(newest),
             delivery: None,
-            app_limited: unlimited || (reducing && !self.pacer.follows_controller()),
+            app_limited,
             is_recovering: false,
             round_ended,
-        });
+        };
+        let (window, rate) = self.controller.on_ack(sample);
         self.cwnd = window.bytes();
         if self.config.pacing == Pacing::Controller {
             self.pacer.set_rate(rate);
@@ -129,7 +131,7 @@ impl Sender {
     }
 
     /// Returns the next segment, if it is a full one of new data while others are outstanding.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn next_plain(
         &mut self,
         now: Time,
@@ -158,7 +160,7 @@ impl Sender {
     }
 
     /// Sends a full segment of new data, while others are outstanding.
-    #[inline]
+    #[inline(always)]
     fn send_full(&mut self, now: Time, counters: &mut Tally) -> OutgoingSegment {
         let (start, mss) = (self.nxt, self.mss);
         self.scoreboard.push(now, start, mss as u32);
