@@ -3,7 +3,7 @@
 //! A simulated connection calls its controller for every acknowledgment. A call through a vtable can not
 //! be inlined, and the caller has to fill a whole [`AckSample`] in memory.
 
-use weir_units::{ByteSize, Rate};
+use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::cubic::Cubic;
 use crate::dctcp::MarkedFraction;
@@ -47,24 +47,24 @@ impl DirectController {
     }
 
     /// Handles an acknowledgment as [`Controller::on_ack`], and returns the window and the pacing rate after
-    /// it. Of the sample, only what the algorithm reads is computed, if both are inlined.
+    /// it. An algorithm that is inlined only computes what it reads.
     #[inline(always)]
-    pub fn on_ack(&mut self, sample: impl Fn() -> AckSample) -> (ByteSize, Option<Rate>) {
+    pub fn on_plain_ack(&mut self, ack: &PlainAck) -> (ByteSize, Option<Rate>) {
         match &mut self.0 {
             Kind::Dctcp(controller) => {
-                controller.acknowledge(&sample());
+                controller.acknowledge(&ack.sample());
                 (controller.window(), controller.pacing_rate())
             }
             Kind::NewReno(controller) => {
-                controller.acknowledge(&sample());
+                controller.acknowledge(&ack.sample());
                 (controller.window(), controller.pacing_rate())
             }
             Kind::Cubic(controller) => {
-                controller.on_ack(&sample());
+                controller.on_ack(&ack.sample());
                 (controller.window(), None)
             }
             Kind::Other(controller) => {
-                controller.on_ack(&sample());
+                controller.on_ack(&ack.sample());
                 (controller.window(), controller.pacing_rate())
             }
         }
@@ -74,6 +74,47 @@ impl DirectController {
     #[inline]
     pub fn counts_sent(&self) -> bool {
         matches!(self.0, Kind::Other(_))
+    }
+}
+
+/// An acknowledgment of packets that were sent once, outside of a recovery: an [`AckSample`] without a
+/// delivery rate.
+#[derive(Clone, Copy, Debug)]
+#[expect(missing_docs, reason = "they are the fields of `AckSample`")]
+pub struct PlainAck {
+    pub now: Time,
+    pub acked: ByteSize,
+    pub ce_marked: ByteSize,
+    pub ece: bool,
+    pub rtt: Duration,
+    pub smoothed_rtt: Duration,
+    pub min_rtt: Duration,
+    pub prior_in_flight: ByteSize,
+    pub in_flight: ByteSize,
+    pub newest_sent: Time,
+    pub app_limited: bool,
+    pub round_ended: bool,
+}
+
+impl PlainAck {
+    #[inline(always)]
+    fn sample(&self) -> AckSample {
+        AckSample {
+            now: self.now,
+            acked: self.acked,
+            ce_marked: self.ce_marked,
+            ece: self.ece,
+            rtt: Some(self.rtt),
+            smoothed_rtt: self.smoothed_rtt,
+            min_rtt: self.min_rtt,
+            prior_in_flight: self.prior_in_flight,
+            in_flight: self.in_flight,
+            newest_sent: self.newest_sent,
+            delivery: None,
+            app_limited: self.app_limited,
+            is_recovering: false,
+            round_ended: self.round_ended,
+        }
     }
 }
 
@@ -128,7 +169,20 @@ mod tests {
                     sample.ce_marked = sample.acked;
                 }
                 plain.on_ack(&sample);
-                let state = direct.on_ack(|| sample);
+                let state = direct.on_plain_ack(&PlainAck {
+                    now: sample.now,
+                    acked: sample.acked,
+                    ce_marked: sample.ce_marked,
+                    ece: sample.ece,
+                    rtt: sample.smoothed_rtt,
+                    smoothed_rtt: sample.smoothed_rtt,
+                    min_rtt: sample.min_rtt,
+                    prior_in_flight: sample.prior_in_flight,
+                    in_flight: sample.in_flight,
+                    newest_sent: sample.newest_sent,
+                    app_limited: sample.app_limited,
+                    round_ended: sample.round_ended,
+                });
                 assert_eq!(state, (plain.window(), plain.pacing_rate()));
                 assert_eq!(direct.as_dyn().snapshot(), plain.snapshot());
             }

@@ -50,5 +50,5 @@ pub use controller::{
     AckSample, Controller, Deadline, LossCause, LossSample, PacketSent, Snapshot, SpuriousLoss,
 };
 pub use delivery::{DeliveryRate, DeliverySample, PacketDelivery};
-pub use direct::DirectController;
+pub use direct::{DirectController, PlainAck};
 pub use registry::algorithms;

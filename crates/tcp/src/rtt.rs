@@ -36,7 +36,7 @@ impl RttEstimator {
 
     /// Records that a segment sent once was acknowledged after `rtt` (RFC 6298, section 2). This
     /// also ends the backoff (section 5).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_sample(&mut self, rtt: Duration, config: &Config) {
         if self.sampled {
             let deviation = self.smoothed.abs_diff(rtt);

@@ -22,12 +22,13 @@ impl Connection {
 
     /// Recomputes whether the fast paths apply. Every general path ends with it.
     pub(super) fn refresh(&mut self) {
-        self.is_plain = self.has_fast_paths
+        let is_plain = self.has_fast_paths
             && self.state == State::Established
             && self.rare.keep_alive_at == Time::MAX
             && !self.rare.keep_alive_due
             && self.sender.has_fast_paths()
             && self.receiver.has_fast_paths();
+        self.is_plain = is_plain && self.sender.scoreboard.drop_records();
     }
 
     /// Processes a segment on a fast path: the next data in order, or an acknowledgment of whole segments
@@ -63,7 +64,7 @@ impl Connection {
             return false;
         }
         let upto = una + u64::from(ahead.unsigned_abs());
-        let Some(count) = self.sender.scoreboard.whole_segments(upto) else {
+        let Some(segments) = self.sender.scoreboard.whole_segments(upto) else {
             return false;
         };
         if !self.take_predicted_timestamps(now, segment) {
@@ -72,7 +73,7 @@ impl Connection {
         self.follow_window(segment, upto);
         let ece = self.count_echo(segment);
         self.sender
-            .acknowledge_whole(now, upto, count, ece, &mut self.counters);
+            .acknowledge_whole(now, upto, &segments, ece, &mut self.counters);
         true
     }
 

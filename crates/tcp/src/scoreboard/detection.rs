@@ -47,15 +47,16 @@ impl Scoreboard {
 
     /// Marks a record lost.
     fn mark_lost(&mut self, index: usize, found: &mut DetectedLosses) {
-        let Some(record) = self.records.get_mut(index) else {
+        let disorder = &mut *self.disorder;
+        let Some(record) = disorder.records.get_mut(index) else {
             return;
         };
         found.add(record);
         record.marks |= LOST;
         let length = u64::from(record.length);
         self.in_flight -= length;
-        self.disorder.lost += length;
-        self.disorder.resend_from = self.disorder.resend_from.min(record.start);
+        disorder.lost += length;
+        disorder.resend_from = disorder.resend_from.min(record.start);
         if let Some(deliveries) = Self::deliveries(&mut self.disorder) {
             deliveries
                 .estimator
@@ -66,11 +67,17 @@ impl Scoreboard {
     /// Finds losses by later arrivals (RFC 6675, section 4, `IsLost`): more than two full segments,
     /// or three separate ranges.
     pub(crate) fn find_lost_by_threshold(&mut self, found: &mut DetectedLosses) {
+        self.make_records();
         let Some(edge) = self.threshold_edge() else {
             return;
         };
         let mut index = self.index_of(self.disorder.scanned);
-        while let Some(record) = self.records.get(index).filter(|record| record.start < edge) {
+        while let Some(record) = self
+            .disorder
+            .records
+            .get(index)
+            .filter(|record| record.start < edge)
+        {
             if !record.has(SACKED | LOST | RETRANSMITTED) {
                 self.mark_lost(index, found);
             }
@@ -83,7 +90,10 @@ impl Scoreboard {
     /// was sent once (RFC 6675, section 4, `NextSeg`, rule 3).
     pub(crate) fn first_missing(&self) -> Option<SentSegment> {
         let from = self.index_of(self.disorder.scanned);
-        let records = self.records.range(from.min(self.records.len())..);
+        let records = self
+            .disorder
+            .records
+            .range(from.min(self.disorder.records.len())..);
         records
             .take_while(|record| record.start < self.disorder.highest_sacked)
             .find(|record| !record.has(SACKED | LOST | RETRANSMITTED))
@@ -95,7 +105,7 @@ impl Scoreboard {
         let last = self.index_of(self.disorder.highest_sacked.checked_sub(1)?);
         let (mut bytes, mut runs, mut in_run) = (0, 0, false);
         for index in (0..=last).rev() {
-            let record = self.records.get(index)?;
+            let record = self.disorder.records.get(index)?;
             if record.end() <= self.disorder.scanned {
                 return None;
             }
@@ -114,6 +124,7 @@ impl Scoreboard {
     /// Finds overdue segments: sent before an arrived segment, and outstanding for longer than its
     /// RTT plus the reordering window (RFC 8985, section 6.2, step 5).
     pub(crate) fn find_overdue(&mut self, rules: &RackRules, found: &mut DetectedLosses) {
+        self.make_records();
         self.find_overdue_originals(rules, found);
         self.find_overdue_retransmissions(rules, found);
     }
@@ -121,7 +132,7 @@ impl Scoreboard {
     /// Segments sent once are ordered by send time.
     fn find_overdue_originals(&mut self, rules: &RackRules, found: &mut DetectedLosses) {
         let mut index = self.index_of(self.disorder.scanned);
-        while let Some(record) = self.records.get(index) {
+        while let Some(record) = self.disorder.records.get(index) {
             if !record.has(SACKED | LOST | RETRANSMITTED) {
                 match self.overdue(record.sent_at, record.end(), rules) {
                     Some(at) if at <= rules.now => self.mark_lost(index, found),
@@ -133,6 +144,7 @@ impl Scoreboard {
                 }
             }
             self.disorder.scanned = self
+                .disorder
                 .records
                 .get(index)
                 .map_or(self.disorder.scanned, SentSegment::end);
@@ -144,6 +156,7 @@ impl Scoreboard {
         while let Some(&(start, sent_at)) = self.disorder.resent.front() {
             let index = self.index_of(start);
             let current = self
+                .disorder
                 .records
                 .get(index)
                 .filter(|record| record.sent_at == sent_at && !record.has(SACKED | LOST));
@@ -170,7 +183,9 @@ impl Scoreboard {
 
     /// Declares the first segment lost, on duplicate ACKs without SACK (RFC 6582).
     pub(crate) fn mark_first_lost(&mut self, found: &mut DetectedLosses) {
+        self.make_records();
         if self
+            .disorder
             .records
             .front()
             .is_some_and(|record| !record.has(SACKED | LOST))
@@ -182,8 +197,10 @@ impl Scoreboard {
     /// Declares everything outstanding lost on a timeout (RFC 6298 section 5.4, RFC 5681 section
     /// 3.1).
     pub(crate) fn mark_all_lost(&mut self, found: &mut DetectedLosses) {
-        for index in 0..self.records.len() {
+        self.make_records();
+        for index in 0..self.disorder.records.len() {
             if self
+                .disorder
                 .records
                 .get(index)
                 .is_some_and(|record| !record.has(SACKED | LOST))
@@ -193,15 +210,21 @@ impl Scoreboard {
         }
         self.disorder.resent.clear();
         self.disorder.scanned = self
+            .disorder
             .records
             .back()
             .map_or(self.disorder.scanned, SentSegment::end);
-        self.disorder.resend_from = self.records.front().map_or(0, |record| record.start);
+        self.disorder.resend_from = self
+            .disorder
+            .records
+            .front()
+            .map_or(0, |record| record.start);
     }
 
     /// Revokes spurious losses: segments waiting for retransmission are in flight again.
     pub(crate) fn revoke_losses(&mut self) {
-        for record in &mut self.records {
+        self.make_records();
+        for record in &mut self.disorder.records {
             if record.has(LOST) {
                 record.marks &= !LOST;
                 self.in_flight += u64::from(record.length);
@@ -210,6 +233,7 @@ impl Scoreboard {
         self.disorder.lost = 0;
         // Segments sent once can be declared lost again.
         self.disorder.scanned = self
+            .disorder
             .records
             .front()
             .map_or(self.disorder.scanned, |record| record.start);

@@ -1,11 +1,14 @@
 //! The scoreboard: segments sent and not yet acknowledged cumulatively.
 //!
-//! Records lie in a ring in stream order. Every search continues where the last one ended.
+//! While nothing is lost or out of order, a `ring` holds send times and lengths. Otherwise there are records.
+//!
+//! Records lie in a queue in stream order. Every search continues where the last one ended.
 //! Acknowledged records leave at the front. SACK blocks are compared with those of the previous
 //! acknowledgment. Loss detection starts where the last search stopped. Retransmissions wait in a
 //! second ring, ordered by time.
 
 mod detection;
+mod ring;
 mod sack;
 #[cfg(test)]
 mod tests;
@@ -17,6 +20,8 @@ use weir_units::{ByteSize, Duration, Time};
 
 use crate::apart::{Apart, Initial};
 pub(crate) use detection::{DUPLICATE_THRESHOLD, RackRules};
+use ring::SentRing;
+pub(crate) use ring::WholeSegments;
 pub(crate) use sack::SackRange;
 
 /// A sent segment: consecutive bytes of the stream, with FIN as the last one.
@@ -118,7 +123,12 @@ struct DeliveryRecords {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
-    pub(crate) records: VecDeque<SentSegment>,
+    /// The outstanding segments, unless there are records of them.
+    ring: SentRing,
+    /// The start of the first one.
+    first: u64,
+    /// Whether the outstanding segments have records.
+    has_records: bool,
     in_flight: u64,
     latest: RackSegment,
     /// The usual length of a record, for the first guess in searches.
@@ -130,6 +140,7 @@ pub(crate) struct Scoreboard {
 /// controller that wants delivery rates.
 #[derive(Clone, Debug)]
 struct Disorder {
+    records: VecDeque<SentSegment>,
     sacked: u64,
     lost: u64,
     /// The end of the last SACKed record.
@@ -147,6 +158,7 @@ struct Disorder {
 }
 
 static NO_DISORDER: Disorder = Disorder {
+    records: VecDeque::new(),
     sacked: 0,
     lost: 0,
     highest_sacked: 0,
@@ -173,7 +185,9 @@ impl Scoreboard {
             });
         }
         Self {
-            records: VecDeque::new(),
+            ring: SentRing::default(),
+            first: 0,
+            has_records: with_deliveries,
             in_flight: 0,
             latest: RackSegment::default(),
             mss,
@@ -216,15 +230,66 @@ impl Scoreboard {
     /// Returns whether a segment that starts below `offset` is outstanding.
     #[inline]
     pub(crate) fn starts_below(&self, offset: u64) -> bool {
-        self.records
-            .front()
-            .is_some_and(|record| record.start < offset)
+        if !self.has_records {
+            return self.ring.len() > 0 && self.first < offset;
+        }
+        let first = self.disorder.records.front();
+        first.is_some_and(|record| record.start < offset)
+    }
+
+    /// Returns whether nothing is outstanding.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.len() == 0 && (!self.has_records || self.disorder.records.is_empty())
     }
 
     /// Returns whether exactly one segment is outstanding.
     #[inline]
     pub(crate) fn is_single(&self) -> bool {
-        self.records.len() == 1
+        if !self.has_records {
+            return self.ring.len() == 1;
+        }
+        self.disorder.records.len() == 1
+    }
+
+    /// Replaces the ring by records, in which losses and SACKs can be noted.
+    fn make_records(&mut self) {
+        if self.has_records {
+            return;
+        }
+        self.has_records = true;
+        let mut start = self.first;
+        let records = self.ring.drain().map(|(sent_at, length)| {
+            let record = SentSegment {
+                start,
+                sent_at,
+                length,
+                marks: 0,
+            };
+            start += u64::from(length);
+            record
+        });
+        self.disorder.records = records.collect();
+    }
+
+    /// Replaces the records by the ring, if nothing is noted in them. Returns whether there are no records.
+    pub(crate) fn drop_records(&mut self) -> bool {
+        if !self.has_records {
+            return true;
+        }
+        let records = &mut self.disorder.records;
+        if records.iter().any(|record| record.marks != 0) {
+            return false;
+        }
+        self.first = records.front().map_or(self.first, |record| record.start);
+        let fits = (records.iter()).all(|record| self.ring.push(record.sent_at, record.length));
+        if fits {
+            *records = VecDeque::new();
+            self.has_records = false;
+        } else {
+            self.ring = SentRing::default();
+        }
+        fits
     }
 
     /// Returns whether the controller uses the delivery rate.
@@ -259,8 +324,19 @@ impl Scoreboard {
     /// Records new data, if no delivery rate is measured.
     #[inline]
     pub(crate) fn push(&mut self, now: Time, start: u64, length: u32) {
+        if self.ring.len() == 0 {
+            self.first = start;
+        }
+        if self.has_records || !self.ring.push(now, length) {
+            self.push_record(now, start, length);
+        }
         self.in_flight += u64::from(length);
-        self.records.push_back(SentSegment {
+    }
+
+    #[inline(never)]
+    fn push_record(&mut self, now: Time, start: u64, length: u32) {
+        self.make_records();
+        self.disorder.records.push_back(SentSegment {
             start,
             sent_at: now,
             length,
@@ -268,37 +344,19 @@ impl Scoreboard {
         });
     }
 
-    /// Returns the number of segments below `ack`, if it does not cut one and all were sent once.
-    #[inline]
-    pub(crate) fn whole_segments(&self, ack: u64) -> Option<usize> {
-        let mut count = 0;
-        loop {
-            let record = self.records.get(count)?;
-            count += 1;
-            if record.marks != 0 || record.end() > ack {
-                return None;
-            }
-            if record.end() == ack {
-                return Some(count);
-            }
-        }
+    /// Returns the segments below `ack`, if it does not cut one and there are no records.
+    #[inline(always)]
+    pub(crate) fn whole_segments(&self, ack: u64) -> Option<WholeSegments> {
+        self.ring.whole_segments(ack.wrapping_sub(self.first))
     }
 
-    /// Acknowledges the first `count` segments, which end at `ack`, were sent once, and are neither SACKed nor
-    /// lost. Returns the send times of the first and the last one.
-    #[inline]
-    pub(crate) fn take_whole(&mut self, now: Time, count: usize, ack: u64) -> (Time, Time) {
-        let mut oldest = Time::ZERO;
-        let mut newest = Time::ZERO;
-        for index in 0..count {
-            if let Some(record) = self.records.pop_front() {
-                self.in_flight -= u64::from(record.length);
-                newest = record.sent_at;
-                if index == 0 {
-                    oldest = record.sent_at;
-                }
-            }
-        }
+    /// Acknowledges the first segments, which end at `ack`.
+    #[inline(always)]
+    pub(crate) fn take_whole(&mut self, now: Time, segments: &WholeSegments, ack: u64) {
+        self.ring.take(segments);
+        self.in_flight -= ack - self.first;
+        self.first = ack;
+        let newest = segments.newest;
         if (newest, ack) >= (self.latest.sent_at, self.latest.end) {
             self.latest = RackSegment {
                 sent_at: newest,
@@ -306,20 +364,20 @@ impl Scoreboard {
                 rtt: now.since(newest),
             };
         }
-        (oldest, newest)
     }
 
     /// Acknowledges everything below `ack` while nothing is SACKed or lost. Stops at a marked
     /// record and leaves it to [`Scoreboard::acknowledge`].
     #[inline]
     pub(crate) fn acknowledge_plain(&mut self, now: Time, ack: u64, summary: &mut AckSummary) {
+        self.make_records();
         let mut last = None;
-        while let Some(record) = self.records.front() {
+        while let Some(record) = self.disorder.records.front() {
             if record.end() > ack || record.marks != 0 {
                 break;
             }
             let record = *record;
-            self.records.pop_front();
+            self.disorder.records.pop_front();
             if let Some(deliveries) = Self::deliveries(&mut self.disorder)
                 && let Some(packet) = deliveries.packets.pop_front()
             {
@@ -344,14 +402,24 @@ impl Scoreboard {
     /// Acknowledges everything below `ack`.
     #[inline]
     pub(crate) fn acknowledge(&mut self, now: Time, ack: u64, summary: &mut AckSummary) {
+        if let Some(segments) = self.whole_segments(ack) {
+            summary.delivered = ack - self.first;
+            summary.newest_sent = segments.newest;
+            summary.once_sent = Some((segments.oldest, segments.newest));
+            self.take_whole(now, &segments, ack);
+            self.forget_retransmissions();
+            return;
+        }
+        self.make_records();
         summary.first_resent = self
+            .disorder
             .records
             .front()
             .filter(|record| record.has(RETRANSMITTED))
             .map(|record| record.sent_at);
         let selectively = summary.once_sent;
         let mut filled = false;
-        while let Some(record) = self.records.front_mut() {
+        while let Some(record) = self.disorder.records.front_mut() {
             if record.end() > ack {
                 if record.start < ack {
                     self.acknowledge_part(now, ack, summary);
@@ -359,7 +427,7 @@ impl Scoreboard {
                 break;
             }
             let record = *record;
-            self.records.pop_front();
+            self.disorder.records.pop_front();
             let delivery = match Self::deliveries(&mut self.disorder) {
                 Some(deliveries) => deliveries.packets.pop_front(),
                 None => None,
@@ -378,7 +446,12 @@ impl Scoreboard {
             // Data behind the hole may have waited at the receiver until it was filled.
             summary.once_sent = selectively;
         }
-        if self.records.is_empty()
+        self.forget_retransmissions();
+    }
+
+    /// Forgets retransmissions if nothing is outstanding.
+    fn forget_retransmissions(&mut self) {
+        if self.is_empty()
             && let Some(disorder) = self.disorder.changed()
         {
             disorder.resent.clear();
@@ -399,7 +472,7 @@ impl Scoreboard {
 
     /// Acknowledges the first part of the first record and splits it.
     fn acknowledge_part(&mut self, now: Time, ack: u64, summary: &mut AckSummary) {
-        let Some(record) = self.records.front_mut() else {
+        let Some(record) = self.disorder.records.front_mut() else {
             return;
         };
         let part = SentSegment {
@@ -441,18 +514,20 @@ impl Scoreboard {
 
     /// Returns the index of the first record that ends beyond `offset`.
     fn index_of(&self, offset: u64) -> usize {
-        let Some(front) = self.records.front() else {
+        let Some(front) = self.disorder.records.front() else {
             return 0;
         };
         let guess = (offset.saturating_sub(front.start) / self.mss.max(1)) as usize;
         let hit = self
+            .disorder
             .records
             .get(guess)
             .is_some_and(|record| record.start <= offset && offset < record.end());
         if hit {
             return guess;
         }
-        self.records
+        self.disorder
+            .records
             .partition_point(|record| record.end() <= offset)
     }
 
@@ -463,6 +538,7 @@ impl Scoreboard {
         }
         let from = self.index_of(self.disorder.resend_from);
         let record = self
+            .disorder
             .records
             .range(from..)
             .find(|record| record.has(LOST))
@@ -473,7 +549,17 @@ impl Scoreboard {
 
     /// Returns the last segment that has not arrived, for a tail loss probe.
     pub(crate) fn last_outstanding(&self) -> Option<SentSegment> {
-        self.records
+        if !self.has_records {
+            let (sent_at, length) = self.ring.last()?;
+            return Some(SentSegment {
+                start: self.first + self.in_flight - u64::from(length),
+                sent_at,
+                length,
+                marks: 0,
+            });
+        }
+        self.disorder
+            .records
             .iter()
             .rev()
             .find(|record| !record.has(SACKED))
@@ -482,18 +568,20 @@ impl Scoreboard {
 
     /// Records the retransmission of the segment at `start`.
     pub(crate) fn on_resent(&mut self, now: Time, start: u64) {
+        self.make_records();
         let index = self.index_of(start);
-        let Some(record) = self.records.get_mut(index) else {
+        let disorder = &mut *self.disorder;
+        let Some(record) = disorder.records.get_mut(index) else {
             return;
         };
         let length = u64::from(record.length);
         if record.has(LOST) {
-            self.disorder.lost -= length;
+            disorder.lost -= length;
             self.in_flight += length;
         }
         record.marks = (record.marks & !LOST) | RETRANSMITTED;
         record.sent_at = now;
-        self.disorder.resent.push_back((record.start, now));
+        disorder.resent.push_back((record.start, now));
         if let Some(deliveries) = Self::deliveries(&mut self.disorder) {
             let size = ByteSize::from_bytes(length);
             let prior = ByteSize::from_bytes(self.in_flight - length.min(self.in_flight));

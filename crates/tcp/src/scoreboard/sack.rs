@@ -18,6 +18,7 @@ impl Scoreboard {
     /// Processes SACK blocks, all beyond the cumulative acknowledgment. Blocks mostly repeat or
     /// extend those of the previous acknowledgment, so only new ranges are processed.
     pub(crate) fn sack(&mut self, now: Time, blocks: &[SackRange], summary: &mut AckSummary) {
+        self.make_records();
         for block in blocks {
             self.sack_block(now, *block, summary);
         }
@@ -59,7 +60,7 @@ impl Scoreboard {
         summary: &mut AckSummary,
     ) {
         let mut index = self.index_of(start);
-        while let Some(record) = self.records.get_mut(index) {
+        while let Some(record) = self.disorder.records.get_mut(index) {
             if record.start >= end {
                 break;
             }
@@ -89,14 +90,16 @@ impl Scoreboard {
     /// Returns whether the receiver may have discarded out-of-order data (reneging, RFC 2018,
     /// section 8): the first segment is SACKed but not acknowledged.
     pub(crate) fn has_reneged(&self) -> bool {
-        self.records
+        self.disorder
+            .records
             .front()
             .is_some_and(|record| record.has(SACKED))
     }
 
     /// Clears all SACKs (RFC 2018, section 8).
     pub(crate) fn forget_sacks(&mut self) {
-        for record in &mut self.records {
+        self.make_records();
+        for record in &mut self.disorder.records {
             if record.has(SACKED) {
                 record.marks &= !SACKED;
                 self.in_flight += u64::from(record.length);

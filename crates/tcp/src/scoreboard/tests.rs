@@ -208,7 +208,7 @@ proptest! {
             prop_assert_eq!(board.in_flight(), model.sum(|segment| !segment.sacked && !segment.lost));
             prop_assert_eq!(board.sacked(), model.sum(|segment| segment.sacked));
             prop_assert_eq!(board.lost(), model.sum(|segment| segment.lost));
-            prop_assert_eq!(board.records.is_empty(), model.una == nxt);
+            prop_assert_eq!(board.is_empty(), model.una == nxt);
         }
     }
 }

@@ -224,7 +224,7 @@ impl Sender {
     /// section 7.2).
     #[inline]
     pub(super) fn rearm(&mut self, now: Time) {
-        if self.scoreboard.records.is_empty() {
+        if self.scoreboard.is_empty() {
             self.rto_at = Time::MAX;
             self.early_at = Time::MAX;
             self.early = EarlyTimer::Probe;

@@ -339,7 +339,7 @@ impl Sender {
     #[inline]
     pub(crate) fn on_window(&mut self, edge: u64, window: u64) {
         self.largest_window = self.largest_window.max(window);
-        if edge > self.edge && self.scoreboard.records.is_empty() {
+        if edge > self.edge && self.scoreboard.is_empty() {
             // Stops the persist timer, if it was that.
             self.rto_at = Time::MAX;
             if let Some(trouble) = self.trouble.changed() {

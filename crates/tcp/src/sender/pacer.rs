@@ -61,7 +61,7 @@ impl Pacer {
     }
 
     /// Sets the rate to that of the controller, which is the only source.
-    #[inline]
+    #[inline(always)]
     pub(super) fn set_rate(&mut self, rate: Option<Rate>) {
         if rate.is_some() || !self.0.is_initial() {
             self.0.rate = rate;

@@ -1,11 +1,12 @@
 //! The sender's part of the fast paths: acknowledgments of whole segments that were sent once, and full
 //! segments of new data. See [`crate::connection`].
 
-use weir_congestion::{AckSample, PacketSent};
+use weir_congestion::{PacketSent, PlainAck};
 use weir_units::{ByteSize, Duration, Time};
 
 use super::{Detection, EarlyTimer, OutgoingSegment, Sender};
 use crate::counters::Tally;
+use crate::scoreboard::WholeSegments;
 use crate::{EcnMode, Pacing};
 
 /// What the fast path says of the next segment.
@@ -32,18 +33,19 @@ impl Sender {
             && !self.fin
     }
 
-    /// Processes the acknowledgment of the first `count` segments, each whole and sent once.
+    /// Processes the acknowledgment of the first segments, each whole and sent once.
     #[inline(always)]
     pub(crate) fn acknowledge_whole(
         &mut self,
         now: Time,
         upto: u64,
-        count: usize,
+        segments: &WholeSegments,
         ece: bool,
         counters: &mut Tally,
     ) {
         let prior_in_flight = self.scoreboard.in_flight();
-        let (oldest, newest) = self.scoreboard.take_whole(now, count, upto);
+        let (oldest, newest) = (segments.oldest, segments.newest);
+        self.scoreboard.take_whole(now, segments, upto);
         let acked = ByteSize::from_bytes(upto - self.una);
         self.una = upto;
         self.rtt.on_sample(now.since(oldest), &self.config);
@@ -61,28 +63,24 @@ impl Sender {
         let reducing = self.reduction.is_active() && !self.pacer.follows_controller();
         let app_limited = newest >= self.unlimited_from || reducing;
         let before = self.cwnd;
-        let (ecn, rtt, scoreboard) = (self.ecn, &self.rtt, &self.scoreboard);
-        let sample = || AckSample {
+        let (window, rate) = self.controller.on_plain_ack(&PlainAck {
             now,
             acked,
-            ce_marked: if ece && ecn == EcnMode::Dctcp {
+            ce_marked: if ece && self.ecn == EcnMode::Dctcp {
                 acked
             } else {
                 ByteSize::ZERO
             },
-            ece: ece && ecn == EcnMode::Classic,
-            rtt: Some(now.since(newest)),
-            smoothed_rtt: rtt.smoothed,
-            min_rtt: rtt.min,
+            ece: ece && self.ecn == EcnMode::Classic,
+            rtt: now.since(newest),
+            smoothed_rtt: self.rtt.smoothed,
+            min_rtt: self.rtt.min,
             prior_in_flight: ByteSize::from_bytes(prior_in_flight),
-            in_flight: ByteSize::from_bytes(scoreboard.in_flight()),
+            in_flight: ByteSize::from_bytes(self.scoreboard.in_flight()),
             newest_sent: Self::reported_send_time(newest),
-            delivery: None,
             app_limited,
-            is_recovering: false,
             round_ended,
-        };
-        let (window, rate) = self.controller.on_ack(sample);
+        });
         self.cwnd = window.bytes();
         if self.config.pacing == Pacing::Controller {
             self.pacer.set_rate(rate);
@@ -99,9 +97,9 @@ impl Sender {
     }
 
     /// Restarts the timers after new data has been acknowledged, as [`Sender::rearm`] does.
-    #[inline]
+    #[inline(always)]
     fn rearm_plain(&mut self, now: Time) {
-        if self.scoreboard.records.is_empty() {
+        if self.scoreboard.is_empty() {
             self.rto_at = Time::MAX;
             self.early_at = Time::MAX;
             self.early = EarlyTimer::Probe;
@@ -119,7 +117,7 @@ impl Sender {
     }
 
     /// Sets the timer of the tail loss probe, whose conditions hold.
-    #[inline]
+    #[inline(always)]
     fn set_tail_probe(&mut self, now: Time, delay: Duration) {
         let timeout = if self.rtt.sampled {
             self.rtt.smoothed * 2 + delay

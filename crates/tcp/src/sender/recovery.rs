@@ -127,7 +127,7 @@ impl Sender {
                 }
                 _ => 0,
             };
-        } else if ack.repeats && !self.scoreboard.records.is_empty() {
+        } else if ack.repeats && !self.scoreboard.is_empty() {
             self.trouble.duplicates += 1;
         }
     }

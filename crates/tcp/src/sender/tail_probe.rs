@@ -35,7 +35,7 @@ impl Sender {
             && self.trouble.recovery.is_none()
             && self.trouble.tail_probe.is_none()
             && self.scoreboard.sacked() == 0
-            && !self.scoreboard.records.is_empty();
+            && !self.scoreboard.is_empty();
         if !eligible {
             if self.early == EarlyTimer::Probe {
                 self.early_at = Time::MAX;
@@ -61,7 +61,7 @@ impl Sender {
     /// Schedules a probe after the timer has expired.
     pub(super) fn on_probe_time(&mut self, now: Time) {
         self.early_at = Time::MAX;
-        if self.scoreboard.records.is_empty() || self.trouble.tail_probe.is_some() {
+        if self.scoreboard.is_empty() || self.trouble.tail_probe.is_some() {
             return;
         }
         self.trouble.tail_probe = Some(TailProbe {

@@ -34,7 +34,7 @@ impl Sender {
         if self.rto_at > now {
             return Expiry::GoOn;
         }
-        if self.scoreboard.records.is_empty() {
+        if self.scoreboard.is_empty() {
             self.on_persist_time(now)
         } else {
             self.on_retransmission_time(now, counters)
@@ -118,7 +118,7 @@ impl Sender {
 
     /// Starts the persist timer if the peer's window blocks data while nothing is outstanding.
     pub(super) fn persist(&mut self, now: Time) {
-        if self.scoreboard.records.is_empty() && self.rto_at == Time::MAX {
+        if self.scoreboard.is_empty() && self.rto_at == Time::MAX {
             self.rto_at = now + self.rtt.backed_off(self.trouble.window_probes);
         }
     }

@@ -189,7 +189,7 @@ impl Sender {
         if size < self.mss && !self.admits_small(now, size, data, allowed) {
             return None;
         }
-        if self.scoreboard.records.is_empty() {
+        if self.scoreboard.is_empty() {
             self.restart_if_idle(now);
         }
         if !self.admits(now, size.max(1)) {
@@ -205,7 +205,7 @@ impl Sender {
         if size == data {
             // The last data, or FIN alone, which needs room in the window too.
             let fits = allowed > 0;
-            let waits = self.config.nagle && !self.fin && !self.scoreboard.records.is_empty();
+            let waits = self.config.nagle && !self.fin && !self.scoreboard.is_empty();
             if !fits {
                 self.on_window_closed(now);
             }
@@ -248,7 +248,7 @@ impl Sender {
     #[inline(always)]
     fn send_new(&mut self, now: Time, length: u64, counters: &mut Tally) -> OutgoingSegment {
         let start = self.nxt;
-        let was_empty = self.scoreboard.records.is_empty();
+        let was_empty = self.scoreboard.is_empty();
         let fin = self.fin && start + length == self.written;
         let total = length + u64::from(fin);
         // FIN is part of the last segment.
