@@ -25,6 +25,7 @@ impl Connection {
         let is_plain = self.has_fast_paths
             && self.state == State::Established
             && self.rare.keep_alive_at == Time::MAX
+            && self.rare.state_at == Time::MAX
             && !self.rare.keep_alive_due
             && self.sender.has_fast_paths()
             && self.receiver.has_fast_paths();
@@ -51,7 +52,7 @@ impl Connection {
             {
                 return false;
             }
-            self.follow_window(segment, una);
+            self.follow_same_window(segment);
             self.count_echo(segment);
             let cwr = segment.flags.contains(Flags::CWR);
             let data = self.in_order_data(segment);
@@ -70,25 +71,25 @@ impl Connection {
         if !self.take_predicted_timestamps(now, segment) {
             return false;
         }
-        self.follow_window(segment, upto);
+        let window = u64::from(segment.window) << self.peer_scale;
+        self.window_from = self.receiver.next;
+        self.sender.set_edge(upto + window, window);
         let ece = self.count_echo(segment);
         self.sender
             .acknowledge_whole(now, upto, &segments, ece, &mut self.counters);
         true
     }
 
-    /// Updates the window as [`Connection::update_window`] does, on the next segment in order.
+    /// Updates the window as [`Connection::update_window`] does, on the next data in order, which acknowledges
+    /// nothing.
     #[inline(always)]
-    fn follow_window(&mut self, segment: &Segment, upto: u64) {
-        let (from, sender) = (self.receiver.next, &mut self.sender);
+    fn follow_same_window(&mut self, segment: &Segment) {
         let window = u64::from(segment.window) << self.peer_scale;
-        let edge = upto + window;
-        if upto > sender.una
-            || from > self.window_from
-            || (from == self.window_from && (edge > sender.edge || window == 0))
-        {
-            self.window_from = from;
-            sender.on_window(edge, window);
+        let is_same = self.sender.una + window == self.sender.edge;
+        if is_same && self.receiver.next > self.window_from {
+            self.window_from = self.receiver.next;
+        } else {
+            self.update_window(segment, 0, self.sender.una);
         }
     }
 

@@ -346,8 +346,7 @@ impl Connection {
 
     /// Updates the window on an acknowledgment of new data, on a newer segment, or if the same
     /// segment offers more (RFC 9293, section 3.10.7.4; Linux: `tcp_may_update_window`).
-    #[inline]
-    fn update_window(&mut self, segment: &Segment, distance: i64, upto: u64) {
+    pub(super) fn update_window(&mut self, segment: &Segment, distance: i64, upto: u64) {
         let from = self.receiver.next.saturating_add_signed(distance);
         let window = u64::from(segment.window) << self.peer_scale;
         let edge = upto + window;

@@ -10,6 +10,14 @@ impl Connection {
     /// Earlier calls have no effect.
     #[inline]
     pub fn timeout(&self) -> Option<Time> {
+        if self.is_plain {
+            // There is no keep-alive timer, and no other timer of the connection's.
+            let next = self
+                .sender
+                .plain_timeout()
+                .min(self.receiver.acks.timeout());
+            return (next != Time::MAX).then_some(next);
+        }
         let next = self
             .sender
             .timeout()

@@ -17,9 +17,12 @@ impl Connection {
             return self.next_in_general(now);
         }
         let is_ack_due = self.receiver.acks.is_due();
+        if self.sender.has_sent_data() {
+            return is_ack_due.then(|| self.plain_acknowledgment(now));
+        }
         match self.sender.next_plain(now, is_ack_due, &mut self.counters) {
-            PlainNext::Nothing if !is_ack_due => None,
-            PlainNext::Nothing => Some(self.plain_acknowledgment(now)),
+            PlainNext::Nothing if is_ack_due => Some(self.plain_acknowledgment(now)),
+            PlainNext::Nothing => None,
             PlainNext::Segment(outgoing) => Some(self.data_segment(now, outgoing)),
             PlainNext::General => self.next_in_general(now),
         }

@@ -81,7 +81,7 @@ impl AckState {
     }
 
     /// Records in-order data.
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_in_order(&mut self, now: Time, data: &InOrderData, mss: u64) {
         let Some(delayed) = &self.config.delayed_acks else {
             self.now = true;
@@ -214,10 +214,13 @@ impl AckState {
     /// Records that an acknowledgment of all received data is sent.
     #[inline]
     pub(crate) fn on_sent(&mut self) {
-        self.quick = self.quick.saturating_sub(u32::from(self.pending > 0));
-        self.pending = 0;
         self.now = false;
-        self.at = Time::MAX;
+        // The timer waits with segments only.
+        if self.pending > 0 {
+            self.quick = self.quick.saturating_sub(1);
+            self.pending = 0;
+            self.at = Time::MAX;
+        }
     }
 
     /// Cancels pending acknowledgments.

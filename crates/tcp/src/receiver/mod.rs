@@ -133,7 +133,7 @@ impl Receiver {
     }
 
     /// Records in-order data on the fast path.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn on_expected(
         &mut self,
         now: Time,
@@ -149,7 +149,7 @@ impl Receiver {
     }
 
     /// Records the ECN mark of a data segment.
-    #[inline]
+    #[inline(always)]
     fn note_mark(&mut self, cwr: bool, ecn: Ecn, counters: &mut Tally) {
         let marked = ecn == Ecn::Ce;
         counters.ce_received += u64::from(marked);

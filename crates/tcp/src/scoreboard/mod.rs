@@ -322,7 +322,7 @@ impl Scoreboard {
     }
 
     /// Records new data, if no delivery rate is measured.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push(&mut self, now: Time, start: u64, length: u32) {
         if self.ring.len() == 0 {
             self.first = start;

@@ -51,10 +51,10 @@ impl SentRing {
     }
 
     /// Adds a segment. Returns whether it fits in a slot: times up to 78 hours, lengths up to 64 KiB.
-    #[inline]
+    #[inline(always)]
     pub(super) fn push(&mut self, now: Time, length: u32) -> bool {
         let (time, length) = (now.as_nanos(), length.wrapping_sub(1));
-        if time >> (u64::BITS - LENGTH_BITS) != 0 || length >> LENGTH_BITS != 0 {
+        if time >> (u64::BITS - LENGTH_BITS) | u64::from(length >> LENGTH_BITS) != 0 {
             return false;
         }
         if self.len as usize == self.slots.len() {
@@ -98,7 +98,7 @@ impl SentRing {
     }
 
     /// Removes the first segments.
-    #[inline]
+    #[inline(always)]
     pub(super) fn take(&mut self, segments: &WholeSegments) {
         self.first = self.first.wrapping_add(segments.count);
         self.len -= segments.count.min(self.len);

@@ -329,6 +329,16 @@ impl Sender {
         self.unlimited_from = now + Duration::from_nanos(1);
     }
 
+    /// Returns the same as [`Sender::timeout`], quickly if nothing has ever been paced.
+    #[inline]
+    pub(crate) fn plain_timeout(&self) -> Time {
+        let next = self.rto_at.min(self.early_at);
+        if self.pacer.is_idle() {
+            return next;
+        }
+        next.min(self.pacer.wake_at())
+    }
+
     /// Returns the next expiry of a timer.
     #[inline]
     pub(crate) fn timeout(&self) -> Time {
@@ -346,6 +356,13 @@ impl Sender {
                 trouble.window_probes = 0;
             }
         }
+        self.edge = edge;
+    }
+
+    /// Sets the right edge of the peer's window while data is outstanding.
+    #[inline(always)]
+    pub(crate) fn set_edge(&mut self, edge: u64, window: u64) {
+        self.largest_window = self.largest_window.max(window);
         self.edge = edge;
     }
 

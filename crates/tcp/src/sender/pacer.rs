@@ -75,6 +75,12 @@ impl Pacer {
         self.0.of_controller
     }
 
+    /// Returns whether there has never been a rate.
+    #[inline]
+    pub(super) fn is_idle(&self) -> bool {
+        self.0.is_initial()
+    }
+
     /// Returns the time at which a waiting segment may be sent; [`Time::MAX`] if none waits.
     #[inline]
     pub(super) fn wake_at(&self) -> Time {

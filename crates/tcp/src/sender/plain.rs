@@ -128,6 +128,12 @@ impl Sender {
         self.early_at = at.min(self.rto_at);
     }
 
+    /// Returns whether all written data has been sent.
+    #[inline]
+    pub(crate) fn has_sent_data(&self) -> bool {
+        self.nxt >= self.written
+    }
+
     /// Returns the next segment, if it is a full one of new data while others are outstanding.
     #[inline(always)]
     pub(crate) fn next_plain(
@@ -136,9 +142,6 @@ impl Sender {
         is_ack_due: bool,
         counters: &mut Tally,
     ) -> PlainNext {
-        if self.nxt >= self.written {
-            return PlainNext::Nothing;
-        }
         let (data, flight) = (self.written - self.nxt, self.scoreboard.in_flight());
         let waits = flight > 0 && flight + self.mss.min(data) > self.window();
         if waits && !is_ack_due {
