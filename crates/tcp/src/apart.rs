@@ -24,6 +24,11 @@ impl<T> Apart<T> {
         self.0.as_deref_mut()
     }
 
+    /// Returns the state to its initial value.
+    pub(crate) fn reset(&mut self) {
+        self.0 = None;
+    }
+
     /// Returns whether the state has never been changed.
     #[inline]
     pub(crate) fn is_initial(&self) -> bool {

@@ -59,7 +59,9 @@ pub(crate) struct Tally {
     pub(crate) ece_received: u64,
     pub(crate) ece_acknowledged: ByteSize,
     pub(crate) cwr_sent: u64,
-    /// All other counts. Its `segments_sent` are those without data that are no pure ACKs.
+    /// Segments sent without data that are no pure ACKs.
+    pub(crate) other_segments_sent: u64,
+    /// All other counts.
     rare: Option<Box<Counters>>,
 }
 
@@ -73,7 +75,7 @@ impl Tally {
     pub(crate) fn total(&self) -> Counters {
         let rare = self.rare.as_deref().copied().unwrap_or_default();
         Counters {
-            segments_sent: self.data_segments_sent + self.acks_sent + rare.segments_sent,
+            segments_sent: self.data_segments_sent + self.acks_sent + self.other_segments_sent,
             data_segments_sent: self.data_segments_sent,
             acks_sent: self.acks_sent,
             segments_received: self.segments_received,

@@ -199,8 +199,10 @@ impl Connection {
         self.rare.handshake.due = false;
         self.rare.handshake.sent_at = Some(now);
         self.rare.state_at = now + self.syn_timeout();
-        self.counters.rare().segments_sent += 1;
-        self.counters.rare().retransmitted_segments += u64::from(self.rare.handshake.timeouts > 0);
+        self.counters.other_segments_sent += 1;
+        if self.rare.handshake.timeouts > 0 {
+            self.counters.rare().retransmitted_segments += 1;
+        }
         let mut options = offer(&self.sender.config);
         let mut segment = Segment {
             sequence: self.local + u32::MAX,

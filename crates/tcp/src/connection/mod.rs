@@ -39,6 +39,16 @@ struct Rare {
     challenged_at: Option<Time>,
 }
 
+impl Rare {
+    /// Returns whether nothing of it matters to an established connection without timers: of a handshake that
+    /// is complete, nothing does.
+    fn is_over(&self) -> bool {
+        let has_timer = self.state_at != Time::MAX || self.keep_alive_at != Time::MAX;
+        let is_due = self.handshake.due || self.handshake.pending || self.keep_alive_due;
+        !has_timer && !is_due && self.reset_due.is_none() && self.challenged_at.is_none()
+    }
+}
+
 static NOTHING_RARE: Rare = Rare {
     state_at: Time::MAX,
     keep_alive_at: Time::MAX,

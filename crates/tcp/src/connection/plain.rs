@@ -30,6 +30,9 @@ impl Connection {
             && self.sender.has_fast_paths()
             && self.receiver.has_fast_paths();
         self.is_plain = is_plain && self.sender.scoreboard.drop_records();
+        if self.is_plain && !self.rare.is_initial() && self.rare.is_over() {
+            self.rare.reset();
+        }
     }
 
     /// Processes a segment on a fast path: the next data in order, or an acknowledgment of whole segments

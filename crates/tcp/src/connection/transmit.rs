@@ -92,7 +92,7 @@ impl Connection {
     fn next_control_segment(&mut self, now: Time) -> Option<Option<(Segment, Ecn)>> {
         let rare = self.rare.changed();
         if let Some(reset) = rare.and_then(|rare| rare.reset_due.take()) {
-            self.counters.rare().segments_sent += 1;
+            self.counters.other_segments_sent += 1;
             return Some(Some((*reset, Ecn::NotEct)));
         }
         if let Some(syn) = self.next_syn(now) {
@@ -207,7 +207,7 @@ impl Connection {
     /// Builds a segment that the peer has to answer: its sequence number is the one before the
     /// first unacknowledged byte (RFC 9293, section 3.8.4).
     fn probe(&mut self, now: Time) -> (Segment, Ecn) {
-        self.counters.rare().segments_sent += 1;
+        self.counters.other_segments_sent += 1;
         let mut segment = self.header(now, self.sender.una);
         segment.sequence = segment.sequence - 1;
         (segment, self.codepoint_without_data())

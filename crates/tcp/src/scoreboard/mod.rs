@@ -154,7 +154,8 @@ struct Disorder {
     resent: VecDeque<(u64, Time)>,
     /// The SACK blocks that have been processed.
     known: [SackRange; sack::KNOWN],
-    deliveries: Option<DeliveryRecords>,
+    /// Boxed, because most controllers do not need it.
+    deliveries: Option<Box<DeliveryRecords>>,
 }
 
 static NO_DISORDER: Disorder = Disorder {
@@ -179,10 +180,10 @@ impl Scoreboard {
     pub(crate) fn new(mss: u64, with_deliveries: bool) -> Self {
         let mut disorder = Apart::<Disorder>::new();
         if with_deliveries {
-            disorder.deliveries = Some(DeliveryRecords {
+            disorder.deliveries = Some(Box::new(DeliveryRecords {
                 estimator: DeliveryRate::new(),
                 packets: VecDeque::new(),
-            });
+            }));
         }
         Self {
             ring: SentRing::default(),
@@ -286,10 +287,29 @@ impl Scoreboard {
         if fits {
             *records = VecDeque::new();
             self.has_records = false;
+            self.drop_disorder();
         } else {
             self.ring = SentRing::default();
         }
         fits
+    }
+
+    /// Drops what is known of losses and SACKs, if it is all of data acknowledged since.
+    fn drop_disorder(&mut self) {
+        let (disorder, first) = (&*self.disorder, self.first);
+        // A retransmission is recognized by its time: no segment may have been sent at the same one.
+        let is_over = |&(_, resent_at): &(u64, Time)| {
+            let oldest = self.ring.first().map(|(sent_at, _)| sent_at);
+            oldest.is_some_and(|oldest| resent_at < oldest)
+        };
+        if disorder.scanned <= first
+            && disorder.highest_sacked <= first
+            && disorder.known.iter().all(|block| block.end <= first)
+            && disorder.resent.back().is_none_or(is_over)
+            && disorder.deliveries.is_none()
+        {
+            self.disorder.reset();
+        }
     }
 
     /// Returns whether the controller uses the delivery rate.
@@ -300,13 +320,13 @@ impl Scoreboard {
 
     /// Returns the delivery rate estimator, if the controller uses it.
     pub(crate) fn delivery_rate(&mut self) -> Option<&mut DeliveryRate> {
-        let deliveries = self.disorder.changed()?.deliveries.as_mut();
+        let deliveries = Self::deliveries(&mut self.disorder);
         deliveries.map(|deliveries| &mut deliveries.estimator)
     }
 
     #[inline]
     fn deliveries(disorder: &mut Apart<Disorder>) -> Option<&mut DeliveryRecords> {
-        disorder.changed()?.deliveries.as_mut()
+        disorder.changed()?.deliveries.as_deref_mut()
     }
 
     /// Records new data, contiguous with the data sent before.

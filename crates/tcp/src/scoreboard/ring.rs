@@ -104,6 +104,12 @@ impl SentRing {
         self.len -= segments.count.min(self.len);
     }
 
+    /// Returns the send time and the length of the first segment.
+    pub(super) fn first(&self) -> Option<(Time, u32)> {
+        let slot = self.slot(0)?;
+        Some((sent_at(slot), length(slot)))
+    }
+
     /// Returns the send time and the length of the last segment.
     pub(super) fn last(&self) -> Option<(Time, u32)> {
         let slot = self.slot(self.len.checked_sub(1)?)?;
