@@ -80,7 +80,8 @@ struct Case {
     /// The time between two segments that arrive, at least.
     spacing: Duration,
     delay: Duration,
-    endless: bool,
+    /// Which ends send endlessly.
+    endless: [bool; 2],
     seed: u64,
 }
 
@@ -217,13 +218,12 @@ impl Arena {
 
 fn run(case: &Case) {
     let mut arena = Arena::new(case);
-    arena.ends[0].both(|end| {
-        if case.endless {
-            end.write_endlessly();
-        } else {
-            end.write(ByteSize::from_bytes(100_000));
+    arena.ends[0].both(|end| end.write(ByteSize::from_bytes(100_000)));
+    for (twins, endless) in arena.ends.iter_mut().zip(case.endless) {
+        if endless {
+            twins.both(Connection::write_endlessly);
         }
-    });
+    }
     for side in [0, 1] {
         arena.flush(side, case);
     }
@@ -294,11 +294,12 @@ fn config() -> impl Strategy<Value = Config> {
         prop_oneof![3 => Just(None), 1 => Just(Some(ByteSize::from_bytes(30_000)))],
         prop_oneof![6 => Just(None), 1 => Just(Some(KeepAlive::default()))],
         any::<bool>(),
+        prop_oneof![Just(15_u32), 1_u32..4],
     );
     (delayed(), ecn, choices, more).prop_map(|(delayed_acks, ecn, choices, more)| {
         let (timestamps, burst_segments, pacing, sack, read_automatically, loss_detection) =
             choices;
-        let (limited_transmit, proportional, buffer, keep_alive, frto) = more;
+        let (limited_transmit, proportional, buffer, keep_alive, frto, max_retries) = more;
         Config {
             timestamps: timestamps.then_some(Duration::from_millis(1)),
             ecn,
@@ -313,6 +314,7 @@ fn config() -> impl Strategy<Value = Config> {
             receive_buffer: buffer.or(Config::default().receive_buffer),
             keep_alive,
             frto,
+            max_retries,
             min_rto: Duration::from_millis(5),
             early_timer_margin: Duration::from_micros(200),
             ..Config::default()
@@ -335,7 +337,7 @@ fn case() -> impl Strategy<Value = Case> {
         prop_oneof![Just(Opening::Established), Just(Opening::Handshake)],
         odds(),
         (0_u64..3_000, 1_u64..600),
-        any::<bool>(),
+        any::<[bool; 2]>(),
         any::<u64>(),
     )
         .prop_map(
