@@ -1,5 +1,6 @@
 //! The interface between a transport and a congestion control algorithm.
 
+use std::any::Any;
 use std::fmt;
 
 use weir_units::{ByteSize, Duration, Rate, Time};
@@ -117,7 +118,7 @@ pub struct Snapshot {
 ///
 /// The order of events matters: for one acknowledgment, the transport calls [`Controller::on_loss`]
 /// before [`Controller::on_ack`].
-pub trait Controller: fmt::Debug + Send + Sync {
+pub trait Controller: Any + fmt::Debug + Send + Sync {
     /// Returns the algorithm's name in the registry.
     fn name(&self) -> &'static str;
 

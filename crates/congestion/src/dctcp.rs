@@ -81,6 +81,7 @@ impl MarkedFraction {
     /// Updates α = α (1 − g) + g M at the end of each observation window (RFC 8257 section 3.3).
     /// Returns whether the acknowledgment carries a mark. An ECE echo marks all bytes that it
     /// acknowledges.
+    #[inline(always)]
     pub(crate) fn on_ack(&mut self, ack: &AckSample) -> bool {
         let marked = if ack.ece {
             ack.acked
@@ -102,6 +103,7 @@ impl MarkedFraction {
 impl MarkResponse for MarkedFraction {
     const NAME: &'static str = ALGORITHM.name;
 
+    #[inline(always)]
     fn factor(&mut self, ack: &AckSample, _: ByteSize) -> Option<f64> {
         self.on_ack(ack).then(|| 1.0 - self.alpha / 2.0)
     }

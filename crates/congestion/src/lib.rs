@@ -6,12 +6,13 @@
 //!
 //! [`AlgorithmSpec`] names an algorithm with its parameters (`dctcp,g=0.0625`) and builds it;
 //! [`algorithms`] lists all algorithms. [`CappedController`] limits the window and rate of any
-//! controller. [`DeliveryRate`] measures the delivery rate for algorithms that use it.
+//! controller, and [`DirectController`] calls common ones without a vtable. [`DeliveryRate`] measures the delivery rate for algorithms that use it.
 
 mod algorithm;
 mod capped;
 mod controller;
 mod delivery;
+mod direct;
 mod filter;
 mod loss_window;
 mod pacing;
@@ -49,4 +50,5 @@ pub use controller::{
     AckSample, Controller, Deadline, LossCause, LossSample, PacketSent, Snapshot, SpuriousLoss,
 };
 pub use delivery::{DeliveryRate, DeliverySample, PacketDelivery};
+pub use direct::{DirectController, PlainAck};
 pub use registry::algorithms;

@@ -113,6 +113,7 @@ impl LossWindow {
         }
     }
 
+    #[inline(always)]
     pub(crate) fn size(&self) -> ByteSize {
         self.cwnd
     }
@@ -122,6 +123,7 @@ impl LossWindow {
         (self.ssthresh != ByteSize::MAX).then_some(self.ssthresh)
     }
 
+    #[inline]
     pub(crate) fn in_slow_start(&self) -> bool {
         self.cwnd < self.ssthresh
     }
@@ -142,12 +144,14 @@ impl LossWindow {
     }
 
     /// Returns whether a packet was sent before the last reduction (RFC 9002 section 7.3.2).
+    #[inline(always)]
     fn sent_before_reduction(&self, sent: Time) -> bool {
         self.recovery_start.is_some_and(|start| sent <= start)
     }
 
     /// Records an acknowledgment. Returns whether it may grow the window: not while the application
     /// is the limit (RFC 9002 section 7.8), and not in recovery.
+    #[inline(always)]
     pub(crate) fn admits_growth(&mut self, ack: &AckSample) -> bool {
         self.used = true;
         self.recovering = self.sent_before_reduction(ack.newest_sent);
@@ -156,6 +160,7 @@ impl LossWindow {
 
     /// Slow start: grows by the bytes acknowledged, up to ssthresh. Returns the part of `acked`
     /// that is left for congestion avoidance.
+    #[inline(always)]
     pub(crate) fn grow_exponentially(&mut self, acked: ByteSize) -> ByteSize {
         let step = acked.min(self.ssthresh - self.cwnd);
         self.cwnd += step;
@@ -163,6 +168,7 @@ impl LossWindow {
     }
 
     /// Congestion avoidance: one packet per window acknowledged (RFC 9002 section 7.3.3).
+    #[inline(always)]
     fn grow_additively(&mut self, acked: ByteSize) {
         self.credit += acked;
         let window = if self.whole_packets {
@@ -179,6 +185,7 @@ impl LossWindow {
     }
 
     /// Reno's growth on an acknowledgment.
+    #[inline(always)]
     pub(crate) fn grow(&mut self, ack: &AckSample) {
         if self.admits_growth(ack) {
             let rest = self.grow_exponentially(ack.acked);

@@ -22,11 +22,12 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
 
 /// A mark counts as a loss (RFC 9002 section 7.1).
 #[derive(Clone, Debug)]
-struct NewReno;
+pub(crate) struct NewReno;
 
 impl MarkResponse for NewReno {
     const NAME: &'static str = ALGORITHM.name;
 
+    #[inline]
     fn factor(&mut self, ack: &AckSample, _: ByteSize) -> Option<f64> {
         (ack.ece || !ack.ce_marked.is_zero()).then_some(LOSS_REDUCTION)
     }

@@ -56,6 +56,20 @@ impl<R: MarkResponse> Reno<R> {
     }
 }
 
+impl<R: MarkResponse> Reno<R> {
+    /// Handles an acknowledgment.
+    #[inline(always)]
+    pub(crate) fn acknowledge(&mut self, ack: &AckSample) {
+        self.rtt = ack.smoothed_rtt;
+        if let Some(factor) = self.response.factor(ack, self.window.size())
+            && !ack.is_recovering
+        {
+            self.window.on_mark(ack.now, ack.newest_sent, factor);
+        }
+        self.window.grow(ack);
+    }
+}
+
 impl<R: MarkResponse> Controller for Reno<R> {
     fn name(&self) -> &'static str {
         R::NAME
@@ -66,13 +80,7 @@ impl<R: MarkResponse> Controller for Reno<R> {
     }
 
     fn on_ack(&mut self, ack: &AckSample) {
-        self.rtt = ack.smoothed_rtt;
-        if let Some(factor) = self.response.factor(ack, self.window.size())
-            && !ack.is_recovering
-        {
-            self.window.on_mark(ack.now, ack.newest_sent, factor);
-        }
-        self.window.grow(ack);
+        self.acknowledge(ack);
     }
 
     fn on_loss(&mut self, loss: &LossSample) {
@@ -95,6 +103,7 @@ impl<R: MarkResponse> Controller for Reno<R> {
         self.window.on_packet_size(size);
     }
 
+    #[inline]
     fn window(&self) -> ByteSize {
         self.window.size()
     }

@@ -253,16 +253,26 @@ impl Default for Config {
 }
 
 impl Config {
+    /// Returns the bytes that options take from each segment.
+    fn overhead(&self) -> u64 {
+        if self.timestamps.is_some() {
+            crate::TIMESTAMPS_LENGTH
+        } else {
+            0
+        }
+    }
+
+    /// Returns the data size of a full segment before the peer's options are known.
+    pub(crate) fn segment_size(&self) -> u64 {
+        self.mss.bytes().saturating_sub(self.overhead())
+    }
+
     /// Validates the configuration.
     ///
     /// # Errors
     /// The first invalid value.
     pub fn check(&self) -> Result<(), ConfigError> {
-        let overhead = if self.timestamps.is_some() {
-            crate::TIMESTAMPS_LENGTH
-        } else {
-            0
-        };
+        let overhead = self.overhead();
         if self.mss.bytes() <= overhead || self.mss.bytes() > u64::from(u16::MAX) {
             return Err(ConfigError::Mss(self.mss));
         }

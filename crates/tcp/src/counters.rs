@@ -48,6 +48,46 @@ pub struct Counters {
     pub cwr_sent: u64,
 }
 
+/// The counters as a connection keeps them: those that count every segment beside its state, and the others
+/// apart, from their first event on.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Tally {
+    pub(crate) segments_received: u64,
+    pub(crate) data_segments_sent: u64,
+    pub(crate) acks_sent: u64,
+    pub(crate) ce_received: u64,
+    pub(crate) ece_received: u64,
+    pub(crate) ece_acknowledged: ByteSize,
+    pub(crate) cwr_sent: u64,
+    /// Segments sent without data that are no pure ACKs.
+    pub(crate) other_segments_sent: u64,
+    /// All other counts.
+    rare: Option<Box<Counters>>,
+}
+
+impl Tally {
+    /// Returns the counters of rare events, to change them.
+    pub(crate) fn rare(&mut self) -> &mut Counters {
+        self.rare.get_or_insert_default()
+    }
+
+    /// Returns all counters.
+    pub(crate) fn total(&self) -> Counters {
+        let rare = self.rare.as_deref().copied().unwrap_or_default();
+        Counters {
+            segments_sent: self.data_segments_sent + self.acks_sent + self.other_segments_sent,
+            data_segments_sent: self.data_segments_sent,
+            acks_sent: self.acks_sent,
+            segments_received: self.segments_received,
+            ce_received: self.ce_received,
+            ece_received: self.ece_received,
+            ece_acknowledged: self.ece_acknowledged,
+            cwr_sent: self.cwr_sent,
+            ..rare
+        }
+    }
+}
+
 impl Counters {
     /// Returns the counters that all transports have. Delivered data is not included: see
     /// [`received`](crate::Connection::received).

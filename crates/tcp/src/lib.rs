@@ -53,6 +53,7 @@
 //! Not modelled: urgent data, data on a SYN, simultaneous open, path MTU discovery, and segments
 //! that carry more than three SACK blocks.
 
+mod apart;
 mod config;
 mod connection;
 mod counters;

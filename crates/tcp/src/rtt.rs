@@ -15,8 +15,6 @@ pub(crate) struct RttEstimator {
     pub(crate) min: Duration,
     /// The RTO without backoff.
     rto: Duration,
-    min_rto: Duration,
-    floor: RtoFloor,
     max_rto: Duration,
     /// Number of doublings of the RTO since the last sample.
     backoff: u32,
@@ -30,8 +28,6 @@ impl RttEstimator {
             variation: Duration::ZERO,
             min: Duration::MAX,
             rto: config.initial_rto.min(config.max_rto),
-            min_rto: config.min_rto,
-            floor: config.rto_floor,
             max_rto: config.max_rto,
             backoff: 0,
             sampled: false,
@@ -40,8 +36,8 @@ impl RttEstimator {
 
     /// Records that a segment sent once was acknowledged after `rtt` (RFC 6298, section 2). This
     /// also ends the backoff (section 5).
-    #[inline]
-    pub(crate) fn on_sample(&mut self, rtt: Duration) {
+    #[inline(always)]
+    pub(crate) fn on_sample(&mut self, rtt: Duration, config: &Config) {
         if self.sampled {
             let deviation = self.smoothed.abs_diff(rtt);
             self.variation = Duration::from_nanos(
@@ -57,9 +53,9 @@ impl RttEstimator {
             self.sampled = true;
         }
         let margin = self.variation * 4;
-        let rto = match self.floor {
-            RtoFloor::Variation => self.smoothed + margin.max(self.min_rto),
-            RtoFloor::Whole => (self.smoothed + margin).max(self.min_rto),
+        let rto = match config.rto_floor {
+            RtoFloor::Variation => self.smoothed + margin.max(config.min_rto),
+            RtoFloor::Whole => (self.smoothed + margin).max(config.min_rto),
         };
         self.rto = rto.min(self.max_rto);
         self.backoff = 0;
@@ -112,65 +108,90 @@ impl RttEstimator {
 mod tests {
     use super::*;
 
+    /// An estimator and its configuration.
+    struct Sampled {
+        estimator: RttEstimator,
+        config: Config,
+    }
+
+    impl Sampled {
+        fn new(config: Config) -> Self {
+            Self {
+                estimator: RttEstimator::new(&config),
+                config,
+            }
+        }
+
+        fn sample(&mut self, rtt: Duration) {
+            self.estimator.on_sample(rtt, &self.config);
+        }
+    }
+
     fn millis(millis: u64) -> Duration {
         Duration::from_millis(millis)
     }
 
     #[test]
     fn samples_follow_rfc_6298() {
-        let mut rtt = RttEstimator::new(&Config {
+        let mut rtt = Sampled::new(Config {
             min_rto: millis(10),
             ..Config::default()
         });
-        assert_eq!(rtt.rto(), Duration::from_secs(1));
-        rtt.on_sample(millis(80));
-        assert_eq!((rtt.smoothed, rtt.variation), (millis(80), millis(40)));
-        assert_eq!(rtt.rto(), millis(240));
-        rtt.on_sample(millis(160));
+        assert_eq!(rtt.estimator.rto(), Duration::from_secs(1));
+        rtt.sample(millis(80));
+        assert_eq!(
+            (rtt.estimator.smoothed, rtt.estimator.variation),
+            (millis(80), millis(40))
+        );
+        assert_eq!(rtt.estimator.rto(), millis(240));
+        rtt.sample(millis(160));
         // 3/4 of 40 and 1/4 of 80; 7/8 of 80 and 1/8 of 160.
-        assert_eq!((rtt.smoothed, rtt.variation), (millis(90), millis(50)));
-        assert_eq!(rtt.rto(), millis(290));
+        assert_eq!(
+            (rtt.estimator.smoothed, rtt.estimator.variation),
+            (millis(90), millis(50))
+        );
+        assert_eq!(rtt.estimator.rto(), millis(290));
     }
 
     #[test]
     fn backs_off_within_its_limits() {
-        let mut rtt = RttEstimator::new(&Config {
+        let mut rtt = Sampled::new(Config {
             max_rto: Duration::from_secs(3),
             ..Config::default()
         });
-        rtt.on_sample(Duration::from_micros(50));
-        assert_eq!(rtt.rto(), Duration::from_micros(200_050));
+        rtt.sample(Duration::from_micros(50));
+        assert_eq!(rtt.estimator.rto(), Duration::from_micros(200_050));
         let times: Vec<u64> = (0..6)
             .map(|_| {
-                rtt.back_off();
-                rtt.rto().as_millis()
+                rtt.estimator.back_off();
+                rtt.estimator.rto().as_millis()
             })
             .collect();
         assert_eq!(times, [400, 800, 1600, 3000, 3000, 3000]);
-        rtt.backoff = 200;
-        assert_eq!(rtt.rto(), Duration::from_secs(3));
-        rtt.on_sample(Duration::from_micros(50));
-        assert_eq!(rtt.rto(), Duration::from_micros(200_050));
+        rtt.estimator.backoff = 200;
+        assert_eq!(rtt.estimator.rto(), Duration::from_secs(3));
+        rtt.sample(Duration::from_micros(50));
+        assert_eq!(rtt.estimator.rto(), Duration::from_micros(200_050));
     }
 
     #[test]
     fn the_timeout_of_a_steady_rtt_keeps_a_margin_above_it() {
-        let mut rtt = RttEstimator::new(&Config::default());
+        let mut rtt = Sampled::new(Config::default());
         for _ in 0..100 {
-            rtt.on_sample(millis(200));
+            rtt.sample(millis(200));
         }
-        assert!(rtt.rto() >= millis(400));
+        assert!(rtt.estimator.rto() >= millis(400));
     }
 
     #[test]
     fn the_minimum_of_rfc_6298_applies_to_the_whole() {
-        let mut rtt = RttEstimator::new(&Config {
+        let mut rtt = Sampled::new(Config {
             rto_floor: RtoFloor::Whole,
             ..Config::default()
         });
         for _ in 0..100 {
-            rtt.on_sample(millis(150));
+            rtt.sample(millis(150));
         }
-        assert_eq!(rtt.rto(), millis(200));
+        assert_eq!(rtt.estimator.rto(), millis(200));
     }
 }

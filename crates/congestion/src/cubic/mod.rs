@@ -67,7 +67,7 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
 };
 
 #[derive(Clone, Debug)]
-struct Cubic {
+pub(crate) struct Cubic {
     window: LossWindow,
     exit: SlowStartExit,
     fast_convergence: bool,
@@ -240,6 +240,7 @@ impl Controller for Cubic {
         self.epoch = None;
     }
 
+    #[inline]
     fn window(&self) -> ByteSize {
         self.window.size()
     }

@@ -11,7 +11,7 @@ use crate::{Config, EcnMode, TIMESTAMPS_LENGTH};
 const DEFAULT_MSS: u16 = 536;
 
 /// A handshake in progress.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Handshake {
     /// The SYN of this end has not been acknowledged.
     pub(super) pending: bool,
@@ -43,6 +43,17 @@ pub(super) fn offer(config: &Config) -> SynOptions {
     }
 }
 
+impl Handshake {
+    /// The state of a connection without a handshake.
+    pub(super) const NONE: Self = Self {
+        pending: false,
+        due: false,
+        sent_at: None,
+        timeouts: 0,
+        answer: None,
+    };
+}
+
 impl Connection {
     /// Applies the options that both ends support, once the peer's SYN has arrived.
     pub(super) fn settle_options(&mut self, peer: &SynOptions, peer_has_timestamps: bool) {
@@ -55,18 +66,20 @@ impl Connection {
             0
         };
         let room = |mss: u64| mss.saturating_sub(overhead).max(1);
-        let own = self.config.mss.bytes();
+        let own = self.sender.config.mss.bytes();
         self.sender
             .set_mss(room(own.min(u64::from(peer.maximum_segment_size))));
-        self.sack = self.config.sack && peer.sack_permitted;
-        self.sender.set_sack(self.sack, self.config.loss_detection);
-        let scale = match (self.config.window_scale, peer.window_scale) {
+        self.sack = self.sender.config.sack && peer.sack_permitted;
+        self.sender
+            .set_sack(self.sack, self.sender.config.loss_detection);
+        let scale = match (self.sender.config.window_scale, peer.window_scale) {
             // RFC 7323, section 2.3: larger shifts mean 14.
             (Some(own), Some(theirs)) => (own, theirs.min(14)),
             _ => (0, 0),
         };
         self.peer_scale = scale.1;
-        self.receiver.settle(room(own), scale.0);
+        self.receiver
+            .settle(room(own), scale.0, &self.sender.config);
     }
 
     pub(super) fn settle_ecn(&mut self, both: bool) {
@@ -82,7 +95,7 @@ impl Connection {
             return;
         }
         if segment.flags.contains(Flags::ACK) {
-            self.reset_due = Some(Box::new(reset_for(segment)));
+            self.rare.reset_due = Some(Box::new(reset_for(segment)));
             return;
         }
         if !segment.flags.contains(Flags::SYN) {
@@ -90,16 +103,16 @@ impl Connection {
         }
         let options = self.take_syn(now, segment);
         // RFC 3168, section 6.1.1.
-        let ecn =
-            segment.flags.contains(Flags::ECE | Flags::CWR) && self.config.ecn != EcnMode::Off;
+        let ecn = segment.flags.contains(Flags::ECE | Flags::CWR)
+            && self.sender.config.ecn != EcnMode::Off;
         self.settle_ecn(ecn);
-        self.handshake.answer = Some(NegotiatedOptions {
+        self.rare.handshake.answer = Some(NegotiatedOptions {
             window_scale: options.window_scale.is_some(),
             sack: self.sack,
             ecn,
         });
-        self.handshake.pending = true;
-        self.handshake.due = true;
+        self.rare.handshake.pending = true;
+        self.rare.handshake.due = true;
         self.state = State::SynReceived;
         self.restart_keep_alive(now);
     }
@@ -130,7 +143,7 @@ impl Connection {
         let flags = segment.flags;
         if flags.contains(Flags::ACK) && segment.acknowledgment != self.local {
             if !flags.contains(Flags::RST) {
-                self.reset_due = Some(Box::new(reset_for(segment)));
+                self.rare.reset_due = Some(Box::new(reset_for(segment)));
             }
             return;
         }
@@ -145,25 +158,26 @@ impl Connection {
         }
         self.take_syn(now, segment);
         let echoes = flags.intersects(Flags::ECE) && !flags.intersects(Flags::CWR);
-        self.settle_ecn(echoes && self.config.ecn != EcnMode::Off);
+        self.settle_ecn(echoes && self.sender.config.ecn != EcnMode::Off);
         self.establish(now);
         self.receiver.acks.ack_now();
     }
 
     /// Enters ESTABLISHED: the SYN of this end has been acknowledged.
     pub(super) fn establish(&mut self, now: Time) {
-        self.handshake.pending = false;
-        self.state_at = Time::MAX;
+        self.rare.handshake.pending = false;
+        self.rare.state_at = Time::MAX;
         // Karn: only a SYN that was sent once yields a sample (RFC 6298, section 3).
         let sent = self
+            .rare
             .handshake
             .sent_at
-            .filter(|_| self.handshake.timeouts == 0);
+            .filter(|_| self.rare.handshake.timeouts == 0);
         self.sender.on_handshake(
             sent.map(|sent| now.since(sent))
                 .filter(|rtt| !rtt.is_zero()),
         );
-        self.handshake.due = false;
+        self.rare.handshake.due = false;
         self.state = if self.sender.fin {
             State::FinWait1
         } else {
@@ -174,19 +188,22 @@ impl Connection {
 
     /// Returns whether the SYN of this end is still unacknowledged.
     pub(super) fn awaits_acknowledgment_of_syn(&self) -> bool {
-        self.handshake.pending
+        self.rare.handshake.pending
     }
 
     /// Returns the SYN or SYN-ACK, if one is due.
     pub(super) fn next_syn(&mut self, now: Time) -> Option<(Segment, Ecn)> {
-        if !std::mem::take(&mut self.handshake.due) {
+        if !self.rare.handshake.due {
             return None;
         }
-        self.handshake.sent_at = Some(now);
-        self.state_at = now + self.syn_timeout();
-        self.counters.segments_sent += 1;
-        self.counters.retransmitted_segments += u64::from(self.handshake.timeouts > 0);
-        let mut options = offer(&self.config);
+        self.rare.handshake.due = false;
+        self.rare.handshake.sent_at = Some(now);
+        self.rare.state_at = now + self.syn_timeout();
+        self.counters.other_segments_sent += 1;
+        if self.rare.handshake.timeouts > 0 {
+            self.counters.rare().retransmitted_segments += 1;
+        }
+        let mut options = offer(&self.sender.config);
         let mut segment = Segment {
             sequence: self.local + u32::MAX,
             window: self.receiver.initial_window(),
@@ -194,9 +211,9 @@ impl Connection {
             timestamps: self.clock.as_mut().map(|clock| clock.stamp(now)),
             ..Segment::default()
         };
-        let wants_ecn = match self.handshake.answer {
+        let wants_ecn = match self.rare.handshake.answer {
             None => {
-                let wanted = self.config.ecn != EcnMode::Off;
+                let wanted = self.sender.config.ecn != EcnMode::Off;
                 if wanted {
                     segment.flags |= Flags::ECE | Flags::CWR;
                 }
@@ -214,33 +231,33 @@ impl Connection {
             }
         };
         segment.options = Options::Syn(options);
-        let capable = wants_ecn && self.config.ecn == EcnMode::Dctcp;
+        let capable = wants_ecn && self.sender.config.ecn == EcnMode::Dctcp;
         Some((segment, if capable { Ecn::Ect0 } else { Ecn::NotEct }))
     }
 
     fn syn_timeout(&self) -> Duration {
         let factor = 1u64
-            .checked_shl(self.handshake.timeouts)
+            .checked_shl(self.rare.handshake.timeouts)
             .unwrap_or(u64::MAX);
-        (self.config.initial_rto * factor).min(self.config.max_rto)
+        (self.sender.config.initial_rto * factor).min(self.sender.config.max_rto)
     }
 
     /// Handles a timeout of the SYN.
     pub(super) fn on_handshake_time(&mut self) {
-        if self.handshake.timeouts >= self.config.max_syn_retries {
+        if self.rare.handshake.timeouts >= self.sender.config.max_syn_retries {
             self.end(Ending::TimedOut);
             return;
         }
-        self.handshake.timeouts += 1;
-        self.counters.timeouts += 1;
-        self.handshake.due = true;
+        self.rare.handshake.timeouts += 1;
+        self.counters.rare().timeouts += 1;
+        self.rare.handshake.due = true;
         // The timer is set again when the SYN leaves.
-        self.state_at = Time::MAX;
+        self.rare.state_at = Time::MAX;
     }
 
     /// Repeats the SYN-ACK for a repeated SYN.
     pub(super) fn repeat_answer(&mut self) {
-        self.handshake.due = self.handshake.answer.is_some();
+        self.rare.handshake.due = self.rare.handshake.answer.is_some();
     }
 }
 

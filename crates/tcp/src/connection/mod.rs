@@ -3,6 +3,7 @@
 
 mod clock;
 mod handshake;
+mod plain;
 mod receive;
 mod state;
 mod timers;
@@ -14,12 +15,55 @@ use weir_congestion::{Controller, Deadline};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Segment, Sequence};
 
-use crate::receiver::Receiver;
+use crate::apart::{Apart, Initial};
+use crate::counters::Tally;
+use crate::receiver::{self, Receiver};
 use crate::sender::Sender;
-use crate::{Config, ConfigError, Counters, TIMESTAMPS_LENGTH};
+use crate::{Config, ConfigError, Counters};
 use clock::TimestampClock;
 use handshake::Handshake;
 pub use state::{Ending, State};
+
+/// What a connection needs at its ends, for keep-alive probes, and for segments that it rejects.
+#[derive(Clone, Debug)]
+struct Rare {
+    /// The handshake timer, and later the end of TIME-WAIT.
+    state_at: Time,
+    keep_alive_at: Time,
+    keep_alive_probes: u32,
+    keep_alive_due: bool,
+    handshake: Handshake,
+    /// A reset that is due.
+    reset_due: Option<Box<Segment>>,
+    /// When an ACK was last sent for an unacceptable segment.
+    challenged_at: Option<Time>,
+}
+
+impl Rare {
+    /// Returns whether nothing of it matters to an established connection without timers: of a handshake that
+    /// is complete, nothing does.
+    fn is_over(&self) -> bool {
+        let has_timer = self.state_at != Time::MAX || self.keep_alive_at != Time::MAX;
+        let is_due = self.handshake.due || self.handshake.pending || self.keep_alive_due;
+        !has_timer && !is_due && self.reset_due.is_none() && self.challenged_at.is_none()
+    }
+}
+
+static NOTHING_RARE: Rare = Rare {
+    state_at: Time::MAX,
+    keep_alive_at: Time::MAX,
+    keep_alive_probes: 0,
+    keep_alive_due: false,
+    handshake: Handshake::NONE,
+    reset_due: None,
+    challenged_at: None,
+};
+
+impl Initial for Rare {
+    fn initial() -> &'static Self {
+        &NOTHING_RARE
+    }
+}
 
 /// One end of a TCP connection. The crate documentation describes its use.
 #[derive(Clone, Debug)]
@@ -41,20 +85,13 @@ pub struct Connection {
     window_from: u64,
     /// The last acknowledgment sent (Last.ACK.sent of RFC 7323), as an offset.
     last_acknowledged: u64,
-    /// The handshake timer, and later the end of TIME-WAIT.
-    state_at: Time,
-    keep_alive_at: Time,
-    keep_alive_probes: u32,
-    keep_alive_due: bool,
-    handshake: Handshake,
-    /// A reset that is due.
-    reset_due: Option<Box<Segment>>,
-    /// When an ACK was last sent for an unacceptable segment.
-    challenged_at: Option<Time>,
+    rare: Apart<Rare>,
     ending: Option<Ending>,
-    counters: Counters,
-    /// Shared with the connections of the same settings.
-    config: Arc<Config>,
+    /// Whether the fast paths apply, see `plain`.
+    is_plain: bool,
+    /// Whether there are fast paths at all.
+    has_fast_paths: bool,
+    counters: Tally,
 }
 
 /// The state of a connection for statistics.
@@ -95,8 +132,8 @@ impl Connection {
     ) -> Result<Self, ConfigError> {
         let mut client = Self::new(config, controller, isn, State::SynSent)?;
         client.restart_keep_alive(now);
-        client.handshake.pending = true;
-        client.handshake.due = true;
+        client.rare.handshake.pending = true;
+        client.rare.handshake.due = true;
         Ok(client)
     }
 
@@ -132,10 +169,10 @@ impl Connection {
         end.settle_options(&handshake::offer(peer), peer.timestamps.is_some());
         end.settle_ecn(config.ecn != crate::EcnMode::Off && peer.ecn != crate::EcnMode::Off);
         end.receiver.offer_all();
-        let mut peers = Receiver::new(peer, 1, end.peer_scale);
-        let offered = peers.offer_all();
+        let offered = receiver::whole_window(peer, end.peer_scale);
         end.sender.on_window(offered, offered);
         end.restart_keep_alive(now);
+        end.refresh();
         Ok(end)
     }
 
@@ -146,12 +183,7 @@ impl Connection {
         state: State,
     ) -> Result<Self, ConfigError> {
         config.check()?;
-        let overhead = if config.timestamps.is_some() {
-            TIMESTAMPS_LENGTH
-        } else {
-            0
-        };
-        let mss = config.mss.bytes() - overhead;
+        let mss = config.segment_size();
         Ok(Self {
             state,
             sender: Sender::new(config, controller, mss),
@@ -163,16 +195,11 @@ impl Connection {
             clock: config.timestamps.map(TimestampClock::new),
             window_from: 0,
             last_acknowledged: 0,
-            state_at: Time::MAX,
-            keep_alive_at: Time::MAX,
-            keep_alive_probes: 0,
-            keep_alive_due: false,
-            handshake: Handshake::default(),
-            reset_due: None,
-            challenged_at: None,
+            rare: Apart::new(),
             ending: None,
-            counters: Counters::default(),
-            config: Arc::clone(config),
+            is_plain: false,
+            has_fast_paths: true,
+            counters: Tally::default(),
         })
     }
 
@@ -203,6 +230,7 @@ impl Connection {
             State::Listen => self.end(Ending::Closed),
             _ => {}
         }
+        self.refresh();
     }
 
     /// Aborts the connection: only a reset is sent.
@@ -210,11 +238,12 @@ impl Connection {
         if self.state.is_synchronized() && self.state != State::TimeWait
             || self.state == State::SynReceived
         {
-            self.reset_due = Some(Box::new(self.reset_at_next()));
+            self.rare.reset_due = Some(Box::new(self.reset_at_next()));
         }
         if self.state != State::Closed {
             self.end(Ending::Aborted);
         }
+        self.refresh();
     }
 
     /// Sets what remains until the deadline of the current transfer, for deadline-aware
@@ -261,8 +290,8 @@ impl Connection {
     }
 
     /// Returns the counters.
-    pub fn counters(&self) -> &Counters {
-        &self.counters
+    pub fn counters(&self) -> Counters {
+        self.counters.total()
     }
 
     /// Returns the congestion control algorithm.
@@ -299,10 +328,12 @@ impl Connection {
     fn stop(&mut self) {
         self.sender.stop();
         self.receiver.acks.stop();
-        self.handshake.due = false;
-        self.state_at = Time::MAX;
-        self.keep_alive_at = Time::MAX;
-        self.keep_alive_due = false;
+        if let Some(rare) = self.rare.changed() {
+            rare.handshake.due = false;
+            rare.state_at = Time::MAX;
+            rare.keep_alive_at = Time::MAX;
+            rare.keep_alive_due = false;
+        }
     }
 
     /// Returns the sequence number of an offset in this end's stream.
@@ -310,5 +341,24 @@ impl Connection {
     fn sequence(&self, offset: u64) -> Sequence {
         // Sequence numbers are offsets modulo 2^32.
         self.local + offset as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_without_trouble_is_small() {
+        eprintln!(
+            "connection {} sender {} receiver {} scoreboard {} tally {} clock {}",
+            size_of::<Connection>(),
+            size_of::<Sender>(),
+            size_of::<Receiver>(),
+            size_of::<crate::scoreboard::Scoreboard>(),
+            size_of::<Tally>(),
+            size_of::<Option<TimestampClock>>(),
+        );
+        assert!(size_of::<Connection>() <= 640);
     }
 }

@@ -23,10 +23,17 @@ impl Connection {
     #[inline]
     pub fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
         self.counters.segments_received += 1;
-        if self.receive_predicted(now, segment, ecn) {
-            return;
+        if !self.is_plain || !self.receive_plain(now, segment, ecn) {
+            self.receive_general(now, segment, ecn);
         }
-        self.receive_slow_path(now, segment, ecn);
+    }
+
+    #[inline(never)]
+    fn receive_general(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
+        if !self.receive_predicted(now, segment, ecn) {
+            self.receive_slow_path(now, segment, ecn);
+        }
+        self.refresh();
     }
 
     /// Header prediction (Jacobson; RFC 1323, appendix): a fast path for in-order data and for
@@ -75,7 +82,7 @@ impl Connection {
     /// Checks and stores the timestamp of the next in-order segment. Returns false if it is older
     /// than the last one.
     #[inline]
-    fn take_predicted_timestamps(&mut self, now: Time, segment: &Segment) -> bool {
+    pub(super) fn take_predicted_timestamps(&mut self, now: Time, segment: &Segment) -> bool {
         let Some(clock) = &mut self.clock else {
             return true;
         };
@@ -127,7 +134,7 @@ impl Connection {
 
     fn receive_in_closed(&mut self, segment: &Segment) {
         if !segment.flags.contains(Flags::RST) {
-            self.reset_due = Some(Box::new(reset_for(segment)));
+            self.rare.reset_due = Some(Box::new(reset_for(segment)));
         }
     }
 
@@ -146,7 +153,7 @@ impl Connection {
             return false;
         };
         if clock.is_old(now, timestamps.value) {
-            self.counters.unacceptable_segments += 1;
+            self.counters.rare().unacceptable_segments += 1;
             self.send_challenge_ack(now, segment.payload > 0);
             return false;
         }
@@ -180,7 +187,7 @@ impl Connection {
 
     #[cold]
     fn on_unacceptable(&mut self, now: Time, segment: &Segment, distance: i64, length: i64) {
-        self.counters.unacceptable_segments += 1;
+        self.counters.rare().unacceptable_segments += 1;
         if segment.flags.contains(Flags::RST) {
             return;
         }
@@ -190,10 +197,10 @@ impl Connection {
             return;
         }
         if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
-            self.state_at = now + self.config.time_wait;
+            self.rare.state_at = now + self.sender.config.time_wait;
         }
         if distance < 0 && segment.payload > 0 && distance + length <= 0 {
-            self.counters.duplicate_segments += 1;
+            self.counters.rare().duplicate_segments += 1;
             self.receiver.on_old_data(distance, segment.payload);
         }
         // Window probes and keep-alive probes must be answered: they carry data, or the sequence
@@ -204,11 +211,12 @@ impl Connection {
     /// Sends an ACK with the current state of this end, rate-limited unless `always`.
     fn send_challenge_ack(&mut self, now: Time, always: bool) {
         let recently = self
+            .rare
             .challenged_at
             .is_some_and(|at| now.since(at) < CHALLENGE_INTERVAL);
         if always || !recently {
             if !always {
-                self.challenged_at = Some(now);
+                self.rare.challenged_at = Some(now);
             }
             self.receiver.acks.ack_now();
         }
@@ -241,7 +249,7 @@ impl Connection {
         let ahead = i64::from(segment.acknowledgment.distance_from(self.sequence(una)));
         if self.awaits_acknowledgment_of_syn() {
             if ahead < 0 || ahead.unsigned_abs() > nxt - una {
-                self.reset_due = Some(Box::new(reset_for(segment)));
+                self.rare.reset_due = Some(Box::new(reset_for(segment)));
                 return false;
             }
             self.establish(now);
@@ -338,8 +346,7 @@ impl Connection {
 
     /// Updates the window on an acknowledgment of new data, on a newer segment, or if the same
     /// segment offers more (RFC 9293, section 3.10.7.4; Linux: `tcp_may_update_window`).
-    #[inline]
-    fn update_window(&mut self, segment: &Segment, distance: i64, upto: u64) {
+    pub(super) fn update_window(&mut self, segment: &Segment, distance: i64, upto: u64) {
         let from = self.receiver.next.saturating_add_signed(distance);
         let window = u64::from(segment.window) << self.peer_scale;
         let edge = upto + window;
@@ -353,7 +360,7 @@ impl Connection {
     }
 
     #[inline]
-    fn in_order_data(&self, segment: &Segment) -> InOrderData {
+    pub(super) fn in_order_data(&self, segment: &Segment) -> InOrderData {
         InOrderData {
             payload: segment.payload,
             is_pushed: segment.flags.contains(Flags::PSH),
@@ -393,9 +400,9 @@ impl Connection {
         };
         if self.state == State::TimeWait && before != State::TimeWait {
             self.sender.stop();
-            self.keep_alive_at = Time::MAX;
+            self.rare.keep_alive_at = Time::MAX;
             self.ending = Some(Ending::Closed);
-            self.state_at = now + self.config.time_wait;
+            self.rare.state_at = now + self.sender.config.time_wait;
         }
     }
 }

@@ -10,20 +10,32 @@ impl Connection {
     /// Earlier calls have no effect.
     #[inline]
     pub fn timeout(&self) -> Option<Time> {
+        if self.is_plain {
+            // There is no keep-alive timer, and no other timer of the connection's.
+            let next = self
+                .sender
+                .plain_timeout()
+                .min(self.receiver.acks.timeout());
+            return (next != Time::MAX).then_some(next);
+        }
         let next = self
             .sender
             .timeout()
             .min(self.receiver.acks.timeout())
-            .min(self.state_at)
-            .min(self.keep_alive_at);
+            .min(self.rare.state_at)
+            .min(self.rare.keep_alive_at);
         (next != Time::MAX).then_some(next)
     }
 
     /// Handles all expired timers.
     pub fn handle_timeout(&mut self, now: Time) {
-        if self.state == State::Closed {
-            return;
+        if self.state != State::Closed {
+            self.handle_timers(now);
+            self.refresh();
         }
+    }
+
+    fn handle_timers(&mut self, now: Time) {
         self.receiver.acks.handle_timeout(now);
         if self.sender.timeout() <= now
             && self.sender.handle_timeout(now, &mut self.counters) == Expiry::GiveUp
@@ -31,10 +43,10 @@ impl Connection {
             self.end(Ending::TimedOut);
             return;
         }
-        if self.state_at <= now {
+        if self.rare.state_at <= now {
             self.on_state_time();
         }
-        if self.keep_alive_at <= now {
+        if self.rare.keep_alive_at <= now {
             self.on_keep_alive_time(now);
         }
     }
@@ -48,35 +60,35 @@ impl Connection {
 
     /// RFC 9293, section 3.8.4. A connection with data outstanding has other timers.
     fn on_keep_alive_time(&mut self, now: Time) {
-        let Some(keep_alive) = self.config.keep_alive else {
+        let Some(keep_alive) = self.sender.config.keep_alive else {
             return;
         };
         if self.sender.una < self.sender.nxt || !self.state.is_synchronized() {
-            self.keep_alive_at = now + keep_alive.idle;
+            self.rare.keep_alive_at = now + keep_alive.idle;
             return;
         }
-        if self.keep_alive_probes >= keep_alive.probes {
-            self.reset_due = Some(Box::new(self.reset_at_next()));
+        if self.rare.keep_alive_probes >= keep_alive.probes {
+            self.rare.reset_due = Some(Box::new(self.reset_at_next()));
             self.end(Ending::TimedOut);
             return;
         }
-        self.keep_alive_probes += 1;
-        self.keep_alive_due = true;
-        self.keep_alive_at = now + keep_alive.interval;
+        self.rare.keep_alive_probes += 1;
+        self.rare.keep_alive_due = true;
+        self.rare.keep_alive_at = now + keep_alive.interval;
     }
 
     /// Restarts the keep-alive timer: the peer has sent a segment.
     #[inline]
     pub(super) fn on_heard(&mut self, now: Time) {
-        if self.keep_alive_at != Time::MAX {
+        if self.rare.keep_alive_at != Time::MAX {
             self.restart_keep_alive(now);
         }
     }
 
     pub(super) fn restart_keep_alive(&mut self, now: Time) {
-        if let Some(keep_alive) = &self.config.keep_alive {
-            self.keep_alive_at = now + keep_alive.idle;
-            self.keep_alive_probes = 0;
+        if let Some(keep_alive) = &self.sender.config.keep_alive {
+            self.rare.keep_alive_at = now + keep_alive.idle;
+            self.rare.keep_alive_probes = 0;
         }
     }
 }

@@ -6,14 +6,37 @@ use weir_wire::tcp::{Flags, Options, SackBlock, SackBlocks, Segment};
 
 use super::{Connection, State};
 use crate::EcnMode;
-use crate::sender::OutgoingSegment;
+use crate::sender::{OutgoingSegment, PlainNext};
 
 impl Connection {
     /// Returns the next segment to send now and the ECN codepoint of its packet. After every event,
     /// call it until it returns `None`.
     #[inline]
     pub fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
-        if self.state == State::Established && !self.keep_alive_due {
+        if !self.is_plain {
+            return self.next_in_general(now);
+        }
+        let is_ack_due = self.receiver.acks.is_due();
+        if self.sender.has_sent_data() {
+            return is_ack_due.then(|| self.plain_acknowledgment(now));
+        }
+        match self.sender.next_plain(now, is_ack_due, &mut self.counters) {
+            PlainNext::Nothing if is_ack_due => Some(self.plain_acknowledgment(now)),
+            PlainNext::Nothing => None,
+            PlainNext::Segment(outgoing) => Some(self.data_segment(now, outgoing)),
+            PlainNext::General => self.next_in_general(now),
+        }
+    }
+
+    #[inline(never)]
+    fn next_in_general(&mut self, now: Time) -> Option<(Segment, Ecn)> {
+        let next = self.next_predicted(now);
+        self.refresh();
+        next
+    }
+
+    fn next_predicted(&mut self, now: Time) -> Option<(Segment, Ecn)> {
+        if self.state == State::Established && !self.rare.keep_alive_due {
             let acks = &self.receiver.acks;
             let (is_ack_due, has_blocks) = (acks.is_due(), acks.has_blocks());
             if self.sender.is_quiet() {
@@ -21,7 +44,6 @@ impl Connection {
                     return None;
                 }
                 if !has_blocks && !self.receiver.echo.has_prior() {
-                    self.counters.acks_sent += 1;
                     return Some(self.plain_acknowledgment(now));
                 }
             } else if !is_ack_due && self.sender.waits_for_window(now) {
@@ -51,15 +73,15 @@ impl Connection {
             return Some(self.data_segment(now, outgoing));
         }
         if self.receiver.acks.is_due() {
-            self.counters.acks_sent += 1;
             return Some(self.acknowledgment(now));
         }
         if self.sender.take_window_probe() {
-            self.counters.window_probes += 1;
+            self.counters.rare().window_probes += 1;
             return Some(self.probe(now));
         }
-        if std::mem::take(&mut self.keep_alive_due) {
-            self.counters.keep_alive_probes += 1;
+        if self.rare.keep_alive_due {
+            self.rare.keep_alive_due = false;
+            self.counters.rare().keep_alive_probes += 1;
             return Some(self.probe(now));
         }
         None
@@ -68,8 +90,9 @@ impl Connection {
     /// Handles the states outside of ESTABLISHED: resets, SYNs, and states in which nothing else is
     /// sent. Returns `None` if data may be sent.
     fn next_control_segment(&mut self, now: Time) -> Option<Option<(Segment, Ecn)>> {
-        if let Some(reset) = self.reset_due.take() {
-            self.counters.segments_sent += 1;
+        let rare = self.rare.changed();
+        if let Some(reset) = rare.and_then(|rare| rare.reset_due.take()) {
+            self.counters.other_segments_sent += 1;
             return Some(Some((*reset, Ecn::NotEct)));
         }
         if let Some(syn) = self.next_syn(now) {
@@ -145,7 +168,7 @@ impl Connection {
     /// Builds an acknowledgment without SACK blocks.
     #[inline]
     fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
-        self.counters.segments_sent += 1;
+        self.counters.acks_sent += 1;
         let segment = self.header(now, self.sender.nxt);
         self.receiver.acks.on_sent();
         (segment, self.codepoint_without_data())
@@ -170,7 +193,6 @@ impl Connection {
         now: Time,
         prior: crate::receiver::PriorAck,
     ) -> (Segment, Ecn) {
-        self.counters.segments_sent += 1;
         self.counters.acks_sent += 1;
         let mut segment = self.header(now, self.sender.nxt);
         segment.acknowledgment = self.remote + prior.next as u32;
@@ -185,7 +207,7 @@ impl Connection {
     /// Builds a segment that the peer has to answer: its sequence number is the one before the
     /// first unacknowledged byte (RFC 9293, section 3.8.4).
     fn probe(&mut self, now: Time) -> (Segment, Ecn) {
-        self.counters.segments_sent += 1;
+        self.counters.other_segments_sent += 1;
         let mut segment = self.header(now, self.sender.una);
         segment.sequence = segment.sequence - 1;
         (segment, self.codepoint_without_data())

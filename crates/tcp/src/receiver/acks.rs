@@ -5,16 +5,18 @@
 //! once, and those after an idle time or a duplicate. So is a segment that ends a write, unless this
 //! end answers each request with data: the response then carries the ACK.
 
+use std::sync::Arc;
+
 use weir_units::{Duration, Time};
 
-use crate::DelayedAcks;
+use crate::Config;
 use crate::scoreboard::SackRange;
 
 /// Number of SACK blocks stored for later acknowledgments.
 const RECENT: usize = 3;
 
 /// Smaller segments are never full ones (Linux: `TCP_MIN_RCVMSS`).
-const SMALLEST_FULL: u64 = 536;
+const SMALLEST_FULL: u32 = 536;
 
 /// In-order data that has arrived.
 #[derive(Clone, Copy, Debug)]
@@ -29,46 +31,59 @@ pub(crate) struct InOrderData {
 /// The delayed-ACK state and the SACK blocks of the next acknowledgment.
 #[derive(Clone, Debug)]
 pub(crate) struct AckState {
-    delayed: Option<DelayedAcks>,
-    /// Segments received but not acknowledged.
-    pending: u32,
-    now: bool,
+    config: Arc<Config>,
     /// Expiry of the delayed-ACK timer.
     at: Time,
+    /// The arrival of the last data; [`Time::MAX`] before the first.
+    last_data: Time,
+    /// Segments received but not acknowledged.
+    pending: u32,
     /// ACKs that are still to be sent at once.
     quick: u32,
+    /// The largest segment so far.
+    largest: u32,
+    now: bool,
     /// Whether this end has answered data with data, so that its ACKs may wait for the answer.
     is_interactive: bool,
-    /// The arrival of the last data; `None` before the first.
-    last_data: Option<Time>,
-    /// The largest segment so far.
-    largest: u64,
+    /// While there are blocks to report.
+    blocks: Option<Box<Blocks>>,
+}
+
+/// The SACK blocks of the next acknowledgment.
+#[derive(Clone, Copy, Debug, Default)]
+struct Blocks {
     /// Ranges received out of order, the most recently changed first; an empty block ends the list.
     recent: [SackRange; RECENT],
     /// A range received twice (D-SACK); reported once.
     duplicate: Option<SackRange>,
 }
 
+impl Blocks {
+    fn is_empty(&self) -> bool {
+        self.duplicate.is_none() && self.recent[0].end <= self.recent[0].start
+    }
+}
+
 impl AckState {
-    pub(super) fn new(delayed: Option<DelayedAcks>) -> Self {
+    pub(super) fn new(config: &Arc<Config>) -> Self {
+        let delayed = config.delayed_acks;
         Self {
-            delayed,
-            pending: 0,
-            now: false,
+            config: Arc::clone(config),
             at: Time::MAX,
+            last_data: Time::MAX,
+            pending: 0,
             quick: delayed.map_or(0, |delayed| delayed.quick_segments),
-            is_interactive: false,
-            last_data: None,
             largest: SMALLEST_FULL,
-            recent: [SackRange::default(); RECENT],
-            duplicate: None,
+            now: false,
+            is_interactive: false,
+            blocks: None,
         }
     }
 
     /// Records in-order data.
-    #[inline]
+    #[inline(always)]
     pub(super) fn on_in_order(&mut self, now: Time, data: &InOrderData, mss: u64) {
-        let Some(delayed) = self.delayed else {
+        let Some(delayed) = &self.config.delayed_acks else {
             self.now = true;
             return;
         };
@@ -79,13 +94,14 @@ impl AckState {
             u64::from(payload).div_ceil(mss.max(1)) as u32
         };
         self.pending = self.pending.saturating_add(segments);
-        if let Some(last) = self.last_data.replace(now)
-            && now.since(last) > data.rto
-        {
+        // Before the first data, the time since the last is zero.
+        if now.since(std::mem::replace(&mut self.last_data, now)) > data.rto {
             // The sender starts again with a small window.
-            self.acknowledge_quickly();
+            self.quick = delayed.quick_segments;
+            self.is_interactive = false;
         }
-        let length = u64::from(payload).min(mss);
+        // No longer than the payload.
+        let length = u64::from(payload).min(mss) as u32;
         let is_full = length >= self.largest;
         self.largest = self.largest.max(length);
         // A full segment that is pushed is no request: its sender's window holds no other one.
@@ -104,29 +120,33 @@ impl AckState {
     /// Records out-of-order data, which is part of `run` now.
     pub(super) fn on_out_of_order(&mut self, run: SackRange) {
         self.now = true;
-        let before = self.recent;
+        let blocks = self.blocks.get_or_insert_default();
+        let before = blocks.recent;
         let others = before
             .into_iter()
             .filter(|block| block.end < run.start || block.start > run.end);
-        let blocks = std::iter::once(run).chain(others.filter(|block| block.end > block.start));
+        let changed = std::iter::once(run).chain(others.filter(|block| block.end > block.start));
         let mut recent = [SackRange::default(); RECENT];
-        for (place, block) in recent.iter_mut().zip(blocks) {
+        for (place, block) in recent.iter_mut().zip(changed) {
             *place = block;
         }
-        self.recent = recent;
+        blocks.recent = recent;
     }
 
     /// Acknowledges the next segments at once: their sender has a small window, or misses ACKs.
     pub(super) fn acknowledge_quickly(&mut self) {
-        self.quick = self.delayed.map_or(0, |delayed| delayed.quick_segments);
+        let delayed = &self.config.delayed_acks;
+        self.quick = delayed.map_or(0, |delayed| delayed.quick_segments);
         self.is_interactive = false;
     }
 
     /// Records that data is sent.
     #[inline]
     pub(crate) fn on_data_sent(&mut self, now: Time) {
-        if let (Some(last), Some(delayed)) = (self.last_data, self.delayed) {
-            self.is_interactive |= now.since(last) < delayed.timeout;
+        if self.last_data != Time::MAX
+            && let Some(delayed) = &self.config.delayed_acks
+        {
+            self.is_interactive |= now.since(self.last_data) < delayed.timeout;
         }
     }
 
@@ -135,19 +155,29 @@ impl AckState {
         self.now = true;
         self.acknowledge_quickly();
         if end > start {
-            self.duplicate = Some(SackRange { start, end });
+            self.blocks.get_or_insert_default().duplicate = Some(SackRange { start, end });
         }
     }
 
     /// Drops ranges below `next`, which are acknowledged cumulatively.
     pub(super) fn drop_below(&mut self, next: u64) {
-        let before = self.recent;
+        let Some(blocks) = &mut self.blocks else {
+            return;
+        };
+        let before = blocks.recent;
         let left = before.into_iter().filter(|block| block.end > next);
         let mut recent = [SackRange::default(); RECENT];
         for (place, block) in recent.iter_mut().zip(left) {
             *place = block;
         }
-        self.recent = recent;
+        blocks.recent = recent;
+        self.drop_empty_blocks();
+    }
+
+    fn drop_empty_blocks(&mut self) {
+        if self.blocks.as_ref().is_some_and(|blocks| blocks.is_empty()) {
+            self.blocks = None;
+        }
     }
 
     /// Schedules an immediate acknowledgment.
@@ -184,10 +214,13 @@ impl AckState {
     /// Records that an acknowledgment of all received data is sent.
     #[inline]
     pub(crate) fn on_sent(&mut self) {
-        self.quick = self.quick.saturating_sub(u32::from(self.pending > 0));
-        self.pending = 0;
         self.now = false;
-        self.at = Time::MAX;
+        // The timer waits with segments only.
+        if self.pending > 0 {
+            self.quick = self.quick.saturating_sub(1);
+            self.pending = 0;
+            self.at = Time::MAX;
+        }
     }
 
     /// Cancels pending acknowledgments.
@@ -198,14 +231,19 @@ impl AckState {
     /// Returns whether there are SACK blocks to report.
     #[inline]
     pub(crate) fn has_blocks(&self) -> bool {
-        self.duplicate.is_some() || self.recent[0].end > self.recent[0].start
+        self.blocks.is_some()
     }
 
     /// Returns the blocks, the newest first; a duplicate before all others (RFC 2883, section 4).
     pub(crate) fn take_blocks(&mut self) -> impl Iterator<Item = SackRange> {
-        let recent = self.recent;
-        self.duplicate.take().into_iter().chain(
-            recent
+        let blocks = self.blocks.as_deref().copied().unwrap_or_default();
+        if let Some(left) = &mut self.blocks {
+            left.duplicate = None;
+        }
+        self.drop_empty_blocks();
+        blocks.duplicate.into_iter().chain(
+            blocks
+                .recent
                 .into_iter()
                 .take_while(|block| block.end > block.start),
         )
@@ -243,7 +281,7 @@ mod tests {
 
     /// Returns the state after the quick ACKs of the start.
     fn started() -> AckState {
-        let mut acks = AckState::new(Some(DelayedAcks::default()));
+        let mut acks = AckState::new(&Arc::new(Config::default()));
         assert!((0..16).all(|_| deliver(&mut acks, at(1), false)));
         acks
     }

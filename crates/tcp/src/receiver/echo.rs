@@ -12,12 +12,14 @@ pub(crate) struct EcnEcho {
     /// Whether acknowledgments carry ECE: from a mark until CWR (RFC 3168), or because the last
     /// data segment was marked (DCTCP.CE of RFC 8257).
     ece: bool,
-    /// An acknowledgment of the data before the mark changed.
-    prior: Option<PriorAck>,
+    /// Whether an acknowledgment of the data before the mark changed is due.
+    has_prior: bool,
+    /// What it acknowledges.
+    prior: PriorAck,
 }
 
 /// An acknowledgment of data whose marks differ from the following data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct PriorAck {
     /// The next expected byte at that time.
     pub(crate) next: u64,
@@ -30,7 +32,8 @@ impl EcnEcho {
             mode,
             is_quick,
             ece: false,
-            prior: None,
+            has_prior: false,
+            prior: PriorAck::default(),
         }
     }
 
@@ -55,10 +58,11 @@ impl EcnEcho {
                     return self.is_quick && cwr;
                 }
                 if waiting {
-                    self.prior = Some(PriorAck {
+                    self.has_prior = true;
+                    self.prior = PriorAck {
                         next,
                         ece: self.ece,
-                    });
+                    };
                 }
                 self.ece = marked;
                 true
@@ -74,11 +78,11 @@ impl EcnEcho {
     /// Returns the acknowledgment to send before the next one.
     #[inline]
     pub(crate) fn take_prior(&mut self) -> Option<PriorAck> {
-        self.prior.take()
+        std::mem::take(&mut self.has_prior).then_some(self.prior)
     }
 
     #[inline]
     pub(crate) fn has_prior(&self) -> bool {
-        self.prior.is_some()
+        self.has_prior
     }
 }

@@ -5,10 +5,13 @@ mod echo;
 mod reassembly;
 mod window;
 
+use std::sync::Arc;
+
 use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
-use crate::{Config, Counters, EcnMode};
+use crate::counters::Tally;
+use crate::{Config, EcnMode};
 use acks::AckState;
 pub(crate) use acks::InOrderData;
 use echo::EcnEcho;
@@ -33,12 +36,13 @@ pub(crate) struct Arrival {
 pub(crate) struct Receiver {
     /// The next byte expected.
     pub(crate) next: u64,
-    /// The offset of FIN, once received.
-    fin: Option<u64>,
+    /// The offset of FIN; [`u64::MAX`] until it has arrived.
+    fin: u64,
     window: Window,
     pub(crate) acks: AckState,
     pub(crate) echo: EcnEcho,
-    reassembly: Reassembly,
+    /// While there are gaps.
+    reassembly: Option<Box<Reassembly>>,
     mss: u64,
 }
 
@@ -48,23 +52,30 @@ fn has_quick_acks(config: &Config) -> bool {
     delayed.is_some_and(|delayed| delayed.quick_segments > 0)
 }
 
+/// Returns the window that announces the whole buffer.
+pub(crate) fn whole_window(config: &Config, scale: u8) -> u64 {
+    let mut window = Window::new(config, scale);
+    window.offer_all();
+    window.acceptable_up_to()
+}
+
 impl Receiver {
-    pub(crate) fn new(config: &Config, mss: u64, scale: u8) -> Self {
+    pub(crate) fn new(config: &Arc<Config>, mss: u64, scale: u8) -> Self {
         Self {
             next: 0,
-            fin: None,
+            fin: u64::MAX,
             window: Window::new(config, scale),
-            acks: AckState::new(config.delayed_acks),
+            acks: AckState::new(config),
             echo: EcnEcho::new(config.ecn, has_quick_acks(config)),
-            reassembly: Reassembly::default(),
+            reassembly: None,
             mss,
         }
     }
 
     /// Applies the negotiated MSS and window scale.
-    pub(crate) fn settle(&mut self, mss: u64, scale: u8) {
+    pub(crate) fn settle(&mut self, mss: u64, scale: u8, config: &Config) {
         self.mss = mss;
-        self.window.set_scale(scale);
+        self.window.set_scale(scale, config);
     }
 
     /// Disables ECN after the negotiation.
@@ -83,40 +94,53 @@ impl Receiver {
         self.acks.on_duplicate(start, start + u64::from(payload));
     }
 
-    /// Announces the whole buffer, if there is no handshake. Returns its size.
-    pub(crate) fn offer_all(&mut self) -> u64 {
+    /// Announces the whole buffer, if there is no handshake.
+    pub(crate) fn offer_all(&mut self) {
         self.window.offer_all();
-        self.window.acceptable_up_to()
     }
 
     /// Returns the bytes delivered in order to the application.
     pub(crate) fn received(&self) -> u64 {
-        self.fin.map_or(self.next, |fin| self.next.min(fin))
+        self.next.min(self.fin)
     }
 
     /// Returns whether everything up to FIN has arrived.
     pub(crate) fn is_finished(&self) -> bool {
-        self.fin.is_some_and(|fin| self.next > fin)
+        self.next > self.fin
     }
 
     /// Returns whether in-order data of this length is on the fast path: no gaps, no FIN, within
     /// the window.
     #[inline]
     pub(crate) fn expects(&self, payload: u32) -> bool {
-        self.reassembly.runs.is_empty()
-            && self.fin.is_none()
+        self.reassembly.is_none()
+            && self.fin == u64::MAX
             && self.next + u64::from(payload) <= self.window.acceptable_up_to()
     }
 
-    /// Records in-order data on the fast path.
+    /// Returns whether the fast paths apply: no gaps, no FIN, and nothing but the next acknowledgment is due.
+    pub(crate) fn has_fast_paths(&self) -> bool {
+        self.reassembly.is_none()
+            && self.fin == u64::MAX
+            && !self.echo.has_prior()
+            && !self.acks.has_blocks()
+    }
+
+    /// Returns whether in-order data of this length lies within the window.
     #[inline]
+    pub(crate) fn has_room_for(&self, payload: u32) -> bool {
+        self.next + u64::from(payload) <= self.window.acceptable_up_to()
+    }
+
+    /// Records in-order data on the fast path.
+    #[inline(always)]
     pub(crate) fn on_expected(
         &mut self,
         now: Time,
         data: &InOrderData,
         cwr: bool,
         ecn: Ecn,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) {
         self.note_mark(cwr, ecn, counters);
         self.next += u64::from(data.payload);
@@ -125,8 +149,8 @@ impl Receiver {
     }
 
     /// Records the ECN mark of a data segment.
-    #[inline]
-    fn note_mark(&mut self, cwr: bool, ecn: Ecn, counters: &mut Counters) {
+    #[inline(always)]
+    fn note_mark(&mut self, cwr: bool, ecn: Ecn, counters: &mut Tally) {
         let marked = ecn == Ecn::Ce;
         counters.ce_received += u64::from(marked);
         let waiting = self.acks.is_pending();
@@ -136,7 +160,7 @@ impl Receiver {
     }
 
     /// Processes a segment with data or FIN.
-    pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival, counters: &mut Counters) {
+    pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival, counters: &mut Tally) {
         if arrival.data.payload > 0 {
             self.note_mark(arrival.cwr, arrival.ecn, counters);
         }
@@ -145,7 +169,7 @@ impl Receiver {
     }
 
     /// Places a segment in the stream and cuts off data below or beyond the window.
-    fn place(&mut self, now: Time, arrival: &Arrival, end: i64, counters: &mut Counters) {
+    fn place(&mut self, now: Time, arrival: &Arrival, end: i64, counters: &mut Tally) {
         let edge = self.window.acceptable_up_to();
         let below = self
             .next
@@ -156,7 +180,7 @@ impl Receiver {
             self.next.saturating_add(arrival.distance.unsigned_abs())
         };
         if end < 0 || (end == 0 && arrival.data.payload > 0 && !arrival.fin) {
-            counters.duplicate_segments += 1;
+            counters.rare().duplicate_segments += 1;
             self.acks
                 .on_duplicate(start, start + u64::from(arrival.data.payload));
             return;
@@ -165,20 +189,21 @@ impl Receiver {
         if end > edge {
             self.acks.ack_now();
         }
-        if arrival.fin && self.fin.is_none() && end <= edge {
+        if arrival.fin && self.fin == u64::MAX && end <= edge {
             // Data beyond a FIN would be invalid; the data received so far takes precedence.
-            self.fin = Some(end.max(self.reassembly.highest()));
+            let highest = self.reassembly.as_ref().map_or(0, |runs| runs.highest());
+            self.fin = end.max(highest);
         }
-        let end = end.min(edge).min(self.fin.unwrap_or(u64::MAX));
+        let end = end.min(edge).min(self.fin);
         if arrival.distance < 0 && arrival.data.payload > 0 {
-            counters.duplicate_segments += 1;
+            counters.rare().duplicate_segments += 1;
             self.acks.on_duplicate(start, self.next.min(end.max(start)));
         }
         if arrival.distance > 0 {
-            counters.out_of_order_segments += 1;
+            counters.rare().out_of_order_segments += 1;
         }
         let start = start.max(self.next);
-        let filled_gap = !self.reassembly.runs.is_empty() || arrival.distance != 0;
+        let filled_gap = self.reassembly.is_some() || arrival.distance != 0;
         if start > self.next {
             if end > start {
                 self.store_out_of_order(start, end, counters);
@@ -187,11 +212,16 @@ impl Receiver {
             return;
         }
         self.next = self.next.max(end);
-        if let Some(reached) = self.reassembly.take_up_to(self.next) {
-            self.next = reached;
+        if let Some(runs) = &mut self.reassembly {
+            if let Some(reached) = runs.take_up_to(self.next) {
+                self.next = reached;
+            }
+            if runs.runs.is_empty() {
+                self.reassembly = None;
+            }
         }
         self.acks.drop_below(self.next);
-        if self.fin == Some(self.next) {
+        if self.fin == self.next {
             self.next += 1;
             self.acks.ack_now();
         }
@@ -205,12 +235,13 @@ impl Receiver {
 
     /// Stores out-of-order data. With too many gaps it is discarded (RFC 2018, section 8, permits
     /// even more).
-    fn store_out_of_order(&mut self, start: u64, end: u64, counters: &mut Counters) {
-        if let Some(known) = self.reassembly.overlap(start, end) {
-            counters.duplicate_segments += 1;
+    fn store_out_of_order(&mut self, start: u64, end: u64, counters: &mut Tally) {
+        let runs = self.reassembly.get_or_insert_default();
+        if let Some(known) = runs.overlap(start, end) {
+            counters.rare().duplicate_segments += 1;
             self.acks.on_duplicate(known.start, known.end);
         }
-        if let Some(run) = self.reassembly.insert(start, end) {
+        if let Some(run) = runs.insert(start, end) {
             self.acks.on_out_of_order(run);
         }
     }
@@ -238,7 +269,7 @@ impl Receiver {
     /// Returns the window field of the segment that leaves now, in units of the scale.
     #[inline]
     pub(crate) fn advertise(&mut self) -> u16 {
-        self.window.advertise(self.next, self.mss)
+        self.window.announce(self.next, self.mss)
     }
 
     /// Returns the window field of an acknowledgment of `next`, less than has arrived.

@@ -10,52 +10,67 @@ use crate::Config;
 
 #[derive(Clone, Debug)]
 pub(super) struct Window {
-    buffer: u64,
-    /// The buffer size, limited to what the window field can express.
-    size: u64,
-    automatic: bool,
     /// The offset up to which the application has read.
     read: u64,
     /// The right edge.
     edge: u64,
     /// The largest right edge that was announced, rounding included.
     max_announced_edge: u64,
+    /// The buffer size, limited to what the window field can express: 30 bits.
+    size: u32,
+    /// The window field of a SYN, which is not shifted.
+    initial: u16,
+    /// The last announced window field.
+    field: u16,
+    /// Whether nothing has changed since it was announced.
+    is_announced: bool,
     scale: u8,
+    automatic: bool,
 }
 
 impl Window {
     pub(super) fn new(config: &Config, scale: u8) -> Self {
+        let buffer = Self::buffer(config);
+        let initial = u16::try_from(buffer).unwrap_or(u16::MAX);
         let mut window = Self {
-            buffer: config.receive_buffer.map_or(u64::MAX, ByteSize::bytes),
-            size: 0,
-            automatic: config.read_automatically,
             read: 0,
-            edge: 0,
-            max_announced_edge: 0,
+            // The peer's first flight may use the window of the SYN.
+            edge: u64::from(initial),
+            max_announced_edge: u64::from(initial),
+            size: 0,
+            initial,
+            field: 0,
+            is_announced: false,
             scale,
+            automatic: config.read_automatically,
         };
-        window.set_scale(scale);
-        // The peer's first flight may use the window of the SYN.
-        window.edge = u64::from(window.initial());
-        window.max_announced_edge = window.edge;
+        window.set_scale(scale, config);
         window
     }
 
+    fn buffer(config: &Config) -> u64 {
+        config.receive_buffer.map_or(u64::MAX, ByteSize::bytes)
+    }
+
     /// Sets the shift count of the window field. A SYN's window is not shifted.
-    pub(super) fn set_scale(&mut self, scale: u8) {
+    pub(super) fn set_scale(&mut self, scale: u8, config: &Config) {
         self.scale = scale;
-        self.size = self.buffer.min(u64::from(u16::MAX) << scale);
+        self.is_announced = false;
+        let most = u64::from(u16::MAX) << scale;
+        // A scale is at most 14.
+        self.size = u32::try_from(Self::buffer(config).min(most)).unwrap_or(u32::MAX);
     }
 
     /// Announces the whole buffer; both ends know it without a handshake.
     pub(super) fn offer_all(&mut self) {
-        self.edge = self.size;
+        self.edge = u64::from(self.size);
+        self.is_announced = false;
         self.max_announced_edge = self.edge;
     }
 
     /// Returns the window field of a SYN.
     pub(super) fn initial(&self) -> u16 {
-        u16::try_from(self.buffer).unwrap_or(u16::MAX)
+        self.initial
     }
 
     /// Returns the end of acceptable data.
@@ -67,12 +82,14 @@ impl Window {
     /// Records that data up to `received` can be read.
     #[inline]
     pub(super) fn on_delivered(&mut self, received: u64) {
+        self.is_announced = false;
         if self.automatic {
             self.read = received;
         }
     }
 
     pub(super) fn on_read(&mut self, bytes: ByteSize, received: u64) {
+        self.is_announced = false;
         self.read = self.read.saturating_add(bytes.bytes()).min(received);
     }
 
@@ -84,8 +101,9 @@ impl Window {
     /// 3.8.6.2.2).
     #[inline]
     fn candidate(&self, mss: u64) -> u64 {
-        let candidate = self.read + self.size;
-        let worthwhile = mss.min(self.size / 2).max(1);
+        let size = u64::from(self.size);
+        let candidate = self.read + size;
+        let worthwhile = mss.min(size / 2).max(1);
         if candidate >= self.edge + worthwhile {
             candidate
         } else {
@@ -100,9 +118,20 @@ impl Window {
         candidate > self.edge && candidate.saturating_sub(next) >= 2 * left
     }
 
-    /// Announces a window starting at `next`.
+    /// Announces a window starting at the next byte expected.
+    #[inline]
+    pub(super) fn announce(&mut self, next: u64, mss: u64) -> u16 {
+        if !self.is_announced {
+            self.field = self.advertise(next, mss);
+            self.is_announced = true;
+        }
+        self.field
+    }
+
+    /// Announces a window starting at `next`, which may be a byte received before.
     #[inline]
     pub(super) fn advertise(&mut self, next: u64, mss: u64) -> u16 {
+        self.is_announced = false;
         self.edge = self.candidate(mss);
         let step = (1u64 << self.scale) - 1;
         let field = (self.edge.saturating_sub(next) + step) >> self.scale;

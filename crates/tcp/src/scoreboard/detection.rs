@@ -31,9 +31,9 @@ impl Scoreboard {
     /// Records an arrived segment if it is the newest by send time. If it was retransmitted, the
     /// acknowledgment may be for an earlier transmission (RFC 8985, section 6.2, step 2).
     #[inline]
-    pub(super) fn note_latest(&mut self, now: Time, record: &SentSegment) {
+    pub(super) fn note_latest(&mut self, now: Time, record: &SentSegment, shortest_rtt: Duration) {
         let rtt = now.since(record.sent_at);
-        if record.has(RETRANSMITTED) && rtt < self.shortest_rtt {
+        if record.has(RETRANSMITTED) && rtt < shortest_rtt {
             return;
         }
         if (record.sent_at, record.end()) >= (self.latest.sent_at, self.latest.end) {
@@ -47,16 +47,17 @@ impl Scoreboard {
 
     /// Marks a record lost.
     fn mark_lost(&mut self, index: usize, found: &mut DetectedLosses) {
-        let Some(record) = self.records.get_mut(index) else {
+        let disorder = &mut *self.disorder;
+        let Some(record) = disorder.records.get_mut(index) else {
             return;
         };
         found.add(record);
         record.marks |= LOST;
         let length = u64::from(record.length);
         self.in_flight -= length;
-        self.lost += length;
-        self.resend_from = self.resend_from.min(record.start);
-        if let Some(deliveries) = &mut self.deliveries {
+        disorder.lost += length;
+        disorder.resend_from = disorder.resend_from.min(record.start);
+        if let Some(deliveries) = Self::deliveries(&mut self.disorder) {
             deliveries
                 .estimator
                 .on_lost(weir_units::ByteSize::from_bytes(length));
@@ -66,37 +67,46 @@ impl Scoreboard {
     /// Finds losses by later arrivals (RFC 6675, section 4, `IsLost`): more than two full segments,
     /// or three separate ranges.
     pub(crate) fn find_lost_by_threshold(&mut self, found: &mut DetectedLosses) {
+        self.make_records();
         let Some(edge) = self.threshold_edge() else {
             return;
         };
-        let mut index = self.index_of(self.scanned);
-        while let Some(record) = self.records.get(index).filter(|record| record.start < edge) {
+        let mut index = self.index_of(self.disorder.scanned);
+        while let Some(record) = self
+            .disorder
+            .records
+            .get(index)
+            .filter(|record| record.start < edge)
+        {
             if !record.has(SACKED | LOST | RETRANSMITTED) {
                 self.mark_lost(index, found);
             }
             index += 1;
         }
-        self.scanned = self.scanned.max(edge);
+        self.disorder.scanned = self.disorder.scanned.max(edge);
     }
 
     /// Returns the first segment that is missing below the highest SACKed one, but not known to be lost, and
     /// was sent once (RFC 6675, section 4, `NextSeg`, rule 3).
     pub(crate) fn first_missing(&self) -> Option<SentSegment> {
-        let from = self.index_of(self.scanned);
-        let records = self.records.range(from.min(self.records.len())..);
+        let from = self.index_of(self.disorder.scanned);
+        let records = self
+            .disorder
+            .records
+            .range(from.min(self.disorder.records.len())..);
         records
-            .take_while(|record| record.start < self.highest_sacked)
+            .take_while(|record| record.start < self.disorder.highest_sacked)
             .find(|record| !record.has(SACKED | LOST | RETRANSMITTED))
             .copied()
     }
 
     /// Returns the offset below which missing segments are lost by the duplicate threshold.
     fn threshold_edge(&self) -> Option<u64> {
-        let last = self.index_of(self.highest_sacked.checked_sub(1)?);
+        let last = self.index_of(self.disorder.highest_sacked.checked_sub(1)?);
         let (mut bytes, mut runs, mut in_run) = (0, 0, false);
         for index in (0..=last).rev() {
-            let record = self.records.get(index)?;
-            if record.end() <= self.scanned {
+            let record = self.disorder.records.get(index)?;
+            if record.end() <= self.disorder.scanned {
                 return None;
             }
             if record.has(SACKED) {
@@ -114,14 +124,15 @@ impl Scoreboard {
     /// Finds overdue segments: sent before an arrived segment, and outstanding for longer than its
     /// RTT plus the reordering window (RFC 8985, section 6.2, step 5).
     pub(crate) fn find_overdue(&mut self, rules: &RackRules, found: &mut DetectedLosses) {
+        self.make_records();
         self.find_overdue_originals(rules, found);
         self.find_overdue_retransmissions(rules, found);
     }
 
     /// Segments sent once are ordered by send time.
     fn find_overdue_originals(&mut self, rules: &RackRules, found: &mut DetectedLosses) {
-        let mut index = self.index_of(self.scanned);
-        while let Some(record) = self.records.get(index) {
+        let mut index = self.index_of(self.disorder.scanned);
+        while let Some(record) = self.disorder.records.get(index) {
             if !record.has(SACKED | LOST | RETRANSMITTED) {
                 match self.overdue(record.sent_at, record.end(), rules) {
                     Some(at) if at <= rules.now => self.mark_lost(index, found),
@@ -132,18 +143,20 @@ impl Scoreboard {
                     None => return,
                 }
             }
-            self.scanned = self
+            self.disorder.scanned = self
+                .disorder
                 .records
                 .get(index)
-                .map_or(self.scanned, SentSegment::end);
+                .map_or(self.disorder.scanned, SentSegment::end);
             index += 1;
         }
     }
 
     fn find_overdue_retransmissions(&mut self, rules: &RackRules, found: &mut DetectedLosses) {
-        while let Some(&(start, sent_at)) = self.resent.front() {
+        while let Some(&(start, sent_at)) = self.disorder.resent.front() {
             let index = self.index_of(start);
             let current = self
+                .disorder
                 .records
                 .get(index)
                 .filter(|record| record.sent_at == sent_at && !record.has(SACKED | LOST));
@@ -157,7 +170,7 @@ impl Scoreboard {
                     None => return,
                 }
             }
-            self.resent.pop_front();
+            self.disorder.resent.pop_front();
         }
     }
 
@@ -170,7 +183,9 @@ impl Scoreboard {
 
     /// Declares the first segment lost, on duplicate ACKs without SACK (RFC 6582).
     pub(crate) fn mark_first_lost(&mut self, found: &mut DetectedLosses) {
+        self.make_records();
         if self
+            .disorder
             .records
             .front()
             .is_some_and(|record| !record.has(SACKED | LOST))
@@ -182,8 +197,10 @@ impl Scoreboard {
     /// Declares everything outstanding lost on a timeout (RFC 6298 section 5.4, RFC 5681 section
     /// 3.1).
     pub(crate) fn mark_all_lost(&mut self, found: &mut DetectedLosses) {
-        for index in 0..self.records.len() {
+        self.make_records();
+        for index in 0..self.disorder.records.len() {
             if self
+                .disorder
                 .records
                 .get(index)
                 .is_some_and(|record| !record.has(SACKED | LOST))
@@ -191,25 +208,35 @@ impl Scoreboard {
                 self.mark_lost(index, found);
             }
         }
-        self.resent.clear();
-        self.scanned = self.records.back().map_or(self.scanned, SentSegment::end);
-        self.resend_from = self.records.front().map_or(0, |record| record.start);
+        self.disorder.resent.clear();
+        self.disorder.scanned = self
+            .disorder
+            .records
+            .back()
+            .map_or(self.disorder.scanned, SentSegment::end);
+        self.disorder.resend_from = self
+            .disorder
+            .records
+            .front()
+            .map_or(0, |record| record.start);
     }
 
     /// Revokes spurious losses: segments waiting for retransmission are in flight again.
     pub(crate) fn revoke_losses(&mut self) {
-        for record in &mut self.records {
+        self.make_records();
+        for record in &mut self.disorder.records {
             if record.has(LOST) {
                 record.marks &= !LOST;
                 self.in_flight += u64::from(record.length);
             }
         }
-        self.lost = 0;
+        self.disorder.lost = 0;
         // Segments sent once can be declared lost again.
-        self.scanned = self
+        self.disorder.scanned = self
+            .disorder
             .records
             .front()
-            .map_or(self.scanned, |record| record.start);
+            .map_or(self.disorder.scanned, |record| record.start);
     }
 }
 

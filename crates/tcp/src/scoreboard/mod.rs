@@ -1,11 +1,14 @@
 //! The scoreboard: segments sent and not yet acknowledged cumulatively.
 //!
-//! Records lie in a ring in stream order. Every search continues where the last one ended.
+//! While nothing is lost or out of order, a `ring` holds send times and lengths. Otherwise there are records.
+//!
+//! Records lie in a queue in stream order. Every search continues where the last one ended.
 //! Acknowledged records leave at the front. SACK blocks are compared with those of the previous
 //! acknowledgment. Loss detection starts where the last search stopped. Retransmissions wait in a
 //! second ring, ordered by time.
 
 mod detection;
+mod ring;
 mod sack;
 #[cfg(test)]
 mod tests;
@@ -15,7 +18,10 @@ use std::collections::VecDeque;
 use weir_congestion::{DeliveryRate, PacketDelivery};
 use weir_units::{ByteSize, Duration, Time};
 
+use crate::apart::{Apart, Initial};
 pub(crate) use detection::{DUPLICATE_THRESHOLD, RackRules};
+use ring::SentRing;
+pub(crate) use ring::WholeSegments;
 pub(crate) use sack::SackRange;
 
 /// A sent segment: consecutive bytes of the stream, with FIN as the last one.
@@ -67,6 +73,8 @@ pub(crate) struct AckSummary {
     /// The end of the highest segment that earlier acknowledgments have SACKed. What one acknowledgment
     /// reports together may have arrived in order.
     sacked_before: u64,
+    /// The minimum RTT before: a shorter sample cannot belong to a retransmission.
+    shortest_rtt: Duration,
 }
 
 impl AckSummary {
@@ -115,12 +123,24 @@ struct DeliveryRecords {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Scoreboard {
-    pub(crate) records: VecDeque<SentSegment>,
-    /// Boxed, because most controllers do not need it.
-    deliveries: Option<Box<DeliveryRecords>>,
+    /// The outstanding segments, unless there are records of them.
+    ring: SentRing,
+    /// The start of the first one.
+    first: u64,
+    /// Whether the outstanding segments have records.
+    has_records: bool,
+    in_flight: u64,
+    latest: RackSegment,
     /// The usual length of a record, for the first guess in searches.
     mss: u64,
-    in_flight: u64,
+    disorder: Apart<Disorder>,
+}
+
+/// What a scoreboard needs besides once something has been lost or has arrived out of order, or for a
+/// controller that wants delivery rates.
+#[derive(Clone, Debug)]
+struct Disorder {
+    records: VecDeque<SentSegment>,
     sacked: u64,
     lost: u64,
     /// The end of the last SACKed record.
@@ -134,39 +154,46 @@ pub(crate) struct Scoreboard {
     resent: VecDeque<(u64, Time)>,
     /// The SACK blocks that have been processed.
     known: [SackRange; sack::KNOWN],
-    latest: RackSegment,
-    /// The minimum RTT of the path.
-    shortest_rtt: Duration,
+    /// Boxed, because most controllers do not need it.
+    deliveries: Option<Box<DeliveryRecords>>,
+}
+
+static NO_DISORDER: Disorder = Disorder {
+    records: VecDeque::new(),
+    sacked: 0,
+    lost: 0,
+    highest_sacked: 0,
+    scanned: 0,
+    resend_from: 0,
+    resent: VecDeque::new(),
+    known: [SackRange { start: 0, end: 0 }; sack::KNOWN],
+    deliveries: None,
+};
+
+impl Initial for Disorder {
+    fn initial() -> &'static Self {
+        &NO_DISORDER
+    }
 }
 
 impl Scoreboard {
     pub(crate) fn new(mss: u64, with_deliveries: bool) -> Self {
-        Self {
-            records: VecDeque::new(),
-            deliveries: with_deliveries.then(|| {
-                Box::new(DeliveryRecords {
-                    estimator: DeliveryRate::new(),
-                    packets: VecDeque::new(),
-                })
-            }),
-            mss,
-            in_flight: 0,
-            sacked: 0,
-            lost: 0,
-            highest_sacked: 0,
-            scanned: 0,
-            resend_from: 0,
-            resent: VecDeque::new(),
-            known: [SackRange::default(); sack::KNOWN],
-            latest: RackSegment::default(),
-            shortest_rtt: Duration::MAX,
+        let mut disorder = Apart::<Disorder>::new();
+        if with_deliveries {
+            disorder.deliveries = Some(Box::new(DeliveryRecords {
+                estimator: DeliveryRate::new(),
+                packets: VecDeque::new(),
+            }));
         }
-    }
-
-    /// Sets the minimum RTT. A shorter sample cannot belong to a retransmission.
-    #[inline]
-    pub(crate) fn set_shortest_rtt(&mut self, rtt: Duration) {
-        self.shortest_rtt = rtt;
+        Self {
+            ring: SentRing::default(),
+            first: 0,
+            has_records: with_deliveries,
+            in_flight: 0,
+            latest: RackSegment::default(),
+            mss,
+            disorder,
+        }
     }
 
     pub(crate) fn set_mss(&mut self, mss: u64) {
@@ -179,10 +206,12 @@ impl Scoreboard {
         self.in_flight
     }
 
-    /// Returns an empty summary of the acknowledgment that follows.
-    pub(crate) fn new_summary(&self) -> AckSummary {
+    /// Returns an empty summary of the acknowledgment that follows. `shortest_rtt` is the minimum RTT of the
+    /// path.
+    pub(crate) fn new_summary(&self, shortest_rtt: Duration) -> AckSummary {
         AckSummary {
-            sacked_before: self.highest_sacked,
+            shortest_rtt,
+            sacked_before: self.disorder.highest_sacked,
             ..AckSummary::default()
         }
     }
@@ -190,53 +219,144 @@ impl Scoreboard {
     /// Returns the bytes SACKed by the receiver.
     #[inline]
     pub(crate) fn sacked(&self) -> u64 {
-        self.sacked
+        self.disorder.sacked
     }
 
     /// Returns the lost bytes that wait for retransmission.
     #[inline]
     pub(crate) fn lost(&self) -> u64 {
-        self.lost
+        self.disorder.lost
     }
 
     /// Returns whether a segment that starts below `offset` is outstanding.
     #[inline]
     pub(crate) fn starts_below(&self, offset: u64) -> bool {
-        self.records
-            .front()
-            .is_some_and(|record| record.start < offset)
+        if !self.has_records {
+            return self.ring.len() > 0 && self.first < offset;
+        }
+        let first = self.disorder.records.front();
+        first.is_some_and(|record| record.start < offset)
+    }
+
+    /// Returns whether nothing is outstanding.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ring.len() == 0 && (!self.has_records || self.disorder.records.is_empty())
     }
 
     /// Returns whether exactly one segment is outstanding.
     #[inline]
     pub(crate) fn is_single(&self) -> bool {
-        self.records.len() == 1
+        if !self.has_records {
+            return self.ring.len() == 1;
+        }
+        self.disorder.records.len() == 1
+    }
+
+    /// Replaces the ring by records, in which losses and SACKs can be noted.
+    fn make_records(&mut self) {
+        if self.has_records {
+            return;
+        }
+        self.has_records = true;
+        let mut start = self.first;
+        let records = self.ring.drain().map(|(sent_at, length)| {
+            let record = SentSegment {
+                start,
+                sent_at,
+                length,
+                marks: 0,
+            };
+            start += u64::from(length);
+            record
+        });
+        self.disorder.records = records.collect();
+    }
+
+    /// Replaces the records by the ring, if nothing is noted in them. Returns whether there are no records.
+    pub(crate) fn drop_records(&mut self) -> bool {
+        if !self.has_records {
+            return true;
+        }
+        let records = &mut self.disorder.records;
+        if records.iter().any(|record| record.marks != 0) {
+            return false;
+        }
+        self.first = records.front().map_or(self.first, |record| record.start);
+        let fits = (records.iter()).all(|record| self.ring.push(record.sent_at, record.length));
+        if fits {
+            *records = VecDeque::new();
+            self.has_records = false;
+            self.drop_disorder();
+        } else {
+            self.ring = SentRing::default();
+        }
+        fits
+    }
+
+    /// Drops what is known of losses and SACKs, if it is all of data acknowledged since.
+    fn drop_disorder(&mut self) {
+        let (disorder, first) = (&*self.disorder, self.first);
+        // A retransmission is recognized by its time: no segment may have been sent at the same one.
+        let is_over = |&(_, resent_at): &(u64, Time)| {
+            let oldest = self.ring.first().map(|(sent_at, _)| sent_at);
+            oldest.is_some_and(|oldest| resent_at < oldest)
+        };
+        if disorder.scanned <= first
+            && disorder.highest_sacked <= first
+            && disorder.known.iter().all(|block| block.end <= first)
+            && disorder.resent.back().is_none_or(is_over)
+            && disorder.deliveries.is_none()
+        {
+            self.disorder.reset();
+        }
     }
 
     /// Returns whether the controller uses the delivery rate.
     #[inline]
     pub(crate) fn measures_delivery(&self) -> bool {
-        self.deliveries.is_some()
+        self.disorder.deliveries.is_some()
     }
 
     /// Returns the delivery rate estimator, if the controller uses it.
     pub(crate) fn delivery_rate(&mut self) -> Option<&mut DeliveryRate> {
-        self.deliveries
-            .as_mut()
-            .map(|deliveries| &mut deliveries.estimator)
+        let deliveries = Self::deliveries(&mut self.disorder);
+        deliveries.map(|deliveries| &mut deliveries.estimator)
+    }
+
+    #[inline]
+    fn deliveries(disorder: &mut Apart<Disorder>) -> Option<&mut DeliveryRecords> {
+        disorder.changed()?.deliveries.as_deref_mut()
     }
 
     /// Records new data, contiguous with the data sent before.
     #[inline]
     pub(crate) fn on_sent(&mut self, now: Time, start: u64, length: u32) {
-        if let Some(deliveries) = &mut self.deliveries {
+        if let Some(deliveries) = Self::deliveries(&mut self.disorder) {
             let size = ByteSize::from_bytes(u64::from(length));
             let prior = ByteSize::from_bytes(self.in_flight);
             let packet = deliveries.estimator.on_sent(now, size, prior);
             deliveries.packets.push_back(packet);
         }
+        self.push(now, start, length);
+    }
+
+    /// Records new data, if no delivery rate is measured.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, now: Time, start: u64, length: u32) {
+        if self.ring.len() == 0 {
+            self.first = start;
+        }
+        if self.has_records || !self.ring.push(now, length) {
+            self.push_record(now, start, length);
+        }
         self.in_flight += u64::from(length);
-        self.records.push_back(SentSegment {
+    }
+
+    #[inline(never)]
+    fn push_record(&mut self, now: Time, start: u64, length: u32) {
+        self.make_records();
+        self.disorder.records.push_back(SentSegment {
             start,
             sent_at: now,
             length,
@@ -244,18 +364,41 @@ impl Scoreboard {
         });
     }
 
+    /// Returns the segments below `ack`, if it does not cut one and there are no records.
+    #[inline(always)]
+    pub(crate) fn whole_segments(&self, ack: u64) -> Option<WholeSegments> {
+        self.ring.whole_segments(ack.wrapping_sub(self.first))
+    }
+
+    /// Acknowledges the first segments, which end at `ack`.
+    #[inline(always)]
+    pub(crate) fn take_whole(&mut self, now: Time, segments: &WholeSegments, ack: u64) {
+        self.ring.take(segments);
+        self.in_flight -= ack - self.first;
+        self.first = ack;
+        let newest = segments.newest;
+        if (newest, ack) >= (self.latest.sent_at, self.latest.end) {
+            self.latest = RackSegment {
+                sent_at: newest,
+                end: ack,
+                rtt: now.since(newest),
+            };
+        }
+    }
+
     /// Acknowledges everything below `ack` while nothing is SACKed or lost. Stops at a marked
     /// record and leaves it to [`Scoreboard::acknowledge`].
     #[inline]
     pub(crate) fn acknowledge_plain(&mut self, now: Time, ack: u64, summary: &mut AckSummary) {
+        self.make_records();
         let mut last = None;
-        while let Some(record) = self.records.front() {
+        while let Some(record) = self.disorder.records.front() {
             if record.end() > ack || record.marks != 0 {
                 break;
             }
             let record = *record;
-            self.records.pop_front();
-            if let Some(deliveries) = &mut self.deliveries
+            self.disorder.records.pop_front();
+            if let Some(deliveries) = Self::deliveries(&mut self.disorder)
                 && let Some(packet) = deliveries.packets.pop_front()
             {
                 let size = ByteSize::from_bytes(u64::from(record.length));
@@ -272,21 +415,31 @@ impl Scoreboard {
         if let Some((oldest, record)) = last {
             summary.newest_sent = record.sent_at;
             summary.once_sent = Some((oldest, record.sent_at));
-            self.note_latest(now, &record);
+            self.note_latest(now, &record, Duration::ZERO);
         }
     }
 
     /// Acknowledges everything below `ack`.
     #[inline]
     pub(crate) fn acknowledge(&mut self, now: Time, ack: u64, summary: &mut AckSummary) {
+        if let Some(segments) = self.whole_segments(ack) {
+            summary.delivered = ack - self.first;
+            summary.newest_sent = segments.newest;
+            summary.once_sent = Some((segments.oldest, segments.newest));
+            self.take_whole(now, &segments, ack);
+            self.forget_retransmissions();
+            return;
+        }
+        self.make_records();
         summary.first_resent = self
+            .disorder
             .records
             .front()
             .filter(|record| record.has(RETRANSMITTED))
             .map(|record| record.sent_at);
         let selectively = summary.once_sent;
         let mut filled = false;
-        while let Some(record) = self.records.front_mut() {
+        while let Some(record) = self.disorder.records.front_mut() {
             if record.end() > ack {
                 if record.start < ack {
                     self.acknowledge_part(now, ack, summary);
@@ -294,8 +447,8 @@ impl Scoreboard {
                 break;
             }
             let record = *record;
-            self.records.pop_front();
-            let delivery = match &mut self.deliveries {
+            self.disorder.records.pop_front();
+            let delivery = match Self::deliveries(&mut self.disorder) {
                 Some(deliveries) => deliveries.packets.pop_front(),
                 None => None,
             };
@@ -313,8 +466,15 @@ impl Scoreboard {
             // Data behind the hole may have waited at the receiver until it was filled.
             summary.once_sent = selectively;
         }
-        if self.records.is_empty() {
-            self.resent.clear();
+        self.forget_retransmissions();
+    }
+
+    /// Forgets retransmissions if nothing is outstanding.
+    fn forget_retransmissions(&mut self) {
+        if self.is_empty()
+            && let Some(disorder) = self.disorder.changed()
+        {
+            disorder.resent.clear();
         }
     }
 
@@ -322,9 +482,9 @@ impl Scoreboard {
     fn remove_marked(&mut self, record: &SentSegment) {
         let length = u64::from(record.length);
         if record.has(SACKED) {
-            self.sacked -= length;
+            self.disorder.sacked -= length;
         } else if record.has(LOST) {
-            self.lost -= length;
+            self.disorder.lost -= length;
         } else {
             self.in_flight -= length;
         }
@@ -332,7 +492,7 @@ impl Scoreboard {
 
     /// Acknowledges the first part of the first record and splits it.
     fn acknowledge_part(&mut self, now: Time, ack: u64, summary: &mut AckSummary) {
-        let Some(record) = self.records.front_mut() else {
+        let Some(record) = self.disorder.records.front_mut() else {
             return;
         };
         let part = SentSegment {
@@ -343,6 +503,7 @@ impl Scoreboard {
         record.start = ack;
         record.length -= part.length;
         let delivery = self
+            .disorder
             .deliveries
             .as_ref()
             .and_then(|deliveries| deliveries.packets.front().copied());
@@ -362,50 +523,63 @@ impl Scoreboard {
         summary: &mut AckSummary,
     ) {
         summary.add(record);
-        if let (Some(deliveries), Some(packet)) = (&mut self.deliveries, delivery) {
+        if let (Some(deliveries), Some(packet)) = (Self::deliveries(&mut self.disorder), delivery) {
             let size = ByteSize::from_bytes(u64::from(record.length));
             deliveries
                 .estimator
                 .on_acked(now, &packet, record.sent_at, size);
         }
-        self.note_latest(now, record);
+        self.note_latest(now, record, summary.shortest_rtt);
     }
 
     /// Returns the index of the first record that ends beyond `offset`.
     fn index_of(&self, offset: u64) -> usize {
-        let Some(front) = self.records.front() else {
+        let Some(front) = self.disorder.records.front() else {
             return 0;
         };
         let guess = (offset.saturating_sub(front.start) / self.mss.max(1)) as usize;
         let hit = self
+            .disorder
             .records
             .get(guess)
             .is_some_and(|record| record.start <= offset && offset < record.end());
         if hit {
             return guess;
         }
-        self.records
+        self.disorder
+            .records
             .partition_point(|record| record.end() <= offset)
     }
 
     /// Returns the first segment that waits for retransmission.
     pub(crate) fn next_lost(&mut self) -> Option<SentSegment> {
-        if self.lost == 0 {
+        if self.disorder.lost == 0 {
             return None;
         }
-        let from = self.index_of(self.resend_from);
+        let from = self.index_of(self.disorder.resend_from);
         let record = self
+            .disorder
             .records
             .range(from..)
             .find(|record| record.has(LOST))
             .copied()?;
-        self.resend_from = record.start;
+        self.disorder.resend_from = record.start;
         Some(record)
     }
 
     /// Returns the last segment that has not arrived, for a tail loss probe.
     pub(crate) fn last_outstanding(&self) -> Option<SentSegment> {
-        self.records
+        if !self.has_records {
+            let (sent_at, length) = self.ring.last()?;
+            return Some(SentSegment {
+                start: self.first + self.in_flight - u64::from(length),
+                sent_at,
+                length,
+                marks: 0,
+            });
+        }
+        self.disorder
+            .records
             .iter()
             .rev()
             .find(|record| !record.has(SACKED))
@@ -414,19 +588,21 @@ impl Scoreboard {
 
     /// Records the retransmission of the segment at `start`.
     pub(crate) fn on_resent(&mut self, now: Time, start: u64) {
+        self.make_records();
         let index = self.index_of(start);
-        let Some(record) = self.records.get_mut(index) else {
+        let disorder = &mut *self.disorder;
+        let Some(record) = disorder.records.get_mut(index) else {
             return;
         };
         let length = u64::from(record.length);
         if record.has(LOST) {
-            self.lost -= length;
+            disorder.lost -= length;
             self.in_flight += length;
         }
         record.marks = (record.marks & !LOST) | RETRANSMITTED;
         record.sent_at = now;
-        self.resent.push_back((record.start, now));
-        if let Some(deliveries) = &mut self.deliveries {
+        disorder.resent.push_back((record.start, now));
+        if let Some(deliveries) = Self::deliveries(&mut self.disorder) {
             let size = ByteSize::from_bytes(length);
             let prior = ByteSize::from_bytes(self.in_flight - length.min(self.in_flight));
             if let Some(packet) = deliveries.packets.get_mut(index) {

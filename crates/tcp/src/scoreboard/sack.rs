@@ -18,11 +18,12 @@ impl Scoreboard {
     /// Processes SACK blocks, all beyond the cumulative acknowledgment. Blocks mostly repeat or
     /// extend those of the previous acknowledgment, so only new ranges are processed.
     pub(crate) fn sack(&mut self, now: Time, blocks: &[SackRange], summary: &mut AckSummary) {
+        self.make_records();
         for block in blocks {
             self.sack_block(now, *block, summary);
         }
-        self.known = [SackRange::default(); KNOWN];
-        for (known, block) in self.known.iter_mut().zip(blocks) {
+        self.disorder.known = [SackRange::default(); KNOWN];
+        for (known, block) in self.disorder.known.iter_mut().zip(blocks) {
             *known = *block;
         }
     }
@@ -32,6 +33,7 @@ impl Scoreboard {
         // Skips the known blocks, which may overlap this block in any order, from left to right.
         while from < block.end {
             let next = self
+                .disorder
                 .known
                 .iter()
                 .filter(|known| known.end > from && known.start < block.end)
@@ -58,7 +60,7 @@ impl Scoreboard {
         summary: &mut AckSummary,
     ) {
         let mut index = self.index_of(start);
-        while let Some(record) = self.records.get_mut(index) {
+        while let Some(record) = self.disorder.records.get_mut(index) {
             if record.start >= end {
                 break;
             }
@@ -68,17 +70,18 @@ impl Scoreboard {
                 record.marks = (record.marks & !LOST) | SACKED;
                 let length = u64::from(before.length);
                 if before.has(LOST) {
-                    self.lost -= length;
+                    self.disorder.lost -= length;
                 } else {
                     self.in_flight -= length;
                 }
-                self.sacked += length;
+                self.disorder.sacked += length;
                 let delivery = self
+                    .disorder
                     .deliveries
                     .as_ref()
                     .and_then(|deliveries| deliveries.packets.get(index).copied());
                 self.arrived(now, &before, delivery, summary);
-                self.highest_sacked = self.highest_sacked.max(before.end());
+                self.disorder.highest_sacked = self.disorder.highest_sacked.max(before.end());
             }
             index += 1;
         }
@@ -87,21 +90,23 @@ impl Scoreboard {
     /// Returns whether the receiver may have discarded out-of-order data (reneging, RFC 2018,
     /// section 8): the first segment is SACKed but not acknowledged.
     pub(crate) fn has_reneged(&self) -> bool {
-        self.records
+        self.disorder
+            .records
             .front()
             .is_some_and(|record| record.has(SACKED))
     }
 
     /// Clears all SACKs (RFC 2018, section 8).
     pub(crate) fn forget_sacks(&mut self) {
-        for record in &mut self.records {
+        self.make_records();
+        for record in &mut self.disorder.records {
             if record.has(SACKED) {
                 record.marks &= !SACKED;
                 self.in_flight += u64::from(record.length);
             }
         }
-        self.sacked = 0;
-        self.highest_sacked = 0;
-        self.known = [SackRange::default(); KNOWN];
+        self.disorder.sacked = 0;
+        self.disorder.highest_sacked = 0;
+        self.disorder.known = [SackRange::default(); KNOWN];
     }
 }

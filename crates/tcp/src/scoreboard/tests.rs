@@ -157,7 +157,7 @@ proptest! {
                     let delivered = model.sum(|segment| segment.end > before && !segment.sacked);
                     model.apply_ack(next, &blocks);
                     let left = model.sum(|segment| !segment.sacked);
-                    let mut summary = AckSummary::default();
+                    let mut summary = board.new_summary(Duration::MAX);
                     board.sack(now, &blocks, &mut summary);
                     board.acknowledge(now, next, &mut summary);
                     prop_assert_eq!(summary.delivered, delivered - left);
@@ -208,7 +208,7 @@ proptest! {
             prop_assert_eq!(board.in_flight(), model.sum(|segment| !segment.sacked && !segment.lost));
             prop_assert_eq!(board.sacked(), model.sum(|segment| segment.sacked));
             prop_assert_eq!(board.lost(), model.sum(|segment| segment.lost));
-            prop_assert_eq!(board.records.is_empty(), model.una == nxt);
+            prop_assert_eq!(board.is_empty(), model.una == nxt);
         }
     }
 }
@@ -233,7 +233,7 @@ fn sent(count: u64) -> Scoreboard {
 #[test]
 fn a_segment_is_overdue_a_reordering_window_after_later_ones_arrived() {
     let mut board = sent(4);
-    let mut summary = AckSummary::default();
+    let mut summary = board.new_summary(Duration::MAX);
     // The third, sent at 20 µs, arrives first, after 100 µs.
     board.sack(at(120), &[block(200, 300)], &mut summary);
     let find = |board: &mut Scoreboard, now: u64| {
@@ -256,7 +256,7 @@ fn a_segment_is_overdue_a_reordering_window_after_later_ones_arrived() {
     for (start, time) in [(0, 136), (100, 140)] {
         board.on_resent(at(time), start);
     }
-    board.set_shortest_rtt(Duration::from_micros(90));
+    let mut summary = board.new_summary(Duration::from_micros(90));
     board.sack(at(240), &[block(100, 300)], &mut summary);
     assert_eq!(find(&mut board, 240), (MSS, Some(at(261))));
     assert_eq!(board.next_lost().map(|record| record.start), Some(300));
@@ -267,9 +267,8 @@ fn a_segment_is_overdue_a_reordering_window_after_later_ones_arrived() {
 #[test]
 fn a_sack_sooner_than_the_minimum_rtt_acknowledges_the_original() {
     let mut board = sent(2);
-    board.set_shortest_rtt(Duration::from_micros(100));
     board.on_resent(at(95), 100);
-    let mut summary = AckSummary::default();
+    let mut summary = board.new_summary(Duration::from_micros(100));
     board.sack(at(110), &[block(100, 200)], &mut summary);
     let mut found = DetectedLosses::default();
     let rules = RackRules {
@@ -283,7 +282,7 @@ fn a_sack_sooner_than_the_minimum_rtt_acknowledges_the_original() {
 #[test]
 fn reneged_sacks_return_to_flight() {
     let mut board = sent(3);
-    let mut summary = AckSummary::default();
+    let mut summary = board.new_summary(Duration::MAX);
     board.sack(at(100), &[block(100, 200)], &mut summary);
     assert!(!board.has_reneged());
     board.acknowledge(at(110), 100, &mut summary);
@@ -299,11 +298,11 @@ fn reneged_sacks_return_to_flight() {
 fn segments_acknowledged_with_a_retransmission_give_no_rtt_sample() {
     let mut board = sent(3);
     board.on_resent(at(200_000), 0);
-    let mut summary = AckSummary::default();
+    let mut summary = board.new_summary(Duration::MAX);
     board.acknowledge(at(200_100), 200, &mut summary);
     assert_eq!(summary.delivered, 200);
     assert_eq!(summary.once_sent, None);
-    let mut summary = AckSummary::default();
+    let mut summary = board.new_summary(Duration::MAX);
     board.acknowledge(at(200_110), 300, &mut summary);
     assert_eq!(summary.once_sent, Some((at(20), at(20))));
 }

@@ -5,8 +5,9 @@ use weir_units::{ByteSize, Duration, Time};
 
 use super::recovery::Cause;
 use super::{Detection, EarlyTimer, Sender};
+use crate::counters::Tally;
 use crate::scoreboard::{AckSummary, SackRange};
-use crate::{Counters, EcnMode, PartialAckTimer};
+use crate::{EcnMode, PartialAckTimer};
 
 /// An acceptable acknowledgment, in offsets of the stream.
 #[derive(Clone, Copy, Debug, Default)]
@@ -29,27 +30,23 @@ pub(crate) struct Acknowledgment<'a> {
 impl Sender {
     /// Processes an acknowledgment of new data, while [`Sender::is_plain`].
     #[inline]
-    pub(crate) fn on_plain_ack(
-        &mut self,
-        now: Time,
-        upto: u64,
-        ece: bool,
-        counters: &mut Counters,
-    ) {
+    pub(crate) fn on_plain_ack(&mut self, now: Time, upto: u64, ece: bool, counters: &mut Tally) {
         let prior_in_flight = self.scoreboard.in_flight();
-        let mut summary = AckSummary::default();
+        let mut summary = self.scoreboard.new_summary(self.rtt.min);
         self.scoreboard.acknowledge_plain(now, upto, &mut summary);
         if self.scoreboard.starts_below(upto) {
             self.scoreboard.acknowledge(now, upto, &mut summary);
         }
         self.una = upto;
-        self.retries = 0;
+        if let Some(trouble) = self.trouble.changed() {
+            trouble.retries = 0;
+        }
         if let Some((oldest, newest)) = summary.once_sent {
             self.sample_once_sent(now, oldest, newest);
         }
-        let reducing = self.reduction.is_some();
+        let reducing = self.reduction.is_active();
         self.report_ack(now, ece, &summary, prior_in_flight, reducing, counters);
-        if self.reduction.is_some() {
+        if self.reduction.is_active() {
             self.reduce(summary.delivered, true);
         }
         self.rearm(now);
@@ -61,11 +58,11 @@ impl Sender {
         now: Time,
         ack: &Acknowledgment<'_>,
         tick: Duration,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) {
         let prior_in_flight = self.scoreboard.in_flight();
         let plain = ack.blocks.is_empty() && ack.duplicate.is_none() && self.is_plain();
-        let mut summary = self.scoreboard.new_summary();
+        let mut summary = self.scoreboard.new_summary(self.rtt.min);
         if !plain {
             self.scoreboard.sack(now, ack.blocks, &mut summary);
         }
@@ -73,18 +70,20 @@ impl Sender {
         if advanced {
             self.scoreboard.acknowledge(now, ack.upto, &mut summary);
             self.una = ack.upto;
-            self.retries = 0;
+            if let Some(trouble) = self.trouble.changed() {
+                trouble.retries = 0;
+            }
         }
         if summary.delivered > 0 {
             self.sample_rtt(now, &summary, ack, tick);
         }
-        let reducing = self.is_in_fast_recovery() || self.reduction.is_some();
+        let reducing = self.is_in_fast_recovery() || self.reduction.is_active();
         let new_losses = (!plain || (!advanced && ack.repeats))
             && self.recover(now, ack, &summary, advanced, counters);
         if summary.delivered > 0 {
             self.report_ack(now, ack.ece, &summary, prior_in_flight, reducing, counters);
         }
-        if self.reduction.is_some() {
+        if self.reduction.is_active() {
             let delivered = self.delivered_for_reduction(ack, &summary, advanced);
             self.reduce(delivered, advanced && !new_losses);
         }
@@ -92,7 +91,8 @@ impl Sender {
             if !self.keeps_timer() {
                 self.rearm(now);
             }
-            if let Some(recovery) = &mut self.recovery {
+            let trouble = self.trouble.changed();
+            if let Some(recovery) = trouble.and_then(|trouble| trouble.recovery.as_mut()) {
                 recovery.has_partial_ack = true;
             }
         }
@@ -102,8 +102,9 @@ impl Sender {
     /// has restarted it before (RFC 6582, section 4).
     pub(super) fn keeps_timer(&self) -> bool {
         self.detection == Detection::DuplicateAcks
-            && self.partial_ack_timer == PartialAckTimer::First
+            && self.config.partial_ack_timer == PartialAckTimer::First
             && self
+                .trouble
                 .recovery
                 .is_some_and(|recovery| recovery.cause == Cause::Acks && recovery.has_partial_ack)
     }
@@ -112,11 +113,11 @@ impl Sender {
     /// applies.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.recovery.is_none()
+        self.trouble.recovery.is_none()
             && self.scoreboard.sacked() == 0
             && self.scoreboard.lost() == 0
-            && self.tail_probe.is_none()
-            && self.duplicates == 0
+            && self.trouble.tail_probe.is_none()
+            && self.trouble.duplicates == 0
             && self.early != EarlyTimer::Overdue
     }
 
@@ -136,16 +137,15 @@ impl Sender {
         } else if let Some(sent) = ack.echoed {
             let rtt = now.since(sent);
             if rtt >= tick {
-                self.rtt.on_sample(rtt);
+                self.rtt.on_sample(rtt, &self.config);
             }
         }
     }
 
     #[inline]
     fn sample_once_sent(&mut self, now: Time, oldest: Time, newest: Time) {
-        self.rtt.on_sample(now.since(oldest));
+        self.rtt.on_sample(now.since(oldest), &self.config);
         self.rtt.on_min_sample(now.since(newest));
-        self.scoreboard.set_shortest_rtt(self.rtt.min);
     }
 
     #[inline]
@@ -156,7 +156,7 @@ impl Sender {
         summary: &AckSummary,
         prior_in_flight: u64,
         reducing: bool,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) {
         let acked = ByteSize::from_bytes(summary.delivered);
         let (mut ce_marked, mut ece) = (ByteSize::ZERO, false);
@@ -184,10 +184,8 @@ impl Sender {
         if round_ended {
             self.round_started = now;
         }
-        let unlimited = self
-            .limited_at
-            .is_none_or(|limited| limited < summary.newest_sent);
-        self.controller.on_ack(&AckSample {
+        let unlimited = summary.newest_sent >= self.unlimited_from;
+        self.controller.as_dyn_mut().on_ack(&AckSample {
             now,
             acked,
             ce_marked,
@@ -202,8 +200,8 @@ impl Sender {
             // In fast recovery the window must not grow (RFC 5681 section 3.2, RFC 9937), nor while
             // it falls after ECE (Linux), unless the controller controls recovery by its rate. After
             // a timeout, slow start repairs the losses (RFC 5681 section 3.1).
-            app_limited: unlimited || (reducing && !self.pacer.of_controller),
-            is_recovering: self.recovery.is_some(),
+            app_limited: unlimited || (reducing && !self.pacer.follows_controller()),
+            is_recovering: self.trouble.recovery.is_some(),
             round_ended,
         });
         let before = self.cwnd;
@@ -215,7 +213,7 @@ impl Sender {
 
     /// Schedules CWR on the next new segment for an ECE echo beyond the last reduction: it reports
     /// the new reduction to the peer (RFC 3168, section 6.1.2; RFC 8257, section 3.4).
-    fn note_reduction(&mut self) {
+    pub(super) fn note_reduction(&mut self) {
         if self.una > self.reduced_up_to || self.reduced_up_to == 0 {
             self.reduced_up_to = self.nxt;
             self.cwr_due = true;
@@ -226,7 +224,7 @@ impl Sender {
     /// section 7.2).
     #[inline]
     pub(super) fn rearm(&mut self, now: Time) {
-        if self.scoreboard.records.is_empty() {
+        if self.scoreboard.is_empty() {
             self.rto_at = Time::MAX;
             self.early_at = Time::MAX;
             self.early = EarlyTimer::Probe;

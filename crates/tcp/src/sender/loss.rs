@@ -5,7 +5,7 @@ use weir_units::{ByteSize, Duration, Time};
 
 use super::recovery::Cause;
 use super::{Detection, EarlyTimer, Sender};
-use crate::Counters;
+use crate::counters::Tally;
 use crate::scoreboard::{AckSummary, DUPLICATE_THRESHOLD, DetectedLosses, RackRules};
 
 /// Number of recoveries for which a widened reordering window lasts (RFC 8985, section 6.2, step
@@ -25,18 +25,14 @@ pub(super) struct Reordering {
     widened_until: Option<u64>,
 }
 
-impl Default for Reordering {
-    fn default() -> Self {
-        Self {
-            seen: false,
-            quarters: 1,
-            lasts: 0,
-            widened_until: None,
-        }
-    }
-}
-
 impl Reordering {
+    pub(super) const INITIAL: Self = Self {
+        seen: false,
+        quarters: 1,
+        lasts: 0,
+        widened_until: None,
+    };
+
     pub(super) fn on_ack(&mut self, summary: &AckSummary, una: u64) {
         self.seen |= summary.reordered;
         self.widened_until = self.widened_until.filter(|&until| una < until);
@@ -72,7 +68,7 @@ impl Sender {
         now: Time,
         advanced: bool,
         delivered: u64,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) -> bool {
         let prior_flight = self.scoreboard.in_flight() + delivered;
         let mut found = DetectedLosses::default();
@@ -97,8 +93,8 @@ impl Sender {
     /// RFC 6582, section 3.2: the first segment is lost on the third duplicate ACK, and in recovery
     /// on every partial ACK.
     fn lose_first_if_due(&mut self, advanced: bool, found: &mut DetectedLosses) {
-        let due = match self.recovery {
-            None => self.duplicates >= DUPLICATE_THRESHOLD,
+        let due = match self.trouble.recovery {
+            None => self.trouble.duplicates >= DUPLICATE_THRESHOLD,
             Some(recovery) => advanced && recovery.cause == Cause::Acks,
         };
         if due {
@@ -109,17 +105,17 @@ impl Sender {
     /// The reordering window (RFC 8985, section 6.2, step 4).
     fn reordering_window(&self) -> Duration {
         let many_arrived = self.scoreboard.sacked() > (DUPLICATE_THRESHOLD - 1) * self.mss;
-        if !self.reordering.seen && (self.recovery.is_some() || many_arrived) {
+        if !self.trouble.reordering.seen && (self.trouble.recovery.is_some() || many_arrived) {
             return Duration::ZERO;
         }
-        (self.rtt.min / 4 * self.reordering.quarters).min(self.rtt.smoothed)
+        (self.rtt.min / 4 * self.trouble.reordering.quarters).min(self.rtt.smoothed)
     }
 
     /// Sets the reordering timer, or else returns the early timer to tail loss probes.
     fn set_reordering_timer(&mut self, now: Time, overdue: Option<Time>) {
         if let Some(at) = overdue {
             self.early = EarlyTimer::Overdue;
-            self.early_at = at + self.early_timer_margin;
+            self.early_at = at + self.config.early_timer_margin;
         } else {
             self.early = EarlyTimer::Probe;
             self.early_at = Time::MAX;
@@ -137,20 +133,21 @@ impl Sender {
         now: Time,
         found: &DetectedLosses,
         prior_flight: u64,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) {
-        counters.lost += ByteSize::from_bytes(found.bytes);
+        counters.rare().lost += ByteSize::from_bytes(found.bytes);
         let newest = Self::reported_send_time(found.newest_sent.max(found.newest_resent));
-        let (anew, newest_sent) = match &self.recovery {
+        let (anew, newest_sent) = match &self.trouble.recovery {
             Some(recovery)
-                if found.newest_sent <= recovery.newest_sent || !self.pacer.of_controller =>
+                if found.newest_sent <= recovery.newest_sent
+                    || !self.pacer.follows_controller() =>
             {
                 (false, recovery.first_loss_sent)
             }
             _ => (true, newest),
         };
         self.record_losses(found, newest_sent, anew);
-        self.controller.on_loss(&LossSample {
+        self.controller.as_dyn_mut().on_loss(&LossSample {
             now,
             lost: ByteSize::from_bytes(found.bytes),
             newest_sent,
@@ -159,7 +156,7 @@ impl Sender {
         });
         self.follow_controller();
         if anew {
-            counters.fast_recoveries += 1;
+            counters.rare().fast_recoveries += 1;
             self.begin_recovery(Cause::Acks, newest_sent, prior_flight);
         }
     }

@@ -6,23 +6,28 @@
 mod acknowledgment;
 mod loss;
 mod pacer;
+mod plain;
 mod rate_reduction;
 mod recovery;
 mod tail_probe;
 mod timeout;
 mod transmit;
 
-use weir_congestion::Controller;
+use std::sync::Arc;
+
+use weir_congestion::{Controller, DirectController};
 use weir_units::{ByteSize, Duration, Time};
 
+use crate::apart::{Apart, Initial};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
-use crate::{Config, EcnMode, LossDetection, PartialAckTimer};
+use crate::{Config, EcnMode, LossDetection};
 
 pub(crate) use acknowledgment::Acknowledgment;
 use loss::Reordering;
 use pacer::Pacer;
-use rate_reduction::RateReduction;
+pub(crate) use plain::PlainNext;
+use rate_reduction::Reduction;
 use recovery::{Recovery, Undo};
 use tail_probe::TailProbe;
 pub(crate) use timeout::Expiry;
@@ -48,6 +53,45 @@ enum EarlyTimer {
     Overdue,
 }
 
+/// What only a sender needs that has lost data, or waits for its peer in vain.
+#[derive(Clone, Debug)]
+struct Trouble {
+    recovery: Option<Recovery>,
+    undo: Option<Undo>,
+    tail_probe: Option<TailProbe>,
+    reordering: Reordering,
+    /// Duplicate ACKs since the last new one, without SACK.
+    duplicates: u64,
+    /// Number of timeouts of the data at `una`.
+    retries: u32,
+    /// Probes sent since the peer's window closed.
+    window_probes: u32,
+    /// Of these, the probes since the last segment from the peer.
+    unanswered_probes: u32,
+    window_probe_due: bool,
+    /// A segment below the size of silly window avoidance may be sent.
+    small_segment_due: bool,
+}
+
+static NO_TROUBLE: Trouble = Trouble {
+    recovery: None,
+    undo: None,
+    tail_probe: None,
+    reordering: Reordering::INITIAL,
+    duplicates: 0,
+    retries: 0,
+    window_probes: 0,
+    unanswered_probes: 0,
+    window_probe_due: false,
+    small_segment_due: false,
+};
+
+impl Initial for Trouble {
+    fn initial() -> &'static Self {
+        &NO_TROUBLE
+    }
+}
+
 /// The sending half of a connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Sender {
@@ -67,63 +111,40 @@ pub(crate) struct Sender {
     cwnd: u64,
     pub(crate) scoreboard: Scoreboard,
     pub(crate) rtt: RttEstimator,
-    controller: Box<dyn Controller>,
+    controller: DirectController,
 
     /// The retransmission timer; with nothing outstanding, the persist timer.
     rto_at: Time,
     early_at: Time,
     early: EarlyTimer,
     pacer: Pacer,
-    last_sent: Option<Time>,
-    /// When cwnd was last the limit.
-    limited_at: Option<Time>,
+    /// When the last segment was sent; [`Time::MAX`] before the first.
+    last_sent: Time,
+    /// A segment sent before this time was sent while cwnd was the limit, or before such a time.
+    unlimited_from: Time,
     /// An acknowledged segment sent from this time on ends the round trip.
     round_started: Time,
 
-    recovery: Option<Recovery>,
-    reduction: Option<RateReduction>,
-    undo: Option<Undo>,
-    tail_probe: Option<TailProbe>,
-    reordering: Reordering,
-    /// Duplicate ACKs since the last new one, without SACK.
-    duplicates: u64,
+    reduction: Reduction,
+    trouble: Apart<Trouble>,
     /// ECE up to this offset belongs to a reduction already made (RFC 3168, section 6.1.2).
     reduced_up_to: u64,
     cwr_due: bool,
 
-    /// Number of timeouts of the data at `una`.
-    retries: u32,
-    /// Probes sent since the peer's window closed.
-    window_probes: u32,
-    /// Of these, the probes since the last segment from the peer.
-    unanswered_probes: u32,
-    window_probe_due: bool,
-    /// A segment below the size of silly window avoidance may be sent.
-    small_segment_due: bool,
     /// The largest window that the peer has announced.
     pub(crate) largest_window: u64,
 
     detection: Detection,
     pub(crate) ecn: EcnMode,
-    send_buffer: u64,
-    burst: u64,
-    push_small_windows: bool,
+    /// Shared with the connections of the same settings.
+    pub(crate) config: Arc<Config>,
     /// Whether the window has held fewer than two segments.
     had_small_window: bool,
-    nagle: bool,
-    limited_transmit: bool,
-    idle_restart: bool,
-    reduce_proportionally: bool,
-    max_retries: u32,
-    min_rto: Duration,
-    early_timer_margin: Duration,
-    frto: bool,
-    partial_ack_timer: PartialAckTimer,
 }
 
 impl Sender {
     /// Creates a sender without data. `controller` must count packets of at most `mss`.
-    pub(crate) fn new(config: &Config, mut controller: Box<dyn Controller>, mss: u64) -> Self {
+    pub(crate) fn new(config: &Arc<Config>, mut controller: Box<dyn Controller>, mss: u64) -> Self {
         controller.on_packet_size(ByteSize::from_bytes(mss));
         let wants_delivery = controller.wants_delivery();
         let mut sender = Self {
@@ -136,43 +157,23 @@ impl Sender {
             cwnd: 0,
             scoreboard: Scoreboard::new(mss, wants_delivery),
             rtt: RttEstimator::new(config),
-            controller,
+            controller: controller.into(),
             rto_at: Time::MAX,
             early_at: Time::MAX,
             early: EarlyTimer::Probe,
-            pacer: Pacer::new(config.pacing, mss),
-            last_sent: None,
-            limited_at: None,
+            pacer: Pacer::default(),
+            last_sent: Time::MAX,
+            unlimited_from: Time::ZERO,
             round_started: Time::ZERO,
-            recovery: None,
-            reduction: None,
-            undo: None,
-            tail_probe: None,
-            reordering: Reordering::default(),
-            duplicates: 0,
+            reduction: Reduction::default(),
+            trouble: Apart::new(),
             reduced_up_to: 0,
             cwr_due: false,
-            retries: 0,
-            window_probes: 0,
-            unanswered_probes: 0,
-            window_probe_due: false,
-            small_segment_due: false,
             largest_window: 0,
             detection: Detection::DuplicateAcks,
             ecn: config.ecn,
-            send_buffer: config.send_buffer.map_or(u64::MAX, ByteSize::bytes),
-            burst: u64::from(config.burst_segments),
-            push_small_windows: config.push_small_windows,
+            config: Arc::clone(config),
             had_small_window: false,
-            nagle: config.nagle,
-            limited_transmit: config.limited_transmit,
-            idle_restart: config.idle_restart,
-            reduce_proportionally: config.proportional_rate_reduction,
-            max_retries: config.max_retries,
-            min_rto: config.min_rto,
-            early_timer_margin: config.early_timer_margin,
-            frto: config.frto,
-            partial_ack_timer: config.partial_ack_timer,
         };
         sender.set_sack(config.sack, config.loss_detection);
         sender.follow_controller();
@@ -192,7 +193,9 @@ impl Sender {
     pub(crate) fn set_mss(&mut self, mss: u64) {
         self.mss = mss;
         self.scoreboard.set_mss(mss);
-        self.controller.on_packet_size(ByteSize::from_bytes(mss));
+        self.controller
+            .as_dyn_mut()
+            .on_packet_size(ByteSize::from_bytes(mss));
         self.follow_controller();
     }
 
@@ -205,9 +208,8 @@ impl Sender {
     pub(crate) fn on_handshake(&mut self, rtt: Option<Duration>) {
         match rtt {
             Some(rtt) => {
-                self.rtt.on_sample(rtt);
+                self.rtt.on_sample(rtt, &self.config);
                 self.rtt.on_min_sample(rtt);
-                self.scoreboard.set_shortest_rtt(rtt);
             }
             None => self.rtt.on_syn_timeouts(),
         }
@@ -224,9 +226,10 @@ impl Sender {
     /// Reads the controller's window and rate.
     #[inline]
     fn follow_controller(&mut self) {
-        self.cwnd = self.controller.window().bytes();
+        let controller = self.controller.as_dyn();
+        self.cwnd = controller.window().bytes();
         self.pacer
-            .follow(self.controller.as_ref(), &self.rtt, self.cwnd);
+            .follow(controller, &self.rtt, self.cwnd, &self.config);
     }
 
     /// Adds data to the send buffer.
@@ -267,11 +270,11 @@ impl Sender {
     }
 
     pub(crate) fn controller(&self) -> &dyn Controller {
-        self.controller.as_ref()
+        self.controller.as_dyn()
     }
 
     pub(crate) fn controller_mut(&mut self) -> &mut dyn Controller {
-        self.controller.as_mut()
+        self.controller.as_dyn_mut()
     }
 
     /// Rereads the window after the controller's limits have changed.
@@ -280,13 +283,25 @@ impl Sender {
     }
 
     pub(crate) fn is_recovering(&self) -> bool {
-        self.recovery.is_some()
+        self.trouble.recovery.is_some()
+    }
+
+    /// Returns the size of the send buffer.
+    #[inline]
+    fn send_buffer(&self) -> u64 {
+        self.config.send_buffer.map_or(u64::MAX, ByteSize::bytes)
+    }
+
+    /// Returns the most segments of a burst.
+    #[inline]
+    fn burst(&self) -> u64 {
+        u64::from(self.config.burst_segments)
     }
 
     /// Returns the window in force.
     #[inline]
     pub(crate) fn window(&self) -> u64 {
-        match &self.reduction {
+        match self.reduction.get() {
             None => self.cwnd,
             Some(reduction) => reduction.window,
         }
@@ -296,44 +311,76 @@ impl Sender {
     /// after the next reduction: a receiver that waits for the second one would wait for its timer.
     #[inline]
     pub(crate) fn pushes_every_segment(&mut self) -> bool {
-        if !self.push_small_windows {
+        if !self.config.push_small_windows {
             return false;
         }
         // In recovery every segment is acknowledged at once, whatever the reduction lets out.
         let window = self.cwnd.min(self.offered());
+        if window >= 4 * self.mss {
+            return false;
+        }
         self.had_small_window |= window < 2 * self.mss;
-        self.had_small_window && window < 4 * self.mss
+        self.had_small_window
+    }
+
+    /// Records that cwnd is the limit.
+    #[inline]
+    fn note_limit(&mut self, now: Time) {
+        self.unlimited_from = now + Duration::from_nanos(1);
+    }
+
+    /// Returns the same as [`Sender::timeout`], quickly if nothing has ever been paced.
+    #[inline]
+    pub(crate) fn plain_timeout(&self) -> Time {
+        let next = self.rto_at.min(self.early_at);
+        if self.pacer.is_idle() {
+            return next;
+        }
+        next.min(self.pacer.wake_at())
     }
 
     /// Returns the next expiry of a timer.
     #[inline]
     pub(crate) fn timeout(&self) -> Time {
-        self.rto_at.min(self.early_at).min(self.pacer.wake_at)
+        self.rto_at.min(self.early_at).min(self.pacer.wake_at())
     }
 
     /// Sets the right edge of the peer's window; `window` is the announced size.
     #[inline]
     pub(crate) fn on_window(&mut self, edge: u64, window: u64) {
         self.largest_window = self.largest_window.max(window);
-        if edge > self.edge && self.scoreboard.records.is_empty() {
+        if edge > self.edge && self.scoreboard.is_empty() {
             // Stops the persist timer, if it was that.
             self.rto_at = Time::MAX;
-            self.window_probes = 0;
+            if let Some(trouble) = self.trouble.changed() {
+                trouble.window_probes = 0;
+            }
         }
+        self.edge = edge;
+    }
+
+    /// Sets the right edge of the peer's window while data is outstanding.
+    #[inline(always)]
+    pub(crate) fn set_edge(&mut self, edge: u64, window: u64) {
+        self.largest_window = self.largest_window.max(window);
         self.edge = edge;
     }
 
     /// Records that a segment from the peer has arrived.
     #[inline]
     pub(crate) fn on_peer_segment(&mut self) {
-        self.unanswered_probes = 0;
+        if let Some(trouble) = self.trouble.changed() {
+            trouble.unanswered_probes = 0;
+        }
     }
 
     pub(crate) fn stop(&mut self) {
         self.rto_at = Time::MAX;
         self.early_at = Time::MAX;
         self.pacer.sleep();
-        self.window_probe_due = false;
+        if let Some(trouble) = self.trouble.changed() {
+            trouble.window_probe_due = false;
+        }
     }
 }
 

@@ -48,29 +48,78 @@ impl RateReduction {
     }
 }
 
+/// The reduction in progress, if there is one. The place of an earlier one is used again.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Reduction {
+    is_active: bool,
+    last: Option<Box<RateReduction>>,
+}
+
+impl Reduction {
+    #[inline]
+    pub(super) fn is_active(&self) -> bool {
+        self.is_active
+    }
+
+    #[inline]
+    pub(super) fn get(&self) -> Option<&RateReduction> {
+        if !self.is_active {
+            return None;
+        }
+        self.last.as_deref()
+    }
+
+    #[inline]
+    pub(super) fn get_mut(&mut self) -> Option<&mut RateReduction> {
+        if !self.is_active {
+            return None;
+        }
+        self.last.as_deref_mut()
+    }
+
+    fn begin(&mut self, reduction: RateReduction) {
+        self.is_active = true;
+        match &mut self.last {
+            Some(last) => **last = reduction,
+            last => *last = Some(Box::new(reduction)),
+        }
+    }
+
+    #[inline]
+    pub(super) fn end(&mut self) {
+        self.is_active = false;
+    }
+}
+
 impl Sender {
     /// Starts the reduction with recovery, or continues that of a reaction to ECE.
     pub(super) fn begin_reduction(&mut self, cause: Cause, prior_flight: u64) {
         if cause != Cause::Acks || !self.reduces_proportionally() {
-            self.reduction = None;
+            self.reduction.end();
             return;
         }
         let begun = self.new_reduction(prior_flight);
-        self.reduction.get_or_insert(begun).until = None;
+        match self.reduction.get_mut() {
+            Some(reduction) => reduction.until = None,
+            None => self.reduction.begin(begun),
+        }
     }
 
     /// Starts the reduction after the controller has lowered the window because of ECE.
     pub(super) fn begin_reaction_to_ece(&mut self, prior_flight: u64) {
-        if self.recovery.is_none() && self.reduction.is_none() && self.reduces_proportionally() {
+        if self.trouble.recovery.is_none()
+            && !self.reduction.is_active()
+            && self.reduces_proportionally()
+        {
             let mut begun = self.new_reduction(prior_flight);
             begun.until = Some(self.nxt);
-            self.reduction = Some(begun);
+            self.reduction.begin(begun);
         }
     }
 
     /// Whether reductions are spread: not where the controller sets a pacing rate.
     fn reduces_proportionally(&self) -> bool {
-        self.reduce_proportionally && !self.pacer.of_controller
+        self.config.proportional_rate_reduction && !self.pacer.follows_controller()
     }
 
     fn new_reduction(&self, prior_flight: u64) -> RateReduction {
@@ -106,14 +155,15 @@ impl Sender {
     /// revealed no further loss (RFC 9937, section 7: SafeACK).
     pub(super) fn reduce(&mut self, delivered: u64, safe: bool) {
         let (in_flight, target, mss) = (self.effective_flight(), self.cwnd, self.mss);
-        if let Some(reduction) = &mut self.reduction
-            && delivered > 0
-        {
+        let Some(reduction) = self.reduction.get_mut() else {
+            return;
+        };
+        if delivered > 0 {
             reduction.update(delivered, in_flight, target, mss, safe);
         }
-        let una = self.una;
-        self.reduction =
-            (self.reduction).filter(|reduction| reduction.until.is_none_or(|until| una < until));
+        if reduction.until.is_some_and(|until| self.una >= until) {
+            self.reduction.end();
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use weir_congestion::{LossCause, LossSample};
 use weir_units::{ByteSize, Duration, Time};
 
 use super::{Acknowledgment, Detection, EarlyTimer, Sender};
-use crate::Counters;
+use crate::counters::Tally;
 use crate::scoreboard::SackRange;
 
 /// A probe without an answer yet.
@@ -32,10 +32,10 @@ impl Sender {
     pub(super) fn schedule_tail_probe(&mut self, now: Time) {
         let eligible = self.detection == Detection::Rack
             && self.early == EarlyTimer::Probe
-            && self.recovery.is_none()
-            && self.tail_probe.is_none()
+            && self.trouble.recovery.is_none()
+            && self.trouble.tail_probe.is_none()
             && self.scoreboard.sacked() == 0
-            && !self.scoreboard.records.is_empty();
+            && !self.scoreboard.is_empty();
         if !eligible {
             if self.early == EarlyTimer::Probe {
                 self.early_at = Time::MAX;
@@ -44,9 +44,9 @@ impl Sender {
         }
         // A single segment may wait for the peer's delayed ACK; Linux adds its minimum RTO.
         let delay = if self.scoreboard.is_single() {
-            self.min_rto
+            self.config.min_rto
         } else {
-            self.early_timer_margin
+            self.config.early_timer_margin
         };
         let timeout = if self.rtt.sampled {
             self.rtt.smoothed * 2 + delay
@@ -61,10 +61,10 @@ impl Sender {
     /// Schedules a probe after the timer has expired.
     pub(super) fn on_probe_time(&mut self, now: Time) {
         self.early_at = Time::MAX;
-        if self.scoreboard.records.is_empty() || self.tail_probe.is_some() {
+        if self.scoreboard.is_empty() || self.trouble.tail_probe.is_some() {
             return;
         }
-        self.tail_probe = Some(TailProbe {
+        self.trouble.tail_probe = Some(TailProbe {
             end: self.nxt,
             resent: None,
             due: true,
@@ -74,13 +74,13 @@ impl Sender {
     }
 
     pub(super) fn is_tail_probe_due(&self) -> bool {
-        self.tail_probe.is_some_and(|probe| probe.due)
+        self.trouble.tail_probe.is_some_and(|probe| probe.due)
     }
 
     /// Records that the probe was sent, with new data up to `nxt` or with a retransmission.
     pub(super) fn on_tail_probe_sent(&mut self, resent: Option<(u64, Time)>) {
         let end = self.nxt;
-        if let Some(probe) = &mut self.tail_probe {
+        if let Some(probe) = &mut self.trouble.tail_probe {
             probe.due = false;
             probe.end = end;
             probe.resent = resent.map(|(bytes, first_sent)| Resent { bytes, first_sent });
@@ -89,7 +89,8 @@ impl Sender {
 
     /// Returns whether a duplicate segment was the probe.
     pub(super) fn is_tail_probe(&self, block: SackRange) -> bool {
-        self.tail_probe
+        self.trouble
+            .tail_probe
             .is_some_and(|probe| probe.resent.is_some() && probe.end == block.end)
     }
 
@@ -100,31 +101,35 @@ impl Sender {
         now: Time,
         ack: &Acknowledgment<'_>,
         advanced: bool,
-        counters: &mut Counters,
+        counters: &mut Tally,
     ) {
-        let Some(probe) = self.tail_probe.filter(|probe| self.una >= probe.end) else {
+        let Some(probe) = self
+            .trouble
+            .tail_probe
+            .filter(|probe| self.una >= probe.end)
+        else {
             return;
         };
         let duplicate = ack.duplicate.is_some_and(|block| block.end == probe.end);
         let Some(resent) = probe.resent.filter(|_| !duplicate) else {
-            self.tail_probe = None;
+            self.trouble.tail_probe = None;
             return;
         };
         if self.una > probe.end {
-            self.tail_probe = None;
+            self.trouble.tail_probe = None;
             self.on_repaired(now, resent, counters);
         } else if !advanced && ack.repeats && ack.blocks.is_empty() {
             // Both transmissions have arrived at a peer that does not send D-SACKs.
-            self.tail_probe = None;
+            self.trouble.tail_probe = None;
         }
     }
 
-    fn on_repaired(&mut self, now: Time, resent: Resent, counters: &mut Counters) {
-        if self.recovery.is_some() {
+    fn on_repaired(&mut self, now: Time, resent: Resent, counters: &mut Tally) {
+        if self.trouble.recovery.is_some() {
             return;
         }
-        counters.lost += ByteSize::from_bytes(resent.bytes);
-        self.controller.on_loss(&LossSample {
+        counters.rare().lost += ByteSize::from_bytes(resent.bytes);
+        self.controller.as_dyn_mut().on_loss(&LossSample {
             now,
             lost: ByteSize::from_bytes(resent.bytes),
             newest_sent: Self::reported_send_time(resent.first_sent),

@@ -5,7 +5,7 @@ use weir_units::{ByteSize, Time};
 
 use super::recovery::{Cause, FrtoState, Recovery};
 use super::{Detection, Sender};
-use crate::Counters;
+use crate::counters::Tally;
 use crate::scoreboard::SentSegment;
 
 /// A segment to be sent, in offsets of the stream.
@@ -26,7 +26,7 @@ pub(crate) struct OutgoingSegment {
 impl Sender {
     /// Returns the next segment, if one may be sent now.
     #[inline]
-    pub(crate) fn next(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
+    pub(crate) fn next(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
         if self.is_tail_probe_due() {
             return self.next_tail_probe(now, counters);
         }
@@ -48,14 +48,17 @@ impl Sender {
     }
 
     /// Returns a segment that is perhaps lost (RFC 6675, section 4, `NextSeg`, rules 3 and 4).
-    fn next_unsure(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
+    fn next_unsure(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
         if self.may_send_new() {
             // It waits for the window.
             return None;
         }
         let missing = self.scoreboard.first_missing();
         let rescue = || {
-            let due = self.recovery.is_some_and(|recovery| recovery.rescue_due);
+            let due = self
+                .trouble
+                .recovery
+                .is_some_and(|recovery| recovery.rescue_due);
             due.then(|| self.scoreboard.last_outstanding()).flatten()
         };
         let record = missing.or_else(rescue)?;
@@ -63,11 +66,11 @@ impl Sender {
             return None;
         }
         if missing.is_none()
-            && let Some(recovery) = &mut self.recovery
+            && let Some(recovery) = &mut self.trouble.recovery
         {
             recovery.rescue_due = false;
         }
-        if let Some(undo) = &mut self.undo {
+        if let Some(undo) = &mut self.trouble.undo {
             undo.on_resent(now, record.start, record.end());
         }
         Some(self.resend(now, record, counters))
@@ -83,10 +86,10 @@ impl Sender {
             && flight + size > self.window()
             && size > 0
             && self.scoreboard.lost() == 0
-            && self.tail_probe.is_none()
-            && self.duplicates == 0;
+            && self.trouble.tail_probe.is_none()
+            && self.trouble.duplicates == 0;
         if waits {
-            self.limited_at = Some(now);
+            self.note_limit(now);
         }
         waits
     }
@@ -95,10 +98,10 @@ impl Sender {
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.scoreboard.lost() == 0
-            && self.tail_probe.is_none()
+            && self.trouble.tail_probe.is_none()
             && self.has_sent_all()
             && !self.repeats_unsure_segments()
-            && !self.window_probe_due
+            && !self.trouble.window_probe_due
             && !self.scoreboard.measures_delivery()
     }
 
@@ -110,11 +113,11 @@ impl Sender {
 
     /// Returns the next segment in recovery. Lost segments come first, except for F-RTO's up to two
     /// new segments, whose acknowledgments it waits for (RFC 5682, section 3.1, step 2).
-    fn next_in_recovery(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
+    fn next_in_recovery(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
         if let Some(Recovery {
             cause: Cause::Timeout(FrtoState::Probing { segments }),
             ..
-        }) = self.recovery
+        }) = self.trouble.recovery
         {
             let new = (segments > 0)
                 .then(|| self.next_new(now, counters))
@@ -133,15 +136,20 @@ impl Sender {
     #[inline]
     pub(super) fn effective_flight(&self) -> u64 {
         let flight = self.scoreboard.in_flight();
-        if self.duplicates == 0 && (self.limited_transmit || self.scoreboard.sacked() == 0) {
+        if self.trouble.duplicates == 0
+            && (self.config.limited_transmit || self.scoreboard.sacked() == 0)
+        {
             return flight;
         }
         // Losses found in a recovery may be left when it ends; nothing else would repair them.
-        if self.recovery.is_none() && !self.limited_transmit && self.scoreboard.lost() == 0 {
+        if self.trouble.recovery.is_none()
+            && !self.config.limited_transmit
+            && self.scoreboard.lost() == 0
+        {
             return flight + self.scoreboard.sacked();
         }
         if self.detection == Detection::DuplicateAcks {
-            return flight.saturating_sub(self.duplicates * self.mss);
+            return flight.saturating_sub(self.trouble.duplicates * self.mss);
         }
         flight
     }
@@ -153,7 +161,7 @@ impl Sender {
         let flight = self.effective_flight();
         if flight > 0 && flight + bytes > self.window() || self.pacer.holds(now) {
             // A sender limited only by pacing makes full use of its window.
-            self.limited_at = Some(now);
+            self.note_limit(now);
             return false;
         }
         true
@@ -169,19 +177,19 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn next_new(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
+    fn next_new(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
         let data = self.written.saturating_sub(self.nxt);
         if self.has_sent_all() {
             self.on_nothing_to_send();
             return None;
         }
-        let edge = self.edge.min(self.una.saturating_add(self.send_buffer));
+        let edge = self.edge.min(self.una.saturating_add(self.send_buffer()));
         let allowed = edge.saturating_sub(self.nxt);
         let size = self.mss.min(data).min(allowed);
         if size < self.mss && !self.admits_small(now, size, data, allowed) {
             return None;
         }
-        if self.scoreboard.records.is_empty() {
+        if self.scoreboard.is_empty() {
             self.restart_if_idle(now);
         }
         if !self.admits(now, size.max(1)) {
@@ -197,14 +205,14 @@ impl Sender {
         if size == data {
             // The last data, or FIN alone, which needs room in the window too.
             let fits = allowed > 0;
-            let waits = self.nagle && !self.fin && !self.scoreboard.records.is_empty();
+            let waits = self.config.nagle && !self.fin && !self.scoreboard.is_empty();
             if !fits {
                 self.on_window_closed(now);
             }
             return fits && !waits;
         }
-        let most = self.largest_window.min(self.send_buffer);
-        if size > 0 && (size >= most / 2 || self.small_segment_due) {
+        let most = self.largest_window.min(self.send_buffer());
+        if size > 0 && (size >= most / 2 || self.trouble.small_segment_due) {
             return true;
         }
         self.on_window_closed(now);
@@ -219,7 +227,7 @@ impl Sender {
     /// Returns the bytes to send at once: full segments up to the length of a burst.
     #[inline]
     fn burst_length(&self, size: u64, available: u64) -> u64 {
-        if self.burst == 1 || size < self.mss {
+        if self.burst() == 1 || size < self.mss {
             return size;
         }
         let room = self.window().saturating_sub(self.effective_flight());
@@ -228,19 +236,19 @@ impl Sender {
     }
 
     fn probing_limit(&self) -> u64 {
-        match self.recovery {
+        match self.trouble.recovery {
             Some(Recovery {
                 cause: Cause::Timeout(FrtoState::Probing { segments }),
                 ..
-            }) => u64::from(segments).clamp(1, self.burst),
-            _ => self.burst,
+            }) => u64::from(segments).clamp(1, self.burst()),
+            _ => self.burst(),
         }
     }
 
     #[inline(always)]
-    fn send_new(&mut self, now: Time, length: u64, counters: &mut Counters) -> OutgoingSegment {
+    fn send_new(&mut self, now: Time, length: u64, counters: &mut Tally) -> OutgoingSegment {
         let start = self.nxt;
-        let was_empty = self.scoreboard.records.is_empty();
+        let was_empty = self.scoreboard.is_empty();
         let fin = self.fin && start + length == self.written;
         let total = length + u64::from(fin);
         // FIN is part of the last segment.
@@ -255,13 +263,14 @@ impl Sender {
         self.nxt += left;
         self.on_sent(now, total);
         self.note_probing(segments as u32);
-        counters.segments_sent += segments;
         counters.data_segments_sent += segments;
         let cwr = std::mem::take(&mut self.cwr_due);
         counters.cwr_sent += u64::from(cwr);
         if was_empty || self.rto_at == Time::MAX {
-            self.window_probes = 0;
-            self.small_segment_due = false;
+            if let Some(trouble) = self.trouble.changed() {
+                trouble.window_probes = 0;
+                trouble.small_segment_due = false;
+            }
             self.rto_at = self.rtt.deadline(now);
         }
         self.schedule_tail_probe(now);
@@ -278,12 +287,12 @@ impl Sender {
     /// Records that a segment of `bytes` is in flight now.
     #[inline]
     fn on_sent(&mut self, now: Time, bytes: u64) {
-        self.last_sent = Some(now);
+        self.last_sent = now;
         self.pacer.on_sent(now, bytes);
-        if let Some(reduction) = &mut self.reduction {
+        if let Some(reduction) = self.reduction.get_mut() {
             reduction.on_sent(bytes);
         }
-        self.controller.on_sent(&PacketSent {
+        self.controller.as_dyn_mut().on_sent(&PacketSent {
             now,
             size: ByteSize::from_bytes(bytes),
             in_flight: ByteSize::from_bytes(self.scoreboard.in_flight()),
@@ -295,37 +304,32 @@ impl Sender {
         if let Some(Recovery {
             cause: Cause::Timeout(FrtoState::Probing { segments }),
             ..
-        }) = &mut self.recovery
+        }) = self
+            .trouble
+            .changed()
+            .and_then(|trouble| trouble.recovery.as_mut())
         {
             *segments = segments.saturating_sub(sent);
         }
     }
 
-    fn next_retransmission(
-        &mut self,
-        now: Time,
-        counters: &mut Counters,
-    ) -> Option<OutgoingSegment> {
+    fn next_retransmission(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
         let record = self.scoreboard.next_lost()?;
         let first = self
+            .trouble
             .recovery
             .as_mut()
             .is_some_and(|recovery| std::mem::take(&mut recovery.first_due));
         if !first && !self.admits(now, u64::from(record.length)) {
             return None;
         }
-        if let Some(undo) = &mut self.undo {
+        if let Some(undo) = &mut self.trouble.undo {
             undo.on_resent(now, record.start, record.end());
         }
         Some(self.resend(now, record, counters))
     }
 
-    fn resend(
-        &mut self,
-        now: Time,
-        record: SentSegment,
-        counters: &mut Counters,
-    ) -> OutgoingSegment {
+    fn resend(&mut self, now: Time, record: SentSegment, counters: &mut Tally) -> OutgoingSegment {
         self.scoreboard.on_resent(now, record.start);
         self.on_sent(now, u64::from(record.length));
         let is_oldest = record.start == self.una;
@@ -335,10 +339,9 @@ impl Sender {
         }
         let fin = record.end() > self.written;
         let payload = record.length - u32::from(fin);
-        counters.segments_sent += 1;
         counters.data_segments_sent += 1;
-        counters.retransmitted_segments += 1;
-        counters.retransmitted += ByteSize::from_bytes(u64::from(payload));
+        counters.rare().retransmitted_segments += 1;
+        counters.rare().retransmitted += ByteSize::from_bytes(u64::from(payload));
         OutgoingSegment {
             start: record.start,
             payload,
@@ -351,8 +354,8 @@ impl Sender {
 
     /// RFC 8985, section 7.3: the probe is a segment of new data, or else the last one again. It
     /// ignores cwnd.
-    fn next_tail_probe(&mut self, now: Time, counters: &mut Counters) -> Option<OutgoingSegment> {
-        counters.tail_loss_probes += 1;
+    fn next_tail_probe(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
+        counters.rare().tail_loss_probes += 1;
         let data = self.written.saturating_sub(self.nxt);
         let size = self.mss.min(data);
         if size > 0 && self.nxt + size <= self.edge {
@@ -361,7 +364,7 @@ impl Sender {
             return Some(outgoing);
         }
         let Some(record) = self.scoreboard.last_outstanding() else {
-            self.tail_probe = None;
+            self.trouble.tail_probe = None;
             return None;
         };
         self.on_tail_probe_sent(Some((u64::from(record.length), record.sent_at)));
@@ -370,14 +373,13 @@ impl Sender {
 
     /// RFC 5681, section 4.1.
     fn restart_if_idle(&mut self, now: Time) {
-        let idle = self
-            .last_sent
-            .is_some_and(|sent| now.since(sent) > self.rtt.rto());
-        if idle && self.idle_restart {
-            self.controller.on_idle_restart(now);
+        // Before the first segment, no time has passed.
+        let idle = now.since(self.last_sent) > self.rtt.rto();
+        if idle && self.config.idle_restart {
+            self.controller.as_dyn_mut().on_idle_restart(now);
             self.follow_controller();
             // Only once per pause.
-            self.last_sent = Some(now);
+            self.last_sent = now;
         }
     }
 

@@ -9,5 +9,6 @@ mod lifecycle;
 mod sending;
 mod spurious;
 mod transfers;
+mod twins;
 mod windows;
 mod world;

@@ -286,7 +286,7 @@ fn transfer_with_losses(config: &Config, lost: &[u64]) -> weir_tcp::Counters {
         .to_server
         .set_faults(world.now, FaultSettings::default());
     assert!(world.run_until(100_000, |world| world.client.remaining().is_zero()));
-    *world.client.counters()
+    world.client.counters()
 }
 
 /// RFC 6675, section 4, `NextSeg`, rules 3 and 4: too little follows the second loss to prove it, and there is
