@@ -63,6 +63,24 @@ impl<P> PacketsInFlight<P> {
         })
     }
 
+    /// Puts the packet into a slot that `fill` writes, unless it returns false.
+    #[inline(always)]
+    pub(crate) fn store_with(&mut self, fill: impl FnOnce(&mut P) -> bool) -> Option<SlotIndex>
+    where
+        P: Default,
+    {
+        if self.free == NIL {
+            self.free = self.grow(P::default());
+        }
+        let free = self.free;
+        let slot = self.slots.get_mut(free as usize)?;
+        if !fill(&mut slot.packet) {
+            return None;
+        }
+        self.free = slot.next;
+        Some(SlotIndex(free))
+    }
+
     #[cold]
     fn grow(&mut self, packet: P) -> u32 {
         self.slots.push(Slot {

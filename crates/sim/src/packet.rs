@@ -30,7 +30,8 @@ pub(crate) type Network = weir_network::Network<Packet>;
 /// An IP packet between two simulated hosts.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Packet {
-    pub(crate) contents: Contents,
+    /// The header of a TCP segment. It is written in place, as copies would cost more than all else.
+    segment: Segment,
     /// Its length, which is read at every hop.
     length: u32,
     /// The number of its flow.
@@ -40,26 +41,30 @@ pub(crate) struct Packet {
     /// Positions in the topology's list of hosts.
     pub(crate) source: u32,
     pub(crate) destination: u32,
+    datagram: RawDatagram,
+    kind: PacketKind,
     pub(crate) ecn: Ecn,
     /// Whether it goes from the flow's initiator to its responder.
     pub(crate) forward: bool,
 }
 
+#[derive(Clone, Copy, Debug, Default)]
+enum PacketKind {
+    #[default]
+    Segment,
+    Datagram,
+    RawDatagram,
+}
+
 /// The contents of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Contents {
+pub(crate) enum Contents<'a> {
     /// A TCP segment.
-    Segment(Segment),
+    Segment(&'a Segment),
     /// A UDP datagram.
     Datagram(Datagram),
     /// A UDP datagram of a QUIC or DCUDP connection.
     RawDatagram(RawDatagram),
-}
-
-impl Default for Contents {
-    fn default() -> Self {
-        Self::Datagram(Datagram::default())
-    }
 }
 
 /// A UDP datagram of a flow without congestion control.
@@ -70,7 +75,7 @@ pub(crate) struct Datagram {
 }
 
 /// A UDP datagram with real bytes, in the slab of the QUIC and DCUDP hosts.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RawDatagram {
     /// The slot of its bytes.
     pub(crate) slot: u32,
@@ -137,37 +142,82 @@ pub(crate) fn ports(flow: u32) -> (u16, u16) {
     (initiator, service)
 }
 
-impl Contents {
-    /// Returns the length after the IP header.
+impl Packet {
+    /// Creates a packet with a TCP segment of the endpoint with this address.
+    pub(crate) fn of_segment(segment: Segment, ecn: Ecn, address: &Address) -> Self {
+        let mut packet = Self {
+            segment,
+            ..Self::default()
+        };
+        packet.complete_segment(ecn, address);
+        packet
+    }
+
+    /// The segment, to be written; then the packet is [completed](Self::complete_segment).
     #[inline]
-    fn length(&self) -> u32 {
-        match self {
-            Self::Segment(segment) => segment.header_length().bytes() as u32 + segment.payload,
-            Self::Datagram(datagram) => UDP_HEADER + datagram.payload,
-            Self::RawDatagram(datagram) => UDP_HEADER + u32::from(datagram.payload),
+    pub(crate) fn segment_mut(&mut self) -> &mut Segment {
+        &mut self.segment
+    }
+
+    /// Makes it a packet with the segment that has been written.
+    #[inline]
+    pub(crate) fn complete_segment(&mut self, ecn: Ecn, address: &Address) {
+        let length = self.segment.header_length().bytes() as u32 + self.segment.payload;
+        self.complete(PacketKind::Segment, length, ecn, address);
+    }
+
+    /// Creates a packet with a UDP datagram.
+    pub(crate) fn of_datagram(datagram: Datagram, ecn: Ecn, address: &Address) -> Self {
+        let mut packet = Self::default();
+        packet.segment.payload = datagram.payload;
+        let length = UDP_HEADER + datagram.payload;
+        packet.complete(PacketKind::Datagram, length, ecn, address);
+        packet
+    }
+
+    /// Creates a packet with a UDP datagram of real bytes.
+    pub(crate) fn of_raw_datagram(datagram: RawDatagram, ecn: Ecn, address: &Address) -> Self {
+        let mut packet = Self {
+            datagram,
+            ..Self::default()
+        };
+        let length = UDP_HEADER + u32::from(datagram.payload);
+        packet.complete(PacketKind::RawDatagram, length, ecn, address);
+        packet
+    }
+
+    #[inline(always)]
+    fn complete(&mut self, kind: PacketKind, length: u32, ecn: Ecn, address: &Address) {
+        self.length = IP_HEADER + length;
+        self.flow = address.flow.number;
+        self.endpoint = address.peer;
+        self.source = address.source;
+        self.destination = address.destination;
+        self.kind = kind;
+        self.ecn = ecn;
+        self.forward = address.initiator;
+    }
+
+    /// Returns its contents.
+    #[inline]
+    pub(crate) fn contents(&self) -> Contents<'_> {
+        match self.kind {
+            PacketKind::Segment => Contents::Segment(&self.segment),
+            PacketKind::Datagram => Contents::Datagram(Datagram {
+                payload: self.segment.payload,
+            }),
+            PacketKind::RawDatagram => Contents::RawDatagram(self.datagram),
         }
     }
-}
 
-impl Packet {
-    /// Creates a packet of the endpoint with this address.
-    #[inline(always)]
-    pub(crate) fn new(contents: Contents, ecn: Ecn, address: &Address) -> Self {
-        Self {
-            length: IP_HEADER + contents.length(),
-            contents,
-            flow: address.flow.number,
-            endpoint: address.peer,
-            source: address.source,
-            destination: address.destination,
-            ecn,
-            forward: address.initiator,
-        }
+    /// Returns the segment for changes, if it is one.
+    fn own_segment(&mut self) -> Option<&mut Segment> {
+        matches!(self.kind, PacketKind::Segment).then_some(&mut self.segment)
     }
 
     /// Returns its source and destination.
     pub(crate) fn locations(&self) -> [Location; 2] {
-        let editions = match self.contents {
+        let editions = match self.contents() {
             Contents::RawDatagram(datagram) => datagram.editions,
             Contents::Segment(_) | Contents::Datagram(_) => [0; 2],
         };
@@ -192,8 +242,8 @@ impl Packet {
             hops: HOPS,
             // It has no meaning in packets that must not be fragmented (RFC 6864).
             identification: 0,
-            content: match self.contents {
-                Contents::Segment(segment) => Content::Tcp(segment),
+            content: match self.contents() {
+                Contents::Segment(segment) => Content::Tcp(*segment),
                 Contents::Datagram(datagram) => {
                     Content::Udp(ByteSize::from_bytes(datagram.payload.into()))
                 }
@@ -239,7 +289,7 @@ impl FabricPacket for Packet {
             destination: destination.ip(),
             source_port,
             destination_port,
-            protocol: match self.contents {
+            protocol: match self.contents() {
                 Contents::Segment(_) => FlowKey::TCP,
                 Contents::Datagram(_) | Contents::RawDatagram(_) => FlowKey::UDP,
             },
@@ -247,20 +297,20 @@ impl FabricPacket for Packet {
     }
 
     fn tcp(&self) -> Option<Segment> {
-        match self.contents {
-            Contents::Segment(segment) => Some(segment),
+        match self.contents() {
+            Contents::Segment(segment) => Some(*segment),
             Contents::Datagram(_) | Contents::RawDatagram(_) => None,
         }
     }
 
     fn set_window(&mut self, window: u16) {
-        if let Contents::Segment(segment) = &mut self.contents {
+        if let Some(segment) = self.own_segment() {
             segment.window = window;
         }
     }
 
     fn refuse_sack(&mut self) {
-        if let Contents::Segment(segment) = &mut self.contents
+        if let Some(segment) = self.own_segment()
             && let Options::Syn(options) = &mut segment.options
         {
             options.sack_permitted = false;
@@ -268,19 +318,19 @@ impl FabricPacket for Packet {
     }
 
     fn set_acknowledgment(&mut self, number: Sequence) {
-        if let Contents::Segment(segment) = &mut self.contents {
+        if let Some(segment) = self.own_segment() {
             segment.acknowledgment = number;
         }
     }
 
     fn set_timestamps(&mut self, timestamps: Timestamps) {
-        if let Contents::Segment(segment) = &mut self.contents {
+        if let Some(segment) = self.own_segment() {
             segment.timestamps = segment.timestamps.and(Some(timestamps));
         }
     }
 
     fn clear_sack_blocks(&mut self) {
-        if let Contents::Segment(segment) = &mut self.contents
+        if let Some(segment) = self.own_segment()
             && let Options::Sack(_) = segment.options
         {
             segment.options = Options::None;
@@ -288,7 +338,7 @@ impl FabricPacket for Packet {
     }
 
     fn set_flags(&mut self, flags: Flags) {
-        if let Contents::Segment(segment) = &mut self.contents {
+        if let Some(segment) = self.own_segment() {
             segment.flags = flags;
         }
     }

@@ -20,7 +20,7 @@ use crate::hosts::{
     Action, DcudpSetup, EndpointEvent, HostEnvironment, Hosts, QuicSetup, TcpSetup, UdpEnd,
     codepoint,
 };
-use crate::packet::{Address, Contents, Network, Packet};
+use crate::packet::{Address, Network, Packet};
 
 /// The network, the hosts and the flow table.
 #[derive(Debug)]
@@ -201,8 +201,8 @@ impl World {
                     if initiator && let Some((deadline, size)) = demand {
                         end.set_deadline(deadline);
                         if let Some(sed) = &mut self.sed {
-                            let segment = Contents::Segment(Segment::default());
-                            let packet = Packet::new(segment, Ecn::NotEct, &address);
+                            let segment = Segment::default();
+                            let packet = Packet::of_segment(segment, Ecn::NotEct, &address);
                             sed.register(packet.flow(), size, deadline.since(now));
                         }
                     }

@@ -137,17 +137,21 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
+    /// Whether no packet of the same link waits for its time.
+    #[inline]
+    pub fn is_link_idle(&self, arrival: HostArrival) -> bool {
+        self.in_flight.is_idle(arrival.port)
+    }
+
     /// Takes the first of the packets that are before this one on the same link and wait for their time, if
     /// it arrives by `limit`.
-    #[inline]
     pub fn take_before(&mut self, arrival: HostArrival, limit: Time) -> Option<HostArrival> {
         let first = self.in_flight.first_time(arrival.port)?;
         // One that came after it arrives later, or else it would have run ahead too.
-        (first <= limit.min(arrival.time)).then(|| self.take_first(arrival.port))?
-    }
-
-    #[cold]
-    fn take_first(&mut self, port: u32) -> Option<HostArrival> {
+        if first > limit.min(arrival.time) {
+            return None;
+        }
+        let port = arrival.port;
         let (slot, time) = self.in_flight.pop_with_time(port)?;
         let next = self.in_flight.first_time(port).unwrap_or(Time::MAX);
         self.event_queue.set(port as usize, next);

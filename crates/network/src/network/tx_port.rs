@@ -1,9 +1,10 @@
 //! The ports by which hosts send.
 
-use weir_fabric::{self as fabric, EgressPort};
+use weir_fabric as fabric;
 use weir_units::{Duration, Time};
 
 use super::{Network, Sender, Uplink};
+use crate::packets_in_flight::SlotIndex;
 
 /// A port of a host.
 #[derive(Debug)]
@@ -67,27 +68,55 @@ impl<P: fabric::Packet + Clone> Uplink<P> {
 
 impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
     #[inline]
-    fn egress_port(&mut self) -> &mut EgressPort<P> {
-        &mut self.network.uplinks[self.uplink as usize].egress_port
+    fn uplink(&mut self) -> &mut Uplink<P> {
+        &mut self.network.uplinks[self.uplink as usize]
     }
 
     /// Sends a packet of the host.
-    #[inline(always)]
-    pub fn send(&mut self, now: Time, mut packet: P) {
-        if self.egress_port().holds_packets() {
+    pub fn send(&mut self, now: Time, packet: P) {
+        if self.uplink().egress_port.holds_packets() {
             return self.send_held(now, packet);
         }
-        if let Some(arrival) = self.egress_port().transmit(now, &mut packet) {
-            let slot = self.network.in_flight.store(packet);
-            if let Some(ahead) = self.network.travel(self.port, slot, arrival) {
-                self.network.ahead.push_back(ahead);
-            }
+        let slot = self.network.in_flight.store(packet);
+        self.transmit(now, slot);
+    }
+
+    /// Sends the packet that `fill` writes, unless it returns false. The packet has the values of an earlier
+    /// one before. Returns whether there is one.
+    #[inline(always)]
+    pub fn send_with(&mut self, now: Time, fill: impl FnOnce(&mut P) -> bool) -> bool
+    where
+        P: Default,
+    {
+        let Some(slot) = self.network.in_flight.store_with(fill) else {
+            return false;
+        };
+        self.transmit(now, slot);
+        true
+    }
+
+    #[inline(always)]
+    fn transmit(&mut self, now: Time, slot: SlotIndex) {
+        let Network {
+            uplinks, in_flight, ..
+        } = &mut *self.network;
+        let egress_port = &mut uplinks[self.uplink as usize].egress_port;
+        if egress_port.holds_packets() {
+            let packet = in_flight.packet(slot).clone();
+            in_flight.release(slot);
+            return self.send_held(now, packet);
+        }
+        let Some(arrival) = egress_port.transmit(now, in_flight.packet_mut(slot)) else {
+            return in_flight.release(slot);
+        };
+        if let Some(ahead) = self.network.travel(self.port, slot, arrival) {
+            self.network.ahead.push_back(ahead);
         }
     }
 
     #[inline(never)]
     fn send_held(&mut self, now: Time, packet: P) {
-        let egress_port = self.egress_port();
+        let egress_port = &mut self.uplink().egress_port;
         let was_idle = egress_port.is_idle();
         egress_port.send(now, packet);
         if was_idle {
@@ -99,18 +128,18 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
     /// Whether a packet on the link would be sent soon.
     #[inline]
     pub fn has_room(&mut self, now: Time) -> bool {
-        let free = self.egress_port().link().free_at();
+        let free = self.uplink().egress_port.link().free_at();
         // The restart of a stopped link is unknown.
         free <= now + HOST_QUEUE || free == Time::MAX
     }
 
     /// Returns when a sender that found no room may pass one packet to the port. Each caller gets its own
     /// time, one after the other, at the rate of the link.
-    pub fn reserve_slot(self) -> Time {
+    pub fn reserve_slot(&mut self) -> Time {
         let Uplink {
             egress_port,
             next_slot,
-        } = &mut self.network.uplinks[self.uplink as usize];
+        } = self.uplink();
         let link = egress_port.link();
         let slot = (*next_slot).max(link.free_at() - HOST_QUEUE);
         *next_slot = slot + link.rate().time_for(link.mtu() + link.framing());

@@ -71,7 +71,7 @@ impl DatagramSlab {
             destination: departure.to.number,
             ..*address
         };
-        let packet = Packet::new(Contents::RawDatagram(datagram), departure.ecn, &address);
+        let packet = Packet::of_raw_datagram(datagram, departure.ecn, &address);
         network.send(now, departure.port, packet);
         true
     }
@@ -142,7 +142,7 @@ impl DatagramSlab {
 impl Packet {
     /// Returns the slot of its bytes, if it has any.
     fn slot(&self) -> Option<u32> {
-        match self.contents {
+        match self.contents() {
             Contents::RawDatagram(datagram) => Some(datagram.slot),
             Contents::Segment(_) | Contents::Datagram(_) => None,
         }

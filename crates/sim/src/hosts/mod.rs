@@ -22,7 +22,7 @@ mod tls;
 mod udp;
 
 use weir_counters::FlowCounters;
-use weir_network::HostArrival;
+use weir_network::{HostArrival, TxPort};
 use weir_units::{ByteSize, Time};
 
 use crate::flows::{FlowId, PathView};
@@ -63,7 +63,7 @@ enum Transport {
     Tcp(Box<TcpEnd>),
     Quic(Box<QuicEnd>),
     Dcudp(Box<DcudpEnd>),
-    Udp(UdpEnd),
+    Udp(Box<UdpEnd>),
 }
 
 /// An action of an application on the endpoint of a connection.
@@ -153,27 +153,16 @@ impl Socket {
         shared: &mut HostContext,
         network: &mut Network,
     ) -> Option<(FlowId, EndpointEvent)> {
-        let mut outlet = network.tx_port(self.address.port)?;
+        let mut tx_port = network.tx_port(self.address.port)?;
         let is_patient = end.has_small_queues();
         while self.send_slot <= now {
             let has_turn = std::mem::take(&mut self.send_slot) > Time::ZERO;
-            if is_patient && !has_turn && !outlet.has_room(now) {
-                self.send_slot = outlet.reserve_slot();
+            if is_patient && !has_turn && !tx_port.has_room(now) {
+                self.send_slot = tx_port.reserve_slot();
                 break;
             }
-            let Some((segment, ecn)) = &end.connection.next_segment(now) else {
+            if !self.send_next(end, now, &mut tx_port) {
                 break;
-            };
-            if self.address_lost {
-                continue;
-            }
-            let mut send = |contents| outlet.send(now, Packet::new(contents, *ecn, &self.address));
-            // Bursts are rare, and segmentation takes divisions.
-            let size = end.segment_size();
-            if segment.payload <= size {
-                send(Contents::Segment(*segment))
-            } else {
-                segment.segments(size).map(Contents::Segment).for_each(send)
             }
         }
         let mut due = end.connection.timeout().unwrap_or(Time::MAX);
@@ -183,6 +172,47 @@ impl Socket {
         let notice = self.notice(end.delivered(), || end.take_closed());
         self.set_timer(due, shared);
         Some((self.address.flow, notice?))
+    }
+
+    /// Sends the next segment of a connection, if there is one to send now.
+    #[inline(always)]
+    fn send_next(&self, end: &mut TcpEnd, now: Time, tx_port: &mut TxPort<'_, Packet>) -> bool {
+        if end.sends_bursts() || self.address_lost {
+            return self.send_next_burst(end, now, tx_port);
+        }
+        tx_port.send_with(now, |packet| {
+            let ecn = end.connection.write_next_segment(now, packet.segment_mut());
+            if let Some(ecn) = ecn {
+                packet.complete_segment(ecn, &self.address);
+            }
+            ecn.is_some()
+        })
+    }
+
+    /// Sends the next segment as [`Self::send_next`] does, where it may be a burst. The segments of a host
+    /// that has lost the endpoint's address are discarded.
+    #[inline(never)]
+    fn send_next_burst(
+        &self,
+        end: &mut TcpEnd,
+        now: Time,
+        tx_port: &mut TxPort<'_, Packet>,
+    ) -> bool {
+        let Some((segment, ecn)) = end.connection.next_segment(now) else {
+            return false;
+        };
+        if self.address_lost {
+            return true;
+        }
+        let size = end.segment_size();
+        let mut send = |segment| tx_port.send(now, Packet::of_segment(segment, ecn, &self.address));
+        // Segmentation takes divisions.
+        if segment.payload <= size {
+            send(segment);
+        } else {
+            segment.segments(size).for_each(send);
+        }
+        true
     }
 
     fn attend_datagrams(
@@ -272,6 +302,16 @@ impl Hosts {
     #[inline]
     pub(crate) fn take_ahead(&mut self, arrival: HostArrival, network: &mut Network) {
         let host = network.packet(arrival.slot).destination;
+        if network.is_link_idle(arrival) && arrival.time <= self.shared.timers.of(host) {
+            self.receive_ahead(arrival, network);
+        } else {
+            self.take_after_others(arrival, host, network);
+        }
+    }
+
+    /// Takes in a packet after those before it on its link, as far as the host's timers allow.
+    #[cold]
+    fn take_after_others(&mut self, arrival: HostArrival, host: u32, network: &mut Network) {
         while let Some(before) = network.take_before(arrival, self.shared.timers.of(host)) {
             self.receive_ahead(before, network);
         }
@@ -314,7 +354,7 @@ impl Hosts {
 
     /// Puts a UDP endpoint at its position.
     pub(crate) fn open_udp(&mut self, address: Address, end: UdpEnd) {
-        self.open(address, Transport::Udp(end));
+        self.open(address, Transport::Udp(Box::new(end)));
     }
 
     fn open(&mut self, address: Address, transport: Transport) {
@@ -358,7 +398,7 @@ impl Hosts {
             return None;
         };
         let shared = &mut self.shared;
-        match (transport, &packet.contents) {
+        match (transport, packet.contents()) {
             (Transport::Tcp(end), Contents::Segment(segment)) => {
                 end.receive(time, segment, packet.ecn);
                 network.release(arrival.slot);
@@ -377,7 +417,7 @@ impl Hosts {
                 socket.attend_datagrams(&mut **end, time, shared, network)
             }
             (Transport::Udp(end), Contents::Datagram(datagram)) => {
-                end.receive(datagram, packet.ecn);
+                end.receive(&datagram, packet.ecn);
                 network.release(arrival.slot);
                 None
             }
@@ -492,8 +532,7 @@ impl Hosts {
         };
         if let Transport::Udp(end) = &mut endpoint.transport {
             let (datagram, ecn) = end.send(payload);
-            let contents = Contents::Datagram(datagram);
-            let packet = Packet::new(contents, ecn, &endpoint.socket.address);
+            let packet = Packet::of_datagram(datagram, ecn, &endpoint.socket.address);
             network.send(now, endpoint.socket.address.port, packet);
         }
     }
@@ -536,7 +575,7 @@ impl Hosts {
             Transport::Tcp(end) => &**end,
             Transport::Quic(end) => &**end,
             Transport::Dcudp(end) => &**end,
-            Transport::Udp(end) => end,
+            Transport::Udp(end) => &**end,
         })
     }
 }

@@ -144,6 +144,7 @@ impl TcpSetup {
             connection: connection
                 .expect("the configuration was checked when the group was set up"),
             small_queues: self.small_queues,
+            sends_bursts: self.config.burst_segments > 1,
             told: false,
             tls: self.tls.as_ref().map(tls),
             deadline: None,
@@ -169,6 +170,7 @@ pub(crate) struct TcpEnd {
     pub(super) connection: Connection,
     /// Whether it waits while its host's queue is long.
     small_queues: bool,
+    sends_bursts: bool,
     /// Whether the application has been notified of the close.
     told: bool,
     tls: Option<Box<Tls>>,
@@ -223,6 +225,12 @@ impl TcpEnd {
     pub(super) fn segment_size(&self) -> u32 {
         // The maximum segment size has 16 bits.
         self.connection.segment_size().bytes() as u32
+    }
+
+    /// Whether it may pass several segments at once to its host.
+    #[inline]
+    pub(super) fn sends_bursts(&self) -> bool {
+        self.sends_bursts
     }
 
     #[inline]

@@ -15,49 +15,55 @@ use weir_units::Time;
 pub(super) struct HostTimers {
     /// By host: time and position of the endpoint.
     heaps: Vec<BinaryHeap<Reverse<(Time, u32)>>>,
-    /// The first timer of each host.
-    first: EventQueue,
+    /// The first timer of each host; [`Time::MAX`] without timers.
+    first: Vec<Time>,
+    event_queue: EventQueue,
 }
 
 impl HostTimers {
     pub(super) fn new(hosts: usize) -> Self {
         Self {
             heaps: vec![BinaryHeap::new(); hosts],
-            first: EventQueue::new(hosts),
+            first: vec![Time::MAX; hosts],
+            event_queue: EventQueue::new(hosts),
         }
     }
 
     /// Returns the first time that cannot be simulated.
     pub(super) fn horizon(&self) -> Time {
-        self.first.horizon()
+        self.event_queue.horizon()
     }
 
     /// Sets a timer of the endpoint at `position` of a host.
     #[inline]
     pub(super) fn set(&mut self, host: u32, position: u32, time: Time) {
-        if time >= self.first.horizon() {
+        if time >= self.event_queue.horizon() {
             return;
         }
         let Some(heap) = self.heaps.get_mut(host as usize) else {
             return;
         };
-        let is_first = heap.peek().is_none_or(|Reverse((first, _))| time < *first);
         heap.push(Reverse((time, position)));
-        if is_first {
-            self.first.set(host as usize, time);
+        if time < self.first[host as usize] {
+            self.set_first(host as usize, time);
         }
+    }
+
+    fn set_first(&mut self, host: usize, time: Time) {
+        self.first[host] = time;
+        self.event_queue.set(host, time);
     }
 
     /// Returns the earliest timer and its host; without timers, a time beyond the horizon.
     #[inline]
     pub(super) fn next(&self) -> (Time, usize) {
-        self.first.first()
+        self.event_queue.first()
     }
 
     /// Returns the earliest timer of a host; [`Time::MAX`] without timers.
     #[inline]
     pub(super) fn of(&self, host: u32) -> Time {
-        self.first.time(host as usize).unwrap_or(Time::MAX)
+        self.first.get(host as usize).copied().unwrap_or(Time::MAX)
     }
 
     /// Removes the earliest timer of a host, and returns it with its endpoint.
@@ -65,7 +71,7 @@ impl HostTimers {
         let heap = self.heaps.get_mut(host)?;
         let Reverse(timer) = heap.pop()?;
         let next = heap.peek().map_or(Time::MAX, |Reverse((time, _))| *time);
-        self.first.set(host, next);
+        self.set_first(host, next);
         Some(timer)
     }
 }

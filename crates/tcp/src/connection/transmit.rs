@@ -28,6 +28,15 @@ impl Connection {
         }
     }
 
+    /// Writes the [next segment](Self::next_segment), and returns the ECN codepoint of its packet; `None` if
+    /// there is none, and then `segment` means nothing.
+    #[inline]
+    pub fn write_next_segment(&mut self, now: Time, segment: &mut Segment) -> Option<Ecn> {
+        let (next, ecn) = self.next_segment(now)?;
+        *segment = next;
+        Some(ecn)
+    }
+
     #[inline(never)]
     fn next_in_general(&mut self, now: Time) -> Option<(Segment, Ecn)> {
         let next = self.next_predicted(now);
