@@ -301,10 +301,7 @@ impl Sender {
     /// Returns the window in force.
     #[inline]
     pub(crate) fn window(&self) -> u64 {
-        match self.reduction.get() {
-            None => self.cwnd,
-            Some(reduction) => reduction.window,
-        }
+        self.reduction.window_or(self.cwnd)
     }
 
     /// Returns whether every segment asks for its ACK, since the window holds fewer than two, or may do so
