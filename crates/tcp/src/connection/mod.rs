@@ -67,17 +67,21 @@ impl Initial for Rare {
 
 /// One end of a TCP connection. The crate documentation describes its use.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub struct Connection {
     state: State,
-    sender: Sender,
-    receiver: Receiver,
+    /// Whether the fast paths apply, see `plain`.
+    is_plain: bool,
+    /// Whether there are fast paths at all.
+    has_fast_paths: bool,
+    /// Shift count of the peer's windows.
+    peer_scale: u8,
+    sack: bool,
+    ending: Option<Ending>,
     /// The sequence number of the first byte that this end sends.
     local: Sequence,
     /// The sequence number of the first byte that the peer sends.
     remote: Sequence,
-    /// Shift count of the peer's windows.
-    peer_scale: u8,
-    sack: bool,
     /// The timestamp clock, if the option is in use.
     clock: Option<TimestampClock>,
     /// The sequence number of the peer's segment that last changed the window (SND.WL1), as an
@@ -85,13 +89,10 @@ pub struct Connection {
     window_from: u64,
     /// The last acknowledgment sent (Last.ACK.sent of RFC 7323), as an offset.
     last_acknowledged: u64,
-    rare: Apart<Rare>,
-    ending: Option<Ending>,
-    /// Whether the fast paths apply, see `plain`.
-    is_plain: bool,
-    /// Whether there are fast paths at all.
-    has_fast_paths: bool,
     counters: Tally,
+    receiver: Receiver,
+    sender: Sender,
+    rare: Apart<Rare>,
 }
 
 /// The state of a connection for statistics.

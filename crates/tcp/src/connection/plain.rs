@@ -61,7 +61,6 @@ impl Connection {
             let data = self.in_order_data(segment);
             self.receiver
                 .on_expected(now, &data, cwr, ecn, &mut self.counters);
-            self.is_plain = !self.receiver.echo.has_prior();
             return true;
         }
         if ahead <= 0 {

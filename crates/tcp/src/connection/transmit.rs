@@ -17,6 +17,10 @@ impl Connection {
             return self.next_in_general(now);
         }
         let is_ack_due = self.receiver.acks.is_due();
+        // While one for earlier data is due, so is the next one.
+        if is_ack_due && let Some(prior) = self.receiver.echo.take_prior() {
+            return Some(self.prior_acknowledgment(now, prior));
+        }
         if self.sender.has_sent_data() {
             return is_ack_due.then(|| self.plain_acknowledgment(now));
         }

@@ -118,12 +118,9 @@ impl Receiver {
             && self.next + u64::from(payload) <= self.window.acceptable_up_to()
     }
 
-    /// Returns whether the fast paths apply: no gaps, no FIN, and nothing but the next acknowledgment is due.
+    /// Returns whether the fast paths apply: no gaps, no FIN, and no blocks to report.
     pub(crate) fn has_fast_paths(&self) -> bool {
-        self.reassembly.is_none()
-            && self.fin == u64::MAX
-            && !self.echo.has_prior()
-            && !self.acks.has_blocks()
+        self.reassembly.is_none() && self.fin == u64::MAX && !self.acks.has_blocks()
     }
 
     /// Returns whether in-order data of this length lies within the window.

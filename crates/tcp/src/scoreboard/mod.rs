@@ -8,8 +8,10 @@
 //! second ring, ordered by time.
 
 mod detection;
+mod forms;
 mod ring;
 mod sack;
+mod summary;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +25,7 @@ pub(crate) use detection::{DUPLICATE_THRESHOLD, RackRules};
 use ring::SentRing;
 pub(crate) use ring::WholeSegments;
 pub(crate) use sack::SackRange;
+pub(crate) use summary::AckSummary;
 
 /// A sent segment: consecutive bytes of the stream, with FIN as the last one.
 #[derive(Clone, Copy, Debug)]
@@ -50,47 +53,6 @@ impl SentSegment {
     #[inline]
     fn has(&self, marks: u8) -> bool {
         self.marks & marks != 0
-    }
-}
-
-/// The new information of an acknowledgment.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct AckSummary {
-    /// Bytes newly known to have arrived, cumulatively or selectively.
-    pub(crate) delivered: u64,
-    /// Send time of the newest of these.
-    pub(crate) newest_sent: Time,
-    /// Send times of the oldest and newest of those sent only once (Karn) that did not wait at the
-    /// receiver behind a retransmission.
-    pub(crate) once_sent: Option<(Time, Time)>,
-    /// Bytes declared lost that arrived without a retransmission.
-    pub(crate) spuriously_lost: u64,
-    /// Time of the retransmission of the first cumulatively acknowledged segment, if it was
-    /// retransmitted.
-    pub(crate) first_resent: Option<Time>,
-    /// Whether a segment sent once arrived after a later one.
-    pub(crate) reordered: bool,
-    /// The end of the highest segment that earlier acknowledgments have SACKed. What one acknowledgment
-    /// reports together may have arrived in order.
-    sacked_before: u64,
-    /// The minimum RTT before: a shorter sample cannot belong to a retransmission.
-    shortest_rtt: Duration,
-}
-
-impl AckSummary {
-    #[inline]
-    fn add(&mut self, record: &SentSegment) {
-        self.delivered += u64::from(record.length);
-        self.newest_sent = self.newest_sent.max(record.sent_at);
-        if record.has(RETRANSMITTED) {
-            return;
-        }
-        let (oldest, newest) = self.once_sent.unwrap_or((record.sent_at, record.sent_at));
-        self.once_sent = Some((oldest.min(record.sent_at), newest.max(record.sent_at)));
-        self.reordered |= record.end() < self.sacked_before;
-        if record.has(LOST) {
-            self.spuriously_lost += u64::from(record.length);
-        }
     }
 }
 
@@ -228,90 +190,6 @@ impl Scoreboard {
         self.disorder.lost
     }
 
-    /// Returns whether a segment that starts below `offset` is outstanding.
-    #[inline]
-    pub(crate) fn starts_below(&self, offset: u64) -> bool {
-        if !self.has_records {
-            return self.ring.len() > 0 && self.first < offset;
-        }
-        let first = self.disorder.records.front();
-        first.is_some_and(|record| record.start < offset)
-    }
-
-    /// Returns whether nothing is outstanding.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.ring.len() == 0 && (!self.has_records || self.disorder.records.is_empty())
-    }
-
-    /// Returns whether exactly one segment is outstanding.
-    #[inline]
-    pub(crate) fn is_single(&self) -> bool {
-        if !self.has_records {
-            return self.ring.len() == 1;
-        }
-        self.disorder.records.len() == 1
-    }
-
-    /// Replaces the ring by records, in which losses and SACKs can be noted.
-    fn make_records(&mut self) {
-        if self.has_records {
-            return;
-        }
-        self.has_records = true;
-        let mut start = self.first;
-        let records = self.ring.drain().map(|(sent_at, length)| {
-            let record = SentSegment {
-                start,
-                sent_at,
-                length,
-                marks: 0,
-            };
-            start += u64::from(length);
-            record
-        });
-        self.disorder.records = records.collect();
-    }
-
-    /// Replaces the records by the ring, if nothing is noted in them. Returns whether there are no records.
-    pub(crate) fn drop_records(&mut self) -> bool {
-        if !self.has_records {
-            return true;
-        }
-        let records = &mut self.disorder.records;
-        if records.iter().any(|record| record.marks != 0) {
-            return false;
-        }
-        self.first = records.front().map_or(self.first, |record| record.start);
-        let fits = (records.iter()).all(|record| self.ring.push(record.sent_at, record.length));
-        if fits {
-            *records = VecDeque::new();
-            self.has_records = false;
-            self.drop_disorder();
-        } else {
-            self.ring = SentRing::default();
-        }
-        fits
-    }
-
-    /// Drops what is known of losses and SACKs, if it is all of data acknowledged since.
-    fn drop_disorder(&mut self) {
-        let (disorder, first) = (&*self.disorder, self.first);
-        // A retransmission is recognized by its time: no segment may have been sent at the same one.
-        let is_over = |&(_, resent_at): &(u64, Time)| {
-            let oldest = self.ring.first().map(|(sent_at, _)| sent_at);
-            oldest.is_some_and(|oldest| resent_at < oldest)
-        };
-        if disorder.scanned <= first
-            && disorder.highest_sacked <= first
-            && disorder.known.iter().all(|block| block.end <= first)
-            && disorder.resent.back().is_none_or(is_over)
-            && disorder.deliveries.is_none()
-        {
-            self.disorder.reset();
-        }
-    }
-
     /// Returns whether the controller uses the delivery rate.
     #[inline]
     pub(crate) fn measures_delivery(&self) -> bool {
@@ -339,51 +217,6 @@ impl Scoreboard {
             deliveries.packets.push_back(packet);
         }
         self.push(now, start, length);
-    }
-
-    /// Records new data, if no delivery rate is measured.
-    #[inline(always)]
-    pub(crate) fn push(&mut self, now: Time, start: u64, length: u32) {
-        if self.ring.len() == 0 {
-            self.first = start;
-        }
-        if self.has_records || !self.ring.push(now, length) {
-            self.push_record(now, start, length);
-        }
-        self.in_flight += u64::from(length);
-    }
-
-    #[inline(never)]
-    fn push_record(&mut self, now: Time, start: u64, length: u32) {
-        self.make_records();
-        self.disorder.records.push_back(SentSegment {
-            start,
-            sent_at: now,
-            length,
-            marks: 0,
-        });
-    }
-
-    /// Returns the segments below `ack`, if it does not cut one and there are no records.
-    #[inline(always)]
-    pub(crate) fn whole_segments(&self, ack: u64) -> Option<WholeSegments> {
-        self.ring.whole_segments(ack.wrapping_sub(self.first))
-    }
-
-    /// Acknowledges the first segments, which end at `ack`.
-    #[inline(always)]
-    pub(crate) fn take_whole(&mut self, now: Time, segments: &WholeSegments, ack: u64) {
-        self.ring.take(segments);
-        self.in_flight -= ack - self.first;
-        self.first = ack;
-        let newest = segments.newest;
-        if (newest, ack) >= (self.latest.sent_at, self.latest.end) {
-            self.latest = RackSegment {
-                sent_at: newest,
-                end: ack,
-                rtt: now.since(newest),
-            };
-        }
     }
 
     /// Acknowledges everything below `ack` while nothing is SACKed or lost. Stops at a marked

@@ -16,6 +16,8 @@ enum Step {
     Detect,
     Resend,
     Timeout,
+    /// The records are dropped, if nothing is noted in them.
+    Settle,
 }
 
 fn step() -> impl Strategy<Value = Step> {
@@ -26,6 +28,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => Just(Step::Detect),
         3 => Just(Step::Resend),
         1 => Just(Step::Timeout),
+        4 => Just(Step::Settle),
     ]
 }
 
@@ -136,8 +139,9 @@ proptest! {
     #[test]
     fn the_scoreboard_matches_an_exhaustive_model(
         steps in prop::collection::vec(step(), 1..150),
+        with_rates: bool,
     ) {
-        let (mut board, mut model) = (Scoreboard::new(MSS, true), Model::default());
+        let (mut board, mut model) = (Scoreboard::new(MSS, with_rates), Model::default());
         let (mut now, mut nxt, mut mute) = (Time::ZERO, 0, false);
         for step in &steps {
             now += Duration::from_micros(10);
@@ -158,7 +162,9 @@ proptest! {
                     model.apply_ack(next, &blocks);
                     let left = model.sum(|segment| !segment.sacked);
                     let mut summary = board.new_summary(Duration::MAX);
-                    board.sack(now, &blocks, &mut summary);
+                    if !blocks.is_empty() {
+                        board.sack(now, &blocks, &mut summary);
+                    }
                     board.acknowledge(now, next, &mut summary);
                     prop_assert_eq!(summary.delivered, delivered - left);
                 }
@@ -196,6 +202,12 @@ proptest! {
                             }
                         }
                     }
+                }
+                Step::Settle => {
+                    let is_clear = model.outstanding().all(|segment| {
+                        !segment.sacked && !segment.lost && !segment.resent
+                    });
+                    prop_assert_eq!(board.drop_records(), is_clear && !with_rates);
                 }
                 Step::Timeout => {
                     board.mark_all_lost(&mut DetectedLosses::default());

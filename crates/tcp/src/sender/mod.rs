@@ -92,54 +92,53 @@ impl Initial for Trouble {
     }
 }
 
-/// The sending half of a connection.
+/// The sending half of a connection. What a receiver reads of it lies in front, what every ACK reads behind
+/// that.
 #[derive(Clone, Debug)]
+#[repr(C)]
 pub(crate) struct Sender {
     /// The first byte that has not been acknowledged.
     pub(crate) una: u64,
     /// The first byte that has not been sent.
     pub(crate) nxt: u64,
-    /// The right edge of the peer's window.
-    pub(crate) edge: u64,
     /// Bytes written by the application.
     written: u64,
+    /// The right edge of the peer's window.
+    pub(crate) edge: u64,
+    pub(crate) ecn: EcnMode,
+    detection: Detection,
     /// Whether FIN follows the written data.
     pub(crate) fin: bool,
+    early: EarlyTimer,
+    cwr_due: bool,
+    /// Whether the window has held fewer than two segments.
+    had_small_window: bool,
+    /// The retransmission timer; with nothing outstanding, the persist timer.
+    rto_at: Time,
+    early_at: Time,
+    pacer: Pacer,
+
     /// Data size of a full segment.
     pub(crate) mss: u64,
     /// The controller's window (cwnd).
     cwnd: u64,
-    pub(crate) scoreboard: Scoreboard,
-    pub(crate) rtt: RttEstimator,
-    controller: DirectController,
-
-    /// The retransmission timer; with nothing outstanding, the persist timer.
-    rto_at: Time,
-    early_at: Time,
-    early: EarlyTimer,
-    pacer: Pacer,
+    /// Shared with the connections of the same settings.
+    pub(crate) config: Arc<Config>,
     /// When the last segment was sent; [`Time::MAX`] before the first.
     last_sent: Time,
     /// A segment sent before this time was sent while cwnd was the limit, or before such a time.
     unlimited_from: Time,
     /// An acknowledged segment sent from this time on ends the round trip.
     round_started: Time,
-
+    /// The largest window that the peer has announced.
+    pub(crate) largest_window: u64,
+    pub(crate) scoreboard: Scoreboard,
+    pub(crate) rtt: RttEstimator,
+    controller: DirectController,
     reduction: Reduction,
     trouble: Apart<Trouble>,
     /// ECE up to this offset belongs to a reduction already made (RFC 3168, section 6.1.2).
     reduced_up_to: u64,
-    cwr_due: bool,
-
-    /// The largest window that the peer has announced.
-    pub(crate) largest_window: u64,
-
-    detection: Detection,
-    pub(crate) ecn: EcnMode,
-    /// Shared with the connections of the same settings.
-    pub(crate) config: Arc<Config>,
-    /// Whether the window has held fewer than two segments.
-    had_small_window: bool,
 }
 
 impl Sender {
@@ -301,10 +300,7 @@ impl Sender {
     /// Returns the window in force.
     #[inline]
     pub(crate) fn window(&self) -> u64 {
-        match self.reduction.get() {
-            None => self.cwnd,
-            Some(reduction) => reduction.window,
-        }
+        self.reduction.window_or(self.cwnd)
     }
 
     /// Returns whether every segment asks for its ACK, since the window holds fewer than two, or may do so

@@ -134,7 +134,7 @@ impl Sender {
         self.nxt >= self.written
     }
 
-    /// Returns the next segment, if it is a full one of new data while others are outstanding.
+    /// Returns the next segment, if it is a full one of new data and the sender has not been idle.
     #[inline(always)]
     pub(crate) fn next_plain(
         &mut self,
@@ -150,7 +150,8 @@ impl Sender {
         }
         let edge = self.edge.min(self.una.saturating_add(self.send_buffer()));
         let is_full = data >= self.mss && edge.saturating_sub(self.nxt) >= self.mss;
-        if waits || !is_full || flight == 0 || self.rto_at == Time::MAX {
+        let was_idle = flight == 0 && now.since(self.last_sent) > self.rtt.rto();
+        if waits || !is_full || was_idle {
             return PlainNext::General;
         }
         if self.pacer.holds(now) {
@@ -160,7 +161,18 @@ impl Sender {
         PlainNext::Segment(self.send_full(now, counters))
     }
 
-    /// Sends a full segment of new data, while others are outstanding.
+    /// Starts the timers for the first outstanding segment.
+    #[inline(never)]
+    fn start_timers(&mut self, now: Time) {
+        if let Some(trouble) = self.trouble.changed() {
+            trouble.window_probes = 0;
+            trouble.small_segment_due = false;
+        }
+        self.rto_at = self.rtt.deadline(now);
+        self.schedule_tail_probe(now);
+    }
+
+    /// Sends a full segment of new data.
     #[inline(always)]
     fn send_full(&mut self, now: Time, counters: &mut Tally) -> OutgoingSegment {
         let (start, mss) = (self.nxt, self.mss);
@@ -182,7 +194,9 @@ impl Sender {
         counters.data_segments_sent += 1;
         let cwr = std::mem::take(&mut self.cwr_due);
         counters.cwr_sent += u64::from(cwr);
-        if self.detection == Detection::Rack {
+        if self.rto_at == Time::MAX || self.scoreboard.is_single() {
+            self.start_timers(now);
+        } else if self.detection == Detection::Rack {
             self.set_tail_probe(now, self.config.early_timer_margin);
         } else {
             self.early_at = Time::MAX;

@@ -52,6 +52,8 @@ impl RateReduction {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reduction {
     is_active: bool,
+    /// The window that it permits now.
+    window: u64,
     last: Option<Box<RateReduction>>,
 }
 
@@ -61,12 +63,10 @@ impl Reduction {
         self.is_active
     }
 
+    /// Returns the window in force, which is that of the controller or of a reduction.
     #[inline]
-    pub(super) fn get(&self) -> Option<&RateReduction> {
-        if !self.is_active {
-            return None;
-        }
-        self.last.as_deref()
+    pub(super) fn window_or(&self, cwnd: u64) -> u64 {
+        if self.is_active { self.window } else { cwnd }
     }
 
     #[inline]
@@ -79,6 +79,7 @@ impl Reduction {
 
     fn begin(&mut self, reduction: RateReduction) {
         self.is_active = true;
+        self.window = reduction.window;
         match &mut self.last {
             Some(last) => **last = reduction,
             last => *last = Some(Box::new(reduction)),
@@ -161,9 +162,11 @@ impl Sender {
         if delivered > 0 {
             reduction.update(delivered, in_flight, target, mss, safe);
         }
+        let window = reduction.window;
         if reduction.until.is_some_and(|until| self.una >= until) {
             self.reduction.end();
         }
+        self.reduction.window = window;
     }
 }
 
