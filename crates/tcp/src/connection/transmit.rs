@@ -11,38 +11,49 @@ use crate::sender::{OutgoingSegment, PlainNext};
 impl Connection {
     /// Returns the next segment to send now and the ECN codepoint of its packet. After every event,
     /// call it until it returns `None`.
-    #[inline]
     pub fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
-        if !self.is_plain {
-            return self.next_in_general(now);
-        }
-        let is_ack_due = self.receiver.acks.is_due();
-        // While one for earlier data is due, so is the next one.
-        if is_ack_due && let Some(prior) = self.receiver.echo.take_prior() {
-            return Some(self.prior_acknowledgment(now, prior));
-        }
-        if self.sender.has_sent_data() {
-            return is_ack_due.then(|| self.plain_acknowledgment(now));
-        }
-        match self.sender.next_plain(now, is_ack_due, &mut self.counters) {
-            PlainNext::Nothing if is_ack_due => Some(self.plain_acknowledgment(now)),
-            PlainNext::Nothing => None,
-            PlainNext::Segment(outgoing) => Some(self.data_segment(now, outgoing)),
-            PlainNext::General => self.next_in_general(now),
-        }
+        let mut segment = Segment::default();
+        let ecn = self.write_next_segment(now, &mut segment)?;
+        Some((segment, ecn))
     }
 
     /// Writes the [next segment](Self::next_segment), and returns the ECN codepoint of its packet; `None` if
     /// there is none, and then `segment` means nothing.
-    #[inline]
+    #[inline(always)]
     pub fn write_next_segment(&mut self, now: Time, segment: &mut Segment) -> Option<Ecn> {
-        let (next, ecn) = self.next_segment(now)?;
+        if !self.is_plain {
+            return self.write_next_in_general(now, segment);
+        }
+        let is_ack_due = self.receiver.acks.is_due();
+        // While one for earlier data is due, so is the next one.
+        if is_ack_due && self.receiver.echo.has_prior() {
+            return self.write_next_in_general(now, segment);
+        }
+        if !self.sender.has_sent_data() {
+            match self.sender.next_plain(now, is_ack_due, &mut self.counters) {
+                PlainNext::Nothing => {}
+                PlainNext::Segment(outgoing) => {
+                    return Some(self.write_data(now, outgoing, segment));
+                }
+                PlainNext::General => return self.write_next_in_general(now, segment),
+            }
+        }
+        is_ack_due.then(|| self.write_plain_acknowledgment(now, segment))
+    }
+
+    #[inline(never)]
+    fn write_next_in_general(&mut self, now: Time, segment: &mut Segment) -> Option<Ecn> {
+        let (next, ecn) = self.next_in_general(now)?;
         *segment = next;
         Some(ecn)
     }
 
-    #[inline(never)]
     fn next_in_general(&mut self, now: Time) -> Option<(Segment, Ecn)> {
+        if self.is_plain
+            && let Some(prior) = self.receiver.echo.take_prior()
+        {
+            return Some(self.prior_acknowledgment(now, prior));
+        }
         let next = self.next_predicted(now);
         self.refresh();
         next
@@ -117,28 +128,39 @@ impl Connection {
     }
 
     /// Builds a header that acknowledges all received data.
-    #[inline]
     fn header(&mut self, now: Time, offset: u64) -> Segment {
+        let mut segment = Segment::default();
+        self.write_header(now, offset, &mut segment);
+        segment
+    }
+
+    /// Writes a header that acknowledges all received data.
+    #[inline]
+    fn write_header(&mut self, now: Time, offset: u64, segment: &mut Segment) {
         let next = self.receiver.next;
         self.last_acknowledged = next;
         let mut flags = Flags::ACK;
         if self.receiver.echo.echoes() {
             flags |= Flags::ECE;
         }
-        Segment {
-            sequence: self.sequence(offset),
-            acknowledgment: self.remote + next as u32,
-            payload: 0,
-            window: self.receiver.advertise(),
-            flags,
-            timestamps: self.clock.as_mut().map(|clock| clock.stamp(now)),
-            options: Options::None,
-        }
+        segment.sequence = self.sequence(offset);
+        segment.acknowledgment = self.remote + next as u32;
+        segment.payload = 0;
+        segment.window = self.receiver.advertise();
+        segment.flags = flags;
+        segment.timestamps = self.clock.as_mut().map(|clock| clock.stamp(now));
+        segment.options = Options::None;
+    }
+
+    fn data_segment(&mut self, now: Time, outgoing: OutgoingSegment) -> (Segment, Ecn) {
+        let mut segment = Segment::default();
+        let ecn = self.write_data(now, outgoing, &mut segment);
+        (segment, ecn)
     }
 
     #[inline]
-    fn data_segment(&mut self, now: Time, outgoing: OutgoingSegment) -> (Segment, Ecn) {
-        let mut segment = self.header(now, outgoing.start);
+    fn write_data(&mut self, now: Time, outgoing: OutgoingSegment, segment: &mut Segment) -> Ecn {
+        self.write_header(now, outgoing.start, segment);
         self.receiver.acks.on_sent();
         self.receiver.acks.on_data_sent(now);
         segment.payload = outgoing.payload;
@@ -151,13 +173,12 @@ impl Connection {
         if outgoing.cwr {
             segment.flags |= Flags::CWR;
         }
-        let ecn = match self.sender.ecn {
+        match self.sender.ecn {
             EcnMode::Dctcp => Ecn::Ect0,
             // RFC 3168, section 6.1.5: not on retransmissions.
             EcnMode::Classic if outgoing.new && outgoing.payload > 0 => Ecn::Ect0,
             _ => Ecn::NotEct,
-        };
-        (segment, ecn)
+        }
     }
 
     /// RFC 3168, section 6.1.4: not on pure ACKs. DCTCP in Linux does.
@@ -179,12 +200,19 @@ impl Connection {
     }
 
     /// Builds an acknowledgment without SACK blocks.
-    #[inline]
     fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
+        let mut segment = Segment::default();
+        let ecn = self.write_plain_acknowledgment(now, &mut segment);
+        (segment, ecn)
+    }
+
+    /// Writes an acknowledgment without SACK blocks.
+    #[inline]
+    fn write_plain_acknowledgment(&mut self, now: Time, segment: &mut Segment) -> Ecn {
         self.counters.acks_sent += 1;
-        let segment = self.header(now, self.sender.nxt);
+        self.write_header(now, self.sender.nxt, segment);
         self.receiver.acks.on_sent();
-        (segment, self.codepoint_without_data())
+        self.codepoint_without_data()
     }
 
     fn sack_blocks(&mut self) -> SackBlocks {
