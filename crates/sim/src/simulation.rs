@@ -124,6 +124,14 @@ impl Simulation {
         Ok(simulation)
     }
 
+    /// Makes every packet an event at each switch and host. For tests, which compare the results.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_running_ahead(mut self) -> Self {
+        self.is_steady = false;
+        self
+    }
+
     /// Returns the time up to which all events have been handled.
     pub fn now(&self) -> Time {
         self.now

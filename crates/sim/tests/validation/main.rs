@@ -11,6 +11,7 @@
 //! | `sharing` | sections 6.3 and 6.4 of Vargas et al. |
 //! | `algorithms` | every congestion control, end to end |
 //! | `determinism` | same seed, same bytes |
+//! | `running_ahead` | the same with one event for each arrival |
 //! | `conservation` | packets and bytes of random scenarios |
 //! | `sed` | section 5.2 of Lu's SED |
 //! | `quic`, `migration` | the DCQUIC engine in virtual time |
@@ -34,6 +35,7 @@ mod observe;
 mod queueing;
 mod quic;
 mod requests;
+mod running_ahead;
 mod sed;
 mod sharing;
 mod windows;
