@@ -119,6 +119,10 @@ impl<P> PacketsInFlight<P> {
     /// Puts a stored packet on the link of a port, before those that arrive later. Returns whether it is the
     /// first.
     pub(crate) fn insert(&mut self, port: u32, slot: SlotIndex, arrival: Time) -> bool {
+        let last = self.slots.get(self.links[port as usize].last as usize);
+        if last.is_none_or(|last| last.arrival <= arrival) {
+            return self.push(port, slot, arrival);
+        }
         let mut before = None;
         let mut next = self.links[port as usize].first;
         while let Some(entry) = self
@@ -128,9 +132,6 @@ impl<P> PacketsInFlight<P> {
         {
             before = Some(next);
             next = entry.next;
-        }
-        if next == NIL {
-            return self.push(port, slot, arrival);
         }
         let entry = &mut self.slots[slot.0 as usize];
         (entry.arrival, entry.next) = (arrival, next);
