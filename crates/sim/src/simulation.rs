@@ -179,7 +179,9 @@ impl Simulation {
                 } else {
                     Time::ZERO
                 });
-                let Some(arrival) = network.handle(event, port) else {
+                let arrival = network.handle(event, port);
+                hosts.prefetch(network.next_on_link(port));
+                let Some(arrival) = arrival else {
                     self.collect_reports();
                     continue;
                 };

@@ -54,6 +54,14 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
+    /// Returns the next packet that will arrive on the link of a port that does not hold its packets.
+    #[inline]
+    pub fn next_on_link(&self, port: usize) -> Option<&P> {
+        self.locations.get(port)?;
+        let (slot, _) = self.in_flight.first(port as u32)?;
+        Some(self.in_flight.packet(slot))
+    }
+
     /// Lets packets run ahead of the events as long as nothing but packets and hosts can change their way
     /// before this time: see [`Self::next_ahead`].
     pub fn set_run_ahead(&mut self, before: Time) {
