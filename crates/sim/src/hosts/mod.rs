@@ -469,16 +469,19 @@ impl Hosts {
             return None;
         }
         endpoint.socket.armed = Time::MAX;
+        let is_due = |due: Option<Time>| due.is_some_and(|due| due <= now);
         match &mut endpoint.transport {
-            Transport::Tcp(end) if end.connection.timeout().is_some_and(|due| due <= now) => {
+            Transport::Tcp(end) if is_due(end.connection.timeout()) => {
                 end.connection.handle_timeout(now);
             }
-            Transport::Quic(end) if end.timeout().is_some_and(|due| due <= now) => {
-                end.handle_timeout(now);
+            // A timer that has been postponed since: nothing else has happened, so there is nothing to send.
+            Transport::Tcp(end) if endpoint.socket.send_slot == Time::ZERO => {
+                let due = end.connection.timeout().unwrap_or(Time::MAX);
+                endpoint.socket.set_timer(due, &mut self.shared);
+                return None;
             }
-            Transport::Dcudp(end) if end.timeout().is_some_and(|due| due <= now) => {
-                end.handle_timeout(now);
-            }
+            Transport::Quic(end) if is_due(end.timeout()) => end.handle_timeout(now),
+            Transport::Dcudp(end) if is_due(end.timeout()) => end.handle_timeout(now),
             _ => {}
         }
         endpoint.drive(now, &mut self.shared, network)
