@@ -504,9 +504,8 @@ fn undisturbed_hosts(scenario: &Scenario) -> Vec<bool> {
             && group.deadline.is_none()
     };
     for group in scenario.groups.iter().filter(|group| !is_endless(group)) {
-        for (from, to) in group.pairs() {
-            undisturbed[from.index()] = false;
-            undisturbed[to.index()] = false;
+        for host in group.from.iter().chain(&group.to) {
+            undisturbed[host.index()] = false;
         }
     }
     undisturbed
