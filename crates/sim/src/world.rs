@@ -500,10 +500,7 @@ fn undisturbed_hosts(scenario: &Scenario) -> Vec<bool> {
     let mut undisturbed: Vec<bool> = uplinks.iter().map(|count| *count == 1).collect();
     let is_endless = |group: &Group| {
         matches!(group.workload, Workload::Bulk)
-            && matches!(
-                group.transport,
-                Transport::Tcp { .. } | Transport::Quic { .. }
-            )
+            && matches!(group.transport, Transport::Tcp { .. })
             && group.deadline.is_none()
     };
     for group in scenario.groups.iter().filter(|group| !is_endless(group)) {
