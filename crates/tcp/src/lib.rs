@@ -50,6 +50,10 @@
 //! `connection`. The sending half (`sender`) keeps a `scoreboard` of outstanding segments; the
 //! receiving half (`receiver`) reassembles data received out of order.
 //!
+//! Most segments of a simulation are the next data in order, or acknowledge whole segments that were sent
+//! once. For these there are fast paths (the files named `plain`), with the same effects as the general ones,
+//! and state that only losses, waits or handshakes need lies apart (`apart`).
+//!
 //! Not modelled: urgent data, data on a SYN, simultaneous open, path MTU discovery, and segments
 //! that carry more than three SACK blocks.
 

@@ -1,13 +1,15 @@
 //! The timestamp clock (RFC 7323, section 5.4).
 
+use std::num::NonZeroU64;
+
 use weir_units::{Duration, Time};
 use weir_wire::tcp::Timestamps;
 
 /// The timestamp clock of this end, and the peer's last timestamp.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct TimestampClock {
-    /// The length of a tick.
-    pub(super) tick: Duration,
+    /// The length of a tick in nanoseconds.
+    tick: NonZeroU64,
     /// The current tick: its number and its start. Cached because divisions are expensive.
     number: u64,
     began: Time,
@@ -23,7 +25,8 @@ const HALF_OF_THE_SPACE: u64 = 1 << 31;
 impl TimestampClock {
     pub(super) fn new(tick: Duration) -> Self {
         Self {
-            tick,
+            // The configuration has been checked: no tick is zero.
+            tick: NonZeroU64::new(tick.as_nanos()).unwrap_or(NonZeroU64::MIN),
             number: 0,
             began: Time::ZERO,
             recent: 0,
@@ -31,10 +34,16 @@ impl TimestampClock {
         }
     }
 
+    /// Returns the length of a tick.
+    #[inline]
+    pub(super) fn tick(&self) -> Duration {
+        Duration::from_nanos(self.tick.get())
+    }
+
     fn advance(&mut self, now: Time) {
-        if now.since(self.began) >= self.tick {
-            self.number = now.since(Time::ZERO) / self.tick;
-            self.began = Time::ZERO + self.tick * self.number;
+        if now.since(self.began) >= self.tick() {
+            self.number = now.since(Time::ZERO) / self.tick();
+            self.began = Time::ZERO + self.tick() * self.number;
         }
     }
 
@@ -60,7 +69,7 @@ impl TimestampClock {
             return None;
         }
         let number = self.number.checked_sub(u64::from(ago))?;
-        Some(Time::ZERO + self.tick * number.saturating_add(1))
+        Some(Time::ZERO + self.tick() * number.saturating_add(1))
     }
 
     /// Returns whether a segment is older than the received data (PAWS, RFC 7323, section 5.3).
@@ -69,7 +78,7 @@ impl TimestampClock {
     pub(super) fn is_old(&self, now: Time, value: u32) -> bool {
         self.recent != 0
             && (value.wrapping_sub(self.recent) as i32) < 0
-            && now.since(self.taken_at) < self.tick * HALF_OF_THE_SPACE
+            && now.since(self.taken_at) < self.tick() * HALF_OF_THE_SPACE
     }
 
     /// Stores the timestamp that is echoed next.

@@ -281,7 +281,7 @@ impl Connection {
         let mut tick = Duration::ZERO;
         if let (Some(clock), Some(timestamps)) = (&mut self.clock, segment.timestamps) {
             ack.echoed = clock.sent_at(now, timestamps.echo);
-            tick = clock.tick;
+            tick = clock.tick();
         }
         match segment.options {
             Options::Sack(_) if self.sack => self.process_sack(now, segment, &ack, tick),

@@ -112,7 +112,9 @@ impl Scoreboard {
             if record.has(SACKED) {
                 bytes += u64::from(record.length);
                 runs += u64::from(!in_run);
-                if bytes > (DUPLICATE_THRESHOLD - 1) * self.mss || runs >= DUPLICATE_THRESHOLD {
+                if bytes > (DUPLICATE_THRESHOLD - 1) * u64::from(self.mss)
+                    || runs >= DUPLICATE_THRESHOLD
+                {
                     return Some(record.start);
                 }
             }

@@ -94,7 +94,7 @@ pub(crate) struct Scoreboard {
     in_flight: u64,
     latest: RackSegment,
     /// The usual length of a record, for the first guess in searches.
-    mss: u64,
+    mss: u32,
     disorder: Apart<Disorder>,
 }
 
@@ -138,6 +138,11 @@ impl Initial for Disorder {
     }
 }
 
+/// A segment is never longer than 64 KiB.
+fn shortened(mss: u64) -> u32 {
+    u32::try_from(mss).unwrap_or(u32::MAX)
+}
+
 impl Scoreboard {
     pub(crate) fn new(mss: u64, with_deliveries: bool) -> Self {
         let mut disorder = Apart::<Disorder>::new();
@@ -153,13 +158,13 @@ impl Scoreboard {
             has_records: with_deliveries,
             in_flight: 0,
             latest: RackSegment::default(),
-            mss,
+            mss: shortened(mss),
             disorder,
         }
     }
 
     pub(crate) fn set_mss(&mut self, mss: u64) {
-        self.mss = mss;
+        self.mss = shortened(mss);
     }
 
     /// Returns the bytes in flight: sent, not arrived and not declared lost.
@@ -370,7 +375,7 @@ impl Scoreboard {
         let Some(front) = self.disorder.records.front() else {
             return 0;
         };
-        let guess = (offset.saturating_sub(front.start) / self.mss.max(1)) as usize;
+        let guess = (offset.saturating_sub(front.start) / u64::from(self.mss.max(1))) as usize;
         let hit = self
             .disorder
             .records

@@ -49,36 +49,46 @@ impl RateReduction {
 }
 
 /// The reduction in progress, if there is one. The place of an earlier one is used again.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Reduction {
-    is_active: bool,
-    /// The window that it permits now.
+    /// The window that it permits now; [`NO_REDUCTION`] without one.
     window: u64,
     last: Option<Box<RateReduction>>,
+}
+
+/// Larger than any window.
+const NO_REDUCTION: u64 = u64::MAX;
+
+impl Default for Reduction {
+    fn default() -> Self {
+        Self {
+            window: NO_REDUCTION,
+            last: None,
+        }
+    }
 }
 
 impl Reduction {
     #[inline]
     pub(super) fn is_active(&self) -> bool {
-        self.is_active
+        self.window != NO_REDUCTION
     }
 
     /// Returns the window in force, which is that of the controller or of a reduction.
     #[inline]
     pub(super) fn window_or(&self, cwnd: u64) -> u64 {
-        if self.is_active { self.window } else { cwnd }
+        if self.is_active() { self.window } else { cwnd }
     }
 
     #[inline]
     pub(super) fn get_mut(&mut self) -> Option<&mut RateReduction> {
-        if !self.is_active {
+        if !self.is_active() {
             return None;
         }
         self.last.as_deref_mut()
     }
 
     fn begin(&mut self, reduction: RateReduction) {
-        self.is_active = true;
         self.window = reduction.window;
         match &mut self.last {
             Some(last) => **last = reduction,
@@ -88,7 +98,7 @@ impl Reduction {
 
     #[inline]
     pub(super) fn end(&mut self) {
-        self.is_active = false;
+        self.window = NO_REDUCTION;
     }
 }
 
@@ -162,11 +172,13 @@ impl Sender {
         if delivered > 0 {
             reduction.update(delivered, in_flight, target, mss, safe);
         }
+        let is_over = reduction.until.is_some_and(|until| self.una >= until);
         let window = reduction.window;
-        if reduction.until.is_some_and(|until| self.una >= until) {
-            self.reduction.end();
-        }
-        self.reduction.window = window;
+        self.reduction.window = if is_over {
+            NO_REDUCTION
+        } else {
+            window.min(NO_REDUCTION - 1)
+        };
     }
 }
 
