@@ -63,7 +63,10 @@ impl Threads {
 
     /// Returns the partition of a scenario's network, if it can run on several threads; and why they are
     /// fewer than possible.
-    pub(crate) fn partition(self, scenario: &Scenario) -> (Option<Partition>, Option<FewerThreads>) {
+    pub(crate) fn partition(
+        self,
+        scenario: &Scenario,
+    ) -> (Option<Partition>, Option<FewerThreads>) {
         if self.most < 2 {
             return (None, None);
         }
@@ -128,7 +131,10 @@ pub(crate) fn endless_tcp(group: &Group) -> Option<&TcpOptions> {
 fn endurance(options: &TcpOptions) -> Duration {
     let defaults = weir_tcp::Config::default();
     let (data, syn) = (defaults.max_retries, defaults.max_syn_retries);
-    let shortest = options.min_rto.min(options.initial_rto).min(options.max_rto);
+    let shortest = options
+        .min_rto
+        .min(options.initial_rto)
+        .min(options.max_rto);
     let of_data = shortest * u64::from(data + 1);
     let of_syn = options.initial_rto.min(options.max_rto) * u64::from(syn + 1);
     if options.handshake {

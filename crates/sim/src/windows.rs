@@ -65,10 +65,11 @@ impl Windows {
         self.others_time
     }
 
-    /// Handles all events before `end`. Afterwards the packets between shards are where they arrive.
-    pub(crate) fn run_before(&mut self, end: Time, shards: &mut [&mut Shard]) {
+    /// Handles all events before `end`. Packets may run ahead before `ahead`. Afterwards the packets between
+    /// shards are where they arrive.
+    pub(crate) fn run_before(&mut self, end: Time, ahead: Time, shards: &mut [&mut Shard]) {
         for shard in shards.iter_mut() {
-            shard.network.set_run_ahead(end);
+            shard.network.set_run_ahead(ahead);
             // Control events may have sent packets.
             shard.settle();
         }

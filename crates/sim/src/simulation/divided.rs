@@ -33,8 +33,11 @@ impl Simulation {
         until: Time,
         recorder: &mut dyn Recorder,
     ) -> Result<(), OutputError> {
+        let is_tapped = recorder.wants_packets();
         loop {
-            self.world.run_before(self.control.min(until));
+            let end = self.control.min(until);
+            let ahead = if is_tapped { Time::ZERO } else { end };
+            self.world.run_before(end, ahead);
             if self.control >= until {
                 break;
             }

@@ -43,11 +43,11 @@ impl World {
         self.division.is_some()
     }
 
-    /// Handles the events of all shards before `end`.
-    pub(crate) fn run_before(&mut self, end: Time) {
+    /// Handles the events of all shards before `end`. Packets may run ahead before `ahead`.
+    pub(crate) fn run_before(&mut self, end: Time, ahead: Time) {
         if let Some(Division { windows, .. }) = &mut self.division {
             let shards = std::iter::once(&mut self.shard).chain(&mut self.others);
-            windows.run_before(end, &mut shards.collect::<Vec<_>>());
+            windows.run_before(end, ahead, &mut shards.collect::<Vec<_>>());
         }
     }
 

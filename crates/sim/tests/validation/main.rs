@@ -11,6 +11,7 @@
 //! | `sharing` | sections 6.3 and 6.4 of Vargas et al. |
 //! | `algorithms` | every congestion control, end to end |
 //! | `determinism` | same seed, same bytes |
+//! | `threads` | the same bytes with any number of threads |
 //! | `conservation` | packets and bytes of random scenarios |
 //! | `sed` | section 5.2 of Lu's SED |
 //! | `quic`, `migration` | the DCQUIC engine in virtual time |
@@ -36,4 +37,5 @@ mod quic;
 mod requests;
 mod sed;
 mod sharing;
+mod threads;
 mod windows;
