@@ -7,7 +7,7 @@
 //! the same order as one thread has them, so that the result is the same with any number of threads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use weir_network::Export;
 use weir_units::{Duration, Time};
@@ -31,6 +31,9 @@ pub(crate) struct Windows {
     others_time: Duration,
 }
 
+/// Packets of one shard for another.
+type Mailbox = Mutex<Vec<Export<Packet>>>;
+
 /// What the threads share.
 struct Exchange<'w> {
     windows: &'w Windows,
@@ -39,7 +42,7 @@ struct Exchange<'w> {
     barrier: Barrier,
     /// For each parity of windows, sender and receiver: packets. A sender fills those of one parity
     /// while a receiver may still empty those of the other.
-    mailboxes: [Vec<Mutex<Vec<Export<Packet>>>>; 2],
+    mailboxes: [Vec<Mailbox>; 2],
     /// For each parity and shard: its first event, or the first that it causes elsewhere. In nanoseconds.
     first_events: [Vec<AtomicU64>; 2],
     others_time: AtomicU64,
@@ -170,19 +173,21 @@ impl<'w> Exchange<'w> {
         }
     }
 
-    fn mailbox(&self, parity: usize, from: usize, to: usize) -> &Mutex<Vec<Export<Packet>>> {
-        &self.mailboxes[parity][from * self.shards + to]
+    /// Opens a mailbox, which no other thread uses at this time.
+    fn open(&self, parity: usize, from: usize, to: usize) -> MutexGuard<'_, Vec<Export<Packet>>> {
+        let mailbox = &self.mailboxes[parity][from * self.shards + to];
+        mailbox.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Puts a shard's packets for others into their mailboxes. Returns when the first one arrives.
     fn send(&self, number: usize, parity: usize, shard: &mut Shard) -> Time {
         let mut first = Time::MAX;
+        let receivers = 0..self.shards;
+        let mut mailboxes: Vec<_> = receivers.map(|to| self.open(parity, number, to)).collect();
         shard.network.take_exports(|export| {
             first = first.min(export.arrival);
-            let to = self.windows.receivers[export.port as usize] as usize;
-            let mailbox = self.mailbox(parity, number, to);
-            let mut mailbox = mailbox.lock().unwrap_or_else(PoisonError::into_inner);
-            mailbox.push(export);
+            let receiver = self.windows.receivers[export.port as usize];
+            mailboxes[receiver as usize].push(export);
         });
         first
     }
@@ -190,9 +195,7 @@ impl<'w> Exchange<'w> {
     /// Takes in what the others have sent to a shard.
     fn receive(&self, number: usize, parity: usize, shard: &mut Shard) {
         for from in 0..self.shards {
-            let mailbox = self.mailbox(parity, from, number);
-            let mut mailbox = mailbox.lock().unwrap_or_else(PoisonError::into_inner);
-            for export in mailbox.drain(..) {
+            for export in self.open(parity, from, number).drain(..) {
                 shard.network.import(export);
             }
         }
