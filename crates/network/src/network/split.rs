@@ -114,9 +114,12 @@ impl PortLocation {
     /// positions of uplinks and of switches in their own shards.
     fn enter(&mut self, owns_sender: bool, owns_receiver: bool, local: (&[u32], &[u32])) {
         let (uplinks, switches) = local;
-        let position = |owned: bool, positions: &[u32], index: u32| match owned {
-            true => positions[index as usize],
-            false => ELSEWHERE,
+        let position = |owned: bool, positions: &[u32], index: u32| {
+            if owned {
+                positions[index as usize]
+            } else {
+                ELSEWHERE
+            }
         };
         match &mut self.sender {
             Sender::Host(uplink) => *uplink = position(owns_sender, uplinks, *uplink),
