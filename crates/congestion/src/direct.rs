@@ -46,6 +46,17 @@ impl DirectController {
         }
     }
 
+    /// Returns the window of an algorithm that is called without a vtable.
+    #[inline]
+    pub fn direct_window(&self) -> Option<ByteSize> {
+        match &self.0 {
+            Kind::Dctcp(controller) => Some(controller.window()),
+            Kind::Cubic(controller) => Some(controller.window()),
+            Kind::NewReno(controller) => Some(controller.window()),
+            Kind::Other(_) => None,
+        }
+    }
+
     /// Handles an acknowledgment as [`Controller::on_ack`], and returns the window and the pacing rate after
     /// it. An algorithm that is inlined only computes what it reads.
     #[inline(always)]

@@ -116,6 +116,37 @@ impl<P> PacketsInFlight<P> {
         self.links[port as usize].first == NIL
     }
 
+    /// Puts a stored packet on the link of a port, before those that arrive later. Returns whether it is the
+    /// first.
+    pub(crate) fn insert(&mut self, port: u32, slot: SlotIndex, arrival: Time) -> bool {
+        let last = self.slots.get(self.links[port as usize].last as usize);
+        if last.is_none_or(|last| last.arrival <= arrival) {
+            return self.push(port, slot, arrival);
+        }
+        let mut before = None;
+        let mut next = self.links[port as usize].first;
+        while let Some(entry) = self
+            .slots
+            .get(next as usize)
+            .filter(|entry| entry.arrival <= arrival)
+        {
+            before = Some(next);
+            next = entry.next;
+        }
+        let entry = &mut self.slots[slot.0 as usize];
+        (entry.arrival, entry.next) = (arrival, next);
+        match before.and_then(|before| self.slots.get_mut(before as usize)) {
+            Some(before) => {
+                before.next = slot.0;
+                false
+            }
+            None => {
+                self.links[port as usize].first = slot.0;
+                true
+            }
+        }
+    }
+
     /// Takes the first packet from the link of a port. Returns it with the arrival of the next one,
     /// [`Time::MAX`] if there is none. It stays in its slot until it is [pushed](Self::push) to another link
     /// or [released](Self::release).
@@ -135,16 +166,11 @@ impl<P> PacketsInFlight<P> {
         Some((SlotIndex(first), arrival))
     }
 
-    /// Returns when the first packet on the link of a port arrives.
-    pub(crate) fn first_time(&self, port: u32) -> Option<Time> {
-        let first = self.slots.get(self.links[port as usize].first as usize)?;
-        Some(first.arrival)
-    }
-
-    /// Takes the first packet from the link of a port, with its own arrival.
-    pub(crate) fn pop_with_time(&mut self, port: u32) -> Option<(SlotIndex, Time)> {
-        let (slot, _) = self.pop(port)?;
-        Some((slot, self.slots[slot.0 as usize].arrival))
+    /// Returns the first packet on the link of a port, and when it arrives.
+    pub(crate) fn first(&self, port: u32) -> Option<(SlotIndex, Time)> {
+        let first = self.links[port as usize].first;
+        let entry = self.slots.get(first as usize)?;
+        Some((SlotIndex(first), entry.arrival))
     }
 
     /// The packet of a slot.
@@ -185,6 +211,26 @@ mod tests {
     use super::*;
 
     proptest! {
+        #[test]
+        fn packets_are_inserted_in_order_of_arrival(arrivals in prop::collection::vec(0_u64..20, 1..50)) {
+            let mut packets = PacketsInFlight::new(1);
+            let mut model: Vec<(u64, usize)> = Vec::new();
+            for (number, arrival) in arrivals.into_iter().enumerate() {
+                let is_first = model.iter().all(|(other, _)| arrival < *other);
+                let slot = packets.store(number);
+                prop_assert_eq!(packets.insert(0, slot, Time::from_nanos(arrival)), is_first);
+                model.push((arrival, number));
+                model.sort_unstable();
+            }
+            prop_assert!(packets.iter().eq(model.iter().map(|(_, number)| number)));
+            for (arrival, number) in model {
+                let (slot, time) = packets.first(0).unwrap();
+                packets.pop(0);
+                prop_assert_eq!((time.as_nanos(), *packets.packet(slot)), (arrival, number));
+            }
+            prop_assert!(packets.is_idle(0));
+        }
+
         /// Each link is a FIFO, and slots are reused.
         #[test]
         fn links_deliver_in_order(

@@ -38,6 +38,8 @@ pub(crate) struct Packet {
     pub(crate) flow: u32,
     /// The position of its destination endpoint.
     pub(crate) endpoint: u32,
+    /// The position of its source endpoint.
+    pub(crate) sender: u32,
     /// Positions in the topology's list of hosts.
     pub(crate) source: u32,
     pub(crate) destination: u32,
@@ -191,6 +193,7 @@ impl Packet {
         self.length = IP_HEADER + length;
         self.flow = address.flow.number;
         self.endpoint = address.peer;
+        self.sender = address.position;
         self.source = address.source;
         self.destination = address.destination;
         self.kind = kind;

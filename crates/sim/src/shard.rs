@@ -25,7 +25,9 @@ impl Shard {
             let (timer, host) = hosts.next_timeout();
             // Packets come before timers of the same time.
             let notice = if event <= timer && event < end {
-                match network.handle(event, port) {
+                let arrival = network.handle(event, port);
+                hosts.prefetch(network.next_on_link(port));
+                match arrival {
                     None => None,
                     Some(arrival) if arrival.time > event => {
                         hosts.take_ahead(arrival, network);

@@ -145,6 +145,14 @@ impl Simulation {
         Ok(simulation)
     }
 
+    /// Makes every packet an event at each switch and host. For tests, which compare the results.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn without_running_ahead(mut self) -> Self {
+        self.is_steady = false;
+        self
+    }
+
     /// Returns the time up to which all events have been handled.
     pub fn now(&self) -> Time {
         self.now
@@ -195,7 +203,9 @@ impl Simulation {
                 } else {
                     Time::ZERO
                 });
-                let Some(arrival) = network.handle(event, port) else {
+                let arrival = network.handle(event, port);
+                hosts.prefetch(network.next_on_link(port));
+                let Some(arrival) = arrival else {
                     self.collect_reports();
                     continue;
                 };

@@ -17,6 +17,16 @@ pub struct HostArrival {
     port: u32,
 }
 
+/// Where a packet is after a switch that it has reached ahead of time.
+#[derive(Clone, Copy, Debug)]
+enum Hop {
+    /// On the link of this port, whose far end it reaches at this time.
+    Onward(u32, Time),
+    Dropped,
+    /// Other links lead to its next port too.
+    Unknown,
+}
+
 impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Returns the time and the port of the next event. A number above those of the ports stands for the
     /// elements of a switch. Without events, the time is [`Self::horizon`].
@@ -44,6 +54,14 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
+    /// Returns the next packet that will arrive on the link of a port that does not hold its packets.
+    #[inline]
+    pub fn next_on_link(&self, port: usize) -> Option<&P> {
+        self.locations.get(port)?;
+        let (slot, _) = self.in_flight.first(port as u32)?;
+        Some(self.in_flight.packet(slot))
+    }
+
     /// Lets packets run ahead of the events as long as nothing but packets and hosts can change their way
     /// before this time: see [`Self::next_ahead`].
     pub fn set_run_ahead(&mut self, before: Time) {
@@ -56,9 +74,12 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         self.ahead.pop_front()
     }
 
-    /// Postpones a packet for a host that has run ahead until its time.
-    pub fn defer(&mut self, arrival: HostArrival) {
-        self.put_on_link(arrival.port, arrival.slot, arrival.time);
+    /// Postpones a packet for a host that has run ahead until its time. Packets that arrive later may be on
+    /// the link already.
+    pub fn defer(&mut self, HostArrival { time, slot, port }: HostArrival) {
+        if self.in_flight.insert(port, slot, time) {
+            self.event_queue.set(port as usize, time);
+        }
     }
 
     #[inline]
@@ -90,27 +111,37 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             let Receiver::Switch { switch, .. } = location.receiver else {
                 return self.come_ahead(port, slot, time);
             };
-            if !self.in_flight.is_idle(port) {
-                self.run_all_ahead(port);
-            }
-            let SwitchNode {
-                switch: fabric_switch,
-                ports,
-                ..
-            } = &mut self.switches[switch as usize];
-            let packet = self.in_flight.packet_mut(slot);
-            let egress = fabric_switch.egress(packet);
-            let egress = egress.filter(|egress| ports[egress.index()].has_one_feeder);
-            let Some(egress) = egress else {
+            if !self.in_flight.is_idle(port) && !self.run_link_ahead(port, switch) {
                 self.put_on_link(port, slot, time);
                 return None;
-            };
-            let Some(arrival) = fabric_switch.transmit_by(time, egress, packet) else {
-                self.in_flight.release(slot);
-                return None;
-            };
-            port = ports[egress.index()].port;
-            time = arrival;
+            }
+            match self.hop(switch, slot, time) {
+                Hop::Onward(next, arrival) => (port, time) = (next, arrival),
+                Hop::Dropped => {
+                    self.in_flight.release(slot);
+                    return None;
+                }
+                Hop::Unknown => {
+                    self.put_on_link(port, slot, time);
+                    return None;
+                }
+            }
+        }
+    }
+
+    /// Forwards a packet that arrives at a switch ahead of time, if no other link leads to its next port.
+    #[inline(always)]
+    fn hop(&mut self, switch: u32, slot: SlotIndex, time: Time) -> Hop {
+        let SwitchNode { switch, ports, .. } = &mut self.switches[switch as usize];
+        let packet = self.in_flight.packet_mut(slot);
+        let egress = switch.egress(packet);
+        let egress = egress.filter(|egress| ports[egress.index()].has_one_feeder);
+        let Some(egress) = egress else {
+            return Hop::Unknown;
+        };
+        match switch.transmit_by(time, egress, packet) {
+            Some(arrival) => Hop::Onward(ports[egress.index()].port, arrival),
+            None => Hop::Dropped,
         }
     }
 
@@ -125,19 +156,32 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         None
     }
 
-    /// Runs the packets on a link ahead that became events because of a change that has passed.
+    /// Runs the packets on a link to a switch ahead that became events because of a change that has passed.
+    /// Returns whether none is left.
     #[cold]
-    fn run_all_ahead(&mut self, port: u32) {
-        let mut packets = Vec::new();
-        while let Some(packet) = self.in_flight.pop_with_time(port) {
-            packets.push(packet);
-        }
-        self.event_queue.set(port as usize, Time::MAX);
-        for (slot, time) in packets {
-            if let Some(arrival) = self.travel(port, slot, time) {
-                self.ahead.push_back(arrival);
+    fn run_link_ahead(&mut self, port: u32, switch: u32) -> bool {
+        while let Some((slot, time)) = self.in_flight.first(port) {
+            if time >= self.run_ahead_before {
+                break;
+            }
+            let hop = self.hop(switch, slot, time);
+            if let Hop::Unknown = hop {
+                break;
+            }
+            self.in_flight.pop(port);
+            match hop {
+                Hop::Onward(next, arrival) => {
+                    if let Some(arrival) = self.travel(next, slot, arrival) {
+                        self.ahead.push_back(arrival);
+                    }
+                }
+                Hop::Dropped | Hop::Unknown => self.in_flight.release(slot),
             }
         }
+        let next = self.in_flight.first(port).map(|(_, time)| time);
+        self.event_queue
+            .set(port as usize, next.unwrap_or(Time::MAX));
+        next.is_none()
     }
 
     /// Whether no packet of the same link waits for its time.
@@ -149,14 +193,13 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Takes the first of the packets that are before this one on the same link and wait for their time, if
     /// it arrives by `limit`.
     pub fn take_before(&mut self, arrival: HostArrival, limit: Time) -> Option<HostArrival> {
-        let first = self.in_flight.first_time(arrival.port)?;
+        let port = arrival.port;
+        let (slot, time) = self.in_flight.first(port)?;
         // One that came after it arrives later, or else it would have run ahead too.
-        if first > limit.min(arrival.time) {
+        if time > limit.min(arrival.time) {
             return None;
         }
-        let port = arrival.port;
-        let (slot, time) = self.in_flight.pop_with_time(port)?;
-        let next = self.in_flight.first_time(port).unwrap_or(Time::MAX);
+        let (_, next) = self.in_flight.pop(port)?;
         self.event_queue.set(port as usize, next);
         Some(HostArrival { time, slot, port })
     }

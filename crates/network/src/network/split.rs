@@ -85,7 +85,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Takes the packets that this shard has sent to others: those of each port in order.
     pub fn take_exports(&mut self, mut export: impl FnMut(Export<P>)) {
         for port in self.exported.drain(..) {
-            while let Some((slot, arrival)) = self.in_flight.pop_with_time(port) {
+            while let Some((slot, arrival)) = self.in_flight.first(port) {
+                self.in_flight.pop(port);
                 let packet = self.in_flight.packet(slot).clone();
                 self.in_flight.release(slot);
                 export(Export {

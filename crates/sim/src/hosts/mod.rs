@@ -36,6 +36,9 @@ pub(crate) use tcp::{TcpEnd, TcpSetup};
 use timers::HostTimers;
 pub(crate) use udp::{UdpEnd, codepoint};
 
+/// With this many endpoints, their state no longer fits the processor's inner caches.
+const MANY_ENDPOINTS: usize = 1_000;
+
 /// One end of a flow.
 #[derive(Debug)]
 struct Endpoint {
@@ -59,8 +62,13 @@ struct Socket {
 
 /// The protocol of an endpoint.
 #[derive(Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "the others are boxed, and have ten times the size of the difference"
+)]
 enum Transport {
-    Tcp(Box<TcpEnd>),
+    /// In place, as there may be many thousands, and each packet needs two.
+    Tcp(TcpEnd),
     Quic(Box<QuicEnd>),
     Dcudp(Box<DcudpEnd>),
     Udp(Box<UdpEnd>),
@@ -294,6 +302,26 @@ impl Hosts {
         self.shared.timers.horizon()
     }
 
+    /// Has the processor fetch what a packet will need at both ends, if there are so many endpoints that it
+    /// may have to wait for them.
+    #[inline]
+    pub(crate) fn prefetch(&self, packet: Option<&Packet>) {
+        if self.endpoints.len() < MANY_ENDPOINTS {
+            return;
+        }
+        for position in packet
+            .into_iter()
+            .flat_map(|packet| [packet.endpoint, packet.sender])
+        {
+            if let Some(Some(endpoint)) = self.endpoints.get(position as usize)
+                && let Transport::Tcp(end) = &endpoint.transport
+            {
+                std::hint::black_box(endpoint.socket.armed);
+                end.connection.prefetch();
+            }
+        }
+    }
+
     /// Takes in a packet that has run ahead of the network's events, and those before it on its link; if a
     /// timer of the host is earlier, at its time.
     #[inline]
@@ -333,7 +361,7 @@ impl Hosts {
 
     /// Puts a TCP endpoint at its position.
     pub(crate) fn open_tcp(&mut self, address: Address, end: TcpEnd) {
-        self.open(address, Transport::Tcp(Box::new(end)));
+        self.open(address, Transport::Tcp(end));
     }
 
     /// Puts a QUIC endpoint at its position.
@@ -434,16 +462,19 @@ impl Hosts {
             return None;
         }
         endpoint.socket.armed = Time::MAX;
+        let is_due = |due: Option<Time>| due.is_some_and(|due| due <= now);
         match &mut endpoint.transport {
-            Transport::Tcp(end) if end.connection.timeout().is_some_and(|due| due <= now) => {
+            Transport::Tcp(end) if is_due(end.connection.timeout()) => {
                 end.connection.handle_timeout(now);
             }
-            Transport::Quic(end) if end.timeout().is_some_and(|due| due <= now) => {
-                end.handle_timeout(now);
+            // A timer that has been postponed since: nothing else has happened, so there is nothing to send.
+            Transport::Tcp(end) if endpoint.socket.send_slot == Time::ZERO => {
+                let due = end.connection.timeout().unwrap_or(Time::MAX);
+                endpoint.socket.set_timer(due, &mut self.shared);
+                return None;
             }
-            Transport::Dcudp(end) if end.timeout().is_some_and(|due| due <= now) => {
-                end.handle_timeout(now);
-            }
+            Transport::Quic(end) if is_due(end.timeout()) => end.handle_timeout(now),
+            Transport::Dcudp(end) if is_due(end.timeout()) => end.handle_timeout(now),
             _ => {}
         }
         endpoint.drive(now, &mut self.shared, network)
@@ -565,7 +596,7 @@ impl Hosts {
     fn end(&self, position: u32) -> Option<&dyn End> {
         let endpoint = self.endpoints.get(position as usize)?.as_ref()?;
         Some(match &endpoint.transport {
-            Transport::Tcp(end) => &**end,
+            Transport::Tcp(end) => end,
             Transport::Quic(end) => &**end,
             Transport::Dcudp(end) => &**end,
             Transport::Udp(end) => &**end,

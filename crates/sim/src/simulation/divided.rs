@@ -33,10 +33,10 @@ impl Simulation {
         until: Time,
         recorder: &mut dyn Recorder,
     ) -> Result<(), OutputError> {
-        let is_tapped = recorder.wants_packets();
+        let runs_ahead = self.is_steady && !recorder.wants_packets();
         loop {
             let end = self.control.min(until);
-            let ahead = if is_tapped { Time::ZERO } else { end };
+            let ahead = if runs_ahead { end } else { Time::ZERO };
             self.world.run_before(end, ahead);
             if self.control >= until {
                 break;

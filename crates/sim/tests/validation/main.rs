@@ -12,6 +12,7 @@
 //! | `algorithms` | every congestion control, end to end |
 //! | `determinism` | same seed, same bytes |
 //! | `threads` | the same bytes with any number of threads |
+//! | `running_ahead` | the same with one event for each arrival |
 //! | `conservation` | packets and bytes of random scenarios |
 //! | `sed` | section 5.2 of Lu's SED |
 //! | `quic`, `migration` | the DCQUIC engine in virtual time |
@@ -35,6 +36,7 @@ mod observe;
 mod queueing;
 mod quic;
 mod requests;
+mod running_ahead;
 mod sed;
 mod sharing;
 mod threads;

@@ -167,6 +167,12 @@ impl Scoreboard {
         self.mss = shortened(mss);
     }
 
+    /// Returns the oldest segment of the ring, for [prefetching](crate::Connection::prefetch).
+    #[inline]
+    pub(crate) fn oldest(&self) -> Option<u64> {
+        self.ring.oldest()
+    }
+
     /// Returns the bytes in flight: sent, not arrived and not declared lost.
     #[inline]
     pub(crate) fn in_flight(&self) -> u64 {

@@ -40,6 +40,12 @@ impl SentRing {
         self.len
     }
 
+    /// Returns the first segment's slot.
+    #[inline]
+    pub(super) fn oldest(&self) -> Option<u64> {
+        self.slot(0)
+    }
+
     #[inline]
     fn slot(&self, number: u32) -> Option<u64> {
         if number >= self.len {

@@ -33,6 +33,20 @@ impl Sender {
             && !self.fin
     }
 
+    /// Returns a value of each cache line that the fast paths need.
+    #[inline]
+    pub(crate) fn prefetched(&self) -> impl Sized {
+        (
+            self.una,
+            self.cwnd,
+            self.round_started,
+            self.scoreboard.oldest(),
+            self.rtt.smoothed,
+            self.controller.direct_window(),
+            self.reduced_up_to,
+        )
+    }
+
     /// Processes the acknowledgment of the first segments, each whole and sent once.
     #[inline(always)]
     pub(crate) fn acknowledge_whole(
