@@ -1,12 +1,16 @@
 //! A barrier for threads that meet every few microseconds.
 //!
-//! The system's barrier puts threads to sleep, which takes longer than the work between two meetings.
-//! This one spins for a while and then yields, so that it also works with more threads than cores.
+//! The system's barrier puts threads to sleep, which can take longer than the work between two meetings.
+//! This one spins for a while, yields a few times, and sleeps only then: the last thread has no core, or
+//! much more to do.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Spins before the first yield, if each thread can have a core.
+/// Spins before the first yield, if each thread can have a core: some ten microseconds.
 const SPINS: u32 = 1000;
+/// Yields before the thread sleeps.
+const YIELDS: u32 = 10;
 
 /// A meeting point of a number of threads.
 #[derive(Debug)]
@@ -16,6 +20,10 @@ pub(crate) struct Barrier {
     /// The number of meetings so far.
     meetings: AtomicUsize,
     is_broken: AtomicBool,
+    /// The threads that sleep or are about to.
+    sleepers: AtomicUsize,
+    sleep: Mutex<()>,
+    end_of_sleep: Condvar,
     spins: u32,
 }
 
@@ -31,6 +39,9 @@ impl Barrier {
             arrived: AtomicUsize::new(0),
             meetings: AtomicUsize::new(0),
             is_broken: AtomicBool::new(false),
+            sleepers: AtomicUsize::new(0),
+            sleep: Mutex::new(()),
+            end_of_sleep: Condvar::new(),
             spins: if threads <= cores { SPINS } else { 1 },
         }
     }
@@ -43,29 +54,60 @@ impl Barrier {
         if self.arrived.fetch_add(1, Ordering::AcqRel) + 1 == self.threads {
             self.arrived.store(0, Ordering::Relaxed);
             self.meetings
-                .store(meeting.wrapping_add(1), Ordering::Release);
+                .store(meeting.wrapping_add(1), Ordering::SeqCst);
+            self.wake();
             return true;
         }
-        let mut spins = 0;
-        while self.meetings.load(Ordering::Acquire) == meeting {
-            if self.is_broken.load(Ordering::Relaxed) {
-                return false;
+        for spin in 0..self.spins + YIELDS {
+            if self.meetings.load(Ordering::Acquire) != meeting {
+                return true;
             }
-            if spins < self.spins {
-                spins += 1;
+            if spin < self.spins {
                 std::hint::spin_loop();
             } else {
                 std::thread::yield_now();
             }
         }
-        true
+        self.sleep_during(meeting)
+    }
+
+    /// Sleeps until the meeting is over. Returns false if a thread has panicked.
+    fn sleep_during(&self, meeting: usize) -> bool {
+        let mut sleep = self.lock();
+        self.sleepers.fetch_add(1, Ordering::SeqCst);
+        let is_over = loop {
+            if self.meetings.load(Ordering::SeqCst) != meeting {
+                break true;
+            }
+            if self.is_broken.load(Ordering::SeqCst) {
+                break false;
+            }
+            let woken = self.end_of_sleep.wait(sleep);
+            sleep = woken.unwrap_or_else(PoisonError::into_inner);
+        };
+        self.sleepers.fetch_sub(1, Ordering::SeqCst);
+        is_over
+    }
+
+    /// Wakes the threads that sleep. Whoever has not been counted yet sees that it need not sleep.
+    fn wake(&self) {
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            // Whoever has been counted has the lock until it sleeps.
+            drop(self.lock());
+            self.end_of_sleep.notify_all();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ()> {
+        self.sleep.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Drop for Participant<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
-            self.0.is_broken.store(true, Ordering::Relaxed);
+            self.0.is_broken.store(true, Ordering::SeqCst);
+            self.0.wake();
         }
     }
 }
@@ -92,6 +134,25 @@ mod tests {
                 }
             });
         }
+    }
+
+    #[test]
+    fn threads_that_sleep_are_woken() {
+        let barrier = Barrier::new(3);
+        std::thread::scope(|scope| {
+            for number in 0..3 {
+                let barrier = &barrier;
+                scope.spawn(move || {
+                    for round in 0..20 {
+                        if round % 3 == number {
+                            std::thread::sleep(std::time::Duration::from_millis(2));
+                        }
+                        assert!(barrier.wait());
+                    }
+                });
+            }
+        });
+        assert_eq!(barrier.sleepers.into_inner(), 0);
     }
 
     #[test]
