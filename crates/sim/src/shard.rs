@@ -13,9 +13,11 @@ pub(crate) struct Shard {
 }
 
 impl Shard {
-    /// Handles all events before `end` of a shard in which nothing concerns an application.
-    pub(crate) fn run_before(&mut self, end: Time) {
+    /// Handles all events before `end` of a shard in which nothing concerns an application. Returns their
+    /// number.
+    pub(crate) fn run_before(&mut self, end: Time) -> usize {
         let Self { network, hosts } = self;
+        let mut events = 0;
         loop {
             if let Some(arrival) = network.next_ahead() {
                 hosts.take_ahead(arrival, network);
@@ -38,8 +40,9 @@ impl Shard {
             } else if timer < end {
                 hosts.handle_timeout(timer, host, network)
             } else {
-                break;
+                return events;
             };
+            events += 1;
             debug_assert_eq!(notice, None, "divided networks have endless flows only");
         }
     }

@@ -16,8 +16,9 @@ use crate::barrier::{Barrier, Participant};
 use crate::packet::Packet;
 use crate::shard::Shard;
 
-/// So many windows run on the caller's thread before other threads are started, which takes as long.
-const FIRST_WINDOWS: u32 = 4;
+/// About so many events are handled on the caller's thread before other threads are started, which takes as
+/// long.
+const FIRST_EVENTS: usize = 1000;
 
 /// How the shards of a network run together.
 #[derive(Debug)]
@@ -77,13 +78,14 @@ impl Windows {
             shard.settle();
         }
         self.deliver_all(shards);
-        for _ in 0..FIRST_WINDOWS {
+        let mut events = 0;
+        while events < FIRST_EVENTS {
             let first = shards.iter().map(|shard| shard.first_event()).min();
             let Some(first) = first.filter(|first| *first < end) else {
                 return;
             };
             for shard in shards.iter_mut() {
-                shard.run_before(self.window_end(first, end));
+                events += shard.run_before(self.window_end(first, end));
             }
             self.deliver_all(shards);
         }

@@ -38,7 +38,7 @@ fn link(text: &mut String, from: &str, to: &str, delay: &str) {
     );
 }
 
-/// Adds groups from `hosts` in turn: every fifth host to the ones after it.
+/// Adds groups from each of `hosts` to others, some steps further.
 fn groups(text: &mut String, hosts: &[String]) {
     let mut group = |name: &str, congestion: &str, steps: &[usize], more: &str| {
         let pairs = steps.iter().flat_map(|step| {
@@ -59,8 +59,8 @@ fn groups(text: &mut String, hosts: &[String]) {
     group("late", "cubic", &[9], "start = \"2500us\"");
 }
 
-/// Returns a fat tree of switches with four ports: 16 hosts in four pods.
-fn fat_tree() -> String {
+/// Returns a fat tree of switches with four ports, and its hosts: 16 in four pods.
+fn empty_fat_tree() -> (String, Vec<String>) {
     let mut text = HEAD.to_owned();
     let (mut links, mut hosts) = (String::new(), Vec::new());
     for pod in 1..=4 {
@@ -85,9 +85,35 @@ fn fat_tree() -> String {
         let (from, to) = (format!("agg-*-{group}"), format!("core-{group}-*"));
         link(&mut links, &from, &to, "700ns");
     }
-    text += &links;
+    (text + &links, hosts)
+}
+
+/// Returns the fat tree with flows to and from all hosts.
+fn fat_tree() -> String {
+    let (mut text, hosts) = empty_fat_tree();
     groups(&mut text, &hosts);
     text
+}
+
+/// Returns the fat tree with so few flows that many ports have one feeder, where packets run ahead.
+fn few_flows() -> String {
+    let (text, _) = empty_fat_tree();
+    text + r#"
+[groups.few]
+from = ["h-1-1-1", "h-1-1-2", "h-2-1-1", "h-3-2-2"]
+to = ["h-2-1-2", "h-4-1-1", "h-2-2-1", "h-1-2-1"]
+pairing = "one-to-one"
+congestion = "dctcp"
+workload = "bulk"
+tcp.min_rto = "2ms"
+[groups.into-one]
+from = ["h-3-1-1", "h-4-2-1"]
+to = "h-1-1-2"
+congestion = "cubic"
+workload = "bulk"
+start = "100us"
+tcp.min_rto = "2ms"
+"#
 }
 
 /// Returns 16 leaves with three hosts each, and three spines.
@@ -112,12 +138,13 @@ fn leaf_spine() -> String {
     text
 }
 
+/// Returns the summary, the number of threads, and the most drops of a port.
 fn simulate(
     scenario: Scenario,
     threads: usize,
     slice: Duration,
     recorder: &mut dyn Recorder,
-) -> (String, usize) {
+) -> (String, usize, u64) {
     let threads = Threads {
         most: threads,
         least_hosts: 1,
@@ -129,27 +156,35 @@ fn simulate(
     }
     let threads = simulation.threads();
     let summary = simulation.finish(recorder).unwrap();
-    assert!(summary.ports.values().any(|port| port.drops.total() > 100));
-    (Summary::new("", "", summary).to_json().unwrap(), threads)
+    let drops = summary.ports.values().map(|port| port.drops.total()).max();
+    let summary = Summary::new("", "", summary).to_json().unwrap();
+    (summary, threads, drops.unwrap_or(0))
 }
 
 const WHOLE: Duration = Duration::from_secs(1);
 
 #[test]
 fn records_are_the_same_with_any_number_of_threads() {
-    for (text, parts) in [(fat_tree(), 4), (leaf_spine(), 16)] {
+    let cases = [
+        (fat_tree(), 3, 4),
+        (fat_tree(), 4, 4),
+        (leaf_spine(), 3, 16),
+        (few_flows(), 3, 4),
+    ];
+    for (text, seed, parts) in cases {
         let rows = |threads, slice| {
             let mut rows = Rows::default();
-            let scenario = scenario(&text, &[]);
-            let (summary, threads) = simulate(scenario, threads, slice, &mut rows);
+            let scenario = scenario(&text, &[format!("seed={seed}")]);
+            let (summary, threads, drops) = simulate(scenario, threads, slice, &mut rows);
             rows.text.push(summary);
-            (rows.text, threads)
+            (rows.text, threads, drops)
         };
-        let (alone, threads) = rows(1, WHOLE);
+        let (alone, threads, drops) = rows(1, WHOLE);
         assert_eq!(threads, 1);
+        assert!(drops > 10, "{drops} drops");
         assert!(alone.len() > 1000, "{} rows", alone.len());
         for wanted in [2, 3, 16] {
-            let (together, threads) = rows(wanted, WHOLE);
+            let (together, threads, _) = rows(wanted, WHOLE);
             assert_eq!(threads, wanted.min(parts));
             let pairs = alone.iter().zip(&together);
             for (number, (one, several)) in pairs.enumerate() {
@@ -157,7 +192,7 @@ fn records_are_the_same_with_any_number_of_threads() {
             }
             assert_eq!(alone.len(), together.len());
         }
-        let (sliced, _) = rows(2, Duration::from_nanos(31_415));
+        let (sliced, ..) = rows(2, Duration::from_nanos(31_415));
         assert!(sliced == alone);
     }
 }
