@@ -560,9 +560,8 @@ fn undisturbed_hosts(scenario: &Scenario) -> Vec<bool> {
     let mut undisturbed: Vec<bool> = uplinks.iter().map(|count| *count == 1).collect();
     let groups = scenario.groups.iter();
     for group in groups.filter(|group| endless_tcp(group).is_none()) {
-        for (from, to) in group.pairs() {
-            undisturbed[from.index()] = false;
-            undisturbed[to.index()] = false;
+        for host in group.from.iter().chain(&group.to) {
+            undisturbed[host.index()] = false;
         }
     }
     undisturbed

@@ -86,7 +86,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     pub(super) fn put_on_link(&mut self, port: u32, slot: SlotIndex, arrival: Time) {
         if self.in_flight.push(port, slot, arrival) {
             if self.locations[port as usize].leads_out {
-                return self.exported.push(port);
+                return self.note_export(port);
             }
             self.event_queue.set(port as usize, arrival);
         }

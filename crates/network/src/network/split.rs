@@ -82,6 +82,12 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         }
     }
 
+    /// Records that the link of a port has packets for another shard.
+    #[cold]
+    pub(super) fn note_export(&mut self, port: u32) {
+        self.exported.push(port);
+    }
+
     /// Takes the packets that this shard has sent to others: those of each port in order.
     pub fn take_exports(&mut self, mut export: impl FnMut(Export<P>)) {
         for port in self.exported.drain(..) {
