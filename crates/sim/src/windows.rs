@@ -114,6 +114,8 @@ impl Windows {
     fn run_on_threads(&mut self, end: Time, shards: &mut [&mut Shard]) {
         let exchange = Exchange::new(self, end, shards.len());
         std::thread::scope(|scope| {
+            // If there can be no more threads, those that there are do not wait.
+            let _participant = Participant(&exchange.barrier);
             let mut numbered = (0..).zip(shards.iter_mut());
             let own = numbered.next();
             for (number, shard) in numbered {
