@@ -117,7 +117,7 @@ fn check(scenario: &Scenario) -> Result<(), FewerThreads> {
 
 /// Returns the options of a group of endless TCP flows, of which applications are notified of nothing and
 /// which nothing but packets and timers acts on between control events.
-pub(crate) fn endless_tcp(group: &Group) -> Option<&TcpOptions> {
+fn endless_tcp(group: &Group) -> Option<&TcpOptions> {
     match (&group.workload, &group.transport) {
         (Workload::Bulk, Transport::Tcp { options, .. }) if group.deadline.is_none() => {
             Some(options)

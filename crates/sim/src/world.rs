@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use weir_counters::FlowCounters;
 use weir_fabric::Packet as _;
 use weir_network::{ControlPlane, Partition, RngStream, Seeds};
-use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport};
+use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport, Workload};
 use weir_sed::DemandTable;
 use weir_tcp::ConfigError;
 use weir_units::{ByteSize, Duration, Time};
@@ -24,7 +24,6 @@ use crate::hosts::{
 };
 use crate::packet::{Address, Network, Packet};
 use crate::shard::Shard;
-use crate::threads::endless_tcp;
 use crate::windows::Windows;
 
 /// The network, the hosts and the flow table.
@@ -558,8 +557,15 @@ fn undisturbed_hosts(scenario: &Scenario) -> Vec<bool> {
         uplinks[host.index()] += 1;
     }
     let mut undisturbed: Vec<bool> = uplinks.iter().map(|count| *count == 1).collect();
-    let groups = scenario.groups.iter();
-    for group in groups.filter(|group| endless_tcp(group).is_none()) {
+    let is_endless = |group: &Group| {
+        matches!(group.workload, Workload::Bulk)
+            && matches!(
+                group.transport,
+                Transport::Tcp { .. } | Transport::Quic { .. }
+            )
+            && group.deadline.is_none()
+    };
+    for group in scenario.groups.iter().filter(|group| !is_endless(group)) {
         for host in group.from.iter().chain(&group.to) {
             undisturbed[host.index()] = false;
         }

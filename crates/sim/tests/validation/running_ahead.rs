@@ -28,7 +28,9 @@ struct Dumbbell {
 }
 
 fn algorithm() -> impl Strategy<Value = &'static str> {
-    prop::sample::select(vec!["dctcp", "cubic", "newreno", "bbr", "swift"])
+    prop::sample::select(vec![
+        "dctcp", "cubic", "newreno", "bbr", "swift", "quic", "dcudp",
+    ])
 }
 
 fn dumbbell() -> impl Strategy<Value = Dumbbell> {
@@ -80,6 +82,14 @@ impl Dumbbell {
             if hosts == 0 {
                 return String::new();
             }
+            let options = match congestion {
+                "quic" => r#"transport = "quic""#.to_owned(),
+                "dcudp" => r#"transport = "dcudp""#.to_owned(),
+                _ => format!(
+                    "congestion = \"{congestion}\"\ntcp = {{ ack_every = {} }}",
+                    self.ack_every
+                ),
+            };
             format!(
                 r#"
                 [dumbbell.senders.{name}]
@@ -89,13 +99,11 @@ impl Dumbbell {
                 from = "{name}"
                 to = "receiver"
                 flows = {flows}
-                congestion = "{congestion}"
+                {options}
                 workload = "bulk"
                 start_within = "3ms"
-                tcp = {{ ack_every = {ack_every} }}
                 "#,
                 flows = self.flows,
-                ack_every = self.ack_every,
             )
         };
         let requests = r#"
