@@ -15,6 +15,7 @@
 //! | `network` | links and switches of a topology, and their events |
 //! | `event_queue` | the next event of each link and switch |
 //! | `packets_in_flight` | the packets on the links |
+//! | `partition` | which part of a network each of several threads runs |
 //! | `queues` | a scenario's queue as the fabric's rules |
 //! | `tcon` | transparent congestion control in the path of a switch |
 //! | `sed` | the controller of SED and its channels |
@@ -34,6 +35,7 @@ pub mod faults;
 mod meter;
 mod network;
 mod packets_in_flight;
+mod partition;
 mod queues;
 mod random;
 mod sed;
@@ -47,8 +49,9 @@ pub use deadlines::{DueTransfer, deadline_summary};
 pub use error::NetworkError;
 pub use event_queue::EventQueue;
 pub use meter::PortMeter;
-pub use network::{HostArrival, Network, TxPort};
+pub use network::{Export, HostArrival, Network, TxPort};
 pub use packets_in_flight::SlotIndex;
+pub use partition::{Indivisible, Partition};
 pub use random::Random;
 pub use sed::ControlPlane;
 pub use seeds::{RngStream, Seeds, seed_bytes, side_bytes};

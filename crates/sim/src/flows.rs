@@ -70,10 +70,6 @@ impl<T> FlowMap<T> {
     pub(crate) fn iter(&self) -> impl Iterator<Item = (FlowId, &T)> {
         self.0.iter().flatten().map(|(id, value)| (*id, value))
     }
-
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (FlowId, &mut T)> {
-        self.0.iter_mut().flatten().map(|(id, value)| (*id, value))
-    }
 }
 
 /// An open flow.

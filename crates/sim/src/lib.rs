@@ -12,6 +12,8 @@
 //! | file | content |
 //! |---|---|
 //! | `simulation` | the event loop |
+//! | `shard`, `windows`, `barrier` | a large network on several threads |
+//! | `threads` | which scenarios can run on several threads |
 //! | `hosts` | endpoints of flows, their timers |
 //! | `world` | hosts and network together, for applications to act upon |
 //! | `workloads` | the data of flows, and their times |
@@ -22,8 +24,10 @@
 //! | `destinations` | the hosts of packet addresses |
 //! | `experiment` | a scenario with its variants, and their results |
 //!
-//! One run is one thread. Nothing allocates, hashes or searches per packet.
+//! One run is one thread, unless [several](Simulation::with_threads) are asked for. Nothing allocates, hashes
+//! or searches per packet.
 
+mod barrier;
 mod deadlines;
 mod destinations;
 mod epochs;
@@ -33,10 +37,14 @@ mod flows;
 mod hosts;
 mod measure;
 mod packet;
+mod shard;
 mod simulation;
+mod threads;
+mod windows;
 mod workloads;
 mod world;
 
 pub use error::BuildError;
 pub use experiment::{Experiment, ExperimentInfo, Outcome, Results, Run};
 pub use simulation::Simulation;
+pub use threads::{FewerThreads, Threads};

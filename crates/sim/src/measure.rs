@@ -87,7 +87,7 @@ fn total(world: &World, group: u32) -> (FlowCounters, Option<ByteSize>) {
         .filter(|(_, flow)| flow.group == group)
     {
         sum += world.achieved(flow);
-        if let Some(window) = world.hosts.window(flow.initiator) {
+        if let Some(window) = world.window(flow) {
             windows += window;
             count += 1;
         }

@@ -1,5 +1,7 @@
 //! The event loop of a run.
 
+mod divided;
+
 use weir_fabric::PortChange;
 use weir_network::{PortMeter, Random, RngStream, Seeds, faults};
 use weir_results::{
@@ -13,6 +15,8 @@ use crate::error::BuildError;
 use crate::flows::{FlowId, FlowReport};
 use crate::hosts::EndpointEvent;
 use crate::measure::GroupMeter;
+use crate::shard::Shard;
+use crate::threads::{FewerThreads, Threads};
 use crate::workloads::GroupRunner;
 use crate::world::World;
 
@@ -75,16 +79,32 @@ pub struct Simulation {
     is_steady: bool,
     ports: Vec<PortMeter>,
     group_meters: Vec<GroupMeter>,
+    /// Why there are fewer threads than asked for.
+    fewer_threads: Option<FewerThreads>,
 }
 
 impl Simulation {
-    /// Creates a simulation at time zero.
+    /// Creates a simulation at time zero, on one thread.
     ///
     /// # Errors
     /// The scenario cannot be simulated.
     pub fn new(scenario: Scenario) -> Result<Self, BuildError> {
+        Self::with_threads(scenario, Threads::ONE)
+    }
+
+    /// Creates a simulation at time zero that may use several threads. The result is the same, to the last
+    /// bit. Small networks and those whose hosts act on each other stay on one thread: see
+    /// [`Self::fewer_threads`].
+    ///
+    /// # Errors
+    /// The scenario cannot be simulated.
+    pub fn with_threads(scenario: Scenario, threads: Threads) -> Result<Self, BuildError> {
         let seeds = Seeds::new(scenario.seed);
-        let world = World::new(&scenario, seeds)?;
+        let mut world = World::new(&scenario, seeds)?;
+        let (partition, fewer_threads) = threads.partition(&scenario);
+        if let Some(partition) = partition {
+            world = world.divide(partition);
+        }
         let groups = (0..).zip(&scenario.groups).map(|(number, group)| {
             let seed = seeds.of(RngStream::Workload, number as usize);
             GroupRunner::new(number, group, seed)
@@ -115,6 +135,7 @@ impl Simulation {
                 .iter()
                 .map(|group| GroupMeter::new(&group.name))
                 .collect(),
+            fewer_threads,
             world,
             scenario,
         };
@@ -150,7 +171,7 @@ impl Simulation {
     /// Returns how many packets have left the measured ports so far, for speed displays.
     pub fn packets(&self) -> u64 {
         let ports = self.ports.iter();
-        ports.map(|meter| self.world.network.sent(meter.port)).sum()
+        ports.map(|meter| self.world.sent(meter.port)).sum()
     }
 
     /// Handles all events before `until`, or before the end if that is earlier.
@@ -160,9 +181,12 @@ impl Simulation {
     pub fn advance(&mut self, until: Time, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
         let mut until = until.min(self.end);
         let is_tapped = recorder.wants_packets();
-        self.world.network.set_tapped(is_tapped);
+        self.world.set_tapped(is_tapped);
+        if self.world.is_divided() {
+            return self.advance_divided(until, recorder);
+        }
         loop {
-            let World { network, hosts, .. } = &mut self.world;
+            let Shard { network, hosts } = &mut self.world.shard;
             if let Some(arrival) = network.next_ahead() {
                 // Undisturbed hosts notify no application.
                 hosts.take_ahead(arrival, network);
@@ -229,7 +253,7 @@ impl Simulation {
             .map(|(_, flow)| FlowReport {
                 flow: flow.clone(),
                 achieved: self.world.achieved(flow),
-                path: self.world.hosts.path(flow.initiator),
+                path: self.world.path(flow),
             })
             .collect();
         for report in &open {
@@ -261,11 +285,11 @@ impl Simulation {
             group.link_share = of_link.map(|(ip, link)| Ratio::of(ip.bytes(), link.bytes()));
         }
         let deadlines = deadlines::summary(&self.world, &self.scenario, now);
-        let tcon = (self.world.network).tcon_summaries(&self.scenario.topology);
+        let tcon = (self.world.shard.network).tcon_summaries(&self.scenario.topology);
         let tcon = tcon.into_iter().collect();
-        let network = &mut self.world.network;
+        let world = &mut self.world;
         let ports = self.ports.iter_mut().filter_map(|meter| {
-            let egress_port = network.advance(now, meter.port)?;
+            let egress_port = world.advance_port(now, meter.port)?;
             Some((meter.name.clone(), meter.summary(now, egress_port)))
         });
         let mut summary = RunSummary {
@@ -287,8 +311,8 @@ impl Simulation {
     }
 
     fn check_horizon(&self) -> Result<(), BuildError> {
-        let limit = self.world.network.horizon();
-        let limit = limit.min(self.world.hosts.horizon());
+        let Shard { network, hosts } = &self.world.shard;
+        let limit = network.horizon().min(hosts.horizon());
         if self.end < limit {
             Ok(())
         } else {
@@ -324,9 +348,9 @@ impl Simulation {
 
     #[cold]
     fn report_to_controller(&mut self) {
-        let World { sed, network, .. } = &mut self.world;
+        let World { sed, shard, .. } = &mut self.world;
         if let Some(sed) = sed
-            && sed.collect(self.now, network)
+            && sed.collect(self.now, &mut shard.network)
         {
             let next = sed.timeout(self.now).unwrap_or(Time::MAX);
             self.control = self.control.min(next);
@@ -339,9 +363,9 @@ impl Simulation {
             self.warm_up = None;
             self.end_warm_up();
         }
-        let World { sed, network, .. } = &mut self.world;
+        let World { sed, shard, .. } = &mut self.world;
         if let Some(sed) = sed {
-            sed.handle_timeout(now, network);
+            sed.handle_timeout(now, &mut shard.network);
         }
         while let Some((port, change)) = self.faults.due_link(now) {
             self.change(port, change);
@@ -380,7 +404,7 @@ impl Simulation {
 
     /// Applies the change when a fault begins or ends.
     fn change(&mut self, port: PortIndex, change: PortChange) {
-        self.world.network.apply(self.now, port, change);
+        self.world.shard.network.apply(self.now, port, change);
         if let PortChange::Rate(rate) = change {
             let meters = self.ports.iter_mut();
             for meter in meters.filter(|meter| meter.port == port) {
@@ -440,12 +464,11 @@ impl Simulation {
 
     fn end_warm_up(&mut self) {
         let now = self.now;
-        let network = &mut self.world.network;
         for meter in &mut self.ports {
-            if let Some(egress_port) = network.advance(now, meter.port) {
+            if let Some(egress_port) = self.world.advance_port(now, meter.port) {
                 meter.begin(now, egress_port);
             }
-            network.reset_occupancy(now, meter.port);
+            self.world.reset_occupancy(now, meter.port);
         }
         for (number, meter) in (0..).zip(&mut self.group_meters) {
             meter.begin(&self.world, number);
@@ -456,7 +479,7 @@ impl Simulation {
     fn sample(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
         let now = self.now;
         for meter in &self.ports {
-            if let Some(egress_port) = self.world.network.advance(now, meter.port) {
+            if let Some(egress_port) = self.world.advance_port(now, meter.port) {
                 recorder.record(Observation::Port(meter.sample(now, egress_port)))?;
             }
         }
@@ -467,7 +490,7 @@ impl Simulation {
     }
 
     fn record_packets(&mut self, recorder: &mut dyn Recorder) -> Result<(), OutputError> {
-        for (time, port, packet) in self.world.network.take_tapped() {
+        for (time, port, packet) in self.world.take_tapped() {
             recorder.record(Observation::Packet(port, &packet.captured(time)))?;
         }
         Ok(())

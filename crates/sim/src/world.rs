@@ -1,10 +1,12 @@
 //! The world of applications: the network, its hosts and the flows between them.
 
+mod shards;
+
 use std::collections::HashSet;
 
 use weir_counters::FlowCounters;
 use weir_fabric::Packet as _;
-use weir_network::{ControlPlane, RngStream, Seeds};
+use weir_network::{ControlPlane, Partition, RngStream, Seeds};
 use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport, Workload};
 use weir_sed::DemandTable;
 use weir_tcp::ConfigError;
@@ -15,18 +17,25 @@ use weir_wire::tcp::Segment;
 use crate::destinations::Destinations;
 use crate::epochs::Epochs;
 use crate::error::BuildError;
-use crate::flows::{Flow, FlowId, FlowReport, FlowTable, HostPair};
+use crate::flows::{Flow, FlowId, FlowReport, FlowTable, HostPair, PathView};
 use crate::hosts::{
     Action, DcudpSetup, EndpointEvent, HostEnvironment, Hosts, QuicSetup, TcpSetup, UdpEnd,
     codepoint,
 };
 use crate::packet::{Address, Network, Packet};
+use crate::shard::Shard;
+use crate::windows::Windows;
 
 /// The network, the hosts and the flow table.
 #[derive(Debug)]
 pub(crate) struct World {
-    pub(crate) network: Network,
-    pub(crate) hosts: Hosts,
+    /// The network and the hosts, or the first shard of them.
+    pub(crate) shard: Shard,
+    /// The other shards.
+    others: Vec<Shard>,
+    /// How the shards run together, if there are several.
+    division: Option<Division>,
+    positions: Positions,
     pub(crate) flows: FlowTable,
     /// The controller of SED, if there is one.
     pub(crate) sed: Option<ControlPlane>,
@@ -45,6 +54,23 @@ pub(crate) struct World {
     notices: Vec<(FlowId, EndpointEvent)>,
     /// Flows that have ended and are not reported yet.
     ended: Vec<FlowReport>,
+    /// The measured ports.
+    measured: Vec<PortIndex>,
+}
+
+/// The shards' parts of the network.
+#[derive(Debug)]
+struct Division {
+    partition: Partition,
+    windows: Windows,
+}
+
+/// The positions of endpoints, the same for any number of shards.
+#[derive(Debug, Default)]
+struct Positions {
+    /// The first that has never been used.
+    next: u32,
+    free: Vec<u32>,
 }
 
 /// The settings of a group's endpoints.
@@ -110,8 +136,13 @@ impl World {
         network.set_traffic(&scenario.topology, pairs, &undisturbed_hosts(scenario));
         Ok(Self {
             sed,
-            network,
-            hosts: Hosts::new(scenario.topology.hosts.len()),
+            shard: Shard {
+                network,
+                hosts: Hosts::new(scenario.topology.hosts.len()),
+            },
+            others: Vec::new(),
+            division: None,
+            positions: Positions::default(),
             flows: FlowTable::new(scenario.groups.len()),
             setups: setups?,
             groups: scenario.groups.clone(),
@@ -123,6 +154,7 @@ impl World {
             seeds,
             notices: Vec::new(),
             ended: Vec::new(),
+            measured: scenario.measurements.ports.clone(),
         })
     }
 
@@ -149,7 +181,7 @@ impl World {
         let (ends, session) = ([flow.initiator, flow.responder], (flow.group, flow.pair));
         self.note_session(session, achieved);
         for end in ends {
-            self.hosts.close(end);
+            self.close(end);
         }
         let id = self.flows.renumber(id)?;
         let flow = self.flows.open.get_mut(id)?;
@@ -175,7 +207,7 @@ impl World {
 
     /// Creates both ends of a flow's connection.
     fn connect(&mut self, now: Time, id: FlowId) {
-        let (initiator, responder) = (self.hosts.allocate(), self.hosts.allocate());
+        let (initiator, responder) = (self.allocate(), self.allocate());
         let Some(flow) = self.flows.open.get_mut(id) else {
             return;
         };
@@ -188,7 +220,7 @@ impl World {
         match &mut self.setups[group as usize] {
             Setup::Udp(ecn) => {
                 for address in addresses {
-                    self.hosts.open_udp(address, UdpEnd::new(*ecn));
+                    self.shard.hosts.open_udp(address, UdpEnd::new(*ecn));
                 }
             }
             Setup::Tcp(setup) => {
@@ -206,7 +238,13 @@ impl World {
                             sed.register(packet.flow(), size, deadline.since(now));
                         }
                     }
-                    self.hosts.open_tcp(address, end);
+                    let host = if initiator { pair.from } else { pair.to };
+                    let division = self.division.as_ref();
+                    let other = division
+                        .and_then(|division| division.partition.of_host(host).checked_sub(1));
+                    let shard = other.and_then(|other| self.others.get_mut(other));
+                    let shard = shard.unwrap_or(&mut self.shard);
+                    shard.hosts.open_tcp(address, end);
                 }
             }
             Setup::Quic(setup) => {
@@ -218,16 +256,16 @@ impl World {
                 };
                 let (client, server) = setup.ends(now, around, pair, choices);
                 let [responder, initiator] = addresses;
-                self.hosts.open_quic(responder, server);
-                self.hosts.open_quic(initiator, client);
+                self.shard.hosts.open_quic(responder, server);
+                self.shard.hosts.open_quic(initiator, client);
             }
             Setup::Dcudp(setup) => {
                 let [responder, initiator] = addresses;
                 let both = [&initiator, &responder];
                 let ends = setup.ends(now, &self.topology, both, seed(RngStream::Dcudp));
                 if let Ok((client, server)) = ends {
-                    self.hosts.open_dcudp(responder, server);
-                    self.hosts.open_dcudp(initiator, client);
+                    self.shard.hosts.open_dcudp(responder, server);
+                    self.shard.hosts.open_dcudp(initiator, client);
                 }
             }
         }
@@ -326,7 +364,9 @@ impl World {
             return;
         };
         if matches!(&self.setups[flow.group as usize], Setup::Tcp(setup) if setup.has_records()) {
-            self.hosts.expect(flow.endpoint(side.other()), action);
+            let position = flow.endpoint(side.other());
+            let shard = self.shard_of(flow.pair, side.other());
+            self.shard_mut(shard).hosts.expect(position, action);
         }
     }
 
@@ -338,15 +378,17 @@ impl World {
     /// Sends a datagram.
     pub(crate) fn send_datagram(&mut self, now: Time, id: FlowId, payload: u32) {
         if let Some(flow) = self.flows.open.get(id) {
-            self.hosts
-                .send_datagram(now, flow.initiator, payload, &mut self.network);
+            let Shard { network, hosts } = &mut self.shard;
+            hosts.send_datagram(now, flow.initiator, payload, network);
         }
     }
 
     /// Requests an event when this many bytes have been delivered at one side.
     pub(crate) fn wait_for(&mut self, id: FlowId, side: Side, bytes: u64) {
         if let Some(flow) = self.flows.open.get(id) {
-            self.hosts.wait_for(flow.endpoint(side), bytes);
+            let position = flow.endpoint(side);
+            let shard = self.shard_of(flow.pair, side);
+            self.shard_mut(shard).hosts.wait_for(position, bytes);
         }
     }
 
@@ -399,9 +441,10 @@ impl World {
             .open
             .get(id)
             .filter(|flow| !flow.connection_closed);
-        let ends = flow.map(|flow| [flow.initiator, flow.responder]);
-        let mut ends = ends.into_iter().flatten();
-        ends.any(|end| self.hosts.has_failed(end))
+        flow.is_some_and(|flow| {
+            let mut ends = self.ends(flow).into_iter();
+            ends.any(|(hosts, end)| hosts.has_failed(end))
+        })
     }
 
     /// Handles a closed end of a flow: removes the flow if the other end is closed too, or has failed.
@@ -412,9 +455,9 @@ impl World {
         if flow.connection_closed {
             return;
         }
-        let ends = [flow.initiator, flow.responder];
-        let all_closed = ends.iter().all(|end| self.hosts.is_closed(*end));
-        let one_failed = ends.iter().any(|end| self.hosts.has_failed(*end));
+        let ends = self.ends(flow);
+        let all_closed = ends.iter().all(|(hosts, end)| hosts.is_closed(*end));
+        let one_failed = ends.iter().any(|(hosts, end)| hosts.has_failed(*end));
         if all_closed || one_failed {
             self.remove(id);
         }
@@ -425,11 +468,11 @@ impl World {
         let Some(flow) = self.flows.open.get(id) else {
             return;
         };
-        let (achieved, path) = (self.achieved(flow), self.hosts.path(flow.initiator));
+        let (achieved, path) = (self.achieved(flow), self.path(flow));
         self.note_session((flow.group, flow.pair), achieved);
         if let Some(flow) = self.flows.close(id, achieved) {
-            self.hosts.close(flow.initiator);
-            self.hosts.close(flow.responder);
+            self.close(flow.initiator);
+            self.close(flow.responder);
             self.ended.push(FlowReport {
                 flow,
                 achieved,
@@ -441,7 +484,8 @@ impl World {
     /// Changes a host's address on the link of this port of its own.
     pub(crate) fn readdress(&mut self, now: Time, port: PortIndex) {
         let port = port.index() as u32;
-        let notices = self.hosts.readdress(now, port, &mut self.network);
+        let Shard { network, hosts } = &mut self.shard;
+        let notices = hosts.readdress(now, port, network);
         self.notices.extend(notices);
     }
 
@@ -457,9 +501,20 @@ impl World {
 
     /// Returns an open flow's counters so far.
     pub(crate) fn achieved(&self, flow: &Flow) -> FlowCounters {
-        let ends = [flow.initiator, flow.responder].map(|end| self.hosts.achieved(end));
-        let [initiator, responder] = ends;
+        let [initiator, responder] = self.ends(flow).map(|(hosts, end)| hosts.achieved(end));
         flow.earlier + initiator + responder
+    }
+
+    /// Returns the RTT estimates of an open flow.
+    pub(crate) fn path(&self, flow: &Flow) -> PathView {
+        let [(hosts, initiator), _] = self.ends(flow);
+        hosts.path(initiator)
+    }
+
+    /// Returns the congestion window of an open flow, if it has one.
+    pub(crate) fn window(&self, flow: &Flow) -> Option<ByteSize> {
+        let [(hosts, initiator), _] = self.ends(flow);
+        hosts.window(initiator)
     }
 
     /// Returns the deadline of a group's transfers, if it has one.
@@ -469,10 +524,12 @@ impl World {
 
     /// Ends the warm-up: saves each flow's counters, and discards completed transfers.
     pub(crate) fn mark_flows(&mut self) {
-        for (_, flow) in self.flows.open.iter_mut() {
-            let ends = [flow.initiator, flow.responder];
-            let [initiator, responder] = ends.map(|end| self.hosts.achieved(end));
-            flow.before = flow.earlier + initiator + responder;
+        let flows = self.flows.open.iter();
+        let marks: Vec<_> = flows.map(|(id, flow)| (id, self.achieved(flow))).collect();
+        for (id, achieved) in marks {
+            if let Some(flow) = self.flows.open.get_mut(id) {
+                flow.before = achieved;
+            }
         }
         self.flows.forget_completions();
         self.epochs.forget();
@@ -483,7 +540,9 @@ impl World {
             return;
         };
         let position = flow.endpoint(side);
-        let notice = self.hosts.act(now, position, &mut self.network, action);
+        let shard = self.shard_of(flow.pair, side);
+        let Shard { network, hosts } = self.shard_mut(shard);
+        let notice = hosts.act(now, position, network, action);
         self.notices.extend(notice);
     }
 }

@@ -7,6 +7,7 @@ mod progress;
 mod seeds;
 mod work;
 
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -34,11 +35,15 @@ Examples:
   weir run my.toml --set parameters.line_rate=5Gbps --json   the summary for programs
   weir run dctcp-queue --no-variants --pcap packets.pcapng   packets for Wireshark
   weir run my.toml --seeds 1..8 --out runs                   means over eight seeds; see runs/seed-1
+  weir run fat-tree.toml --threads 8                         one large network on eight cores
   weir run --live my.toml --out live                         the same network with real endpoints
 
 The file's own values are the run; its variants run beside it on all cores, and are reported by their
 names. The same scenario with the same seed gives the same result, whatever else the machine does;
 with --live what it does matters, and the summary says whether the emulation was faithful.
+With --threads one run uses several cores, and gives the same result. This pays for leaves and spines or
+a fat tree with 16 hosts or more for each thread. All groups must be `bulk` over TCP without TLS and
+deadlines, and there may be no faults, no SED and no TCon: any other run stays on one thread, and says why.
 Ctrl-C ends the simulation and writes what there is; a second one ends the program at once.")]
 pub(crate) struct Run {
     #[command(flatten)]
@@ -73,14 +78,26 @@ pub(crate) struct Run {
     /// Omit the scenario's variants
     #[arg(long)]
     no_variants: bool,
+
+    /// Simulate a large network on up to N threads; fewer runs go on at the same time then
+    #[arg(long, value_name = "N", default_value = "1", conflicts_with = "live")]
+    threads: NonZeroUsize,
 }
 
 impl Run {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        match &self.seeds {
+        let run = || match &self.seeds {
             Some(seeds) => self.repeat(seeds),
             None => self.once(),
+        };
+        if self.threads.get() == 1 {
+            return run();
         }
+        // Each of the runs that go on at the same time has this number of threads.
+        let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+        let runs = (cores / self.threads).max(1);
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(runs).build();
+        pool.map_err(Failure::of)?.install(run)
     }
 
     fn once(&self) -> Result<(), Failure> {
@@ -95,6 +112,7 @@ impl Run {
         let progress = Progress::new(!self.json, &spans(&experiment));
         let context = Context {
             is_live: self.live,
+            threads: self.threads.get(),
             label: String::new(),
             progress: &progress,
             stop: &stop,
@@ -141,6 +159,7 @@ impl Run {
             }
             let context = Context {
                 is_live: self.live,
+                threads: self.threads.get(),
                 label: format!("seed {seed} "),
                 progress: &progress,
                 stop: &stop,

@@ -461,3 +461,116 @@ fn packets_are_well_formed_to_wireshark() {
     let marked = tshark(&["-Y", "ip.dsfield.ecn == 3 and tcp"]).unwrap();
     assert!(!marked.stdout.is_empty());
 }
+
+/// Two leaves with 16 hosts each, and a spine.
+const LEAVES: &str = r#"
+title = "Two leaves"
+source = "a test"
+seed = 4
+duration = "3ms"
+[hosts.a]
+count = 16
+[hosts.b]
+count = 16
+[switches.leaf-a]
+[switches.leaf-b]
+[switches.spine]
+[[links]]
+from = "a"
+to = "leaf-a"
+rate = "1Gbps"
+delay = "1us"
+[[links]]
+from = "b"
+to = "leaf-b"
+rate = "1Gbps"
+delay = "1us"
+[[links]]
+from = "leaf-*"
+to = "spine"
+rate = "10Gbps"
+delay = "2us"
+queue = { kind = "step", ecn_threshold = "30KB", buffer = "100KB" }
+reverse_queue = { kind = "step", ecn_threshold = "30KB", buffer = "100KB" }
+[groups.there]
+from = "a"
+to = "b"
+pairing = "one-to-one"
+congestion = "dctcp"
+workload = "bulk"
+start_within = "100us"
+[groups.back]
+from = "b"
+to = "a"
+pairing = "one-to-one"
+congestion = "cubic"
+workload = "bulk"
+start_within = "100us"
+[measurements]
+ports = "*"
+sample_interval = "50us"
+[variants.larger]
+duration = "4ms"
+"#;
+
+#[test]
+fn files_are_the_same_with_any_number_of_threads() {
+    let place = Workspace::new(LEAVES);
+    let mut notes = Vec::new();
+    for threads in ["1", "2", "16"] {
+        let pcap = format!("{threads}.pcapng");
+        let said = place.run(&[
+            "run",
+            "small.toml",
+            "--threads",
+            threads,
+            "--out",
+            threads,
+            "--pcap",
+            &pcap,
+        ]);
+        notes.push(said.ok().stderr.contains("instead of"));
+        if threads == "16" {
+            let note = "2 threads instead of 16: the network has no more parts";
+            assert_eq!(said.stderr.matches(note).count(), 1, "{}", said.stderr);
+        }
+    }
+    assert_eq!(notes, [false, false, true]);
+    let names = place.names("1");
+    assert_eq!(names.len(), 6, "{names:?}");
+    for threads in ["2", "16"] {
+        assert_eq!(place.names(threads), names);
+        for name in &names {
+            let [one, other] = ["1", threads].map(|folder| place.path(folder).join(name));
+            match name.as_str() {
+                "summary.json" => assert_eq!(
+                    without_cpu(read_json(&one)),
+                    without_cpu(read_json(&other)),
+                    "{threads}"
+                ),
+                // It has the CPU time too.
+                "report.html" => {}
+                _ => assert!(
+                    fs::read(one).unwrap() == fs::read(other).unwrap(),
+                    "{name} with {threads} threads"
+                ),
+            }
+        }
+        let [one, other] = ["1", threads].map(|run| place.path(&format!("{run}.pcapng")));
+        assert!(fs::read(one).unwrap() == fs::read(other).unwrap());
+    }
+}
+
+#[test]
+fn a_run_that_stays_on_one_thread_says_why() {
+    let place = Workspace::new(SMALL);
+    let said = place.run(&["run", "small.toml", "--no-variants", "--threads", "4"]);
+    let note = "one thread instead of 4: group `noise` is not `workload = \"bulk\"`";
+    assert!(said.ok().stderr.contains(note), "{}", said.stderr);
+    let refused = |more: &[&str]| {
+        let said = place.run(&[&["run", "small.toml"], more].concat());
+        said.failed(2, &["--threads"]);
+    };
+    refused(&["--threads", "0"]);
+    refused(&["--threads", "2", "--live"]);
+}

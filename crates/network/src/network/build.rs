@@ -96,6 +96,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             },
             is_measured: measured.contains(&index),
             leads_on: false,
+            leads_out: false,
         };
         let mut network = Self {
             uplinks: uplinks.collect(),
@@ -105,6 +106,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             event_queue: EventQueue::new(topology.ports.len() + topology.switches.len()),
             run_ahead_before: Time::ZERO,
             ahead: VecDeque::new(),
+            exported: Vec::new(),
             measured: measured.to_vec(),
             is_tapped: false,
             tapped: Vec::new(),

@@ -83,8 +83,11 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     }
 
     #[inline]
-    fn put_on_link(&mut self, port: u32, slot: SlotIndex, arrival: Time) {
+    pub(super) fn put_on_link(&mut self, port: u32, slot: SlotIndex, arrival: Time) {
         if self.in_flight.push(port, slot, arrival) {
+            if self.locations[port as usize].leads_out {
+                return self.note_export(port);
+            }
             self.event_queue.set(port as usize, arrival);
         }
     }

@@ -9,10 +9,12 @@
 //! | `tx_port` | the ports by which hosts send |
 //! | `delivery` | the events: packets arrive at switches and hosts |
 //! | `feeders` | the ports whose packets all come by one link |
+//! | `split` | the shards of a network, for several threads |
 
 mod build;
 mod delivery;
 mod feeders;
+mod split;
 mod tx_port;
 
 use std::collections::VecDeque;
@@ -25,6 +27,7 @@ use crate::event_queue::EventQueue;
 use crate::packets_in_flight::PacketsInFlight;
 use crate::seeds::Seeds;
 pub use delivery::HostArrival;
+pub use split::Export;
 pub use tx_port::TxPort;
 
 /// The network of a scenario. Its links are its event sources: each delivers its packets in order, to a
@@ -54,6 +57,8 @@ pub struct Network<P> {
     run_ahead_before: Time,
     /// Packets for hosts that have run ahead.
     ahead: VecDeque<HostArrival>,
+    /// The ports whose links have packets for another shard: see [`Self::take_exports`].
+    exported: Vec<u32>,
     /// The ports that are measured.
     measured: Vec<PortIndex>,
     is_tapped: bool,
@@ -99,6 +104,8 @@ struct PortLocation {
     /// Whether the link's packets may run ahead: it leads to an undisturbed host, or to a
     /// port that has no other feeder.
     leads_on: bool,
+    /// Whether it leads to another [shard](Network::split).
+    leads_out: bool,
 }
 
 #[derive(Clone, Copy, Debug)]

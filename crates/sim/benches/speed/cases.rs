@@ -4,11 +4,13 @@
 use std::error::Error;
 use std::fmt::Write;
 use std::path::Path;
+use std::time::Instant;
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 use weir_scenario::{Document, Scenario, Setting};
-use weir_sim::Simulation;
+use weir_sim::{Simulation, Threads};
+use weir_units::Duration;
 
 /// The metrics of one run. Binaries of earlier commits print the first four.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -16,7 +18,7 @@ pub(crate) struct SpeedFigures {
     /// The packets that left the measured ports.
     pub(crate) packets: u64,
     pub(crate) simulated_s: f64,
-    /// CPU time of the simulation alone.
+    /// CPU time of the simulation alone, on all its threads.
     pub(crate) cpu_s: f64,
     pub(crate) peak_rss_bytes: u64,
     /// CPU time before the first event: reading the scenario, routes, hosts.
@@ -25,6 +27,9 @@ pub(crate) struct SpeedFigures {
     /// What all flows delivered.
     #[serde(default)]
     pub(crate) delivered_bytes: u64,
+    /// Wall-clock time of the simulation alone.
+    #[serde(default)]
+    pub(crate) wall_s: f64,
 }
 
 impl SpeedFigures {
@@ -60,6 +65,12 @@ pub(crate) enum Work {
         path: String,
         settings: Vec<String>,
     },
+    /// A scenario on this number of threads.
+    Threads {
+        threads: usize,
+        path: String,
+        settings: Vec<String>,
+    },
 }
 
 /// The argument that makes this program run one [`Case`] and print its metrics.
@@ -67,6 +78,9 @@ pub(crate) const RUN_CASE: &str = "--run-case";
 
 /// The same for a scenario file; settings follow it.
 pub(crate) const RUN_SCENARIO: &str = "--run-scenario";
+
+/// The same on a number of threads, which comes before the file.
+pub(crate) const RUN_ON_THREADS: &str = "--run-on-threads";
 
 /// The argument that makes this program print the text of the row that it names, for a run by other means.
 pub(crate) const PRINT_SCENARIO: &str = "--print-scenario";
@@ -81,6 +95,16 @@ impl Work {
                 arguments.extend_from_slice(settings);
                 arguments
             }
+            Self::Threads {
+                threads,
+                path,
+                settings,
+            } => {
+                let threads = threads.to_string();
+                let mut arguments = vec![RUN_ON_THREADS.to_owned(), threads, path.clone()];
+                arguments.extend_from_slice(settings);
+                arguments
+            }
         })
     }
 }
@@ -90,40 +114,52 @@ pub(crate) fn run_arguments(arguments: &[String]) -> Result<Option<SpeedFigures>
     match arguments {
         [mode, case, ..] if mode == RUN_CASE => {
             let case: Case = serde_json::from_str(case)?;
-            run(|| Ok(Scenario::parse("speed", &case.scenario(), &[])?.scenario)).map(Some)
+            let scenario = || Ok(Scenario::parse("speed", &case.scenario(), &[])?.scenario);
+            run(scenario, Threads::ONE).map(Some)
         }
         [mode, path, settings @ ..] if mode == RUN_SCENARIO => {
-            let settings: Result<Vec<Setting>, _> =
-                settings.iter().map(|text| text.parse()).collect();
-            let settings = settings?;
-            let scenario = || {
-                let document = Document::load(Path::new(path))?;
-                Ok(document.with(&settings)?.scenario()?)
-            };
-            run(scenario).map(Some)
+            run(|| load(path, settings), Threads::ONE).map(Some)
         }
-        [mode, ..] if mode == RUN_CASE || mode == RUN_SCENARIO => {
+        [mode, threads, path, settings @ ..] if mode == RUN_ON_THREADS => {
+            let threads = Threads::up_to(threads.parse()?);
+            run(|| load(path, settings), threads).map(Some)
+        }
+        [mode, ..] if [RUN_CASE, RUN_SCENARIO, RUN_ON_THREADS].contains(&mode.as_str()) => {
             Err(format!("{mode} needs a value").into())
         }
         _ => Ok(None),
     }
 }
 
+/// Loads a scenario file with these settings.
+fn load(path: &str, settings: &[String]) -> Result<Scenario, Box<dyn Error>> {
+    let settings: Result<Vec<Setting>, _> = settings.iter().map(|text| text.parse()).collect();
+    let document = Document::load(Path::new(path))?;
+    Ok(document.with(&settings?)?.scenario()?)
+}
+
 fn run(
     scenario: impl FnOnce() -> Result<Scenario, Box<dyn Error>>,
+    threads: Threads,
 ) -> Result<SpeedFigures, Box<dyn Error>> {
     let start = cpu_seconds();
-    let mut simulation = Simulation::new(scenario()?)?;
+    let mut simulation = Simulation::with_threads(scenario()?, threads)?;
+    if let Some(reason) = simulation.fewer_threads() {
+        return Err(format!("{} threads: {reason}", simulation.threads()).into());
+    }
+    simulation.set_thread_time(|| Duration::from_nanos((cpu_seconds() * 1e9) as u64));
     let end = simulation.end();
-    let before = cpu_seconds();
+    let (before, begin) = (cpu_seconds(), Instant::now());
     simulation.advance(end, &mut ())?;
-    let after = cpu_seconds();
+    let (after, wall) = (cpu_seconds(), begin.elapsed());
+    let others_s = simulation.others_time().as_secs_f64();
     let summary = simulation.finish(&mut ())?;
     let groups = summary.groups.values();
     Ok(SpeedFigures {
         packets: summary.ports.values().map(|port| port.packets).sum(),
         simulated_s: summary.simulated.as_secs_f64(),
-        cpu_s: after - before,
+        cpu_s: after - before + others_s,
+        wall_s: wall.as_secs_f64(),
         peak_rss_bytes: peak_memory()?,
         setup_s: before - start,
         delivered_bytes: groups.map(|group| group.delivered.bytes()).sum(),

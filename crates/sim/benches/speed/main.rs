@@ -18,6 +18,9 @@
 //! - `SCALE`: a factor for simulated times, 0.1 for a quick look. Figures of different scales do not compare:
 //!   setup of connections counts, too.
 //!
+//! The row `fat-tree` has a second table: wall-clock times on one thread and on two, which run in turn. They
+//! need two idle cores.
+//!
 //! A hop is a packet, of data or an ACK, that leaves any port of a host or a switch. One more run counts
 //! them by the counters of all ports. It is not timed, because measured ports cost time; it must deliver
 //! the same bytes as the timed ones.
@@ -337,6 +340,39 @@ impl Benchmark {
             decimals(Some(megabytes(ours)), 1),
             decimals(base.map(megabytes), 1),
         ]);
+        table.print();
+        self.threads(&path)
+    }
+
+    /// The fat tree on one thread and on two.
+    fn threads(&self, path: &Path) -> Result<(), Box<dyn Error>> {
+        let on = |threads| Work::Threads {
+            threads,
+            path: path.display().to_string(),
+            settings: vec![FAT_TREE_PORT.to_owned()],
+        };
+        let runs = self.peers.fastest(&[on(1), on(2)])?;
+        let [one, two] = runs;
+        if (one.delivered_bytes, one.packets) != (two.delivered_bytes, two.packets) {
+            return Err("two threads gave another result than one".into());
+        }
+        let mut table = Figures::new(&[
+            "fat tree, wall-clock time",
+            "s per\nsimulated ms",
+            "one thread's\n÷ these",
+            "CPU s per\nsimulated ms",
+            "peak\nmemory, MB",
+        ]);
+        for (name, run) in ["1 thread", "2 threads"].into_iter().zip(runs) {
+            let per_ms = |seconds: f64| decimals(Some(seconds / run.simulated_s / 1e3), 2);
+            table.add([
+                name.to_owned(),
+                per_ms(run.wall_s),
+                decimals(Some(one.wall_s / run.wall_s), 2),
+                per_ms(run.cpu_s),
+                decimals(Some(megabytes(run)), 1),
+            ]);
+        }
         table.print();
         Ok(())
     }

@@ -102,8 +102,6 @@ pub(crate) enum EndpointEvent {
 #[derive(Debug)]
 pub(crate) struct Hosts {
     endpoints: Vec<Option<Endpoint>>,
-    /// Free positions.
-    free: Vec<u32>,
     shared: HostContext,
 }
 
@@ -292,7 +290,6 @@ impl Hosts {
     pub(crate) fn new(hosts: usize) -> Self {
         Self {
             endpoints: Vec::new(),
-            free: Vec::new(),
             shared: HostContext {
                 timers: HostTimers::new(hosts),
                 datagrams: DatagramSlab::new(),
@@ -357,12 +354,9 @@ impl Hosts {
         debug_assert_eq!(notice, None, "the flows of undisturbed hosts have no end");
     }
 
-    /// Allocates a position for an endpoint.
-    pub(crate) fn allocate(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
-            self.endpoints.push(None);
-            self.endpoints.len() as u32 - 1
-        })
+    /// Makes room for endpoints at the positions below `count`.
+    pub(crate) fn make_room(&mut self, count: u32) {
+        self.endpoints.resize_with(count as usize, || None);
     }
 
     /// Puts a TCP endpoint at its position.
@@ -398,11 +392,10 @@ impl Hosts {
         });
     }
 
-    /// Removes an endpoint. The next endpoint at this position ignores packets that are still in transit.
-    pub(crate) fn close(&mut self, position: u32) {
-        if self.endpoints[position as usize].take().is_some() {
-            self.free.push(position);
-        }
+    /// Removes an endpoint, if there is one. The next endpoint at this position ignores packets that are
+    /// still in transit.
+    pub(crate) fn close(&mut self, position: u32) -> bool {
+        self.endpoints[position as usize].take().is_some()
     }
 
     /// Returns the earliest timer and its host.

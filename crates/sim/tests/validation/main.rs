@@ -11,6 +11,7 @@
 //! | `sharing` | sections 6.3 and 6.4 of Vargas et al. |
 //! | `algorithms` | every congestion control, end to end |
 //! | `determinism` | same seed, same bytes |
+//! | `threads` | the same bytes with any number of threads |
 //! | `running_ahead` | the same with one event for each arrival |
 //! | `conservation` | packets and bytes of random scenarios |
 //! | `sed` | section 5.2 of Lu's SED |
@@ -38,4 +39,5 @@ mod requests;
 mod running_ahead;
 mod sed;
 mod sharing;
+mod threads;
 mod windows;

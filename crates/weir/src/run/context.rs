@@ -17,6 +17,8 @@ use crate::interrupt::Stop;
 pub(super) struct Context<'c> {
     /// Whether with real endpoints.
     pub(super) is_live: bool,
+    /// The most threads of a simulation.
+    pub(super) threads: usize,
     /// The beginning of the names of its progress bars.
     pub(super) label: String,
     pub(super) progress: &'c Progress,

@@ -1,8 +1,10 @@
 //! Progress bars of runs that take longer than two seconds.
 
 use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration as StdDuration, Instant};
 
 use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
@@ -21,6 +23,7 @@ pub(super) struct Progress {
     begin: Instant,
     /// Whether bars are not wanted, or already visible.
     settled: AtomicBool,
+    notes: Mutex<BTreeSet<String>>,
 }
 
 /// A run's bar, removed when this is dropped.
@@ -48,6 +51,7 @@ impl Progress {
             over: AtomicUsize::new(0),
             begin: Instant::now(),
             settled: AtomicBool::new(!wanted),
+            notes: Mutex::default(),
         };
         progress.update_message();
         progress
@@ -70,6 +74,14 @@ impl Progress {
             bar,
             begin: Instant::now(),
             shown: Cell::new(Time::ZERO),
+        }
+    }
+
+    /// Prints a note above the bars, once for all runs.
+    pub(super) fn note(&self, note: &str) {
+        let mut notes = self.notes.lock().unwrap_or_else(PoisonError::into_inner);
+        if notes.insert(note.to_owned()) {
+            self.bars.suspend(|| eprintln!("{note}"));
         }
     }
 

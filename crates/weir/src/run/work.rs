@@ -5,7 +5,7 @@ use std::time::Instant;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use weir_network::{Capture, thresholds};
 use weir_results::{Output, RunFiles};
-use weir_sim::{Outcome, Run, Simulation};
+use weir_sim::{Outcome, Run, Simulation, Threads};
 use weir_sweep::thread_time;
 
 use super::context::Context;
@@ -96,7 +96,18 @@ impl Worker<'_> {
     ) -> Result<(Outcome, Option<Capture>), Failure> {
         let begin = thread_time();
         let thresholds = thresholds(&run.scenario);
-        let mut simulation = Simulation::new(run.scenario).map_err(Failure::of)?;
+        let most = self.context.threads;
+        let simulation = Simulation::with_threads(run.scenario, Threads::up_to(most));
+        let mut simulation = simulation.map_err(Failure::of)?;
+        simulation.set_thread_time(thread_time);
+        if let Some(reason) = simulation.fewer_threads() {
+            let threads = match simulation.threads() {
+                1 => "one thread".to_owned(),
+                several => format!("{several} threads"),
+            };
+            let note = format!("{threads} instead of {most}: {reason}");
+            self.context.progress.note(&note);
+        }
         let mut pace = Pace::new(simulation.end().since(simulation.now()));
         // With epochs the end may be earlier than planned.
         while simulation.now() < simulation.end() && !self.context.stop.should_stop() {
@@ -107,12 +118,13 @@ impl Worker<'_> {
             pace.took(before.elapsed());
             bar.show(simulation.now(), simulation.packets());
         }
+        let others = simulation.others_time();
         let mut summary = simulation.finish(&mut recorder).map_err(Failure::of)?;
         let (files, capture) = recorder;
         let files = files.map(RunFiles::finish).transpose();
         let files = files.map_err(Failure::of)?;
         summary.settings = run.settings;
-        summary.cpu = thread_time() - begin;
+        summary.cpu = thread_time() - begin + others;
         let plots = files.map(|files| (files, thresholds));
         Ok((Outcome { summary, plots }, capture))
     }
