@@ -181,6 +181,10 @@ impl Fidelity {
 impl LinkPace {
     fn advance(&mut self, due: Time, now: Time, delivered: PacketCount) {
         let new = delivered - self.seen;
+        if new.packets == 0 {
+            // The link has taken a packet from a scheduler, or a delayed packet has come out.
+            return;
+        }
         let size = new.size + self.framing * new.packets;
         // Back-to-back transmissions end as far apart as the later ones take, to a nanosecond.
         let gap = due.checked_since(self.due).unwrap_or(Duration::ZERO);
