@@ -144,3 +144,55 @@ fn the_higher_class_takes_its_share_first() {
     let cubic_first = two_groups("kind = \"strict-priority\", high = \"not-ect\"", "", &[]);
     assert!(cubic(&cubic_first) > 0.95);
 }
+
+/// A host whose own link decides at dequeue still sees how much waits there: its flows wait for room, as with an
+/// ordinary queue.
+#[test]
+fn a_host_waits_for_room_on_a_link_that_decides_at_dequeue() {
+    let scenario = |queue: &str| {
+        let text = format!(
+            r#"
+title = "A slow link of a host"
+source = "none"
+duration = "5s"
+warm_up = "1s"
+[hosts.a]
+[hosts.b]
+[switches.s]
+[[links]]
+from = "a"
+to = "s"
+rate = "100Mbps"
+delay = "1ms"
+queue = {queue}
+[[links]]
+from = "s"
+to = "b"
+rate = "1Gbps"
+delay = "1ms"
+[groups.flow]
+from = "a"
+to = "b"
+congestion = "cubic"
+workload = "bulk"
+[measurements]
+ports = "a->s"
+"#
+        );
+        let summary = run(&text, &[]);
+        let port = summary.ports["a->s"];
+        println!(
+            "{queue}: {} {} {:?}",
+            port.queue_max,
+            port.utilization.value(),
+            port.drops
+        );
+        assert!(port.utilization.value() > 0.99);
+        assert_eq!(port.drops.total(), 0);
+        port.queue_max.bytes()
+    };
+    let ordinary = scenario("\"unlimited\"");
+    let prioritized =
+        scenario("{ kind = \"strict-priority\", high = \"ect\", buffer = \"unlimited\" }");
+    assert_eq!(ordinary, prioritized);
+}
