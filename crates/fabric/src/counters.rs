@@ -65,6 +65,8 @@ pub enum DropReason {
     Tail,
     /// Random early detection dropped it while the queue was between two thresholds.
     Red,
+    /// CoDel dropped it as it left the queue.
+    Codel,
     /// It was larger than the link's MTU.
     Mtu,
     /// Lost at random on the link.
@@ -83,10 +85,11 @@ pub enum DropReason {
 
 impl DropReason {
     /// Every reason, in the order of declaration.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Buffer,
         Self::Tail,
         Self::Red,
+        Self::Codel,
         Self::Mtu,
         Self::Loss,
         Self::Down,
@@ -202,8 +205,8 @@ mod tests {
             );
             assert_eq!(drops.by(reason), tally);
         }
-        assert_eq!(drops.total().packets, 55);
-        assert_eq!((drops + drops).total().size, ByteSize::from_bytes(1100));
+        assert_eq!(drops.total().packets, 66);
+        assert_eq!((drops + drops).total().size, ByteSize::from_bytes(1320));
     }
 
     #[test]

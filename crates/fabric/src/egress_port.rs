@@ -7,8 +7,12 @@
 //!   packet costs one event of the caller's queue.
 //! - [`EgressPort::send`] gives the packet to the port, and [`EgressPort::poll_delivered`] returns it.
 //!   Only such a port has faults at the link's far end, and may change while packets wait.
+//!
+//! A port with a [`Scheduler`](crate::Scheduler) is the exception: what happens to a packet is only known
+//! when the link takes it. It always holds its packets.
 
 mod held;
+mod scheduled;
 #[cfg(test)]
 mod tests;
 
@@ -105,6 +109,9 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// Sends a packet where the queue, which is [watched](Self::watch), may hold no more than `room`. A
     /// packet that would exceed it is dropped as [`DropReason::Buffer`], before the queue's rules apply.
     pub(crate) fn send_within(&mut self, now: Time, mut packet: P, room: ByteSize) -> Admission {
+        if self.has_scheduler() {
+            return self.enqueue(now, packet, room);
+        }
         let length = packet.length();
         let (admission, times) = self.admit(now, &mut packet, length, room);
         if let (Some(held), Some((_, arrival))) = (&mut self.held, times) {
@@ -184,10 +191,17 @@ impl<P: Packet + Clone> EgressPort<P> {
         }
     }
 
+    /// Starts every transmission that is due by `now`, of a port with a scheduler too.
+    #[inline]
+    pub(crate) fn start_queued(&mut self, now: Time) {
+        self.start_transmissions(now);
+        self.dequeue_due(now);
+    }
+
     /// Advances the port to `now`, so that its counters are up to date, the queue's
     /// [`Occupancy`](crate::Occupancy) included.
     pub fn advance(&mut self, now: Time) {
-        self.start_transmissions(now);
+        self.start_queued(now);
         self.apply_faults(now);
         if let Some(occupancy) = self.queue.occupancy_mut() {
             occupancy.advance(now);
@@ -215,8 +229,27 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// Returns when the next queued packet starts on the link; `None` if none waits, and at rate zero.
     #[inline]
     pub fn next_departure(&self) -> Option<Time> {
-        let first = self.waiting.front()?;
-        (first.start < Time::MAX).then_some(first.start)
+        let next = match self.waiting.front() {
+            Some(first) => first.start,
+            None => self.next_dequeue(),
+        };
+        (next < Time::MAX).then_some(next)
+    }
+
+    /// Returns when the link will have sent everything that waits, if no more comes; [`Time::MAX`] at rate
+    /// zero.
+    #[inline]
+    pub fn drained_at(&self) -> Time {
+        let free = self.link.free_at();
+        if self.has_scheduler() {
+            let PacketCount { packets, size } = self.queue.backlog();
+            return free
+                + self
+                    .link
+                    .rate()
+                    .time_for(size + self.link.framing() * packets);
+        }
+        free
     }
 
     /// Returns the packets that left the queue for the link: sent, or being sent.

@@ -8,6 +8,8 @@
 //!
 //! - [`Queue`]: a list of [`Rule`]s marks, drops or queues it. [`discipline`] has named lists. An
 //!   [`Occupancy`] keeps statistics of the queue length over time.
+//! - [`Scheduler`], in few ports: several queues, of which the first with packets sends next, and [`Codel`],
+//!   which drops packets that leave a queue.
 //! - [`Link`]: sends packets one after the other at a rate, and delivers each after a delay.
 //! - [`Faults`]: lose, duplicate, damage, reorder or delay it, at random or by [`Script`].
 //!
@@ -77,6 +79,7 @@
 //! ```
 
 mod clamp;
+mod codel;
 mod connections;
 mod counters;
 pub mod discipline;
@@ -90,10 +93,12 @@ mod queue;
 mod random;
 mod red;
 mod rule;
+mod scheduler;
 mod switch;
 mod timeline;
 
 pub use clamp::{Clamped, WindowLimit};
+pub use codel::{Codel, CodelSettings, CodelVerdict};
 pub use connections::{
     Connection, ConnectionCounters, ConnectionId, ConnectionLimits, Connections, Direction,
     Handshake, Offer,
@@ -109,6 +114,7 @@ pub use queue::{Admission, Queue};
 pub use random::{Probability, ProbabilityError};
 pub use red::{Ramp, Red};
 pub use rule::{Action, Class, Rule, Trigger};
+pub use scheduler::{ClassQueue, Classifier, Scheduler};
 pub use switch::{
     BufferError, Element, Output, PortIndex, Routes, SharedBuffer, Switch, SwitchError,
 };

@@ -261,6 +261,21 @@ impl Queue {
         }
     }
 
+    /// Counts a packet that is marked outside the rules.
+    pub(crate) fn record_mark(&mut self, length: ByteSize) {
+        self.marked.record(length);
+    }
+
+    /// Corrects the count of marks: the packet is dropped after all.
+    pub(crate) fn forget_mark(&mut self, length: ByteSize) {
+        self.marked.remove(length);
+    }
+
+    /// Counts a packet that has arrived, does not wait, and is dropped outside the rules.
+    pub(crate) fn record_drop(&mut self, reason: DropReason, length: ByteSize) {
+        self.discipline().dropped.record(reason, length);
+    }
+
     pub(crate) fn occupancy_mut(&mut self) -> Option<&mut Occupancy> {
         self.occupancy.as_deref_mut()
     }

@@ -123,6 +123,7 @@ fn drops(counters: &StageCounters) -> Drops {
     let by = |reason| counters.dropped.by(reason).packets;
     Drops {
         red: by(DropReason::Red),
+        codel: by(DropReason::Codel),
         tail: by(DropReason::Tail),
         buffer: by(DropReason::Buffer),
         mtu: by(DropReason::Mtu),

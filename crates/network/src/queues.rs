@@ -1,10 +1,52 @@
-//! Queue rules: a scenario's queue as the rules of the fabric.
+//! Queues: a scenario's queue as the rules and the scheduler of the fabric.
 
-use weir_fabric::{Action, Class, Ramp, Red, Rule, discipline};
-use weir_scenario::{Buffer, Discipline, Level, Port, Queue, RedLength};
+use weir_fabric::{
+    self as fabric, Action, Class, ClassQueue, Classifier, CodelSettings, Packet, Ramp, Red, Rule,
+    Scheduler, discipline,
+};
+use weir_scenario::{Buffer, Discipline, Level, Port, PriorityClass, Queue, RedLength};
+use weir_units::ByteSize;
+
+/// Returns the queue of a port, and its scheduler if the queue decides at dequeue: then the first covers the
+/// queues of the scheduler together. `seed` decides what is random.
+pub(crate) fn queues<P: Packet>(port: &Port, seed: u64) -> (fabric::Queue, Option<Scheduler<P>>) {
+    let class = |classifier, rules: Vec<Rule>| ClassQueue {
+        classifier,
+        queue: fabric::Queue::new(rules, seed),
+        codel: None,
+    };
+    let scheduler = match port.queue.discipline {
+        Discipline::Codel {
+            target,
+            interval,
+            mark,
+        } => {
+            let codel = CodelSettings {
+                target,
+                interval,
+                mtu: port.mtu.min(LONGEST_PACKET),
+                mark,
+            };
+            Scheduler::codel(fabric::Queue::new(rules(port), seed), codel)
+        }
+        Discipline::StrictPriority { high, .. } => {
+            let high = Classifier::Ecn(match high {
+                PriorityClass::Ect => Class::Ect,
+                PriorityClass::NotEct => Class::NotEct,
+            });
+            let low = class(Classifier::EVERY, rules(port));
+            Scheduler::strict_priority([class(high, rules(port))], low)
+        }
+        _ => return (fabric::Queue::new(rules(port), seed), None),
+    };
+    (fabric::Queue::new([], seed), Some(scheduler))
+}
+
+/// The longest IPv4 packet.
+const LONGEST_PACKET: ByteSize = ByteSize::from_bytes(65_535);
 
 /// Returns the rules of a port's queue, in the order in which they apply.
-pub(crate) fn rules(port: &Port) -> Vec<Rule> {
+fn rules(port: &Port) -> Vec<Rule> {
     let Queue { discipline, buffer } = &port.queue;
     let buffer = match *buffer {
         Buffer::Limited(Level::Bytes(size)) => Some(Rule::buffer(size)),
@@ -12,12 +54,12 @@ pub(crate) fn rules(port: &Port) -> Vec<Rule> {
         Buffer::Unlimited => None,
     };
     let discipline = match *discipline {
-        Discipline::DropTail => Vec::new(),
+        Discipline::DropTail | Discipline::Codel { .. } => Vec::new(),
         Discipline::Red { red, length, ecn } => early_detection(port, red, length, ecn),
-        Discipline::Step { ecn_threshold } => vec![match ecn_threshold {
-            Level::Bytes(size) => Rule::mark_above(size),
-            Level::Packets(packets) => Rule::mark_above_packets(packets),
-        }],
+        Discipline::Step { ecn_threshold } => vec![mark_above(ecn_threshold)],
+        Discipline::StrictPriority { ecn_threshold, .. } => {
+            ecn_threshold.map(mark_above).into_iter().collect()
+        }
         Discipline::TwoThreshold {
             ecn_min,
             ecn_max,
@@ -29,6 +71,13 @@ pub(crate) fn rules(port: &Port) -> Vec<Rule> {
         Discipline::Qfx { ecn_threshold } => discipline::ecn_with_tail_drop(ecn_threshold).to_vec(),
     };
     buffer.into_iter().chain(discipline).collect()
+}
+
+fn mark_above(threshold: Level) -> Rule {
+    match threshold {
+        Level::Bytes(size) => Rule::mark_above(size),
+        Level::Packets(packets) => Rule::mark_above_packets(packets),
+    }
 }
 
 fn ramp(red: weir_scenario::Red) -> Ramp {

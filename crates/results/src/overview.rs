@@ -69,8 +69,8 @@ fn completion(group: &GroupSummary, of: fn(&CompletionTimes) -> weir_units::Dura
     times.map_or_else(String::new, |times| time(of(times)))
 }
 
-/// Returns the table of the ports' results. Reasons for drops that no queue decides are omitted if
-/// they never occurred.
+/// Returns the table of the ports' results. Reasons for drops that few queues or none decide are
+/// omitted if they never occurred.
 pub(crate) fn ports(summary: &Summary) -> Grid {
     let mut columns: Vec<Column<PortSummary>> = vec![
         ("packets", |port| count(port.packets)),
@@ -84,7 +84,8 @@ pub(crate) fn ports(summary: &Summary) -> Grid {
         ("tail", |port| count(port.drops.tail)),
         ("buffer", |port| count(port.drops.buffer)),
     ];
-    let on_the_way: [Column<PortSummary>; 5] = [
+    let others: [Column<PortSummary>; 6] = [
+        ("codel", |port| count(port.drops.codel)),
         ("mtu", |port| count(port.drops.mtu)),
         ("loss", |port| count(port.drops.loss)),
         ("down", |port| count(port.drops.down)),
@@ -93,7 +94,7 @@ pub(crate) fn ports(summary: &Summary) -> Grid {
     ];
     let all = || summary.runs().flat_map(|(_, run)| run.ports.values());
     let occurred = |(_, value): &Column<PortSummary>| all().any(|port| value(port) != "0");
-    columns.extend(on_the_way.into_iter().filter(occurred));
+    columns.extend(others.into_iter().filter(occurred));
     grid(summary, "port", &columns, |run| &run.ports)
 }
 

@@ -80,7 +80,7 @@ pub use live::{AddressFamily, LiveOptions, Network, NetworkParseError};
 pub use loader::{Document, Setting, SettingError};
 pub use measurements::{Measurements, Reduction};
 pub use policy_file::{load_deadlines, load_policy, parse_deadlines, parse_policy};
-pub use queue::{Discipline, Queue, Red, RedLength};
+pub use queue::{Discipline, PriorityClass, Queue, Red, RedLength};
 pub use reference::{deadline_key_reference, key_reference, policy_key_reference};
 pub use scenario::Scenario;
 pub use sed::{RttAverage, SedAllocation, SedLate, SedOptions};

@@ -70,6 +70,14 @@ fn queue() -> BoxedStrategy<String> {
         Just("kind = \"drop-tail\"".to_owned()),
         level.prop_map(|level| format!("kind = \"step\", ecn_threshold = {level}")),
         threshold().prop_map(|level| format!("kind = \"qfx\", ecn_threshold = {level}")),
+        (span(1..100_000_000), boolean()).prop_map(|(target, mark)| format!(
+            "kind = \"codel\", target = {target}, interval = \"200ms\", mark = {mark}"
+        )),
+        (prop::option::of(threshold()), one_of(&["ect", "not-ect"])).prop_map(|(level, high)| {
+            let level =
+                level.map_or_else(String::new, |level| format!(", ecn_threshold = {level}"));
+            format!("kind = \"strict-priority\", high = \"{high}\"{level}")
+        }),
         (threshold(), red.clone())
             .prop_map(|(level, red)| format!("kind = \"shared\", ecn_threshold = {level}, {red}")),
         (red.clone(), boolean()).prop_map(|(red, ecn)| format!(

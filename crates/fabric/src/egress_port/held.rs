@@ -4,11 +4,13 @@ use super::{
     ByteSize, Duration, EgressPort, FaultSettings, Faults, Packet, PacketCount, PortChange, Rate,
     Rule, Script, Time, VecDeque,
 };
+use crate::scheduler::Scheduler;
 
 /// The packets of a port, and its faults.
 #[derive(Debug)]
 pub(super) struct HeldPackets<P> {
-    /// Every packet before the faults, in order: first those on the link, then those in the queue.
+    /// Every packet before the faults, in order: first those on the link, then those in the queue. Packets
+    /// in the queues of a scheduler are not among them.
     queued: VecDeque<QueuedPacket<P>>,
     /// When the next packet reaches the far end; [`Time::MAX`] if there is none, and for packets that
     /// wait at rate zero.
@@ -18,6 +20,9 @@ pub(super) struct HeldPackets<P> {
     /// Whether there are no faults and packets pass at once: checked first.
     is_fault_free: bool,
     faults: Faults<P>,
+    /// When the link takes the next packet from the scheduler; [`Time::MAX`] if none waits.
+    pub(super) next_dequeue: Time,
+    pub(super) scheduler: Option<Box<Scheduler<P>>>,
 }
 
 /// A queued packet.
@@ -38,6 +43,8 @@ impl<P: Packet + Clone> HeldPackets<P> {
             delivered: PacketCount::ZERO,
             is_fault_free: faults.pass_everything(),
             faults,
+            next_dequeue: Time::MAX,
+            scheduler: None,
         }
     }
 
@@ -71,37 +78,47 @@ impl<P: Packet + Clone> HeldPackets<P> {
 }
 
 impl<P: Packet + Clone> EgressPort<P> {
-    /// Whether nothing is on the link and in the queue. Only then a sent packet changes
-    /// [`Self::timeout`].
+    /// Whether the port has a scheduler.
     #[inline]
-    pub fn is_idle(&self) -> bool {
-        self.next_arrival() == Time::MAX
+    pub fn has_scheduler(&self) -> bool {
+        let held = self.held.as_ref();
+        held.is_some_and(|held| held.scheduler.is_some())
+    }
+
+    /// Returns when the next packet reaches the far end or leaves the queues of a scheduler; [`Time::MAX`] if
+    /// there is none. Only if this changes, a sent packet changes [`Self::timeout`].
+    #[inline]
+    pub(crate) fn next_event(&self) -> Time {
+        self.next_arrival().min(self.next_dequeue())
     }
 
     /// Returns when the next packet reaches the far end; [`Time::MAX`] if there is none.
     #[inline]
-    pub(crate) fn next_arrival(&self) -> Time {
+    pub(super) fn next_arrival(&self) -> Time {
         self.held
             .as_ref()
             .map_or(Time::MAX, |held| held.next_arrival)
     }
 
-    /// Returns when [`Self::poll_delivered`] may return a packet next; `None` while nothing is on the link.
+    /// Returns when [`Self::poll_delivered`] may return a packet next, or has to be called for a scheduler;
+    /// `None` while nothing is on the link.
     #[inline]
     pub fn timeout(&self) -> Option<Time> {
         let held = self.held.as_deref()?;
+        let next = held.next_arrival.min(held.next_dequeue);
         // A packet that never arrives has no timeout.
-        let arrival = (held.next_arrival < Time::MAX).then_some(held.next_arrival);
+        let next = (next < Time::MAX).then_some(next);
         if held.is_fault_free {
-            return arrival;
+            return next;
         }
         let release = held.faults.timeout();
-        [arrival, release].into_iter().flatten().min()
+        [next, release].into_iter().flatten().min()
     }
 
     /// Returns the next packet that has come out by `now`.
     #[inline]
     pub fn poll_delivered(&mut self, now: Time) -> Option<P> {
+        self.dequeue_due(now);
         if self.held.as_ref()?.is_fault_free {
             return self.deliver(now);
         }
@@ -156,7 +173,8 @@ impl<P: Packet + Clone> EgressPort<P> {
     pub fn packets(&self) -> impl Iterator<Item = &P> {
         self.held.iter().flat_map(|held| {
             let queued = held.queued.iter().map(|slot| &slot.packet);
-            queued.chain(held.faults.packets())
+            let waiting = held.scheduler.iter().flat_map(|queues| queues.packets());
+            queued.chain(waiting).chain(held.faults.packets())
         })
     }
 
@@ -183,7 +201,7 @@ impl<P: Packet + Clone> EgressPort<P> {
 
     /// Changes the link's rate from `now` on.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
-        self.start_transmissions(now);
+        self.start_queued(now);
         let follows = self.waiting.front().map(|first| first.start);
         self.link
             .set_rate(now, rate, follows, self.last_in_flight_arrival());
@@ -198,13 +216,14 @@ impl<P: Packet + Clone> EgressPort<P> {
             }
         }
         self.update_arrival();
-        self.start_transmissions(now);
+        self.update_dequeue();
+        self.start_queued(now);
     }
 
     /// Changes the propagation delay from `now` on, for packets whose transmission starts then. Under
     /// a shorter delay these do not overtake: they arrive with the last one on the link.
     pub fn set_delay(&mut self, now: Time, delay: Duration) {
-        self.start_transmissions(now);
+        self.start_queued(now);
         let mut last_arrival = self.last_in_flight_arrival();
         // Queued packets are sent without a gap: each ends when the next one starts.
         let starts = self.waiting.iter().skip(1);
@@ -245,6 +264,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     }
 
     fn update_faults(&mut self, now: Time, update: impl FnOnce(&mut Faults<P>)) {
+        self.dequeue_due(now);
         self.pass_to_faults(now);
         if let Some(held) = &mut self.held {
             update(&mut held.faults);

@@ -128,7 +128,7 @@ impl<P: Packet + Clone> Ports<P> {
         }) else {
             return self.drop(packet, DropReason::NoRoute);
         };
-        let before = egress_port.next_arrival();
+        let before = egress_port.next_event();
         match &mut self.usage {
             None => {
                 egress_port.send(now, packet);
@@ -142,7 +142,7 @@ impl<P: Packet + Clone> Ports<P> {
         let Some(egress_port) = self.egress_ports.get(port.index()) else {
             return;
         };
-        let (after, next) = (egress_port.next_arrival(), egress_port.timeout());
+        let (after, next) = (egress_port.next_event(), egress_port.timeout());
         if after != before {
             changed(port, next);
         }

@@ -165,7 +165,7 @@ impl BufferUsage {
             }
             let next = egress_ports.get_mut(port.index()).and_then(|egress_port| {
                 let before = egress_port.queue().backlog().size;
-                egress_port.start_transmissions(now);
+                egress_port.start_queued(now);
                 self.used -= before - egress_port.queue().backlog().size;
                 egress_port.next_departure()
             });

@@ -181,6 +181,10 @@ impl Fidelity {
 impl LinkPace {
     fn advance(&mut self, due: Time, now: Time, delivered: PacketCount) {
         let new = delivered - self.seen;
+        if new.packets == 0 {
+            // The link has taken a packet from a scheduler, or a delayed packet has come out.
+            return;
+        }
         let size = new.size + self.framing * new.packets;
         // Back-to-back transmissions end as far apart as the later ones take, to a nanosecond.
         let gap = due.checked_since(self.due).unwrap_or(Duration::ZERO);
@@ -260,9 +264,11 @@ mod tests {
         let mut fidelity = Fidelity::new(&topology, Duration::from_micros(250));
         let mut delivered = PacketCount::ZERO;
         for number in 1..=count {
-            delivered.record(ByteSize::from_bytes(1000));
             let due = Time::from_nanos(8000 * number);
             let now = due + Duration::from_nanos(8 * number * stretched);
+            // A poll that delivers nothing ends no train.
+            fidelity.link_delivered(0, due - Duration::from_micros(1), now, delivered);
+            delivered.record(ByteSize::from_bytes(1000));
             fidelity.link_delivered(0, due, now, delivered);
         }
         fidelity.emulation(&topology, Losses::default(), Duration::ZERO)

@@ -2,9 +2,7 @@
 
 use std::collections::VecDeque;
 
-use weir_fabric::{
-    self as fabric, EgressPort, FaultSettings, Faults, Link, Queue, SharedBuffer, Switch,
-};
+use weir_fabric::{self as fabric, EgressPort, FaultSettings, Faults, Link, SharedBuffer, Switch};
 use weir_scenario::{HostIndex, Node, PortIndex, SharedLimit, Topology};
 use weir_units::{Duration, Time};
 
@@ -12,14 +10,15 @@ use super::{Network, PortLocation, Receiver, Sender, SwitchNode, SwitchPort, Upl
 use crate::error::NetworkError;
 use crate::event_queue::EventQueue;
 use crate::packets_in_flight::PacketsInFlight;
-use crate::queues::rules;
+use crate::queues::queues;
 use crate::seeds::{RngStream, Seeds};
 
 impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Creates a network of idle links and empty queues, with occupancy statistics at `measured`. Hosts
     /// take a random time of up to `host_jitter` to process a packet that arrives; zero if they are real.
     /// The ports of `changing`, which may have faults and other [changes](Self::apply), hold their packets,
-    /// as do those of their switches.
+    /// as do those of their switches; ports whose queue [decides at dequeue](weir_scenario::Discipline) hold
+    /// them too.
     ///
     /// # Errors
     /// The topology describes an invalid switch or shared buffer.
@@ -36,6 +35,9 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 Node::Switch(_) => Duration::ZERO,
             };
             new_egress_port(topology, index, measured.contains(&index), jitter, seeds)
+        };
+        let holds = |port: PortIndex| {
+            changing(port) || topology.port(port).queue.discipline.decides_at_dequeue()
         };
         let (senders, own_ports) = senders(topology);
         let (routes, several) = (topology.routes(), several_uplinks(topology));
@@ -69,7 +71,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             switches.push(SwitchNode {
                 switch,
                 ports: switch_ports.collect(),
-                holds_packets: ports.iter().any(|port| changing(*port)),
+                holds_packets: ports.iter().any(|port| holds(*port)),
                 timer: Time::MAX,
             });
         }
@@ -77,7 +79,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         let uplinks = uplinks.filter(|port| matches!(topology.port(*port).from, Node::Host(_)));
         let uplinks = uplinks.map(|port| {
             let mut egress_port = egress_port(port);
-            if changing(port) {
+            if changing(port) && !egress_port.holds_packets() {
                 egress_port.hold_packets(no_faults(seeds, port.index()));
             }
             Uplink {
@@ -220,13 +222,16 @@ fn new_egress_port<P: fabric::Packet + Clone>(
         .with_mtu(port.mtu)
         .with_framing(port.framing)
         .with_jitter(jitter, seeds.of(RngStream::HostJitter, index.index()));
-    let queue = Queue::new(rules(port), seeds.of(RngStream::Queue, index.index()));
-    let queue = if measured {
-        queue.with_occupancy()
-    } else {
-        queue
-    };
-    EgressPort::without_packets(queue, link)
+    let (mut queue, scheduler) = queues(port, seeds.of(RngStream::Queue, index.index()));
+    if measured {
+        queue = queue.with_occupancy();
+    }
+    match scheduler {
+        Some(scheduler) => {
+            EgressPort::new(queue, link, no_faults(seeds, index.index())).with_scheduler(scheduler)
+        }
+        None => EgressPort::without_packets(queue, link),
+    }
 }
 
 fn shared_buffer(

@@ -58,7 +58,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
 impl<P: fabric::Packet + Clone> Uplink<P> {
     #[inline]
     fn room_at(&self) -> Time {
-        match self.egress_port.link().free_at() {
+        match self.egress_port.drained_at() {
             // The restart of a stopped link is unknown.
             Time::MAX => Time::ZERO,
             idle => idle - HOST_QUEUE,
@@ -117,10 +117,11 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
     #[inline(never)]
     fn send_held(&mut self, now: Time, packet: P) {
         let egress_port = &mut self.uplink().egress_port;
-        let was_idle = egress_port.is_idle();
+        let before = egress_port.timeout();
         egress_port.send(now, packet);
-        if was_idle {
-            let next = egress_port.timeout().unwrap_or(Time::MAX);
+        let next = egress_port.timeout();
+        if next != before {
+            let next = next.unwrap_or(Time::MAX);
             self.network.event_queue.set(self.port as usize, next);
         }
     }
@@ -128,7 +129,7 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
     /// Whether a packet on the link would be sent soon.
     #[inline]
     pub fn has_room(&mut self, now: Time) -> bool {
-        let free = self.uplink().egress_port.link().free_at();
+        let free = self.uplink().egress_port.drained_at();
         // The restart of a stopped link is unknown.
         free <= now + HOST_QUEUE || free == Time::MAX
     }
@@ -141,7 +142,7 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
             next_slot,
         } = self.uplink();
         let link = egress_port.link();
-        let slot = (*next_slot).max(link.free_at() - HOST_QUEUE);
+        let slot = (*next_slot).max(egress_port.drained_at() - HOST_QUEUE);
         *next_slot = slot + link.rate().time_for(link.mtu() + link.framing());
         slot
     }

@@ -1,5 +1,7 @@
 //! Results of a port.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use weir_units::ByteSize;
 
@@ -38,7 +40,7 @@ pub struct PortSummary {
 macro_rules! drops {
     ($($(#[$doc:meta])+ $reason:ident,)+) => {
         /// Dropped packets by reason.
-        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+        #[derive(Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
         pub struct Drops {
             $($(#[$doc])+ pub $reason: u64,)+
         }
@@ -61,6 +63,9 @@ macro_rules! drops {
 drops! {
     /// Random early detection.
     red,
+    /// CoDel, as the packet left the queue.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    codel,
     /// Above the class's drop-tail threshold.
     tail,
     /// The buffer was full.
@@ -75,6 +80,24 @@ drops! {
     corruption,
     /// Dropped by an element in the switch's path.
     element,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// The reason `codel` is left out where nothing was dropped for it, as in files: few networks have CoDel, and
+/// what is written about the others stays as it is.
+impl fmt::Debug for Drops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut drops = f.debug_struct("Drops");
+        for (reason, count) in self.by_reason() {
+            if reason != "codel" || count > 0 {
+                drops.field(reason, &count);
+            }
+        }
+        drops.finish()
+    }
 }
 
 impl Drops {

@@ -128,7 +128,7 @@ impl Row for Sample<'_> {
     }
 }
 
-/// Returns the number of drops that no queue decided.
+/// Returns the number of drops that no queue decided on arrival.
 fn other(drops: &Drops) -> u64 {
     let by_queue = [drops.red, drops.tail, drops.buffer];
     let by_queue = by_queue.into_iter().fold(0, u64::saturating_add);

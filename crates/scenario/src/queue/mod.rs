@@ -4,13 +4,13 @@ mod read;
 
 use serde::{Serialize, Serializer};
 use weir_fabric::Probability;
-use weir_scenario_derive::Keys;
-use weir_units::ByteSize;
+use weir_scenario_derive::{Keys, Word};
+use weir_units::{ByteSize, Duration};
 
 use crate::level::{Buffer, Level};
 use crate::schema::Accepts;
 
-/// A queue: a FIFO buffer with a discipline. Lengths count the waiting IP bytes, without the packet
+/// A queue: a buffer with a discipline, first in, first out in all but `strict-priority`. Lengths count the waiting IP bytes, without the packet
 /// that the link is sending.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Keys)]
 #[keys(check = table.check(fields))]
@@ -95,6 +95,40 @@ pub enum Discipline {
         #[key(accepts = Accepts::THRESHOLD)]
         ecn_threshold: ByteSize,
     },
+    /// CoDel (RFC 8289): packets are dropped as they leave the queue, if the wait was above a target for
+    /// a whole interval, and then more and more of them until it is below.
+    Codel {
+        /// The wait that is acceptable in a standing queue (RFC 8289, section 4.3).
+        #[key(accepts = Accepts::POSITIVE_SPAN, default = "5ms")]
+        target: Duration,
+        /// How long the wait must be above the target before the first drop: about the longest round-trip
+        /// time of the flows (RFC 8289, section 4.2); above `target`.
+        #[key(accepts = Accepts::POSITIVE_SPAN, default = "100ms")]
+        interval: Duration,
+        /// Whether ECT packets are marked instead of dropped.
+        #[key(default = false)]
+        mark: bool,
+    },
+    /// Two queues, of which one is always sent first: the other waits as long as it has packets. Each has
+    /// the `buffer`. The port's length and counts are those of both together.
+    StrictPriority {
+        /// The packets of the queue that is sent first.
+        high: PriorityClass,
+        /// ECT packets that arrive at their queue above this length are marked.
+        #[key(absent = "nothing is marked")]
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ecn_threshold: Option<Level>,
+    },
+}
+
+/// The packets that a port sends before all others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Word)]
+#[serde(rename_all = "kebab-case")]
+pub enum PriorityClass {
+    /// Those of ECN-capable transports.
+    Ect,
+    /// Those of other transports.
+    NotEct,
 }
 
 /// RED's drop probability grows from zero at `red_min` to `probability` at `red_max`; above, every
@@ -138,12 +172,22 @@ pub(crate) fn serialize_probability<S: Serializer>(
 }
 
 impl Discipline {
+    /// Whether the link's transmitter decides about a packet only when it takes one: such a port holds its
+    /// packets, and each costs two events.
+    pub const fn decides_at_dequeue(&self) -> bool {
+        matches!(self, Self::Codel { .. } | Self::StrictPriority { .. })
+    }
+
     /// Returns the thresholds by their keys.
     pub fn thresholds(&self) -> Vec<(&'static str, Level)> {
         match *self {
-            Self::DropTail => Vec::new(),
+            Self::DropTail | Self::Codel { .. } => Vec::new(),
             Self::Red { red, .. } => red.thresholds().to_vec(),
             Self::Step { ecn_threshold } => vec![("ecn_threshold", ecn_threshold)],
+            Self::StrictPriority { ecn_threshold, .. } => {
+                let threshold = ecn_threshold.map(|level| ("ecn_threshold", level));
+                threshold.into_iter().collect()
+            }
             Self::TwoThreshold {
                 ecn_min, ecn_max, ..
             } => vec![

@@ -63,7 +63,17 @@ impl Discipline {
             Self::Red { red, .. } | Self::Shared { red, .. } => {
                 check_order(fields, ("red_min", red.red_min), ("red_max", red.red_max))
             }
-            Self::DropTail | Self::Step { .. } | Self::Qfx { .. } => Ok(()),
+            Self::Codel {
+                target, interval, ..
+            } if target >= interval => Err(fields.error_position("target").conflict(
+                format!("{target} is not below `interval`, {interval}"),
+                "`target` must be below `interval`: 5 to 10 % of it are usual",
+            )),
+            Self::DropTail
+            | Self::Step { .. }
+            | Self::Qfx { .. }
+            | Self::Codel { .. }
+            | Self::StrictPriority { .. } => Ok(()),
         }
     }
 }

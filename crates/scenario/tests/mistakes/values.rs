@@ -122,6 +122,27 @@ fn numbers_out_of_range_are_refused() {
             &["red_max", "2MB is above the buffer of 1MB"],
         ),
         (
+            "queue = \"shared\"",
+            "queue = { kind = \"codel\", buffer = \"1MB\", target = \"100ms\" }",
+            &[
+                "dumbbell.queue.target",
+                "100ms is not below `interval`, 100ms",
+            ],
+        ),
+        (
+            "queue = \"shared\"",
+            "queue = { kind = \"strict-priority\", buffer = \"1MB\", high = \"etc\" }",
+            &["dumbbell.queue.high", "none of ect, not-ect"],
+        ),
+        (
+            "queue = \"shared\"",
+            "queue = { kind = \"strict-priority\", buffer = \"1MB\", high = \"ect\", ecn_threshold = \"2MB\" }",
+            &[
+                "dumbbell.queue.ecn_threshold",
+                "2MB is above the buffer of 1MB",
+            ],
+        ),
+        (
             "mtu = \"1500B\"",
             "mtu = \"40B\"",
             &["dumbbell.mtu", "40B is outside", "128B"],

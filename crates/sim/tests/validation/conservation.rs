@@ -88,6 +88,8 @@ fn queue() -> impl Strategy<Value = String> {
         "two-threshold",
         "shared",
         "qfx",
+        "codel",
+        "strict-priority",
     ]);
     (kind, kb(2_u32..100), any::<bool>()).prop_map(|(kind, sizes, ecn)| {
         let [low, high, buffer] = sizes[..] else { unreachable!() };
@@ -95,6 +97,8 @@ fn queue() -> impl Strategy<Value = String> {
             "red" => format!("red_min = \"{low}KB\", red_max = \"{high}KB\", drop_probability = 0.1, ecn = {ecn}"),
             "red-now" => format!("red_min = \"{low}KB\", red_max = \"{high}KB\", drop_probability = 0.1, length = \"instantaneous\", ecn = {ecn}"),
             "step" | "qfx" => format!("ecn_threshold = \"{low}KB\""),
+            "codel" => format!("target = \"1ms\", interval = \"{low}ms\", mark = {ecn}"),
+            "strict-priority" => format!("high = \"ect\", ecn_threshold = \"{low}KB\""),
             "two-threshold" => format!("ecn_min = \"{low}KB\", ecn_max = \"{high}KB\", probability = 0.3"),
             "shared" => format!("ecn_threshold = \"{low}KB\", red_min = \"{low}KB\", red_max = \"{high}KB\", drop_probability = 0.1"),
             _ => String::new(),
@@ -292,7 +296,7 @@ fn assert_balance(scenario: &Scenario, summary: &RunSummary, seen: &Seen, duplic
             switches[switch.index()].0 += arrived;
         }
         if let Node::Switch(switch) = port.from {
-            let early = drops.red + drops.tail + drops.buffer + drops.mtu;
+            let early = drops.red + drops.codel + drops.tail + drops.buffer + drops.mtu;
             switches[switch.index()].1 += measured.packets + early;
         }
     }

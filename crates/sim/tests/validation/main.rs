@@ -8,6 +8,7 @@
 //! | `newreno` | the 1/sqrt(p) law |
 //! | `queueing` | M/D/1 |
 //! | `windows` | slow start and the receive window, in closed form |
+//! | `scheduled` | CoDel's target, and strict priorities |
 //! | `sharing` | sections 6.3 and 6.4 of Vargas et al. |
 //! | `algorithms` | every congestion control, end to end |
 //! | `determinism` | same seed, same bytes |
@@ -37,6 +38,7 @@ mod queueing;
 mod quic;
 mod requests;
 mod running_ahead;
+mod scheduled;
 mod sed;
 mod sharing;
 mod threads;

@@ -71,4 +71,25 @@ pub(super) const CASES: &[Case] = &[
             ("ecn_threshold", "queues.q.ecn_threshold=2KB"),
         ],
     ),
+    case(
+        "[queues.NAME] kind = \"codel\"",
+        FILE,
+        &["queues.q={ kind = \"codel\", buffer = \"1MB\" }"],
+        &[
+            ("buffer", "queues.q.buffer=2MB"),
+            ("target", "queues.q.target=1ms"),
+            ("interval", "queues.q.interval=50ms"),
+            ("mark", "queues.q.mark=true"),
+        ],
+    ),
+    case(
+        "[queues.NAME] kind = \"strict-priority\"",
+        FILE,
+        &["queues.q={ kind = \"strict-priority\", buffer = \"1MB\", high = \"ect\" }"],
+        &[
+            ("buffer", "queues.q.buffer=2MB"),
+            ("high", "queues.q.high=not-ect"),
+            ("ecn_threshold", "queues.q.ecn_threshold=20KB"),
+        ],
+    ),
 ];
