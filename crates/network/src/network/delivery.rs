@@ -14,17 +14,7 @@ pub struct HostArrival {
     /// The packet's slot.
     pub slot: SlotIndex,
     /// The port whose link delivers it.
-    port: u32,
-}
-
-/// Where a packet is after a switch that it has reached ahead of time.
-#[derive(Clone, Copy, Debug)]
-enum Hop {
-    /// On the link of this port, whose far end it reaches at this time.
-    Onward(u32, Time),
-    Dropped,
-    /// Other links lead to its next port too.
-    Unknown,
+    pub(super) port: u32,
 }
 
 impl<P: fabric::Packet + Clone + 'static> Network<P> {
@@ -62,26 +52,6 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         Some(self.in_flight.packet(slot))
     }
 
-    /// Lets packets run ahead of the events as long as nothing but packets and hosts can change their way
-    /// before this time: see [`Self::next_ahead`].
-    pub fn set_run_ahead(&mut self, before: Time) {
-        self.run_ahead_before = before;
-    }
-
-    /// Returns the next packet for a host that has run ahead. Packets of the same host come in order.
-    #[inline]
-    pub fn next_ahead(&mut self) -> Option<HostArrival> {
-        self.ahead.pop_front()
-    }
-
-    /// Postpones a packet for a host that has run ahead until its time. Packets that arrive later may be on
-    /// the link already.
-    pub fn defer(&mut self, HostArrival { time, slot, port }: HostArrival) {
-        if self.in_flight.insert(port, slot, time) {
-            self.event_queue.set(port as usize, time);
-        }
-    }
-
     #[inline]
     pub(super) fn put_on_link(&mut self, port: u32, slot: SlotIndex, arrival: Time) {
         if self.in_flight.push(port, slot, arrival) {
@@ -90,118 +60,6 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             }
             self.event_queue.set(port as usize, arrival);
         }
-    }
-
-    /// Follows a packet that a port has sent and that arrives at this time. Where only this link leads to
-    /// the next port, what happens there is known now. Elsewhere, and where a change may come before, the
-    /// packet becomes an event.
-    #[inline]
-    pub(super) fn travel(
-        &mut self,
-        mut port: u32,
-        slot: SlotIndex,
-        mut time: Time,
-    ) -> Option<HostArrival> {
-        loop {
-            let location = self.locations[port as usize];
-            if !location.leads_on || time >= self.run_ahead_before {
-                self.put_on_link(port, slot, time);
-                return None;
-            }
-            let Receiver::Switch { switch, .. } = location.receiver else {
-                return self.come_ahead(port, slot, time);
-            };
-            if !self.in_flight.is_idle(port) && !self.run_link_ahead(port, switch) {
-                self.put_on_link(port, slot, time);
-                return None;
-            }
-            match self.hop(switch, slot, time) {
-                Hop::Onward(next, arrival) => (port, time) = (next, arrival),
-                Hop::Dropped => {
-                    self.in_flight.release(slot);
-                    return None;
-                }
-                Hop::Unknown => {
-                    self.put_on_link(port, slot, time);
-                    return None;
-                }
-            }
-        }
-    }
-
-    /// Forwards a packet that arrives at a switch ahead of time, if no other link leads to its next port.
-    #[inline(always)]
-    fn hop(&mut self, switch: u32, slot: SlotIndex, time: Time) -> Hop {
-        let SwitchNode { switch, ports, .. } = &mut self.switches[switch as usize];
-        let packet = self.in_flight.packet_mut(slot);
-        let egress = switch.egress(packet);
-        let egress = egress.filter(|egress| ports[egress.index()].has_one_feeder);
-        let Some(egress) = egress else {
-            return Hop::Unknown;
-        };
-        match switch.transmit_by(time, egress, packet) {
-            Some(arrival) => Hop::Onward(ports[egress.index()].port, arrival),
-            None => Hop::Dropped,
-        }
-    }
-
-    /// Returns a packet that arrives at a host ahead of time, unless others have to be taken in before.
-    #[inline]
-    fn come_ahead(&mut self, port: u32, slot: SlotIndex, time: Time) -> Option<HostArrival> {
-        let arrival = HostArrival { time, slot, port };
-        if self.ahead.is_empty() {
-            return Some(arrival);
-        }
-        self.ahead.push_back(arrival);
-        None
-    }
-
-    /// Runs the packets on a link to a switch ahead that became events because of a change that has passed.
-    /// Returns whether none is left.
-    #[cold]
-    fn run_link_ahead(&mut self, port: u32, switch: u32) -> bool {
-        while let Some((slot, time)) = self.in_flight.first(port) {
-            if time >= self.run_ahead_before {
-                break;
-            }
-            let hop = self.hop(switch, slot, time);
-            if let Hop::Unknown = hop {
-                break;
-            }
-            self.in_flight.pop(port);
-            match hop {
-                Hop::Onward(next, arrival) => {
-                    if let Some(arrival) = self.travel(next, slot, arrival) {
-                        self.ahead.push_back(arrival);
-                    }
-                }
-                Hop::Dropped | Hop::Unknown => self.in_flight.release(slot),
-            }
-        }
-        let next = self.in_flight.first(port).map(|(_, time)| time);
-        self.event_queue
-            .set(port as usize, next.unwrap_or(Time::MAX));
-        next.is_none()
-    }
-
-    /// Whether no packet of the same link waits for its time.
-    #[inline]
-    pub fn is_link_idle(&self, arrival: HostArrival) -> bool {
-        self.in_flight.is_idle(arrival.port)
-    }
-
-    /// Takes the first of the packets that are before this one on the same link and wait for their time, if
-    /// it arrives by `limit`.
-    pub fn take_before(&mut self, arrival: HostArrival, limit: Time) -> Option<HostArrival> {
-        let port = arrival.port;
-        let (slot, time) = self.in_flight.first(port)?;
-        // One that came after it arrives later, or else it would have run ahead too.
-        if time > limit.min(arrival.time) {
-            return None;
-        }
-        let (_, next) = self.in_flight.pop(port)?;
-        self.event_queue.set(port as usize, next);
-        Some(HostArrival { time, slot, port })
     }
 
     /// The packet of a slot.

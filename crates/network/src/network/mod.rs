@@ -8,12 +8,14 @@
 //! | `build` | a network from a topology |
 //! | `tx_port` | the ports by which hosts send |
 //! | `delivery` | the events: packets arrive at switches and hosts |
+//! | `running_ahead` | packets whose arrival is known before other events |
 //! | `feeders` | the ports whose packets all come by one link |
 //! | `split` | the shards of a network, for several threads |
 
 mod build;
 mod delivery;
 mod feeders;
+mod running_ahead;
 mod split;
 mod tx_port;
 

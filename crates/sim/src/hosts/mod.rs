@@ -7,7 +7,9 @@
 //! | `dcudp` | DCUDP |
 //! | `udp` | UDP without congestion control |
 //!
-//! `end` is their common interface; `datagram_slab` keeps the bytes of QUIC and DCUDP datagrams.
+//! `end` is their common interface. `socket` connects them with their host's link and timers.
+//! `running_ahead` takes packets in before the network's time has come to them. `datagram_slab` keeps the
+//! bytes of QUIC and DCUDP datagrams.
 //!
 //! Packets carry the position of their endpoint. Positions are reused, so a packet also carries the number
 //! of its flow. `timers` has the earliest time that each endpoint has asked for.
@@ -16,13 +18,15 @@ mod datagram_slab;
 mod dcudp;
 mod end;
 mod quic;
+mod running_ahead;
+mod socket;
 mod tcp;
 mod timers;
 mod tls;
 mod udp;
 
 use weir_counters::FlowCounters;
-use weir_network::{HostArrival, TxPort};
+use weir_network::HostArrival;
 use weir_units::{ByteSize, Time};
 
 use crate::flows::{FlowId, PathView};
@@ -32,32 +36,16 @@ use datagram_slab::{DatagramRoute, DatagramSlab};
 pub(crate) use dcudp::{DcudpEnd, DcudpSetup};
 use end::{DatagramEnd, End};
 pub(crate) use quic::{HostEnvironment, QuicEnd, QuicSetup};
+use socket::Socket;
 pub(crate) use tcp::{TcpEnd, TcpSetup};
 use timers::HostTimers;
 pub(crate) use udp::{UdpEnd, codepoint};
-
-/// With this many endpoints, their state no longer fits the processor's inner caches.
-const MANY_ENDPOINTS: usize = 1_000;
 
 /// One end of a flow.
 #[derive(Debug)]
 struct Endpoint {
     socket: Socket,
     transport: Transport,
-}
-
-/// The state of an endpoint of any protocol.
-#[derive(Debug)]
-struct Socket {
-    /// The earliest of its timers; [`Time::MAX`] if there is none.
-    armed: Time,
-    /// The number of delivered bytes that the application waits for.
-    awaited: u64,
-    /// When it may send one packet, if the host's queue was too long; otherwise zero.
-    send_slot: Time,
-    /// Whether its host has lost the endpoint's address: no packet is sent or received any more.
-    address_lost: bool,
-    address: Address,
 }
 
 /// The protocol of an endpoint.
@@ -150,141 +138,6 @@ impl Endpoint {
     }
 }
 
-impl Socket {
-    #[inline]
-    fn attend_tcp(
-        &mut self,
-        end: &mut TcpEnd,
-        now: Time,
-        shared: &mut HostContext,
-        network: &mut Network,
-    ) -> Option<(FlowId, EndpointEvent)> {
-        let mut tx_port = network.tx_port(self.address.port)?;
-        let is_patient = end.has_small_queues();
-        while self.send_slot <= now {
-            let has_turn = std::mem::take(&mut self.send_slot) > Time::ZERO;
-            if is_patient && !has_turn && !tx_port.has_room(now) {
-                self.send_slot = tx_port.reserve_slot();
-                break;
-            }
-            if !self.send_next(end, now, &mut tx_port) {
-                break;
-            }
-        }
-        let mut due = end.connection.timeout().unwrap_or(Time::MAX);
-        if self.send_slot > now {
-            due = due.min(self.send_slot);
-        }
-        let notice = self.notice(end.delivered(), || end.take_closed());
-        self.set_timer(due, shared);
-        Some((self.address.flow, notice?))
-    }
-
-    /// Sends the next segment of a connection, if there is one to send now.
-    #[inline(always)]
-    fn send_next(&self, end: &mut TcpEnd, now: Time, tx_port: &mut TxPort<'_, Packet>) -> bool {
-        if end.sends_bursts() || self.address_lost {
-            return self.send_next_burst(end, now, tx_port);
-        }
-        tx_port.send_with(now, |packet| {
-            let ecn = end.connection.write_next_segment(now, packet.segment_mut());
-            if let Some(ecn) = ecn {
-                packet.complete_segment(ecn, &self.address);
-            }
-            ecn.is_some()
-        })
-    }
-
-    /// Sends the next segment as [`Self::send_next`] does, where it may be a burst. The segments of a host
-    /// that has lost the endpoint's address are discarded.
-    #[inline(never)]
-    fn send_next_burst(
-        &self,
-        end: &mut TcpEnd,
-        now: Time,
-        tx_port: &mut TxPort<'_, Packet>,
-    ) -> bool {
-        let Some((segment, ecn)) = end.connection.next_segment(now) else {
-            return false;
-        };
-        if self.address_lost {
-            return true;
-        }
-        let size = end.segment_size();
-        let mut send = |segment| tx_port.send(now, Packet::of_segment(segment, ecn, &self.address));
-        // Segmentation takes divisions.
-        if segment.payload <= size {
-            send(segment);
-        } else {
-            segment.segments(size).for_each(send);
-        }
-        true
-    }
-
-    fn attend_datagrams(
-        &mut self,
-        end: &mut impl DatagramEnd,
-        now: Time,
-        shared: &mut HostContext,
-        network: &mut Network,
-    ) -> Option<(FlowId, EndpointEvent)> {
-        end.take_events();
-        while self.send_slot <= now {
-            let has_turn = std::mem::take(&mut self.send_slot) > Time::ZERO;
-            // A socket's buffer counts as full while the host's queue is.
-            if let Some(mut outlet) = end
-                .port(&self.address)
-                .and_then(|port| network.tx_port(port))
-                && !has_turn
-                && !outlet.has_room(now)
-            {
-                self.send_slot = outlet.reserve_slot();
-                break;
-            }
-            let fill = |buffer: &mut Vec<u8>| {
-                let departure = end.next_datagram(now, &self.address, buffer);
-                // Datagrams of a stranded host are discarded.
-                departure.filter(|_| !self.address_lost)
-            };
-            if !shared.send(now, &self.address, network, fill) {
-                break;
-            }
-        }
-        let due = if self.send_slot > now {
-            self.send_slot
-        } else {
-            end.timeout().unwrap_or(Time::MAX)
-        };
-        let notice = self.notice(end.delivered(), || end.take_closed());
-        self.set_timer(due, shared);
-        Some((self.address.flow, notice?))
-    }
-
-    /// Returns an event for the application, given the number of delivered bytes.
-    #[inline]
-    fn notice(
-        &mut self,
-        delivered: u64,
-        is_closed: impl FnOnce() -> bool,
-    ) -> Option<EndpointEvent> {
-        if delivered >= self.awaited {
-            self.awaited = u64::MAX;
-            return Some(EndpointEvent::Delivered);
-        }
-        is_closed().then_some(EndpointEvent::Closed)
-    }
-
-    /// Sets the timer to `due`, unless it is earlier already.
-    #[inline]
-    fn set_timer(&mut self, due: Time, shared: &mut HostContext) {
-        if due < self.armed {
-            self.armed = due;
-            let Address { host, position, .. } = self.address;
-            shared.timers.set(host, position, due);
-        }
-    }
-}
-
 impl Hosts {
     /// Creates hosts without endpoints.
     pub(crate) fn new(hosts: usize) -> Self {
@@ -300,58 +153,6 @@ impl Hosts {
     /// Returns the first time that cannot be simulated.
     pub(crate) fn horizon(&self) -> Time {
         self.shared.timers.horizon()
-    }
-
-    /// Has the processor fetch what a packet will need at both ends, if there are so many endpoints that it
-    /// may have to wait for them.
-    #[inline]
-    pub(crate) fn prefetch(&self, packet: Option<&Packet>) {
-        if self.endpoints.len() < MANY_ENDPOINTS {
-            return;
-        }
-        for position in packet
-            .into_iter()
-            .flat_map(|packet| [packet.endpoint, packet.sender])
-        {
-            if let Some(Some(endpoint)) = self.endpoints.get(position as usize)
-                && let Transport::Tcp(end) = &endpoint.transport
-            {
-                std::hint::black_box(endpoint.socket.armed);
-                end.connection.prefetch();
-            }
-        }
-    }
-
-    /// Takes in a packet that has run ahead of the network's events, and those before it on its link; if a
-    /// timer of the host is earlier, at its time.
-    #[inline]
-    pub(crate) fn take_ahead(&mut self, arrival: HostArrival, network: &mut Network) {
-        let host = network.packet(arrival.slot).destination;
-        if network.is_link_idle(arrival) && arrival.time <= self.shared.timers.of(host) {
-            self.receive_ahead(arrival, network);
-        } else {
-            self.take_after_others(arrival, host, network);
-        }
-    }
-
-    /// Takes in a packet after those before it on its link, as far as the host's timers allow.
-    #[cold]
-    fn take_after_others(&mut self, arrival: HostArrival, host: u32, network: &mut Network) {
-        while let Some(before) = network.take_before(arrival, self.shared.timers.of(host)) {
-            self.receive_ahead(before, network);
-        }
-        // What it takes in may set a timer.
-        if arrival.time <= self.shared.timers.of(host) {
-            self.receive_ahead(arrival, network);
-        } else {
-            network.defer(arrival);
-        }
-    }
-
-    #[inline]
-    fn receive_ahead(&mut self, arrival: HostArrival, network: &mut Network) {
-        let notice = self.receive(arrival, network);
-        debug_assert_eq!(notice, None, "the flows of undisturbed hosts have no end");
     }
 
     /// Makes room for endpoints at the positions below `count`.
