@@ -333,7 +333,7 @@ impl Scene {
                 }
             }
             Operation::Blackout { micros } => {
-                let before = self.world.egress_ports[0].faults().settings();
+                let before = self.world.egress_ports[0].faults().unwrap().settings();
                 self.set_faults(FaultSettings {
                     down: true,
                     ..before
@@ -374,7 +374,7 @@ impl Scene {
                 self.world.copies_from = None;
             }
             Operation::Dark { way, micros } => {
-                let before = self.world.egress_ports[0].faults().settings();
+                let before = self.world.egress_ports[0].faults().unwrap().settings();
                 let down = FaultSettings {
                     down: true,
                     ..before
