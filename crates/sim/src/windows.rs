@@ -16,9 +16,8 @@ use crate::barrier::{Barrier, Participant};
 use crate::packet::Packet;
 use crate::shard::Shard;
 
-/// About so many events are handled on the caller's thread before other threads are started, which takes as
-/// long.
-const FIRST_EVENTS: usize = 1000;
+/// The number of events for which other threads are worth starting, which takes as long as these.
+const WORTH_THREADS: u64 = 1000;
 
 /// How the shards of a network run together.
 #[derive(Debug)]
@@ -30,6 +29,9 @@ pub(crate) struct Windows {
     thread_time: fn() -> Duration,
     /// The CPU time of the threads other than the caller's.
     others_time: Duration,
+    /// The number of events that were handled last, and the time that they span: how many are to be expected.
+    /// This decides on which threads events are handled, and nothing else.
+    recent: (u64, Duration),
 }
 
 /// Packets of one shard for another.
@@ -47,6 +49,7 @@ struct Exchange<'w> {
     /// For each parity and shard: its first event, or the first that it causes elsewhere. In nanoseconds.
     first_events: [Vec<AtomicU64>; 2],
     others_time: AtomicU64,
+    events: AtomicU64,
 }
 
 impl Windows {
@@ -56,6 +59,7 @@ impl Windows {
             receivers,
             thread_time: || Duration::ZERO,
             others_time: Duration::ZERO,
+            recent: (0, Duration::ZERO),
         }
     }
 
@@ -78,18 +82,29 @@ impl Windows {
             shard.settle();
         }
         self.deliver_all(shards);
-        let mut events = 0;
-        while events < FIRST_EVENTS {
+        loop {
             let first = shards.iter().map(|shard| shard.first_event()).min();
             let Some(first) = first.filter(|first| *first < end) else {
                 return;
             };
-            for shard in shards.iter_mut() {
-                events += shard.run_before(self.window_end(first, end));
+            if self.expected_events(end.since(first)) >= WORTH_THREADS {
+                return self.run_on_threads(first, end, shards);
             }
+            let window_end = self.window_end(first, end);
+            let mut events = 0;
+            for shard in shards.iter_mut() {
+                events += shard.run_before(window_end) as u64;
+            }
+            self.recent = (events, window_end.since(first));
             self.deliver_all(shards);
         }
-        self.run_on_threads(end, shards);
+    }
+
+    /// Returns how many events are to be expected in a time of this length, from those before.
+    fn expected_events(&self, span: Duration) -> u64 {
+        let (events, before) = self.recent;
+        let all = events.saturating_mul(span.as_nanos());
+        all.checked_div(before.as_nanos()).unwrap_or(0)
     }
 
     fn window_end(&self, begin: Time, end: Time) -> Time {
@@ -111,7 +126,7 @@ impl Windows {
     }
 
     /// Runs each shard on a thread of its own, the first one on this thread.
-    fn run_on_threads(&mut self, end: Time, shards: &mut [&mut Shard]) {
+    fn run_on_threads(&mut self, begin: Time, end: Time, shards: &mut [&mut Shard]) {
         let exchange = Exchange::new(self, end, shards.len());
         std::thread::scope(|scope| {
             // If there can be no more threads, those that there are do not wait.
@@ -134,7 +149,9 @@ impl Windows {
             }
         });
         let others_time = Duration::from_nanos(exchange.others_time.into_inner());
+        let events = exchange.events.into_inner();
         self.others_time += others_time;
+        self.recent = (events, end.since(begin));
     }
 }
 
@@ -150,6 +167,7 @@ impl<'w> Exchange<'w> {
             mailboxes: [mailboxes(), mailboxes()],
             first_events: [first_events(), first_events()],
             others_time: AtomicU64::new(0),
+            events: AtomicU64::new(0),
         }
     }
 
@@ -171,7 +189,8 @@ impl<'w> Exchange<'w> {
             if first >= self.end {
                 return;
             }
-            shard.run_before(self.windows.window_end(first, self.end));
+            let events = shard.run_before(self.windows.window_end(first, self.end)) as u64;
+            self.events.fetch_add(events, Ordering::Relaxed);
             parity = 1 - parity;
             caused = self.send(number, parity, shard);
         }
