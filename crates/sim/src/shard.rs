@@ -2,7 +2,8 @@
 
 use weir_units::Time;
 
-use crate::hosts::Hosts;
+use crate::flows::FlowId;
+use crate::hosts::{EndpointEvent, Hosts};
 use crate::packet::Network;
 
 /// A part of the network with its hosts; the whole network on one thread.
@@ -12,42 +13,56 @@ pub(crate) struct Shard {
     pub(crate) hosts: Hosts,
 }
 
+/// An event that a shard has handled.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ShardEvent {
+    pub(crate) time: Time,
+    /// An event of an endpoint for its flow's application.
+    pub(crate) notice: Option<(FlowId, EndpointEvent)>,
+}
+
 impl Shard {
+    /// Handles the next event before `end`, if there is one, and what runs ahead because of it.
+    #[inline(always)]
+    pub(crate) fn handle_next(&mut self, end: Time) -> Option<ShardEvent> {
+        let Self { network, hosts } = self;
+        let (time, port) = network.next_event();
+        let (timer, host) = hosts.next_timeout();
+        // Packets come before timers of the same time.
+        let notice = if time <= timer && time < end {
+            let arrival = network.handle(time, port);
+            hosts.prefetch(network.next_on_link(port));
+            match arrival {
+                Some(arrival) if arrival.time > time => {
+                    hosts.take_ahead(arrival, network);
+                    None
+                }
+                Some(arrival) => hosts.receive(arrival, network),
+                None => None,
+            }
+        } else if timer < end {
+            hosts.handle_timeout(timer, host, network)
+        } else {
+            return None;
+        };
+        self.settle();
+        let time = time.min(timer);
+        Some(ShardEvent { time, notice })
+    }
+
     /// Handles all events before `end` of a shard in which nothing concerns an application. Returns their
     /// number.
-    pub(crate) fn run_before(&mut self, end: Time) -> usize {
-        let Self { network, hosts } = self;
+    pub(crate) fn run_before(&mut self, end: Time) -> u64 {
         let mut events = 0;
-        loop {
-            if let Some(arrival) = network.next_ahead() {
-                hosts.take_ahead(arrival, network);
-                continue;
-            }
-            let (event, port) = network.next_event();
-            let (timer, host) = hosts.next_timeout();
-            // Packets come before timers of the same time.
-            let notice = if event <= timer && event < end {
-                let arrival = network.handle(event, port);
-                hosts.prefetch(network.next_on_link(port));
-                match arrival {
-                    None => None,
-                    Some(arrival) if arrival.time > event => {
-                        hosts.take_ahead(arrival, network);
-                        None
-                    }
-                    Some(arrival) => hosts.receive(arrival, network),
-                }
-            } else if timer < end {
-                hosts.handle_timeout(timer, host, network)
-            } else {
-                return events;
-            };
-            events += 1;
+        while let Some(ShardEvent { notice, .. }) = self.handle_next(end) {
             debug_assert_eq!(notice, None, "divided networks have endless flows only");
+            events += 1;
         }
+        events
     }
 
     /// Takes in the packets that have run ahead already, so that all else happens in events.
+    #[inline(always)]
     pub(crate) fn settle(&mut self) {
         while let Some(arrival) = self.network.next_ahead() {
             self.hosts.take_ahead(arrival, &mut self.network);

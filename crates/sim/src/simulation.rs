@@ -15,7 +15,7 @@ use crate::error::BuildError;
 use crate::flows::{FlowId, FlowReport};
 use crate::hosts::EndpointEvent;
 use crate::measure::GroupMeter;
-use crate::shard::Shard;
+use crate::shard::{Shard, ShardEvent};
 use crate::threads::{FewerThreads, Threads};
 use crate::workloads::GroupRunner;
 use crate::world::World;
@@ -185,50 +185,27 @@ impl Simulation {
         if self.world.is_divided() {
             return self.advance_divided(until, recorder);
         }
+        let runs_ahead = self.is_steady && !is_tapped;
         loop {
-            let Shard { network, hosts } = &mut self.world.shard;
-            if let Some(arrival) = network.next_ahead() {
-                // Undisturbed hosts notify no application.
-                hosts.take_ahead(arrival, network);
-                continue;
-            }
-            let (event, port) = network.next_event();
-            let (timer, host) = hosts.next_timeout();
             let end = self.control.min(until);
-            // Packets come before timers of the same time.
-            let notice = if event <= timer && event < end {
-                self.now = event;
-                network.set_run_ahead(if self.is_steady && !is_tapped {
-                    end
-                } else {
-                    Time::ZERO
-                });
-                let arrival = network.handle(event, port);
-                hosts.prefetch(network.next_on_link(port));
-                let Some(arrival) = arrival else {
-                    self.collect_reports();
-                    continue;
-                };
-                if arrival.time > event {
-                    hosts.take_ahead(arrival, network);
-                    continue;
+            let shard = &mut self.world.shard;
+            let ahead = if runs_ahead { end } else { Time::ZERO };
+            shard.network.set_run_ahead(ahead);
+            if let Some(ShardEvent { time, notice }) = shard.handle_next(end) {
+                self.now = time;
+                self.collect_reports();
+                if let Some((flow, notice)) = notice {
+                    self.on_notice(flow, notice, recorder)?;
+                    self.world.shard.settle();
+                    until = until.min(self.end);
                 }
-                hosts.receive(arrival, network)
-            } else if timer < end {
-                self.now = timer;
-                hosts.handle_timeout(timer, host, network)
             } else if self.control < until {
                 self.now = self.control;
                 self.on_control(recorder)?;
+                self.world.shard.settle();
                 until = until.min(self.end);
-                continue;
             } else {
                 break;
-            };
-            self.collect_reports();
-            if let Some((flow, notice)) = notice {
-                self.on_notice(flow, notice, recorder)?;
-                until = until.min(self.end);
             }
         }
         self.now = self.now.max(until);

@@ -93,7 +93,7 @@ impl Windows {
             let window_end = self.window_end(first, end);
             let mut events = 0;
             for shard in shards.iter_mut() {
-                events += shard.run_before(window_end) as u64;
+                events += shard.run_before(window_end);
             }
             self.recent = (events, window_end.since(first));
             self.deliver_all(shards);
@@ -189,7 +189,7 @@ impl<'w> Exchange<'w> {
             if first >= self.end {
                 return;
             }
-            let events = shard.run_before(self.windows.window_end(first, self.end)) as u64;
+            let events = shard.run_before(self.windows.window_end(first, self.end));
             self.events.fetch_add(events, Ordering::Relaxed);
             parity = 1 - parity;
             caused = self.send(number, parity, shard);

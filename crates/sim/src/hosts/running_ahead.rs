@@ -31,7 +31,7 @@ impl Hosts {
 
     /// Takes in a packet that has run ahead of the network's events, and those before it on its link; if a
     /// timer of the host is earlier, at its time.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn take_ahead(&mut self, arrival: HostArrival, network: &mut Network) {
         let host = network.packet(arrival.slot).destination;
         if network.is_link_idle(arrival) && arrival.time <= self.shared.timers.of(host) {

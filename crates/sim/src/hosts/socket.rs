@@ -105,13 +105,13 @@ impl Socket {
         while self.send_slot <= now {
             let has_turn = std::mem::take(&mut self.send_slot) > Time::ZERO;
             // A socket's buffer counts as full while the host's queue is.
-            if let Some(mut outlet) = end
+            if let Some(mut tx_port) = end
                 .port(&self.address)
                 .and_then(|port| network.tx_port(port))
                 && !has_turn
-                && !outlet.has_room(now)
+                && !tx_port.has_room(now)
             {
-                self.send_slot = outlet.reserve_slot();
+                self.send_slot = tx_port.reserve_slot();
                 break;
             }
             let fill = |buffer: &mut Vec<u8>| {
