@@ -51,7 +51,7 @@ pub struct Counters {
 /// The counters as a connection keeps them: those that count every segment beside its state, and the others
 /// apart, from their first event on.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tally {
+pub(crate) struct StoredCounters {
     pub(crate) segments_received: u64,
     pub(crate) data_segments_sent: u64,
     pub(crate) acks_sent: u64,
@@ -65,7 +65,7 @@ pub(crate) struct Tally {
     rare: Option<Box<Counters>>,
 }
 
-impl Tally {
+impl StoredCounters {
     /// Returns the counters of rare events, to change them.
     pub(crate) fn rare(&mut self) -> &mut Counters {
         self.rare.get_or_insert_default()

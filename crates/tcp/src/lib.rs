@@ -57,7 +57,7 @@
 //! Not modelled: urgent data, data on a SYN, simultaneous open, path MTU discovery, and segments
 //! that carry more than three SACK blocks.
 
-mod apart;
+mod cold;
 mod config;
 mod connection;
 mod counters;

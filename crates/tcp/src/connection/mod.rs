@@ -15,8 +15,8 @@ use weir_congestion::{Controller, Deadline};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Segment, Sequence};
 
-use crate::apart::{Apart, Initial};
-use crate::counters::Tally;
+use crate::cold::{Cold, Initial};
+use crate::counters::StoredCounters;
 use crate::receiver::{self, Receiver};
 use crate::sender::Sender;
 use crate::{Config, ConfigError, Counters};
@@ -89,10 +89,10 @@ pub struct Connection {
     window_from: u64,
     /// The last acknowledgment sent (Last.ACK.sent of RFC 7323), as an offset.
     last_acknowledged: u64,
-    counters: Tally,
+    counters: StoredCounters,
     receiver: Receiver,
     sender: Sender,
-    rare: Apart<Rare>,
+    rare: Cold<Rare>,
 }
 
 /// The state of a connection for statistics.
@@ -196,11 +196,11 @@ impl Connection {
             clock: config.timestamps.map(TimestampClock::new),
             window_from: 0,
             last_acknowledged: 0,
-            rare: Apart::new(),
+            rare: Cold::new(),
             ending: None,
             is_plain: false,
             has_fast_paths: true,
-            counters: Tally::default(),
+            counters: StoredCounters::default(),
         })
     }
 

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
-use crate::counters::Tally;
+use crate::counters::StoredCounters;
 use crate::{Config, EcnMode};
 use acks::AckState;
 pub(crate) use acks::InOrderData;
@@ -137,7 +137,7 @@ impl Receiver {
         data: &InOrderData,
         cwr: bool,
         ecn: Ecn,
-        counters: &mut Tally,
+        counters: &mut StoredCounters,
     ) {
         self.note_mark(cwr, ecn, counters);
         self.next += u64::from(data.payload);
@@ -147,7 +147,7 @@ impl Receiver {
 
     /// Records the ECN mark of a data segment.
     #[inline(always)]
-    fn note_mark(&mut self, cwr: bool, ecn: Ecn, counters: &mut Tally) {
+    fn note_mark(&mut self, cwr: bool, ecn: Ecn, counters: &mut StoredCounters) {
         let marked = ecn == Ecn::Ce;
         counters.ce_received += u64::from(marked);
         let waiting = self.acks.is_pending();
@@ -157,7 +157,12 @@ impl Receiver {
     }
 
     /// Processes a segment with data or FIN.
-    pub(crate) fn on_arrival(&mut self, now: Time, arrival: &Arrival, counters: &mut Tally) {
+    pub(crate) fn on_arrival(
+        &mut self,
+        now: Time,
+        arrival: &Arrival,
+        counters: &mut StoredCounters,
+    ) {
         if arrival.data.payload > 0 {
             self.note_mark(arrival.cwr, arrival.ecn, counters);
         }
@@ -166,7 +171,7 @@ impl Receiver {
     }
 
     /// Places a segment in the stream and cuts off data below or beyond the window.
-    fn place(&mut self, now: Time, arrival: &Arrival, end: i64, counters: &mut Tally) {
+    fn place(&mut self, now: Time, arrival: &Arrival, end: i64, counters: &mut StoredCounters) {
         let edge = self.window.acceptable_up_to();
         let below = self
             .next
@@ -232,7 +237,7 @@ impl Receiver {
 
     /// Stores out-of-order data. With too many gaps it is discarded (RFC 2018, section 8, permits
     /// even more).
-    fn store_out_of_order(&mut self, start: u64, end: u64, counters: &mut Tally) {
+    fn store_out_of_order(&mut self, start: u64, end: u64, counters: &mut StoredCounters) {
         let runs = self.reassembly.get_or_insert_default();
         if let Some(known) = runs.overlap(start, end) {
             counters.rare().duplicate_segments += 1;

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use weir_congestion::{DeliveryRate, PacketDelivery};
 use weir_units::{ByteSize, Duration, Time};
 
-use crate::apart::{Apart, Initial};
+use crate::cold::{Cold, Initial};
 pub(crate) use detection::{DUPLICATE_THRESHOLD, RackRules};
 use ring::SentRing;
 pub(crate) use ring::WholeSegments;
@@ -95,7 +95,7 @@ pub(crate) struct Scoreboard {
     latest: RackSegment,
     /// The usual length of a record, for the first guess in searches.
     mss: u32,
-    disorder: Apart<Disorder>,
+    disorder: Cold<Disorder>,
 }
 
 /// What a scoreboard needs besides once something has been lost or has arrived out of order, or for a
@@ -145,7 +145,7 @@ fn shortened(mss: u64) -> u32 {
 
 impl Scoreboard {
     pub(crate) fn new(mss: u64, with_deliveries: bool) -> Self {
-        let mut disorder = Apart::<Disorder>::new();
+        let mut disorder = Cold::<Disorder>::new();
         if with_deliveries {
             disorder.deliveries = Some(Box::new(DeliveryRecords {
                 estimator: DeliveryRate::new(),
@@ -214,7 +214,7 @@ impl Scoreboard {
     }
 
     #[inline]
-    fn deliveries(disorder: &mut Apart<Disorder>) -> Option<&mut DeliveryRecords> {
+    fn deliveries(disorder: &mut Cold<Disorder>) -> Option<&mut DeliveryRecords> {
         disorder.changed()?.deliveries.as_deref_mut()
     }
 

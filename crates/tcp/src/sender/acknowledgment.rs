@@ -5,7 +5,7 @@ use weir_units::{ByteSize, Duration, Time};
 
 use super::recovery::Cause;
 use super::{Detection, EarlyTimer, Sender};
-use crate::counters::Tally;
+use crate::counters::StoredCounters;
 use crate::scoreboard::{AckSummary, SackRange};
 use crate::{EcnMode, PartialAckTimer};
 
@@ -30,7 +30,13 @@ pub(crate) struct Acknowledgment<'a> {
 impl Sender {
     /// Processes an acknowledgment of new data, while [`Sender::is_plain`].
     #[inline]
-    pub(crate) fn on_plain_ack(&mut self, now: Time, upto: u64, ece: bool, counters: &mut Tally) {
+    pub(crate) fn on_plain_ack(
+        &mut self,
+        now: Time,
+        upto: u64,
+        ece: bool,
+        counters: &mut StoredCounters,
+    ) {
         let prior_in_flight = self.scoreboard.in_flight();
         let mut summary = self.scoreboard.new_summary(self.rtt.min);
         self.scoreboard.acknowledge_plain(now, upto, &mut summary);
@@ -38,8 +44,8 @@ impl Sender {
             self.scoreboard.acknowledge(now, upto, &mut summary);
         }
         self.una = upto;
-        if let Some(trouble) = self.trouble.changed() {
-            trouble.retries = 0;
+        if let Some(loss_state) = self.loss_state.changed() {
+            loss_state.retries = 0;
         }
         if let Some((oldest, newest)) = summary.once_sent {
             self.sample_once_sent(now, oldest, newest);
@@ -58,7 +64,7 @@ impl Sender {
         now: Time,
         ack: &Acknowledgment<'_>,
         tick: Duration,
-        counters: &mut Tally,
+        counters: &mut StoredCounters,
     ) {
         let prior_in_flight = self.scoreboard.in_flight();
         let plain = ack.blocks.is_empty() && ack.duplicate.is_none() && self.is_plain();
@@ -70,8 +76,8 @@ impl Sender {
         if advanced {
             self.scoreboard.acknowledge(now, ack.upto, &mut summary);
             self.una = ack.upto;
-            if let Some(trouble) = self.trouble.changed() {
-                trouble.retries = 0;
+            if let Some(loss_state) = self.loss_state.changed() {
+                loss_state.retries = 0;
             }
         }
         if summary.delivered > 0 {
@@ -91,8 +97,8 @@ impl Sender {
             if !self.keeps_timer() {
                 self.rearm(now);
             }
-            let trouble = self.trouble.changed();
-            if let Some(recovery) = trouble.and_then(|trouble| trouble.recovery.as_mut()) {
+            let loss_state = self.loss_state.changed();
+            if let Some(recovery) = loss_state.and_then(|loss_state| loss_state.recovery.as_mut()) {
                 recovery.has_partial_ack = true;
             }
         }
@@ -104,7 +110,7 @@ impl Sender {
         self.detection == Detection::DuplicateAcks
             && self.config.partial_ack_timer == PartialAckTimer::First
             && self
-                .trouble
+                .loss_state
                 .recovery
                 .is_some_and(|recovery| recovery.cause == Cause::Acks && recovery.has_partial_ack)
     }
@@ -113,11 +119,11 @@ impl Sender {
     /// applies.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
-        self.trouble.recovery.is_none()
+        self.loss_state.recovery.is_none()
             && self.scoreboard.sacked() == 0
             && self.scoreboard.lost() == 0
-            && self.trouble.tail_probe.is_none()
-            && self.trouble.duplicates == 0
+            && self.loss_state.tail_probe.is_none()
+            && self.loss_state.duplicates == 0
             && self.early != EarlyTimer::Overdue
     }
 
@@ -156,7 +162,7 @@ impl Sender {
         summary: &AckSummary,
         prior_in_flight: u64,
         reducing: bool,
-        counters: &mut Tally,
+        counters: &mut StoredCounters,
     ) {
         let acked = ByteSize::from_bytes(summary.delivered);
         let (mut ce_marked, mut ece) = (ByteSize::ZERO, false);
@@ -201,7 +207,7 @@ impl Sender {
             // it falls after ECE (Linux), unless the controller controls recovery by its rate. After
             // a timeout, slow start repairs the losses (RFC 5681 section 3.1).
             app_limited: unlimited || (reducing && !self.pacer.follows_controller()),
-            is_recovering: self.trouble.recovery.is_some(),
+            is_recovering: self.loss_state.recovery.is_some(),
             round_ended,
         });
         let before = self.cwnd;

@@ -5,7 +5,7 @@ use weir_units::{ByteSize, Duration, Time};
 
 use super::recovery::Cause;
 use super::{Detection, EarlyTimer, Sender};
-use crate::counters::Tally;
+use crate::counters::StoredCounters;
 use crate::scoreboard::{AckSummary, DUPLICATE_THRESHOLD, DetectedLosses, RackRules};
 
 /// Number of recoveries for which a widened reordering window lasts (RFC 8985, section 6.2, step
@@ -68,7 +68,7 @@ impl Sender {
         now: Time,
         advanced: bool,
         delivered: u64,
-        counters: &mut Tally,
+        counters: &mut StoredCounters,
     ) -> bool {
         let prior_flight = self.scoreboard.in_flight() + delivered;
         let mut found = DetectedLosses::default();
@@ -93,8 +93,8 @@ impl Sender {
     /// RFC 6582, section 3.2: the first segment is lost on the third duplicate ACK, and in recovery
     /// on every partial ACK.
     fn lose_first_if_due(&mut self, advanced: bool, found: &mut DetectedLosses) {
-        let due = match self.trouble.recovery {
-            None => self.trouble.duplicates >= DUPLICATE_THRESHOLD,
+        let due = match self.loss_state.recovery {
+            None => self.loss_state.duplicates >= DUPLICATE_THRESHOLD,
             Some(recovery) => advanced && recovery.cause == Cause::Acks,
         };
         if due {
@@ -105,10 +105,11 @@ impl Sender {
     /// The reordering window (RFC 8985, section 6.2, step 4).
     fn reordering_window(&self) -> Duration {
         let many_arrived = self.scoreboard.sacked() > (DUPLICATE_THRESHOLD - 1) * self.mss;
-        if !self.trouble.reordering.seen && (self.trouble.recovery.is_some() || many_arrived) {
+        if !self.loss_state.reordering.seen && (self.loss_state.recovery.is_some() || many_arrived)
+        {
             return Duration::ZERO;
         }
-        (self.rtt.min / 4 * self.trouble.reordering.quarters).min(self.rtt.smoothed)
+        (self.rtt.min / 4 * self.loss_state.reordering.quarters).min(self.rtt.smoothed)
     }
 
     /// Sets the reordering timer, or else returns the early timer to tail loss probes.
@@ -133,11 +134,11 @@ impl Sender {
         now: Time,
         found: &DetectedLosses,
         prior_flight: u64,
-        counters: &mut Tally,
+        counters: &mut StoredCounters,
     ) {
         counters.rare().lost += ByteSize::from_bytes(found.bytes);
         let newest = Self::reported_send_time(found.newest_sent.max(found.newest_resent));
-        let (anew, newest_sent) = match &self.trouble.recovery {
+        let (anew, newest_sent) = match &self.loss_state.recovery {
             Some(recovery)
                 if found.newest_sent <= recovery.newest_sent
                     || !self.pacer.follows_controller() =>

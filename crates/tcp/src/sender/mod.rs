@@ -18,7 +18,7 @@ use std::sync::Arc;
 use weir_congestion::{Controller, DirectController};
 use weir_units::{ByteSize, Duration, Time};
 
-use crate::apart::{Apart, Initial};
+use crate::cold::{Cold, Initial};
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::{Config, EcnMode, LossDetection};
@@ -55,7 +55,7 @@ enum EarlyTimer {
 
 /// What only a sender needs that has lost data, or waits for its peer in vain.
 #[derive(Clone, Debug)]
-struct Trouble {
+struct LossState {
     recovery: Option<Recovery>,
     undo: Option<Undo>,
     tail_probe: Option<TailProbe>,
@@ -73,7 +73,7 @@ struct Trouble {
     small_segment_due: bool,
 }
 
-static NO_TROUBLE: Trouble = Trouble {
+static INITIAL_LOSS_STATE: LossState = LossState {
     recovery: None,
     undo: None,
     tail_probe: None,
@@ -86,9 +86,9 @@ static NO_TROUBLE: Trouble = Trouble {
     small_segment_due: false,
 };
 
-impl Initial for Trouble {
+impl Initial for LossState {
     fn initial() -> &'static Self {
-        &NO_TROUBLE
+        &INITIAL_LOSS_STATE
     }
 }
 
@@ -136,7 +136,7 @@ pub(crate) struct Sender {
     pub(crate) rtt: RttEstimator,
     controller: DirectController,
     reduction: Reduction,
-    trouble: Apart<Trouble>,
+    loss_state: Cold<LossState>,
     /// ECE up to this offset belongs to a reduction already made (RFC 3168, section 6.1.2).
     reduced_up_to: u64,
 }
@@ -165,7 +165,7 @@ impl Sender {
             unlimited_from: Time::ZERO,
             round_started: Time::ZERO,
             reduction: Reduction::default(),
-            trouble: Apart::new(),
+            loss_state: Cold::new(),
             reduced_up_to: 0,
             cwr_due: false,
             largest_window: 0,
@@ -282,7 +282,7 @@ impl Sender {
     }
 
     pub(crate) fn is_recovering(&self) -> bool {
-        self.trouble.recovery.is_some()
+        self.loss_state.recovery.is_some()
     }
 
     /// Returns the size of the send buffer.
@@ -348,8 +348,8 @@ impl Sender {
         if edge > self.edge && self.scoreboard.is_empty() {
             // Stops the persist timer, if it was that.
             self.rto_at = Time::MAX;
-            if let Some(trouble) = self.trouble.changed() {
-                trouble.window_probes = 0;
+            if let Some(loss_state) = self.loss_state.changed() {
+                loss_state.window_probes = 0;
             }
         }
         self.edge = edge;
@@ -365,8 +365,8 @@ impl Sender {
     /// Records that a segment from the peer has arrived.
     #[inline]
     pub(crate) fn on_peer_segment(&mut self) {
-        if let Some(trouble) = self.trouble.changed() {
-            trouble.unanswered_probes = 0;
+        if let Some(loss_state) = self.loss_state.changed() {
+            loss_state.unanswered_probes = 0;
         }
     }
 
@@ -374,8 +374,8 @@ impl Sender {
         self.rto_at = Time::MAX;
         self.early_at = Time::MAX;
         self.pacer.sleep();
-        if let Some(trouble) = self.trouble.changed() {
-            trouble.window_probe_due = false;
+        if let Some(loss_state) = self.loss_state.changed() {
+            loss_state.window_probe_due = false;
         }
     }
 }

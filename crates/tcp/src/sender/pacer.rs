@@ -3,13 +3,13 @@
 use weir_congestion::Controller;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use crate::apart::{Apart, Initial};
+use crate::cold::{Cold, Initial};
 use crate::rtt::RttEstimator;
 use crate::{Config, Pacing};
 
 /// The pacer. It takes a pointer while there has been no rate.
 #[derive(Clone, Debug)]
-pub(super) struct Pacer(Apart<Pace>);
+pub(super) struct Pacer(Cold<Pace>);
 
 #[derive(Clone, Debug)]
 struct Pace {
@@ -37,7 +37,7 @@ impl Initial for Pace {
 
 impl Default for Pacer {
     fn default() -> Self {
-        Self(Apart::new())
+        Self(Cold::new())
     }
 }
 

@@ -5,7 +5,7 @@ use weir_congestion::{PacketSent, PlainAck};
 use weir_units::{ByteSize, Duration, Time};
 
 use super::{Detection, EarlyTimer, OutgoingSegment, Sender};
-use crate::counters::Tally;
+use crate::counters::StoredCounters;
 use crate::scoreboard::WholeSegments;
 use crate::{EcnMode, Pacing};
 
@@ -25,9 +25,9 @@ impl Sender {
     /// data is due, and the peer answers.
     pub(crate) fn has_fast_paths(&self) -> bool {
         self.is_plain()
-            && self.trouble.retries == 0
-            && self.trouble.unanswered_probes == 0
-            && !self.trouble.window_probe_due
+            && self.loss_state.retries == 0
+            && self.loss_state.unanswered_probes == 0
+            && !self.loss_state.window_probe_due
             && !self.scoreboard.measures_delivery()
             && self.burst() == 1
             && !self.fin
@@ -55,7 +55,7 @@ impl Sender {
         upto: u64,
         segments: &WholeSegments,
         ece: bool,
-        counters: &mut Tally,
+        counters: &mut StoredCounters,
     ) {
         let prior_in_flight = self.scoreboard.in_flight();
         let (oldest, newest) = (segments.oldest, segments.newest);
@@ -154,7 +154,7 @@ impl Sender {
         &mut self,
         now: Time,
         is_ack_due: bool,
-        counters: &mut Tally,
+        counters: &mut StoredCounters,
     ) -> PlainNext {
         let (data, flight) = (self.written - self.nxt, self.scoreboard.in_flight());
         let waits = flight > 0 && flight + self.mss.min(data) > self.window();
@@ -178,9 +178,9 @@ impl Sender {
     /// Starts the timers for the first outstanding segment.
     #[inline(never)]
     fn start_timers(&mut self, now: Time) {
-        if let Some(trouble) = self.trouble.changed() {
-            trouble.window_probes = 0;
-            trouble.small_segment_due = false;
+        if let Some(loss_state) = self.loss_state.changed() {
+            loss_state.window_probes = 0;
+            loss_state.small_segment_due = false;
         }
         self.rto_at = self.rtt.deadline(now);
         self.schedule_tail_probe(now);
@@ -188,7 +188,7 @@ impl Sender {
 
     /// Sends a full segment of new data.
     #[inline(always)]
-    fn send_full(&mut self, now: Time, counters: &mut Tally) -> OutgoingSegment {
+    fn send_full(&mut self, now: Time, counters: &mut StoredCounters) -> OutgoingSegment {
         let (start, mss) = (self.nxt, self.mss);
         self.scoreboard.push(now, start, mss as u32);
         self.nxt += mss;

@@ -118,7 +118,7 @@ impl Sender {
 
     /// Starts the reduction after the controller has lowered the window because of ECE.
     pub(super) fn begin_reaction_to_ece(&mut self, prior_flight: u64) {
-        if self.trouble.recovery.is_none()
+        if self.loss_state.recovery.is_none()
             && !self.reduction.is_active()
             && self.reduces_proportionally()
         {

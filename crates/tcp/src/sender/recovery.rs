@@ -4,7 +4,7 @@ use weir_congestion::SpuriousLoss;
 use weir_units::{ByteSize, Time};
 
 use super::{Acknowledgment, Detection, Sender};
-use crate::counters::Tally;
+use crate::counters::StoredCounters;
 use crate::scoreboard::{AckSummary, DetectedLosses, SackRange};
 
 /// A recovery in progress.
@@ -89,10 +89,10 @@ impl Sender {
         ack: &Acknowledgment<'_>,
         summary: &AckSummary,
         advanced: bool,
-        counters: &mut Tally,
+        counters: &mut StoredCounters,
     ) -> bool {
         self.count_duplicates(ack, summary, advanced);
-        self.trouble.reordering.on_ack(summary, self.una);
+        self.loss_state.reordering.on_ack(summary, self.una);
         if summary.spuriously_lost > 0 {
             self.revoke_arrived(now, summary.spuriously_lost, counters);
         }
@@ -103,7 +103,7 @@ impl Sender {
         }
         self.settle_tail_probe(now, ack, advanced, counters);
         if self
-            .trouble
+            .loss_state
             .recovery
             .is_some_and(|recovery| self.una >= recovery.recovery_point)
         {
@@ -121,36 +121,36 @@ impl Sender {
         if advanced {
             // The first segment filled the gap; the others had arrived before (RFC 6582).
             let arrived = (summary.delivered / self.mss).saturating_sub(1);
-            self.trouble.duplicates = match self.trouble.recovery {
+            self.loss_state.duplicates = match self.loss_state.recovery {
                 Some(recovery) if self.una < recovery.recovery_point => {
-                    self.trouble.duplicates.saturating_sub(arrived)
+                    self.loss_state.duplicates.saturating_sub(arrived)
                 }
                 _ => 0,
             };
         } else if ack.repeats && !self.scoreboard.is_empty() {
-            self.trouble.duplicates += 1;
+            self.loss_state.duplicates += 1;
         }
     }
 
     /// Returns whether losses are being repaired without a timeout.
     #[inline]
     pub(super) fn is_in_fast_recovery(&self) -> bool {
-        self.trouble
+        self.loss_state
             .recovery
             .is_some_and(|recovery| recovery.cause == Cause::Acks)
     }
 
     pub(super) fn end_recovery(&mut self) {
-        self.trouble.recovery = None;
+        self.loss_state.recovery = None;
         self.reduction.end();
-        self.trouble.duplicates = 0;
-        self.trouble.reordering.on_recovery_end();
+        self.loss_state.duplicates = 0;
+        self.loss_state.reordering.on_recovery_end();
         self.follow_controller();
     }
 
     /// Starts recovery, or restarts it for losses of newer segments.
     pub(super) fn begin_recovery(&mut self, cause: Cause, reported: Time, prior_flight: u64) {
-        self.trouble.recovery = Some(Recovery {
+        self.loss_state.recovery = Some(Recovery {
             cause,
             recovery_point: self.nxt,
             newest_sent: self.last_sent,
@@ -164,7 +164,7 @@ impl Sender {
 
     /// Records losses that are reported to the controller.
     pub(super) fn record_losses(&mut self, found: &DetectedLosses, newest: Time, anew: bool) {
-        let undo = self.trouble.undo.get_or_insert_default();
+        let undo = self.loss_state.undo.get_or_insert_default();
         if anew {
             *undo = Undo::default();
         }
@@ -173,17 +173,17 @@ impl Sender {
     }
 
     /// Revokes losses of segments that arrived without a retransmission.
-    fn revoke_arrived(&mut self, now: Time, bytes: u64, counters: &mut Tally) {
-        let Some(undo) = &mut self.trouble.undo else {
+    fn revoke_arrived(&mut self, now: Time, bytes: u64, counters: &mut StoredCounters) {
+        let Some(undo) = &mut self.loss_state.undo else {
             return;
         };
         let bytes = bytes.min(undo.lost);
         undo.lost -= bytes;
         let (newest_sent, over) = (undo.newest_sent, undo.lost == 0 && undo.resent == 0);
         self.report_spurious_loss(now, bytes, newest_sent);
-        if over && self.trouble.recovery.is_some() {
+        if over && self.loss_state.recovery.is_some() {
             counters.rare().spurious_recoveries += 1;
-            self.trouble.undo = None;
+            self.loss_state.undo = None;
             self.end_recovery();
         }
     }
@@ -195,13 +195,13 @@ impl Sender {
         ack: &Acknowledgment<'_>,
         summary: &AckSummary,
         advanced: bool,
-        counters: &mut Tally,
+        counters: &mut StoredCounters,
     ) {
         let Some(Recovery {
             cause: Cause::Timeout(doubt),
             recovery_point: point,
             ..
-        }) = self.trouble.recovery
+        }) = self.loss_state.recovery
         else {
             return;
         };
@@ -221,14 +221,14 @@ impl Sender {
             FrtoState::Open if !proves => FrtoState::Open,
             _ => FrtoState::Genuine,
         };
-        if let Some(recovery) = &mut self.trouble.recovery {
+        if let Some(recovery) = &mut self.loss_state.recovery {
             recovery.cause = Cause::Timeout(next);
         }
     }
 
     /// Treats the timeout as genuine.
     pub(super) fn confirm_timeout(&mut self) {
-        if let Some(recovery) = &mut self.trouble.recovery {
+        if let Some(recovery) = &mut self.loss_state.recovery {
             recovery.cause = Cause::Timeout(FrtoState::Genuine);
         }
     }
@@ -240,12 +240,12 @@ impl Sender {
         now: Time,
         ack: &Acknowledgment<'_>,
         summary: &AckSummary,
-        counters: &mut Tally,
+        counters: &mut StoredCounters,
     ) {
-        if self.trouble.recovery.is_none() {
+        if self.loss_state.recovery.is_none() {
             return;
         }
-        let first_resent = self.trouble.undo.and_then(|undo| undo.first_resent);
+        let first_resent = self.loss_state.undo.and_then(|undo| undo.first_resent);
         if let (Some(echoed), Some(first), Some(resent)) =
             (ack.echoed, first_resent, summary.first_resent)
             && echoed < first
@@ -257,12 +257,12 @@ impl Sender {
 
     /// Processes a duplicate report: widens the reordering window. Once all retransmissions were
     /// duplicates, nothing had been lost (RFC 3708, section 2).
-    fn on_duplicate(&mut self, now: Time, block: SackRange, counters: &mut Tally) {
+    fn on_duplicate(&mut self, now: Time, block: SackRange, counters: &mut StoredCounters) {
         if self.is_tail_probe(block) {
             return;
         }
-        self.trouble.reordering.on_duplicate(self.nxt);
-        let Some(undo) = &mut self.trouble.undo else {
+        self.loss_state.reordering.on_duplicate(self.nxt);
+        let Some(undo) = &mut self.loss_state.undo else {
             return;
         };
         let was_resent = undo.from <= block.start && block.end <= undo.to;
@@ -276,16 +276,16 @@ impl Sender {
     }
 
     /// Undoes the last recovery, whose losses were spurious.
-    fn undo_recovery(&mut self, now: Time, counters: &mut Tally) {
+    fn undo_recovery(&mut self, now: Time, counters: &mut StoredCounters) {
         self.scoreboard.revoke_losses();
         if self.is_in_fast_recovery() {
-            self.trouble.reordering.on_spurious_recovery();
+            self.loss_state.reordering.on_spurious_recovery();
         }
-        if let Some(undo) = self.trouble.undo.take() {
+        if let Some(undo) = self.loss_state.undo.take() {
             counters.rare().spurious_recoveries += 1;
             self.report_spurious_loss(now, undo.lost, undo.newest_sent);
         }
-        if self.trouble.recovery.is_some() {
+        if self.loss_state.recovery.is_some() {
             self.end_recovery();
         }
     }

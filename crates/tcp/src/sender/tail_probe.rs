@@ -5,7 +5,7 @@ use weir_congestion::{LossCause, LossSample};
 use weir_units::{ByteSize, Duration, Time};
 
 use super::{Acknowledgment, Detection, EarlyTimer, Sender};
-use crate::counters::Tally;
+use crate::counters::StoredCounters;
 use crate::scoreboard::SackRange;
 
 /// A probe without an answer yet.
@@ -32,8 +32,8 @@ impl Sender {
     pub(super) fn schedule_tail_probe(&mut self, now: Time) {
         let eligible = self.detection == Detection::Rack
             && self.early == EarlyTimer::Probe
-            && self.trouble.recovery.is_none()
-            && self.trouble.tail_probe.is_none()
+            && self.loss_state.recovery.is_none()
+            && self.loss_state.tail_probe.is_none()
             && self.scoreboard.sacked() == 0
             && !self.scoreboard.is_empty();
         if !eligible {
@@ -61,10 +61,10 @@ impl Sender {
     /// Schedules a probe after the timer has expired.
     pub(super) fn on_probe_time(&mut self, now: Time) {
         self.early_at = Time::MAX;
-        if self.scoreboard.is_empty() || self.trouble.tail_probe.is_some() {
+        if self.scoreboard.is_empty() || self.loss_state.tail_probe.is_some() {
             return;
         }
-        self.trouble.tail_probe = Some(TailProbe {
+        self.loss_state.tail_probe = Some(TailProbe {
             end: self.nxt,
             resent: None,
             due: true,
@@ -74,13 +74,13 @@ impl Sender {
     }
 
     pub(super) fn is_tail_probe_due(&self) -> bool {
-        self.trouble.tail_probe.is_some_and(|probe| probe.due)
+        self.loss_state.tail_probe.is_some_and(|probe| probe.due)
     }
 
     /// Records that the probe was sent, with new data up to `nxt` or with a retransmission.
     pub(super) fn on_tail_probe_sent(&mut self, resent: Option<(u64, Time)>) {
         let end = self.nxt;
-        if let Some(probe) = &mut self.trouble.tail_probe {
+        if let Some(probe) = &mut self.loss_state.tail_probe {
             probe.due = false;
             probe.end = end;
             probe.resent = resent.map(|(bytes, first_sent)| Resent { bytes, first_sent });
@@ -89,7 +89,7 @@ impl Sender {
 
     /// Returns whether a duplicate segment was the probe.
     pub(super) fn is_tail_probe(&self, block: SackRange) -> bool {
-        self.trouble
+        self.loss_state
             .tail_probe
             .is_some_and(|probe| probe.resent.is_some() && probe.end == block.end)
     }
@@ -101,10 +101,10 @@ impl Sender {
         now: Time,
         ack: &Acknowledgment<'_>,
         advanced: bool,
-        counters: &mut Tally,
+        counters: &mut StoredCounters,
     ) {
         let Some(probe) = self
-            .trouble
+            .loss_state
             .tail_probe
             .filter(|probe| self.una >= probe.end)
         else {
@@ -112,20 +112,20 @@ impl Sender {
         };
         let duplicate = ack.duplicate.is_some_and(|block| block.end == probe.end);
         let Some(resent) = probe.resent.filter(|_| !duplicate) else {
-            self.trouble.tail_probe = None;
+            self.loss_state.tail_probe = None;
             return;
         };
         if self.una > probe.end {
-            self.trouble.tail_probe = None;
+            self.loss_state.tail_probe = None;
             self.on_repaired(now, resent, counters);
         } else if !advanced && ack.repeats && ack.blocks.is_empty() {
             // Both transmissions have arrived at a peer that does not send D-SACKs.
-            self.trouble.tail_probe = None;
+            self.loss_state.tail_probe = None;
         }
     }
 
-    fn on_repaired(&mut self, now: Time, resent: Resent, counters: &mut Tally) {
-        if self.trouble.recovery.is_some() {
+    fn on_repaired(&mut self, now: Time, resent: Resent, counters: &mut StoredCounters) {
+        if self.loss_state.recovery.is_some() {
             return;
         }
         counters.rare().lost += ByteSize::from_bytes(resent.bytes);

@@ -6,7 +6,7 @@ use weir_units::{ByteSize, Time};
 
 use super::recovery::{Cause, FrtoState};
 use super::{EarlyTimer, Sender};
-use crate::counters::Tally;
+use crate::counters::StoredCounters;
 use crate::scoreboard::DetectedLosses;
 
 /// The result of an expired timer.
@@ -20,7 +20,7 @@ pub(crate) enum Expiry {
 
 impl Sender {
     /// Handles all expired timers.
-    pub(crate) fn handle_timeout(&mut self, now: Time, counters: &mut Tally) -> Expiry {
+    pub(crate) fn handle_timeout(&mut self, now: Time, counters: &mut StoredCounters) -> Expiry {
         self.pacer.handle_timeout(now);
         if self.early_at <= now {
             self.early_at = Time::MAX;
@@ -42,16 +42,16 @@ impl Sender {
     }
 
     /// The retransmission timer has expired (RFC 6298, sections 5.4 to 5.6; RFC 5681, section 3.1).
-    fn on_retransmission_time(&mut self, now: Time, counters: &mut Tally) -> Expiry {
+    fn on_retransmission_time(&mut self, now: Time, counters: &mut StoredCounters) -> Expiry {
         if self.scoreboard.in_flight() == 0 {
             // Lost segments are waiting for the pacer, so they cannot have been acknowledged.
             self.rto_at = self.rtt.deadline(now);
             return Expiry::GoOn;
         }
-        if self.trouble.retries >= self.config.max_retries {
+        if self.loss_state.retries >= self.config.max_retries {
             return Expiry::GiveUp;
         }
-        self.trouble.retries += 1;
+        self.loss_state.retries += 1;
         counters.rare().timeouts += 1;
         if self.scoreboard.has_reneged() {
             self.scoreboard.forget_sacks();
@@ -62,7 +62,7 @@ impl Sender {
 
         // ssthresh stays if the same data times out again (RFC 5681, section 3.1).
         let newest = Self::reported_send_time(found.newest_sent.max(found.newest_resent));
-        let (anew, newest_sent) = match &self.trouble.recovery {
+        let (anew, newest_sent) = match &self.loss_state.recovery {
             Some(recovery) if found.newest_sent <= recovery.newest_sent => {
                 (false, recovery.first_loss_sent)
             }
@@ -77,18 +77,18 @@ impl Sender {
             in_flight: ByteSize::from_bytes(self.scoreboard.in_flight()),
         });
         self.follow_controller();
-        let outstanding_since = self.trouble.recovery.filter(|_| !anew);
+        let outstanding_since = self.loss_state.recovery.filter(|_| !anew);
         let doubt = if self.config.frto {
             FrtoState::Open
         } else {
             FrtoState::Genuine
         };
         self.begin_recovery(Cause::Timeout(doubt), newest_sent, 0);
-        if let (Some(before), Some(recovery)) = (outstanding_since, &mut self.trouble.recovery) {
+        if let (Some(before), Some(recovery)) = (outstanding_since, &mut self.loss_state.recovery) {
             recovery.newest_sent = before.newest_sent;
         }
-        self.trouble.duplicates = 0;
-        self.trouble.tail_probe = None;
+        self.loss_state.duplicates = 0;
+        self.loss_state.tail_probe = None;
         self.early = EarlyTimer::Probe;
         self.early_at = Time::MAX;
         self.rtt.back_off();
@@ -103,29 +103,29 @@ impl Sender {
         if !self.has_unsent() {
             return Expiry::GoOn;
         }
-        self.trouble.window_probes = self.trouble.window_probes.saturating_add(1);
+        self.loss_state.window_probes = self.loss_state.window_probes.saturating_add(1);
         if self.edge > self.nxt {
-            self.trouble.small_segment_due = true;
-        } else if self.trouble.unanswered_probes < self.config.max_retries {
-            self.trouble.unanswered_probes += 1;
-            self.trouble.window_probe_due = true;
+            self.loss_state.small_segment_due = true;
+        } else if self.loss_state.unanswered_probes < self.config.max_retries {
+            self.loss_state.unanswered_probes += 1;
+            self.loss_state.window_probe_due = true;
         } else {
             return Expiry::GiveUp;
         }
-        self.rto_at = now + self.rtt.backed_off(self.trouble.window_probes);
+        self.rto_at = now + self.rtt.backed_off(self.loss_state.window_probes);
         Expiry::GoOn
     }
 
     /// Starts the persist timer if the peer's window blocks data while nothing is outstanding.
     pub(super) fn persist(&mut self, now: Time) {
         if self.scoreboard.is_empty() && self.rto_at == Time::MAX {
-            self.rto_at = now + self.rtt.backed_off(self.trouble.window_probes);
+            self.rto_at = now + self.rtt.backed_off(self.loss_state.window_probes);
         }
     }
 
     /// Returns whether a window probe is due, and clears it.
     pub(crate) fn take_window_probe(&mut self) -> bool {
-        let trouble = self.trouble.changed();
-        trouble.is_some_and(|trouble| std::mem::take(&mut trouble.window_probe_due))
+        let loss_state = self.loss_state.changed();
+        loss_state.is_some_and(|loss_state| std::mem::take(&mut loss_state.window_probe_due))
     }
 }

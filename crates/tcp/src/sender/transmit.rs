@@ -5,7 +5,7 @@ use weir_units::{ByteSize, Time};
 
 use super::recovery::{Cause, FrtoState, Recovery};
 use super::{Detection, Sender};
-use crate::counters::Tally;
+use crate::counters::StoredCounters;
 use crate::scoreboard::SentSegment;
 
 /// A segment to be sent, in offsets of the stream.
@@ -26,7 +26,11 @@ pub(crate) struct OutgoingSegment {
 impl Sender {
     /// Returns the next segment, if one may be sent now.
     #[inline]
-    pub(crate) fn next(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
+    pub(crate) fn next(
+        &mut self,
+        now: Time,
+        counters: &mut StoredCounters,
+    ) -> Option<OutgoingSegment> {
         if self.is_tail_probe_due() {
             return self.next_tail_probe(now, counters);
         }
@@ -48,7 +52,7 @@ impl Sender {
     }
 
     /// Returns a segment that is perhaps lost (RFC 6675, section 4, `NextSeg`, rules 3 and 4).
-    fn next_unsure(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
+    fn next_unsure(&mut self, now: Time, counters: &mut StoredCounters) -> Option<OutgoingSegment> {
         if self.may_send_new() {
             // It waits for the window.
             return None;
@@ -56,7 +60,7 @@ impl Sender {
         let missing = self.scoreboard.first_missing();
         let rescue = || {
             let due = self
-                .trouble
+                .loss_state
                 .recovery
                 .is_some_and(|recovery| recovery.rescue_due);
             due.then(|| self.scoreboard.last_outstanding()).flatten()
@@ -66,11 +70,11 @@ impl Sender {
             return None;
         }
         if missing.is_none()
-            && let Some(recovery) = &mut self.trouble.recovery
+            && let Some(recovery) = &mut self.loss_state.recovery
         {
             recovery.rescue_due = false;
         }
-        if let Some(undo) = &mut self.trouble.undo {
+        if let Some(undo) = &mut self.loss_state.undo {
             undo.on_resent(now, record.start, record.end());
         }
         Some(self.resend(now, record, counters))
@@ -86,8 +90,8 @@ impl Sender {
             && flight + size > self.window()
             && size > 0
             && self.scoreboard.lost() == 0
-            && self.trouble.tail_probe.is_none()
-            && self.trouble.duplicates == 0;
+            && self.loss_state.tail_probe.is_none()
+            && self.loss_state.duplicates == 0;
         if waits {
             self.note_limit(now);
         }
@@ -98,10 +102,10 @@ impl Sender {
     #[inline]
     pub(crate) fn is_quiet(&self) -> bool {
         self.scoreboard.lost() == 0
-            && self.trouble.tail_probe.is_none()
+            && self.loss_state.tail_probe.is_none()
             && self.has_sent_all()
             && !self.repeats_unsure_segments()
-            && !self.trouble.window_probe_due
+            && !self.loss_state.window_probe_due
             && !self.scoreboard.measures_delivery()
     }
 
@@ -113,11 +117,15 @@ impl Sender {
 
     /// Returns the next segment in recovery. Lost segments come first, except for F-RTO's up to two
     /// new segments, whose acknowledgments it waits for (RFC 5682, section 3.1, step 2).
-    fn next_in_recovery(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
+    fn next_in_recovery(
+        &mut self,
+        now: Time,
+        counters: &mut StoredCounters,
+    ) -> Option<OutgoingSegment> {
         if let Some(Recovery {
             cause: Cause::Timeout(FrtoState::Probing { segments }),
             ..
-        }) = self.trouble.recovery
+        }) = self.loss_state.recovery
         {
             let new = (segments > 0)
                 .then(|| self.next_new(now, counters))
@@ -136,20 +144,20 @@ impl Sender {
     #[inline]
     pub(super) fn effective_flight(&self) -> u64 {
         let flight = self.scoreboard.in_flight();
-        if self.trouble.duplicates == 0
+        if self.loss_state.duplicates == 0
             && (self.config.limited_transmit || self.scoreboard.sacked() == 0)
         {
             return flight;
         }
         // Losses found in a recovery may be left when it ends; nothing else would repair them.
-        if self.trouble.recovery.is_none()
+        if self.loss_state.recovery.is_none()
             && !self.config.limited_transmit
             && self.scoreboard.lost() == 0
         {
             return flight + self.scoreboard.sacked();
         }
         if self.detection == Detection::DuplicateAcks {
-            return flight.saturating_sub(self.trouble.duplicates * self.mss);
+            return flight.saturating_sub(self.loss_state.duplicates * self.mss);
         }
         flight
     }
@@ -177,7 +185,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn next_new(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
+    fn next_new(&mut self, now: Time, counters: &mut StoredCounters) -> Option<OutgoingSegment> {
         let data = self.written.saturating_sub(self.nxt);
         if self.has_sent_all() {
             self.on_nothing_to_send();
@@ -212,7 +220,7 @@ impl Sender {
             return fits && !waits;
         }
         let most = self.largest_window.min(self.send_buffer());
-        if size > 0 && (size >= most / 2 || self.trouble.small_segment_due) {
+        if size > 0 && (size >= most / 2 || self.loss_state.small_segment_due) {
             return true;
         }
         self.on_window_closed(now);
@@ -236,7 +244,7 @@ impl Sender {
     }
 
     fn probing_limit(&self) -> u64 {
-        match self.trouble.recovery {
+        match self.loss_state.recovery {
             Some(Recovery {
                 cause: Cause::Timeout(FrtoState::Probing { segments }),
                 ..
@@ -246,7 +254,12 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn send_new(&mut self, now: Time, length: u64, counters: &mut Tally) -> OutgoingSegment {
+    fn send_new(
+        &mut self,
+        now: Time,
+        length: u64,
+        counters: &mut StoredCounters,
+    ) -> OutgoingSegment {
         let start = self.nxt;
         let was_empty = self.scoreboard.is_empty();
         let fin = self.fin && start + length == self.written;
@@ -267,9 +280,9 @@ impl Sender {
         let cwr = std::mem::take(&mut self.cwr_due);
         counters.cwr_sent += u64::from(cwr);
         if was_empty || self.rto_at == Time::MAX {
-            if let Some(trouble) = self.trouble.changed() {
-                trouble.window_probes = 0;
-                trouble.small_segment_due = false;
+            if let Some(loss_state) = self.loss_state.changed() {
+                loss_state.window_probes = 0;
+                loss_state.small_segment_due = false;
             }
             self.rto_at = self.rtt.deadline(now);
         }
@@ -305,31 +318,40 @@ impl Sender {
             cause: Cause::Timeout(FrtoState::Probing { segments }),
             ..
         }) = self
-            .trouble
+            .loss_state
             .changed()
-            .and_then(|trouble| trouble.recovery.as_mut())
+            .and_then(|loss_state| loss_state.recovery.as_mut())
         {
             *segments = segments.saturating_sub(sent);
         }
     }
 
-    fn next_retransmission(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
+    fn next_retransmission(
+        &mut self,
+        now: Time,
+        counters: &mut StoredCounters,
+    ) -> Option<OutgoingSegment> {
         let record = self.scoreboard.next_lost()?;
         let first = self
-            .trouble
+            .loss_state
             .recovery
             .as_mut()
             .is_some_and(|recovery| std::mem::take(&mut recovery.first_due));
         if !first && !self.admits(now, u64::from(record.length)) {
             return None;
         }
-        if let Some(undo) = &mut self.trouble.undo {
+        if let Some(undo) = &mut self.loss_state.undo {
             undo.on_resent(now, record.start, record.end());
         }
         Some(self.resend(now, record, counters))
     }
 
-    fn resend(&mut self, now: Time, record: SentSegment, counters: &mut Tally) -> OutgoingSegment {
+    fn resend(
+        &mut self,
+        now: Time,
+        record: SentSegment,
+        counters: &mut StoredCounters,
+    ) -> OutgoingSegment {
         self.scoreboard.on_resent(now, record.start);
         self.on_sent(now, u64::from(record.length));
         let is_oldest = record.start == self.una;
@@ -354,7 +376,11 @@ impl Sender {
 
     /// RFC 8985, section 7.3: the probe is a segment of new data, or else the last one again. It
     /// ignores cwnd.
-    fn next_tail_probe(&mut self, now: Time, counters: &mut Tally) -> Option<OutgoingSegment> {
+    fn next_tail_probe(
+        &mut self,
+        now: Time,
+        counters: &mut StoredCounters,
+    ) -> Option<OutgoingSegment> {
         counters.rare().tail_loss_probes += 1;
         let data = self.written.saturating_sub(self.nxt);
         let size = self.mss.min(data);
@@ -364,7 +390,7 @@ impl Sender {
             return Some(outgoing);
         }
         let Some(record) = self.scoreboard.last_outstanding() else {
-            self.trouble.tail_probe = None;
+            self.loss_state.tail_probe = None;
             return None;
         };
         self.on_tail_probe_sent(Some((u64::from(record.length), record.sent_at)));

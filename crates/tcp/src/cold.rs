@@ -1,10 +1,10 @@
-//! State apart from the rest.
+//! Cold state: apart from what every segment needs, so that this takes few cache lines.
 
 use std::ops::{Deref, DerefMut};
 
-/// State that most connections never need. It takes a pointer until it is changed for the first time.
+/// Cold state, which most connections never need. It takes a pointer until it is changed for the first time.
 #[derive(Clone, Debug)]
-pub(crate) struct Apart<T>(Option<Box<T>>);
+pub(crate) struct Cold<T>(Option<Box<T>>);
 
 /// A type with one value that all states begin with.
 pub(crate) trait Initial: Clone + 'static {
@@ -12,7 +12,7 @@ pub(crate) trait Initial: Clone + 'static {
     fn initial() -> &'static Self;
 }
 
-impl<T> Apart<T> {
+impl<T> Cold<T> {
     /// Returns a state with the initial value.
     pub(crate) const fn new() -> Self {
         Self(None)
@@ -36,7 +36,7 @@ impl<T> Apart<T> {
     }
 }
 
-impl<T: Initial> Deref for Apart<T> {
+impl<T: Initial> Deref for Cold<T> {
     type Target = T;
 
     #[inline]
@@ -45,7 +45,7 @@ impl<T: Initial> Deref for Apart<T> {
     }
 }
 
-impl<T: Initial> DerefMut for Apart<T> {
+impl<T: Initial> DerefMut for Cold<T> {
     fn deref_mut(&mut self) -> &mut T {
         self.0.get_or_insert_with(|| Box::new(T::initial().clone()))
     }
