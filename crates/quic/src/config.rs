@@ -9,6 +9,7 @@ use weir_units::{ByteSize, Duration};
 
 use crate::crypto::{ClientCrypto, ServerCrypto};
 use crate::interfaces::{LARGEST_UDP_PAYLOAD, SMALLEST_MAX_UDP_PAYLOAD};
+use crate::known_peers::{KnownClients, KnownServers};
 use crate::migration::{MigrationConfig, MigrationConfigError};
 use crate::{ConnectionIdLayout, EndpointSecret, TokenStore, Version, Versions};
 
@@ -389,6 +390,9 @@ pub struct ClientConfig {
     /// The store of tokens from servers for later connections; `None` stores none. Share one store
     /// among the connections that share sessions.
     pub tokens: Option<Arc<TokenStore>>,
+    /// The store of path secrets: a connection to a server that is in it has no handshake. `None`
+    /// always has one, and stores none. Share one store among the connections that share sessions.
+    pub known_servers: Option<Arc<KnownServers>>,
     /// Local addresses with a standby path each, as if added by
     /// [`Connection::add_local_address`](crate::Connection::add_local_address). Known from the
     /// start, they bound the packet size that we announce to the peer, which cannot change later.
@@ -406,6 +410,7 @@ impl ClientConfig {
             version: Version::V1,
             versions: Versions::V1,
             tokens: None,
+            known_servers: None,
             local_addresses: Vec::new(),
         }
     }
@@ -470,6 +475,9 @@ pub struct ServerConfig {
     /// Other addresses of the server that clients should move to after the handshake (RFC 9000,
     /// section 9.6), one of each family.
     pub preferred: PreferredAddresses,
+    /// The table of path secrets of clients; `None` offers none. Servers that share an address must
+    /// share the table, or have none (`docs/known-peers.md`, section 6).
+    pub known_clients: Option<Arc<KnownClients>>,
 }
 
 /// The preferred addresses of a server.
@@ -505,6 +513,7 @@ impl ServerConfig {
             token_lifetime: Duration::from_secs(24 * 3600),
             versions: Versions::V1_AND_V2,
             preferred: PreferredAddresses::default(),
+            known_clients: None,
         }
     }
 }

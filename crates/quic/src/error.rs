@@ -136,6 +136,24 @@ impl TransportError {
     }
 }
 
+/// Whether the peer has executed what a failed connection, stream or call carried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Executed {
+    /// Certainly not: it may be sent again.
+    No,
+    /// Perhaps: send it again only if it may safely happen twice.
+    Maybe,
+}
+
+impl fmt::Display for Executed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::No => "was not executed",
+            Self::Maybe => "may have been executed",
+        })
+    }
+}
+
 /// Why a connection ended.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ConnectionError {
@@ -178,6 +196,13 @@ pub enum ConnectionError {
         ours: Versions,
         /// The versions that the server offers, as in its packet.
         offered: Vec<u32>,
+    },
+    /// The server refused a connection without a handshake (`docs/known-peers.md`, section 6), and
+    /// it is not known whether it had executed what the connection carried.
+    #[error("the server refused the connection without a handshake; what it carried {executed}")]
+    KnownPeerRefused {
+        /// Whether the server may have executed it.
+        executed: Executed,
     },
     /// The peer has lost the connection's state and sent a stateless reset (RFC 9000, 10.3).
     #[error("the peer does not know the connection any more: it was probably restarted")]

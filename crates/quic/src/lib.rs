@@ -17,6 +17,7 @@
 //! | [`observe`] | the events that an observer of a connection receives |
 //! | `connection` | one connection, from received datagrams to events and sent datagrams |
 //! | `interfaces` | the packet sizes that the machine's own interfaces carry |
+//! | `known_peers` | connections without a handshake: path secrets, key IDs, replay windows |
 //! | `endpoint`, `id_layout` | connection IDs, routing, new connections, stateless replies |
 //! | `token`, `secret` | address validation tokens and stateless reset tokens, and their keys |
 //! | `version`, `negotiation` | QUIC versions, and which of them a connection uses |
@@ -32,12 +33,14 @@ pub mod frame;
 mod id_layout;
 mod ids;
 mod interfaces;
+mod known_peers;
 pub mod migration;
 mod negotiation;
 pub mod observe;
 pub mod packet;
 mod path;
 mod ranges;
+mod rate_limit;
 mod recovery;
 mod secret;
 mod space;
@@ -56,11 +59,15 @@ pub use connection::{
     Connection, ConnectionStats, DatagramStats, PathSnapshot, SendDatagramError, UpdateKeysError,
 };
 pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, EndpointCounters, Route};
-pub use error::{Code, ConnectionError, TransportError};
+pub use error::{Code, ConnectionError, Executed, TransportError};
 pub use event::{EndpointEvent, Event};
 pub use id_layout::ConnectionIdLayout;
 pub use ids::{ConnectionId, Direction, PathId, Side, StreamId};
 pub use interfaces::{Interface, InterfaceAddress, Interfaces};
+pub use known_peers::{
+    Abandonment, CredentialId, KNOWN_PEERS_VERSION, KnownClients, KnownClientsConfig,
+    KnownClientsCounters, KnownServers, KnownServersCounters,
+};
 pub use path::{MoveCause, MtuPhase, PathError, PathEvent};
 pub use secret::EndpointSecret;
 pub use space::{Level, Space};

@@ -1,20 +1,34 @@
 //! Version negotiation: a server chooses the version of a connection, and a client checks the
 //! choice for tampering (RFC 9368).
 
+use std::sync::Arc;
+
+use weir_units::Time;
+
 use crate::crypto::{Answerer, ClientOffer, ServerAnswer};
+use crate::known_peers::KnownClients;
 use crate::transport_parameters::{TransportParameters, VersionInformation};
 use crate::{Code, Side, TransportError, Version, Versions};
 
 /// Returns the answerer for a client that started in version `begun`. It chooses the most preferred
-/// of `versions` that the client accepts, and answers with these parameters.
+/// of `versions` that the client accepts, and answers with these parameters. A client that has
+/// abandoned a key of `known_clients` learns whether it was used.
 pub(crate) fn answerer(
     begun: Version,
     versions: Versions,
     mut parameters: TransportParameters,
+    known_clients: Option<(Arc<KnownClients>, Time)>,
     grease: u64,
 ) -> Answerer {
     Box::new(move |offer| {
-        let version = choose(begun, versions, offer)?;
+        let client = TransportParameters::decode(Side::Client, offer.parameters)?;
+        let version = choose(begun, versions, offer, &client)?;
+        if let (Some((credential, key_id)), Some((clients, now))) =
+            (client.abandoned_key, known_clients)
+        {
+            let result = clients.abandon(now, &credential, key_id);
+            parameters.abandoned_answer = Some((result, clients.age(now)));
+        }
         parameters.version_information = Some(information(version, versions));
         let mut encoded = Vec::with_capacity(256);
         parameters.encode(Side::Server, &mut encoded, Some(grease));
@@ -29,9 +43,9 @@ fn choose(
     begun: Version,
     versions: Versions,
     offer: &ClientOffer<'_>,
+    client: &TransportParameters,
 ) -> Result<Version, TransportError> {
-    let client = TransportParameters::decode(Side::Client, offer.parameters)?;
-    let Some(client) = client.version_information else {
+    let Some(client) = &client.version_information else {
         return Ok(begun);
     };
     if client.chosen != begun.as_u32() {

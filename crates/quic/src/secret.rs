@@ -52,6 +52,8 @@ pub(crate) struct EndpointKeys {
     pub(crate) tokens: TokenKey,
     resets: hmac::Key,
     digests: hmac::Key,
+    /// The key of the tokens that prove the loss of path secrets.
+    pub(crate) refusals: hmac::Key,
 }
 
 impl EndpointKeys {
@@ -62,6 +64,7 @@ impl EndpointKeys {
             tokens: TokenKey::new(&key(b"weir address validation tokens")),
             resets: mac(b"weir stateless reset tokens"),
             digests: mac(b"weir stateless reset token digests"),
+            refusals: mac(b"weir refusals of path secrets"),
         }
     }
 

@@ -4,6 +4,7 @@ use rand_core::Rng;
 use weir_units::{Duration, Time};
 
 use crate::ConnectionId;
+use crate::rate_limit::RateLimit;
 use crate::secret::{EndpointKeys, RESET_TOKEN_LENGTH, ResetToken};
 
 /// A reset needs room for an apparent header and packet number before the token (RFC 9000, section
@@ -21,14 +22,13 @@ const INTERVAL: Duration = Duration::from_millis(1);
 /// Writes stateless resets at a limited rate.
 #[derive(Debug)]
 pub(crate) struct Resets {
-    /// When a whole burst is available again.
-    replenished: Time,
+    limit: RateLimit,
 }
 
 impl Resets {
     pub(crate) fn new() -> Self {
         Self {
-            replenished: Time::ZERO,
+            limit: RateLimit::new(BURST, INTERVAL),
         }
     }
 
@@ -43,7 +43,7 @@ impl Resets {
         length: usize,
         rng: &mut impl Rng,
     ) -> Option<Vec<u8>> {
-        if length <= SMALLEST_RESET || !self.allow(now) {
+        if length <= SMALLEST_RESET || !self.limit.allow(now) {
             return None;
         }
         // Lengths vary a little; a fixed length would distinguish resets from packets.
@@ -55,16 +55,6 @@ impl Resets {
         let token_at = reset.len() - RESET_TOKEN_LENGTH;
         reset[token_at..].copy_from_slice(&keys.reset_token(id));
         Some(reset)
-    }
-
-    /// A token bucket, represented by the time when it is full again.
-    fn allow(&mut self, now: Time) -> bool {
-        let replenished = self.replenished.max(now) + INTERVAL;
-        let allowed = replenished.since(now) <= INTERVAL * BURST;
-        if allowed {
-            self.replenished = replenished;
-        }
-        allowed
     }
 }
 
@@ -113,20 +103,14 @@ mod tests {
 
     #[test]
     fn resets_are_rate_limited_under_a_flood() {
+        let mut rng = ChaCha12Rng::seed_from_u64(1);
         let mut resets = Resets::new();
-        let mut now = Time::from_nanos(1_000_000_000_000);
-        let burst = (0..5000).filter(|_| resets.allow(now)).count();
-        assert_eq!(burst as u64, BURST);
-        let mut answered = 0;
-        for _ in 0..20_000 {
-            now += Duration::from_micros(100);
-            answered += u64::from(resets.allow(now));
-        }
-        assert!(
-            (1999..=2001).contains(&answered),
-            "{answered} in two seconds"
-        );
-        assert!(resets.allow(now + Duration::from_secs(10)));
+        let now = Time::from_nanos(1_000_000_000_000);
+        let answers = (0..5000).filter(|_| {
+            let answer = resets.answer(now, &keys(), &id(), 100, &mut rng);
+            answer.is_some()
+        });
+        assert_eq!(answers.count() as u64, BURST);
     }
 
     #[test]

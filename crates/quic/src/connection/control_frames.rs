@@ -1,10 +1,10 @@
-//! The queue of the connection's own frames: connection IDs, tokens, HANDSHAKE_DONE and
+//! The queue of the connection's own frames: connection IDs, tokens, HANDSHAKE_DONE, PATH_SECRET and
 //! ACK_FREQUENCY. [`FrameFates`](super::frame_fates::FrameFates) reports their acknowledgment or
 //! loss.
 
 use super::ids::RemoteIds;
 use crate::frame;
-use crate::frame::NewConnectionId;
+use crate::frame::{NewConnectionId, PathSecret};
 use crate::recovery::{AckRequests, SentFrame};
 
 /// Control frames, pending and in flight.
@@ -20,6 +20,8 @@ pub(super) struct ControlFrames {
     /// The token for the client's next connection, until it is acknowledged, and whether it is to
     /// be sent now.
     new_token: Option<(Vec<u8>, bool)>,
+    /// The offer of a path secret, until it is acknowledged, and whether it is to be sent now.
+    path_secret: Option<(PathSecret, bool)>,
     pub(super) ack_requests: AckRequests,
 }
 
@@ -43,11 +45,16 @@ impl ControlFrames {
         self.new_token = Some((token, true));
     }
 
+    pub(super) fn offer_secret(&mut self, offer: PathSecret) {
+        self.path_secret = Some((offer, true));
+    }
+
     /// Whether any frame is pending, including retirements of the peer's IDs; only 1-RTT packets
     /// carry them.
     pub(super) fn are_due(&self, remote_ids: &RemoteIds) -> bool {
         self.handshake_done
             || self.new_token.as_ref().is_some_and(|(_, due)| *due)
+            || self.path_secret.is_some_and(|(_, due)| due)
             || !self.new_ids.is_empty()
             || remote_ids.has_retirements()
             || self.ack_requests.is_due()
@@ -68,6 +75,13 @@ impl ControlFrames {
             frame::write::handshake_done(out);
             sent(SentFrame::HandshakeDone);
             self.handshake_done = false;
+        }
+        if let Some((offer, due @ true)) = &mut self.path_secret
+            && fits(out)
+        {
+            frame::write::path_secret(out, offer);
+            sent(SentFrame::PathSecret);
+            *due = false;
         }
         if let Some((token, due @ true)) = &mut self.new_token
             && out.len() + frame::write::new_token_size(token.len()) <= limit
@@ -109,6 +123,7 @@ impl ControlFrames {
                 self.issued.retain(|id| id.sequence != sequence);
             }
             SentFrame::NewToken => self.new_token = None,
+            SentFrame::PathSecret => self.path_secret = None,
             SentFrame::AckFrequency { sequence } => self.ack_requests.on_acked(sequence),
             _ => {}
         }
@@ -120,6 +135,11 @@ impl ControlFrames {
             SentFrame::HandshakeDone => self.handshake_done = true,
             SentFrame::NewToken => {
                 if let Some((_, due)) = &mut self.new_token {
+                    *due = true;
+                }
+            }
+            SentFrame::PathSecret => {
+                if let Some((_, due)) = &mut self.path_secret {
                     *due = true;
                 }
             }

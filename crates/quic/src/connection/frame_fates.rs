@@ -47,6 +47,7 @@ impl FrameSink for FrameFates<'_> {
             SentFrame::RetireConnectionId { .. } => self.remote_ids.on_retirement_acked(),
             SentFrame::NewConnectionId { .. }
             | SentFrame::NewToken
+            | SentFrame::PathSecret
             | SentFrame::AckFrequency { .. } => self.control.on_acked(frame),
             SentFrame::Crypto { .. } | SentFrame::HandshakeDone => {}
             _ => self.streams.on_acked(frame),
@@ -64,6 +65,7 @@ impl FrameSink for FrameFates<'_> {
             }
             SentFrame::HandshakeDone
             | SentFrame::NewToken
+            | SentFrame::PathSecret
             | SentFrame::AckFrequency { .. }
             | SentFrame::NewConnectionId { .. } => self.control.on_lost(frame),
             SentFrame::Ack { .. } => {}

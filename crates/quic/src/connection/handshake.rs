@@ -28,8 +28,9 @@ pub(super) struct HandshakeProgress {
     pub(super) confirmed: bool,
     /// The source ID of the peer's first Initial packet, to be checked against its parameters.
     pub(super) peer_source: Option<ConnectionId>,
-    /// The server's limits from the resumed session, to compare with its limits now.
-    remembered: Option<TransportParameters>,
+    /// The server's limits from the resumed session, or of the known peer, to compare with its
+    /// limits now.
+    pub(super) remembered: Option<TransportParameters>,
 }
 
 impl Connection {
@@ -73,6 +74,9 @@ impl Connection {
                 } => {
                     self.on_peer_parameters(now, &encoded, remembered)?;
                 }
+                SessionEvent::KnownParameters { encoded, added } => {
+                    self.on_known_parameters(now, &encoded, added)?;
+                }
                 SessionEvent::Version(version) => self.on_version_chosen(version),
                 SessionEvent::EarlyData { accepted } => self.on_early_data(accepted),
                 SessionEvent::Complete => self.on_complete(now),
@@ -104,18 +108,16 @@ impl Connection {
         }
         self.check_ids(&peer)?;
         self.check_version(&peer)?;
+        if let Err(error) = self.check_abandoned(now, &peer) {
+            self.abandon(now, error);
+            return Ok(());
+        }
         if let Some(token) = peer.stateless_reset_token {
             self.remote_ids.set_handshake_reset_token(token);
         }
         if let Some(remembered) = self.handshake.remembered.take() {
             check_not_reduced(&remembered, &peer)?;
         }
-        self.streams.set_peer_limits(&stream_limits(&peer));
-        self.recovery
-            .set_peer_max_ack_delay(peer.longest_ack_delay(), peer.ack_delay_bound());
-        self.received[Space::Data as usize].sender_asks = peer.is_weir();
-        self.note_ack_frequency_support(&peer);
-        self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
         if let Some(preferred) = &peer.preferred_address {
             self.remote_ids.on_new(NewConnectionId {
                 sequence: 1,
@@ -124,13 +126,24 @@ impl Connection {
                 reset_token: preferred.reset_token,
             })?;
         }
+        self.apply_peer_parameters(now, peer);
+        Ok(())
+    }
+
+    /// Applies the peer's parameters, which were checked.
+    pub(super) fn apply_peer_parameters(&mut self, now: Time, peer: TransportParameters) {
+        self.streams.set_peer_limits(&stream_limits(&peer));
+        self.recovery
+            .set_peer_max_ack_delay(peer.longest_ack_delay(), peer.ack_delay_bound());
+        self.received[Space::Data as usize].sender_asks = peer.is_weir();
+        self.note_ack_frequency_support(&peer);
+        self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
         let by = self.side.other();
         let parameters = &peer;
         self.report(now, &Observation::ParametersSet { by, parameters });
         self.peer = peer;
         self.peer_known = true;
         self.begin_mtu_discovery(now);
-        Ok(())
     }
 
     /// Checks the connection IDs that the parameters authenticate (RFC 9000, 7.3).
@@ -168,7 +181,10 @@ impl Connection {
     fn on_complete(&mut self, now: Time) {
         self.handshake.complete = true;
         self.counters.handshake = Some(now.since(self.counters.started));
-        self.events.push_back(Event::Connected);
+        if !self.replaces_attempt() {
+            self.events.push_back(Event::Connected);
+        }
+        self.on_handshake_over(now);
         if !self.side.is_client() {
             self.control.handshake_done = true;
             self.issue_token(now);
@@ -261,7 +277,7 @@ fn stream_limits(peer: &TransportParameters) -> PeerLimits {
 }
 
 /// A server that accepts early data must not reduce its remembered limits (RFC 9000, 7.4.1).
-fn check_not_reduced(
+pub(super) fn check_not_reduced(
     remembered: &TransportParameters,
     now: &TransportParameters,
 ) -> Result<(), TransportError> {

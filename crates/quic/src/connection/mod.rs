@@ -17,6 +17,7 @@
 //! | `datagrams` | messages outside streams (RFC 9221) |
 //! | `ack_frequency`, `key_update` | requests about ACKs, key updates by the application |
 //! | `state_reporter` | reports to the observer |
+//! | `known` | a connection without a handshake, and its way back to one |
 //! | `keys`, `ids`, `crypto_stream` | keys by level and phase, connection IDs, handshake bytes |
 
 mod ack_frequency;
@@ -30,6 +31,7 @@ mod handshake;
 mod ids;
 mod key_update;
 mod keys;
+mod known;
 mod packet_builder;
 mod packet_size;
 mod paths;
@@ -54,6 +56,7 @@ use weir_units::{ByteSize, Duration, Time};
 
 pub use datagrams::{DatagramStats, SendDatagramError};
 pub use key_update::UpdateKeysError;
+pub(crate) use known::{KnownRole, KnownSetup, KnownStart, session as known_session};
 pub(crate) use state_reporter::StateReporter;
 pub use stats::{ConnectionStats, PathSnapshot};
 pub(crate) use validation::{ClientSetup, ServerSetup};
@@ -127,6 +130,7 @@ pub struct Connection {
     provider: Arc<dyn Provider>,
     endpoint_keys: Arc<EndpointKeys>,
     validation: validation::Validation,
+    known: known::KnownPeerState,
     /// Reset tokens of the peer that the endpoint has registered for this connection.
     reset_tokens: Vec<ResetToken>,
     /// The peer's transport parameters; defaults until they arrive.
@@ -176,6 +180,7 @@ pub(crate) struct Setup {
     pub(crate) client: Option<ClientSetup>,
     /// On servers.
     pub(crate) server: Option<ServerSetup>,
+    pub(crate) known: KnownSetup,
 }
 
 impl Connection {
@@ -193,7 +198,13 @@ impl Connection {
         } else {
             Side::Server
         };
-        let initial_keys = provider.initial_keys(version, &setup.original_destination, side);
+        let has_handshake = matches!(setup.known.start, KnownStart::Handshake);
+        let key_id = match setup.known.start {
+            KnownStart::Client(_, key_id) => Some(key_id),
+            KnownStart::Handshake | KnownStart::Server(_) => None,
+        };
+        let initial_keys =
+            || provider.initial_keys(version, &setup.original_destination, side);
         let mut rng = ChaCha12Rng::from_seed(setup.seed);
         let expected_size = initial_size(
             &config,
@@ -237,7 +248,7 @@ impl Connection {
             state: LifeCycle::Open,
             session,
             keys: KeySet {
-                initial: Some(initial_keys),
+                initial: has_handshake.then(initial_keys),
                 ..KeySet::default()
             },
             recovery: Recovery::new(recovery_config(&config, side), setup.precision),
@@ -268,6 +279,7 @@ impl Connection {
             provider,
             endpoint_keys: setup.keys,
             validation: validation::Validation::new(setup.client, setup.server),
+            known: known::KnownPeerState::new(setup.known),
             reset_tokens: Vec::new(),
             peer: TransportParameters::default(),
             peer_known: false,
@@ -292,8 +304,12 @@ impl Connection {
         {
             reporter.start(now);
         }
-        connection.take_token();
-        connection.drive_session(now);
+        if has_handshake {
+            connection.take_token();
+            connection.drive_session(now);
+        } else if let Err(error) = connection.begin_known(now, key_id) {
+            connection.close_with(now, error);
+        }
         connection.report_changes(now);
         connection
     }

@@ -7,6 +7,7 @@ use weir_wire::Ecn;
 
 use super::Connection;
 use crate::frame::Frames;
+use crate::known_peers::CredentialId;
 use crate::observe::Packet;
 use crate::packet::{self, LongFields, LongHeader, LongKind};
 use crate::{Code, ConnectionId, Level, PathId, TransportError};
@@ -15,6 +16,9 @@ use crate::{Code, ConnectionId, Level, PathId, TransportError};
 pub(super) const SMALLEST_ROOM: usize = 96;
 /// The header protection sample starts four bytes after the packet number and has 16 bytes.
 const SAMPLE_OFFSET: usize = 4;
+
+/// The credential and the key ID in a First packet.
+const CREDENTIAL_LENGTH: usize = CredentialId::LENGTH + size_of::<u64>();
 
 /// A packet without frames so far.
 pub(super) struct PacketBuilder {
@@ -85,6 +89,7 @@ impl Connection {
         let tag_length = key.tag_length();
         let token_length = match level {
             Level::Initial => self.validation.token.len(),
+            Level::OneRtt if self.known.is_unconfirmed() => CREDENTIAL_LENGTH,
             _ => 0,
         };
         if end < start + SMALLEST_ROOM + token_length {
@@ -139,6 +144,7 @@ impl Connection {
             },
             Level::ZeroRtt => LongKind::ZeroRtt,
             Level::Handshake => LongKind::Handshake,
+            Level::OneRtt if let Some(kind) = self.known.long_header() => kind,
             Level::OneRtt => {
                 let phase = self.keys.one_rtt.as_ref().is_some_and(|keys| keys.phase);
                 let number_offset = packet::write_short_header(

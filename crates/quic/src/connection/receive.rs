@@ -115,6 +115,10 @@ impl Connection {
             self.on_retry(now, header, packet);
             return true;
         }
+        if header.kind == Kind::KnownControl {
+            self.on_refusal(now, header, packet);
+            return true;
+        }
         self.prepare_for_version(header);
         let opened = match self.unprotect(header, packet) {
             Ok(opened) => opened,
@@ -241,7 +245,7 @@ impl Connection {
             level,
             number,
             payload: header_length..header_length + length,
-            reserved_bits_ok: packet::reserved_bits_ok(first, level != Level::OneRtt),
+            reserved_bits_ok: packet::reserved_bits_ok(first, header.kind != Kind::OneRtt),
         })
     }
 
@@ -286,7 +290,7 @@ impl Connection {
     fn accepts_destination(&self, header: &Header) -> bool {
         self.local_ids.contains(&header.destination)
             || (self.side == Side::Server
-                && matches!(header.kind, Kind::Initial | Kind::ZeroRtt)
+                && matches!(header.kind, Kind::Initial | Kind::ZeroRtt | Kind::KnownFirst)
                 && header.destination == self.original_destination)
     }
 
@@ -299,6 +303,9 @@ impl Connection {
         self.counters.authenticated = true;
         self.paths[path].stats.packets_received += 1;
         self.watch_received(now, path);
+        if level == Level::OneRtt {
+            return self.on_known_packet(now, header, path);
+        }
         match level {
             Level::Initial if self.handshake.peer_source.is_none() => {
                 self.handshake.peer_source = Some(header.source);
@@ -422,6 +429,7 @@ impl Connection {
             Frame::Datagram(data) => self.on_datagram(data)?,
             Frame::AckFrequency(request) => self.on_ack_frequency(request)?,
             Frame::ImmediateAck => self.received[Space::Data as usize].acknowledge_now(now),
+            Frame::PathSecret(offer) => self.on_path_secret(now, offer)?,
         }
         Ok(())
     }

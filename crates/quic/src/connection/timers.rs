@@ -42,6 +42,13 @@ impl Timers {
         }
     }
 
+    /// Gives another handshake its whole time.
+    pub(super) fn restart(&mut self, now: Time) {
+        self.started = now;
+        self.active = now;
+        self.sent_since = false;
+    }
+
     /// Applies the smaller of both idle timeouts; zero means none.
     pub(super) fn set_peer_idle_timeout(&mut self, peer: Duration) {
         if self.idle_timeout.is_zero() || (!peer.is_zero() && peer < self.idle_timeout) {
@@ -73,13 +80,14 @@ impl Connection {
             }
             LifeCycle::Open => {}
         }
-        let handshake = (!self.handshake.complete).then(|| self.handshake_deadline());
+        let handshake = self.awaits_peer().then(|| self.handshake_deadline());
         let coarse = [self.idle_deadline(), self.keep_alive_deadline(), handshake];
         let coarse = coarse.into_iter().flatten().min();
         [
             self.recovery.timeout(self.path(), self.handshake_state()),
             self.ack_deadline(),
             self.timers.paced_until,
+            self.hello_deadline(),
             coarse.map(|deadline| self.recovery.precision.round(deadline)),
             self.paths_deadline(),
             self.monitor.as_ref().and_then(|monitor| monitor.timeout()),
@@ -101,7 +109,7 @@ impl Connection {
             }
             LifeCycle::Open => {}
         }
-        if !self.handshake.complete && now >= self.handshake_deadline() {
+        if self.awaits_peer() && now >= self.handshake_deadline() {
             let timeout = self.config.handshake_timeout;
             return self.abandon(now, ConnectionError::HandshakeTimeout(timeout));
         }
@@ -113,6 +121,9 @@ impl Connection {
             .keep_alive_deadline()
             .is_some_and(|deadline| now >= deadline)
         {
+            self.timers.ping_due = true;
+        }
+        if self.hello_deadline().is_some_and(|deadline| now >= deadline) {
             self.timers.ping_due = true;
         }
         if self.timers.paced_until.is_some_and(|until| now >= until) {
@@ -143,6 +154,7 @@ impl Connection {
                 self.probe_other_spaces(space);
                 self.counters.probe_timeouts += 1;
                 self.watch_probe_timeout(now);
+                self.fall_back_after_silence(now);
             }
         }
     }
@@ -175,7 +187,7 @@ impl Connection {
 
     pub(super) fn handshake_state(&self) -> HandshakeState {
         HandshakeState {
-            confirmed: self.handshake.confirmed,
+            confirmed: self.handshake.confirmed || self.known.is_unconfirmed(),
             has_handshake_keys: self.keys.handshake.is_some(),
             amplification_limited: self.path().amplification_budget()
                 < SMALLEST_MAX_UDP_PAYLOAD as u64,
@@ -221,6 +233,11 @@ impl Connection {
         } else {
             precision.round_unless_exact(deadline)
         })
+    }
+
+    /// Whether the peer has not completed the connection yet.
+    fn awaits_peer(&self) -> bool {
+        !self.handshake.complete || self.known.is_unconfirmed()
     }
 
     fn handshake_deadline(&self) -> Time {

@@ -71,6 +71,9 @@ impl Connection {
             LifeCycle::Closing { due: true, .. } => return self.transmit_close(now, buffer),
             LifeCycle::Closing { .. } | LifeCycle::Closed => return None,
         }
+        if !self.draw_key_id(now) {
+            return None;
+        }
         if let Some(index) = self.due_probe()
             && let Some(transmit) = self.transmit_probe(now, index, buffer)
         {

@@ -76,17 +76,23 @@ impl Connection {
     /// Handles a Version Negotiation packet. A client accepts it only before any other packet from
     /// the server (RFC 9000, section 6.2), and only if it does not list the client's own version.
     pub(super) fn on_version_negotiation(&mut self, now: Time, header: &Header, packet: &[u8]) {
-        let Some(client) = &self.validation.client else {
+        if self.validation.client.is_none() {
             return;
-        };
+        }
         let premature = !self.counters.authenticated && self.validation.retry_source.is_none();
         // An echo of our connection IDs proves that this answers our packet.
         let echoed = self.local_ids.contains(&header.destination)
             && header.source == self.original_destination;
         let offered: Vec<_> = packet::supported_versions(packet, header).collect();
+        if premature && echoed && self.on_known_version_negotiation(now, &offered) {
+            return;
+        }
         if !premature || !echoed || offered.contains(&self.version.as_u32()) {
             return;
         }
+        let Some(client) = &self.validation.client else {
+            return;
+        };
         match client.versions.choose(&offered) {
             Some(version) if !self.renegotiated => self.restart_handshake(now, version),
             _ => {
@@ -107,15 +113,13 @@ impl Connection {
             self.on_early_data(false);
         }
         self.forget_attempt(destination);
+        self.start_session(now, version);
+    }
+
+    /// Starts another handshake of a client.
+    pub(super) fn start_session(&mut self, now: Time, version: Version) {
         let grease = rand_core::Rng::next_u64(&mut self.rng);
-        let source = self.local_ids.handshake;
-        let parameters = Self::parameters(
-            &self.config,
-            self.accepted,
-            &self.recovery.precision,
-            source,
-            None,
-        );
+        let parameters = self.own_parameters();
         let Some(client) = &self.validation.client else {
             return;
         };

@@ -13,22 +13,22 @@ const HEADER_LENGTH: usize = 4;
 const MAX_BODY_LENGTH: usize = 0xffff;
 
 /// One handshake message.
-pub(super) struct Message {
+pub(crate) struct Message {
     /// Its type.
-    pub(super) kind: u8,
+    pub(crate) kind: u8,
     /// The whole message, with type and length.
     pub(super) bytes: Vec<u8>,
 }
 
 impl Message {
     /// Returns the bytes after type and length.
-    pub(super) fn body(&self) -> &[u8] {
+    pub(crate) fn body(&self) -> &[u8] {
         self.bytes.get(HEADER_LENGTH..).unwrap_or_default()
     }
 }
 
 /// Received handshake bytes that do not form a whole message yet.
-pub(super) struct HandshakeBuffer {
+pub(crate) struct HandshakeBuffer {
     level: Level,
     buffer: Vec<u8>,
     consumed: usize,
@@ -37,8 +37,13 @@ pub(super) struct HandshakeBuffer {
 impl HandshakeBuffer {
     /// Creates an empty buffer; messages are expected in Initial packets.
     pub(super) fn new() -> Self {
+        Self::at(Level::Initial)
+    }
+
+    /// Creates an empty buffer; messages are expected in packets of this level.
+    pub(crate) fn at(level: Level) -> Self {
         Self {
-            level: Level::Initial,
+            level,
             buffer: Vec::new(),
             consumed: 0,
         }
@@ -49,7 +54,7 @@ impl HandshakeBuffer {
     /// # Errors
     /// PROTOCOL_VIOLATION if handshake data is not expected at that level: new data of an earlier
     /// level (RFC 9001, section 4.1.3), or any in 0-RTT packets (RFC 9000, section 12.5).
-    pub(super) fn push(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
+    pub(crate) fn push(&mut self, level: Level, data: &[u8]) -> Result<(), TransportError> {
         if level != self.level {
             return Err(violation("handshake data at the wrong encryption level"));
         }
@@ -63,7 +68,7 @@ impl HandshakeBuffer {
     ///
     /// # Errors
     /// CRYPTO_BUFFER_EXCEEDED if a message announces more than 65,535 bytes.
-    pub(super) fn next_message(&mut self) -> Result<Option<Message>, TransportError> {
+    pub(crate) fn next_message(&mut self) -> Result<Option<Message>, TransportError> {
         let pending = self.buffer.get(self.consumed..).unwrap_or_default();
         let Some(&[kind, high, middle, low]) = pending.first_chunk::<HEADER_LENGTH>() else {
             return Ok(None);

@@ -2,7 +2,7 @@
 //!
 //! The engine uses packet keys, header keys and a [`Session`] that runs a handshake; it does not
 //! depend on TLS. `tls` implements the interface with rustls, `seeded` with a deterministic
-//! stand-in for simulations and tests. Keys without a handshake would be one more `Session`.
+//! stand-in for simulations and tests. `known_peers` has one more session, without a handshake.
 
 mod inbound;
 #[cfg(test)]
@@ -12,6 +12,10 @@ pub mod tls;
 
 use std::fmt;
 use std::sync::Arc;
+
+pub(crate) use inbound::HandshakeBuffer;
+
+use weir_units::Time;
 
 use crate::{ConnectionId, Level, Side, TransportError, Version};
 
@@ -127,6 +131,13 @@ pub enum SessionEvent {
     },
     /// The server continues in this compatible version (RFC 9368, section 2.3).
     Version(Version),
+    /// The transport parameters of a known peer that differ from the remembered ones.
+    KnownParameters {
+        /// As encoded in the peer's message.
+        encoded: Vec<u8>,
+        /// Whether they are added to the remembered ones; otherwise they replace them.
+        added: bool,
+    },
     /// The handshake is complete (RFC 9001, section 4.1.1).
     Complete,
 }
@@ -163,8 +174,10 @@ pub struct Identity {
     pub application_protocol: Option<Vec<u8>>,
     /// The server name that the client requested.
     pub server_name: Option<String>,
-    /// Whether an earlier session was resumed.
+    /// Whether an earlier session was resumed, by TLS or as a known peer.
     pub resumed: bool,
+    /// When the peer's own certificate expires, since 1970; `None` without a certificate.
+    pub expires: Option<Time>,
 }
 
 /// A handshake in progress.
@@ -178,6 +191,9 @@ pub trait Session: Send + Sync {
     /// Sets the version of the server's answer, if it is not the one that the client started with.
     /// Call it before any data of the server is read.
     fn set_version(&mut self, version: Version);
+
+    /// Sets the key ID of a known peer's connection; nothing for sessions with a handshake.
+    fn set_key_id(&mut self, _: u64) {}
 
     /// Returns the next event, until `None`.
     fn poll(&mut self) -> Option<SessionEvent>;

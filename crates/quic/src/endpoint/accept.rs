@@ -10,7 +10,7 @@ use weir_wire::Ecn;
 
 use super::{Endpoint, Route, SHORTEST_INITIAL_DESTINATION, Slot};
 use crate::config::ServerConfig;
-use crate::connection::{Connection, ServerSetup, Setup};
+use crate::connection::{Connection, KnownStart, ServerSetup, Setup};
 use crate::crypto::Keys;
 use crate::frame::{self, Close};
 use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
@@ -235,12 +235,22 @@ impl Endpoint {
             local,
             remote,
         };
+        parameters.known_peers = server.known_clients.is_some();
         let reporter = self
             .observers
             .is_some()
             .then(|| self.reporter(subject, parameters.clone()));
         let grease = self.rng.next_u64();
-        let answer = negotiation::answerer(version, server.versions, parameters, grease);
+        let since_1970 = now + self.config.epoch;
+        let known_clients = server.known_clients.clone();
+        let known_clients = known_clients.map(|clients| (clients, since_1970));
+        let answer = negotiation::answerer(
+            version,
+            server.versions,
+            parameters,
+            known_clients,
+            grease,
+        );
         let session = match server.crypto.clone().start(version, answer) {
             Ok(session) => session,
             Err(error) => {
@@ -272,6 +282,7 @@ impl Endpoint {
                 epoch: self.config.epoch,
                 preferred_id,
             }),
+            known: self.known_setup(server, KnownStart::Handshake),
         };
         let mut connection = Box::new(Connection::new(now, setup, session));
         connection.handle_datagram(now, remote, local, ecn, datagram);

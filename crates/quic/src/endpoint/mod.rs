@@ -5,6 +5,7 @@
 mod accept;
 mod draining;
 mod found_sizes;
+mod known;
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -18,9 +19,12 @@ use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 
 use crate::config::{ClientConfig, ConfigError, EndpointConfig, ServerConfig, TransportConfig};
-use crate::connection::{ClientSetup, Connection, Setup, StateReporter};
+use crate::connection::{
+    ClientSetup, Connection, Setup, StateReporter, known_session,
+};
 use crate::crypto::StartError;
 use crate::event::EndpointEvent;
+use crate::known_peers::{CredentialId, KNOWN_PEERS_VERSION, KeyId};
 use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::observe::{Observers, Subject};
 use crate::packet::Invariants;
@@ -94,6 +98,9 @@ pub struct EndpointCounters {
     pub stateless_resets: u64,
     /// Connections refused: too many, an invalid token, or an invalid configuration.
     pub refusals: u64,
+    /// Known peers whose connection was refused: an unknown secret, or a key ID that was used or is
+    /// too old.
+    pub known_peer_refusals: u64,
 }
 
 /// The endpoint's state of a connection.
@@ -102,6 +109,8 @@ struct Slot {
     ids: Vec<ConnectionId>,
     /// The client's address and first destination ID, on servers, while the handshake is half open.
     initial: Option<(SocketAddr, ConnectionId)>,
+    /// The credential and the key ID of a known peer's connection, on servers.
+    known: Option<(CredentialId, KeyId)>,
     /// Reset tokens of the peer's connection IDs in use.
     resets: Vec<ResetTokenDigest>,
 }
@@ -124,6 +133,9 @@ pub struct Endpoint {
     resets: Resets,
     /// IDs that clients chose for their first packets.
     initials: BTreeMap<(SocketAddr, ConnectionId), ConnectionHandle>,
+    /// Connections that known peers began, by credential and key ID.
+    known: FxHashMap<(CredentialId, KeyId), ConnectionHandle>,
+    refusals: known::Refusals,
     observers: Option<Arc<dyn Observers>>,
     interfaces: Arc<Interfaces>,
     /// How many more connections begin with exact timers.
@@ -152,6 +164,8 @@ impl Endpoint {
             used_tokens: ReplayFilter::new(USED_TOKENS),
             resets: Resets::new(),
             initials: BTreeMap::new(),
+            known: FxHashMap::default(),
+            refusals: known::Refusals::new(),
             observers: None,
             interfaces: Arc::default(),
             exact_connections: 0,
@@ -225,13 +239,14 @@ impl Endpoint {
             crypto: client.crypto.clone(),
             server_name: server_name.to_owned(),
             versions: client.versions,
-            tokens: client.tokens,
+            tokens: client.tokens.clone(),
         };
         let standby = client.local_addresses.iter().copied().map(Some);
         let accepted = self.accepted(&client.transport, remote, iter::once(local).chain(standby));
         let precision = self.precision(&client.transport);
-        let parameters =
+        let mut parameters =
             Connection::parameters(&client.transport, accepted, &precision, local_id, None);
+        parameters.known_peers = client.known_servers.is_some();
         let subject = Subject {
             side: Side::Client,
             original_destination: remote_id,
@@ -243,7 +258,11 @@ impl Endpoint {
             .observers
             .is_some()
             .then(|| self.reporter(subject, parameters.clone()));
-        let session = setup.start(client.version, parameters, client.early_data, grease)?;
+        let known = self.known_start(now, &client, remote, server_name);
+        let session = match known_session(&known.start) {
+            Some(session) => Box::new(session),
+            None => setup.start(client.version, parameters, client.early_data, grease)?,
+        };
         let setup = Setup {
             config: client.transport,
             seed: self.connection_seed(),
@@ -263,6 +282,7 @@ impl Endpoint {
             reporter: reporter.flatten(),
             client: Some(setup),
             server: None,
+            known,
         };
         let handle = self.insert(Slot::default());
         self.add_id(handle, local_id);
@@ -338,6 +358,13 @@ impl Endpoint {
                 return Route::Engine(engine);
             }
         }
+        let is_known = invariants.version == KNOWN_PEERS_VERSION;
+        if is_known && let Some(route) = self.route_known(now, remote, local, ecn, datagram) {
+            return route;
+        }
+        let Ok(invariants) = Invariants::decode(datagram) else {
+            return Route::Drop;
+        };
         // Port 0 cannot be answered.
         let too_short = datagram.len() < SMALLEST_MAX_UDP_PAYLOAD;
         if invariants.version == 0 || too_short || remote.port() == 0 {
@@ -482,6 +509,9 @@ impl Endpoint {
         }
         if let Some(initial) = slot.initial {
             self.initials.remove(&initial);
+        }
+        if let Some(known) = slot.known {
+            self.known.remove(&known);
         }
         self.free.push(handle.0);
     }

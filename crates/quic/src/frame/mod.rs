@@ -1,5 +1,5 @@
-//! The frames of RFC 9000, section 19, and of two extensions: DATAGRAM (RFC 9221) and those of
-//! draft-ietf-quic-ack-frequency-14.
+//! The frames of RFC 9000, section 19, and of three extensions: DATAGRAM (RFC 9221), those of
+//! draft-ietf-quic-ack-frequency-14, and PATH_SECRET of known peers.
 //!
 //! [`Frames`] reads a packet's payload; [`mod@write`] has a function to write each frame.
 
@@ -93,6 +93,17 @@ pub enum Frame<'a> {
     AckFrequency(AckFrequency),
     /// IMMEDIATE_ACK (draft-ietf-quic-ack-frequency-14, section 5).
     ImmediateAck,
+    /// PATH_SECRET (`docs/known-peers.md`, section 2.1).
+    PathSecret(PathSecret),
+}
+
+/// A PATH_SECRET frame: the server remembers the client from now on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathSecret {
+    /// How long, in seconds.
+    pub lifetime: u64,
+    /// With it the server can prove that it has lost the secret.
+    pub refusal_token: [u8; 16],
 }
 
 /// An ACK frame (RFC 9000, section 19.3).

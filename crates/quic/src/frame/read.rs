@@ -3,7 +3,9 @@
 use std::ops::RangeInclusive;
 
 use super::types;
-use super::{Ack, AckFrequency, Close, EcnCounts, Frame, NewConnectionId, ResetStream, Stream};
+use super::{
+    Ack, AckFrequency, Close, EcnCounts, Frame, NewConnectionId, PathSecret, ResetStream, Stream,
+};
 use crate::codec::{Reader, Truncated, VARINT_MAX, varint_size};
 use crate::{Code, ConnectionId, Direction, StreamId, TransportError};
 
@@ -156,6 +158,10 @@ fn read_fields<'a>(reader: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>
             reordering_threshold: reader.varint()?,
         }),
         types::IMMEDIATE_ACK => Frame::ImmediateAck,
+        types::PATH_SECRET => Frame::PathSecret(PathSecret {
+            lifetime: reader.varint()?,
+            refusal_token: reader.array()?,
+        }),
         _ => return Err(Malformed("unknown frame type")),
     })
 }

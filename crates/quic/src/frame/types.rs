@@ -38,6 +38,7 @@ pub(super) const IMMEDIATE_ACK: u64 = 0x1f;
 pub(super) const DATAGRAM: u64 = 0x30;
 pub(super) const DATAGRAM_WITH_LENGTH: u64 = 0x31;
 pub(super) const ACK_FREQUENCY: u64 = 0xaf;
+pub(super) const PATH_SECRET: u64 = 0x1745_4952;
 
 /// Returns the type of a STREAM frame with these fields.
 pub(super) const fn stream(offset: bool, length: bool, fin: bool) -> u64 {
@@ -94,6 +95,7 @@ impl Frame<'_> {
             Self::Datagram(_) => DATAGRAM_WITH_LENGTH,
             Self::AckFrequency(_) => ACK_FREQUENCY,
             Self::ImmediateAck => IMMEDIATE_ACK,
+            Self::PathSecret(_) => PATH_SECRET,
         }
     }
 
@@ -127,7 +129,8 @@ impl Frame<'_> {
             | Self::HandshakeDone
             | Self::RetireConnectionId(_)
             | Self::AckFrequency(_)
-            | Self::ImmediateAck => matches!(level, Level::OneRtt),
+            | Self::ImmediateAck
+            | Self::PathSecret(_) => matches!(level, Level::OneRtt),
             Self::ResetStream(_)
             | Self::StopSending { .. }
             | Self::Stream(_)

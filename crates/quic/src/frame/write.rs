@@ -7,7 +7,7 @@
 use std::ops::RangeInclusive;
 
 use super::types;
-use super::{AckFrequency, Close, EcnCounts, Frame, NewConnectionId, ResetStream};
+use super::{AckFrequency, Close, EcnCounts, Frame, NewConnectionId, PathSecret, ResetStream};
 use crate::codec::{put_varint, put_varints, varint_size};
 use crate::{Direction, StreamId};
 
@@ -216,6 +216,12 @@ pub fn retire_connection_id(out: &mut Vec<u8>, sequence: u64) {
     put_varints(out, [types::RETIRE_CONNECTION_ID, sequence]);
 }
 
+/// Writes PATH_SECRET.
+pub fn path_secret(out: &mut Vec<u8>, frame: &PathSecret) {
+    put_varints(out, [types::PATH_SECRET, frame.lifetime]);
+    out.extend_from_slice(&frame.refusal_token);
+}
+
 /// Writes PATH_CHALLENGE.
 pub fn path_challenge(out: &mut Vec<u8>, data: [u8; 8]) {
     put_varint(out, types::PATH_CHALLENGE);
@@ -350,6 +356,7 @@ impl Frame<'_> {
             Self::Datagram(data) => datagram(out, data),
             Self::AckFrequency(ref frame) => ack_frequency(out, frame),
             Self::ImmediateAck => immediate_ack(out),
+            Self::PathSecret(frame) => path_secret(out, &frame),
         }
     }
 }

@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
-use super::{FIXED_BIT, LONG_FORM, RETRY_TAG_LENGTH, long_kind};
+use super::{FIXED_BIT, LONG_FORM, RETRY_TAG_LENGTH, known_kind, long_kind};
 use crate::codec::{Reader, Truncated};
+use crate::known_peers::{CredentialId, KNOWN_PEERS_VERSION};
 use crate::{ConnectionId, Level, Version};
 
 /// The type of a packet (RFC 9000, section 17).
@@ -21,6 +22,13 @@ pub enum Kind {
     VersionNegotiation,
     /// Application data, with a short header.
     OneRtt,
+    /// Application data of a client that is a known peer, before it knows the server's connection
+    /// ID.
+    KnownFirst,
+    /// Application data of the server, until the client knows its connection ID.
+    KnownAnswer,
+    /// A server refuses a connection without a handshake.
+    KnownControl,
 }
 
 impl Kind {
@@ -30,8 +38,8 @@ impl Kind {
             Self::Initial => Some(Level::Initial),
             Self::ZeroRtt => Some(Level::ZeroRtt),
             Self::Handshake => Some(Level::Handshake),
-            Self::OneRtt => Some(Level::OneRtt),
-            Self::Retry | Self::VersionNegotiation => None,
+            Self::OneRtt | Self::KnownFirst | Self::KnownAnswer => Some(Level::OneRtt),
+            Self::Retry | Self::VersionNegotiation | Self::KnownControl => None,
         }
     }
 }
@@ -42,17 +50,18 @@ impl Kind {
 pub struct Header {
     /// The packet type.
     pub kind: Kind,
-    /// The version; `None` for Version Negotiation and for a short header, which does not contain
-    /// it.
+    /// The version; `None` for Version Negotiation, for a short header, which does not contain it,
+    /// and for packets of known peers.
     pub version: Option<Version>,
     /// The connection ID by which the receiver routes the packet.
     pub destination: ConnectionId,
     /// The sender's connection ID; empty for a packet with a short header.
     pub source: ConnectionId,
-    /// The token of an Initial or Retry packet; empty for any other.
+    /// The token of an Initial or Retry packet, or the credential and the key ID of a known peer's
+    /// First packet; empty for any other.
     pub token: Range<usize>,
     /// The offset of the packet number; in a Retry packet of the integrity tag, in a Version
-    /// Negotiation packet of the list of versions.
+    /// Negotiation packet of the list of versions, in a Control packet of its content.
     pub number_offset: usize,
     /// The end of the packet. Another packet may follow in the datagram.
     pub end: usize,
@@ -107,6 +116,9 @@ impl Header {
         let invariants = Invariants::read(&mut reader)?;
         let header = match invariants.version {
             0 => Self::decode_version_negotiation(&reader, &invariants, datagram.len()),
+            KNOWN_PEERS_VERSION => {
+                Self::decode_known(&mut reader, first, &invariants, datagram.len())
+            }
             number => match Version::from_wire(number) {
                 None => Err(HeaderError::UnsupportedVersion(number)),
                 Some(version) => {
@@ -175,6 +187,47 @@ impl Header {
             number_offset,
             number_offset + length as usize,
         )
+    }
+
+    fn decode_known(
+        reader: &mut Reader<'_>,
+        first: u8,
+        invariants: &Invariants<'_>,
+        datagram_end: usize,
+    ) -> Result<Self, HeaderError> {
+        let unsupported = HeaderError::UnsupportedVersion(KNOWN_PEERS_VERSION);
+        let kind = known_kind(first).ok_or(unsupported)?;
+        let credential_at = reader.position();
+        match kind {
+            Kind::KnownControl => {
+                let empty = credential_at..credential_at;
+                return invariants.header(kind, empty, credential_at, datagram_end);
+            }
+            Kind::KnownFirst => {
+                reader.bytes(CredentialId::LENGTH + size_of::<u64>())?;
+            }
+            _ => {}
+        }
+        let credential = credential_at..reader.position();
+        let length = reader.varint()?;
+        let number_offset = reader.position();
+        if length > reader.remaining() as u64 {
+            return Err(HeaderError::Truncated);
+        }
+        let end = number_offset + length as usize;
+        invariants.header(kind, credential, number_offset, end)
+    }
+
+    /// Returns the credential and the key ID of a known peer's First packet in `datagram`; `None`
+    /// for any other packet.
+    pub fn credential(&self, datagram: &[u8]) -> Option<(CredentialId, u64)> {
+        if self.kind != Kind::KnownFirst {
+            return None;
+        }
+        let mut reader = Reader::new(datagram.get(self.token.clone())?);
+        let id = CredentialId::new(reader.array().ok()?);
+        let key_id = u64::from_be_bytes(reader.array().ok()?);
+        Some((id, key_id))
     }
 
     fn decode_retry(

@@ -15,8 +15,8 @@ mod write;
 pub use header::{Header, HeaderError, Invariants, Kind, Retry, supported_versions};
 pub use number::{expand_packet_number, packet_number_length, read_packet_number};
 pub use write::{
-    LongFields, LongHeader, LongKind, write_long_header, write_retry, write_short_header,
-    write_version_negotiation,
+    LongFields, LongHeader, LongKind, write_control_header, write_long_header, write_retry,
+    write_short_header, write_version_negotiation,
 };
 
 use crate::Version;
@@ -49,6 +49,17 @@ const LONG_TYPES: [Kind; 4] = [Kind::Initial, Kind::ZeroRtt, Kind::Handshake, Ki
 /// The length of a Retry packet's integrity tag in bytes.
 const RETRY_TAG_LENGTH: usize = 16;
 
+/// The packet types of known peers in the order of their numbers (`docs/known-peers.md`, section 4).
+const KNOWN_TYPES: [Kind; 3] = [Kind::KnownFirst, Kind::KnownAnswer, Kind::KnownControl];
+
+/// Returns the type in the first byte of a long header of a known peer.
+const fn known_kind(first: u8) -> Option<Kind> {
+    match (first & LONG_TYPE_BITS) >> 4 {
+        number @ 0..=2 => Some(KNOWN_TYPES[number as usize]),
+        _ => None,
+    }
+}
+
 /// Returns the shift of a version's long packet types (RFC 9369, section 3.2).
 const fn type_shift(version: Version) -> u8 {
     match version {
@@ -70,7 +81,11 @@ const fn long_type_bits(version: Version, kind: Kind) -> u8 {
         Kind::ZeroRtt => 1,
         Kind::Handshake => 2,
         Kind::Retry => 3,
-        Kind::VersionNegotiation | Kind::OneRtt => return 0,
+        Kind::VersionNegotiation
+        | Kind::OneRtt
+        | Kind::KnownFirst
+        | Kind::KnownAnswer
+        | Kind::KnownControl => return 0,
     };
     ((number + type_shift(version)) & 0b11) << 4
 }

@@ -2,6 +2,7 @@
 
 use super::{FIXED_BIT, KEY_PHASE_BIT, Kind, LONG_FORM, SPIN_BIT, long_type_bits};
 use crate::codec::put_varint;
+use crate::known_peers::{CredentialId, KNOWN_PEERS_VERSION};
 use crate::{ConnectionId, Version};
 
 /// The largest value of a Length field of two bytes.
@@ -19,12 +20,26 @@ pub enum LongKind<'a> {
     ZeroRtt,
     /// The rest of the handshake.
     Handshake,
+    /// The First packet of a known peer.
+    KnownFirst {
+        /// The path secret.
+        credential: CredentialId,
+        /// The connection's key ID.
+        key_id: u64,
+    },
+    /// The Answer packet of a known peer.
+    KnownAnswer,
 }
+
+/// The bits of the long packet type of a known peer's Answer.
+const ANSWER_BITS: u8 = 0x10;
+/// The bits of the long packet type of a Control packet.
+const CONTROL_BITS: u8 = 0x20;
 
 /// The input of [`write_long_header`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongFields<'a> {
-    /// The version of QUIC.
+    /// The version of QUIC; packets of known peers have their own.
     pub version: Version,
     /// The packet type.
     pub kind: LongKind<'a>,
@@ -56,22 +71,31 @@ pub struct LongHeader {
 /// Writes a long header (RFC 9000, section 17.2), unprotected.
 pub fn write_long_header(out: &mut Vec<u8>, fields: &LongFields<'_>) -> LongHeader {
     let start = out.len();
-    let (kind, token) = match fields.kind {
-        LongKind::Initial { token } => (Kind::Initial, Some(token)),
-        LongKind::ZeroRtt => (Kind::ZeroRtt, None),
-        LongKind::Handshake => (Kind::Handshake, None),
+    let in_version = |kind| (fields.version.as_u32(), long_type_bits(fields.version, kind));
+    let (version, type_bits) = match fields.kind {
+        LongKind::Initial { .. } => in_version(Kind::Initial),
+        LongKind::ZeroRtt => in_version(Kind::ZeroRtt),
+        LongKind::Handshake => in_version(Kind::Handshake),
+        LongKind::KnownFirst { .. } => (KNOWN_PEERS_VERSION, 0),
+        LongKind::KnownAnswer => (KNOWN_PEERS_VERSION, ANSWER_BITS),
     };
-    let type_bits = long_type_bits(fields.version, kind);
     out.push(LONG_FORM | FIXED_BIT | type_bits | number_length_bits(fields.number_length));
     put_version_and_ids(
         out,
-        fields.version.as_u32(),
+        version,
         fields.destination.as_bytes(),
         fields.source.as_bytes(),
     );
-    if let Some(token) = token {
-        put_varint(out, token.len() as u64);
-        out.extend_from_slice(token);
+    match fields.kind {
+        LongKind::Initial { token } => {
+            put_varint(out, token.len() as u64);
+            out.extend_from_slice(token);
+        }
+        LongKind::KnownFirst { credential, key_id } => {
+            out.extend_from_slice(credential.as_bytes());
+            out.extend_from_slice(&key_id.to_be_bytes());
+        }
+        LongKind::ZeroRtt | LongKind::Handshake | LongKind::KnownAnswer => {}
     }
     let length_offset = out.len();
     if fields.size_limit > SHORT_LENGTH_MAX {
@@ -139,6 +163,13 @@ pub fn write_version_negotiation(
     for version in versions {
         out.extend_from_slice(&version.to_be_bytes());
     }
+}
+
+/// Writes the header of a Control packet (`docs/known-peers.md`, section 5), which has no packet
+/// number: its content follows.
+pub fn write_control_header(out: &mut Vec<u8>, destination: &[u8], source: &[u8]) {
+    out.push(LONG_FORM | FIXED_BIT | CONTROL_BITS);
+    put_version_and_ids(out, KNOWN_PEERS_VERSION, destination, source);
 }
 
 /// Writes a Retry packet (RFC 9000, section 17.2.5) without its integrity tag: the caller appends

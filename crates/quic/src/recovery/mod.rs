@@ -206,6 +206,18 @@ impl Recovery {
         self.resend_all(Space::Data, path, sink);
     }
 
+    /// Sends everything of an attempt without a handshake again, once there are keys; its fate
+    /// carries no information about the path.
+    pub(crate) fn on_attempt_abandoned(&mut self, path: &mut Path, sink: &mut impl FrameSink) {
+        self.resend_all(Space::Data, path, sink);
+        self.restart_backoff();
+    }
+
+    /// Returns the number of consecutive probe timeouts.
+    pub(crate) fn probe_timeouts(&self) -> u32 {
+        self.pto_count
+    }
+
     /// Sends everything again after a Retry packet; packet numbers continue (RFC 9000, section
     /// 17.2.5.3).
     pub(crate) fn on_retry(&mut self, path: &mut Path, sink: &mut impl FrameSink) {

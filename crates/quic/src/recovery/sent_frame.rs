@@ -37,6 +37,8 @@ pub(crate) enum SentFrame {
     RetireConnectionId { sequence: u64 },
     /// A token for the client's next connection.
     NewToken,
+    /// The offer of a path secret.
+    PathSecret,
     /// The handshake is confirmed.
     HandshakeDone,
     /// A request for the peer's ACK frequency.

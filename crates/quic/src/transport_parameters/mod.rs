@@ -4,7 +4,8 @@
 //! They are those of RFC 9000, RFC 9221 (`max_datagram_frame_size`), RFC 9287 (`grease_quic_bit`)
 //! and draft-ietf-quic-ack-frequency-14 (`min_ack_delay`), and one of ours: `fine_max_ack_delay`,
 //! the largest ACK delay in microseconds, with the private ID 0x1d7f576569720001 (it contains
-//! "Weir"). Other peers ignore it and use `max_ack_delay`, in milliseconds. The ACK delays
+//! "Weir"); those that follow it belong to known peers (`docs/known-peers.md`). Other peers ignore
+//! it and use `max_ack_delay`, in milliseconds. The ACK delays
 //! themselves need no extension: with an `ack_delay_exponent` of 0 they are in microseconds.
 
 mod read;
@@ -17,7 +18,8 @@ use std::net::{SocketAddrV4, SocketAddrV6};
 use smallvec::SmallVec;
 use weir_units::Duration;
 
-use crate::ConnectionId;
+use crate::known_peers::{Abandonment, CredentialId};
+use crate::{ConnectionId, Side};
 
 /// The IDs of RFC 9000, section 18.2, of the extensions, and ours.
 mod id {
@@ -44,6 +46,9 @@ mod id {
     pub(super) const GREASE_QUIC_BIT: u64 = 0x2ab2;
     pub(super) const MIN_ACK_DELAY: u64 = 0xff04_de1b;
     pub(super) const FINE_MAX_ACK_DELAY: u64 = 0x1d7f_5765_6972_0001;
+    pub(super) const KNOWN_PEERS: u64 = 0x1d7f_5765_6972_0002;
+    pub(super) const ABANDONED_KEY: u64 = 0x1d7f_5765_6972_0003;
+    pub(super) const ABANDONED_ANSWER: u64 = 0x1d7f_5765_6972_0004;
 
     /// Whether only a server may send this parameter.
     pub(super) const fn is_server_only(id: u64) -> bool {
@@ -53,6 +58,7 @@ mod id {
                 | STATELESS_RESET_TOKEN
                 | PREFERRED_ADDRESS
                 | RETRY_SOURCE_CONNECTION_ID
+                | ABANDONED_ANSWER
         )
     }
 }
@@ -112,6 +118,12 @@ pub struct TransportParameters {
     /// The exact largest ACK delay of this side: at most 16,383 milliseconds, rounded up to whole
     /// microseconds on the wire. Only Weir peers send and interpret it.
     pub fine_max_ack_delay: Option<Duration>,
+    /// Whether this side takes part in known peers.
+    pub known_peers: bool,
+    /// The credential and the key ID of a connection that this client has abandoned.
+    pub abandoned_key: Option<(CredentialId, u64)>,
+    /// The server's answer to it, and the age of its endpoint.
+    pub abandoned_answer: Option<(Abandonment, Duration)>,
 }
 
 impl Default for TransportParameters {
@@ -139,11 +151,52 @@ impl Default for TransportParameters {
             grease_quic_bit: false,
             min_ack_delay: None,
             fine_max_ack_delay: None,
+            known_peers: false,
+            abandoned_key: None,
+            abandoned_answer: None,
         }
     }
 }
 
 impl TransportParameters {
+    /// Returns these without the parameters that belong to one connection only.
+    pub(crate) fn without_connection(&self) -> Self {
+        Self {
+            original_destination_connection_id: None,
+            initial_source_connection_id: None,
+            retry_source_connection_id: None,
+            stateless_reset_token: None,
+            preferred_address: None,
+            version_information: None,
+            abandoned_key: None,
+            abandoned_answer: None,
+            ..self.clone()
+        }
+    }
+
+    /// Returns the parameters that belong to one connection of known peers only.
+    pub(crate) fn of_connection(&self) -> Self {
+        Self {
+            stateless_reset_token: self.stateless_reset_token,
+            ..Self::default()
+        }
+    }
+
+    /// Returns these in the encoding that both sides remember of a known peer.
+    pub(crate) fn to_remembered(&self, sender: Side) -> Box<[u8]> {
+        let mut encoded = Vec::with_capacity(96);
+        self.without_connection().encode(sender, &mut encoded, None);
+        encoded.into()
+    }
+
+    /// Adds the parameters of one connection, which `remembered` ones lack.
+    pub(crate) fn with_connection(self, of_connection: &Self) -> Self {
+        Self {
+            stateless_reset_token: of_connection.stateless_reset_token,
+            ..self
+        }
+    }
+
     /// Whether Weir sent these.
     pub fn is_weir(&self) -> bool {
         self.fine_max_ack_delay.is_some()

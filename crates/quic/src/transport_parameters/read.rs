@@ -7,6 +7,7 @@ use weir_units::Duration;
 use super::{MAX_ACK_DELAY_MILLIS, PreferredAddress, TransportParameters, VersionInformation, id};
 use crate::codec::{Reader, Truncated};
 use crate::frame::MAX_STREAM_COUNT;
+use crate::known_peers::{Abandonment, CredentialId};
 use crate::{Code, ConnectionId, Side, TransportError};
 
 /// RFC 9000, section 18.2: the smallest `max_udp_payload_size`.
@@ -92,7 +93,9 @@ impl TransportParameters {
             id::MAX_ACK_DELAY => {
                 self.max_ack_delay = Duration::from_millis(at_most(MAX_ACK_DELAY_MILLIS, value)?);
             }
-            id::DISABLE_ACTIVE_MIGRATION | id::GREASE_QUIC_BIT if !value.is_empty() => {
+            id::DISABLE_ACTIVE_MIGRATION | id::GREASE_QUIC_BIT | id::KNOWN_PEERS
+                if !value.is_empty() =>
+            {
                 return Err(Invalid("transport parameter with a wrong length"));
             }
             id::DISABLE_ACTIVE_MIGRATION => self.disable_active_migration = true,
@@ -117,6 +120,9 @@ impl TransportParameters {
                 let micros = at_most(MAX_ACK_DELAY_MILLIS * 1_000, value)?;
                 self.fine_max_ack_delay = Some(Duration::from_micros(micros));
             }
+            id::KNOWN_PEERS => self.known_peers = true,
+            id::ABANDONED_KEY => self.abandoned_key = Some(abandoned_key(value)?),
+            id::ABANDONED_ANSWER => self.abandoned_answer = Some(abandoned_answer(value)?),
             _ => {}
         }
         Ok(())
@@ -142,11 +148,17 @@ impl Seen {
         const OURS: u64 = 1 << 63;
         const LEAST: u64 = 1 << 62;
         const GREASE: u64 = 1 << 61;
+        const KNOWN: u64 = 1 << 60;
+        const ABANDONED: u64 = 1 << 59;
+        const ANSWER: u64 = 1 << 58;
         let bit = match id {
             0..=id::MAX_DATAGRAM_FRAME_SIZE => 1 << id,
             id::FINE_MAX_ACK_DELAY => OURS,
             id::MIN_ACK_DELAY => LEAST,
             id::GREASE_QUIC_BIT => GREASE,
+            id::KNOWN_PEERS => KNOWN,
+            id::ABANDONED_KEY => ABANDONED,
+            id::ABANDONED_ANSWER => ANSWER,
             _ => return true,
         };
         let is_new = self.0 & bit == 0;
@@ -180,6 +192,27 @@ fn at_most(most: u64, value: &[u8]) -> Result<u64, Invalid> {
         }
         Ok(number)
     })
+}
+
+fn abandoned_key(value: &[u8]) -> Result<(CredentialId, u64), Invalid> {
+    let mut reader = Reader::new(value);
+    let id = CredentialId::new(reader.array()?);
+    let key_id = u64::from_be_bytes(reader.array()?);
+    if !reader.is_empty() {
+        return Err(Invalid("transport parameter with a wrong length"));
+    }
+    Ok((id, key_id))
+}
+
+fn abandoned_answer(value: &[u8]) -> Result<(Abandonment, Duration), Invalid> {
+    let mut reader = Reader::new(value);
+    let result = Abandonment::from_wire(reader.u8()?);
+    let age = Duration::from_micros(reader.varint()?);
+    if !reader.is_empty() {
+        return Err(Invalid("transport parameter with a wrong length"));
+    }
+    let result = result.ok_or(Invalid("an unknown answer about an abandoned key"))?;
+    Ok((result, age))
 }
 
 fn connection_id(value: &[u8]) -> Result<ConnectionId, Invalid> {

@@ -5,6 +5,7 @@ use weir_units::Duration;
 use super::{PreferredAddress, TransportParameters, VersionInformation, id};
 use crate::Side;
 use crate::codec::{VARINT_MAX, put_varint, varint_size};
+use crate::known_peers::CredentialId;
 
 impl TransportParameters {
     /// Appends the parameters of `side`: a client omits those that only servers may send, and
@@ -27,6 +28,15 @@ impl TransportParameters {
         }
         if self.grease_quic_bit {
             put_bytes(out, id::GREASE_QUIC_BIT, &[]);
+        }
+        if self.known_peers {
+            put_bytes(out, id::KNOWN_PEERS, &[]);
+        }
+        if let Some((credential, key_id)) = &self.abandoned_key {
+            let mut value = [0; CredentialId::LENGTH + 8];
+            value[..CredentialId::LENGTH].copy_from_slice(credential.as_bytes());
+            value[CredentialId::LENGTH..].copy_from_slice(&key_id.to_be_bytes());
+            put_bytes(out, id::ABANDONED_KEY, &value);
         }
         if let Some(source) = &self.initial_source_connection_id {
             put_bytes(out, id::INITIAL_SOURCE_CONNECTION_ID, source.as_bytes());
@@ -52,6 +62,13 @@ impl TransportParameters {
         }
         if let Some(address) = &self.preferred_address {
             put_preferred_address(out, address);
+        }
+        if let Some((result, age)) = self.abandoned_answer {
+            let age = age.as_micros().min(VARINT_MAX);
+            put_varint(out, id::ABANDONED_ANSWER);
+            put_varint(out, 1 + varint_size(age) as u64);
+            out.push(result.as_u8());
+            put_varint(out, age);
         }
     }
 

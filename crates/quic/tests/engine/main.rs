@@ -13,6 +13,7 @@ mod handshake;
 mod hostile;
 mod interactions;
 mod key_updates;
+mod known_peers;
 mod observe;
 mod packet_size;
 mod paths;

@@ -199,6 +199,7 @@ impl Session for SeededClientSession {
             application_protocol: None,
             server_name: Some(self.server_name.clone()),
             resumed: self.resumed,
+            expires: None,
         }
     }
 

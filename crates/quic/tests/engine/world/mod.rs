@@ -16,8 +16,9 @@ use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::seeded::{SeededClient, SeededServer};
 use weir_quic::{
     ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointSecret, Event,
-    Interface, InterfaceAddress, Interfaces, PreferredAddresses, RetryPolicy, Route, ServerConfig,
-    StreamId, TokenStore, TransportConfig, Version, Versions,
+    Interface, InterfaceAddress, Interfaces, KnownClients, KnownClientsConfig, KnownServers,
+    PreferredAddresses, RetryPolicy, Route, ServerConfig, StreamId, TokenStore, TransportConfig,
+    Version, Versions,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
@@ -128,6 +129,8 @@ pub(crate) struct World {
     pub(crate) spare_pipes: Vec<[EgressPort<Datagram>; 2]>,
     pub(crate) client_crypto: Arc<dyn ClientCrypto>,
     pub(crate) tokens: Arc<TokenStore>,
+    /// The client's path secrets, where known peers are on.
+    pub(crate) known_servers: Option<Arc<KnownServers>>,
     /// The address of the client's first interface behind a NAT.
     pub(crate) nat: Option<SocketAddr>,
     /// An attacker's address: it sends copies of the client's packets ahead of the originals.
@@ -178,6 +181,7 @@ impl World {
             spare_pipes: Vec::new(),
             client_crypto: Arc::new(SeededClient::new(plan.seed)),
             tokens: Arc::new(TokenStore::new(100)),
+            known_servers: None,
             nat: None,
             copies_from: None,
             plan,
@@ -189,6 +193,30 @@ impl World {
     /// Returns the server's configuration.
     pub(crate) fn server_config(&self) -> ServerConfig {
         self.server.clone()
+    }
+
+    /// Switches known peers on, on both sides.
+    pub(crate) fn with_known_peers(mut self, config: KnownClientsConfig) -> Self {
+        self.known_servers = Some(Arc::new(KnownServers::new(100)));
+        self.server.known_clients = Some(Arc::new(KnownClients::new(config, self.now)));
+        let server = Some(self.server.clone());
+        self.hosts[SERVER].endpoint.set_server(server);
+        self
+    }
+
+    /// Replaces the server's endpoint with a new one, which has no path secrets. `has_known_peers`
+    /// says whether it offers any.
+    pub(crate) fn restart_server(&mut self, secret: u8, has_known_peers: bool) {
+        let table = || Arc::new(KnownClients::new(KnownClientsConfig::default(), self.now));
+        self.server.known_clients = has_known_peers.then(table);
+        let config = EndpointConfig {
+            secret: Some(EndpointSecret::new([secret; 32])),
+            timer_tick: self.plan.timer_tick,
+            ..EndpointConfig::default()
+        };
+        let server = Some(self.server.clone());
+        self.hosts[SERVER].endpoint = Endpoint::new(config, server, [secret ^ 0x77; 32]);
+        self.hosts[SERVER].connections.clear();
     }
 
     /// Sets the versions of the client's next connections.
@@ -279,6 +307,7 @@ impl World {
             version: self.plan.version,
             versions: self.plan.client_versions,
             tokens: Some(self.tokens.clone()),
+            known_servers: self.known_servers.clone(),
             local_addresses: self.hosts[CLIENT].standby.clone(),
             ..ClientConfig::new(self.client_crypto.clone(), transport)
         };

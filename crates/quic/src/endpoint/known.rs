@@ -1,0 +1,277 @@
+//! Known peers at an endpoint: connections without a handshake, and refusals
+//! (`docs/known-peers.md`, sections 4 and 5).
+
+use std::iter;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use weir_units::{Duration, Time};
+use weir_wire::Ecn;
+
+use super::{Endpoint, Route, Slot};
+use crate::Side;
+use crate::config::{ClientConfig, ServerConfig};
+use crate::connection::{
+    Connection, KnownRole, KnownSetup, KnownStart, ServerSetup, Setup, known_session,
+};
+use crate::known_peers::{
+    KeyId, KnownClient, KnownClients, Refusal, RefusalKind, Verdict, refusal_token,
+};
+use crate::observe::Subject;
+use crate::packet::{Header, Kind};
+use crate::rate_limit::RateLimit;
+use crate::transport_parameters::TransportParameters;
+
+/// A server with 10,000 clients that restarts can notify them all at once.
+const BURST: u64 = 10_000;
+const INTERVAL: Duration = Duration::from_micros(100);
+
+/// The limit of refusals.
+pub(super) struct Refusals(RateLimit);
+
+impl Refusals {
+    pub(super) fn new() -> Self {
+        Self(RateLimit::new(BURST, INTERVAL))
+    }
+}
+
+/// A First packet that may begin a connection.
+struct FirstPacket<'a> {
+    now: Time,
+    remote: SocketAddr,
+    local: Option<SocketAddr>,
+    ecn: Ecn,
+    header: Header,
+    datagram: &'a mut [u8],
+}
+
+impl Endpoint {
+    /// Returns how a client begins a connection to this server.
+    pub(super) fn known_start(
+        &self,
+        now: Time,
+        client: &ClientConfig,
+        remote: SocketAddr,
+        server_name: &str,
+    ) -> KnownSetup {
+        let epoch = self.config.epoch;
+        let Some(servers) = &client.known_servers else {
+            return KnownSetup {
+                epoch,
+                ..KnownSetup::default()
+            };
+        };
+        let server = servers.find(now + epoch, server_name, remote);
+        KnownSetup {
+            role: KnownRole::Client(servers.clone()),
+            start: server.map_or(KnownStart::Handshake, KnownStart::Server),
+            epoch,
+        }
+    }
+
+    /// Returns the part of a server in known peers, for a connection that begins in this way.
+    pub(super) fn known_setup(&self, server: &ServerConfig, start: KnownStart) -> KnownSetup {
+        let role = server.known_clients.clone();
+        KnownSetup {
+            role: role.map_or(KnownRole::None, KnownRole::Server),
+            start,
+            epoch: self.config.epoch,
+        }
+    }
+
+    /// Routes a packet in the version of known peers; `None` if this endpoint does not have it.
+    pub(super) fn route_known(
+        &mut self,
+        now: Time,
+        remote: SocketAddr,
+        local: Option<SocketAddr>,
+        ecn: Ecn,
+        datagram: &mut [u8],
+    ) -> Option<Route> {
+        let server = self.server.clone()?;
+        let clients = server.known_clients.clone()?;
+        let decoded = Header::decode(datagram, self.config.connection_ids.length());
+        let Ok(header) = decoded else {
+            return Some(Route::Drop);
+        };
+        let Some((credential, key_id)) = header.credential(datagram) else {
+            return Some(Route::Drop);
+        };
+        if let Some(handle) = self.known.get(&(credential, key_id)) {
+            return Some(Route::Connection(*handle));
+        }
+        let bit_ok = header.fixed_bit || server.transport.grease_quic_bit;
+        if remote.port() == 0 || header.kind != Kind::KnownFirst || !bit_ok {
+            return Some(Route::Drop);
+        }
+        let client = clients.find(now + self.config.epoch, &credential);
+        let packet = FirstPacket {
+            now,
+            remote,
+            local,
+            ecn,
+            header,
+            datagram,
+        };
+        let Some(client) = client.filter(|client| keeps_promises(client, &server)) else {
+            let tag = refusal_token(&self.keys.refusals, &credential);
+            let kind = RefusalKind::Unknown;
+            return Some(self.refuse(&packet, Refusal { kind, tag }));
+        };
+        Some(self.accept_known(&server, &clients, client, key_id, packet))
+    }
+
+    /// Begins the connection of a known peer, or refuses it.
+    fn accept_known(
+        &mut self,
+        server: &ServerConfig,
+        clients: &KnownClients,
+        client: Arc<KnownClient>,
+        key_id: KeyId,
+        packet: FirstPacket<'_>,
+    ) -> Route {
+        let verdict = client.judge(key_id);
+        if verdict != Verdict::Fresh {
+            clients.note_replay();
+            return self.refuse_key(&packet, &client, key_id, verdict);
+        }
+        if self.connections() >= server.max_connections {
+            self.counters.refusals += 1;
+            return Route::Drop;
+        }
+        let (local_id, setup) = self.known_connection(server, &client, key_id, &packet);
+        let Some(session) = known_session(&setup.known.start) else {
+            return Route::Drop;
+        };
+        let mut connection = Box::new(Connection::new(packet.now, setup, Box::new(session)));
+        let FirstPacket {
+            now,
+            remote,
+            local,
+            ecn,
+            ..
+        } = packet;
+        connection.handle_datagram(now, remote, local, ecn, &mut *packet.datagram);
+        if !connection.is_authenticated() {
+            return Route::Drop;
+        }
+        // Another engine may have been faster.
+        let verdict = clients.use_up(&client, key_id);
+        if verdict != Verdict::Fresh {
+            return self.refuse_key(&packet, &client, key_id, verdict);
+        }
+        let known = (client.secret.id(), key_id);
+        let handle = self.insert(Slot {
+            known: Some(known),
+            ..Slot::default()
+        });
+        self.known.insert(known, handle);
+        self.add_id(handle, local_id);
+        Route::New(handle, connection)
+    }
+
+    /// Returns our connection ID and the settings of a known peer's connection.
+    fn known_connection(
+        &mut self,
+        server: &ServerConfig,
+        client: &Arc<KnownClient>,
+        key_id: KeyId,
+        packet: &FirstPacket<'_>,
+    ) -> (crate::ConnectionId, Setup) {
+        let FirstPacket {
+            now, remote, local, ..
+        } = *packet;
+        let local_id = self.config.connection_ids.generate(&mut self.rng);
+        let preferred = server.preferred.iter().map(Some);
+        let addresses = iter::once(local).chain(preferred);
+        let accepted = self.accepted(&server.transport, remote, addresses);
+        let precision = self.precision(&server.transport);
+        let reporter = self.observers.is_some().then(|| {
+            let subject = Subject {
+                side: Side::Server,
+                original_destination: packet.header.destination,
+                local_id,
+                local,
+                remote,
+            };
+            let parameters =
+                Connection::parameters(&server.transport, accepted, &precision, local_id, None);
+            self.reporter(subject, parameters)
+        });
+        let setup = Setup {
+            config: server.transport.clone(),
+            seed: self.connection_seed(),
+            remote,
+            local,
+            original_destination: packet.header.destination,
+            id_layout: self.config.connection_ids,
+            local_id,
+            remote_id: packet.header.source,
+            version: crate::Version::V1,
+            accepted,
+            interfaces: self.interfaces.clone(),
+            precision,
+            found_size: self.found_sizes.of(now, remote.ip()),
+            keys: self.keys.clone(),
+            provider: server.crypto.clone(),
+            reporter: reporter.flatten(),
+            client: None,
+            server: Some(ServerSetup {
+                validated: client.is_at(remote.ip()),
+                issues_tokens: false,
+                epoch: self.config.epoch,
+                preferred_id: None,
+            }),
+            known: self.known_setup(server, KnownStart::Client(client.clone(), key_id)),
+        };
+        (local_id, setup)
+    }
+
+    fn refuse_key(
+        &mut self,
+        packet: &FirstPacket<'_>,
+        client: &KnownClient,
+        key_id: KeyId,
+        verdict: Verdict,
+    ) -> Route {
+        let kind = match verdict {
+            Verdict::TooOld => RefusalKind::TooOld,
+            Verdict::Used | Verdict::Fresh => RefusalKind::Used,
+        };
+        let tag = client.secret.refusal_tag(kind, key_id);
+        self.refuse(packet, Refusal { kind, tag })
+    }
+
+    fn refuse(&mut self, packet: &FirstPacket<'_>, refusal: Refusal) -> Route {
+        if !self.refusals.0.allow(packet.now) {
+            return Route::Drop;
+        }
+        let destination = packet.header.source.as_bytes();
+        let source = packet.header.destination.as_bytes();
+        match refusal.answer(destination, source, packet.datagram.len()) {
+            Some(reply) => {
+                self.counters.known_peer_refusals += 1;
+                Route::Reply(reply)
+            }
+            None => Route::Drop,
+        }
+    }
+}
+
+/// Whether this server promises at least what it promised the client: a client may send at once what
+/// it remembers (RFC 9000, section 7.4.1).
+fn keeps_promises(client: &KnownClient, server: &ServerConfig) -> bool {
+    let Ok(promised) = TransportParameters::decode(Side::Server, &client.own_parameters) else {
+        return false;
+    };
+    let now = &server.transport;
+    let stream_window = now.stream_window.bytes();
+    let datagrams = now.datagrams.map_or(0, |datagrams| datagrams.max_frame_size.bytes());
+    promised.initial_max_data <= now.connection_window.bytes()
+        && promised.initial_max_stream_data_bidi_local <= stream_window
+        && promised.initial_max_stream_data_bidi_remote <= stream_window
+        && promised.initial_max_stream_data_uni <= stream_window
+        && promised.initial_max_streams_bidi <= now.max_bidirectional_streams
+        && promised.initial_max_streams_uni <= now.max_unidirectional_streams
+        && promised.max_datagram_frame_size <= datagrams
+}

@@ -1,0 +1,279 @@
+//! A client's path secrets, by server (`docs/known-peers.md`, section 2).
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustc_hash::FxHashMap;
+use weir_units::{Duration, Time};
+
+use super::secret::tags_are_equal;
+use super::{KeyId, MOST_KEY_IDS, PathSecret, Refusal, RefusalKind};
+use crate::crypto::Identity;
+
+/// A client's path secrets, shared by connections with the same credentials.
+///
+/// A server can link the connections of one secret, as it can link those of one session. To
+/// prevent that, give the connections no store, or different ones.
+pub struct KnownServers {
+    capacity: usize,
+    servers: Mutex<FxHashMap<Name, Arc<KnownServer>>>,
+    begun: AtomicU64,
+    proved_refusals: AtomicU64,
+    hints: AtomicU64,
+}
+
+/// Counters of a client's known servers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownServersCounters {
+    /// Secrets that are held.
+    pub held: usize,
+    /// Connections that began without a handshake.
+    pub begun: u64,
+    /// Of these, connections that the server has refused, by its own proof: each became a full
+    /// handshake.
+    pub proved_refusals: u64,
+    /// Of these, connections that became a full handshake without a proof: a server that has
+    /// restarted, one that is silent or has no known peers, or a forged packet.
+    pub hints: u64,
+}
+
+#[derive(Clone, PartialEq, Eq, Hash)]
+struct Name {
+    name: String,
+    address: SocketAddr,
+}
+
+/// A server with which the client shares a secret.
+pub(crate) struct KnownServer {
+    pub(crate) secret: PathSecret,
+    pub(crate) identity: Identity,
+    /// The server's transport parameters, without those of one connection, encoded.
+    pub(crate) peer_parameters: Box<[u8]>,
+    /// Ours, in the same form.
+    pub(crate) own_parameters: Box<[u8]>,
+    /// With it the server proves that it has lost the secret.
+    pub(crate) refusal_token: [u8; 16],
+    /// When a handshake is to renew the secret.
+    pub(crate) renewed_at: Time,
+    next_key_id: AtomicU64,
+    last_used: AtomicU64,
+}
+
+impl KnownServer {
+    pub(crate) fn new(
+        secret: PathSecret,
+        identity: Identity,
+        (peer_parameters, own_parameters): (Box<[u8]>, Box<[u8]>),
+        refusal_token: [u8; 16],
+        renewed_at: Time,
+    ) -> Self {
+        Self {
+            secret,
+            identity,
+            peer_parameters,
+            own_parameters,
+            refusal_token,
+            renewed_at,
+            next_key_id: AtomicU64::new(0),
+            last_used: AtomicU64::new(0),
+        }
+    }
+
+    /// Draws the key ID of a connection. Call it when its first datagram is sent, never before.
+    pub(crate) fn draw_key_id(&self) -> KeyId {
+        self.next_key_id.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn is_usable(&self, now: Time) -> bool {
+        now < self.renewed_at && self.next_key_id.load(Ordering::Relaxed) < MOST_KEY_IDS
+    }
+
+    /// Whether the server's tag proves a refusal of this key ID.
+    pub(crate) fn is_proved(&self, refusal: &Refusal, key_id: KeyId) -> bool {
+        let expected = match refusal.kind {
+            RefusalKind::Unknown => self.refusal_token,
+            kind => self.secret.refusal_tag(kind, key_id),
+        };
+        tags_are_equal(&expected, &refusal.tag)
+    }
+}
+
+impl KnownServers {
+    /// Creates a store for this many servers.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            servers: Mutex::default(),
+            begun: AtomicU64::new(0),
+            proved_refusals: AtomicU64::new(0),
+            hints: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns the counters.
+    pub fn counters(&self) -> KnownServersCounters {
+        let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        KnownServersCounters {
+            held: self.servers().len(),
+            begun: count(&self.begun),
+            proved_refusals: count(&self.proved_refusals),
+            hints: count(&self.hints),
+        }
+    }
+
+    /// Forgets all secrets: the next connection to each server has a full handshake.
+    pub fn clear(&self) {
+        self.servers().clear();
+    }
+
+    fn servers(&self) -> MutexGuard<'_, FxHashMap<Name, Arc<KnownServer>>> {
+        self.servers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the secret for a connection to this server now, since 1970.
+    pub(crate) fn find(&self, now: Time, name: &str, address: SocketAddr) -> Option<Arc<KnownServer>> {
+        let key = Name {
+            name: name.to_owned(),
+            address,
+        };
+        let mut servers = self.servers();
+        let server = servers.get(&key)?;
+        if !server.is_usable(now) {
+            servers.remove(&key);
+            return None;
+        }
+        server.last_used.store(now.as_nanos(), Ordering::Relaxed);
+        let server = server.clone();
+        drop(servers);
+        self.begun.fetch_add(1, Ordering::Relaxed);
+        Some(server)
+    }
+
+    /// Stores the secret that a handshake has established, instead of an earlier one.
+    pub(crate) fn put(&self, now: Time, name: &str, address: SocketAddr, server: KnownServer) {
+        if self.capacity == 0 {
+            return;
+        }
+        server.last_used.store(now.as_nanos(), Ordering::Relaxed);
+        let key = Name {
+            name: name.to_owned(),
+            address,
+        };
+        let mut servers = self.servers();
+        if servers.len() >= self.capacity && !servers.contains_key(&key) {
+            let used = |server: &KnownServer| server.last_used.load(Ordering::Relaxed);
+            let oldest = servers.iter().min_by_key(|(_, server)| used(server));
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                servers.remove(&oldest);
+            }
+        }
+        servers.insert(key, Arc::new(server));
+    }
+
+    /// Forgets this secret of a server, if it is still the one in use.
+    pub(crate) fn forget(&self, name: &str, address: SocketAddr, server: &Arc<KnownServer>) {
+        let key = Name {
+            name: name.to_owned(),
+            address,
+        };
+        let mut servers = self.servers();
+        if servers.get(&key).is_some_and(|held| Arc::ptr_eq(held, server)) {
+            servers.remove(&key);
+        }
+    }
+
+    /// Counts a connection that becomes a full handshake.
+    pub(crate) fn note_refusal(&self, is_proved: bool) {
+        let counter = if is_proved {
+            &self.proved_refusals
+        } else {
+            &self.hints
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Returns when a secret with this lifetime is to be renewed: up to a tenth of it before its end,
+/// `random` of 2^32.
+pub(crate) fn renewal(now: Time, lifetime: Duration, random: u32) -> Time {
+    let tenth = lifetime.as_nanos() / 10;
+    let early = (u128::from(tenth) * u128::from(random)) >> 32;
+    now + Duration::from_nanos(lifetime.as_nanos() - early as u64)
+}
+
+impl fmt::Debug for KnownServers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("KnownServers")
+            .field("counters", &self.counters())
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: Time = Time::from_nanos(1_700_000_000_000_000_000);
+
+    fn server(number: u8, renewed_at: Time) -> KnownServer {
+        let secret = PathSecret::from_exported(&[number]);
+        let parameters = (Box::default(), Box::default());
+        KnownServer::new(secret, Identity::default(), parameters, [number; 16], renewed_at)
+    }
+
+    fn address(port: u16) -> SocketAddr {
+        SocketAddr::from(([127, 0, 0, 1], port))
+    }
+
+    #[test]
+    fn a_secret_is_renewed_at_its_time_and_at_its_last_key_id() {
+        let servers = KnownServers::new(4);
+        let until = NOW + Duration::from_secs(10);
+        servers.put(NOW, "a", address(1), server(1, until));
+        let found = servers.find(NOW, "a", address(1)).unwrap();
+        assert!(servers.find(NOW, "b", address(1)).is_none());
+        assert!(servers.find(NOW, "a", address(2)).is_none());
+        found.next_key_id.store(MOST_KEY_IDS, Ordering::Relaxed);
+        assert!(servers.find(NOW, "a", address(1)).is_none());
+        servers.put(NOW, "a", address(1), server(2, until));
+        assert!(servers.find(until, "a", address(1)).is_none());
+        assert_eq!(servers.counters().held, 0);
+    }
+
+    #[test]
+    fn the_least_recently_used_secret_makes_room() {
+        let servers = KnownServers::new(2);
+        let until = NOW + Duration::from_secs(10);
+        let at = |seconds| NOW + Duration::from_secs(seconds);
+        servers.put(at(0), "a", address(1), server(1, until));
+        servers.put(at(1), "a", address(2), server(2, until));
+        assert!(servers.find(at(2), "a", address(1)).is_some());
+        servers.put(at(3), "a", address(3), server(3, until));
+        assert!(servers.find(at(3), "a", address(2)).is_none());
+        assert!(servers.find(at(3), "a", address(1)).is_some());
+    }
+
+    #[test]
+    fn only_the_secret_that_was_refused_is_forgotten() {
+        let servers = KnownServers::new(2);
+        let until = NOW + Duration::from_secs(10);
+        servers.put(NOW, "a", address(1), server(1, until));
+        let old = servers.find(NOW, "a", address(1)).unwrap();
+        servers.put(NOW, "a", address(1), server(2, until));
+        servers.forget("a", address(1), &old);
+        let new = servers.find(NOW, "a", address(1)).unwrap();
+        servers.forget("a", address(1), &new);
+        assert!(servers.find(NOW, "a", address(1)).is_none());
+    }
+
+    #[test]
+    fn renewals_are_spread_over_the_last_tenth() {
+        let lifetime = Duration::from_secs(1000);
+        assert_eq!(renewal(NOW, lifetime, 0), NOW + lifetime);
+        let earliest = renewal(NOW, lifetime, u32::MAX);
+        assert!(earliest >= NOW + Duration::from_secs(900));
+        assert!(earliest < NOW + Duration::from_secs(901));
+    }
+}
