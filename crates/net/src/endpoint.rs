@@ -55,6 +55,7 @@ impl ClientSettings {
             version: self.version,
             versions: self.versions,
             tokens: credentials.tokens.clone(),
+            known_servers: credentials.known_servers.clone(),
             ..ClientConfig::new(credentials.crypto.clone(), transport)
         }
     }
@@ -73,7 +74,8 @@ impl Endpoint {
     }
 
     /// Starts a connection to the server `server_name` at `remote`. The first packet leaves before
-    /// this returns.
+    /// this returns, unless the server is a known peer or early data may be sent: then it leaves with
+    /// the first request.
     ///
     /// # Errors
     /// [`ConnectError`] where it cannot be started. A server that does not answer is reported only
@@ -143,7 +145,7 @@ impl Endpoint {
         );
         drop(routing);
         let mut locked = connection.lock_at(Some(now));
-        if locked.engine.has_early_keys() {
+        if locked.engine.has_early_keys() || locked.engine.is_known_peer() {
             // The first request leaves with the first packet, once this task has written it.
             locked.queue();
         } else {

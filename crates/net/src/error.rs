@@ -4,6 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use weir_quic::Executed;
+
 /// Why an endpoint could not be created.
 #[derive(Debug, thiserror::Error)]
 pub enum EndpointError {
@@ -147,6 +149,15 @@ impl ConnectionError {
                 Self::HandshakeTimeout { remote, after }
             }
             cause => Self::Lost { remote, cause },
+        }
+    }
+
+    /// Returns whether the peer may have executed what the connection carried.
+    pub fn executed(&self) -> Executed {
+        match self {
+            Self::Lost { cause, .. } => cause.executed(),
+            // A known peer may have received the request without an answer.
+            Self::HandshakeTimeout { .. } | Self::EndpointGone => Executed::Maybe,
         }
     }
 

@@ -133,8 +133,9 @@ pub use weir_quic::crypto::Identity as PeerIdentity;
 pub use weir_quic::migration;
 pub use weir_quic::{
     Congestion, ConnectionStats, DatagramConfig, DatagramStats, EndpointCounters, EndpointSecret,
-    MoveCause, PathError, PathEvent, PathId, PathSnapshot, RetryPolicy, Side, StreamId,
-    TransportConfig, UpdateKeysError, Version, Versions,
+    Executed, KnownClientsConfig, KnownClientsCounters, KnownServersCounters, MoveCause, PathError,
+    PathEvent, PathId, PathSnapshot, RetryPolicy, Side, StreamId, TransportConfig, UpdateKeysError,
+    Version, Versions,
 };
 pub use weir_sed::Allocator;
 pub use weir_units::{ByteSize, Duration};

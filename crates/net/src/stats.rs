@@ -64,6 +64,8 @@ impl Sum for EndpointStats {
             datagrams_forwarded: sum.datagrams_forwarded + engine.datagrams_forwarded,
             replies: EndpointCounters {
                 retries: sum.replies.retries + engine.replies.retries,
+                known_peer_refusals: sum.replies.known_peer_refusals
+                    + engine.replies.known_peer_refusals,
                 version_negotiations: sum.replies.version_negotiations
                     + engine.replies.version_negotiations,
                 stateless_resets: sum.replies.stateless_resets + engine.replies.stateless_resets,

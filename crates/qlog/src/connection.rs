@@ -303,6 +303,9 @@ impl ConnectionClosed {
             ConnectionError::HandshakeTimeout(_) => closed.trigger = "aborted",
             ConnectionError::IdleTimeout(_) => closed.trigger = "idle_timeout",
             ConnectionError::NoCommonVersion { .. } => closed.trigger = "version_mismatch",
+            ConnectionError::KnownPeerRefused { .. } => {
+                closed.initiator = Some("remote");
+            }
             ConnectionError::StatelessReset => {
                 closed.initiator = Some("remote");
                 closed.trigger = "stateless_reset";

@@ -249,6 +249,12 @@ impl<'a> FrameRecord<'a> {
                 weir_threshold: None,
                 weir_max_ack_delay_us: None,
             },
+            Frame::PathSecret(_) => Self::Unknown {
+                frame_type_bytes: frame.frame_type(),
+                weir_frame_type: "path_secret",
+                weir_threshold: None,
+                weir_max_ack_delay_us: None,
+            },
         }
     }
 

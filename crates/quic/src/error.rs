@@ -208,3 +208,15 @@ pub enum ConnectionError {
     #[error("the peer does not know the connection any more: it was probably restarted")]
     StatelessReset,
 }
+
+impl ConnectionError {
+    /// Returns whether the peer may have executed what the connection carried.
+    pub const fn executed(&self) -> Executed {
+        match self {
+            Self::KnownPeerRefused { executed } => *executed,
+            // No data was sent: there were no keys for it, or nobody to read it.
+            Self::NoCommonVersion { .. } => Executed::No,
+            _ => Executed::Maybe,
+        }
+    }
+}

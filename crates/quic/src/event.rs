@@ -11,7 +11,8 @@ use crate::{ConnectionError, ConnectionId, PathEvent};
 /// An event for the application.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The handshake is complete: the peer is known and streams may be used.
+    /// The handshake is complete: the peer is known and streams may be used. It comes a second time
+    /// where a connection without a handshake was refused and has had one after all.
     Connected,
     /// The server rejected the early data: the streams opened so far are gone and must be opened
     /// again (RFC 9001, section 4.6.2).

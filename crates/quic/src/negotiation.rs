@@ -135,7 +135,7 @@ mod tests {
             parameters,
             early_data,
         };
-        answerer(begun, versions, TransportParameters::default(), 0)(&offer)
+        answerer(begun, versions, TransportParameters::default(), None, 0)(&offer)
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::mem;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
-use weir_quic::{ConnectionIdLayout, EndpointConfig, EndpointSecret, ServerConfig};
+use weir_quic::{ConnectionIdLayout, EndpointConfig, EndpointSecret, KnownClients, ServerConfig};
 use weir_units::Duration;
 
 use super::EndpointBuilder;
@@ -31,6 +31,7 @@ struct SharedParts {
     clock: Clock,
     secret: EndpointSecret,
     observers: Option<Arc<EndpointObservers>>,
+    known_clients: Option<Arc<KnownClients>>,
 }
 
 impl EndpointBuilder {
@@ -54,13 +55,17 @@ impl EndpointBuilder {
             let resolver = PolicyResolver::new(policy, &addresses);
             self.transport = resolver.applied_to(&self.transport);
         }
+        let clock = Clock::start();
+        let known_peers = self.server.as_ref().and_then(|server| server.known_peers);
+        let begun = clock.now() + clock.epoch();
         let mut parts = SharedParts {
-            clock: Clock::start(),
+            clock,
             secret: match self.secret {
                 Some(secret) => secret,
                 None => EndpointSecret::new(seed()?),
             },
             observers: None,
+            known_clients: known_peers.map(|limits| Arc::new(KnownClients::new(limits, begun))),
         };
         let mut shared = Vec::with_capacity(runtimes.len());
         let mut drivers = Vec::with_capacity(runtimes.len());
@@ -139,6 +144,7 @@ impl EndpointBuilder {
             token_lifetime: self.token_lifetime,
             versions: self.server_versions,
             preferred: self.preferred,
+            known_clients: parts.known_clients.clone(),
             ..ServerConfig::new(credentials.crypto.clone(), self.transport.clone())
         });
         let layout = ConnectionIdLayout::new(CONNECTION_ID_LENGTH);

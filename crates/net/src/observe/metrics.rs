@@ -357,5 +357,6 @@ fn cause(error: &ConnectionError) -> &'static str {
         ConnectionError::Local => "closed",
         ConnectionError::NoCommonVersion { .. } => "no-common-version",
         ConnectionError::StatelessReset => "stateless-reset",
+        ConnectionError::KnownPeerRefused { .. } => "known-peer-refused",
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use bytes::Bytes;
-use weir_quic::Direction;
+use weir_quic::{Direction, Executed};
 use weir_units::{ByteSize, Duration, Time};
 
 use super::{CALL_CANCELLED, CALL_DEADLINE, DEFAULT_SIZE_LIMIT, MESSAGE_TOO_LARGE};
@@ -33,9 +33,26 @@ pub enum CallError {
     /// The server refused the call, with a code.
     #[error("the server refused the call, with code {0}")]
     Refused(u64),
+    /// The connection was over before the call had a stream.
+    #[error(transparent)]
+    NotBegun(ConnectionError),
     /// The connection is over.
     #[error(transparent)]
     Connection(#[from] ConnectionError),
+}
+
+impl CallError {
+    /// Returns whether the server may have executed the call. After [`Executed::No`] it may be made
+    /// again on another connection, after [`Executed::Maybe`] only if it may safely happen twice.
+    pub fn executed(&self) -> Executed {
+        match self {
+            Self::NotBegun(_) | Self::RequestTooLarge(_) => Executed::No,
+            Self::Connection(error) => error.executed(),
+            Self::DeadlinePassed(_) | Self::ResponseTooLarge(_) | Self::Refused(_) => {
+                Executed::Maybe
+            }
+        }
+    }
 }
 
 /// A call: configure it, then await it. Dropping it before its end cancels it.
@@ -122,7 +139,7 @@ impl Call {
         loop {
             match &mut self.progress {
                 Progress::Begun => {
-                    state.check_open()?;
+                    state.check_open().map_err(CallError::NotBegun)?;
                     let Some(opened) = state.open(Direction::Bidirectional, self.early_data) else {
                         wait(state.waiting.opening(Direction::Bidirectional), cx.waker());
                         return Poll::Pending;

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{ClientSessionStore, Resumption, WebPkiServerVerifier};
 use rustls::version::TLS13;
-use weir_quic::TokenStore;
 use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::tls::{TlsClient, provider};
+use weir_quic::{KnownServers, KnownServersCounters, TokenStore};
 
 use super::cipher_suite::{CipherSuite, provider_with};
 use super::pin::PinnedCertificate;
@@ -17,6 +17,8 @@ use super::{DEFAULT_APPLICATION_PROTOCOL, Fingerprint, Identity, Roots, TlsError
 const SESSIONS: usize = 256;
 /// Address validation tokens that are kept: a few per server, each valid for one connection.
 const TOKENS: usize = 4 * SESSIONS;
+/// Servers whose path secrets are kept.
+const KNOWN_SERVERS: usize = 4096;
 
 /// A client's trust anchors and identity. Sessions are kept and resumed.
 #[derive(Clone)]
@@ -28,6 +30,7 @@ pub struct ClientTls {
     early_data: bool,
     resumption: Resumption,
     tokens: bool,
+    known_peers: bool,
 }
 
 impl ClientTls {
@@ -57,6 +60,7 @@ impl ClientTls {
             early_data: false,
             resumption: Resumption::in_memory_sessions(SESSIONS),
             tokens: true,
+            known_peers: true,
         }
     }
 
@@ -93,10 +97,18 @@ impl ClientTls {
         self
     }
 
-    /// Sets whether sessions and address validation tokens are kept, in memory, and sessions
-    /// resumed; on by default. By either, a server can link connections of the same client.
+    /// Sets whether path secrets of servers that offer them are kept, in memory, so that later
+    /// connections have no handshake (`docs/known-peers.md`); on by default.
+    pub fn known_peers(mut self, wanted: bool) -> Self {
+        self.known_peers = wanted;
+        self
+    }
+
+    /// Sets whether sessions, address validation tokens and path secrets are kept, in memory, and
+    /// used; on by default. By each, a server can link connections of the same client.
     pub fn resumption(mut self, wanted: bool) -> Self {
         self.tokens = wanted;
+        self.known_peers = wanted;
         self.resumption = if wanted {
             Resumption::in_memory_sessions(SESSIONS)
         } else {
@@ -137,6 +149,9 @@ impl ClientTls {
             crypto: Arc::new(TlsClient::new(Arc::new(config))?),
             early_data: self.early_data,
             tokens: self.tokens.then(|| Arc::new(TokenStore::new(TOKENS))),
+            known_servers: self
+                .known_peers
+                .then(|| Arc::new(KnownServers::new(KNOWN_SERVERS))),
         })
     }
 }
@@ -147,4 +162,20 @@ pub struct ClientCredentials {
     pub(crate) crypto: Arc<dyn ClientCrypto>,
     pub(crate) early_data: bool,
     pub(crate) tokens: Option<Arc<TokenStore>>,
+    pub(crate) known_servers: Option<Arc<KnownServers>>,
+}
+
+impl ClientCredentials {
+    /// Returns the counters of connections without a handshake.
+    pub fn known_servers(&self) -> KnownServersCounters {
+        let servers = self.known_servers.as_ref();
+        servers.map_or_else(KnownServersCounters::default, |servers| servers.counters())
+    }
+
+    /// Forgets the path secrets of all servers: the next connection to each has a full handshake.
+    pub fn forget_known_servers(&self) {
+        if let Some(servers) = &self.known_servers {
+            servers.clear();
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use rustls::server::WebPkiClientVerifier;
 use rustls::version::TLS13;
+use weir_quic::KnownClientsConfig;
 use weir_quic::crypto::ServerCrypto;
 use weir_quic::crypto::tls::{TlsServer, provider};
 
@@ -23,6 +24,7 @@ pub struct ServerTls {
     cipher_suites: Vec<CipherSuite>,
     early_data: bool,
     tickets: usize,
+    known_peers: Option<KnownClientsConfig>,
 }
 
 impl ServerTls {
@@ -35,6 +37,7 @@ impl ServerTls {
             cipher_suites: CipherSuite::ALL.to_vec(),
             early_data: false,
             tickets: 2,
+            known_peers: None,
         }
     }
 
@@ -80,6 +83,16 @@ impl ServerTls {
         self
     }
 
+    /// Offers path secrets to clients, so that their later connections have no handshake
+    /// (`docs/known-peers.md`); off by default.
+    ///
+    /// Requests are never executed twice, but within the lifetime of a secret there is no forward
+    /// secrecy. Servers that share an address, as behind a load balancer, must not offer them.
+    pub fn known_peers(mut self, limits: KnownClientsConfig) -> Self {
+        self.known_peers = Some(limits);
+        self
+    }
+
     /// Builds the configuration; clones of the result share the kept sessions.
     ///
     /// # Errors
@@ -106,6 +119,7 @@ impl ServerTls {
         config.send_tls13_tickets = self.tickets;
         Ok(ServerCredentials {
             crypto: Arc::new(TlsServer::new(Arc::new(config))?),
+            known_peers: self.known_peers,
         })
     }
 }
@@ -114,4 +128,5 @@ impl ServerTls {
 #[derive(Clone, Debug)]
 pub struct ServerCredentials {
     pub(crate) crypto: Arc<dyn ServerCrypto>,
+    pub(crate) known_peers: Option<KnownClientsConfig>,
 }

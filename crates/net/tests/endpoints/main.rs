@@ -6,6 +6,7 @@ mod allocation;
 mod calls;
 mod datagrams;
 mod interop;
+mod known_peers;
 mod lifecycle;
 mod observe;
 mod paths;

@@ -181,9 +181,7 @@ impl Connection {
     fn on_complete(&mut self, now: Time) {
         self.handshake.complete = true;
         self.counters.handshake = Some(now.since(self.counters.started));
-        if !self.replaces_attempt() {
-            self.events.push_back(Event::Connected);
-        }
+        self.events.push_back(Event::Connected);
         self.on_handshake_over(now);
         if !self.side.is_client() {
             self.control.handshake_done = true;

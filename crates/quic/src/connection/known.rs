@@ -389,20 +389,12 @@ impl Connection {
         Ok(())
     }
 
-    /// Whether the handshake replaces an attempt without one, which the application believes to be
-    /// connected.
-    pub(super) fn replaces_attempt(&self) -> bool {
-        matches!(self.known.stage, Stage::Abandoned(_))
-    }
-
     /// Handles the end of a handshake: a server offers a secret, a client gives up the one that did
     /// not work.
     pub(super) fn on_handshake_over(&mut self, now: Time) {
-        if let (Stage::Abandoned(attempt), KnownRole::Client(servers), Some(client)) = (
-            &self.known.stage,
-            &self.known.role,
-            &self.validation.client,
-        ) {
+        if let (Stage::Abandoned(attempt), KnownRole::Client(servers), Some(client)) =
+            (&self.known.stage, &self.known.role, &self.validation.client)
+        {
             servers.forget(&client.server_name, self.paths[0].remote, &attempt.server);
         }
         let KnownRole::Server(clients) = &self.known.role else {

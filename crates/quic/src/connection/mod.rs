@@ -203,8 +203,7 @@ impl Connection {
             KnownStart::Client(_, key_id) => Some(key_id),
             KnownStart::Handshake | KnownStart::Server(_) => None,
         };
-        let initial_keys =
-            || provider.initial_keys(version, &setup.original_destination, side);
+        let initial_keys = || provider.initial_keys(version, &setup.original_destination, side);
         let mut rng = ChaCha12Rng::from_seed(setup.seed);
         let expected_size = initial_size(
             &config,

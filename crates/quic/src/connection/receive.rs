@@ -290,7 +290,10 @@ impl Connection {
     fn accepts_destination(&self, header: &Header) -> bool {
         self.local_ids.contains(&header.destination)
             || (self.side == Side::Server
-                && matches!(header.kind, Kind::Initial | Kind::ZeroRtt | Kind::KnownFirst)
+                && matches!(
+                    header.kind,
+                    Kind::Initial | Kind::ZeroRtt | Kind::KnownFirst
+                )
                 && header.destination == self.original_destination)
     }
 

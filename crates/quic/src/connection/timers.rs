@@ -123,7 +123,10 @@ impl Connection {
         {
             self.timers.ping_due = true;
         }
-        if self.hello_deadline().is_some_and(|deadline| now >= deadline) {
+        if self
+            .hello_deadline()
+            .is_some_and(|deadline| now >= deadline)
+        {
             self.timers.ping_due = true;
         }
         if self.timers.paced_until.is_some_and(|until| now >= until) {

@@ -92,6 +92,7 @@ impl Peer {
                     self.changed_to = Some(version);
                     Seen::Version(version)
                 }
+                SessionEvent::KnownParameters { .. } => panic!("a handshake has no known peer"),
                 SessionEvent::Complete => Seen::Complete,
             };
             self.seen.push(seen);

@@ -244,13 +244,8 @@ impl Endpoint {
         let since_1970 = now + self.config.epoch;
         let known_clients = server.known_clients.clone();
         let known_clients = known_clients.map(|clients| (clients, since_1970));
-        let answer = negotiation::answerer(
-            version,
-            server.versions,
-            parameters,
-            known_clients,
-            grease,
-        );
+        let answer =
+            negotiation::answerer(version, server.versions, parameters, known_clients, grease);
         let session = match server.crypto.clone().start(version, answer) {
             Ok(session) => session,
             Err(error) => {

@@ -266,7 +266,9 @@ fn keeps_promises(client: &KnownClient, server: &ServerConfig) -> bool {
     };
     let now = &server.transport;
     let stream_window = now.stream_window.bytes();
-    let datagrams = now.datagrams.map_or(0, |datagrams| datagrams.max_frame_size.bytes());
+    let datagrams = now
+        .datagrams
+        .map_or(0, |datagrams| datagrams.max_frame_size.bytes());
     promised.initial_max_data <= now.connection_window.bytes()
         && promised.initial_max_stream_data_bidi_local <= stream_window
         && promised.initial_max_stream_data_bidi_remote <= stream_window

@@ -19,13 +19,11 @@ use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 
 use crate::config::{ClientConfig, ConfigError, EndpointConfig, ServerConfig, TransportConfig};
-use crate::connection::{
-    ClientSetup, Connection, Setup, StateReporter, known_session,
-};
+use crate::connection::{ClientSetup, Connection, Setup, StateReporter, known_session};
 use crate::crypto::StartError;
 use crate::event::EndpointEvent;
-use crate::known_peers::{CredentialId, KNOWN_PEERS_VERSION, KeyId};
 use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
+use crate::known_peers::{CredentialId, KNOWN_PEERS_VERSION, KeyId};
 use crate::observe::{Observers, Subject};
 use crate::packet::Invariants;
 use crate::recovery::Precision;

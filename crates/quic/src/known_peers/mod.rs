@@ -15,16 +15,14 @@ mod session;
 mod tests;
 mod window;
 
-pub use clients::{KnownClients, KnownClientsConfig, KnownClientsCounters};
 pub(crate) use clients::{KnownClient, KnownClientRecord};
+pub use clients::{KnownClients, KnownClientsConfig, KnownClientsCounters};
 pub(crate) use refusal::{Refusal, RefusalKind, refusal_token};
 pub use secret::CredentialId;
 pub(crate) use secret::PathSecret;
 pub(crate) use servers::{KnownServer, renewal};
 pub use servers::{KnownServers, KnownServersCounters};
-pub(crate) use session::{
-    KnownSession, PARAMETERS_ADDED, PARAMETERS_ALL, parameters_message,
-};
+pub(crate) use session::{KnownSession, PARAMETERS_ADDED, PARAMETERS_ALL, parameters_message};
 pub(crate) use window::Verdict;
 
 /// The QUIC version of connections without a handshake: "WEI" and the number of the protocol.

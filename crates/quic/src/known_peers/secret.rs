@@ -97,7 +97,9 @@ impl PathSecret {
             phases.reverse();
         }
         let keys = phases.map(|phase| {
-            let (parts, next) = phase.split_last_chunk().expect("a phase ends with a secret");
+            let (parts, next) = phase
+                .split_last_chunk()
+                .expect("a phase ends with a secret");
             (direction_keys(parts), *next)
         });
         phases.zeroize();
@@ -107,7 +109,13 @@ impl PathSecret {
     }
 
     /// Derives keying material for the application on the connection with this key ID.
-    pub(crate) fn export(&self, key_id: KeyId, output: &mut [u8], label: &[u8], context: &[u8]) -> bool {
+    pub(crate) fn export(
+        &self,
+        key_id: KeyId,
+        output: &mut [u8],
+        label: &[u8],
+        context: &[u8],
+    ) -> bool {
         let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, context);
         let Ok(length) = u16::try_from(label.len()) else {
             return false;

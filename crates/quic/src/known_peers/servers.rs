@@ -133,7 +133,12 @@ impl KnownServers {
     }
 
     /// Returns the secret for a connection to this server now, since 1970.
-    pub(crate) fn find(&self, now: Time, name: &str, address: SocketAddr) -> Option<Arc<KnownServer>> {
+    pub(crate) fn find(
+        &self,
+        now: Time,
+        name: &str,
+        address: SocketAddr,
+    ) -> Option<Arc<KnownServer>> {
         let key = Name {
             name: name.to_owned(),
             address,
@@ -179,7 +184,10 @@ impl KnownServers {
             address,
         };
         let mut servers = self.servers();
-        if servers.get(&key).is_some_and(|held| Arc::ptr_eq(held, server)) {
+        if servers
+            .get(&key)
+            .is_some_and(|held| Arc::ptr_eq(held, server))
+        {
             servers.remove(&key);
         }
     }
@@ -220,7 +228,13 @@ mod tests {
     fn server(number: u8, renewed_at: Time) -> KnownServer {
         let secret = PathSecret::from_exported(&[number]);
         let parameters = (Box::default(), Box::default());
-        KnownServer::new(secret, Identity::default(), parameters, [number; 16], renewed_at)
+        KnownServer::new(
+            secret,
+            Identity::default(),
+            parameters,
+            [number; 16],
+            renewed_at,
+        )
     }
 
     fn address(port: u16) -> SocketAddr {

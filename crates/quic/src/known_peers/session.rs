@@ -16,7 +16,9 @@ pub(crate) const PARAMETERS_ADDED: u8 = 2;
 /// Returns the message of this kind with encoded transport parameters. They are far shorter than
 /// the 65,535 bytes that a message may have.
 pub(crate) fn parameters_message(kind: u8, encoded: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(encoded.len()).unwrap_or(u32::MAX).to_be_bytes();
+    let length = u32::try_from(encoded.len())
+        .unwrap_or(u32::MAX)
+        .to_be_bytes();
     let mut message = Vec::with_capacity(4 + encoded.len());
     message.push(kind);
     message.extend_from_slice(&length[1..]);

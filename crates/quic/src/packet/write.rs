@@ -71,7 +71,12 @@ pub struct LongHeader {
 /// Writes a long header (RFC 9000, section 17.2), unprotected.
 pub fn write_long_header(out: &mut Vec<u8>, fields: &LongFields<'_>) -> LongHeader {
     let start = out.len();
-    let in_version = |kind| (fields.version.as_u32(), long_type_bits(fields.version, kind));
+    let in_version = |kind| {
+        (
+            fields.version.as_u32(),
+            long_type_bits(fields.version, kind),
+        )
+    };
     let (version, type_bits) = match fields.kind {
         LongKind::Initial { .. } => in_version(Kind::Initial),
         LongKind::ZeroRtt => in_version(Kind::ZeroRtt),

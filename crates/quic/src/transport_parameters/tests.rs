@@ -226,12 +226,16 @@ prop_compose! {
         retry in prop::option::of(connection_id(0)),
         token in prop::option::of(any::<[u8; 16]>()),
         address in prop::option::of(preferred_address()),
+        answer in prop::option::of((1..=3_u8, 0..1_u64 << 40)),
     ) -> TransportParameters {
         TransportParameters {
             original_destination_connection_id: original,
             retry_source_connection_id: retry,
             stateless_reset_token: token,
             preferred_address: address,
+            abandoned_answer: answer.map(|(result, micros)| {
+                (Abandonment::from_wire(result).unwrap(), Duration::from_micros(micros))
+            }),
             ..TransportParameters::default()
         }
     }
@@ -252,6 +256,8 @@ prop_compose! {
         grease_quic_bit: bool,
         least_micros in prop::option::of(0..16_383_000_u64),
         source in prop::option::of(connection_id(0)),
+        known_peers: bool,
+        abandoned in prop::option::of((any::<[u8; 16]>(), any::<u64>())),
     ) -> TransportParameters {
         let base = match side {
             Side::Client => TransportParameters::default(),
@@ -275,6 +281,8 @@ prop_compose! {
             min_ack_delay: least_micros.map(|micros| Duration::from_micros(micros.min(ack_millis * 1_000))),
             active_connection_id_limit: ids,
             initial_source_connection_id: source,
+            known_peers,
+            abandoned_key: abandoned.map(|(id, key_id)| (CredentialId::new(id), key_id)),
             ..base
         }
     }
@@ -311,6 +319,7 @@ proptest! {
             stateless_reset_token: None,
             preferred_address: None,
             retry_source_connection_id: None,
+            abandoned_answer: None,
             ..parameters
         });
     }
