@@ -151,6 +151,12 @@ impl Connection {
         self.handle.connection.peek().engine.identity()
     }
 
+    /// Returns whether the connection began without a handshake (`docs/known-peers.md`). That of a
+    /// client ends if the server refuses it.
+    pub fn is_known_peer(&self) -> bool {
+        self.handle.connection.peek().engine.is_known_peer()
+    }
+
     /// Returns whether the server rejected this client's early data.
     pub fn early_data_rejected(&self) -> bool {
         self.handle.connection.peek().early_data_rejected

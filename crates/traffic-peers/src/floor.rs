@@ -44,7 +44,7 @@ impl Driver for Floor {
     }
 
     fn supports(&self, phase: Phase) -> bool {
-        phase != Phase::Resumed
+        !matches!(phase, Phase::Resumed | Phase::Known)
     }
 
     fn listen(&self, options: &ServerOptions) -> Result<Listening, Error> {

@@ -11,7 +11,7 @@ use boring::x509::X509;
 use boring::x509::store::X509StoreBuilder;
 use quiche::Config;
 use weir_traffic::calls::driver::{
-    ClientOptions, Driver, Listening, Phase, RequestClient, ServerOptions,
+    ClientMemory, ClientOptions, Driver, Listening, Phase, RequestClient, ServerOptions,
 };
 use weir_traffic::calls::environment::locked_version;
 use weir_traffic::calls::identity::ALPN;
@@ -56,8 +56,8 @@ impl Driver for Quiche {
         )
     }
 
-    fn supports(&self, _phase: Phase) -> bool {
-        true
+    fn supports(&self, phase: Phase) -> bool {
+        phase != Phase::Known
     }
 
     fn listen(&self, options: &ServerOptions) -> Result<Listening, Error> {
@@ -89,13 +89,14 @@ impl Driver for Quiche {
         let tls = client_tls(certificate).map_err(boring)?;
         let mut config = config(&options.specification, tls)?;
         config.verify_peer(true);
-        if options.resumption {
+        let keeps_tickets = options.memory == ClientMemory::Tickets;
+        if keeps_tickets {
             config.enable_early_data();
         }
         Ok(Box::new(client::QuicheClient::new(
             config,
             options.server,
-            options.resumption,
+            keeps_tickets,
         )))
     }
 }

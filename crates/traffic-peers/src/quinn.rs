@@ -62,7 +62,7 @@ impl Preset for Quinn {
     }
 
     fn client(&self, options: &ClientOptions) -> Result<QuinnTransport, Error> {
-        let tickets = options.resumption.then(Arc::<Tickets>::default);
+        let tickets = options.tickets();
         let tls = client_config(&options.trust, ALPN, tickets.clone())?;
         Ok(QuinnTransport {
             client: Some(new_client(tls, transport(&options.specification)?)?),

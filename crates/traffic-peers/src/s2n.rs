@@ -46,7 +46,7 @@ impl Preset for S2n {
     }
 
     fn supports(&self, phase: Phase) -> bool {
-        phase != Phase::Resumed
+        !matches!(phase, Phase::Resumed | Phase::Known)
     }
 
     fn server(&self, options: &ServerOptions) -> Result<S2nTransport, Error> {

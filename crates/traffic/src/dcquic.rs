@@ -5,6 +5,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use weir_net::tls::ClientCredentials;
 use weir_net::{
     Connecting, ConnectionError, Endpoint, EndpointBuilder, EndpointError, PathEvents, RecvStream,
     SendStream, SocketBuffers, TransportConfig,
@@ -39,6 +40,8 @@ pub struct Dcquic {
     pub server_name: String,
     /// The clients' tickets; the same store as in the endpoint's TLS configuration.
     pub tickets: Option<Arc<Tickets>>,
+    /// The credentials of clients that keep the secrets of known peers.
+    pub secrets: Option<ClientCredentials>,
     /// Whether servers answer early data before the handshake is complete.
     pub early_data: bool,
 }
@@ -69,6 +72,7 @@ impl Transport for Dcquic {
             endpoint: self.bind(local)?,
             server_name: self.server_name.clone(),
             tickets: self.tickets.clone(),
+            secrets: self.secrets.clone(),
         })
     }
 
@@ -86,6 +90,7 @@ pub struct DcquicClient {
     endpoint: Endpoint,
     server_name: String,
     tickets: Option<Arc<Tickets>>,
+    secrets: Option<ClientCredentials>,
 }
 
 impl Client for DcquicClient {
@@ -101,7 +106,7 @@ impl Client for DcquicClient {
         let connecting = self.endpoint.connect(peer, &self.server_name);
         let connecting = connecting.map_err(Error::setting)?;
         let (connection, connecting) = match start {
-            Start::Full => {
+            Start::Full | Start::Known => {
                 let connection = connecting.await;
                 (connection.map_err(|error| refused(error, peer))?, None)
             }
@@ -115,6 +120,7 @@ impl Client for DcquicClient {
             connection,
             connecting,
             tickets: self.tickets.clone(),
+            secrets: self.secrets.clone(),
             outgoing: None,
             incoming: None,
         })
@@ -190,6 +196,7 @@ impl Incoming for DcquicIncoming {
             local: self.local,
             connecting: None,
             tickets: None,
+            secrets: None,
             outgoing: None,
             incoming: None,
         })
@@ -204,6 +211,7 @@ pub struct DcquicConnection {
     /// Present while early data is sent.
     connecting: Option<Connecting>,
     tickets: Option<Arc<Tickets>>,
+    secrets: Option<ClientCredentials>,
     outgoing: Option<SendStream>,
     incoming: Option<RecvStream>,
 }
@@ -348,9 +356,16 @@ impl Connection for DcquicConnection {
         Ok(!shaken.early_data_rejected())
     }
 
+    fn is_without_handshake(&self) -> bool {
+        self.connection.is_known_peer()
+    }
+
     async fn close(&mut self) -> Result<(), Error> {
         if let Some(tickets) = &self.tickets {
             tickets.wait(TICKET_LIMIT).await?;
+        }
+        if let Some(secrets) = &self.secrets {
+            wait_for_secret(secrets).await?;
         }
         self.connection.close(DONE, b"");
         Ok(())
@@ -359,6 +374,17 @@ impl Connection for DcquicConnection {
     fn abort(&self) {
         self.connection.close(DONE, b"");
     }
+}
+
+/// Waits until a client has the secret of the server, which follows the handshake.
+async fn wait_for_secret(credentials: &ClientCredentials) -> Result<(), Error> {
+    let held = async {
+        while credentials.known_servers().held == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+        }
+    };
+    let limited = tokio::time::timeout(TICKET_LIMIT.into(), held).await;
+    limited.map_err(|_| Error::NoTicket(TICKET_LIMIT))
 }
 
 /// The counters remain valid after a connection has lost its paths.

@@ -91,7 +91,7 @@ impl Client for DcudpClients {
         peer: SocketAddr,
         start: Start,
     ) -> Result<Self::Connection, Error> {
-        if start == Start::Resumed {
+        if start != Start::Full {
             return Err(Error::setting("dcudp has no sessions to resume"));
         }
         let stream = self.socket(local, peer)?.connect(peer).await;

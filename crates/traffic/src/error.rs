@@ -34,8 +34,11 @@ pub enum Error {
     /// The server rejected the data that the client sent before the handshake was complete.
     #[error("the server refused early data")]
     EarlyDataRefused,
-    /// No session ticket arrived within the time limit.
-    #[error("no session ticket came within {} ms", .0.as_millis())]
+    /// The server did not accept the secret of an earlier connection.
+    #[error("the server refused a connection without a handshake")]
+    SecretRefused,
+    /// No session ticket, or no secret of a known peer, arrived within the time limit.
+    #[error("no session ticket or secret came within {} ms", .0.as_millis())]
     NoTicket(Duration),
     /// An operation failed.
     #[error("{doing}: {source}")]

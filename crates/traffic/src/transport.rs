@@ -27,6 +27,8 @@ pub enum Start {
     /// With a ticket of an earlier connection of the same client. Data that is sent before
     /// [`Connection::early_data_accepted`] is early data.
     Resumed,
+    /// Without a handshake, by the secret of an earlier connection of the same client.
+    Known,
 }
 
 /// The directions of a stream's data.
@@ -224,6 +226,11 @@ pub trait Connection: Send + 'static {
     /// The reason why the handshake failed.
     fn early_data_accepted(&mut self) -> impl Future<Output = Result<bool, Error>> + Send {
         async { Ok(false) }
+    }
+
+    /// Returns whether the connection has had no handshake.
+    fn is_without_handshake(&self) -> bool {
+        false
     }
 
     /// Closes the connection gracefully: the peer receives the end of the data. A client that keeps

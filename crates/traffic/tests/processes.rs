@@ -90,8 +90,8 @@ fn run(plan: &Plan) -> Report {
 fn every_transport_is_measured() {
     let report = run(&plan(&["dcquic", "tcp-tls", "tcp"]));
     assert_eq!(report.failures, []);
-    // Plain TCP has no resumption.
-    assert_eq!(report.measurements.len(), 2 * (4 + 4 + 3));
+    // Only DCQUIC knows peers, and plain TCP has no resumption.
+    assert_eq!(report.measurements.len(), 2 * (5 + 4 + 3));
     for measurement in &report.measurements {
         assert_eq!(measurement.iterations, 7);
         assert!(measurement.median_us > 0.0);

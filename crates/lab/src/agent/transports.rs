@@ -79,6 +79,7 @@ pub(super) fn quic(
         endpoint,
         server_name: SERVER_NAME.to_owned(),
         tickets: None,
+        secrets: None,
         early_data: false,
     })
 }

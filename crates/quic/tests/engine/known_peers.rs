@@ -633,7 +633,7 @@ proptest! {
                         let client = world.connection(CLIENT, connection);
                         if client.poll_transmit(now, &mut buffer, 1).is_some() {
                             // The original may be lost; the attacker has it.
-                            if number % 3 > 0 {
+                            if !number.is_multiple_of(3) {
                                 let source = world.hosts[CLIENT].addresses[0];
                                 deliver(&mut world, source, &buffer);
                             }
@@ -672,7 +672,7 @@ proptest! {
         world.run_until(Duration::from_secs(60), |world| {
             executions.serve(world);
             world.transmit();
-            calls.iter_mut().fold(true, |is_over, call| call.poll(world) && is_over)
+            calls.iter_mut().filter_map(|call| (!call.poll(world)).then_some(())).count() == 0
         });
         for (request, count) in &executions.counts {
             prop_assert_eq!(*count, 1, "request {:?}", &request[..4]);

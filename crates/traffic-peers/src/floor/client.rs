@@ -75,7 +75,7 @@ impl RequestClient for FloorClient {
         first: FirstCall<'a>,
     ) -> LocalFuture<'a, Result<Box<dyn RequestConnection>, Error>> {
         Box::pin(async move {
-            if start == Start::Resumed {
+            if start != Start::Full {
                 return Err(Error::Unsupported {
                     transport: "floor",
                     what: "resume".to_owned(),

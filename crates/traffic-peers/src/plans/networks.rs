@@ -77,6 +77,7 @@ fn link(options: &Options) -> Result<Step, Error> {
         &[
             (Phase::Fresh, SMALL),
             (Phase::Resumed, SMALL),
+            (Phase::Known, SMALL),
             (Phase::Established, SMALL),
         ],
     );

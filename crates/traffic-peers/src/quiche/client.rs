@@ -63,7 +63,7 @@ impl QuicheClient {
             },
         };
         let session = match start {
-            Start::Full => None,
+            Start::Full | Start::Known => None,
             Start::Resumed => {
                 let session = self.shared.session.borrow_mut().take();
                 Some(session.ok_or(weir_traffic::Error::NoTicket(TICKET_LIMIT))?)
@@ -90,7 +90,7 @@ impl RequestClient for QuicheClient {
         Box::pin(async move {
             let mut connection = Box::new(self.begin(start)?);
             connection.flush().await?;
-            if start == Start::Full {
+            if start != Start::Resumed {
                 while !connection.connection.is_established() {
                     connection.step().await?;
                 }

@@ -32,7 +32,7 @@ impl Client for QuinnClient {
         let connecting = self.endpoint.connect(peer, SERVER_NAME);
         let connecting = connecting.map_err(Error::setting)?;
         let (connection, early_data) = match start {
-            Start::Full => {
+            Start::Full | Start::Known => {
                 let shaken = connecting.await;
                 let failed = Error::failed("shaking hands");
                 (shaken.map_err(failed)?, None)

@@ -29,7 +29,7 @@ impl Client for S2nClient {
         peer: SocketAddr,
         start: Start,
     ) -> Result<S2nConnection, Error> {
-        if start == Start::Resumed {
+        if start != Start::Full {
             return Err(Error::setting("s2n-quic sends no early data"));
         }
         let connect = Connect::new(peer).with_server_name(SERVER_NAME);

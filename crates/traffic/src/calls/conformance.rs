@@ -8,7 +8,9 @@ use tokio::time::timeout;
 use weir_net::tls::Identity;
 use weir_units::Duration;
 
-use crate::calls::driver::{ClientOptions, Driver, Phase, RequestClient, ServerOptions};
+use crate::calls::driver::{
+    ClientMemory, ClientOptions, Driver, Phase, RequestClient, ServerOptions,
+};
 use crate::calls::error::Error;
 use crate::calls::identity::{certificate, new_identity};
 use crate::calls::payload::{Body, Library, Request};
@@ -36,7 +38,11 @@ pub fn check(driver: &dyn Driver, specification: &TransportSpecification) -> Res
             fresh_and_established(driver, specification).await?;
             rejects_untrusted_certificate(driver, specification).await?;
             if driver.supports(Phase::Resumed) {
-                resumed(driver, specification).await?;
+                let start = Start::Resumed;
+                remembered(driver, specification, ClientMemory::Tickets, start).await?;
+            }
+            if driver.supports(Phase::Known) {
+                remembered(driver, specification, ClientMemory::Secrets, Start::Known).await?;
             }
             Ok(())
         };
@@ -55,20 +61,20 @@ fn pair(
     specification: &TransportSpecification,
     identity: &Identity,
     believed: &Identity,
-    resumption: bool,
+    memory: ClientMemory,
 ) -> Result<Box<dyn RequestClient>, Error> {
     let listening = driver.listen(&ServerOptions {
         specification: specification.clone(),
         bind: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
         identity: identity.clone(),
-        early_data: resumption,
+        early_data: memory == ClientMemory::Tickets,
     })?;
     tokio::task::spawn_local(listening.serve);
     driver.client(&ClientOptions {
         specification: specification.clone(),
         server: listening.address,
         trust: Trust::Certificate(certificate(believed)),
-        resumption,
+        memory,
     })
 }
 
@@ -78,7 +84,13 @@ async fn fresh_and_established(
 ) -> Result<(), Error> {
     let identity = new_identity()?;
     let library = Library::default();
-    let client = pair(driver, specification, &identity, &identity, false)?;
+    let client = pair(
+        driver,
+        specification,
+        &identity,
+        &identity,
+        ClientMemory::Nothing,
+    )?;
     client.open(Start::Full, None).await?.close().await?;
     for size in SIZES {
         let request = Request { size };
@@ -96,10 +108,15 @@ async fn fresh_and_established(
     Ok(())
 }
 
-async fn resumed(driver: &dyn Driver, specification: &TransportSpecification) -> Result<(), Error> {
+async fn remembered(
+    driver: &dyn Driver,
+    specification: &TransportSpecification,
+    memory: ClientMemory,
+    later: Start,
+) -> Result<(), Error> {
     let identity = new_identity()?;
     let library = Library::default();
-    let client = pair(driver, specification, &identity, &identity, true)?;
+    let client = pair(driver, specification, &identity, &identity, memory)?;
     let mut start = Start::Full;
     for size in SIZES.into_iter().filter(|size| *size > 0) {
         let request = Request { size };
@@ -107,7 +124,7 @@ async fn resumed(driver: &dyn Driver, specification: &TransportSpecification) ->
         let connection = client.open(start, Some((request, &mut body))).await?;
         body.verify()?;
         connection.close().await?;
-        start = Start::Resumed;
+        start = later;
     }
     Ok(())
 }
@@ -121,7 +138,13 @@ async fn rejects_untrusted_certificate(
         return Ok(());
     }
     let stranger = new_identity()?;
-    let client = pair(driver, specification, &stranger, &new_identity()?, false)?;
+    let client = pair(
+        driver,
+        specification,
+        &stranger,
+        &new_identity()?,
+        ClientMemory::Nothing,
+    )?;
     match client.open(Start::Full, None).await {
         Ok(_) => Err(Error::Certificate(
             "a server with another certificate was believed".to_owned(),

@@ -16,6 +16,7 @@ use std::future::Future;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use weir_net::tls::Identity;
@@ -23,7 +24,7 @@ use weir_net::tls::Identity;
 use crate::calls::error::Error;
 use crate::calls::payload::{Body, Request};
 use crate::calls::specification::TransportSpecification;
-use crate::tls::Trust;
+use crate::tls::{Tickets, Trust};
 use crate::transport::Start;
 
 /// A future that stays on its thread.
@@ -39,16 +40,19 @@ pub enum Phase {
     Fresh,
     /// A new connection with a ticket of an earlier one, and one call whose request is early data.
     Resumed,
+    /// A new connection without a handshake, by the secret of an earlier one, and one call.
+    Known,
     /// One call on an open connection.
     Established,
 }
 
 impl Phase {
     /// All phases, in the order of a report.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Handshake,
         Self::Fresh,
         Self::Resumed,
+        Self::Known,
         Self::Established,
     ];
 
@@ -59,6 +63,7 @@ impl Phase {
             Self::Handshake => "handshake",
             Self::Fresh => "fresh",
             Self::Resumed => "resumed",
+            Self::Known => "known",
             Self::Established => "established",
         }
     }
@@ -79,7 +84,7 @@ impl FromStr for Phase {
             .find(|phase| phase.name() == text)
             .ok_or_else(|| Error::Specification {
                 text: text.to_owned(),
-                reason: "a phase is handshake, fresh, resumed or established".to_owned(),
+                reason: "a phase is handshake, fresh, resumed, known or established".to_owned(),
             })
     }
 }
@@ -106,8 +111,28 @@ pub struct ClientOptions {
     pub server: SocketAddr,
     /// The certificate that the client trusts.
     pub trust: Trust,
-    /// Whether it keeps tickets, for [`Start::Resumed`]. If not, it neither offers nor keeps any.
-    pub resumption: bool,
+    /// What it keeps of a connection for later ones.
+    pub memory: ClientMemory,
+}
+
+/// What a client keeps of a connection for later ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientMemory {
+    /// Nothing, and it offers to keep nothing.
+    Nothing,
+    /// Tickets, for [`Start::Resumed`].
+    Tickets,
+    /// The secrets of known peers, for [`Start::Known`].
+    Secrets,
+}
+
+impl ClientOptions {
+    /// Returns a new store of tickets for a client that keeps them.
+    #[must_use]
+    pub fn tickets(&self) -> Option<Arc<Tickets>> {
+        let keeps = self.memory == ClientMemory::Tickets;
+        keeps.then(Arc::<Tickets>::default)
+    }
 }
 
 /// The local address from which a client reaches the server: any port, and loopback for loopback.
@@ -186,8 +211,8 @@ pub trait RequestConnection {
         body: &'a mut Body,
     ) -> LocalFuture<'a, Result<(), Error>>;
 
-    /// Closes the connection and notifies the peer. A client that keeps tickets has received one
-    /// when this returns. The time belongs to no call; new connections report it as their teardown.
+    /// Closes the connection and notifies the peer. A client that keeps tickets or secrets has
+    /// received one when this returns. The time belongs to no call; new connections report it as their teardown.
     fn close(self: Box<Self>) -> LocalFuture<'static, Result<(), Error>>;
 }
 

@@ -39,6 +39,8 @@ pub struct CommandRunner {
     full: Rc<dyn RequestClient>,
     /// Keeps tickets and resumes, if the transport supports it.
     resuming: Option<Box<dyn RequestClient>>,
+    /// Keeps the secrets of known peers, if the transport has them.
+    remembering: Option<Box<dyn RequestClient>>,
     library: Library,
     /// The connection that [`Command::Open`] opened, for [`Command::Download`].
     open: Option<Box<dyn RequestConnection>>,
@@ -47,10 +49,15 @@ pub struct CommandRunner {
 impl CommandRunner {
     /// Returns a meter of these clients.
     #[must_use]
-    pub fn new(full: Box<dyn RequestClient>, resuming: Option<Box<dyn RequestClient>>) -> Self {
+    pub fn new(
+        full: Box<dyn RequestClient>,
+        resuming: Option<Box<dyn RequestClient>>,
+        remembering: Option<Box<dyn RequestClient>>,
+    ) -> Self {
         Self {
             full: full.into(),
             resuming,
+            remembering,
             library: Library::default(),
             open: None,
         }
@@ -77,7 +84,14 @@ impl CommandRunner {
                 let times = match phase {
                     Phase::Handshake => run.handshakes(&*self.full).await,
                     Phase::Fresh => run.fresh(&*self.full).await,
-                    Phase::Resumed => run.resumed(self.resuming.as_deref()).await,
+                    Phase::Resumed => {
+                        let client = self.resuming.as_deref();
+                        run.remembered(client, Start::Resumed, "resume").await
+                    }
+                    Phase::Known => {
+                        let client = self.remembering.as_deref();
+                        run.remembered(client, Start::Known, "know peers").await
+                    }
                     Phase::Established => run.established(&*self.full).await,
                 };
                 Ok(Answer::Samples(times?))
@@ -190,16 +204,21 @@ impl Run<'_> {
         self.connections(client, Start::Full).await
     }
 
-    async fn resumed(&self, client: Option<&dyn RequestClient>) -> Result<Times, Error> {
+    async fn remembered(
+        &self,
+        client: Option<&dyn RequestClient>,
+        start: Start,
+        what: &str,
+    ) -> Result<Times, Error> {
         let client = client.ok_or(Error::Unsupported {
             transport: "this transport",
-            what: "resume".to_owned(),
+            what: what.to_owned(),
         })?;
-        // The first connection gets the ticket that the second uses, and so on.
+        // The first connection gets the ticket or the secret that the second uses, and so on.
         let mut body = Body::comparing(self.request, self.library);
         let first = Some((self.request, &mut body));
         tear_down(client.open(Start::Full, first).await?).await?;
-        self.connections(client, Start::Resumed).await
+        self.connections(client, start).await
     }
 
     async fn connections(&self, client: &dyn RequestClient, start: Start) -> Result<Times, Error> {

@@ -33,9 +33,9 @@ pub trait Preset {
     /// See [`Driver::version`].
     fn version(&self) -> String;
 
-    /// See [`Driver::supports`].
-    fn supports(&self, _phase: Phase) -> bool {
-        true
+    /// See [`Driver::supports`]. By default everything but connections without a handshake.
+    fn supports(&self, phase: Phase) -> bool {
+        phase != Phase::Known
     }
 
     /// See [`Driver::is_authenticated`].
@@ -163,6 +163,9 @@ impl<C: Client> RequestClient for CallClient<C> {
             }
             if start == Start::Resumed && !connection.0.early_data_accepted().await? {
                 return Err(crate::Error::EarlyDataRefused.into());
+            }
+            if start == Start::Known && !connection.0.is_without_handshake() {
+                return Err(crate::Error::SecretRefused.into());
             }
             Ok(connection as Box<dyn RequestConnection>)
         })

@@ -6,11 +6,11 @@ use std::sync::Arc;
 use rustls::pki_types::{CertificateDer, ServerName};
 use weir_congestion::AlgorithmSpec;
 use weir_net::tls::{ClientTls, Roots, ServerTls};
-use weir_net::{Endpoint, EndpointBuilder};
+use weir_net::{Endpoint, EndpointBuilder, KnownClientsConfig};
 use weir_quic::PacketSizePolicy;
 use weir_units::{ByteSize, Duration};
 
-use crate::calls::driver::{ClientOptions, Phase, ServerOptions, any_port};
+use crate::calls::driver::{ClientMemory, ClientOptions, Phase, ServerOptions, any_port};
 use crate::calls::environment::locked_version;
 use crate::calls::error::Error;
 use crate::calls::identity::{ALPN, SERVER_NAME};
@@ -18,7 +18,7 @@ use crate::calls::preset::Preset;
 use crate::calls::specification::{Capabilities, TransportSpecification};
 use crate::dcquic::{Dcquic, DcquicListener, settings};
 use crate::tcp::{Tcp, TcpListeners, TcpSettings};
-use crate::tls::{EarlyData, Tickets, Tls, TlsListeners, Trust, client_config, server_config};
+use crate::tls::{EarlyData, Tls, TlsListeners, Trust, client_config, server_config};
 
 /// Kernel TCP without encryption. The default congestion control is CUBIC, independent of the
 /// system's: the paper's comparison used CUBIC, and results must not depend on a sysctl.
@@ -63,7 +63,7 @@ impl Preset for TcpPreset {
     }
 
     fn supports(&self, phase: Phase) -> bool {
-        phase != Phase::Resumed
+        !matches!(phase, Phase::Resumed | Phase::Known)
     }
 
     fn is_authenticated(&self) -> bool {
@@ -113,7 +113,7 @@ impl Preset for TcpTlsPreset {
     }
 
     fn client(&self, options: &ClientOptions) -> Result<Tls, Error> {
-        let tickets = options.resumption.then(Arc::<Tickets>::default);
+        let tickets = options.tickets();
         let config = client_config(&options.trust, ALPN, tickets.clone())?;
         let name = ServerName::try_from(SERVER_NAME)
             .map_err(|error| Error::transport("reading the server's name", error))?;
@@ -187,23 +187,29 @@ impl Preset for DcquicPreset {
         format!("weir {}", env!("CARGO_PKG_VERSION"))
     }
 
+    fn supports(&self, _phase: Phase) -> bool {
+        true
+    }
+
     fn server(&self, options: &ServerOptions) -> Result<Dcquic, Error> {
         let tls = ServerTls::new(options.identity.clone())
             .application_protocols([ALPN])
             .early_data(options.early_data)
             .tickets(1)
+            .known_peers(KnownClientsConfig::default())
             .build()
             .map_err(|error| Error::transport("configuring TLS", error))?;
         Ok(Dcquic {
             endpoint: self.builder(&options.specification)?.server(tls),
             server_name: SERVER_NAME.to_owned(),
             tickets: None,
+            secrets: None,
             early_data: true,
         })
     }
 
     fn client(&self, options: &ClientOptions) -> Result<Dcquic, Error> {
-        let tickets = options.resumption.then(Arc::<Tickets>::default);
+        let tickets = options.tickets();
         let unusable = |error| Error::transport("configuring TLS", error);
         let tls = match &options.trust {
             Trust::Certificate(certificate) => {
@@ -218,11 +224,14 @@ impl Preset for DcquicPreset {
             Some(tickets) => tls.early_data(true).session_store(tickets.clone()),
             None => tls.resumption(false),
         };
+        let remembers = options.memory == ClientMemory::Secrets;
+        let tls = tls.known_peers(remembers);
         let tls = tls.build().map_err(unusable)?;
         Ok(Dcquic {
-            endpoint: self.builder(&options.specification)?.client(tls),
+            endpoint: self.builder(&options.specification)?.client(tls.clone()),
             server_name: SERVER_NAME.to_owned(),
             tickets,
+            secrets: remembers.then_some(tls),
             early_data: false,
         })
     }

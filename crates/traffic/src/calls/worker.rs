@@ -13,7 +13,7 @@ use tokio::net::unix::pipe;
 use tokio::task::LocalSet;
 use weir_net::tls::Identity;
 
-use crate::calls::driver::{ClientOptions, Drivers, Phase, ServerOptions};
+use crate::calls::driver::{ClientMemory, ClientOptions, Drivers, Phase, ServerOptions};
 use crate::calls::error::Error;
 use crate::calls::measure::CommandRunner;
 use crate::calls::message::{Answer, Command, Role};
@@ -149,22 +149,30 @@ fn meter(
     trust: Trust,
 ) -> Result<CommandRunner, Error> {
     let driver = drivers.get(&specification.driver)?;
+    let full_server = server;
     let mut options = ClientOptions {
         specification,
         server,
         trust,
-        resumption: false,
+        memory: ClientMemory::Nothing,
     };
     let full = driver.client(&options)?;
     let resuming = match early_data_server {
         Some(server) if driver.supports(Phase::Resumed) => {
             options.server = server;
-            options.resumption = true;
+            options.memory = ClientMemory::Tickets;
             Some(driver.client(&options)?)
         }
         _ => None,
     };
-    Ok(CommandRunner::new(full, resuming))
+    let remembering = if driver.supports(Phase::Known) {
+        options.server = full_server;
+        options.memory = ClientMemory::Secrets;
+        Some(driver.client(&options)?)
+    } else {
+        None
+    };
+    Ok(CommandRunner::new(full, resuming, remembering))
 }
 
 async fn client(mut meter: CommandRunner, mut orders: Orders) -> Result<(), Error> {

@@ -111,7 +111,7 @@ impl Client for Tcp {
     ) -> Result<Self::Connection, Error> {
         match start {
             Start::Full => Ok(ByteStream::new(self.open(local, peer).await?)),
-            Start::Resumed => Err(Error::setting("tcp has no sessions to resume")),
+            Start::Resumed | Start::Known => Err(Error::setting("tcp has no sessions to resume")),
         }
     }
 }

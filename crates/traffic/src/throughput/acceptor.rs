@@ -173,6 +173,7 @@ fn dcquic(test: &Parameters, options: &ServerOptions) -> Result<Dcquic, Error> {
         endpoint,
         server_name: String::new(),
         tickets: None,
+        secrets: None,
         early_data: false,
     })
 }

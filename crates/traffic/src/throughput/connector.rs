@@ -154,6 +154,7 @@ fn dcquic(options: &ClientOptions) -> Result<Dcquic, Error> {
         endpoint,
         server_name: SERVER_NAME.to_owned(),
         tickets: None,
+        secrets: None,
         early_data: false,
     })
 }

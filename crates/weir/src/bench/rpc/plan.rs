@@ -130,7 +130,12 @@ impl Rpc {
             warm_up: WARM_UP,
         };
         let mut latencies = vec![latency(Phase::Handshake, ByteSize::ZERO)];
-        for phase in [Phase::Fresh, Phase::Resumed, Phase::Established] {
+        for phase in [
+            Phase::Fresh,
+            Phase::Resumed,
+            Phase::Known,
+            Phase::Established,
+        ] {
             latencies.extend(self.sizes.iter().map(|size| latency(phase, *size)));
         }
         latencies
