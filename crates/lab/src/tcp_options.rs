@@ -53,6 +53,7 @@ pub(crate) fn socket_settings(options: &TcpOptions, congestion: &AlgorithmSpec) 
         congestion: Some(kernel_name(congestion).to_owned()),
         mss: Some(options.mss).filter(|mss| SEGMENTS.contains(&mss.bytes())),
         nagle: options.nagle,
+        fast_open: false,
         send_buffer: options.send_buffer.filter(|size| *size != SEND_BUFFER),
         receive_buffer: options
             .receive_buffer

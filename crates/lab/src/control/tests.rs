@@ -103,19 +103,22 @@ fn tcp() -> impl Strategy<Value = TcpSettings> {
         option::of("[a-z]{1,15}"),
         sizes,
         timers,
-        any::<(bool, bool)>(),
+        any::<(bool, bool, bool)>(),
     )
-        .prop_map(|(congestion, sizes, timers, (nagle, paced))| TcpSettings {
-            congestion,
-            mss: sizes.0,
-            nagle,
-            send_buffer: sizes.1,
-            receive_buffer: sizes.2,
-            min_rto: timers.0,
-            max_rto: timers.1,
-            delayed_ack_timeout: timers.2,
-            paced,
-        })
+        .prop_map(
+            |(congestion, sizes, timers, (nagle, paced, fast_open))| TcpSettings {
+                congestion,
+                mss: sizes.0,
+                nagle,
+                send_buffer: sizes.1,
+                receive_buffer: sizes.2,
+                min_rto: timers.0,
+                max_rto: timers.1,
+                delayed_ack_timeout: timers.2,
+                paced,
+                fast_open,
+            },
+        )
 }
 
 fn migration() -> impl Strategy<Value = MigrationOptions> {

@@ -56,6 +56,16 @@ impl Phase {
         Self::Established,
     ];
 
+    /// Returns the phase of a baseline that this one is compared with: a baseline has no connections
+    /// without a handshake, so they stand beside its fresh ones.
+    #[must_use]
+    pub fn baseline(self) -> Self {
+        match self {
+            Self::Known => Self::Fresh,
+            phase => phase,
+        }
+    }
+
     /// Returns its name in reports and on command lines.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -17,7 +17,7 @@ use crate::calls::identity::{ALPN, SERVER_NAME};
 use crate::calls::preset::Preset;
 use crate::calls::specification::{Capabilities, TransportSpecification};
 use crate::dcquic::{Dcquic, DcquicListener, settings};
-use crate::tcp::{Tcp, TcpListeners, TcpSettings};
+use crate::tcp::{Tcp, TcpListeners, TcpSettings, check_fast_open};
 use crate::tls::{EarlyData, Tls, TlsListeners, Trust, client_config, server_config};
 
 /// Kernel TCP without encryption. The default congestion control is CUBIC, independent of the
@@ -33,13 +33,18 @@ fn tcp(transport: &'static str, specification: &TransportSpecification) -> Resul
         transport,
         Capabilities {
             congestion: true,
+            fast_open: true,
             ..Capabilities::default()
         },
     )?;
+    if specification.fast_open {
+        check_fast_open()?;
+    }
     let congestion = specification.congestion.as_deref();
     Ok(Tcp {
         settings: TcpSettings {
             congestion: Some(congestion.unwrap_or(KERNEL_CONGESTION).to_owned()),
+            fast_open: specification.fast_open,
             ..TcpSettings::default()
         },
         connect_timeout: None,
@@ -152,6 +157,7 @@ impl DcquicPreset {
                 packet_size: true,
                 congestion: true,
                 spin: true,
+                fast_open: false,
                 paths_and_sizes: true,
             },
         )?;

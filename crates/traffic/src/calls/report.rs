@@ -128,6 +128,12 @@ impl Measurement {
         let situation = |of: &Self| (of.phase, of.size_bytes, of.placement);
         situation(self) == situation(other) && self.network == other.network
     }
+
+    /// Whether this measurement of a baseline is the one that `other` is compared with.
+    fn is_baseline_of(&self, other: &Self) -> bool {
+        let of = (other.phase.baseline(), other.size_bytes, other.placement);
+        (self.phase, self.size_bytes, self.placement) == of && self.network == other.network
+    }
 }
 
 /// The ratio of a transport's median to a baseline's in the same situation.
@@ -221,7 +227,7 @@ impl Report {
                 let to = self
                     .measurements
                     .iter()
-                    .find(|to| to.transport == *baseline && to.is_comparable(of));
+                    .find(|to| to.transport == *baseline && to.is_baseline_of(of));
                 let Some(to) = to else { continue };
                 if of.transport == to.transport || to.median_us <= 0.0 {
                     continue;

@@ -12,10 +12,10 @@ use crate::calls::error::Error;
 
 /// The format of a transport's text.
 const FORM: &str =
-    "a transport is NAME[@PACKET][/CONGESTION][+spin][+armed][+by-task][+buffer=SIZE]";
+    "a transport is NAME[@PACKET][/CONGESTION][+spin][+armed][+by-task][+fast-open][+buffer=SIZE]";
 
 /// A transport and its settings. Its text is
-/// `NAME[@PACKET][/CONGESTION][+spin][+armed][+by-task][+buffer=SIZE]`.
+/// `NAME[@PACKET][/CONGESTION][+spin][+armed][+by-task][+fast-open][+buffer=SIZE]`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TransportSpecification {
     /// The driver's name.
@@ -30,6 +30,8 @@ pub struct TransportSpecification {
     pub armed: bool,
     /// Whether the packet size follows the DCQUIC paper's rule for the task.
     pub by_task: bool,
+    /// Whether TCP sends data with its SYN (TCP Fast Open, RFC 7413).
+    pub fast_open: bool,
     /// The requested size of the UDP socket buffers; the driver's default if absent.
     pub socket_buffer: Option<ByteSize>,
 }
@@ -43,6 +45,8 @@ pub struct Capabilities {
     pub congestion: bool,
     /// Spinning.
     pub spin: bool,
+    /// TCP Fast Open.
+    pub fast_open: bool,
     /// Settings of DCQUIC only: paths held ready, packet size by task, socket buffers.
     pub paths_and_sizes: bool,
 }
@@ -73,6 +77,9 @@ impl TransportSpecification {
                 ..
             } if !abilities.congestion => "choose its congestion control",
             Self { spin: true, .. } if !abilities.spin => "spin",
+            Self {
+                fast_open: true, ..
+            } if !abilities.fast_open => "use TCP Fast Open",
             _ if only_ours && !abilities.paths_and_sizes => {
                 "be armed, size packets by task or choose its socket buffers"
             }
@@ -98,6 +105,7 @@ impl fmt::Display for TransportSpecification {
             (self.spin, "+spin"),
             (self.armed, "+armed"),
             (self.by_task, "+by-task"),
+            (self.fast_open, "+fast-open"),
         ];
         for (_, text) in flags.into_iter().filter(|(on, _)| *on) {
             f.write_str(text)?;
@@ -125,6 +133,7 @@ impl FromStr for TransportSpecification {
                 None if setting == "spin" => specification.spin = true,
                 None if setting == "armed" => specification.armed = true,
                 None if setting == "by-task" => specification.by_task = true,
+                None if setting == "fast-open" => specification.fast_open = true,
                 Some(("buffer", size)) => {
                     let size = size
                         .parse()
@@ -170,10 +179,10 @@ mod tests {
             driver in "[a-z][a-z0-9-]{0,8}",
             packet_size in prop::option::of(1200_u16..=65_507),
             congestion in prop::option::of("[a-z][a-z0-9]{0,6}"),
-            flags: [bool; 3],
+            flags: [bool; 4],
             buffer in prop::option::of(1_u64..1 << 30),
         ) {
-            let [spin, armed, by_task] = flags;
+            let [spin, armed, by_task, fast_open] = flags;
             let specification = TransportSpecification {
                 driver,
                 packet_size,
@@ -181,6 +190,7 @@ mod tests {
                 spin,
                 armed,
                 by_task,
+                fast_open,
                 socket_buffer: buffer.map(ByteSize::from_bytes),
             };
             let text = specification.to_string();

@@ -109,6 +109,7 @@ fn latencies(
         header.push("paper".to_owned());
     }
     let mut table = table(header, 2);
+    let has_known_peers = rows.iter().any(|row| row.phase == Phase::Known);
     let mut previous: Option<&Measurement> = None;
     for row in rows {
         let is_new = previous.is_none_or(|previous| !previous.is_comparable(row));
@@ -116,6 +117,7 @@ fn latencies(
         let what = match (is_new, row.phase) {
             (false, _) => String::new(),
             (true, Phase::Handshake) => row.phase.to_string(),
+            (true, Phase::Known) => format!("known peer + {}", size(row.size_bytes)),
             (true, phase) => format!("{phase} {}", size(row.size_bytes)),
         };
         let mut cells = vec![
@@ -146,7 +148,11 @@ fn latencies(
         table.add_row(cells);
     }
     let network = suffix(network);
-    out.push_str(&format!("Latency, {placement}{network}\n{table}\n\n"));
+    out.push_str(&format!("Latency, {placement}{network}\n{table}\n"));
+    if has_known_peers && !baselines.is_empty() {
+        out.push_str("known peer: no handshake; ÷ is by a fresh connection of the baseline\n");
+    }
+    out.push('\n');
 }
 
 fn bulk(out: &mut String, report: &Report, network: &str) {

@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::probe::Probe;
 use crate::transport::{Client, ConnectionAddresses, Incoming, Listener, Start, Transport};
 
-pub use socket::check_congestion;
+pub use socket::{check_congestion, check_fast_open};
 
 /// Socket options. `None` keeps the kernel's default.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -44,6 +44,9 @@ pub struct TcpSettings {
     pub delayed_ack_timeout: Option<Duration>,
     /// Whether segments are paced by the window if the congestion control requests no rate.
     pub paced: bool,
+    /// Whether a client's first data go with its SYN once it has a cookie of the server (TCP Fast
+    /// Open, RFC 7413); it takes `net.ipv4.tcp_fastopen = 3`.
+    pub fast_open: bool,
 }
 
 /// Kernel TCP.

@@ -17,6 +17,8 @@ const BACKLOG: i32 = 4096;
 const TCP_RTO_MAX_MS: libc::c_int = 44;
 const TCP_RTO_MIN_US: libc::c_int = 45;
 const TCP_DELACK_MAX_US: libc::c_int = 46;
+/// Servers of TCP Fast Open whose first data wait to be accepted.
+const FAST_OPEN_BACKLOG: libc::c_int = 256;
 /// With any pacing rate but "none" (`~0`) the kernel paces by the window.
 const PACED: u64 = u64::MAX - 1;
 
@@ -37,6 +39,10 @@ pub(super) async fn connect(
             None => Error::setting(error),
         })?,
     }
+    if settings.fast_open {
+        set_option(&socket, libc::IPPROTO_TCP, libc::TCP_FASTOPEN_CONNECT, 1)
+            .map_err(Error::setting)?;
+    }
     let socket = tokio::net::TcpSocket::from_std_stream(socket.into());
     let connecting = socket.connect(peer);
     let connected = match limit {
@@ -56,6 +62,10 @@ pub(super) fn listen(settings: &TcpSettings, local: SocketAddr) -> Result<TcpLis
         socket.set_reuse_address(true)?;
         socket.bind(&local.into())?;
         socket.listen(BACKLOG)?;
+        if settings.fast_open {
+            let (level, option) = (libc::IPPROTO_TCP, libc::TCP_FASTOPEN);
+            set_option(&socket, level, option, FAST_OPEN_BACKLOG)?;
+        }
         TcpListener::from_std(socket.into())
     })();
     listening.map_err(|error: io::Error| match error.kind() {
@@ -79,6 +89,24 @@ pub fn check_congestion(name: &str) -> Result<(), Error> {
         ..TcpSettings::default()
     };
     prepare(&settings, SocketAddr::from(([127, 0, 0, 1], 0))).map(drop)
+}
+
+/// Checks that this machine's kernel allows TCP Fast Open on both sides.
+///
+/// # Errors
+/// [`Error::Setting`] names the remedy.
+pub fn check_fast_open() -> Result<(), Error> {
+    const SWITCH: &str = "/proc/sys/net/ipv4/tcp_fastopen";
+    /// A bit for clients and one for servers.
+    const BOTH: u32 = 3;
+    let text = std::fs::read_to_string(SWITCH).map_err(Error::setting)?;
+    match text.trim().parse::<u32>() {
+        Ok(bits) if bits & BOTH == BOTH => Ok(()),
+        _ => Err(Error::setting(format!(
+            "TCP Fast Open takes `sysctl -w net.ipv4.tcp_fastopen=3`; it is {}",
+            text.trim()
+        ))),
+    }
 }
 
 /// Returns a socket with all possible options set.

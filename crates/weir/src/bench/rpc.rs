@@ -43,13 +43,9 @@ pub(crate) struct Rpc {
     iterations: u32,
 
     /// Transports to compare: dcquic, tcp-tls and tcp, each with optional settings:
-    /// `NAME[@PACKET][/CONGESTION]`
-    #[arg(
-        long,
-        value_delimiter = ',',
-        default_value = "dcquic,tcp-tls",
-        value_name = "LIST"
-    )]
+    /// `NAME[@PACKET][/CONGESTION][+fast-open]` [default: dcquic,tcp-tls, and tcp-tls+fast-open where
+    /// net.ipv4.tcp_fastopen is 3]
+    #[arg(long, value_delimiter = ',', value_name = "LIST")]
     transports: Vec<TransportSpecification>,
 
     /// Sizes of the replies
@@ -126,7 +122,11 @@ impl Rpc {
             None => {}
         }
         if !to_stdout {
-            output::print(&table::render(&report, &[BASELINE.to_owned()]))?;
+            let mut text = table::render(&report, &[BASELINE.to_owned()]);
+            if let Some(why) = self.missing_rival() {
+                text.push_str(&format!("not measured: tcp-tls+fast-open. {why}\n"));
+            }
+            output::print(&text)?;
         }
         match report.failures.len() {
             0 => Ok(()),

@@ -14,6 +14,9 @@ use weir_units::ByteSize;
 use super::{Rpc, remote};
 use crate::failure::Failure;
 
+/// TCP and TLS whose first data go with the SYN.
+const RIVAL: &str = "tcp-tls+fast-open";
+
 /// The number of rounds of each case; the transports alternate.
 const ROUNDS: u32 = 5;
 
@@ -51,11 +54,11 @@ impl Rpc {
     pub(super) fn transports(&self) -> Result<Vec<TransportSpecification>, Failure> {
         let drivers = weir_traffic::calls::standard_drivers();
         let mut transports = Vec::new();
-        for specification in &self.transports {
+        for specification in self.listed()? {
             drivers
                 .get(&specification.driver)
                 .map_err(|error| Failure::option("transports", error))?;
-            let mut specification = specification.clone();
+            let mut specification = specification;
             if specification.driver == SUBJECT {
                 self.apply_settings(&mut specification)?;
                 transports.push(specification.clone());
@@ -79,6 +82,29 @@ impl Rpc {
             )),
             None => Ok(transports),
         }
+    }
+
+    /// Returns the transports of the command line, or DCQUIC and TCP with TLS, which also has TCP Fast
+    /// Open where this machine has it.
+    fn listed(&self) -> Result<Vec<TransportSpecification>, Failure> {
+        if !self.transports.is_empty() {
+            return Ok(self.transports.clone());
+        }
+        let names = match self.missing_rival() {
+            None => &[SUBJECT, BASELINE, RIVAL][..],
+            Some(_) => &[SUBJECT, BASELINE],
+        };
+        let parsed = names.iter().map(|name| name.parse());
+        parsed.collect::<Result<_, _>>().map_err(Failure::of)
+    }
+
+    /// Returns why the strongest rival is not measured, although nobody has chosen the transports.
+    pub(super) fn missing_rival(&self) -> Option<String> {
+        if !self.transports.is_empty() || self.connect.is_some() || self.server.is_some() {
+            return None;
+        }
+        let missing = weir_traffic::tcp::check_fast_open().err()?;
+        Some(missing.to_string())
     }
 
     fn apply_settings(&self, specification: &mut TransportSpecification) -> Result<(), Failure> {
