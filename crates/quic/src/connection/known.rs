@@ -13,9 +13,10 @@ use crate::error::ConnectionError;
 use crate::event::Event;
 use crate::frame;
 use crate::known_peers::{
-    Abandonment, CredentialId, EXPORTER_LABEL, KNOWN_PEERS_VERSION, KeyId, KnownClient,
-    KnownClientRecord, KnownClients, KnownServer, KnownServers, KnownSession, PARAMETERS_ADDED,
-    PARAMETERS_ALL, PathSecret, Refusal, parameters_message, refusal_token, renewal,
+    Abandonment, CredentialId, EXPORTER_LABEL, HandshakePermit, KNOWN_PEERS_VERSION, KeyId,
+    KnownClient, KnownClientRecord, KnownClients, KnownServer, KnownServers, KnownSession,
+    PARAMETERS_ADDED, PARAMETERS_ALL, PathSecret, Refusal, parameters_message, refusal_token,
+    renewal,
 };
 use crate::packet::{Header, Kind, LongKind};
 use crate::transport_parameters::TransportParameters;
@@ -71,6 +72,8 @@ enum Stage {
     Answering(Arc<KnownClient>),
     /// Both sides know each other's connection IDs.
     Established,
+    /// A client whose attempt was refused, until it may begin a handshake.
+    Waiting(Attempt, Time),
     /// A client with a handshake instead of the abandoned attempt.
     Abandoned(Attempt),
 }
@@ -87,6 +90,8 @@ struct Attempt {
 pub(super) struct KnownPeerState {
     role: KnownRole,
     stage: Stage,
+    /// Of a client whose attempt was refused, until its handshake is over.
+    permit: Option<HandshakePermit>,
     epoch: Duration,
 }
 
@@ -100,6 +105,7 @@ impl KnownPeerState {
         Self {
             role: setup.role,
             stage,
+            permit: None,
             epoch: setup.epoch,
         }
     }
@@ -123,7 +129,10 @@ impl KnownPeerState {
 
     /// Whether the connection has begun without a handshake.
     fn began_without_handshake(&self) -> bool {
-        !matches!(self.stage, Stage::Handshake | Stage::Abandoned(_))
+        !matches!(
+            self.stage,
+            Stage::Handshake | Stage::Waiting(..) | Stage::Abandoned(_)
+        )
     }
 
     /// Returns the key that a client has abandoned.
@@ -268,10 +277,13 @@ impl Connection {
         true
     }
 
-    /// Returns when a client that has nothing to send says hello.
-    pub(super) fn hello_deadline(&self) -> Option<Time> {
-        let waits = matches!(self.known.stage, Stage::Undrawn(_)) && !self.timers.ping_due;
-        waits.then(|| self.counters.started + HELLO_AFTER)
+    /// Returns when a client that has nothing to send says hello, or tries again to begin a handshake.
+    pub(super) fn known_deadline(&self) -> Option<Time> {
+        match self.known.stage {
+            Stage::Undrawn(_) if !self.timers.ping_due => Some(self.counters.started + HELLO_AFTER),
+            Stage::Waiting(_, until) => Some(until),
+            _ => None,
+        }
     }
 
     /// Handles an authentic packet on the path with this index, before its frames.
@@ -339,7 +351,6 @@ impl Connection {
         if let KnownRole::Client(servers) = &self.known.role {
             servers.note_refusal(is_proved);
         }
-        self.known.stage = Stage::Abandoned(attempt);
         self.keys = super::keys::KeySet::default();
         self.handshake = super::handshake::HandshakeProgress {
             remembered: Some(std::mem::take(&mut self.peer)),
@@ -350,9 +361,38 @@ impl Connection {
         recovery.on_attempt_abandoned(&mut paths[0], &mut fates);
         self.crypto[Space::Data as usize] = Default::default();
         self.timers.restart(now);
+        self.begin_replacement(now, attempt);
+    }
+
+    /// Begins the handshake that replaces an attempt, or waits until fewer are under way.
+    fn begin_replacement(&mut self, now: Time, attempt: Attempt) {
+        if let KnownRole::Client(servers) = &self.known.role {
+            self.known.permit = HandshakePermit::take(servers);
+        }
+        if self.known.permit.is_none() {
+            let spread = rand_core::Rng::next_u32(&mut self.rng) % 8 + 1;
+            let until = now + Duration::from_millis(spread.into());
+            self.known.stage = Stage::Waiting(attempt, until);
+            return;
+        }
+        self.known.stage = Stage::Abandoned(attempt);
         let destination = ConnectionIdLayout::new(ConnectionId::MAX_LENGTH).generate(&mut self.rng);
         self.forget_attempt(destination);
         self.start_session(now, self.version);
+    }
+
+    /// Handles the timers of known peers: a client says hello, or tries to begin a handshake again.
+    pub(super) fn handle_known_timeout(&mut self, now: Time) {
+        if self.known_deadline().is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        match std::mem::replace(&mut self.known.stage, Stage::Handshake) {
+            Stage::Waiting(attempt, _) => self.begin_replacement(now, attempt),
+            stage => {
+                self.known.stage = stage;
+                self.timers.ping_due = true;
+            }
+        }
     }
 
     /// Checks, with the server's parameters, whether what an abandoned attempt has sent may be sent
@@ -392,6 +432,7 @@ impl Connection {
     /// Handles the end of a handshake: a server offers a secret, a client gives up the one that did
     /// not work.
     pub(super) fn on_handshake_over(&mut self, now: Time) {
+        self.known.permit = None;
         if let (Stage::Abandoned(attempt), KnownRole::Client(servers), Some(client)) =
             (&self.known.stage, &self.known.role, &self.validation.client)
         {

@@ -87,7 +87,7 @@ impl Connection {
             self.recovery.timeout(self.path(), self.handshake_state()),
             self.ack_deadline(),
             self.timers.paced_until,
-            self.hello_deadline(),
+            self.known_deadline(),
             coarse.map(|deadline| self.recovery.precision.round(deadline)),
             self.paths_deadline(),
             self.monitor.as_ref().and_then(|monitor| monitor.timeout()),
@@ -123,12 +123,7 @@ impl Connection {
         {
             self.timers.ping_due = true;
         }
-        if self
-            .hello_deadline()
-            .is_some_and(|deadline| now >= deadline)
-        {
-            self.timers.ping_due = true;
-        }
+        self.handle_known_timeout(now);
         if self.timers.paced_until.is_some_and(|until| now >= until) {
             self.timers.paced_until = None;
         }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
@@ -18,10 +18,36 @@ use crate::crypto::Identity;
 /// prevent that, give the connections no store, or different ones.
 pub struct KnownServers {
     capacity: usize,
+    handshakes: AtomicUsize,
     servers: Mutex<FxHashMap<Name, Arc<KnownServer>>>,
     begun: AtomicU64,
     proved_refusals: AtomicU64,
     hints: AtomicU64,
+}
+
+/// The most full handshakes at once that replace refused connections. A client with many calls under
+/// way to a server that restarts would otherwise begin as many handshakes.
+const HANDSHAKES: usize = 32;
+
+/// The right to a full handshake that replaces a refused connection.
+pub(crate) struct HandshakePermit(Arc<KnownServers>);
+
+impl HandshakePermit {
+    /// Takes one; `None` while too many are taken.
+    pub(crate) fn take(servers: &Arc<KnownServers>) -> Option<Self> {
+        let free = |taken| (taken < HANDSHAKES).then_some(taken + 1);
+        let taken = &servers.handshakes;
+        taken
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, free)
+            .is_ok()
+            .then(|| Self(servers.clone()))
+    }
+}
+
+impl Drop for HandshakePermit {
+    fn drop(&mut self) {
+        self.0.handshakes.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// Counters of a client's known servers.
@@ -105,6 +131,7 @@ impl KnownServers {
     pub fn new(capacity: usize) -> Self {
         Self {
             capacity,
+            handshakes: AtomicUsize::new(0),
             servers: Mutex::default(),
             begun: AtomicU64::new(0),
             proved_refusals: AtomicU64::new(0),

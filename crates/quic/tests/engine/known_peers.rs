@@ -732,3 +732,28 @@ fn the_application_learns_that_it_may_open_streams_again() {
     let told = told.filter(|(of, event)| *of == call.connection && *event == Event::Connected);
     assert_eq!(told.count(), 2);
 }
+
+#[test]
+fn a_client_with_many_calls_begins_few_handshakes_at_once() {
+    let mut world = known_world(Plan::default());
+    world.restart_server(9, true);
+    world.run_for(Duration::from_millis(1));
+    let mut executions = Executions::default();
+    let mut calls: Vec<_> = (0..200)
+        .map(|number| Call::begin(&mut world, number))
+        .collect();
+    let mut most = 0;
+    let all = world.run_until(Duration::from_secs(5), |world| {
+        executions.serve(world);
+        world.transmit();
+        most = most.max(world.hosts[SERVER].endpoint.half_open());
+        calls
+            .iter_mut()
+            .filter_map(|call| (!call.poll(world)).then_some(()))
+            .count()
+            == 0
+    });
+    assert!(all && calls.iter().all(|call| call.is_answered));
+    assert!(executions.counts.values().all(|count| *count == 1));
+    assert!((1..=32).contains(&most), "{most} handshakes at once");
+}
