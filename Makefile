@@ -136,9 +136,11 @@ long: ## the property tests with LONG_CASES cases, and the tests that take minut
 	@# As root: a minute of 2,000 new connections per second, at an interface with BPF programs and in line.
 	$(CARGO) test $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir --test enforce -- --ignored --nocapture
 
-longer: ## LONGER_CASES operation lists and hostile scripts for the DCQUIC engine (hours)
+longer: ## LONGER_CASES operation lists and hostile scripts for the DCQUIC engine, and 1,000,000 replays (hours)
 	PROPTEST_CASES=$(LONGER_CASES) $(CARGO) test $(CARGO_FLAGS) --release -p weir-quic \
 		--test engine -- interactions:: attacks:: proactive::
+	PROPTEST_CASES=1000000 $(CARGO) test $(CARGO_FLAGS) --release -p weir-quic \
+		--test engine -- known_peers::no_request
 
 bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor, as root also over veth pairs and a delay (six minutes and a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make bench builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }

@@ -249,12 +249,18 @@ impl<'a> FrameRecord<'a> {
                 weir_threshold: None,
                 weir_max_ack_delay_us: None,
             },
-            Frame::PathSecret(_) => Self::Unknown {
-                frame_type_bytes: frame.frame_type(),
-                weir_frame_type: "path_secret",
-                weir_threshold: None,
-                weir_max_ack_delay_us: None,
-            },
+            Frame::PathSecret(_) => Self::of_known_peers(frame, "path_secret"),
+            Frame::PathKey(_) => Self::of_known_peers(frame, "path_key"),
+            Frame::PathKeyAnswer { .. } => Self::of_known_peers(frame, "path_key_answer"),
+        }
+    }
+
+    fn of_known_peers(frame: &Frame<'_>, name: &'static str) -> Self {
+        Self::Unknown {
+            frame_type_bytes: frame.frame_type(),
+            weir_frame_type: name,
+            weir_threshold: None,
+            weir_max_ack_delay_us: None,
         }
     }
 

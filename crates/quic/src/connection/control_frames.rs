@@ -7,6 +7,15 @@ use crate::frame;
 use crate::frame::{NewConnectionId, PathSecret};
 use crate::recovery::{AckRequests, SentFrame};
 
+/// The key of a renewal of a path secret.
+#[derive(Clone, Copy)]
+pub(super) enum PathKey {
+    /// A client's.
+    Request([u8; 32]),
+    /// A server's.
+    Answer([u8; 32], PathSecret),
+}
+
 /// Control frames, pending and in flight.
 #[derive(Default)]
 pub(super) struct ControlFrames {
@@ -22,6 +31,8 @@ pub(super) struct ControlFrames {
     new_token: Option<(Vec<u8>, bool)>,
     /// The offer of a path secret, until it is acknowledged, and whether it is to be sent now.
     path_secret: Option<(PathSecret, bool)>,
+    /// The key of a renewal, until it is acknowledged, and whether it is to be sent now.
+    path_key: Option<(PathKey, bool)>,
     pub(super) ack_requests: AckRequests,
 }
 
@@ -49,12 +60,17 @@ impl ControlFrames {
         self.path_secret = Some((offer, true));
     }
 
+    pub(super) fn send_key(&mut self, key: PathKey) {
+        self.path_key = Some((key, true));
+    }
+
     /// Whether any frame is pending, including retirements of the peer's IDs; only 1-RTT packets
     /// carry them.
     pub(super) fn are_due(&self, remote_ids: &RemoteIds) -> bool {
         self.handshake_done
             || self.new_token.as_ref().is_some_and(|(_, due)| *due)
             || self.path_secret.is_some_and(|(_, due)| due)
+            || self.path_key.is_some_and(|(_, due)| due)
             || !self.new_ids.is_empty()
             || remote_ids.has_retirements()
             || self.ack_requests.is_due()
@@ -68,9 +84,7 @@ impl ControlFrames {
         limit: usize,
         mut sent: impl FnMut(SentFrame),
     ) {
-        /// The longest of these frames: NEW_CONNECTION_ID.
-        const LONGEST: usize = 1 + 8 + 8 + 1 + 20 + 16;
-        let fits = |out: &Vec<u8>| out.len() + LONGEST <= limit;
+        let fits = |out: &Vec<u8>| out.len() + frame::write::CONTROL_MAX_SIZE <= limit;
         if self.handshake_done && fits(out) {
             frame::write::handshake_done(out);
             sent(SentFrame::HandshakeDone);
@@ -81,6 +95,16 @@ impl ControlFrames {
         {
             frame::write::path_secret(out, offer);
             sent(SentFrame::PathSecret);
+            *due = false;
+        }
+        if let Some((key, due @ true)) = &mut self.path_key
+            && fits(out)
+        {
+            match key {
+                PathKey::Request(key) => frame::write::path_key(out, key),
+                PathKey::Answer(key, secret) => frame::write::path_key_answer(out, key, secret),
+            }
+            sent(SentFrame::PathKey);
             *due = false;
         }
         if let Some((token, due @ true)) = &mut self.new_token
@@ -124,6 +148,7 @@ impl ControlFrames {
             }
             SentFrame::NewToken => self.new_token = None,
             SentFrame::PathSecret => self.path_secret = None,
+            SentFrame::PathKey => self.path_key = None,
             SentFrame::AckFrequency { sequence } => self.ack_requests.on_acked(sequence),
             _ => {}
         }
@@ -140,6 +165,11 @@ impl ControlFrames {
             }
             SentFrame::PathSecret => {
                 if let Some((_, due)) = &mut self.path_secret {
+                    *due = true;
+                }
+            }
+            SentFrame::PathKey => {
+                if let Some((_, due)) = &mut self.path_key {
                     *due = true;
                 }
             }

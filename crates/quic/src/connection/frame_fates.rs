@@ -48,6 +48,7 @@ impl FrameSink for FrameFates<'_> {
             SentFrame::NewConnectionId { .. }
             | SentFrame::NewToken
             | SentFrame::PathSecret
+            | SentFrame::PathKey
             | SentFrame::AckFrequency { .. } => self.control.on_acked(frame),
             SentFrame::Crypto { .. } | SentFrame::HandshakeDone => {}
             _ => self.streams.on_acked(frame),
@@ -66,6 +67,7 @@ impl FrameSink for FrameFates<'_> {
             SentFrame::HandshakeDone
             | SentFrame::NewToken
             | SentFrame::PathSecret
+            | SentFrame::PathKey
             | SentFrame::AckFrequency { .. }
             | SentFrame::NewConnectionId { .. } => self.control.on_lost(frame),
             SentFrame::Ack { .. } => {}

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use weir_units::{Duration, Time};
 
 use super::Connection;
+use super::control_frames::PathKey;
 use super::handshake::check_not_reduced;
 use super::receive::violation;
+use super::renewal::Renewal;
 use crate::crypto::{Identity, KeyChange};
 use crate::error::ConnectionError;
 use crate::event::Event;
@@ -92,6 +94,9 @@ pub(super) struct KnownPeerState {
     stage: Stage,
     /// Of a client whose attempt was refused, until its handshake is over.
     permit: Option<HandshakePermit>,
+    pub(super) renewal: Renewal,
+    /// The secret that a server has offered on this connection.
+    offered: Option<CredentialId>,
     epoch: Duration,
 }
 
@@ -106,6 +111,8 @@ impl KnownPeerState {
             role: setup.role,
             stage,
             permit: None,
+            renewal: Renewal::default(),
+            offered: None,
             epoch: setup.epoch,
         }
     }
@@ -187,10 +194,13 @@ impl Connection {
         match (&self.known.stage, key_id) {
             (Stage::Undrawn(server), _) => {
                 let peer = TransportParameters::decode(Side::Server, &server.peer_parameters)?;
+                let due = Time::ZERO + server.replaced_at.since(Time::ZERO + self.known.epoch);
+                self.known.renewal.due = Some(due.max(now));
                 self.apply_peer_parameters(now, peer);
             }
             (Stage::Answering(client), Some(key_id)) => {
                 let client = client.clone();
+                self.known.offered = Some(client.secret.id());
                 let (keys, updates) = client.secret.keys(key_id, Side::Server);
                 self.install_keys(KeyChange::OneRtt(keys, updates));
                 let peer = TransportParameters::decode(Side::Client, &client.peer_parameters)?;
@@ -438,15 +448,26 @@ impl Connection {
         {
             servers.forget(&client.server_name, self.paths[0].remote, &attempt.server);
         }
-        let KnownRole::Server(clients) = &self.known.role else {
+        if !matches!(self.known.role, KnownRole::Server(_)) {
             return;
-        };
+        }
         let mut exported = [0; 32];
         if !self.peer.known_peers || !self.session.export(&mut exported, EXPORTER_LABEL, b"") {
             return;
         }
         let secret = PathSecret::from_exported(&exported);
-        let token = refusal_token(&self.endpoint_keys.refusals, &secret.id());
+        if let Some(offer) = self.offer(now, secret) {
+            self.control.offer_secret(offer);
+        }
+    }
+
+    /// Stores a secret of this connection's client; returns the offer to it.
+    fn offer(&mut self, now: Time, secret: PathSecret) -> Option<frame::PathSecret> {
+        let KnownRole::Server(clients) = &self.known.role else {
+            return None;
+        };
+        let now = now + self.known.epoch;
+        let id = secret.id();
         let record = KnownClientRecord {
             secret,
             identity: self.session.identity(),
@@ -454,12 +475,53 @@ impl Connection {
             own_parameters: self.own_parameters().to_remembered(Side::Server),
             address: self.paths[0].remote.ip(),
         };
-        if let Some(lifetime) = clients.add(now + self.known.epoch, record) {
-            self.control.offer_secret(frame::PathSecret {
-                lifetime: lifetime.as_nanos() / 1_000_000_000,
-                refusal_token: token,
-            });
+        let lifetime = clients.add(now, record)?;
+        if let Some(old) = self.known.offered.replace(id) {
+            clients.replace(now, &old);
         }
+        Some(frame::PathSecret {
+            lifetime: lifetime.as_nanos() / 1_000_000_000,
+            refusal_token: refusal_token(&self.endpoint_keys.refusals, &id),
+        })
+    }
+
+    /// Claims the renewal of the secret for this connection; otherwise returns when to try again.
+    pub(super) fn claim_renewal(&self, now: Time) -> Option<Time> {
+        let (KnownRole::Client(servers), Some(client)) =
+            (&self.known.role, &self.validation.client)
+        else {
+            return None;
+        };
+        let epoch = self.known.epoch;
+        let remote = self.paths[0].remote;
+        let later = servers.claim_renewal(now + epoch, &client.server_name, remote)?;
+        Some(Time::ZERO + later.since(Time::ZERO + epoch))
+    }
+
+    /// Handles a PATH_KEY frame: the client renews the secret.
+    pub(super) fn on_path_key(&mut self, now: Time, key: &[u8; 32]) -> Result<(), TransportError> {
+        if !matches!(self.known.role, KnownRole::Server(_)) || !self.peer.known_peers {
+            return Err(violation("PATH_KEY without known peers"));
+        }
+        if let Some((public, secret)) = self.answer_key(now, key)?
+            && let Some(offer) = self.offer(now, secret)
+        {
+            self.control.send_key(PathKey::Answer(public, offer));
+        }
+        Ok(())
+    }
+
+    /// Handles a PATH_KEY_ANSWER frame.
+    pub(super) fn on_path_key_answer(
+        &mut self,
+        now: Time,
+        key: &[u8; 32],
+        offer: &frame::PathSecret,
+    ) -> Result<(), TransportError> {
+        if let Some(secret) = self.take_answered_key(key)? {
+            self.keep_secret(now, secret, offer);
+        }
+        Ok(())
     }
 
     /// Handles a PATH_SECRET frame: the server remembers this client.
@@ -468,21 +530,32 @@ impl Connection {
         now: Time,
         offer: &frame::PathSecret,
     ) -> Result<(), TransportError> {
-        let KnownRole::Client(servers) = self.known.role.clone() else {
+        if !matches!(self.known.role, KnownRole::Client(_)) {
             return Err(violation("PATH_SECRET to an endpoint without known peers"));
-        };
-        let Some(client) = &self.validation.client else {
-            return Err(violation("PATH_SECRET from a client"));
-        };
+        }
         let mut exported = [0; 32];
         if self.known.began_without_handshake()
             || !self.session.export(&mut exported, EXPORTER_LABEL, b"")
         {
             return Err(violation("PATH_SECRET without a handshake"));
         }
+        self.keep_secret(now, PathSecret::from_exported(&exported), offer);
+        Ok(())
+    }
+
+    /// Keeps a secret for later connections to this server.
+    fn keep_secret(&mut self, now: Time, secret: PathSecret, offer: &frame::PathSecret) {
+        let (KnownRole::Client(servers), Some(client)) =
+            (&self.known.role, &self.validation.client)
+        else {
+            return;
+        };
+        let interval = servers.renewal_interval();
+        let random = rand_core::Rng::next_u32(&mut self.rng);
+        let spread = renewal(now, interval, random);
+        self.known.renewal.due = (!interval.is_zero()).then_some(spread);
         let now = now + self.known.epoch;
         let lifetime = Duration::from_secs(offer.lifetime.min(MAX_LIFETIME));
-        let random = rand_core::Rng::next_u32(&mut self.rng);
         let identity = Identity {
             resumed: true,
             ..self.session.identity()
@@ -495,7 +568,6 @@ impl Connection {
             self.peer.to_remembered(Side::Server),
             self.own_parameters().to_remembered(Side::Client),
         );
-        let secret = PathSecret::from_exported(&exported);
         let server = KnownServer::new(
             secret,
             identity,
@@ -503,8 +575,8 @@ impl Connection {
             offer.refusal_token,
             renewed_at,
         );
+        let server = server.replaced_at(spread + self.known.epoch);
         servers.put(now, &client.server_name, self.paths[0].remote, server);
-        Ok(())
     }
 }
 

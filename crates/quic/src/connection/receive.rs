@@ -433,6 +433,8 @@ impl Connection {
             Frame::AckFrequency(request) => self.on_ack_frequency(request)?,
             Frame::ImmediateAck => self.received[Space::Data as usize].acknowledge_now(now),
             Frame::PathSecret(offer) => self.on_path_secret(now, offer)?,
+            Frame::PathKey(key) => self.on_path_key(now, key)?,
+            Frame::PathKeyAnswer { key, secret } => self.on_path_key_answer(now, key, secret)?,
         }
         Ok(())
     }

@@ -88,6 +88,7 @@ impl Connection {
             self.ack_deadline(),
             self.timers.paced_until,
             self.known_deadline(),
+            self.renewal_deadline(),
             coarse.map(|deadline| self.recovery.precision.round(deadline)),
             self.paths_deadline(),
             self.monitor.as_ref().and_then(|monitor| monitor.timeout()),
@@ -124,6 +125,7 @@ impl Connection {
             self.timers.ping_due = true;
         }
         self.handle_known_timeout(now);
+        self.renew_secret_if_due(now);
         if self.timers.paced_until.is_some_and(|until| now >= until) {
             self.timers.paced_until = None;
         }

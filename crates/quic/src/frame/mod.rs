@@ -1,5 +1,5 @@
 //! The frames of RFC 9000, section 19, and of three extensions: DATAGRAM (RFC 9221), those of
-//! draft-ietf-quic-ack-frequency-14, and PATH_SECRET of known peers.
+//! draft-ietf-quic-ack-frequency-14, and those of known peers.
 //!
 //! [`Frames`] reads a packet's payload; [`mod@write`] has a function to write each frame.
 
@@ -95,6 +95,15 @@ pub enum Frame<'a> {
     ImmediateAck,
     /// PATH_SECRET (`docs/known-peers.md`, section 2.1).
     PathSecret(PathSecret),
+    /// PATH_KEY: a client's key for another secret (`docs/known-peers.md`, section 2.3).
+    PathKey([u8; 32]),
+    /// PATH_KEY_ANSWER: the server's key, and the secret that follows from both.
+    PathKeyAnswer {
+        /// The server's key.
+        key: [u8; 32],
+        /// What the server says about the secret.
+        secret: PathSecret,
+    },
 }
 
 /// A PATH_SECRET frame: the server remembers the client from now on.

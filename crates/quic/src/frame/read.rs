@@ -158,11 +158,20 @@ fn read_fields<'a>(reader: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>
             reordering_threshold: reader.varint()?,
         }),
         types::IMMEDIATE_ACK => Frame::ImmediateAck,
-        types::PATH_SECRET => Frame::PathSecret(PathSecret {
-            lifetime: reader.varint()?,
-            refusal_token: reader.array()?,
-        }),
+        types::PATH_SECRET => Frame::PathSecret(read_path_secret(reader)?),
+        types::PATH_KEY => Frame::PathKey(reader.array()?),
+        types::PATH_KEY_ANSWER => Frame::PathKeyAnswer {
+            key: reader.array()?,
+            secret: read_path_secret(reader)?,
+        },
         _ => return Err(Malformed("unknown frame type")),
+    })
+}
+
+fn read_path_secret(reader: &mut Reader<'_>) -> Result<PathSecret, Truncated> {
+    Ok(PathSecret {
+        lifetime: reader.varint()?,
+        refusal_token: reader.array()?,
     })
 }
 

@@ -26,7 +26,7 @@ fn encoded(frame: &Frame<'_>) -> Vec<u8> {
 }
 
 /// The number of frames of [`example`].
-const EXAMPLES: usize = 27;
+const EXAMPLES: usize = 29;
 
 /// Returns a frame of each kind, with fields from numbers and bytes.
 fn example(which: usize, [a, b, c]: [u64; 3], flag: bool, bytes: &[u8]) -> Frame<'_> {
@@ -97,6 +97,14 @@ fn example(which: usize, [a, b, c]: [u64; 3], flag: bool, bytes: &[u8]) -> Frame
             lifetime: a,
             refusal_token: [b as u8; 16],
         }),
+        27 => Frame::PathKey([b as u8; 32]),
+        28 => Frame::PathKeyAnswer {
+            key: [c as u8; 32],
+            secret: PathSecret {
+                lifetime: a,
+                refusal_token: token,
+            },
+        },
         _ => Frame::Ack(Ack {
             largest: a.max(b),
             delay: c,
@@ -321,7 +329,7 @@ fn frame_types_are_allowed_per_packet_type_as_in_rfc_9000_table_3() {
     let table = [
         "I0H1", "I0H1", "_0_1", "_0_1", "I_H1", "___1", "_0_1", "_0_1", "_0_1", "_0_1", "_0_1",
         "_0_1", "_0_1", "_0_1", "_0_1", "_0_1", "___1", "_0_1", "___1", "I0H1", "_0_1", "___1",
-        "I_H1", "_0_1", "___1", "___1", "___1",
+        "I_H1", "_0_1", "___1", "___1", "___1", "___1", "___1",
     ];
     assert_eq!(table.len(), EXAMPLES);
     for (which, allowed) in table.iter().enumerate() {

@@ -39,6 +39,8 @@ pub(super) const DATAGRAM: u64 = 0x30;
 pub(super) const DATAGRAM_WITH_LENGTH: u64 = 0x31;
 pub(super) const ACK_FREQUENCY: u64 = 0xaf;
 pub(super) const PATH_SECRET: u64 = 0x1745_4952;
+pub(super) const PATH_KEY: u64 = 0x1745_4953;
+pub(super) const PATH_KEY_ANSWER: u64 = 0x1745_4954;
 
 /// Returns the type of a STREAM frame with these fields.
 pub(super) const fn stream(offset: bool, length: bool, fin: bool) -> u64 {
@@ -96,6 +98,8 @@ impl Frame<'_> {
             Self::AckFrequency(_) => ACK_FREQUENCY,
             Self::ImmediateAck => IMMEDIATE_ACK,
             Self::PathSecret(_) => PATH_SECRET,
+            Self::PathKey(_) => PATH_KEY,
+            Self::PathKeyAnswer { .. } => PATH_KEY_ANSWER,
         }
     }
 
@@ -130,7 +134,9 @@ impl Frame<'_> {
             | Self::RetireConnectionId(_)
             | Self::AckFrequency(_)
             | Self::ImmediateAck
-            | Self::PathSecret(_) => matches!(level, Level::OneRtt),
+            | Self::PathSecret(_)
+            | Self::PathKey(_)
+            | Self::PathKeyAnswer { .. } => matches!(level, Level::OneRtt),
             Self::ResetStream(_)
             | Self::StopSending { .. }
             | Self::Stream(_)

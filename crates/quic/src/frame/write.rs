@@ -11,8 +11,8 @@ use super::{AckFrequency, Close, EcnCounts, Frame, NewConnectionId, PathSecret, 
 use crate::codec::{put_varint, put_varints, varint_size};
 use crate::{Direction, StreamId};
 
-/// The size in bytes of the largest control frame, a NEW_CONNECTION_ID.
-pub const CONTROL_MAX_SIZE: usize = 1 + 8 + 8 + 1 + 20 + 16;
+/// The size in bytes of the largest control frame, a PATH_KEY_ANSWER.
+pub const CONTROL_MAX_SIZE: usize = 4 + 32 + 8 + 16;
 
 /// The most ranges in a written ACK, since their count takes at most two bytes.
 const MAX_ACK_RANGES: u64 = 0x4000;
@@ -222,6 +222,20 @@ pub fn path_secret(out: &mut Vec<u8>, frame: &PathSecret) {
     out.extend_from_slice(&frame.refusal_token);
 }
 
+/// Writes PATH_KEY.
+pub fn path_key(out: &mut Vec<u8>, key: &[u8; 32]) {
+    put_varint(out, types::PATH_KEY);
+    out.extend_from_slice(key);
+}
+
+/// Writes PATH_KEY_ANSWER.
+pub fn path_key_answer(out: &mut Vec<u8>, key: &[u8; 32], secret: &PathSecret) {
+    put_varint(out, types::PATH_KEY_ANSWER);
+    out.extend_from_slice(key);
+    put_varint(out, secret.lifetime);
+    out.extend_from_slice(&secret.refusal_token);
+}
+
 /// Writes PATH_CHALLENGE.
 pub fn path_challenge(out: &mut Vec<u8>, data: [u8; 8]) {
     put_varint(out, types::PATH_CHALLENGE);
@@ -357,6 +371,8 @@ impl Frame<'_> {
             Self::AckFrequency(ref frame) => ack_frequency(out, frame),
             Self::ImmediateAck => immediate_ack(out),
             Self::PathSecret(frame) => path_secret(out, &frame),
+            Self::PathKey(key) => path_key(out, &key),
+            Self::PathKeyAnswer { key, secret } => path_key_answer(out, &key, &secret),
         }
     }
 }

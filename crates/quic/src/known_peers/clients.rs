@@ -16,6 +16,9 @@ use crate::crypto::Identity;
 /// Engines look secrets up without a lock that all share.
 const SHARDS: usize = 16;
 
+/// How long a secret is still accepted after another one has replaced it.
+const REPLACED: Duration = Duration::from_secs(30);
+
 /// The limits of a server's path secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KnownClientsConfig {
@@ -117,7 +120,8 @@ pub(crate) struct KnownClient {
     pub(crate) peer_parameters: Box<[u8]>,
     pub(crate) own_parameters: Box<[u8]>,
     owner: Owner,
-    expires: Time,
+    /// In nanoseconds since 1970.
+    expires: AtomicU64,
     last_used: AtomicU64,
     state: Mutex<ClientState>,
 }
@@ -140,6 +144,10 @@ impl KnownClient {
     /// Returns the state of a key ID.
     pub(crate) fn judge(&self, key_id: KeyId) -> Verdict {
         self.state().window.judge(key_id)
+    }
+
+    fn is_over(&self, now: Time) -> bool {
+        now.as_nanos() >= self.expires.load(Ordering::Relaxed)
     }
 
     /// Whether the client's address was validated in an earlier connection.
@@ -213,7 +221,7 @@ impl KnownClients {
             identity,
             peer_parameters,
             own_parameters,
-            expires,
+            expires: AtomicU64::new(expires.as_nanos()),
             last_used: AtomicU64::new(now.as_nanos()),
             state: Mutex::new(ClientState {
                 window: ReplayWindow::new(self.config.window),
@@ -233,7 +241,7 @@ impl KnownClients {
     /// Returns the client with this credential.
     pub(crate) fn find(&self, now: Time, id: &CredentialId) -> Option<Arc<KnownClient>> {
         let client = self.shard(id).get(id).cloned()?;
-        if now >= client.expires {
+        if client.is_over(now) {
             self.remove(id);
             return None;
         }
@@ -265,6 +273,15 @@ impl KnownClients {
         match client.state().window.mark(key_id) {
             Verdict::Fresh => Abandonment::Fresh,
             Verdict::Used | Verdict::TooOld => Abandonment::Used,
+        }
+    }
+
+    /// Ends a secret that was replaced by another one, after the time that connections under way may
+    /// need.
+    pub(crate) fn replace(&self, now: Time, id: &CredentialId) {
+        if let Some(client) = self.shard(id).get(id) {
+            let end = (now + REPLACED).as_nanos();
+            client.expires.fetch_min(end, Ordering::Relaxed);
         }
     }
 
@@ -316,7 +333,7 @@ impl KnownClients {
         for shard in &self.shards {
             let mut expired = Vec::new();
             lock(shard).retain(|id, client| {
-                if now >= client.expires {
+                if client.is_over(now) {
                     expired.push(client.clone());
                     return false;
                 }

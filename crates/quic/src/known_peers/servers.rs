@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use rustc_hash::FxHashMap;
@@ -18,12 +18,16 @@ use crate::crypto::Identity;
 /// prevent that, give the connections no store, or different ones.
 pub struct KnownServers {
     capacity: usize,
+    renewal_interval: Duration,
     handshakes: AtomicUsize,
     servers: Mutex<FxHashMap<Name, Arc<KnownServer>>>,
     begun: AtomicU64,
     proved_refusals: AtomicU64,
     hints: AtomicU64,
 }
+
+/// How long a connection may take to replace a secret before another one looks again.
+const CLAIMED: Duration = Duration::from_secs(60);
 
 /// The most full handshakes at once that replace refused connections. A client with many calls under
 /// way to a server that restarts would otherwise begin as many handshakes.
@@ -83,6 +87,10 @@ pub(crate) struct KnownServer {
     pub(crate) refusal_token: [u8; 16],
     /// When a handshake is to renew the secret.
     pub(crate) renewed_at: Time,
+    /// When an open connection is to replace it by a newer one.
+    pub(crate) replaced_at: Time,
+    /// Whether a connection replaces it now.
+    is_replaced: AtomicBool,
     next_key_id: AtomicU64,
     last_used: AtomicU64,
 }
@@ -102,8 +110,17 @@ impl KnownServer {
             own_parameters,
             refusal_token,
             renewed_at,
+            replaced_at: renewed_at,
+            is_replaced: AtomicBool::new(false),
             next_key_id: AtomicU64::new(0),
             last_used: AtomicU64::new(0),
+        }
+    }
+
+    pub(crate) fn replaced_at(self, replaced_at: Time) -> Self {
+        Self {
+            replaced_at,
+            ..self
         }
     }
 
@@ -131,12 +148,26 @@ impl KnownServers {
     pub fn new(capacity: usize) -> Self {
         Self {
             capacity,
+            renewal_interval: Duration::from_secs(600),
             handshakes: AtomicUsize::new(0),
             servers: Mutex::default(),
             begun: AtomicU64::new(0),
             proved_refusals: AtomicU64::new(0),
             hints: AtomicU64::new(0),
         }
+    }
+
+    /// Sets after which time an open connection renews the secret; 10 minutes by default, zero for
+    /// never.
+    pub fn with_renewal_interval(self, renewal_interval: Duration) -> Self {
+        Self {
+            renewal_interval,
+            ..self
+        }
+    }
+
+    pub(crate) fn renewal_interval(&self) -> Duration {
+        self.renewal_interval
     }
 
     /// Returns the counters.
@@ -217,6 +248,21 @@ impl KnownServers {
         {
             servers.remove(&key);
         }
+    }
+
+    /// Claims the replacement of a server's secret for one connection: `None`. Otherwise returns when to
+    /// try again.
+    pub(crate) fn claim_renewal(&self, now: Time, name: &str, address: SocketAddr) -> Option<Time> {
+        let key = Name {
+            name: name.to_owned(),
+            address,
+        };
+        let server = self.servers().get(&key).cloned()?;
+        if now < server.replaced_at {
+            return Some(server.replaced_at);
+        }
+        let is_claimed = server.is_replaced.swap(true, Ordering::Relaxed);
+        is_claimed.then(|| now + CLAIMED)
     }
 
     /// Counts a connection that becomes a full handshake.

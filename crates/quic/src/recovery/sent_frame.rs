@@ -39,6 +39,8 @@ pub(crate) enum SentFrame {
     NewToken,
     /// The offer of a path secret.
     PathSecret,
+    /// The key of a renewal of a path secret.
+    PathKey,
     /// The handshake is confirmed.
     HandshakeDone,
     /// A request for the peer's ACK frequency.
