@@ -140,7 +140,7 @@ longer: ## LONGER_CASES operation lists and hostile scripts for the DCQUIC engin
 	PROPTEST_CASES=$(LONGER_CASES) $(CARGO) test $(CARGO_FLAGS) --release -p weir-quic \
 		--test engine -- interactions:: attacks:: proactive::
 	PROPTEST_CASES=1000000 $(CARGO) test $(CARGO_FLAGS) --release -p weir-quic \
-		--test engine -- known_peers::no_request
+		--test engine -- known_peers::replays::
 
 bench: ## DCQUIC beside quinn, quiche, s2n-quic, TCP + TLS and the floor, as root also over veth pairs and a delay (six minutes and a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make bench builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }

@@ -1,33 +1,28 @@
 //! Known peers: a connection that begins without a handshake, falls back to one, or agrees on the
 //! secret of later ones (`docs/known-peers.md`).
 
+mod refused;
+mod renewal;
+mod secrets;
+
 use std::sync::Arc;
 
 use weir_units::{Duration, Time};
 
 use super::Connection;
-use super::control_frames::PathKey;
-use super::handshake::check_not_reduced;
-use super::receive::violation;
-use super::renewal::Renewal;
-use crate::crypto::{Identity, KeyChange};
-use crate::error::ConnectionError;
+use crate::crypto::KeyChange;
 use crate::event::Event;
-use crate::frame;
 use crate::known_peers::{
-    Abandonment, CredentialId, EXPORTER_LABEL, HandshakePermit, KNOWN_PEERS_VERSION, KeyId,
-    KnownClient, KnownClientRecord, KnownClients, KnownServer, KnownServers, KnownSession,
-    PARAMETERS_ADDED, PARAMETERS_ALL, PathSecret, Refusal, parameters_message, refusal_token,
-    renewal,
+    CredentialId, HandshakePermit, KeyId, KnownClient, KnownClients, KnownServer, KnownServers,
+    KnownSession, PARAMETERS_ADDED, PARAMETERS_ALL, parameters_message,
 };
 use crate::packet::{Header, Kind, LongKind};
 use crate::transport_parameters::TransportParameters;
-use crate::{ConnectionId, ConnectionIdLayout, Executed, Side, Space, TransportError};
+use crate::{Side, Space, TransportError};
+use renewal::Renewal;
 
 /// A client that has nothing to send says hello to the server after this time.
 const HELLO_AFTER: Duration = Duration::from_millis(1);
-/// A client that gets no answer begins a full handshake after this many probe timeouts.
-const SILENT_TIMEOUTS: u32 = 3;
 
 /// The part of an endpoint in known peers.
 #[derive(Clone, Default)]
@@ -94,7 +89,7 @@ pub(super) struct KnownPeerState {
     stage: Stage,
     /// Of a client whose attempt was refused, until its handshake is over.
     permit: Option<HandshakePermit>,
-    pub(super) renewal: Renewal,
+    renewal: Renewal,
     /// The secret that a server has offered on this connection.
     offered: Option<CredentialId>,
     epoch: Duration,
@@ -313,272 +308,4 @@ impl Connection {
             _ => {}
         }
     }
-
-    /// Handles a Control packet: the server refuses the connection, or somebody says so.
-    pub(super) fn on_refusal(&mut self, now: Time, header: &Header, packet: &[u8]) {
-        let Stage::Unconfirmed(attempt) = &self.known.stage else {
-            return;
-        };
-        let echoed = self.local_ids.contains(&header.destination)
-            && header.source == self.original_destination;
-        let content = packet.get(header.number_offset..header.end);
-        let refusal = content.and_then(Refusal::decode).filter(|_| echoed);
-        if let Some(refusal) = refusal {
-            let is_proved = attempt.server.is_proved(&refusal, attempt.key_id);
-            self.fall_back(now, is_proved);
-        }
-    }
-
-    /// Handles a Version Negotiation packet to a client without a handshake; `false` if this is no
-    /// such client.
-    pub(super) fn on_known_version_negotiation(&mut self, now: Time, offered: &[u32]) -> bool {
-        if !matches!(self.known.stage, Stage::Unconfirmed(_)) {
-            return false;
-        }
-        if !offered.contains(&KNOWN_PEERS_VERSION) {
-            self.fall_back(now, false);
-        }
-        true
-    }
-
-    /// Begins a full handshake where the server does not answer.
-    pub(super) fn fall_back_after_silence(&mut self, now: Time) {
-        let is_silent = matches!(self.known.stage, Stage::Unconfirmed(_))
-            && self.recovery.probe_timeouts() >= SILENT_TIMEOUTS;
-        if is_silent {
-            self.fall_back(now, false);
-        }
-    }
-
-    /// Begins a full handshake instead of the attempt without one. What was sent waits until the
-    /// server has decided whether it may be sent again.
-    fn fall_back(&mut self, now: Time, is_proved: bool) {
-        let stage = std::mem::replace(&mut self.known.stage, Stage::Handshake);
-        let Stage::Unconfirmed(attempt) = stage else {
-            self.known.stage = stage;
-            return;
-        };
-        if let KnownRole::Client(servers) = &self.known.role {
-            servers.note_refusal(is_proved);
-        }
-        self.keys = super::keys::KeySet::default();
-        self.handshake = super::handshake::HandshakeProgress {
-            remembered: Some(std::mem::take(&mut self.peer)),
-            ..Default::default()
-        };
-        self.peer_known = false;
-        let (recovery, paths, mut fates) = self.recovery_parts();
-        recovery.on_attempt_abandoned(&mut paths[0], &mut fates);
-        self.crypto[Space::Data as usize] = Default::default();
-        self.timers.restart(now);
-        self.begin_replacement(now, attempt);
-    }
-
-    /// Begins the handshake that replaces an attempt, or waits until fewer are under way.
-    fn begin_replacement(&mut self, now: Time, attempt: Attempt) {
-        if let KnownRole::Client(servers) = &self.known.role {
-            self.known.permit = HandshakePermit::take(servers);
-        }
-        if self.known.permit.is_none() {
-            let spread = rand_core::Rng::next_u32(&mut self.rng) % 8 + 1;
-            let until = now + Duration::from_millis(spread.into());
-            self.known.stage = Stage::Waiting(attempt, until);
-            return;
-        }
-        self.known.stage = Stage::Abandoned(attempt);
-        let destination = ConnectionIdLayout::new(ConnectionId::MAX_LENGTH).generate(&mut self.rng);
-        self.forget_attempt(destination);
-        self.start_session(now, self.version);
-    }
-
-    /// Handles the timers of known peers: a client says hello, or tries to begin a handshake again.
-    pub(super) fn handle_known_timeout(&mut self, now: Time) {
-        if self.known_deadline().is_none_or(|deadline| now < deadline) {
-            return;
-        }
-        match std::mem::replace(&mut self.known.stage, Stage::Handshake) {
-            Stage::Waiting(attempt, _) => self.begin_replacement(now, attempt),
-            stage => {
-                self.known.stage = stage;
-                self.timers.ping_due = true;
-            }
-        }
-    }
-
-    /// Checks, with the server's parameters, whether what an abandoned attempt has sent may be sent
-    /// again. Otherwise the connection ends.
-    pub(super) fn check_abandoned(
-        &mut self,
-        now: Time,
-        peer: &TransportParameters,
-    ) -> Result<(), ConnectionError> {
-        let Stage::Abandoned(attempt) = &self.known.stage else {
-            return Ok(());
-        };
-        let remembered = self.handshake.remembered.take();
-        let has_sent_data = self.table.used || self.datagrams.stats.sent > 0;
-        let is_safe = match peer.abandoned_answer {
-            _ if !has_sent_data => true,
-            Some((Abandonment::Fresh, _)) => true,
-            // An older process at this address was gone before the first datagram left.
-            Some((Abandonment::Unknown, age)) => attempt.first_sent + age > now,
-            Some((Abandonment::Used, _)) | None => false,
-        };
-        if !is_safe {
-            let executed = Executed::Maybe;
-            return Err(ConnectionError::KnownPeerRefused { executed });
-        }
-        let is_reduced = remembered.is_some_and(|before| check_not_reduced(&before, peer).is_err());
-        if is_reduced && (has_sent_data || self.streams.open_streams() > 0) {
-            let executed = Executed::No;
-            return Err(ConnectionError::KnownPeerRefused { executed });
-        }
-        if is_reduced {
-            self.streams.reject_early_data();
-        }
-        Ok(())
-    }
-
-    /// Handles the end of a handshake: a server offers a secret, a client gives up the one that did
-    /// not work.
-    pub(super) fn on_handshake_over(&mut self, now: Time) {
-        self.known.permit = None;
-        if let (Stage::Abandoned(attempt), KnownRole::Client(servers), Some(client)) =
-            (&self.known.stage, &self.known.role, &self.validation.client)
-        {
-            servers.forget(&client.server_name, self.paths[0].remote, &attempt.server);
-        }
-        if !matches!(self.known.role, KnownRole::Server(_)) {
-            return;
-        }
-        let mut exported = [0; 32];
-        if !self.peer.known_peers || !self.session.export(&mut exported, EXPORTER_LABEL, b"") {
-            return;
-        }
-        let secret = PathSecret::from_exported(&exported);
-        if let Some(offer) = self.offer(now, secret) {
-            self.control.offer_secret(offer);
-        }
-    }
-
-    /// Stores a secret of this connection's client; returns the offer to it.
-    fn offer(&mut self, now: Time, secret: PathSecret) -> Option<frame::PathSecret> {
-        let KnownRole::Server(clients) = &self.known.role else {
-            return None;
-        };
-        let now = now + self.known.epoch;
-        let id = secret.id();
-        let record = KnownClientRecord {
-            secret,
-            identity: self.session.identity(),
-            peer_parameters: self.peer.to_remembered(Side::Client),
-            own_parameters: self.own_parameters().to_remembered(Side::Server),
-            address: self.paths[0].remote.ip(),
-        };
-        let lifetime = clients.add(now, record)?;
-        if let Some(old) = self.known.offered.replace(id) {
-            clients.replace(now, &old);
-        }
-        Some(frame::PathSecret {
-            lifetime: lifetime.as_nanos() / 1_000_000_000,
-            refusal_token: refusal_token(&self.endpoint_keys.refusals, &id),
-        })
-    }
-
-    /// Claims the renewal of the secret for this connection; otherwise returns when to try again.
-    pub(super) fn claim_renewal(&self, now: Time) -> Option<Time> {
-        let (KnownRole::Client(servers), Some(client)) =
-            (&self.known.role, &self.validation.client)
-        else {
-            return None;
-        };
-        let epoch = self.known.epoch;
-        let remote = self.paths[0].remote;
-        let later = servers.claim_renewal(now + epoch, &client.server_name, remote)?;
-        Some(Time::ZERO + later.since(Time::ZERO + epoch))
-    }
-
-    /// Handles a PATH_KEY frame: the client renews the secret.
-    pub(super) fn on_path_key(&mut self, now: Time, key: &[u8; 32]) -> Result<(), TransportError> {
-        if !matches!(self.known.role, KnownRole::Server(_)) || !self.peer.known_peers {
-            return Err(violation("PATH_KEY without known peers"));
-        }
-        if let Some((public, secret)) = self.answer_key(now, key)?
-            && let Some(offer) = self.offer(now, secret)
-        {
-            self.control.send_key(PathKey::Answer(public, offer));
-        }
-        Ok(())
-    }
-
-    /// Handles a PATH_KEY_ANSWER frame.
-    pub(super) fn on_path_key_answer(
-        &mut self,
-        now: Time,
-        key: &[u8; 32],
-        offer: &frame::PathSecret,
-    ) -> Result<(), TransportError> {
-        if let Some(secret) = self.take_answered_key(key)? {
-            self.keep_secret(now, secret, offer);
-        }
-        Ok(())
-    }
-
-    /// Handles a PATH_SECRET frame: the server remembers this client.
-    pub(super) fn on_path_secret(
-        &mut self,
-        now: Time,
-        offer: &frame::PathSecret,
-    ) -> Result<(), TransportError> {
-        if !matches!(self.known.role, KnownRole::Client(_)) {
-            return Err(violation("PATH_SECRET to an endpoint without known peers"));
-        }
-        let mut exported = [0; 32];
-        if self.known.began_without_handshake()
-            || !self.session.export(&mut exported, EXPORTER_LABEL, b"")
-        {
-            return Err(violation("PATH_SECRET without a handshake"));
-        }
-        self.keep_secret(now, PathSecret::from_exported(&exported), offer);
-        Ok(())
-    }
-
-    /// Keeps a secret for later connections to this server.
-    fn keep_secret(&mut self, now: Time, secret: PathSecret, offer: &frame::PathSecret) {
-        let (KnownRole::Client(servers), Some(client)) =
-            (&self.known.role, &self.validation.client)
-        else {
-            return;
-        };
-        let interval = servers.renewal_interval();
-        let random = rand_core::Rng::next_u32(&mut self.rng);
-        let spread = renewal(now, interval, random);
-        self.known.renewal.due = (!interval.is_zero()).then_some(spread);
-        let now = now + self.known.epoch;
-        let lifetime = Duration::from_secs(offer.lifetime.min(MAX_LIFETIME));
-        let identity = Identity {
-            resumed: true,
-            ..self.session.identity()
-        };
-        let mut renewed_at = renewal(now, lifetime, random);
-        if let Some(expires) = identity.expires {
-            renewed_at = renewed_at.min(expires);
-        }
-        let parameters = (
-            self.peer.to_remembered(Side::Server),
-            self.own_parameters().to_remembered(Side::Client),
-        );
-        let server = KnownServer::new(
-            secret,
-            identity,
-            parameters,
-            offer.refusal_token,
-            renewed_at,
-        );
-        let server = server.replaced_at(spread + self.known.epoch);
-        servers.put(now, &client.server_name, self.paths[0].remote, server);
-    }
 }
-
-/// A longer lifetime counts as this one: a year.
-const MAX_LIFETIME: u64 = 366 * 24 * 3600;

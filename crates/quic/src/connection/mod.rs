@@ -17,7 +17,7 @@
 //! | `datagrams` | messages outside streams (RFC 9221) |
 //! | `ack_frequency`, `key_update` | requests about ACKs, key updates by the application |
 //! | `state_reporter` | reports to the observer |
-//! | `known`, `renewal` | a connection without a handshake, and its way back to one; newer secrets |
+//! | `known` | a connection without a handshake, its way back to one, the secrets of later ones |
 //! | `keys`, `ids`, `crypto_stream` | keys by level and phase, connection IDs, handshake bytes |
 
 mod ack_frequency;
@@ -37,7 +37,6 @@ mod packet_size;
 mod paths;
 mod proactive;
 mod receive;
-mod renewal;
 mod reset;
 mod state_reporter;
 mod stats;

@@ -6,10 +6,10 @@ use rand_core::Rng;
 use weir_units::{Duration, Time};
 use zeroize::Zeroize;
 
-use super::Connection;
-use super::control_frames::PathKey;
-use super::receive::violation;
 use crate::TransportError;
+use crate::connection::Connection;
+use crate::connection::control_frames::PathKey;
+use crate::connection::receive::violation;
 use crate::known_peers::PathSecret;
 
 /// The exporter's label of the part of a renewed secret that comes from the connection.
@@ -30,13 +30,13 @@ pub(super) struct Renewal {
 
 impl Connection {
     /// Returns when a client renews the secret.
-    pub(super) fn renewal_deadline(&self) -> Option<Time> {
+    pub(in crate::connection) fn renewal_deadline(&self) -> Option<Time> {
         let due = self.known.renewal.due;
         due.filter(|_| self.handshake.confirmed)
     }
 
     /// Begins the renewal of the secret, if it is due.
-    pub(super) fn renew_secret_if_due(&mut self, now: Time) {
+    pub(in crate::connection) fn renew_secret_if_due(&mut self, now: Time) {
         if self.renewal_deadline().is_none_or(|due| now < due) {
             return;
         }
@@ -53,7 +53,7 @@ impl Connection {
     ///
     /// # Errors
     /// PROTOCOL_VIOLATION for an invalid key, or for one that follows the last one too soon.
-    pub(super) fn answer_key(
+    pub(in crate::connection) fn answer_key(
         &mut self,
         now: Time,
         theirs: &[u8; 32],
@@ -73,7 +73,7 @@ impl Connection {
     ///
     /// # Errors
     /// PROTOCOL_VIOLATION for an invalid key, or without a key of ours.
-    pub(super) fn take_answered_key(
+    pub(in crate::connection) fn take_answered_key(
         &mut self,
         theirs: &[u8; 32],
     ) -> Result<Option<PathSecret>, TransportError> {

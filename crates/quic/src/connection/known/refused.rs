@@ -1,0 +1,148 @@
+//! A client whose connection without a handshake is refused, or seems to be: it begins a handshake, and
+//! sends again what it may (`docs/known-peers.md`, sections 5 and 6).
+
+use weir_units::{Duration, Time};
+
+use super::{Attempt, KnownRole, Stage};
+use crate::connection::Connection;
+use crate::connection::handshake::{HandshakeProgress, check_not_reduced};
+use crate::connection::keys::KeySet;
+use crate::error::ConnectionError;
+use crate::known_peers::{Abandonment, HandshakePermit, KNOWN_PEERS_VERSION, Refusal};
+use crate::packet::Header;
+use crate::transport_parameters::TransportParameters;
+use crate::{ConnectionId, ConnectionIdLayout, Executed, Space};
+
+/// A client that gets no answer begins a full handshake after this many probe timeouts.
+const SILENT_TIMEOUTS: u32 = 3;
+
+impl Connection {
+    /// Handles a Control packet: the server refuses the connection, or somebody says so.
+    pub(in crate::connection) fn on_refusal(&mut self, now: Time, header: &Header, packet: &[u8]) {
+        let Stage::Unconfirmed(attempt) = &self.known.stage else {
+            return;
+        };
+        let echoed = self.local_ids.contains(&header.destination)
+            && header.source == self.original_destination;
+        let content = packet.get(header.number_offset..header.end);
+        let refusal = content.and_then(Refusal::decode).filter(|_| echoed);
+        if let Some(refusal) = refusal {
+            let is_proved = attempt.server.is_proved(&refusal, attempt.key_id);
+            self.fall_back(now, is_proved);
+        }
+    }
+
+    /// Handles a Version Negotiation packet to a client without a handshake; `false` if this is no
+    /// such client.
+    pub(in crate::connection) fn on_known_version_negotiation(
+        &mut self,
+        now: Time,
+        offered: &[u32],
+    ) -> bool {
+        if !matches!(self.known.stage, Stage::Unconfirmed(_)) {
+            return false;
+        }
+        if !offered.contains(&KNOWN_PEERS_VERSION) {
+            self.fall_back(now, false);
+        }
+        true
+    }
+
+    /// Begins a full handshake where the server does not answer.
+    pub(in crate::connection) fn fall_back_after_silence(&mut self, now: Time) {
+        let is_silent = matches!(self.known.stage, Stage::Unconfirmed(_))
+            && self.recovery.probe_timeouts() >= SILENT_TIMEOUTS;
+        if is_silent {
+            self.fall_back(now, false);
+        }
+    }
+
+    /// Begins a full handshake instead of the attempt without one. What was sent waits until the
+    /// server has decided whether it may be sent again.
+    fn fall_back(&mut self, now: Time, is_proved: bool) {
+        let stage = std::mem::replace(&mut self.known.stage, Stage::Handshake);
+        let Stage::Unconfirmed(attempt) = stage else {
+            self.known.stage = stage;
+            return;
+        };
+        if let KnownRole::Client(servers) = &self.known.role {
+            servers.note_refusal(is_proved);
+        }
+        self.keys = KeySet::default();
+        self.handshake = HandshakeProgress {
+            remembered: Some(std::mem::take(&mut self.peer)),
+            ..Default::default()
+        };
+        self.peer_known = false;
+        let (recovery, paths, mut fates) = self.recovery_parts();
+        recovery.on_attempt_abandoned(&mut paths[0], &mut fates);
+        self.crypto[Space::Data as usize] = Default::default();
+        self.timers.restart(now);
+        self.begin_replacement(now, attempt);
+    }
+
+    /// Begins the handshake that replaces an attempt, or waits until fewer are under way.
+    fn begin_replacement(&mut self, now: Time, attempt: Attempt) {
+        if let KnownRole::Client(servers) = &self.known.role {
+            self.known.permit = HandshakePermit::take(servers);
+        }
+        if self.known.permit.is_none() {
+            let spread = rand_core::Rng::next_u32(&mut self.rng) % 8 + 1;
+            let until = now + Duration::from_millis(spread.into());
+            self.known.stage = Stage::Waiting(attempt, until);
+            return;
+        }
+        self.known.stage = Stage::Abandoned(attempt);
+        let destination = ConnectionIdLayout::new(ConnectionId::MAX_LENGTH).generate(&mut self.rng);
+        self.forget_attempt(destination);
+        self.start_session(now, self.version);
+    }
+
+    /// Handles the timers of known peers: a client says hello, or tries to begin a handshake again.
+    pub(in crate::connection) fn handle_known_timeout(&mut self, now: Time) {
+        if self.known_deadline().is_none_or(|deadline| now < deadline) {
+            return;
+        }
+        match std::mem::replace(&mut self.known.stage, Stage::Handshake) {
+            Stage::Waiting(attempt, _) => self.begin_replacement(now, attempt),
+            stage => {
+                self.known.stage = stage;
+                self.timers.ping_due = true;
+            }
+        }
+    }
+
+    /// Checks, with the server's parameters, whether what an abandoned attempt has sent may be sent
+    /// again. Otherwise the connection ends.
+    pub(in crate::connection) fn check_abandoned(
+        &mut self,
+        now: Time,
+        peer: &TransportParameters,
+    ) -> Result<(), ConnectionError> {
+        let Stage::Abandoned(attempt) = &self.known.stage else {
+            return Ok(());
+        };
+        let remembered = self.handshake.remembered.take();
+        let has_sent_data = self.table.used || self.datagrams.stats.sent > 0;
+        let is_safe = match peer.abandoned_answer {
+            _ if !has_sent_data => true,
+            Some((Abandonment::Fresh, _)) => true,
+            // An older process at this address was gone before the first datagram left.
+            Some((Abandonment::Unknown, age)) => attempt.first_sent + age > now,
+            Some((Abandonment::Used, _)) | None => false,
+        };
+        if !is_safe {
+            let executed = Executed::Maybe;
+            return Err(ConnectionError::KnownPeerRefused { executed });
+        }
+        let is_reduced = remembered.is_some_and(|before| check_not_reduced(&before, peer).is_err());
+        if is_reduced && (has_sent_data || self.streams.open_streams() > 0) {
+            let executed = Executed::No;
+            return Err(ConnectionError::KnownPeerRefused { executed });
+        }
+        if is_reduced {
+            self.streams.reject_early_data();
+        }
+        Ok(())
+    }
+}
