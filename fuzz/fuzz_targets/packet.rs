@@ -5,8 +5,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use weir_quic::packet::{
-    Header, Invariants, Kind, LongFields, LongKind, Retry, supported_versions, write_long_header,
-    write_retry, write_version_negotiation,
+    Header, Invariants, Kind, LongFields, LongKind, Retry, supported_versions, write_control_header,
+    write_long_header, write_retry, write_version_negotiation,
 };
 
 fuzz_target!(|input: (u8, &[u8])| {
@@ -79,12 +79,24 @@ fn rewritten(datagram: &[u8], header: &Header) -> Option<Vec<u8>> {
             );
             return Some(out);
         }
+        Kind::KnownFirst => {
+            let (credential, key_id) = header.credential(datagram)?;
+            LongKind::KnownFirst { credential, key_id }
+        }
+        Kind::KnownAnswer => LongKind::KnownAnswer,
+        Kind::KnownControl => {
+            let (destination, source) = (&header.destination, &header.source);
+            write_control_header(&mut out, destination.as_bytes(), source.as_bytes());
+            out.extend_from_slice(body);
+            return Some(out);
+        }
         Kind::OneRtt => return None,
     };
     let long = write_long_header(
         &mut out,
         &LongFields {
-            version: header.version?,
+            // Packets of known peers have a version of their own.
+            version: header.version.unwrap_or_default(),
             kind,
             destination: header.destination,
             source: header.source,
