@@ -35,6 +35,7 @@ mod transmit;
 
 pub use error::{ReadError, WriteError};
 pub use events::StreamEvent;
+pub use receive::Skipped;
 pub(crate) use receive_buffer::Received;
 
 use chunk::ChunkPool;
