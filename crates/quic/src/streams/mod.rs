@@ -139,6 +139,12 @@ impl Streams {
         self.pool = ChunkPool::default();
     }
 
+    /// Whether there is an event for the application.
+    #[inline]
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
+    }
+
     /// Returns the next event for the application.
     pub(crate) fn poll_event(&mut self) -> Option<StreamEvent> {
         self.events.pop()
