@@ -203,7 +203,7 @@ impl<P: Packet + Clone> Faults<P> {
         self.idle = self.script.is_none() && self.settings == FaultSettings::default();
     }
 
-    fn apply_random(&mut self, now: Time, packet: P) {
+    fn apply_random(&mut self, now: Time, mut packet: P) {
         if self.settings.down {
             return self.drop(packet, DropReason::Down);
         }
@@ -214,7 +214,7 @@ impl<P: Packet + Clone> Faults<P> {
             .settings
             .duplication
             .draw(&mut self.generators.duplication)
-            .then(|| packet.clone());
+            .then(|| packet.duplicate());
         if self
             .settings
             .corruption
@@ -236,7 +236,8 @@ impl<P: Packet + Clone> Faults<P> {
             Verdict::Drop => self.drop(packet, DropReason::Script),
             Verdict::Duplicate => {
                 self.counters.duplicated.record(packet.length());
-                self.hold(now, packet.clone(), FaultDelay::InOrder(Duration::ZERO));
+                let copy = packet.duplicate();
+                self.hold(now, copy, FaultDelay::InOrder(Duration::ZERO));
                 self.hold(now, packet, FaultDelay::InOrder(Duration::ZERO));
             }
             Verdict::Corrupt => self.corrupt(now, packet),

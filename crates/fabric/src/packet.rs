@@ -30,6 +30,14 @@ pub trait Packet {
         false
     }
 
+    /// Returns a copy that a fault makes. By default a clone.
+    fn duplicate(&mut self) -> Self
+    where
+        Self: Clone,
+    {
+        self.clone()
+    }
+
     /// The differentiated services code point of its IP header (RFC 2474), 0 to 63. By default 0:
     /// unclassified.
     fn dscp(&self) -> u8 {

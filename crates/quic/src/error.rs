@@ -121,6 +121,7 @@ pub struct TransportError {
 
 impl TransportError {
     /// Creates an error without a frame at fault.
+    #[cold]
     pub fn new(code: Code, reason: impl Into<Cow<'static, str>>) -> Self {
         Self {
             code,
@@ -130,6 +131,7 @@ impl TransportError {
     }
 
     /// Returns the same error with the type of the frame at fault.
+    #[cold]
     pub fn in_frame(mut self, frame_type: u64) -> Self {
         self.frame_type = frame_type;
         self

@@ -154,6 +154,11 @@ impl ConnectionId {
         &self.bytes[..usize::from(self.length)]
     }
 
+    /// Returns its bytes, and zeros up to the longest ID.
+    pub(crate) fn padded(&self) -> &[u8; Self::MAX_LENGTH] {
+        &self.bytes
+    }
+
     /// Returns its length in bytes.
     pub fn len(&self) -> usize {
         usize::from(self.length)

@@ -71,7 +71,7 @@ pub use known_peers::{
 pub use path::{MoveCause, MtuPhase, PathError, PathEvent};
 pub use secret::EndpointSecret;
 pub use space::{Level, Space};
-pub use streams::{ReadError, StreamEvent, WriteError};
+pub use streams::{ReadError, Skipped, StreamEvent, WriteError};
 pub use token::TokenStore;
 pub use version::{Version, Versions};
 pub use weir_wire::Transmit;

@@ -48,6 +48,8 @@ pub(crate) struct Packet {
     pub(crate) ecn: Ecn,
     /// Whether it goes from the flow's initiator to its responder.
     pub(crate) forward: bool,
+    /// Whether there is a copy of it, which holds the same slot if it is a raw datagram.
+    pub(crate) is_copied: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -177,15 +179,18 @@ impl Packet {
         packet
     }
 
-    /// Creates a packet with a UDP datagram of real bytes.
-    pub(crate) fn of_raw_datagram(datagram: RawDatagram, ecn: Ecn, address: &Address) -> Self {
-        let mut packet = Self {
-            datagram,
-            ..Self::default()
-        };
+    /// Makes it a packet with a UDP datagram of real bytes.
+    #[inline]
+    pub(crate) fn write_raw_datagram(
+        &mut self,
+        datagram: RawDatagram,
+        ecn: Ecn,
+        address: &Address,
+    ) {
+        self.datagram = datagram;
+        self.is_copied = false;
         let length = UDP_HEADER + u32::from(datagram.payload);
-        packet.complete(PacketKind::RawDatagram, length, ecn, address);
-        packet
+        self.complete(PacketKind::RawDatagram, length, ecn, address);
     }
 
     #[inline(always)]
@@ -277,6 +282,11 @@ impl FabricPacket for Packet {
     #[inline]
     fn destination(&self) -> u32 {
         self.destination
+    }
+
+    fn duplicate(&mut self) -> Self {
+        self.is_copied = true;
+        *self
     }
 
     fn flow(&self) -> FlowKey {

@@ -49,6 +49,10 @@ impl Rate {
         if span.is_zero() {
             return Self::MAX;
         }
+        // Up to two gigabytes: a division of 128 bits takes several times as long.
+        if let Some(bits) = size.bytes().checked_mul(8 * NANOS_PER_SECOND as u64) {
+            return Self(bits / span.as_nanos());
+        }
         let bits = u128::from(size.bytes()) * 8 * NANOS_PER_SECOND / u128::from(span.as_nanos());
         Self(u64::try_from(bits).unwrap_or(u64::MAX))
     }
@@ -79,6 +83,9 @@ impl Rate {
 
     /// Returns the amount transferred at this rate in `span`, rounded down.
     pub fn size_in(self, span: Duration) -> ByteSize {
+        if let Some(bits) = self.0.checked_mul(span.as_nanos()) {
+            return ByteSize::from_bytes(bits / (8 * NANOS_PER_SECOND as u64));
+        }
         let bytes = u128::from(self.0) * u128::from(span.as_nanos()) / (8 * NANOS_PER_SECOND);
         ByteSize::from_bytes(u64::try_from(bytes).unwrap_or(u64::MAX))
     }

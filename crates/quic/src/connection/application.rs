@@ -9,7 +9,7 @@ use weir_units::{ByteSize, Time};
 use super::Connection;
 use super::stats::{ConnectionStats, PathSnapshot};
 use crate::crypto::Identity;
-use crate::streams::{ReadError, WriteError};
+use crate::streams::{ReadError, Skipped, WriteError};
 use crate::{Direction, Side, StreamId};
 
 impl Connection {
@@ -89,6 +89,15 @@ impl Connection {
         self.streams.read(id, max)
     }
 
+    /// Drops all bytes in order that have arrived, for an application that only counts them. It is
+    /// told of more by [`StreamEvent::Readable`](crate::StreamEvent::Readable).
+    ///
+    /// # Errors
+    /// [`ReadError`], never [`ReadError::Blocked`].
+    pub fn skip(&mut self, id: StreamId) -> Result<Skipped, ReadError> {
+        self.streams.skip(id)
+    }
+
     /// Copies bytes in order into `out`; `None` at the stream's end.
     ///
     /// # Errors
@@ -109,11 +118,13 @@ impl Connection {
     }
 
     /// Returns the peer's address.
+    #[inline]
     pub fn remote(&self) -> SocketAddr {
         self.path().remote
     }
 
     /// Returns our address on the path in use, if known.
+    #[inline]
     pub fn local(&self) -> Option<SocketAddr> {
         self.path().local
     }

@@ -69,6 +69,7 @@ impl Connection {
     }
 
     /// Closes the connection because of an error.
+    #[cold]
     pub(super) fn close_with(&mut self, now: Time, error: TransportError) {
         tracing::debug!(%error, remote = %self.path().remote, "closing");
         self.begin_closing(

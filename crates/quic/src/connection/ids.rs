@@ -244,6 +244,12 @@ impl RemoteIds {
         in_use.filter_map(|id| id.reset_token)
     }
 
+    /// Whether the IDs in use have changed since the last call of [`Self::take_in_use_changed`].
+    #[inline]
+    pub(super) fn is_in_use_changed(&self) -> bool {
+        self.in_use_changed
+    }
+
     /// Whether the IDs in use have changed since the last call.
     pub(super) fn take_in_use_changed(&mut self) -> bool {
         std::mem::take(&mut self.in_use_changed)

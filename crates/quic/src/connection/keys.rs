@@ -69,6 +69,7 @@ impl KeySet {
     }
 
     /// Returns the keys that seal packets of a level.
+    #[inline]
     pub(super) fn local(
         &self,
         level: Level,

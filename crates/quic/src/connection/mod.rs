@@ -36,6 +36,7 @@ mod packet_builder;
 mod packet_size;
 mod paths;
 mod proactive;
+mod readiness;
 mod receive;
 mod reset;
 mod state_reporter;

@@ -82,6 +82,21 @@ impl Connection {
         buffer: &mut Vec<u8>,
         end: usize,
     ) -> Result<Option<PacketBuilder>, TransportError> {
+        self.start_packet(path, level, buffer, end)
+    }
+
+    /// The same, compiled into its caller.
+    ///
+    /// # Errors
+    /// As [`Self::begin_packet`].
+    #[inline(always)]
+    pub(super) fn start_packet(
+        &mut self,
+        path: PathId,
+        level: Level,
+        buffer: &mut Vec<u8>,
+        end: usize,
+    ) -> Result<Option<PacketBuilder>, TransportError> {
         let start = buffer.len();
         let Some((_, key)) = self.keys.local(level, self.side) else {
             return Ok(None);
@@ -130,6 +145,7 @@ impl Connection {
         }))
     }
 
+    #[inline(always)]
     fn write_header(
         &self,
         level: Level,
@@ -176,6 +192,18 @@ impl Connection {
 
     /// Pads the packet to end at `pad_to` or later, then seals and protects it.
     pub(super) fn finish_packet(
+        &mut self,
+        draft: &PacketBuilder,
+        buffer: &mut Vec<u8>,
+        pad_to: usize,
+        leaving: SentPacketInfo,
+    ) -> BuiltPacket {
+        self.complete_packet(draft, buffer, pad_to, leaving)
+    }
+
+    /// The same, compiled into its caller.
+    #[inline(always)]
+    pub(super) fn complete_packet(
         &mut self,
         draft: &PacketBuilder,
         buffer: &mut Vec<u8>,

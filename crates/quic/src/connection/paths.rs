@@ -176,10 +176,16 @@ impl Connection {
 impl Connection {
     /// Returns the index of the path between these addresses. A client's own address may change
     /// without its knowledge: datagrams from the server's address then belong to the path in use.
+    #[inline]
     pub(super) fn find_path(&self, remote: SocketAddr, local: Option<SocketAddr>) -> Option<usize> {
         if self.paths[0].joins(remote, local) {
             return Some(0);
         }
+        self.find_other_path(remote, local)
+    }
+
+    #[cold]
+    fn find_other_path(&self, remote: SocketAddr, local: Option<SocketAddr>) -> Option<usize> {
         let others = || self.paths.iter().enumerate().skip(1);
         others()
             .find(|(_, path)| path.joins(remote, local))

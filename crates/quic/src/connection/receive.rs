@@ -65,12 +65,13 @@ impl Connection {
         self.batch_bytes += length as u64;
         let mut rest = datagram;
         while !rest.is_empty() {
-            let Ok(header) = Header::decode(rest, self.local_ids.layout.length()) else {
-                return self.drop_packet(now, rest.len(), DropReason::Malformed);
+            let opened = if Header::is_short(rest) {
+                // Nothing follows it.
+                let packet = std::mem::take(&mut rest);
+                self.handle_short_packet(now, &mut arrival, ecn, packet)
+            } else {
+                self.handle_long_packet(now, &mut arrival, ecn, &mut rest)
             };
-            let (packet, tail) = rest.split_at_mut(header.end.min(rest.len()));
-            rest = tail;
-            let opened = self.handle_packet(now, &header, &mut arrival, ecn, packet);
             if !opened
                 && let Some(candidate) = reset
                 && self.is_reset(&candidate)
@@ -78,6 +79,45 @@ impl Connection {
                 return self.on_reset(now);
             }
         }
+    }
+
+    /// Processes a 1-RTT packet; `false`: it is not authentic, and may be a stateless reset. It is
+    /// compiled for this level alone: half of the decisions depend on the level only.
+    #[inline(never)]
+    fn handle_short_packet(
+        &mut self,
+        now: Time,
+        arrival: &mut DatagramMeta,
+        ecn: Ecn,
+        packet: &mut [u8],
+    ) -> bool {
+        match Header::decode_short(packet, self.local_ids.layout.length()) {
+            Ok(header) => self.handle_packet(now, &header, arrival, ecn, packet),
+            Err(_) => {
+                self.drop_packet(now, packet.len(), DropReason::Malformed);
+                true
+            }
+        }
+    }
+
+    /// Processes the first packet of `rest`, which has a long header, and removes it; `false`: it is
+    /// not authentic.
+    #[inline(never)]
+    fn handle_long_packet(
+        &mut self,
+        now: Time,
+        arrival: &mut DatagramMeta,
+        ecn: Ecn,
+        rest: &mut &mut [u8],
+    ) -> bool {
+        let datagram = std::mem::take(rest);
+        let Ok(header) = Header::decode(datagram, self.local_ids.layout.length()) else {
+            self.drop_packet(now, datagram.len(), DropReason::Malformed);
+            return true;
+        };
+        let (packet, tail) = datagram.split_at_mut(header.end.min(datagram.len()));
+        *rest = tail;
+        self.handle_packet(now, &header, arrival, ecn, packet)
     }
 
     /// Ends a receive batch: decides what must be acknowledged at once.
@@ -94,7 +134,9 @@ impl Connection {
         self.report_changes(now);
     }
 
-    /// Processes a packet; returns whether it was authentic.
+    /// Processes a packet; returns whether it was authentic. Compiled into the two functions above, as
+    /// is all that it does up to the frames.
+    #[inline(always)]
     fn handle_packet(
         &mut self,
         now: Time,
@@ -132,6 +174,7 @@ impl Connection {
         true
     }
 
+    #[inline(always)]
     fn handle_opened(
         &mut self,
         now: Time,
@@ -199,6 +242,7 @@ impl Connection {
     }
 
     /// Removes a packet's protection, or returns why it is dropped.
+    #[inline(always)]
     fn unprotect(
         &mut self,
         header: &Header,
@@ -249,6 +293,7 @@ impl Connection {
         })
     }
 
+    #[inline(always)]
     fn open_payload(
         &mut self,
         header: &Header,
@@ -287,6 +332,7 @@ impl Connection {
 
     /// Whether the packet is addressed to this connection: all packets of a datagram must be
     /// (RFC 9000, section 12.2).
+    #[inline(always)]
     fn accepts_destination(&self, header: &Header) -> bool {
         self.local_ids.contains(&header.destination)
             || (self.side == Side::Server
@@ -298,6 +344,7 @@ impl Connection {
     }
 
     /// Handles an authentic packet before its frames.
+    #[inline(always)]
     fn on_authentic(&mut self, now: Time, header: &Header, level: Level, path: usize) {
         if let Some(version) = header.version {
             self.follow_version(version);
@@ -326,6 +373,7 @@ impl Connection {
     }
 
     /// Handles all frames. `None`: treat the packet as if it had not arrived.
+    #[inline(always)]
     fn on_payload(
         &mut self,
         now: Time,
@@ -341,8 +389,12 @@ impl Connection {
             ack_eliciting: false,
             probing: true,
         };
-        for frame in Frames::new(payload) {
-            let frame = frame?;
+        for next in Frames::new(payload) {
+            // It stays where it is: a copy would cost more than the rest.
+            let frame = match &next {
+                Ok(frame) => frame,
+                Err(error) => return Err(error.clone()),
+            };
             if !frame.allowed_in(level) {
                 return Err(violation("a frame that packets of this type may not carry")
                     .in_frame(frame.frame_type()));
@@ -350,13 +402,13 @@ impl Connection {
             contents.ack_eliciting |= frame.ack_eliciting();
             contents.probing &= frame.is_probing();
             // Most frames carry data of streams.
-            match &frame {
+            match frame {
                 Frame::Stream(stream) => {
                     if !self.on_stream(now, level, stream)? {
                         return Ok(None);
                     }
                 }
-                _ => self.on_frame(now, header, level, path, &frame)?,
+                _ => self.on_frame(now, header, level, path, frame)?,
             }
         }
         Ok(Some(contents))

@@ -155,6 +155,7 @@ impl Connection {
     }
 
     /// Counts and reports a dropped packet.
+    #[cold]
     pub(super) fn drop_packet(&mut self, now: Time, size: usize, reason: DropReason) {
         self.counters.packets_dropped += 1;
         if let Some(reporter) = &mut self.reporter
@@ -165,10 +166,15 @@ impl Connection {
     }
 
     /// Reports the changes since the last call.
+    #[inline]
     pub(super) fn report_changes(&mut self, now: Time) {
-        if self.reporter.is_none() {
-            return;
+        if self.reporter.is_some() {
+            self.report_observed_changes(now);
         }
+    }
+
+    #[inline(never)]
+    fn report_observed_changes(&mut self, now: Time) {
         let is = self.current_state();
         if let Some(reporter) = &mut self.reporter
             && reporter.has_started()

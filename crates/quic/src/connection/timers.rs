@@ -56,6 +56,18 @@ impl Timers {
         }
     }
 
+    /// Returns a time before which neither the idle period ends nor a keep-alive is due.
+    fn earliest_coarse(&self, keep_alive: Duration) -> Time {
+        let first = |period: Duration| {
+            if period.is_zero() {
+                Time::MAX
+            } else {
+                self.active + period
+            }
+        };
+        first(self.idle_timeout).min(first(keep_alive))
+    }
+
     pub(super) fn on_received(&mut self, now: Time) {
         self.active = now;
         self.sent_since = false;
@@ -69,6 +81,17 @@ impl Timers {
     }
 }
 
+/// Returns the earliest deadline. Called after every packet, it compares plain times: [`Time::MAX`]
+/// is no deadline.
+#[inline(always)]
+fn earliest<const N: usize>(deadlines: [Option<Time>; N]) -> Option<Time> {
+    let mut first = Time::MAX;
+    for deadline in &deadlines {
+        first = first.min(deadline.unwrap_or(Time::MAX));
+    }
+    (first < Time::MAX).then_some(first)
+}
+
 impl Connection {
     /// Returns when [`Connection::handle_timeout`] is to be called next, unless an event comes
     /// first.
@@ -80,22 +103,23 @@ impl Connection {
             }
             LifeCycle::Open => {}
         }
-        let handshake = self.awaits_peer().then(|| self.handshake_deadline());
-        let coarse = [self.idle_deadline(), self.keep_alive_deadline(), handshake];
-        let coarse = coarse.into_iter().flatten().min();
-        [
+        let soon = earliest([
             self.recovery.timeout(self.path(), self.handshake_state()),
             self.ack_deadline(),
             self.timers.paced_until,
             self.known_deadline(),
             self.renewal_deadline(),
-            coarse.map(|deadline| self.recovery.precision.round(deadline)),
             self.paths_deadline(),
             self.monitor.as_ref().and_then(|monitor| monitor.timeout()),
-        ]
-        .into_iter()
-        .flatten()
-        .min()
+        ]);
+        let earliest_coarse = self.timers.earliest_coarse(self.config.keep_alive);
+        if !self.awaits_peer() && soon.is_some_and(|soon| soon <= earliest_coarse) {
+            return soon;
+        }
+        let handshake = self.awaits_peer().then(|| self.handshake_deadline());
+        let coarse = earliest([self.idle_deadline(), self.keep_alive_deadline(), handshake]);
+        let coarse = coarse.map(|deadline| self.recovery.precision.round(deadline));
+        earliest([soon, coarse])
     }
 
     /// Handles the timers due at `now`.

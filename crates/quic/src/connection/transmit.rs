@@ -83,9 +83,13 @@ impl Connection {
         let begin = buffer.len();
         let ecn = self.path().ecn.codepoint();
         let limit = self.datagram_limit();
-        let count = max_datagrams
-            .min(MAX_SEGMENTS)
-            .min((MAX_BATCH / limit).max(1));
+        let count = match max_datagrams {
+            0 | 1 => max_datagrams,
+            // A division takes long.
+            _ => max_datagrams
+                .min(MAX_SEGMENTS)
+                .min((MAX_BATCH / limit).max(1)),
+        };
         let mut segment = limit;
         let batch = BatchHeader {
             now,
@@ -212,7 +216,7 @@ impl Connection {
             let Some(allowance) = self.allowance(batch.now, Level::OneRtt, may_send) else {
                 return false;
             };
-            self.write_packet(batch, (Level::OneRtt, allowance), buffer, end, (0, true));
+            self.write_one_rtt_packet(batch, allowance, buffer, end);
         } else {
             self.write_coalesced(batch, may_send, buffer, end);
         }
@@ -254,7 +258,7 @@ impl Connection {
         };
         for wanted in levels.into_iter().flatten() {
             let is_last = Some(wanted.0) == last;
-            self.write_packet(batch, wanted, buffer, end, (pad_to, is_last));
+            self.write_handshake_packet(batch, wanted, buffer, end, (pad_to, is_last));
         }
     }
 
@@ -269,7 +273,8 @@ impl Connection {
     }
 
     /// Whether anything but ACKs is pending in a space.
-    fn data_waits(&self, space: Space) -> bool {
+    #[inline]
+    pub(super) fn data_waits(&self, space: Space) -> bool {
         self.crypto[space as usize].wants_to_send()
             || (space == Space::Data
                 && (self.streams.wants_to_send()
@@ -294,8 +299,35 @@ impl Connection {
         self.timers.paced_until.is_some()
     }
 
+    /// Writes a 1-RTT packet, the only one of its datagram. It is compiled for this level alone:
+    /// half of the decisions depend on the level only.
+    #[inline(never)]
+    fn write_one_rtt_packet(
+        &mut self,
+        batch: BatchHeader,
+        allowance: PacketAllowance,
+        buffer: &mut Vec<u8>,
+        end: usize,
+    ) {
+        self.write_packet(batch, (Level::OneRtt, allowance), buffer, end, (0, true));
+    }
+
+    /// Writes a packet of any level during the handshake.
+    #[inline(never)]
+    fn write_handshake_packet(
+        &mut self,
+        batch: BatchHeader,
+        wanted: (Level, PacketAllowance),
+        buffer: &mut Vec<u8>,
+        end: usize,
+        padding: (usize, bool),
+    ) {
+        self.write_packet(batch, wanted, buffer, end, padding);
+    }
+
     /// Writes a packet with the pending frames of `level`. The last packet of a datagram is padded
     /// up to `pad_to`.
+    #[inline(always)]
     fn write_packet(
         &mut self,
         BatchHeader { now, ecn, .. }: BatchHeader,
@@ -308,7 +340,7 @@ impl Connection {
         if level == Level::OneRtt {
             self.skip_number_sometimes();
         }
-        let draft = match self.begin_packet(level, buffer, end) {
+        let draft = match self.start_packet(self.paths[0].id, level, buffer, end) {
             Ok(Some(draft)) => draft,
             Ok(None) => return,
             Err(error) => return self.close_with(now, error),
@@ -326,7 +358,7 @@ impl Connection {
             ecn,
             is_mtu_probe: false,
         };
-        let finished = self.finish_packet(&draft, buffer, pad_to, leaving);
+        let finished = self.complete_packet(&draft, buffer, pad_to, leaving);
         self.note_sent(now, space, ack_eliciting);
         if self.is_watched() {
             self.watch_sent(now, &frames, ack_eliciting);
@@ -359,6 +391,7 @@ impl Connection {
     }
 
     /// Writes frames up to `limit`; returns whether the packet is ack-eliciting.
+    #[inline(always)]
     fn fill_packet(
         &mut self,
         now: Time,

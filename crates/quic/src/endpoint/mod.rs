@@ -122,6 +122,8 @@ pub struct Endpoint {
     free: Vec<usize>,
     /// Our IDs. We choose them at random, so that no peer can make them collide.
     ids: FxHashMap<ConnectionId, ConnectionHandle>,
+    /// The last one that a packet was routed by: packets come in batches.
+    last_routed: Option<(ConnectionId, ConnectionHandle)>,
     draining: Draining,
     found_sizes: FoundSizes,
     /// Reset tokens of our peers.
@@ -155,6 +157,7 @@ impl Endpoint {
             slots: Vec::new(),
             free: Vec::new(),
             ids: FxHashMap::default(),
+            last_routed: None,
             draining: Draining::default(),
             found_sizes: FoundSizes::default(),
             peer_resets: FxHashMap::default(),
@@ -330,10 +333,16 @@ impl Endpoint {
         };
         if first & 0x80 == 0 {
             let id = datagram.get(1..=self.config.connection_ids.length());
+            if let (Some(id), Some((last, handle))) = (id, &self.last_routed)
+                && last.as_bytes() == id
+            {
+                return Route::Connection(*handle);
+            }
             let Some(id) = id.and_then(ConnectionId::new) else {
                 return Route::Drop;
             };
             if let Some(handle) = self.ids.get(&id) {
+                self.last_routed = Some((id, *handle));
                 return Route::Connection(*handle);
             }
             return match self.config.connection_ids.other_engine(id.as_bytes()) {
@@ -478,6 +487,7 @@ impl Endpoint {
         } else if let Some(position) = slot.ids.iter().position(|known| known == id) {
             slot.ids.swap_remove(position);
             self.ids.remove(id);
+            self.last_routed = None;
         }
     }
 
@@ -493,6 +503,7 @@ impl Endpoint {
         let Some(slot) = self.slots.get_mut(handle.0).and_then(Option::take) else {
             return;
         };
+        self.last_routed = None;
         for id in slot.ids {
             self.ids.remove(&id);
             if let Some(until) = draining_until {

@@ -95,8 +95,7 @@ fn read_fields<'a>(reader: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>
     use Direction::{Bidirectional, Unidirectional};
     Ok(match frame_type {
         types::STREAM..=types::STREAM_LAST => Frame::Stream(read_stream(reader, frame_type)?),
-        types::ACK => Frame::Ack(read_ack(reader, false)?),
-        types::ACK_ECN => Frame::Ack(read_ack(reader, true)?),
+        types::ACK | types::ACK_ECN => Frame::Ack(read_ack(reader, frame_type == types::ACK_ECN)?),
         types::PADDING => {
             skip_padding(reader)?;
             Frame::Padding
@@ -253,6 +252,7 @@ fn read_new_connection_id(reader: &mut Reader<'_>) -> Result<NewConnectionId, Ma
     })
 }
 
+#[inline(always)]
 fn read_ack<'a>(reader: &mut Reader<'a>, with_ecn: bool) -> Result<Ack<'a>, Malformed> {
     const BELOW_ZERO: Malformed = Malformed("ACK range below packet number zero");
     let largest = reader.varint()?;

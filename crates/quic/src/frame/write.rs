@@ -8,7 +8,7 @@ use std::ops::RangeInclusive;
 
 use super::types;
 use super::{AckFrequency, Close, EcnCounts, Frame, NewConnectionId, PathSecret, ResetStream};
-use crate::codec::{put_varint, put_varints, varint_size};
+use crate::codec::{Varints, put_varint, put_varints, varint_size};
 use crate::{Direction, StreamId};
 
 /// The size in bytes of the largest control frame, a PATH_KEY_ANSWER.
@@ -45,29 +45,27 @@ pub fn ack(
         return false;
     };
     let (mut smallest, largest) = first.into_inner();
-    let first_range = largest.saturating_sub(smallest);
-    let mut size = 2
-        + varint_size(largest)
-        + varint_size(delay)
-        + varint_size(first_range)
-        + ecn.map_or(0, ecn_size);
+    let mut head = Varints::<40>::new();
+    let mut tail = Varints::<24>::new();
+    head.put(match ecn {
+        Some(_) => types::ACK_ECN,
+        None => types::ACK,
+    });
+    head.put(largest);
+    head.put(delay);
+    let count_offset = out.len() + head.as_bytes().len();
+    head.put(0);
+    head.put(largest.saturating_sub(smallest));
+    if let Some(ecn) = ecn {
+        tail.put(ecn.ect0);
+        tail.put(ecn.ect1);
+        tail.put(ecn.ce);
+    }
+    let mut size = head.as_bytes().len() + tail.as_bytes().len();
     if size > limit {
         return false;
     }
-
-    put_varint(
-        out,
-        if ecn.is_some() {
-            types::ACK_ECN
-        } else {
-            types::ACK
-        },
-    );
-    put_varint(out, largest);
-    put_varint(out, delay);
-    let count_offset = out.len();
-    out.push(0);
-    put_varint(out, first_range);
+    out.extend_from_slice(head.as_bytes());
 
     let mut count = 0;
     for range in ranges {
@@ -85,16 +83,8 @@ pub fn ack(
         count += 1;
     }
     put_range_count(out, count_offset, count);
-    if let Some(ecn) = ecn {
-        put_varint(out, ecn.ect0);
-        put_varint(out, ecn.ect1);
-        put_varint(out, ecn.ce);
-    }
+    out.extend_from_slice(tail.as_bytes());
     true
-}
-
-fn ecn_size(ecn: EcnCounts) -> usize {
-    varint_size(ecn.ect0) + varint_size(ecn.ect1) + varint_size(ecn.ce)
 }
 
 /// Writes the count of additional ranges where one byte was reserved for it. An ACK of more than 64
@@ -150,14 +140,16 @@ pub fn stream_header(
     length: Option<usize>,
     fin: bool,
 ) {
-    put_varint(out, types::stream(offset > 0, length.is_some(), fin));
-    put_varint(out, id.as_u64());
+    let mut header = Varints::<32>::new();
+    header.put(types::stream(offset > 0, length.is_some(), fin));
+    header.put(id.as_u64());
     if offset > 0 {
-        put_varint(out, offset);
+        header.put(offset);
     }
     if let Some(length) = length {
-        put_varint(out, length as u64);
+        header.put(length as u64);
     }
+    out.extend_from_slice(header.as_bytes());
 }
 
 /// Returns the size in bytes of [`stream_header`]. It never decreases with a larger length, so the

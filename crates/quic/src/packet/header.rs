@@ -110,7 +110,7 @@ impl Header {
     pub fn decode(datagram: &[u8], short_dcid_len: usize) -> Result<Self, HeaderError> {
         let first = *datagram.first().ok_or(HeaderError::Truncated)?;
         if first & LONG_FORM == 0 {
-            return Self::decode_short(datagram, first, short_dcid_len);
+            return Self::decode_short(datagram, short_dcid_len);
         }
         let mut reader = Reader::new(datagram);
         let invariants = Invariants::read(&mut reader)?;
@@ -133,9 +133,17 @@ impl Header {
         })
     }
 
-    fn decode_short(datagram: &[u8], first: u8, dcid_len: usize) -> Result<Self, HeaderError> {
+    /// Whether the datagram begins with a short header.
+    #[inline]
+    pub(crate) fn is_short(datagram: &[u8]) -> bool {
+        datagram.first().is_some_and(|first| first & LONG_FORM == 0)
+    }
+
+    /// Reads a short header, as [`Self::decode`] does.
+    #[inline(always)]
+    pub(crate) fn decode_short(datagram: &[u8], dcid_len: usize) -> Result<Self, HeaderError> {
         let mut reader = Reader::new(datagram);
-        reader.u8()?;
+        let first = reader.u8()?;
         let destination = connection_id(reader.bytes(dcid_len)?)?;
         let number_offset = reader.position();
         Ok(Self {

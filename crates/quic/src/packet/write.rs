@@ -146,10 +146,16 @@ pub fn write_short_header(
 ) -> usize {
     let spin = if spin { SPIN_BIT } else { 0 };
     let key_phase = if key_phase { KEY_PHASE_BIT } else { 0 };
-    out.push(FIXED_BIT | spin | key_phase | number_length_bits(number_length));
-    out.extend_from_slice(destination.as_bytes());
-    let number_offset = out.len();
-    put_packet_number(out, number, number_length);
+    // Written as a whole: appending parts costs more than they do.
+    let mut header = [0; 1 + ConnectionId::MAX_LENGTH + size_of::<u64>()];
+    header[0] = FIXED_BIT | spin | key_phase | number_length_bits(number_length);
+    header[1..=ConnectionId::MAX_LENGTH].copy_from_slice(destination.padded());
+    let end_of_id = 1 + destination.len();
+    let unused = size_of::<u64>() - number_length.min(size_of::<u64>());
+    let bytes = (number << (8 * unused)).to_be_bytes();
+    header[end_of_id..end_of_id + size_of::<u64>()].copy_from_slice(&bytes);
+    let number_offset = out.len() + end_of_id;
+    out.extend_from_slice(&header[..end_of_id + number_length]);
     number_offset
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Pacer {
     granularity: Duration,
     /// [`Rate::MAX`] for no pacing.
     rate: Rate,
+    /// What the rate was computed from, if it is not the controller's own.
+    basis: Option<RateBasis>,
     /// In bytes.
     capacity: u64,
     /// The longest wait that the sender may skip and make up for later.
@@ -30,6 +32,33 @@ pub(crate) struct Pacer {
     /// The tokens, in units of `1 / BYTE` bytes; negative if the bucket is in debt.
     tokens: i128,
     refilled_at: Time,
+}
+
+/// What the rate of a sender with a window depends on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct RateBasis {
+    window: ByteSize,
+    srtt: Duration,
+    /// The size of a full packet.
+    packet: u64,
+    is_slow_start: bool,
+}
+
+impl RateBasis {
+    fn is_below_a_packet(&self) -> bool {
+        self.window.bytes() < self.packet
+    }
+
+    fn rate(&self) -> Rate {
+        let once = Rate::from_size_over(self.window, self.srtt);
+        if self.is_below_a_packet() {
+            once
+        } else if self.is_slow_start {
+            once.mul_f64(2.0)
+        } else {
+            once.mul_f64(1.25)
+        }
+    }
 }
 
 impl Pacer {
@@ -40,6 +69,7 @@ impl Pacer {
         Self {
             granularity,
             rate: Rate::MAX,
+            basis: None,
             capacity,
             slack: granularity,
             tokens: i128::from(capacity) * BYTE,
@@ -60,20 +90,23 @@ impl Pacer {
         packet: u64,
     ) {
         let below_a_packet = window.bytes() < packet;
-        let rate = controller.pacing_rate().unwrap_or_else(|| match srtt {
-            Some(srtt) if window < ByteSize::MAX => {
-                let once = Rate::from_size_over(window, srtt);
-                if below_a_packet {
-                    once
-                } else if controller.snapshot().phase == "slow-start" {
-                    once.mul_f64(2.0)
-                } else {
-                    once.mul_f64(1.25)
-                }
-            }
-            _ => Rate::MAX,
-        });
-        self.set_rate(now, rate, below_a_packet, packet);
+        let own = controller.pacing_rate();
+        let basis = match srtt {
+            Some(srtt) if own.is_none() && window < ByteSize::MAX => Some(RateBasis {
+                window,
+                srtt,
+                packet,
+                is_slow_start: controller.snapshot().phase == "slow-start",
+            }),
+            _ => None,
+        };
+        // ACKs of a receiver's ACKs change nothing.
+        if basis.is_some() && basis == self.basis {
+            return;
+        }
+        self.basis = basis;
+        let windowed = basis.map_or(Rate::MAX, |basis| basis.rate());
+        self.set_rate(now, own.unwrap_or(windowed), below_a_packet, packet);
     }
 
     /// Sets the rate. `below_a_packet`: the window is smaller than a packet, so packets leave one

@@ -85,14 +85,13 @@ impl Recovery {
         path: &mut Path,
         sink: &mut impl FrameSink,
     ) -> u64 {
+        let keep = self.pto(path);
         let rules = LossRules {
             now,
             delay: path.rtt.loss_delay(self.config.granularity),
             packet_threshold: self.config.packet_threshold,
-            persistent_span: self.pto(path)
-                * u64::from(self.config.persistent_congestion_threshold),
+            persistent_span: keep * u64::from(self.config.persistent_congestion_threshold),
         };
-        let keep = self.pto(path);
         let state = &mut self.spaces[space as usize];
         let lost = state.detect_lost(&rules, space, path, sink);
         state.packets.prune(now - keep);
@@ -206,6 +205,7 @@ impl SpaceState {
             })
     }
 
+    #[cold]
     fn declare_lost(
         &mut self,
         number: u64,

@@ -140,7 +140,8 @@ impl Recovery {
     }
 
     /// Records a sent packet with [`Recovery::next_number`] as its number. Times must not go
-    /// backwards.
+    /// backwards. Compiled into its callers, so that the packet is copied once only.
+    #[inline(always)]
     pub(crate) fn on_sent(&mut self, space: Space, path: &mut Path, mut packet: SentPacket) {
         let now = packet.sent_at;
         let size = ByteSize::from_bytes(u64::from(packet.size));
@@ -148,7 +149,9 @@ impl Recovery {
         path.stats.bytes_sent += size.bytes();
         path.ecn.on_sent(packet.ecn);
         if packet.in_flight {
-            self.restart_after_idle(now, path);
+            if path.in_flight == 0 {
+                self.restart_after_idle(now, path);
+            }
             let prior = ByteSize::from_bytes(path.in_flight);
             packet.delivery = path.delivery.on_sent(now, size, prior);
             path.in_flight += size.bytes();
@@ -178,6 +181,7 @@ impl Recovery {
         }
     }
 
+    #[inline(never)]
     fn restart_after_idle(&self, now: Time, path: &mut Path) {
         let Some(since) = path.idle_since() else {
             return;

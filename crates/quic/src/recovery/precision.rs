@@ -55,6 +55,12 @@ impl Precision {
         self.exact_packets = self.exact_packets.saturating_sub(1);
     }
 
+    /// Whether the endpoint is to learn of a loss.
+    #[inline]
+    pub(crate) fn has_loss_to_report(&self) -> bool {
+        self.loss_to_report
+    }
+
     /// Returns whether the endpoint is to learn of a loss, once.
     pub(crate) fn take_loss_to_report(&mut self) -> bool {
         std::mem::take(&mut self.loss_to_report)

@@ -92,6 +92,7 @@ impl SentPackets {
     }
 
     /// Assigns the next number to this slot.
+    #[inline(always)]
     pub(super) fn push(&mut self, slot: Slot) {
         let number = self.next_number();
         let word = self.word(number);
@@ -161,14 +162,13 @@ impl SentPackets {
     /// Removes irrelevant slots from the front: gone slots, losses declared before `forget_before`,
     /// and skipped numbers below the acknowledged ones.
     pub(super) fn prune(&mut self, forget_before: Time) {
-        let mut slots = self.slots.iter().peekable();
         let mut count = 0;
-        while let Some(slot) = slots.next() {
-            let done = match slot {
-                Slot::Gone => true,
-                Slot::Outstanding(_) => false,
-                Slot::Lost { at, .. } => *at < forget_before,
-                Slot::Skipped => matches!(slots.peek(), Some(Slot::Gone)),
+        loop {
+            let done = match self.slots.get(count) {
+                Some(Slot::Gone) => true,
+                Some(Slot::Outstanding(_)) | None => false,
+                Some(Slot::Lost { at, .. }) => *at < forget_before,
+                Some(Slot::Skipped) => matches!(self.slots.get(count + 1), Some(Slot::Gone)),
             };
             if !done {
                 break;
@@ -182,6 +182,9 @@ impl SentPackets {
     /// numbers: a receiver's ACK-only packets, which the peer need not acknowledge.
     pub(super) fn drop_not_in_flight(&mut self, limit: usize) {
         let excess = self.slots.len().saturating_sub(limit);
+        if excess == 0 {
+            return;
+        }
         let unaccounted = |slot: &&Slot| match slot {
             Slot::Outstanding(packet) => !packet.in_flight && !packet.ack_eliciting,
             Slot::Lost { .. } => false,
@@ -200,10 +203,14 @@ impl SentPackets {
         if count == 0 {
             return;
         }
-        self.slots.drain(..count);
+        // Mostly a single one.
+        for _ in 0..count {
+            self.slots.pop_front();
+        }
         let base = self.base + count as u64;
-        let words = (self.word(base)).min(self.live.len());
-        self.live.drain(..words);
+        for _ in 0..self.word(base) {
+            self.live.pop_front();
+        }
         self.base = base;
         if let Some(bits) = self.live.front_mut() {
             *bits &= u64::MAX << (base % WORD);

@@ -50,7 +50,7 @@ impl Recovery {
 
     /// Returns when [`Recovery::handle_timeout`] is to be called; `None` if no timer is set.
     pub(crate) fn timeout(&self, path: &Path, state: HandshakeState) -> Option<Time> {
-        if let Some((at, _)) = self.earliest_loss_time() {
+        if let Some(at) = self.earliest_loss_time() {
             return Some(at);
         }
         let (at, _) = self.probe_time(path, state)?;
@@ -100,11 +100,10 @@ impl Recovery {
         }
     }
 
-    fn earliest_loss_time(&self) -> Option<(Time, Space)> {
-        Space::ALL
-            .into_iter()
-            .filter_map(|space| Some((self.spaces[space as usize].loss_time?, space)))
-            .min()
+    fn earliest_loss_time(&self) -> Option<Time> {
+        let [initial, handshake, data] = &self.spaces;
+        let first = earlier(initial.loss_time, handshake.loss_time);
+        earlier(first, data.loss_time)
     }
 
     /// Returns when a probe is due, and in which space.
@@ -125,11 +124,11 @@ impl Recovery {
         let waiting = state
             .waiting
             .map(|(space, since)| (since + duration, space));
-        let handshake = due(Space::Initial, duration)
-            .into_iter()
-            .chain(due(Space::Handshake, duration))
-            .chain(waiting)
-            .min();
+        let handshake = earlier(
+            due(Space::Initial, duration),
+            due(Space::Handshake, duration),
+        );
+        let handshake = earlier(handshake, waiting);
         if handshake.is_none() && !self.is_address_validated(state.confirmed) {
             // The server may have reached its limit before our address is validated, and all its
             // packets may be lost: a packet of ours allows it to send more.
@@ -149,6 +148,15 @@ impl Recovery {
             self.peer_max_ack_delay
         };
         let data = due(Space::Data, duration + peer_delay * backoff);
-        handshake.into_iter().chain(data).min()
+        earlier(handshake, data)
+    }
+}
+
+/// Returns the earlier of two times that may not be set.
+#[inline]
+fn earlier<T: Ord>(a: Option<T>, b: Option<T>) -> Option<T> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
     }
 }

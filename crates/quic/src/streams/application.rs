@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::chunk::ChunkPool;
 use super::flow::ReceiveWindow;
-use super::receive::ReceiveHalf;
+use super::receive::{ReceiveHalf, Skipped};
 use super::send::SendHalf;
 use super::{ReadError, Streams, WriteError};
 use crate::codec::VARINT_MAX;
@@ -109,6 +109,14 @@ impl Streams {
         self.receiving(id, |receive, window, pool| receive.read(max, window, pool))
     }
 
+    /// Drops all data of the stream that could be read.
+    ///
+    /// # Errors
+    /// [`ReadError`], never `Blocked`.
+    pub(crate) fn skip(&mut self, id: StreamId) -> Result<Skipped, ReadError> {
+        self.receiving(id, |receive, window, pool| receive.skip(window, pool))
+    }
+
     /// Copies the next data of the stream to `out`; returns how many bytes, `None` at its end.
     ///
     /// # Errors
@@ -155,6 +163,10 @@ impl Streams {
         };
         let receive = stream.receive.as_mut().ok_or(ReadError::Closed)?;
         let result = act(receive, &mut self.window, &mut self.pool);
+        if let Err(ReadError::Blocked) = result {
+            // Nothing was read: nothing else has changed.
+            return result;
+        }
         let closed = stream.drop_done(&mut self.pool);
         self.scheduler.update(id, stream);
         if closed {

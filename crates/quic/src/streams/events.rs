@@ -47,6 +47,11 @@ impl Events {
         }
     }
 
+    #[inline]
+    pub(super) fn is_empty(&self) -> bool {
+        self.queue.is_empty()
+    }
+
     pub(super) fn pop(&mut self) -> Option<StreamEvent> {
         let event = self.queue.pop_front()?;
         if let StreamEvent::Opened(direction) = event {

@@ -35,6 +35,7 @@ mod transmit;
 
 pub use error::{ReadError, WriteError};
 pub use events::StreamEvent;
+pub use receive::Skipped;
 pub(crate) use receive_buffer::Received;
 
 use chunk::ChunkPool;
@@ -136,6 +137,12 @@ impl Streams {
         self.credit = SendCredit::default();
         self.window = ReceiveWindow::new(self.config.max_data);
         self.pool = ChunkPool::default();
+    }
+
+    /// Whether there is an event for the application.
+    #[inline]
+    pub(crate) fn has_events(&self) -> bool {
+        !self.events.is_empty()
     }
 
     /// Returns the next event for the application.

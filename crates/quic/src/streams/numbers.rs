@@ -14,6 +14,8 @@ pub(super) struct StreamNumbers {
     side: Side,
     local: [Local; 2],
     remote: [Remote; 2],
+    /// Whether any update or report is due: asked for with every packet.
+    has_due: bool,
 }
 
 /// Streams that this side opens.
@@ -65,11 +67,28 @@ impl StreamNumbers {
                 closed: 0,
             }
         });
-        Self {
+        let mut numbers = Self {
             side,
             local: Default::default(),
             remote,
-        }
+            has_due: false,
+        };
+        numbers.note_due();
+        numbers
+    }
+
+    /// Whether [`Self::update_due`] or [`Self::report_due`] holds for any direction.
+    #[inline]
+    pub(super) const fn has_due(&self) -> bool {
+        self.has_due
+    }
+
+    /// Call it after every change of what is due.
+    fn note_due(&mut self) {
+        let directions = [Direction::Bidirectional, Direction::Unidirectional];
+        self.has_due = directions
+            .into_iter()
+            .any(|direction| self.update_due(direction) || self.report_due(direction));
     }
 
     /// Whether this side opened the stream, or would open it.
@@ -82,6 +101,7 @@ impl StreamNumbers {
         let local = &mut self.local[direction as usize];
         if local.opened >= local.limit {
             local.waiting = true;
+            self.note_due();
             return None;
         }
         local.opened += 1;
@@ -157,6 +177,7 @@ impl StreamNumbers {
     pub(super) fn close(&mut self, id: StreamId) {
         if !self.is_local(id) {
             self.remote[id.direction() as usize].closed += 1;
+            self.note_due();
         }
     }
 
@@ -164,7 +185,9 @@ impl StreamNumbers {
     pub(super) fn raise(&mut self, direction: Direction, limit: u64) -> bool {
         let local = &mut self.local[direction as usize];
         local.limit = local.limit.max(limit.min(MAX_STREAMS));
-        local.waiting && local.opened < local.limit && std::mem::take(&mut local.waiting)
+        let is_freed = local.opened < local.limit && std::mem::take(&mut local.waiting);
+        self.note_due();
+        is_freed
     }
 
     /// Whether to announce a new limit: a quarter of the allowed streams has been closed, or the
@@ -178,13 +201,16 @@ impl StreamNumbers {
     pub(super) fn advertise(&mut self, direction: Direction) -> u64 {
         let remote = &mut self.remote[direction as usize];
         remote.repeat = false;
-        remote.advertised = remote.next_limit();
-        remote.advertised
+        let limit = remote.next_limit();
+        remote.advertised = limit;
+        self.note_due();
+        limit
     }
 
     /// Records that the packet with the last limit was lost.
     pub(super) fn repeat(&mut self, direction: Direction) {
         self.remote[direction as usize].repeat = true;
+        self.note_due();
     }
 
     /// Whether to report to the peer that its limit blocks the opening of a stream.
@@ -196,8 +222,10 @@ impl StreamNumbers {
     /// Returns the limit to report; it counts as reported from now on.
     pub(super) fn report(&mut self, direction: Direction) -> u64 {
         let local = &mut self.local[direction as usize];
-        local.reported = Some(local.limit);
-        local.limit
+        let limit = local.limit;
+        local.reported = Some(limit);
+        self.note_due();
+        limit
     }
 
     /// Handles rejected early data: numbers restart, and limits are unknown.
@@ -209,6 +237,7 @@ impl StreamNumbers {
                 ..Local::default()
             };
         }
+        self.note_due();
     }
 }
 

@@ -13,6 +13,15 @@ use super::receive_buffer::{ReceiveBuffer, Received};
 use crate::frame::{ResetStream, Stream};
 use crate::{Code, TransportError};
 
+/// The data that an application skipped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The number of bytes.
+    pub bytes: u64,
+    /// Whether the stream has ended.
+    pub has_ended: bool,
+}
+
 /// The receiving half of a stream.
 #[derive(Debug)]
 pub(super) struct ReceiveHalf {
@@ -137,6 +146,25 @@ impl ReceiveHalf {
         self.window.consume(bytes.len() as u64);
         connection.consume(bytes.len() as u64);
         Ok(Some(bytes))
+    }
+
+    /// Drops all data that can be read. More data, and the end, wake the reader.
+    pub(super) fn skip(
+        &mut self,
+        connection: &mut ReceiveWindow,
+        pool: &mut ChunkPool,
+    ) -> Result<Skipped, ReadError> {
+        self.check_open()?;
+        let bytes = self.buffer.skip(pool);
+        self.window.consume(bytes);
+        connection.consume(bytes);
+        let has_ended = self.has_everything();
+        if has_ended {
+            self.state = ReceiveState::Read;
+        } else {
+            self.blocked = true;
+        }
+        Ok(Skipped { bytes, has_ended })
     }
 
     /// Copies up to `out.len()` bytes; `None` at the end of the stream.

@@ -93,6 +93,22 @@ impl ReceiveBuffer {
         Some(bytes)
     }
 
+    /// Drops all data in order that has not been read; returns the number of bytes.
+    pub(super) fn skip(&mut self, pool: &mut ChunkPool) -> u64 {
+        let skipped = self.readable();
+        while self.chunks.len() > 1
+            && let Some(chunk) = self.chunks.pop_front()
+        {
+            pool.give(chunk);
+        }
+        if let Some(last) = self.chunks.front_mut() {
+            last.data.clear();
+        }
+        self.read = self.ordered;
+        self.release_idle_chunk(pool);
+        skipped
+    }
+
     /// Copies as many bytes as are available and fit; returns their number.
     pub(super) fn read_into(&mut self, mut out: &mut [u8], pool: &mut ChunkPool) -> usize {
         let mut copied = 0;

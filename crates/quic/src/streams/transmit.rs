@@ -145,13 +145,12 @@ impl Streams {
         }
     }
 
+    #[inline]
     fn wants_control(&self) -> bool {
         !self.scheduler.control.is_empty()
             || self.window.update_due()
             || self.data_blocked_due()
-            || DIRECTIONS.into_iter().any(|direction| {
-                self.map.numbers.update_due(direction) || self.map.numbers.report_due(direction)
-            })
+            || self.map.numbers.has_due()
     }
 
     fn data_blocked_due(&self) -> bool {

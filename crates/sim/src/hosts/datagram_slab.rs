@@ -1,6 +1,7 @@
 //! A slab with the bytes of QUIC and DCUDP datagrams in transit. The packets themselves stay small.
 //!
-//! A packet holds the slot of its bytes. Packets end in many ways (delivered, dropped by a queue or by a
+//! A packet holds the slot of its bytes. Mostly it is delivered, which frees the slot: the next datagram is
+//! written where the caches have the last one. Packets end in other ways too (dropped by a queue or by a
 //! fault) and faults copy them, so slots have no reference counts. Instead, when all slots are taken, the
 //! packets in the network are searched, and slots that none of them holds become free. The work per
 //! datagram is constant, as the time between two searches grows with their length.
@@ -71,8 +72,12 @@ impl DatagramSlab {
             destination: departure.to.number,
             ..*address
         };
-        let packet = Packet::of_raw_datagram(datagram, departure.ecn, &address);
-        network.send(now, departure.port, packet);
+        if let Some(mut tx_port) = network.tx_port(departure.port) {
+            tx_port.send_with(now, |packet| {
+                packet.write_raw_datagram(datagram, departure.ecn, &address);
+                true
+            });
+        }
         true
     }
 
@@ -122,20 +127,20 @@ impl DatagramSlab {
         self.free.push(slot);
     }
 
-    /// Returns the datagram in a slot.
+    /// Returns the bytes of a packet that is delivered, for decryption, and frees their slot. If a copy of
+    /// the packet holds the slot too, they are a copy, and a search will free it.
     #[inline]
-    pub(super) fn at(&self, slot: u32) -> &[u8] {
-        self.slots.get(slot as usize).map_or(&[], Vec::as_slice)
-    }
-
-    /// Returns a copy of the datagram in a slot, for decryption, as a copy of the packet may hold the slot.
-    #[inline]
-    pub(super) fn take(&mut self, slot: u32) -> &mut [u8] {
-        self.received.clear();
-        if let Some(datagram) = self.slots.get(slot as usize) {
-            self.received.extend_from_slice(datagram);
+    pub(super) fn take(&mut self, slot: u32, is_copied: bool) -> &mut [u8] {
+        let Some(bytes) = self.slots.get_mut(slot as usize) else {
+            return &mut [];
+        };
+        if is_copied {
+            self.received.clear();
+            self.received.extend_from_slice(bytes);
+            return &mut self.received;
         }
-        &mut self.received
+        self.free.push(slot);
+        bytes
     }
 }
 
@@ -166,26 +171,26 @@ mod tests {
             fates in prop::collection::vec(0_u8..8, 1..5_000),
         ) {
             let mut datagrams = DatagramSlab::new();
-            let mut network: VecDeque<(u32, u32)> = VecDeque::new();
+            let mut network: VecDeque<(u32, bool, u32)> = VecDeque::new();
             let mut most = 0;
             for (number, fate) in (0_u32..).zip(fates) {
                 if datagrams.is_full() {
-                    datagrams.keep(network.iter().map(|(slot, _)| Some(*slot)));
+                    datagrams.keep(network.iter().map(|(slot, ..)| Some(*slot)));
                 }
                 let (slot, buffer) = datagrams.write();
                 prop_assert!(buffer.is_empty());
                 buffer.extend_from_slice(&number.to_be_bytes());
                 match fate {
                     0 => {}
-                    1 => network.extend([(slot, number); 2]),
+                    1 => network.extend([(slot, true, number); 2]),
                     2 => datagrams.give_back(slot),
-                    _ => network.push_back((slot, number)),
+                    _ => network.push_back((slot, false, number)),
                 }
                 most = most.max(network.len());
                 while network.len() > length
-                    && let Some((slot, number)) = network.pop_front()
+                    && let Some((slot, is_copied, number)) = network.pop_front()
                 {
-                    prop_assert_eq!(datagrams.take(slot), number.to_be_bytes());
+                    prop_assert_eq!(datagrams.take(slot, is_copied), number.to_be_bytes());
                 }
             }
             prop_assert!(datagrams.slots.len() <= 2 * most + FEWEST);

@@ -50,6 +50,11 @@ pub(super) trait DatagramEnd: End {
         buffer: &mut Vec<u8>,
     ) -> Option<DatagramRoute>;
 
+    /// Whether there may be another datagram to send now, just after one. `false` is certain.
+    fn may_send_more(&self, _now: Time) -> bool {
+        true
+    }
+
     /// Returns its next timeout.
     fn timeout(&self) -> Option<Time>;
 

@@ -227,13 +227,13 @@ impl Hosts {
                 socket.attend_tcp(end, time, shared, network)
             }
             (Transport::Quic(end), Contents::RawDatagram(datagram)) => {
-                let bytes = shared.datagrams.take(datagram.slot);
+                let bytes = shared.datagrams.take(datagram.slot, packet.is_copied);
                 end.receive(time, packet.locations(), packet.ecn, bytes);
                 network.release(arrival.slot);
                 socket.attend_datagrams(&mut **end, time, shared, network)
             }
             (Transport::Dcudp(end), Contents::RawDatagram(datagram)) => {
-                let bytes = shared.datagrams.at(datagram.slot);
+                let bytes = shared.datagrams.take(datagram.slot, packet.is_copied);
                 end.receive(time, packet.ecn, bytes);
                 network.release(arrival.slot);
                 socket.attend_datagrams(&mut **end, time, shared, network)

@@ -102,6 +102,7 @@ impl Socket {
         network: &mut Network,
     ) -> Option<(FlowId, EndpointEvent)> {
         end.take_events();
+        let mut is_first = true;
         while self.send_slot <= now {
             let has_turn = std::mem::take(&mut self.send_slot) > Time::ZERO;
             // A socket's buffer counts as full while the host's queue is.
@@ -112,6 +113,9 @@ impl Socket {
                 && !tx_port.has_room(now)
             {
                 self.send_slot = tx_port.reserve_slot();
+                break;
+            }
+            if !std::mem::take(&mut is_first) && !end.may_send_more(now) {
                 break;
             }
             let fill = |buffer: &mut Vec<u8>| {

@@ -24,6 +24,30 @@ const fn step(lane: u64, word: u64) -> u64 {
     (lane ^ word).wrapping_mul(LANE_FACTOR).rotate_left(29)
 }
 
+/// Reads the words of a block.
+fn words(block: &[u8; BLOCK]) -> [u64; LANES] {
+    let mut words = [0; LANES];
+    for (word, bytes) in words.iter_mut().zip(block.as_chunks::<WORD>().0) {
+        *word = u64::from_le_bytes(*bytes);
+    }
+    words
+}
+
+/// Reads less than eight bytes as a word that is filled up with zeros.
+fn partial_word(bytes: &[u8]) -> u64 {
+    match (bytes.first_chunk::<4>(), bytes.last_chunk::<4>()) {
+        // Both halves have the bytes in the middle.
+        (Some(low), Some(high)) => {
+            let (low, high) = (u32::from_le_bytes(*low), u32::from_le_bytes(*high));
+            u64::from(low) | u64::from(high) << (8 * (bytes.len() - 4))
+        }
+        _ => bytes
+            .iter()
+            .rev()
+            .fold(0, |word, byte| word << 8 | u64::from(*byte)),
+    }
+}
+
 /// The stand-in for an AEAD key.
 pub(super) struct SeededPacketKey {
     stream: [u64; 2],
@@ -43,14 +67,26 @@ impl Pass {
         fold(self.counter, self.counter ^ self.key)
     }
 
-    /// Absorbs ciphertext or header bytes into the checksum.
-    fn absorb(&mut self, bytes: &[u8]) {
-        for chunk in bytes.chunks(BLOCK) {
-            let mut block = [0; BLOCK];
-            block[..chunk.len()].copy_from_slice(chunk);
-            for (lane, word) in self.lanes.iter_mut().zip(block.as_chunks::<WORD>().0) {
-                *lane = step(*lane, u64::from_le_bytes(*word));
+    /// Absorbs header bytes into the checksum; the last block is filled up with zeros.
+    fn absorb(&mut self, mut bytes: &[u8]) {
+        while let Some((block, rest)) = bytes.split_first_chunk::<BLOCK>() {
+            self.absorb_block(words(block));
+            bytes = rest;
+        }
+        if !bytes.is_empty() {
+            let mut block = [0; LANES];
+            let (full, rest) = bytes.as_chunks::<WORD>();
+            for (word, bytes) in block.iter_mut().zip(full) {
+                *word = u64::from_le_bytes(*bytes);
             }
+            block[full.len()] = partial_word(rest);
+            self.absorb_block(block);
+        }
+    }
+
+    fn absorb_block(&mut self, block: [u64; LANES]) {
+        for (lane, word) in self.lanes.iter_mut().zip(block) {
+            *lane = step(*lane, word);
         }
     }
 
@@ -65,17 +101,33 @@ impl Pass {
                 *word = after.to_le_bytes();
             }
         }
-        if OPEN {
-            self.absorb(rest);
+        if !rest.is_empty() {
+            self.run_last::<OPEN>(rest);
         }
-        for chunk in rest.chunks_mut(WORD) {
-            for (byte, key) in chunk.iter_mut().zip(self.keystream().to_le_bytes()) {
-                *byte ^= key;
+    }
+
+    /// The same for the rest of the text, which is shorter than a block: most of a small packet.
+    fn run_last<const OPEN: bool>(&mut self, text: &mut [u8]) {
+        let (words, rest) = text.as_chunks_mut::<WORD>();
+        let mut block = [0; LANES];
+        let full = words.len();
+        for (absorbed, word) in block.iter_mut().zip(words) {
+            let before = u64::from_le_bytes(*word);
+            let after = before ^ self.keystream();
+            *absorbed = if OPEN { before } else { after };
+            *word = after.to_le_bytes();
+        }
+        if !rest.is_empty()
+            && let Some(absorbed) = block.get_mut(full)
+        {
+            let before = partial_word(rest);
+            let after = before ^ self.keystream();
+            for (byte, new) in rest.iter_mut().zip(after.to_le_bytes()) {
+                *byte = new;
             }
+            *absorbed = if OPEN { before } else { partial_word(rest) };
         }
-        if !OPEN {
-            self.absorb(rest);
-        }
+        self.absorb_block(block);
     }
 }
 

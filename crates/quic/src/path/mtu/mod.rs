@@ -201,6 +201,13 @@ impl MtuDiscovery {
         Some(size)
     }
 
+    /// Whether no probe is outstanding or due.
+    pub(crate) fn is_at_rest(&self, now: Time) -> bool {
+        self.probe.is_none()
+            && self.phase != MtuPhase::Searching
+            && self.raise_at.is_none_or(|at| now < at)
+    }
+
     /// Records that the requested probe was sent.
     pub(crate) fn on_probe_sent(&mut self) {
         if let Some(probe) = &mut self.probe {

@@ -269,3 +269,39 @@ fn a_frame_with_too_many_gaps_is_refused_without_side_effects() {
     let again = streams.on_stream(&frame(id, next, b"x", false));
     assert_eq!(again, Ok(Received::Buffered));
 }
+
+#[test]
+fn skipped_data_are_counted_and_credited() {
+    let mut pair = Pair::new(CONFIG);
+    let id = pair.sides[0].open(Unidirectional).unwrap();
+    let most = CONFIG.stream_window;
+    for round in 1..=3 {
+        assert_eq!(
+            pair.sides[0].write(id, &vec![7; most as usize]),
+            Ok(most as usize)
+        );
+        pair.run();
+        let (skipped, events) = match round {
+            1 => (
+                pair.sides[1].accept(Unidirectional),
+                StreamEvent::Opened(Unidirectional),
+            ),
+            _ => (Some(id), StreamEvent::Readable(id)),
+        };
+        assert_eq!((skipped, pair.events(1)), (Some(id), vec![events]));
+        let skipped = Skipped {
+            bytes: most,
+            has_ended: false,
+        };
+        assert_eq!(pair.sides[1].skip(id), Ok(skipped));
+        pair.run();
+    }
+    pair.sides[0].finish(id).unwrap();
+    pair.run();
+    let end = Skipped {
+        bytes: 0,
+        has_ended: true,
+    };
+    assert_eq!(pair.sides[1].skip(id), Ok(end));
+    assert_eq!(pair.sides[1].skip(id), Err(ReadError::Closed));
+}

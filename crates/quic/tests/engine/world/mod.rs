@@ -358,12 +358,16 @@ impl World {
         let mut sent = Vec::new();
         for (from, host) in self.hosts.iter_mut().enumerate() {
             for connection in host.connections.values_mut() {
+                let mut may_send_more = true;
                 loop {
                     self.buffer.clear();
+                    let due = connection.timeout();
                     let Some(transmit) = connection.poll_transmit(self.now, &mut self.buffer, 64)
                     else {
+                        assert!(may_send_more || due == connection.timeout());
                         break;
                     };
+                    assert!(may_send_more, "a batch after the last one");
                     assert_eq!(transmit.size, self.buffer.len());
                     if transmit.segment_size.is_some() {
                         assert!(transmit.size <= 65_507, "a batch above 64 KB");
@@ -382,6 +386,7 @@ impl World {
                         };
                         sent.push((from, datagram));
                     }
+                    may_send_more = connection.may_transmit_more(self.now);
                 }
             }
         }

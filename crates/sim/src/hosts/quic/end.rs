@@ -175,6 +175,22 @@ impl QuicEnd {
         }
     }
 
+    /// Reads the available data and forwards the connection's events to the endpoint.
+    fn take_all_events(&mut self) {
+        let Some(Engine { handle, connection }) = &mut self.connection else {
+            return;
+        };
+        while let Some(event) = connection.poll_event() {
+            self.messages.on_event(connection, &event);
+            if let Event::Closed(error) = event {
+                self.ending = Some(error);
+            }
+        }
+        while let Some(event) = connection.poll_endpoint_event() {
+            self.endpoint.handle_event(*handle, event);
+        }
+    }
+
     fn stats(&self) -> Option<ConnectionStats> {
         let engine = self.connection.as_ref()?;
         Some(engine.connection.stats())
@@ -222,21 +238,16 @@ impl End for QuicEnd {
 }
 
 impl DatagramEnd for QuicEnd {
+    #[inline]
     fn take_events(&mut self) {
-        let Some(Engine { handle, connection }) = &mut self.connection else {
-            return;
-        };
-        while let Some(event) = connection.poll_event() {
-            self.messages.on_event(connection, &event);
-            if let Event::Closed(error) = event {
-                self.ending = Some(error);
-            }
-        }
-        while let Some(event) = connection.poll_endpoint_event() {
-            self.endpoint.handle_event(*handle, event);
+        if let Some(engine) = &self.connection
+            && engine.connection.has_events()
+        {
+            self.take_all_events();
         }
     }
 
+    #[inline]
     fn port(&self, _: &Address) -> Option<u32> {
         let connection = &self.connection.as_ref()?.connection;
         let host_path = self
@@ -269,6 +280,12 @@ impl DatagramEnd for QuicEnd {
             // No path leads there.
             buffer.clear();
         }
+    }
+
+    fn may_send_more(&self, now: Time) -> bool {
+        self.connection.as_ref().is_none_or(|engine| {
+            engine.connection.has_events() || engine.connection.may_transmit_more(now)
+        })
     }
 
     #[inline]

@@ -91,6 +91,7 @@ impl HostPaths {
     }
 
     /// Returns the path between these addresses; the first one if the engine does not name its own.
+    #[inline]
     pub(super) fn leaving(
         &self,
         local: Option<SocketAddr>,

@@ -114,17 +114,13 @@ impl Messages {
     }
 
     fn read(&mut self, connection: &mut Connection, stream: StreamId) {
-        loop {
-            match connection.read(stream, usize::MAX) {
-                Ok(Some(bytes)) => self.delivered += bytes.len() as u64,
-                Ok(None) => {
-                    if self.layout == StreamLayout::Exchanges && !self.is_initiator {
-                        self.unanswered.push_back(stream);
-                    }
-                    return;
-                }
-                Err(_) => return,
-            }
+        // A stream that was reset has nothing more to read.
+        let Ok(skipped) = connection.skip(stream) else {
+            return;
+        };
+        self.delivered += skipped.bytes;
+        if skipped.has_ended && self.layout == StreamLayout::Exchanges && !self.is_initiator {
+            self.unanswered.push_back(stream);
         }
     }
 
