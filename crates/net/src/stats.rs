@@ -3,7 +3,7 @@
 use std::iter::Sum;
 use std::sync::atomic::Ordering;
 
-use weir_quic::EndpointCounters;
+use weir_quic::{EndpointCounters, KnownClientsCounters};
 use weir_units::Duration;
 
 use crate::dcquic::Shared;
@@ -25,6 +25,8 @@ pub struct EndpointStats {
     pub datagrams_forwarded: u64,
     /// Replies sent without a connection.
     pub replies: EndpointCounters,
+    /// Clients that share a secret with this server, and their connections without a handshake.
+    pub known_clients: KnownClientsCounters,
     /// Events missing from qlog files: the disk is slow or full.
     pub qlog_events_lost: u64,
     /// Time spent polling for replies instead of sleeping, with the low-latency setting.
@@ -40,6 +42,8 @@ impl EndpointStats {
         Self {
             connections,
             replies,
+            known_clients: (shared.settings.known_clients.as_ref())
+                .map_or_else(KnownClientsCounters::default, |clients| clients.counters()),
             qlog_events_lost: (shared.settings.lost_events.as_ref()).map_or(0, |lost| lost.count()),
             datagrams_received: counters.datagrams.load(Ordering::Relaxed),
             receive_batches: counters.batches.load(Ordering::Relaxed),
@@ -62,6 +66,12 @@ impl Sum for EndpointStats {
             receive_batches: sum.receive_batches + engine.receive_batches,
             datagrams_unroutable: sum.datagrams_unroutable + engine.datagrams_unroutable,
             datagrams_forwarded: sum.datagrams_forwarded + engine.datagrams_forwarded,
+            known_clients: KnownClientsCounters {
+                held: sum.known_clients.held + engine.known_clients.held,
+                accepted: sum.known_clients.accepted + engine.known_clients.accepted,
+                replays: sum.known_clients.replays + engine.known_clients.replays,
+                evicted: sum.known_clients.evicted + engine.known_clients.evicted,
+            },
             replies: EndpointCounters {
                 retries: sum.replies.retries + engine.replies.retries,
                 known_peer_refusals: sum.replies.known_peer_refusals

@@ -177,6 +177,7 @@ impl EndpointBuilder {
             is_watched,
             allocator: self.allocator.clone(),
             lost_events: observers.lost_events().filter(|_| is_first),
+            known_clients: parts.known_clients.clone().filter(|_| is_first),
             add_last_stats: OnceLock::new(),
         };
         let shared = Arc::new(Shared::new(

@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use tokio::runtime::Handle;
-use weir_quic::{Connection as Engine, ConnectionHandle, EndpointEvent, StreamId};
+use weir_quic::{Connection as Engine, ConnectionHandle, EndpointEvent, KnownClients, StreamId};
 use weir_sed::Allocator;
 use weir_units::Time;
 use weir_wire::Transmit;
@@ -78,6 +78,9 @@ pub(crate) struct EndpointSettings {
     /// Counts events missing from qlog files, where such files are written. Set for the first engine
     /// only, as all write the same files.
     pub(crate) lost_events: Option<Arc<LostEvents>>,
+    /// The clients that share a secret with this server. Set for the first engine only, as all have the
+    /// same.
+    pub(crate) known_clients: Option<Arc<KnownClients>>,
     /// Adds the endpoint's last statistics to its metrics when it ends.
     pub(crate) add_last_stats: OnceLock<AddStats>,
 }

@@ -80,6 +80,12 @@ families! {
     decisions: Counters, "migration_decisions",
         "Moves that the migration monitor decided on, by cause";
     replies: Counters, "stateless_replies", "Answers without a connection, by kind";
+    known_connections: Counters, "known_peer_connections",
+        "Connections that clients began without a handshake";
+    known_replays: Counters, "known_peer_replays",
+        "First packets refused because their key was used or is too old";
+    known_evictions: Counters, "known_peer_evictions",
+        "Secrets of clients removed to make room";
     unroutable: Counters, "datagrams_unroutable",
         "Datagrams that belong to no connection and begin none";
     forwarded: Counters, "datagrams_forwarded",
@@ -130,7 +136,7 @@ impl Families {
     }
 
     /// Returns the series that the endpoint counts itself.
-    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 8] {
+    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 12] {
         let kind = |kind| Some(("kind", kind));
         [
             (&self.unroutable, None, |is| is.datagrams_unroutable),
@@ -145,6 +151,14 @@ impl Families {
                 is.replies.stateless_resets
             }),
             (&self.replies, kind("refusal"), |is| is.replies.refusals),
+            (&self.replies, kind("known-peer-refusal"), |is| {
+                is.replies.known_peer_refusals
+            }),
+            (&self.known_connections, None, |is| {
+                is.known_clients.accepted
+            }),
+            (&self.known_replays, None, |is| is.known_clients.replays),
+            (&self.known_evictions, None, |is| is.known_clients.evicted),
         ]
     }
 }
