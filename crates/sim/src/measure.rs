@@ -76,16 +76,21 @@ impl GroupMeter {
     }
 }
 
+/// How many flows before its turn a flow is fetched into the processor's cache.
+const PREFETCHED: usize = 6;
+
 /// Returns a group's counters so far, and the mean window of its open flows.
 fn total(world: &World, group: u32) -> (FlowCounters, Option<ByteSize>) {
     let mut sum = world.flows.group_stats[group as usize].closed;
     let (mut windows, mut count) = (ByteSize::ZERO, 0);
-    for (_, flow) in world
-        .flows
-        .open
-        .iter()
-        .filter(|(_, flow)| flow.group == group)
-    {
+    let mut later = world.flows.open.iter().skip(PREFETCHED);
+    for (_, flow) in world.flows.open.iter() {
+        if let Some((_, later)) = later.next() {
+            world.prefetch_counters(later);
+        }
+        if flow.group != group {
+            continue;
+        }
         sum += world.achieved(flow);
         if let Some(window) = world.window(flow) {
             windows += window;

@@ -505,6 +505,13 @@ impl World {
         flow.earlier + initiator + responder
     }
 
+    /// Has the processor fetch what the counters of an open flow are computed from.
+    pub(crate) fn prefetch_counters(&self, flow: &Flow) {
+        for (hosts, end) in self.ends(flow) {
+            hosts.prefetch_counters(end);
+        }
+    }
+
     /// Returns the RTT estimates of an open flow.
     pub(crate) fn path(&self, flow: &Flow) -> PathView {
         let [(hosts, initiator), _] = self.ends(flow);

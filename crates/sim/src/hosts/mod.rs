@@ -90,6 +90,8 @@ pub(crate) enum EndpointEvent {
 #[derive(Debug)]
 pub(crate) struct Hosts {
     endpoints: Vec<Option<Endpoint>>,
+    /// Whether the last packet that ran ahead to a host was taken in at once.
+    answers_run_ahead: bool,
     shared: HostContext,
 }
 
@@ -143,6 +145,7 @@ impl Hosts {
     pub(crate) fn new(hosts: usize) -> Self {
         Self {
             endpoints: Vec::new(),
+            answers_run_ahead: false,
             shared: HostContext {
                 timers: HostTimers::new(hosts),
                 datagrams: DatagramSlab::new(),
@@ -258,6 +261,7 @@ impl Hosts {
         network: &mut Network,
     ) -> Option<(FlowId, EndpointEvent)> {
         let (armed, position) = self.shared.timers.pop(host)?;
+        self.prefetch_timers(host);
         let endpoint = self.endpoints[position as usize].as_mut()?;
         if endpoint.socket.armed != armed {
             return None;

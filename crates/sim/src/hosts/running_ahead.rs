@@ -1,30 +1,74 @@
 //! Hosts that take packets in ahead of the network's events.
 
-use weir_network::HostArrival;
+use weir_fabric::{prefetch, prefetch_line};
+use weir_network::{HostArrival, Stage};
 
 use super::{Hosts, Transport};
-use crate::packet::{Network, Packet};
+use crate::packet::{Address, Network, Packet};
 
 /// With this many endpoints, their state no longer fits the processor's inner caches.
 const MANY_ENDPOINTS: usize = 1_000;
 
 impl Hosts {
-    /// Has the processor fetch what a packet will need at both ends, if there are so many endpoints that it
-    /// may have to wait for them.
+    /// Whether there are so many endpoints that the processor may have to wait for them.
     #[inline]
-    pub(crate) fn prefetch(&self, packet: Option<&Packet>) {
-        if self.endpoints.len() < MANY_ENDPOINTS {
+    fn are_many(&self) -> bool {
+        self.endpoints.len() >= MANY_ENDPOINTS
+    }
+
+    /// Has the processor fetch what upcoming packets will need, after one on the link of `port`.
+    #[inline]
+    pub(crate) fn look_ahead(&self, port: usize, network: &mut Network) {
+        if self.are_many() {
+            network.look_ahead(port, |network, packet, stage| {
+                self.prefetch(packet, stage, network);
+            });
+        }
+    }
+
+    /// Has the processor fetch what a packet will need, in two steps: endpoints, and then what they point to.
+    #[inline]
+    fn prefetch(&self, packet: &Packet, stage: Stage, network: &Network) {
+        self.prefetch_endpoint(packet.endpoint, stage, network);
+        if self.answers_run_ahead && packet.has_data() {
+            self.prefetch_endpoint(packet.sender, stage, network);
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_endpoint(&self, position: u32, stage: Stage, network: &Network) {
+        match self.endpoints.get(position as usize) {
+            Some(endpoint) if stage == Stage::Packet => prefetch(endpoint),
+            Some(Some(endpoint)) => {
+                let Address { port, host, .. } = endpoint.socket.address;
+                network.prefetch_host_port(port);
+                self.shared.timers.prefetch(host);
+                if let Transport::Tcp(end) = &endpoint.transport {
+                    end.connection.heap_lines(prefetch_line);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Has the processor fetch the endpoint at a position.
+    pub(crate) fn prefetch_counters(&self, position: u32) {
+        if let Some(endpoint) = self.endpoints.get(position as usize) {
+            prefetch(endpoint);
+        }
+    }
+
+    /// Has the processor fetch the endpoints of the next timers: that of this host, and that of all.
+    #[inline]
+    pub(super) fn prefetch_timers(&self, host: usize) {
+        if !self.are_many() {
             return;
         }
-        for position in packet
-            .into_iter()
-            .flat_map(|packet| [packet.endpoint, packet.sender])
-        {
-            if let Some(Some(endpoint)) = self.endpoints.get(position as usize)
-                && let Transport::Tcp(end) = &endpoint.transport
-            {
-                std::hint::black_box(endpoint.socket.armed);
-                end.connection.prefetch();
+        let timers = &self.shared.timers;
+        for host in [host, timers.next().1] {
+            let position = timers.first_endpoint(host).unwrap_or(u32::MAX);
+            if let Some(endpoint) = self.endpoints.get(position as usize) {
+                prefetch(endpoint);
             }
         }
     }
@@ -34,7 +78,9 @@ impl Hosts {
     #[inline(always)]
     pub(crate) fn take_ahead(&mut self, arrival: HostArrival, network: &mut Network) {
         let host = network.packet(arrival.slot).destination;
-        if network.is_link_idle(arrival) && arrival.time <= self.shared.timers.of(host) {
+        self.answers_run_ahead =
+            network.is_link_idle(arrival) && arrival.time <= self.shared.timers.of(host);
+        if self.answers_run_ahead {
             self.receive_ahead(arrival, network);
         } else {
             self.take_after_others(arrival, host, network);
@@ -45,6 +91,11 @@ impl Hosts {
     #[cold]
     fn take_after_others(&mut self, arrival: HostArrival, host: u32, network: &mut Network) {
         while let Some(before) = network.take_before(arrival, self.shared.timers.of(host)) {
+            if self.are_many() {
+                network.look_along_link(before.port(), |network, packet, stage| {
+                    self.prefetch(packet, stage, network);
+                });
+            }
             self.receive_ahead(before, network);
         }
         // What it takes in may set a timer.

@@ -297,7 +297,7 @@ impl End for TcpEnd {
     fn achieved(&self) -> FlowCounters {
         FlowCounters {
             delivered: ByteSize::from_bytes(self.delivered()),
-            ..self.connection.counters().flow_counters()
+            ..self.connection.flow_counters()
         }
     }
 
@@ -310,7 +310,7 @@ impl End for TcpEnd {
     }
 
     fn window(&self) -> Option<ByteSize> {
-        let window = self.connection.controller().window();
+        let window = self.connection.congestion_window();
         (window < ByteSize::MAX).then_some(window)
     }
 

@@ -12,6 +12,7 @@ mod transmit;
 use std::sync::Arc;
 
 use weir_congestion::{Controller, Deadline};
+use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Segment, Sequence};
 
@@ -293,6 +294,19 @@ impl Connection {
     /// Returns the counters.
     pub fn counters(&self) -> Counters {
         self.counters.total()
+    }
+
+    /// Returns the counters that all transports have.
+    pub fn flow_counters(&self) -> FlowCounters {
+        FlowCounters {
+            delivered: self.received(),
+            ..self.counters.flow_counters()
+        }
+    }
+
+    /// Returns the controller's congestion window.
+    pub fn congestion_window(&self) -> ByteSize {
+        ByteSize::from_bytes(self.sender.controller_window())
     }
 
     /// Returns the congestion control algorithm.

@@ -169,7 +169,7 @@ impl Scoreboard {
 
     /// Returns the oldest segment of the ring, for [prefetching](crate::Connection::prefetch).
     #[inline]
-    pub(crate) fn oldest(&self) -> Option<u64> {
+    pub(crate) fn oldest(&self) -> Option<&u64> {
         self.ring.oldest()
     }
 

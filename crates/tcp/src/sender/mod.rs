@@ -281,6 +281,11 @@ impl Sender {
         self.follow_controller();
     }
 
+    /// Returns the controller's window (cwnd).
+    pub(crate) fn controller_window(&self) -> u64 {
+        self.cwnd
+    }
+
     pub(crate) fn is_recovering(&self) -> bool {
         self.loss_state.recovery.is_some()
     }
