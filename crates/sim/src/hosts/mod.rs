@@ -41,8 +41,9 @@ pub(crate) use tcp::{TcpEnd, TcpSetup};
 use timers::HostTimers;
 pub(crate) use udp::{UdpEnd, codepoint};
 
-/// One end of a flow.
+/// One end of a flow. The socket comes first, and behind it what a receiver needs of its transport.
 #[derive(Debug)]
+#[repr(C)]
 struct Endpoint {
     socket: Socket,
     transport: Transport,

@@ -1,10 +1,15 @@
 //! Hosts that take packets in ahead of the network's events.
 
-use weir_fabric::{prefetch, prefetch_line};
+use std::mem::offset_of;
+
+use weir_fabric::{prefetch, prefetch_line, prefetch_start};
 use weir_network::{HostArrival, Stage};
 
-use super::{Hosts, Transport};
+use super::{Endpoint, Hosts, Transport, tcp};
 use crate::packet::{Address, Network, Packet};
+
+/// How many of its bytes an endpoint needs that only receives, or whose timer is postponed.
+const RECEIVER_BYTES: usize = offset_of!(Endpoint, transport) + 8 + tcp::RECEIVER_BYTES;
 
 /// With this many endpoints, their state no longer fits the processor's inner caches.
 const MANY_ENDPOINTS: usize = 1_000;
@@ -26,17 +31,39 @@ impl Hosts {
         }
     }
 
+    /// Has the processor fetch what the next packets on a link will need.
+    #[inline]
+    fn look_along_link(&self, port: usize, network: &Network) {
+        if self.are_many() {
+            network.look_along_link(port, |network, packet, stage| {
+                self.prefetch(packet, stage, network);
+            });
+        }
+    }
+
     /// Has the processor fetch what a packet will need, in two steps: endpoints, and then what they point to.
     #[inline]
     fn prefetch(&self, packet: &Packet, stage: Stage, network: &Network) {
-        self.prefetch_endpoint(packet.endpoint, stage, network);
-        if self.answers_run_ahead && packet.has_data() {
-            self.prefetch_endpoint(packet.sender, stage, network);
+        if !packet.has_data() {
+            return self.prefetch_sender(packet.endpoint, stage, network);
+        }
+        if stage == Stage::Packet {
+            self.prefetch_receiver(packet.endpoint);
+        }
+        if self.answers_run_ahead {
+            self.prefetch_sender(packet.sender, stage, network);
         }
     }
 
     #[inline(always)]
-    fn prefetch_endpoint(&self, position: u32, stage: Stage, network: &Network) {
+    fn prefetch_receiver(&self, position: u32) {
+        if let Some(endpoint) = self.endpoints.get(position as usize) {
+            prefetch_start(endpoint, RECEIVER_BYTES);
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_sender(&self, position: u32, stage: Stage, network: &Network) {
         match self.endpoints.get(position as usize) {
             Some(endpoint) if stage == Stage::Packet => prefetch(endpoint),
             Some(Some(endpoint)) => {
@@ -66,10 +93,7 @@ impl Hosts {
         }
         let timers = &self.shared.timers;
         for host in [host, timers.next().1] {
-            let position = timers.first_endpoint(host).unwrap_or(u32::MAX);
-            if let Some(endpoint) = self.endpoints.get(position as usize) {
-                prefetch(endpoint);
-            }
+            self.prefetch_receiver(timers.first_endpoint(host).unwrap_or(u32::MAX));
         }
     }
 
@@ -91,11 +115,7 @@ impl Hosts {
     #[cold]
     fn take_after_others(&mut self, arrival: HostArrival, host: u32, network: &mut Network) {
         while let Some(before) = network.take_before(arrival, self.shared.timers.of(host)) {
-            if self.are_many() {
-                network.look_along_link(before.port(), |network, packet, stage| {
-                    self.prefetch(packet, stage, network);
-                });
-            }
+            self.look_along_link(before.port(), network);
             self.receive_ahead(before, network);
         }
         // What it takes in may set a timer.

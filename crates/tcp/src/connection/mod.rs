@@ -9,6 +9,7 @@ mod state;
 mod timers;
 mod transmit;
 
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use weir_congestion::{Controller, Deadline};
@@ -122,6 +123,10 @@ pub struct Snapshot {
 }
 
 impl Connection {
+    /// How many of its bytes a connection needs that only receives, for callers that have the processor fetch
+    /// them before.
+    pub const RECEIVER_BYTES: usize = offset_of!(Self, sender) + Sender::RECEIVER_BYTES;
+
     /// Opens a connection: a SYN with sequence number `isn` is due first.
     ///
     /// # Errors
