@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use weir_counters::FlowCounters;
 use weir_fabric::Packet as _;
-use weir_network::{ControlPlane, Partition, RngStream, Seeds};
+use weir_network::{ControlPlane, Partition, RngStream, Seeds, Stage};
 use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport, Workload};
 use weir_sed::DemandTable;
 use weir_tcp::ConfigError;
@@ -506,9 +506,9 @@ impl World {
     }
 
     /// Has the processor fetch what the counters of an open flow are computed from.
-    pub(crate) fn prefetch_counters(&self, flow: &Flow) {
+    pub(crate) fn prefetch_counters(&self, flow: &Flow, stage: Stage) {
         for (hosts, end) in self.ends(flow) {
-            hosts.prefetch_counters(end);
+            hosts.prefetch_counters(end, stage);
         }
     }
 

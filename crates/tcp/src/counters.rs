@@ -71,6 +71,14 @@ impl StoredCounters {
         self.rare.get_or_insert_default()
     }
 
+    /// Returns the address of the first counter of rare events that all transports have.
+    pub(crate) fn rare_address(&self) -> *const u8 {
+        let rare = self.rare.as_deref();
+        rare.map_or(std::ptr::null(), |rare| {
+            std::ptr::from_ref(&rare.retransmitted_segments).cast()
+        })
+    }
+
     /// Returns the counters that all transports have, without delivered data.
     pub(crate) fn flow_counters(&self) -> FlowCounters {
         let rare = self.rare.as_deref();

@@ -6,7 +6,7 @@
 
 use weir_fabric::{self as fabric, prefetch};
 
-use super::{Network, Receiver};
+use super::{Network, Receiver, Sender, SwitchNode};
 use crate::packets_in_flight::SlotIndex;
 
 /// How far the processor is with a packet.
@@ -63,10 +63,13 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         {
             fetch(self, self.in_flight.packet(slot), Stage::Ends);
         }
-        if let Some(slot) = self.head(before)
-            && self.reaches_host(before)
-        {
-            fetch(self, self.in_flight.packet(slot), Stage::Packet);
+        if let Some(slot) = self.head(before) {
+            if self.reaches_host(before) {
+                fetch(self, self.in_flight.packet(slot), Stage::Packet);
+            }
+            if let Some(second) = self.in_flight.after(slot) {
+                self.in_flight.prefetch(second);
+            }
         }
         if let Some(slot) = self.head(newest as u32) {
             self.in_flight.prefetch(slot);
@@ -104,11 +107,25 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             return;
         }
         for port in [port, port ^ 1] {
-            if self.locations.get(port as usize).is_some()
-                && let Some(egress_port) = self.egress_port(port as usize)
-            {
-                egress_port.prefetch();
-                self.in_flight.prefetch_link(port);
+            let Some(location) = self.locations.get(port as usize) else {
+                return;
+            };
+            self.in_flight.prefetch_link(port);
+            match location.sender {
+                Sender::Host(uplink) => {
+                    if let Some(uplink) = self.uplinks.get(uplink as usize) {
+                        uplink.egress_port.prefetch();
+                    }
+                }
+                Sender::Switch { switch, port } => {
+                    if let Some(SwitchNode { switch, ports, .. }) =
+                        self.switches.get(switch as usize)
+                        && let Some(egress_port) = switch.port(port)
+                    {
+                        prefetch(&ports[port.index()]);
+                        egress_port.prefetch();
+                    }
+                }
             }
         }
     }

@@ -91,8 +91,8 @@ pub(crate) enum EndpointEvent {
 #[derive(Debug)]
 pub(crate) struct Hosts {
     endpoints: Vec<Option<Endpoint>>,
-    /// Whether the last packet that ran ahead to a host was taken in at once.
-    answers_run_ahead: bool,
+    /// A bit for each of the last packets that ran ahead to a host: whether it was taken in at once.
+    taken_at_once: u8,
     shared: HostContext,
 }
 
@@ -146,7 +146,7 @@ impl Hosts {
     pub(crate) fn new(hosts: usize) -> Self {
         Self {
             endpoints: Vec::new(),
-            answers_run_ahead: false,
+            taken_at_once: 0,
             shared: HostContext {
                 timers: HostTimers::new(hosts),
                 datagrams: DatagramSlab::new(),

@@ -50,7 +50,7 @@ impl Hosts {
         if stage == Stage::Packet {
             self.prefetch_receiver(packet.endpoint);
         }
-        if self.answers_run_ahead {
+        if self.taken_at_once != 0 {
             self.prefetch_sender(packet.sender, stage, network);
         }
     }
@@ -78,10 +78,16 @@ impl Hosts {
         }
     }
 
-    /// Has the processor fetch the endpoint at a position.
-    pub(crate) fn prefetch_counters(&self, position: u32) {
-        if let Some(endpoint) = self.endpoints.get(position as usize) {
-            prefetch(endpoint);
+    /// Has the processor fetch what the counters of an endpoint are computed from, in the same two steps.
+    pub(crate) fn prefetch_counters(&self, position: u32, stage: Stage) {
+        match self.endpoints.get(position as usize) {
+            Some(endpoint) if stage == Stage::Packet => prefetch(endpoint),
+            Some(Some(endpoint)) => {
+                if let Transport::Tcp(end) = &endpoint.transport {
+                    end.connection.counter_line(prefetch_line);
+                }
+            }
+            _ => {}
         }
     }
 
@@ -102,9 +108,9 @@ impl Hosts {
     #[inline(always)]
     pub(crate) fn take_ahead(&mut self, arrival: HostArrival, network: &mut Network) {
         let host = network.packet(arrival.slot).destination;
-        self.answers_run_ahead =
-            network.is_link_idle(arrival) && arrival.time <= self.shared.timers.of(host);
-        if self.answers_run_ahead {
+        let is_next = network.is_link_idle(arrival) && arrival.time <= self.shared.timers.of(host);
+        self.taken_at_once = self.taken_at_once << 1 | u8::from(is_next);
+        if is_next {
             self.receive_ahead(arrival, network);
         } else {
             self.take_after_others(arrival, host, network);

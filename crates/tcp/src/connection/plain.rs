@@ -27,6 +27,12 @@ impl Connection {
         self.sender.heap_lines(fetch);
     }
 
+    /// Calls `fetch` with the address beyond the connection itself that its counters are read from.
+    #[inline]
+    pub fn counter_line(&self, fetch: impl Fn(*const u8)) {
+        fetch(self.counters.rare_address());
+    }
+
     /// Recomputes whether the fast paths apply. Every general path ends with it.
     pub(super) fn refresh(&mut self) {
         let is_plain = self.has_fast_paths
