@@ -70,7 +70,10 @@ struct WaitingPacket {
     length: ByteSize,
 }
 
-/// How many packets before its turn a packet of a long queue is fetched into the cache.
+/// A queue of more packets does not stay in the processor's inner caches until its turn.
+const LONG_QUEUE: usize = 1_000;
+
+/// How many packets before its turn a packet of a long queue is fetched.
 const PREFETCHED: usize = 8;
 
 /// When a packet's transmission starts, and when it arrives at the far end.
@@ -202,8 +205,8 @@ impl<P: Packet + Clone> EgressPort<P> {
             }
             self.queue.leave(first.start, first.length);
             self.waiting.pop_front();
-            if let Some(later) = self.waiting.get(PREFETCHED) {
-                prefetch(later);
+            if self.waiting.len() >= LONG_QUEUE {
+                prefetch(&self.waiting[PREFETCHED]);
             }
         }
     }
