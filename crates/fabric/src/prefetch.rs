@@ -19,8 +19,10 @@ pub fn prefetch_start<T>(value: &T, bytes: usize) {
         prefetch_line(first.wrapping_add(offset));
         offset += LINE;
     }
-    // It need not begin with a cache line.
-    prefetch_line(first.wrapping_add(bytes.saturating_sub(1)));
+    // It need not begin with a cache line, except for a word.
+    if bytes > size_of::<u64>() {
+        prefetch_line(first.wrapping_add(bytes - 1));
+    }
 }
 
 /// Has the processor fetch the cache line at an address.

@@ -206,6 +206,9 @@ mod tests {
                 let first = Some(event_queue.first()).filter(|(time, _)| *time < event_queue.horizon());
                 prop_assert_eq!(first, expected);
                 prop_assert_eq!(event_queue.time(source), times[source]);
+                if let Some((_, source)) = first {
+                    prop_assert_eq!(event_queue.earliest_near(source), source);
+                }
             }
         }
     }

@@ -24,11 +24,28 @@ pub(super) struct HostTimers {
 struct Timers {
     /// The first one: apart, as most hosts have few endpoints.
     first: Timer,
-    others: BinaryHeap<Reverse<Timer>>,
+    others: BinaryHeap<Reverse<TimerKey>>,
 }
 
 /// A time, and the position of the endpoint.
 type Timer = (Time, u32);
+
+/// A timer as one number, which heaps compare without branches: the time before the position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct TimerKey(u128);
+
+impl TimerKey {
+    fn new((time, position): Timer) -> Self {
+        Self(u128::from(time.as_nanos()) << u32::BITS | u128::from(position))
+    }
+
+    fn timer(self) -> Timer {
+        (
+            Time::from_nanos((self.0 >> u32::BITS) as u64),
+            self.0 as u32,
+        )
+    }
+}
 
 const NO_TIMER: Timer = (Time::MAX, u32::MAX);
 
@@ -60,11 +77,11 @@ impl HostTimers {
         };
         let timer = (time, position);
         if timer > timers.first {
-            return timers.others.push(Reverse(timer));
+            return timers.others.push(Reverse(TimerKey::new(timer)));
         }
         let before = std::mem::replace(&mut timers.first, timer);
         if before != NO_TIMER {
-            timers.others.push(Reverse(before));
+            timers.others.push(Reverse(TimerKey::new(before)));
         }
         self.event_queue.set(host as usize, time);
     }
@@ -99,7 +116,8 @@ impl HostTimers {
     /// Removes the earliest timer of a host, and returns it with its endpoint.
     pub(super) fn pop(&mut self, host: usize) -> Option<Timer> {
         let timers = self.hosts.get_mut(host)?;
-        let next = timers.others.pop().map_or(NO_TIMER, |Reverse(timer)| timer);
+        let next = timers.others.pop();
+        let next = next.map_or(NO_TIMER, |Reverse(key)| key.timer());
         let timer = std::mem::replace(&mut timers.first, next);
         self.event_queue.set(host, next.0);
         (timer != NO_TIMER).then_some(timer)
