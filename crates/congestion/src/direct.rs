@@ -46,14 +46,14 @@ impl DirectController {
         }
     }
 
-    /// Returns the window of an algorithm that is called without a vtable.
+    /// Returns the address of its state.
     #[inline]
-    pub fn direct_window(&self) -> Option<ByteSize> {
+    pub fn address(&self) -> *const u8 {
         match &self.0 {
-            Kind::Dctcp(controller) => Some(controller.window()),
-            Kind::Cubic(controller) => Some(controller.window()),
-            Kind::NewReno(controller) => Some(controller.window()),
-            Kind::Other(_) => None,
+            Kind::Dctcp(controller) => std::ptr::from_ref(controller.as_ref()).cast(),
+            Kind::Cubic(controller) => std::ptr::from_ref(controller.as_ref()).cast(),
+            Kind::NewReno(controller) => std::ptr::from_ref(controller.as_ref()).cast(),
+            Kind::Other(controller) => std::ptr::from_ref(controller.as_ref()).cast(),
         }
     }
 

@@ -25,6 +25,7 @@ use crate::counters::{DropReason, PacketCount, StageCounters};
 use crate::faults::{FaultSettings, Faults, Script};
 use crate::link::Link;
 use crate::packet::Packet;
+use crate::prefetch::{prefetch, prefetch_start};
 use crate::queue::{Admission, Queue};
 use crate::rule::Rule;
 use crate::timeline::PortChange;
@@ -46,15 +47,19 @@ use held::HeldPackets;
 #[repr(C)]
 pub struct EgressPort<P> {
     link: Link,
+    /// The packets and the faults; `None` if the caller keeps the packets.
+    held: Option<Box<HeldPackets<P>>>,
     queue: Queue,
     /// The queue: packets whose transmission has not started, as of the last update. Not kept for a queue
     /// that nobody watches.
     waiting: VecDeque<WaitingPacket>,
     /// Packets larger than the MTU.
     oversized: PacketCount,
-    /// The packets and the faults; `None` if the caller keeps the packets.
-    held: Option<Box<HeldPackets<P>>>,
 }
+
+/// The fields before those of queues that somebody watches: the link, whether the port holds its packets,
+/// and the packets that have arrived.
+const HOT_BYTES: usize = size_of::<Link>() + 32;
 
 /// A packet in the queue.
 #[derive(Clone, Copy, Debug)]
@@ -64,6 +69,12 @@ struct WaitingPacket {
     /// The length that was counted on arrival, so that the same is subtracted on departure.
     length: ByteSize,
 }
+
+/// A queue of more packets does not stay in the processor's inner caches until its turn.
+const LONG_QUEUE: usize = 1_000;
+
+/// How many packets before its turn a packet of a long queue is fetched.
+const PREFETCHED: usize = 8;
 
 /// When a packet's transmission starts, and when it arrives at the far end.
 type TransmissionTimes = (Time, Time);
@@ -174,6 +185,12 @@ impl<P: Packet + Clone> EgressPort<P> {
         (admission, Some(times))
     }
 
+    /// Has the processor fetch what a packet needs at a port whose queue nobody watches.
+    #[inline]
+    pub fn prefetch(&self) {
+        prefetch_start(self, HOT_BYTES);
+    }
+
     /// Keeps the queue's backlog up to date from now on. Packets that were sent before do not count.
     pub(crate) fn watch(&mut self) {
         self.queue.tracks_backlog = true;
@@ -188,6 +205,9 @@ impl<P: Packet + Clone> EgressPort<P> {
             }
             self.queue.leave(first.start, first.length);
             self.waiting.pop_front();
+            if self.waiting.len() >= LONG_QUEUE {
+                prefetch(&self.waiting[PREFETCHED]);
+            }
         }
     }
 

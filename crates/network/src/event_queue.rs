@@ -6,6 +6,7 @@
 //! Setting an entry costs one such step per level, without a branch. At equal times the lower source
 //! number comes first.
 
+use weir_fabric::prefetch;
 use weir_units::Time;
 
 /// The next event of each source.
@@ -15,6 +16,8 @@ pub struct EventQueue {
     /// `first_leaf` on.
     matches: Vec<[u64; MATCH]>,
     first_leaf: usize,
+    /// The number of entries down to those of groups.
+    group_entries: usize,
     /// The winner at the root.
     first: u64,
     /// The low bits of an entry, which hold the source.
@@ -30,6 +33,9 @@ const MATCH_BITS: u32 = 2;
 /// The number of entries in a match.
 const MATCH: usize = 1 << MATCH_BITS;
 
+/// With this many groups, most of their earliest events come after several others.
+const LEAST_GROUPS: usize = 32;
+
 impl EventQueue {
     /// Creates a queue for sources numbered from zero, without events.
     pub fn new(sources: usize) -> Self {
@@ -40,6 +46,7 @@ impl EventQueue {
         Self {
             matches: vec![[NEVER; MATCH]; first_leaf + leaves],
             first_leaf,
+            group_entries: group_entries(sources, source_bits),
             first: NEVER,
             source_bits,
             horizon: Time::from_nanos(NEVER >> source_bits),
@@ -84,6 +91,31 @@ impl EventQueue {
         self.first = winner;
     }
 
+    /// Has the processor fetch the entries that change with the event of a source.
+    #[inline]
+    pub(crate) fn prefetch(&self, source: usize) {
+        let mut entry = self.first_leaf + source / MATCH;
+        for _ in 0..2 {
+            if let Some(entries) = self.matches.get(entry) {
+                prefetch(entries);
+            }
+            entry = entry.saturating_sub(1) / MATCH;
+        }
+    }
+
+    /// Returns the earliest source of the group that this one belongs to; an arbitrary one if none of the
+    /// group has an event. There are some dozens of groups.
+    #[inline]
+    pub(crate) fn earliest_near(&self, source: usize) -> usize {
+        let mut entry = MATCH * self.first_leaf + source;
+        while entry >= self.group_entries {
+            entry = entry / MATCH - 1;
+        }
+        let entries = self.matches.get(entry / MATCH);
+        let entry = entries.map_or(NEVER, |entries| entries[entry % MATCH]);
+        (entry & ((1 << self.source_bits) - 1)) as usize
+    }
+
     /// Returns the earliest event and its source; without events, [`Self::horizon`] and an arbitrary source.
     #[inline]
     pub fn first(&self) -> (Time, usize) {
@@ -100,6 +132,17 @@ impl EventQueue {
 fn source_bits(sources: usize) -> u32 {
     let bits = sources.max(2).next_power_of_two().trailing_zeros();
     bits.next_multiple_of(MATCH_BITS)
+}
+
+/// Returns the number of entries down to the first level on which `LEAST_GROUPS` are in use.
+fn group_entries(sources: usize, source_bits: u32) -> usize {
+    let (mut entries, mut level, mut bits) = (MATCH, MATCH, source_bits - MATCH_BITS);
+    while bits > 0 && sources >> bits < LEAST_GROUPS {
+        bits -= MATCH_BITS;
+        level *= MATCH;
+        entries += level;
+    }
+    entries
 }
 
 #[cfg(test)]
@@ -163,6 +206,9 @@ mod tests {
                 let first = Some(event_queue.first()).filter(|(time, _)| *time < event_queue.horizon());
                 prop_assert_eq!(first, expected);
                 prop_assert_eq!(event_queue.time(source), times[source]);
+                if let Some((_, source)) = first {
+                    prop_assert_eq!(event_queue.earliest_near(source), source);
+                }
             }
         }
     }

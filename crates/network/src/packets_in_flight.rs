@@ -3,6 +3,7 @@
 //! A packet lies in a slot, and stays there from hop to hop. A link delivers in order, so its packets are a
 //! list of slots.
 
+use weir_fabric::prefetch;
 use weir_units::Time;
 
 /// Packets in slots, and the list of each port's link.
@@ -171,6 +172,32 @@ impl<P> PacketsInFlight<P> {
         let first = self.links[port as usize].first;
         let entry = self.slots.get(first as usize)?;
         Some((SlotIndex(first), entry.arrival))
+    }
+
+    /// Returns the first packet on the link of a port, without a look at it.
+    #[inline]
+    pub(crate) fn head(&self, port: u32) -> Option<SlotIndex> {
+        let first = self.links[port as usize].first;
+        (first != NIL).then_some(SlotIndex(first))
+    }
+
+    /// Returns the packet behind another one on the same link.
+    #[inline]
+    pub(crate) fn after(&self, SlotIndex(slot): SlotIndex) -> Option<SlotIndex> {
+        let next = self.slots[slot as usize].next;
+        (next != NIL).then_some(SlotIndex(next))
+    }
+
+    /// Has the processor fetch the ends of a link's list.
+    #[inline]
+    pub(crate) fn prefetch_link(&self, port: u32) {
+        prefetch(&self.links[port as usize]);
+    }
+
+    /// Has the processor fetch the packet of a slot.
+    #[inline]
+    pub(crate) fn prefetch(&self, SlotIndex(slot): SlotIndex) {
+        prefetch(&self.slots[slot as usize]);
     }
 
     /// The packet of a slot.

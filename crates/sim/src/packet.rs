@@ -206,6 +206,12 @@ impl Packet {
         self.forward = address.initiator;
     }
 
+    /// Whether it is a TCP segment with data, or a datagram without congestion control.
+    #[inline]
+    pub(crate) fn has_data(&self) -> bool {
+        self.segment.payload > 0
+    }
+
     /// Returns its contents.
     #[inline]
     pub(crate) fn contents(&self) -> Contents<'_> {

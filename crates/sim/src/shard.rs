@@ -31,7 +31,7 @@ impl Shard {
         // Packets come before timers of the same time.
         let notice = if time <= timer && time < end {
             let arrival = network.handle(time, port);
-            hosts.prefetch(network.next_on_link(port));
+            hosts.look_ahead(port, network);
             match arrival {
                 Some(arrival) if arrival.time > time => {
                     hosts.take_ahead(arrival, network);

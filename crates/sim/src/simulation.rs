@@ -2,6 +2,8 @@
 
 mod divided;
 
+use std::sync::Arc;
+
 use weir_fabric::PortChange;
 use weir_network::{PortMeter, Random, RngStream, Seeds, faults};
 use weir_results::{
@@ -59,7 +61,7 @@ impl<T: Ord + Copy> ScheduledChanges<T> {
 /// steps.
 #[derive(Debug)]
 pub struct Simulation {
-    scenario: Scenario,
+    scenario: Arc<Scenario>,
     world: World,
     groups: Vec<GroupRunner>,
     now: Time,
@@ -99,6 +101,7 @@ impl Simulation {
     /// # Errors
     /// The scenario cannot be simulated.
     pub fn with_threads(scenario: Scenario, threads: Threads) -> Result<Self, BuildError> {
+        let scenario = Arc::new(scenario);
         let seeds = Seeds::new(scenario.seed);
         let mut world = World::new(&scenario, seeds)?;
         let (partition, fewer_threads) = threads.partition(&scenario);
@@ -220,21 +223,15 @@ impl Simulation {
     pub fn finish(mut self, recorder: &mut dyn Recorder) -> Result<RunSummary, OutputError> {
         if self.warm_up.is_some() {
             // It was interrupted before the end of the warm-up: nothing is left out.
-            self.scenario.warm_up = Duration::ZERO;
+            Arc::make_mut(&mut self.scenario).warm_up = Duration::ZERO;
         }
-        let open: Vec<FlowReport> = self
-            .world
-            .flows
-            .open
-            .iter()
-            .map(|(_, flow)| FlowReport {
+        for (_, flow) in self.world.flows.open.iter() {
+            let report = FlowReport {
                 flow: flow.clone(),
                 achieved: self.world.achieved(flow),
                 path: self.world.path(flow),
-            })
-            .collect();
-        for report in &open {
-            self.record_flow(report, recorder)?;
+            };
+            self.record_flow(&report, recorder)?;
         }
         Ok(self.summary())
     }

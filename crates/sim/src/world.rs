@@ -3,10 +3,11 @@
 mod shards;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use weir_counters::FlowCounters;
 use weir_fabric::Packet as _;
-use weir_network::{ControlPlane, Partition, RngStream, Seeds};
+use weir_network::{ControlPlane, Partition, RngStream, Seeds, Stage};
 use weir_scenario::{Group, HostIndex, PortIndex, Routes, Scenario, Topology, Transport, Workload};
 use weir_sed::DemandTable;
 use weir_tcp::ConfigError;
@@ -41,8 +42,8 @@ pub(crate) struct World {
     pub(crate) sed: Option<ControlPlane>,
     /// By group.
     setups: Vec<Setup>,
-    groups: Vec<Group>,
-    topology: Topology,
+    /// Its groups and its topology count here; one of thousands of hosts is too large for a copy.
+    scenario: Arc<Scenario>,
     routes: Routes,
     /// For each port of a host, the destination of packets to it.
     destinations: Vec<u32>,
@@ -110,7 +111,7 @@ pub(crate) enum PathChoice {
 }
 
 impl World {
-    pub(crate) fn new(scenario: &Scenario, seeds: Seeds) -> Result<Self, BuildError> {
+    pub(crate) fn new(scenario: &Arc<Scenario>, seeds: Seeds) -> Result<Self, BuildError> {
         let groups = scenario.groups.iter();
         let setups: Result<Vec<_>, BuildError> = groups
             .map(|group| Setup::of(group, &scenario.topology))
@@ -145,8 +146,7 @@ impl World {
             positions: Positions::default(),
             flows: FlowTable::new(scenario.groups.len()),
             setups: setups?,
-            groups: scenario.groups.clone(),
-            topology: scenario.topology.clone(),
+            scenario: Arc::clone(scenario),
             routes: scenario.topology.routes(),
             destinations: Network::destinations(&scenario.topology),
             sessions: HashSet::new(),
@@ -167,7 +167,7 @@ impl World {
         size: Option<ByteSize>,
     ) -> FlowId {
         let mut flow = Flow::new(group, pair, now, size);
-        flow.deadline = (self.groups[group as usize].deadline).map(|within| now + within);
+        flow.deadline = (self.scenario.groups[group as usize].deadline).map(|within| now + within);
         let id = self.flows.enter(flow);
         self.connect(now, id);
         id
@@ -250,8 +250,8 @@ impl World {
             Setup::Quic(setup) => {
                 let choices = (id.number, seed(RngStream::Quic));
                 let around = HostEnvironment {
-                    group: &self.groups[group as usize],
-                    topology: &self.topology,
+                    group: &self.scenario.groups[group as usize],
+                    topology: &self.scenario.topology,
                     routes: &self.routes,
                 };
                 let (client, server) = setup.ends(now, around, pair, choices);
@@ -262,7 +262,7 @@ impl World {
             Setup::Dcudp(setup) => {
                 let [responder, initiator] = addresses;
                 let both = [&initiator, &responder];
-                let ends = setup.ends(now, &self.topology, both, seed(RngStream::Dcudp));
+                let ends = setup.ends(now, &self.scenario.topology, both, seed(RngStream::Dcudp));
                 if let Ok((client, server)) = ends {
                     self.shard.hosts.open_dcudp(responder, server);
                     self.shard.hosts.open_dcudp(initiator, client);
@@ -319,8 +319,8 @@ impl World {
     /// Returns the ports of a flow on its initiator's and on its responder's host: both lead to the same
     /// switch, if possible.
     fn links(&self, flow: &Flow) -> (Option<PortIndex>, Option<PortIndex>) {
-        let group = &self.groups[flow.group as usize];
-        let (topology, routes) = (&self.topology, &self.routes);
+        let group = &self.scenario.groups[flow.group as usize];
+        let (topology, routes) = (&self.scenario.topology, &self.routes);
         let host_paths = |pair: HostPair| {
             let mut host_paths =
                 group.egress_ports(topology, routes, (pair.from, pair.to), flow.spread.into());
@@ -505,6 +505,13 @@ impl World {
         flow.earlier + initiator + responder
     }
 
+    /// Has the processor fetch what the counters of an open flow are computed from.
+    pub(crate) fn prefetch_counters(&self, flow: &Flow, stage: Stage) {
+        for (hosts, end) in self.ends(flow) {
+            hosts.prefetch_counters(end, stage);
+        }
+    }
+
     /// Returns the RTT estimates of an open flow.
     pub(crate) fn path(&self, flow: &Flow) -> PathView {
         let [(hosts, initiator), _] = self.ends(flow);
@@ -519,7 +526,7 @@ impl World {
 
     /// Returns the deadline of a group's transfers, if it has one.
     pub(crate) fn deadline_of(&self, group: u32) -> Option<Duration> {
-        self.groups[group as usize].deadline
+        self.scenario.groups[group as usize].deadline
     }
 
     /// Ends the warm-up: saves each flow's counters, and discards completed transfers.

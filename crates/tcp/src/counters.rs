@@ -71,6 +71,26 @@ impl StoredCounters {
         self.rare.get_or_insert_default()
     }
 
+    /// Returns the address of the first counter of rare events that all transports have.
+    pub(crate) fn rare_address(&self) -> *const u8 {
+        let rare = self.rare.as_deref();
+        rare.map_or(std::ptr::null(), |rare| {
+            std::ptr::from_ref(&rare.retransmitted_segments).cast()
+        })
+    }
+
+    /// Returns the counters that all transports have, without delivered data.
+    pub(crate) fn flow_counters(&self) -> FlowCounters {
+        let rare = self.rare.as_deref();
+        FlowCounters {
+            retransmits: rare.map_or(0, |rare| rare.retransmitted_segments),
+            retransmitted: rare.map_or(ByteSize::ZERO, |rare| rare.retransmitted),
+            timeouts: rare.map_or(0, |rare| rare.timeouts),
+            marks: self.ce_received,
+            ..FlowCounters::ZERO
+        }
+    }
+
     /// Returns all counters.
     pub(crate) fn total(&self) -> Counters {
         let rare = self.rare.as_deref().copied().unwrap_or_default();
@@ -84,20 +104,6 @@ impl StoredCounters {
             ece_acknowledged: self.ece_acknowledged,
             cwr_sent: self.cwr_sent,
             ..rare
-        }
-    }
-}
-
-impl Counters {
-    /// Returns the counters that all transports have. Delivered data is not included: see
-    /// [`received`](crate::Connection::received).
-    pub fn flow_counters(&self) -> FlowCounters {
-        FlowCounters {
-            retransmits: self.retransmitted_segments,
-            retransmitted: self.retransmitted,
-            timeouts: self.timeouts,
-            marks: self.ce_received,
-            ..FlowCounters::ZERO
         }
     }
 }

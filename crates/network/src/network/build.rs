@@ -6,6 +6,7 @@ use weir_fabric::{self as fabric, EgressPort, FaultSettings, Faults, Link, Share
 use weir_scenario::{HostIndex, Node, PortIndex, SharedLimit, Topology};
 use weir_units::{Duration, Time};
 
+use super::lookahead::NOTHING_AHEAD;
 use super::{Network, PortLocation, Receiver, Sender, SwitchNode, SwitchPort, Uplink};
 use crate::error::NetworkError;
 use crate::event_queue::EventQueue;
@@ -106,6 +107,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             locations: topology.port_indices().map(location).collect(),
             in_flight: PacketsInFlight::new(topology.ports.len()),
             event_queue: EventQueue::new(topology.ports.len() + topology.switches.len()),
+            lookahead: NOTHING_AHEAD,
+            runs_ahead: false,
             run_ahead_before: Time::ZERO,
             ahead: VecDeque::new(),
             exported: Vec::new(),

@@ -17,6 +17,14 @@ pub struct HostArrival {
     pub(super) port: u32,
 }
 
+impl HostArrival {
+    /// Returns the port whose link delivers it.
+    #[inline]
+    pub fn port(self) -> usize {
+        self.port as usize
+    }
+}
+
 impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Returns the time and the port of the next event. A number above those of the ports stands for the
     /// elements of a switch. Without events, the time is [`Self::horizon`].
@@ -42,14 +50,6 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                 None
             }
         }
-    }
-
-    /// Returns the next packet that will arrive on the link of a port that does not hold its packets.
-    #[inline]
-    pub fn next_on_link(&self, port: usize) -> Option<&P> {
-        self.locations.get(port)?;
-        let (slot, _) = self.in_flight.first(port as u32)?;
-        Some(self.in_flight.packet(slot))
     }
 
     #[inline]
@@ -91,7 +91,9 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
                     self.forward_held(time, switch, ingress, packet);
                     return None;
                 }
-                self.forward(time, switch, slot)
+                let arrival = self.forward(time, switch, slot);
+                self.runs_ahead = arrival.is_some();
+                arrival
             }
         }
     }

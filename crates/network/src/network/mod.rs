@@ -10,11 +10,13 @@
 //! | `delivery` | the events: packets arrive at switches and hosts |
 //! | `running_ahead` | packets whose arrival is known before other events |
 //! | `feeders` | the ports whose packets all come by one link |
+//! | `lookahead` | the packets of upcoming events |
 //! | `split` | the shards of a network, for several threads |
 
 mod build;
 mod delivery;
 mod feeders;
+mod lookahead;
 mod running_ahead;
 mod split;
 mod tx_port;
@@ -29,6 +31,8 @@ use crate::event_queue::EventQueue;
 use crate::packets_in_flight::PacketsInFlight;
 use crate::seeds::Seeds;
 pub use delivery::HostArrival;
+use lookahead::Lookahead;
+pub use lookahead::Stage;
 pub use split::Export;
 pub use tx_port::TxPort;
 
@@ -55,6 +59,9 @@ pub struct Network<P> {
     in_flight: PacketsInFlight<P>,
     /// The next delivery of each port's link, then the next timeout of each switch's elements.
     event_queue: EventQueue,
+    lookahead: Lookahead,
+    /// Whether the last packet at a switch ran ahead to a host.
+    runs_ahead: bool,
     /// Packets may run ahead up to this time.
     run_ahead_before: Time,
     /// Packets for hosts that have run ahead.

@@ -9,6 +9,7 @@ use weir_fabric as fabric;
 use weir_scenario::Topology;
 use weir_units::Time;
 
+use super::lookahead::NOTHING_AHEAD;
 use super::{Network, PortLocation, Receiver, Sender};
 use crate::event_queue::EventQueue;
 use crate::packets_in_flight::PacketsInFlight;
@@ -72,6 +73,8 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             locations: self.locations.clone(),
             in_flight: PacketsInFlight::new(ports),
             event_queue: EventQueue::new(ports + topology.switches.len()),
+            lookahead: NOTHING_AHEAD,
+            runs_ahead: false,
             run_ahead_before: self.run_ahead_before,
             ahead: std::collections::VecDeque::new(),
             exported: Vec::new(),

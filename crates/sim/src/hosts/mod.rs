@@ -41,8 +41,9 @@ pub(crate) use tcp::{TcpEnd, TcpSetup};
 use timers::HostTimers;
 pub(crate) use udp::{UdpEnd, codepoint};
 
-/// One end of a flow.
+/// One end of a flow. The socket comes first, and behind it what a receiver needs of its transport.
 #[derive(Debug)]
+#[repr(C)]
 struct Endpoint {
     socket: Socket,
     transport: Transport,
@@ -90,6 +91,8 @@ pub(crate) enum EndpointEvent {
 #[derive(Debug)]
 pub(crate) struct Hosts {
     endpoints: Vec<Option<Endpoint>>,
+    /// A bit for each of the last packets that ran ahead to a host: whether it was taken in at once.
+    taken_at_once: u8,
     shared: HostContext,
 }
 
@@ -143,6 +146,7 @@ impl Hosts {
     pub(crate) fn new(hosts: usize) -> Self {
         Self {
             endpoints: Vec::new(),
+            taken_at_once: 0,
             shared: HostContext {
                 timers: HostTimers::new(hosts),
                 datagrams: DatagramSlab::new(),
@@ -258,6 +262,7 @@ impl Hosts {
         network: &mut Network,
     ) -> Option<(FlowId, EndpointEvent)> {
         let (armed, position) = self.shared.timers.pop(host)?;
+        self.prefetch_timers(host);
         let endpoint = self.endpoints[position as usize].as_mut()?;
         if endpoint.socket.armed != armed {
             return None;

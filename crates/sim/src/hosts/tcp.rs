@@ -1,5 +1,6 @@
 //! Endpoints of TCP connections, with or without TLS.
 
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use weir_congestion::{AlgorithmSpec, Context, Deadline};
@@ -166,8 +167,8 @@ fn window_scale(buffer: Option<ByteSize>) -> u8 {
 
 /// One end of a TCP connection.
 #[derive(Debug)]
+#[repr(C)]
 pub(crate) struct TcpEnd {
-    pub(super) connection: Connection,
     /// Whether it waits while its host's queue is long.
     small_queues: bool,
     sends_bursts: bool,
@@ -176,7 +177,12 @@ pub(crate) struct TcpEnd {
     tls: Option<Box<Tls>>,
     /// When its data must have arrived.
     deadline: Option<Time>,
+    pub(super) connection: Connection,
 }
+
+/// How many of its bytes an end needs that only receives.
+pub(super) const RECEIVER_BYTES: usize =
+    offset_of!(TcpEnd, connection) + Connection::RECEIVER_BYTES;
 
 impl TcpEnd {
     #[inline]
@@ -297,7 +303,7 @@ impl End for TcpEnd {
     fn achieved(&self) -> FlowCounters {
         FlowCounters {
             delivered: ByteSize::from_bytes(self.delivered()),
-            ..self.connection.counters().flow_counters()
+            ..self.connection.flow_counters()
         }
     }
 
@@ -310,7 +316,7 @@ impl End for TcpEnd {
     }
 
     fn window(&self) -> Option<ByteSize> {
-        let window = self.connection.controller().window();
+        let window = self.connection.congestion_window();
         (window < ByteSize::MAX).then_some(window)
     }
 

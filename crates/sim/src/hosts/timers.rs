@@ -7,24 +7,56 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use weir_fabric::prefetch;
 use weir_network::EventQueue;
 use weir_units::Time;
 
 /// The timers of all endpoints.
 #[derive(Debug)]
 pub(super) struct HostTimers {
-    /// By host: time and position of the endpoint.
-    heaps: Vec<BinaryHeap<Reverse<(Time, u32)>>>,
-    /// The first timer of each host; [`Time::MAX`] without timers.
-    first: Vec<Time>,
+    hosts: Vec<Timers>,
+    /// The first timer of each host.
     event_queue: EventQueue,
 }
 
+/// The timers of a host.
+#[derive(Clone, Debug)]
+struct Timers {
+    /// The first one: apart, as most hosts have few endpoints.
+    first: Timer,
+    others: BinaryHeap<Reverse<TimerKey>>,
+}
+
+/// A time, and the position of the endpoint.
+type Timer = (Time, u32);
+
+/// A timer as one number, which heaps compare without branches: the time before the position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct TimerKey(u128);
+
+impl TimerKey {
+    fn new((time, position): Timer) -> Self {
+        Self(u128::from(time.as_nanos()) << u32::BITS | u128::from(position))
+    }
+
+    fn timer(self) -> Timer {
+        (
+            Time::from_nanos((self.0 >> u32::BITS) as u64),
+            self.0 as u32,
+        )
+    }
+}
+
+const NO_TIMER: Timer = (Time::MAX, u32::MAX);
+
 impl HostTimers {
     pub(super) fn new(hosts: usize) -> Self {
+        let none = Timers {
+            first: NO_TIMER,
+            others: BinaryHeap::new(),
+        };
         Self {
-            heaps: vec![BinaryHeap::new(); hosts],
-            first: vec![Time::MAX; hosts],
+            hosts: vec![none; hosts],
             event_queue: EventQueue::new(hosts),
         }
     }
@@ -40,18 +72,18 @@ impl HostTimers {
         if time >= self.event_queue.horizon() {
             return;
         }
-        let Some(heap) = self.heaps.get_mut(host as usize) else {
+        let Some(timers) = self.hosts.get_mut(host as usize) else {
             return;
         };
-        heap.push(Reverse((time, position)));
-        if time < self.first[host as usize] {
-            self.set_first(host as usize, time);
+        let timer = (time, position);
+        if timer > timers.first {
+            return timers.others.push(Reverse(TimerKey::new(timer)));
         }
-    }
-
-    fn set_first(&mut self, host: usize, time: Time) {
-        self.first[host] = time;
-        self.event_queue.set(host, time);
+        let before = std::mem::replace(&mut timers.first, timer);
+        if before != NO_TIMER {
+            timers.others.push(Reverse(TimerKey::new(before)));
+        }
+        self.event_queue.set(host as usize, time);
     }
 
     /// Returns the earliest timer and its host; without timers, a time beyond the horizon.
@@ -63,16 +95,32 @@ impl HostTimers {
     /// Returns the earliest timer of a host; [`Time::MAX`] without timers.
     #[inline]
     pub(super) fn of(&self, host: u32) -> Time {
-        self.first.get(host as usize).copied().unwrap_or(Time::MAX)
+        let timers = self.hosts.get(host as usize);
+        timers.map_or(Time::MAX, |timers| timers.first.0)
+    }
+
+    /// Returns the endpoint of the earliest timer of a host.
+    #[inline]
+    pub(super) fn first_endpoint(&self, host: usize) -> Option<u32> {
+        Some(self.hosts.get(host)?.first.1)
+    }
+
+    /// Has the processor fetch the timers of a host.
+    #[inline]
+    pub(super) fn prefetch(&self, host: u32) {
+        if let Some(timers) = self.hosts.get(host as usize) {
+            prefetch(timers);
+        }
     }
 
     /// Removes the earliest timer of a host, and returns it with its endpoint.
-    pub(super) fn pop(&mut self, host: usize) -> Option<(Time, u32)> {
-        let heap = self.heaps.get_mut(host)?;
-        let Reverse(timer) = heap.pop()?;
-        let next = heap.peek().map_or(Time::MAX, |Reverse((time, _))| *time);
-        self.set_first(host, next);
-        Some(timer)
+    pub(super) fn pop(&mut self, host: usize) -> Option<Timer> {
+        let timers = self.hosts.get_mut(host)?;
+        let next = timers.others.pop();
+        let next = next.map_or(NO_TIMER, |Reverse(key)| key.timer());
+        let timer = std::mem::replace(&mut timers.first, next);
+        self.event_queue.set(host, next.0);
+        (timer != NO_TIMER).then_some(timer)
     }
 }
 

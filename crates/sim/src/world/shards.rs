@@ -15,13 +15,17 @@ use crate::windows::Windows;
 impl World {
     /// Divides the network and its hosts, which have done nothing yet, into shards.
     pub(crate) fn divide(self, partition: Partition) -> Self {
-        let ports = self.topology.port_indices();
-        let receivers = ports.map(|port| partition.of_receiver(&self.topology, port) as u32);
+        let ports = self.scenario.topology.port_indices();
+        let receivers =
+            ports.map(|port| partition.of_receiver(&self.scenario.topology, port) as u32);
         let windows = Windows::new(partition.lookahead(), receivers.collect());
-        let shards = self.shard.network.split(&self.topology, &partition);
+        let shards = self
+            .shard
+            .network
+            .split(&self.scenario.topology, &partition);
         let shards = shards.into_iter().map(|network| Shard {
             network,
-            hosts: Hosts::new(self.topology.hosts.len()),
+            hosts: Hosts::new(self.scenario.topology.hosts.len()),
         });
         let mut shards: Vec<_> = shards.collect();
         Self {
@@ -156,7 +160,7 @@ impl World {
     /// Returns the shard that owns a port.
     fn shard_of_port(&self, port: PortIndex) -> usize {
         self.division.as_ref().map_or(0, |division| {
-            division.partition.of_sender(&self.topology, port)
+            division.partition.of_sender(&self.scenario.topology, port)
         })
     }
 

@@ -9,9 +9,11 @@ mod state;
 mod timers;
 mod transmit;
 
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use weir_congestion::{Controller, Deadline};
+use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Segment, Sequence};
 
@@ -121,6 +123,10 @@ pub struct Snapshot {
 }
 
 impl Connection {
+    /// How many of its bytes a connection needs that only receives, for callers that have the processor fetch
+    /// them before.
+    pub const RECEIVER_BYTES: usize = offset_of!(Self, sender) + Sender::RECEIVER_BYTES;
+
     /// Opens a connection: a SYN with sequence number `isn` is due first.
     ///
     /// # Errors
@@ -293,6 +299,19 @@ impl Connection {
     /// Returns the counters.
     pub fn counters(&self) -> Counters {
         self.counters.total()
+    }
+
+    /// Returns the counters that all transports have.
+    pub fn flow_counters(&self) -> FlowCounters {
+        FlowCounters {
+            delivered: self.received(),
+            ..self.counters.flow_counters()
+        }
+    }
+
+    /// Returns the controller's congestion window.
+    pub fn congestion_window(&self) -> ByteSize {
+        ByteSize::from_bytes(self.sender.controller_window())
     }
 
     /// Returns the congestion control algorithm.

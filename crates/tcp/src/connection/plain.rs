@@ -20,17 +20,17 @@ impl Connection {
         self
     }
 
-    /// Has the processor fetch what the next segment will need into its cache, while it does something else:
-    /// for callers with many connections.
+    /// Calls `fetch` with the addresses beyond the connection itself that the next acknowledgment will read:
+    /// for callers with many connections, which have the processor fetch them before.
     #[inline]
-    pub fn prefetch(&self) {
-        std::hint::black_box((
-            self.local,
-            self.window_from,
-            self.receiver.next,
-            self.receiver.unread(),
-            self.sender.prefetched(),
-        ));
+    pub fn heap_lines(&self, fetch: impl Fn(*const u8)) {
+        self.sender.heap_lines(fetch);
+    }
+
+    /// Calls `fetch` with the address beyond the connection itself that its counters are read from.
+    #[inline]
+    pub fn counter_line(&self, fetch: impl Fn(*const u8)) {
+        fetch(self.counters.rare_address());
     }
 
     /// Recomputes whether the fast paths apply. Every general path ends with it.

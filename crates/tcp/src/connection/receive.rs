@@ -364,7 +364,11 @@ impl Connection {
         InOrderData {
             payload: segment.payload,
             is_pushed: segment.flags.contains(Flags::PSH),
-            rto: self.sender.rtt.rto(),
+            rto: self
+                .receiver
+                .acks
+                .needs_rto()
+                .then(|| self.sender.rtt.rto()),
         }
     }
 

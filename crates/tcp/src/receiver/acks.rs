@@ -24,8 +24,8 @@ pub(crate) struct InOrderData {
     pub(crate) payload: u32,
     /// Whether PSH is set: the segment ends a write, or its sender waits for the ACK.
     pub(crate) is_pushed: bool,
-    /// This end's retransmission time-out: how long an idle time is.
-    pub(crate) rto: Duration,
+    /// This end's retransmission time-out, if [needed](AckState::needs_rto): how long an idle time is.
+    pub(crate) rto: Option<Duration>,
 }
 
 /// The delayed-ACK state and the SACK blocks of the next acknowledgment.
@@ -80,6 +80,12 @@ impl AckState {
         }
     }
 
+    /// Whether in-order data comes with this end's retransmission time-out: ACKs may be delayed.
+    #[inline]
+    pub(crate) fn needs_rto(&self) -> bool {
+        self.config.delayed_acks.is_some()
+    }
+
     /// Records in-order data.
     #[inline(always)]
     pub(super) fn on_in_order(&mut self, now: Time, data: &InOrderData, mss: u64) {
@@ -95,7 +101,8 @@ impl AckState {
         };
         self.pending = self.pending.saturating_add(segments);
         // Before the first data, the time since the last is zero.
-        if now.since(std::mem::replace(&mut self.last_data, now)) > data.rto {
+        let idle = now.since(std::mem::replace(&mut self.last_data, now));
+        if data.rto.is_some_and(|rto| idle > rto) {
             // The sender starts again with a small window.
             self.quick = delayed.quick_segments;
             self.is_interactive = false;
@@ -269,7 +276,7 @@ mod tests {
         let data = InOrderData {
             payload,
             is_pushed,
-            rto: RTO,
+            rto: Some(RTO),
         };
         acks.on_in_order(now, &data, 1448);
         let is_due = acks.is_due();

@@ -167,9 +167,9 @@ impl Scoreboard {
         self.mss = shortened(mss);
     }
 
-    /// Returns the oldest segment of the ring, for [prefetching](crate::Connection::prefetch).
+    /// Returns the oldest segment of the ring, for [callers that fetch it](crate::Connection::heap_lines).
     #[inline]
-    pub(crate) fn oldest(&self) -> Option<u64> {
+    pub(crate) fn oldest(&self) -> Option<&u64> {
         self.ring.oldest()
     }
 

@@ -42,8 +42,12 @@ impl SentRing {
 
     /// Returns the first segment's slot.
     #[inline]
-    pub(super) fn oldest(&self) -> Option<u64> {
-        self.slot(0)
+    pub(super) fn oldest(&self) -> Option<&u64> {
+        if self.len == 0 {
+            return None;
+        }
+        let mask = (self.slots.len() as u32).wrapping_sub(1);
+        self.slots.get((self.first & mask) as usize)
     }
 
     #[inline]

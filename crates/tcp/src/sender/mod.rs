@@ -13,6 +13,7 @@ mod tail_probe;
 mod timeout;
 mod transmit;
 
+use std::mem::offset_of;
 use std::sync::Arc;
 
 use weir_congestion::{Controller, DirectController};
@@ -142,6 +143,9 @@ pub(crate) struct Sender {
 }
 
 impl Sender {
+    /// How many of its bytes a receiver reads.
+    pub(crate) const RECEIVER_BYTES: usize = offset_of!(Self, mss);
+
     /// Creates a sender without data. `controller` must count packets of at most `mss`.
     pub(crate) fn new(config: &Arc<Config>, mut controller: Box<dyn Controller>, mss: u64) -> Self {
         controller.on_packet_size(ByteSize::from_bytes(mss));
@@ -279,6 +283,11 @@ impl Sender {
     /// Rereads the window after the controller's limits have changed.
     pub(crate) fn on_controller_changed(&mut self) {
         self.follow_controller();
+    }
+
+    /// Returns the controller's window (cwnd).
+    pub(crate) fn controller_window(&self) -> u64 {
+        self.cwnd
     }
 
     pub(crate) fn is_recovering(&self) -> bool {

@@ -33,18 +33,17 @@ impl Sender {
             && !self.fin
     }
 
-    /// Returns a value of each cache line that the fast paths need.
+    /// Calls `fetch` with the addresses beyond the sender itself that the next acknowledgment will read.
     #[inline]
-    pub(crate) fn prefetched(&self) -> impl Sized {
-        (
-            self.una,
-            self.cwnd,
-            self.round_started,
-            self.scoreboard.oldest(),
-            self.rtt.smoothed,
-            self.controller.direct_window(),
-            self.reduced_up_to,
-        )
+    pub(crate) fn heap_lines(&self, fetch: impl Fn(*const u8)) {
+        if let Some(oldest) = self.scoreboard.oldest() {
+            fetch(std::ptr::from_ref(oldest).cast());
+            let controller = self.controller.address();
+            (0..3).for_each(|line| fetch(controller.wrapping_add(line * 64)));
+        }
+        if self.reduction.is_active() {
+            fetch(self.reduction.address());
+        }
     }
 
     /// Processes the acknowledgment of the first segments, each whole and sent once.

@@ -80,6 +80,13 @@ impl Reduction {
         if self.is_active() { self.window } else { cwnd }
     }
 
+    /// Returns the address of the reduction's state.
+    #[inline]
+    pub(super) fn address(&self) -> *const u8 {
+        let last = self.last.as_deref();
+        last.map_or(std::ptr::null(), |last| std::ptr::from_ref(last).cast())
+    }
+
     #[inline]
     pub(super) fn get_mut(&mut self) -> Option<&mut RateReduction> {
         if !self.is_active() {
