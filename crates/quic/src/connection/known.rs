@@ -81,6 +81,8 @@ struct Attempt {
     key_id: KeyId,
     /// When its first datagram was sent.
     first_sent: Time,
+    /// Whether it has sent stream data or datagrams; known when it is given up.
+    has_sent_data: bool,
 }
 
 /// The state of known peers in a connection.
@@ -278,6 +280,7 @@ impl Connection {
             server,
             key_id,
             first_sent: now,
+            has_sent_data: false,
         });
         true
     }

@@ -5,6 +5,7 @@ use weir_units::{Duration, Time};
 
 use super::{Attempt, KnownRole, Stage};
 use crate::connection::Connection;
+use crate::connection::close::LifeCycle;
 use crate::connection::handshake::{HandshakeProgress, check_not_reduced};
 use crate::connection::keys::KeySet;
 use crate::error::ConnectionError;
@@ -60,11 +61,15 @@ impl Connection {
     /// Begins a full handshake instead of the attempt without one. What was sent waits until the
     /// server has decided whether it may be sent again.
     fn fall_back(&mut self, now: Time, is_proved: bool) {
+        if !matches!(self.state, LifeCycle::Open) {
+            return;
+        }
         let stage = std::mem::replace(&mut self.known.stage, Stage::Handshake);
-        let Stage::Unconfirmed(attempt) = stage else {
+        let Stage::Unconfirmed(mut attempt) = stage else {
             self.known.stage = stage;
             return;
         };
+        attempt.has_sent_data = self.table.used || self.datagrams.stats.sent > 0;
         if let KnownRole::Client(servers) = &self.known.role {
             servers.note_refusal(is_proved);
         }
@@ -123,7 +128,7 @@ impl Connection {
             return Ok(());
         };
         let remembered = self.handshake.remembered.take();
-        let has_sent_data = self.table.used || self.datagrams.stats.sent > 0;
+        let has_sent_data = attempt.has_sent_data;
         let is_safe = match peer.abandoned_answer {
             _ if !has_sent_data => true,
             Some((Abandonment::Fresh, _)) => true,
