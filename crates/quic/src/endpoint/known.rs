@@ -88,18 +88,20 @@ impl Endpoint {
         ecn: Ecn,
         datagram: &mut [u8],
     ) -> Option<Route> {
-        let server = self.server.clone()?;
-        let clients = server.known_clients.clone()?;
         let decoded = Header::decode(datagram, self.config.connection_ids.length());
-        let Ok(header) = decoded else {
-            return Some(Route::Drop);
-        };
-        let Some((credential, key_id)) = header.credential(datagram) else {
-            return Some(Route::Drop);
-        };
-        if let Some(handle) = self.known.get(&(credential, key_id)) {
+        let header = decoded.ok();
+        let credential = header.and_then(|header| Some((header.credential(datagram)?, header)));
+        // Its connection goes on where no further ones are accepted.
+        if let Some((key, _)) = &credential
+            && let Some(handle) = self.known.get(key)
+        {
             return Some(Route::Connection(*handle));
         }
+        let server = self.server.clone()?;
+        let clients = server.known_clients.clone()?;
+        let Some(((credential, key_id), header)) = credential else {
+            return Some(Route::Drop);
+        };
         let bit_ok = header.fixed_bit || server.transport.grease_quic_bit;
         if remote.port() == 0 || header.kind != Kind::KnownFirst || !bit_ok {
             return Some(Route::Drop);

@@ -415,3 +415,17 @@ fn a_client_with_many_calls_begins_few_handshakes_at_once() {
     assert!(executions.counts.values().all(|count| *count == 1));
     assert!((1..=32).contains(&most), "{most} handshakes at once");
 }
+
+#[test]
+fn an_open_connection_goes_on_where_no_further_ones_are_accepted() {
+    let mut world = known_world(Plan::default());
+    let mut executions = Executions::default();
+    let (mut call, first, source) = first_datagram(&mut world, 1);
+    let Route::New(handle, connection) = world.route(source, &first) else {
+        panic!("no connection");
+    };
+    world.hosts[SERVER].connections.insert(handle, *connection);
+    world.hosts[SERVER].endpoint.set_server(None);
+    assert!(matches!(world.route(source, &first), Route::Connection(of) if of == handle));
+    assert!(answered(&mut world, &mut executions, &mut call));
+}

@@ -65,6 +65,9 @@ pub struct Measurement {
     pub teardown_us: Option<f64>,
     /// Processor time of both sides per call, in microseconds, if known.
     pub cpu_us: Option<f64>,
+    /// The server's part of it.
+    #[serde(default)]
+    pub server_cpu_us: Option<f64>,
     /// Timer interrupts beyond the kernel's tick per call, on the processors of both sides; absent
     /// where the scheduler chooses them.
     pub timer_interrupts: Option<f64>,
@@ -95,6 +98,7 @@ impl Measurement {
             p999_us: microseconds(summary.p999()),
             teardown_us: None,
             cpu_us: None,
+            server_cpu_us: None,
             timer_interrupts: None,
         }
     }
@@ -108,15 +112,18 @@ impl Measurement {
         }
     }
 
-    /// Sets what a call costs both sides: processor time, and timer interrupts beyond the tick.
+    /// Sets what a call costs: processor time of the client and of the server, and timer interrupts
+    /// beyond the tick.
     #[must_use]
     pub fn with_costs(
         self,
-        processor: Option<weir_units::Duration>,
+        processor: Option<(weir_units::Duration, weir_units::Duration)>,
         timer_interrupts: Option<f64>,
     ) -> Self {
+        let microseconds = |time: weir_units::Duration| time.as_nanos() as f64 / 1000.0;
         Self {
-            cpu_us: processor.map(|time| time.as_nanos() as f64 / 1000.0),
+            cpu_us: processor.map(|(client, server)| microseconds(client + server)),
+            server_cpu_us: processor.map(|(_, server)| microseconds(server)),
             timer_interrupts,
             ..self
         }
@@ -307,6 +314,7 @@ mod tests {
             p999_us: median_us,
             teardown_us: None,
             cpu_us: None,
+            server_cpu_us: None,
             timer_interrupts: None,
         }
     }

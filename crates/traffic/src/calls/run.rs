@@ -283,9 +283,12 @@ impl Runner<'_> {
                 &summary,
             );
             self.report.measurements.push(
-                measurement
-                    .with_teardown(samples.teardown())
-                    .with_costs(samples.processor_per_call(), samples.interrupts_per_call()),
+                measurement.with_teardown(samples.teardown()).with_costs(
+                    samples
+                        .processor_per_call()
+                        .map(|of| (of.client, of.server)),
+                    samples.interrupts_per_call(),
+                ),
             );
         }
     }

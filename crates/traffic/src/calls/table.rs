@@ -101,6 +101,7 @@ fn latencies(
         "p99.9",
         "teardown µs",
         "CPU µs",
+        "server",
         "timer irqs",
     ];
     let mut header: Vec<String> = columns.map(str::to_owned).to_vec();
@@ -128,6 +129,7 @@ fn latencies(
             format!("{:.0}", row.p999_us),
             whole(row.teardown_us),
             whole(row.cpu_us),
+            whole(row.server_cpu_us),
             optional(row.timer_interrupts),
         ];
         cells.extend(baselines.iter().map(|baseline| {
@@ -252,6 +254,7 @@ mod tests {
             p999_us: median_us,
             teardown_us: None,
             cpu_us: None,
+            server_cpu_us: None,
             timer_interrupts: None,
         };
         let mut report = Report {

@@ -42,10 +42,17 @@ pub(super) struct Pair {
     limit: Duration,
 }
 
+/// Processor time of local servers and their client.
+#[derive(Clone, Copy, Default)]
+pub(super) struct ProcessorTimes {
+    pub(super) client: Duration,
+    pub(super) server: Duration,
+}
+
 /// The times of one block of iterations, and what they cost both sides.
 pub(super) struct Block {
     pub(super) times: Times,
-    pub(super) processor: Option<Duration>,
+    pub(super) processor: Option<ProcessorTimes>,
     /// Timer interrupts beyond the tick.
     pub(super) interrupts: Option<u64>,
 }
@@ -121,18 +128,22 @@ impl Pair {
         let after = self.processor_time()?;
         Ok(Block {
             times,
-            processor: before.zip(after).map(|(before, after)| after - before),
+            processor: before.zip(after).map(|(before, after)| ProcessorTimes {
+                client: after.client - before.client,
+                server: after.server - before.server,
+            }),
             interrupts,
         })
     }
 
     /// Returns the processor time that all processes have used; `None` if the servers are not local.
-    fn processor_time(&mut self) -> Result<Option<Duration>, Error> {
+    fn processor_time(&mut self) -> Result<Option<ProcessorTimes>, Error> {
         let client = match self.client.request(&Command::ProcessorTime, self.limit)? {
             Answer::ProcessorTime(nanoseconds) => Duration::from_nanos(nanoseconds),
             other => return Err(unexpected(&other)),
         };
-        Ok(self.server_time()?.map(|server| server + client))
+        let server = self.server_time()?;
+        Ok(server.map(|server| ProcessorTimes { client, server }))
     }
 
     pub(super) fn mix(&mut self, command: &Command) -> Result<MixTimes, Error> {

@@ -2,7 +2,7 @@
 
 use weir_units::Duration;
 
-use super::pair::Block;
+use super::pair::{Block, ProcessorTimes};
 use crate::calls::statistics::Summary;
 
 /// The results of the blocks of one transport in one situation.
@@ -10,7 +10,7 @@ use crate::calls::statistics::Summary;
 pub(super) struct Samples {
     pub(super) times: Vec<u64>,
     teardowns: Vec<u64>,
-    processor: Option<Duration>,
+    processor: Option<ProcessorTimes>,
     interrupts: Option<u64>,
     /// Calls that processor time and interrupts include, warm-ups among them.
     calls: u64,
@@ -22,7 +22,9 @@ impl Samples {
         self.times.extend(block.times.calls_ns);
         self.teardowns.extend(block.times.teardowns_ns);
         if let Some(more) = block.processor {
-            self.processor = Some(self.processor.unwrap_or_default() + more);
+            let so_far = self.processor.get_or_insert_default();
+            so_far.client += more.client;
+            so_far.server += more.server;
         }
         if let Some(more) = block.interrupts {
             self.interrupts = Some(self.interrupts.unwrap_or_default() + more);
@@ -41,7 +43,10 @@ impl Samples {
     }
 
     /// Returns the processor time of both sides per call.
-    pub(super) fn processor_per_call(&self) -> Option<Duration> {
-        self.processor.map(|processor| processor / self.calls)
+    pub(super) fn processor_per_call(&self) -> Option<ProcessorTimes> {
+        self.processor.map(|processor| ProcessorTimes {
+            client: processor.client / self.calls,
+            server: processor.server / self.calls,
+        })
     }
 }
