@@ -157,6 +157,45 @@ fn hosts_know_each_other_whatever_the_flow() {
     assert!(records.ended as u64 > group.flows - 10, "{}", records.ended);
 }
 
+/// A link is down for 190 ms from the middle of the requests on.
+const OUTAGE: &str = r#"
+title = "An outage"
+source = "a test"
+duration = "5s"
+[dumbbell]
+rate = "1Gbps"
+queue = "unlimited"
+[dumbbell.senders.client]
+rtt = "100us"
+[groups.calls]
+from = "client"
+to = "receiver"
+transport = "quic"
+quic = { known_peers = true }
+workload = { kind = "request-response", request = "100B", response = "100B", requests = 20, pause = "1ms", connection = "fresh" }
+[[faults]]
+kind = "down"
+ports = "bottleneck"
+at = "9500us"
+until = "200ms"
+"#;
+
+#[test]
+fn a_client_of_a_silent_server_begins_again_with_a_handshake() {
+    let (summary, records) = run(OUTAGE, &[]);
+    let group = &summary.groups["calls"];
+    assert_eq!((group.completed, records.ended), (20, 1));
+    let slowest = group.completion.unwrap().max;
+    let [least, most] = [190, 250].map(Duration::from_millis);
+    assert!((least..most).contains(&slowest), "{slowest}");
+    // If the server has received the request, it may have been executed: it is not sent again.
+    let answers_are_lost = OUTAGE.replace("\"bottleneck\"", "\"receiver->switch\"");
+    let (summary, records) = run(&answers_are_lost, &[]);
+    let group = &summary.groups["calls"];
+    assert_eq!(group.connections_without_handshake, Some(9));
+    assert_eq!((group.completed, records.flows, records.ended), (9, 1, 0));
+}
+
 #[test]
 fn tls_adds_bytes_but_delivers_the_applications() {
     let large = "groups.calls.workload={ kind = \"request-response\", request = \"100B\", response = \"1MB\", requests = 20 }";
