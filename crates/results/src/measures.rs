@@ -15,6 +15,9 @@ pub(crate) fn of_groups(group: &GroupSummary) -> Vec<(&'static str, f64)> {
         ("marks", group.marks as f64),
         ("completed", group.completed as f64),
     ];
+    if let Some(connections) = group.connections_without_handshake {
+        measures.push(("connections_without_handshake", connections as f64));
+    }
     if let Some(share) = group.link_share {
         measures.push(("link_share", share.value()));
     }

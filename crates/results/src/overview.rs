@@ -34,6 +34,11 @@ pub(crate) fn groups(summary: &Summary) -> Grid {
             index.map_or_else(String::new, |index| format!("{:.3}", index.value()))
         }));
     }
+    if all().any(|group| group.connections_without_handshake.is_some()) {
+        columns.push(("without handshake", |group| {
+            (group.connections_without_handshake).map_or_else(String::new, count)
+        }));
+    }
     columns.push(("retransmits", |group| count(group.retransmits)));
     columns.push(("timeouts", |group| count(group.timeouts)));
     columns.push(("marks", |group| count(group.marks)));

@@ -121,6 +121,8 @@ pub(crate) struct FlowReport {
 pub(crate) struct GroupStats {
     /// The number of its flows so far.
     pub(crate) flows: u64,
+    /// The number of its connections so far that began without a handshake.
+    pub(crate) without_handshake: u64,
     /// The counters of its closed flows.
     pub(crate) closed: FlowCounters,
     /// The durations of completed transfers.

@@ -63,6 +63,7 @@ impl GroupMeter {
             endless.map(|(_, flow)| world.achieved(flow).since(flow.before).goodput(span));
         GroupSummary {
             flows: stats.flows,
+            connections_without_handshake: world.without_handshake(group),
             completed: stats.completions.len() as u64,
             completion: CompletionTimes::of(&mut stats.completions.clone()),
             fairness: Ratio::fairness(goodputs),

@@ -19,7 +19,7 @@ const FIRST_NETWORK: u8 = 10;
 const HOPS: u8 = 64;
 /// The ports of receivers and of initiators. They belong to no known protocol, so that a protocol analyzer
 /// does not decode the zeros in a capture as one.
-const SERVICE_PORT: u16 = 50_000;
+pub(crate) const SERVICE_PORT: u16 = 50_000;
 const SERVICE_PORTS: u32 = 4000;
 const INITIATOR_PORT: u16 = 60_002;
 const INITIATOR_PORTS: u32 = u16::MAX as u32 - INITIATOR_PORT as u32 + 1;

@@ -20,8 +20,8 @@ use crate::epochs::Epochs;
 use crate::error::BuildError;
 use crate::flows::{Flow, FlowId, FlowReport, FlowTable, HostPair, PathView};
 use crate::hosts::{
-    Action, DcudpSetup, EndpointEvent, HostEnvironment, Hosts, QuicSetup, TcpSetup, UdpEnd,
-    codepoint,
+    Action, DcudpSetup, EndpointEvent, HostEnvironment, Hosts, PathSecrets, QuicSetup, TcpSetup,
+    UdpEnd, codepoint,
 };
 use crate::packet::{Address, Network, Packet};
 use crate::shard::Shard;
@@ -49,6 +49,7 @@ pub(crate) struct World {
     destinations: Vec<u32>,
     /// The groups and host pairs with TLS sessions that can be resumed.
     sessions: HashSet<(u32, HostPair)>,
+    path_secrets: PathSecrets,
     pub(crate) epochs: Epochs,
     seeds: Seeds,
     /// Events of endpoints while an application acted on them.
@@ -150,6 +151,7 @@ impl World {
             routes: scenario.topology.routes(),
             destinations: Network::destinations(&scenario.topology),
             sessions: HashSet::new(),
+            path_secrets: PathSecrets::default(),
             epochs: Epochs::new(scenario),
             seeds,
             notices: Vec::new(),
@@ -254,7 +256,11 @@ impl World {
                     topology: &self.scenario.topology,
                     routes: &self.routes,
                 };
-                let (client, server) = setup.ends(now, around, pair, choices);
+                let peers = (pair, &mut self.path_secrets);
+                let (client, server) = setup.ends(now, around, peers, choices);
+                if client.is_without_handshake() {
+                    self.flows.group_stats[group as usize].without_handshake += 1;
+                }
                 let [responder, initiator] = addresses;
                 self.shard.hosts.open_quic(responder, server);
                 self.shard.hosts.open_quic(initiator, client);
@@ -527,6 +533,15 @@ impl World {
     /// Returns the deadline of a group's transfers, if it has one.
     pub(crate) fn deadline_of(&self, group: u32) -> Option<Duration> {
         self.scenario.groups[group as usize].deadline
+    }
+
+    /// Returns the number of a group's connections that began without a handshake, if any may.
+    pub(crate) fn without_handshake(&self, group: u32) -> Option<u64> {
+        let count = self.flows.group_stats[group as usize].without_handshake;
+        let may_begin = self.scenario.groups[group as usize]
+            .transport
+            .has_known_peers();
+        may_begin.then_some(count)
     }
 
     /// Ends the warm-up: saves each flow's counters, and discards completed transfers.

@@ -30,11 +30,12 @@ impl<C: Connection> FlowConnection<C> {
             problem: format!("no descriptor is left: {error}"),
         })?;
         meter.update_outcome(|outcome| outcome.congestion = connection.congestion());
+        let watch = meter.watch(probe, connection.is_without_handshake());
         Ok(Self {
             connection,
             meter: meter.clone(),
             closed: false,
-            _watch: meter.watch(probe),
+            _watch: watch,
         })
     }
 

@@ -80,11 +80,12 @@ impl FlowMeter {
         });
     }
 
-    /// Watches an open connection.
-    pub(super) fn watch(self: &Arc<Self>, probe: Probe) -> ProbeGuard {
+    /// Watches an open connection, which may have begun without a handshake.
+    pub(super) fn watch(self: &Arc<Self>, probe: Probe, without_handshake: bool) -> ProbeGuard {
         self.each(|meter| {
             let mut flow_table = meter.lock_rare();
             flow_table.outcome.connections += 1;
+            flow_table.outcome.connections_without_handshake += u64::from(without_handshake);
             flow_table.open.push(probe.clone());
         });
         ProbeGuard {
@@ -193,14 +194,17 @@ mod tests {
         let part = FlowMeter::part_of(&whole);
         part.count_delivered(5);
         whole.count_delivered(2);
-        let watch = part.watch(probe());
+        let watch = part.watch(probe(), true);
         assert!(whole.sample(7).window.is_some());
         drop(watch);
         assert_eq!(whole.sample(7).window, None);
         assert_eq!(whole.sample(7).counters.delivered, ByteSize::from_bytes(7));
         let outcome = part.outcome();
         assert_eq!(outcome.counters.delivered, ByteSize::from_bytes(5));
-        assert_eq!((outcome.connections, whole.outcome().connections), (1, 1));
+        for outcome in [outcome, whole.outcome()] {
+            let connections = (outcome.connections, outcome.connections_without_handshake);
+            assert_eq!(connections, (1, 1));
+        }
     }
 
     #[test]

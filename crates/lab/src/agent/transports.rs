@@ -3,7 +3,7 @@
 use weir_congestion::AlgorithmSpec;
 use weir_net::dcudp::DcudpConfig;
 use weir_net::tls::{ClientTls, Fingerprint, ServerTls};
-use weir_net::{Endpoint, EndpointBuilder, RetryPolicy};
+use weir_net::{Endpoint, EndpointBuilder, KnownClientsConfig, RetryPolicy};
 use weir_network::{dcudp_transport, quic_transport};
 use weir_scenario::{DcudpOptions, QuicOptions, TlsOptions};
 use weir_traffic::Error;
@@ -72,8 +72,8 @@ pub(super) fn quic(
         builder = builder.receive_buffer(size).send_buffer(size);
     }
     let endpoint = match order.role {
-        Role::Client => quic_client(builder, order)?,
-        Role::Server => quic_server(builder, context)?,
+        Role::Client => quic_client(builder, order, options.known_peers)?,
+        Role::Server => quic_server(builder, context, options.known_peers)?,
     };
     Ok(Dcquic {
         endpoint,
@@ -87,10 +87,12 @@ pub(super) fn quic(
 fn quic_client(
     builder: EndpointBuilder,
     order: &FlowOrder,
+    known_peers: bool,
 ) -> Result<EndpointBuilder, FlowFailure> {
     let tls = ClientTls::pinned(pin(order)?)
         .application_protocols([PROTOCOL])
         .resumption(false)
+        .known_peers(known_peers)
         .build()
         .map_err(order_failure)?;
     // Also with a single address, because it may change.
@@ -100,12 +102,15 @@ fn quic_client(
 fn quic_server(
     builder: EndpointBuilder,
     context: &FlowContext,
+    known_peers: bool,
 ) -> Result<EndpointBuilder, FlowFailure> {
-    let tls = ServerTls::new(context.identity.clone())
+    let mut tls = ServerTls::new(context.identity.clone())
         .application_protocols([PROTOCOL])
-        .tickets(0)
-        .build()
-        .map_err(order_failure)?;
+        .tickets(0);
+    if known_peers {
+        tls = tls.known_peers(KnownClientsConfig::default());
+    }
+    let tls = tls.build().map_err(order_failure)?;
     Ok(builder.server(tls).retry(RetryPolicy::Never))
 }
 

@@ -119,6 +119,8 @@ pub struct FlowOutcome {
     pub requests_repeated: u64,
     /// Connections opened or accepted.
     pub connections: u64,
+    /// Of these, connections that began without a handshake.
+    pub connections_without_handshake: u64,
     /// How often a DCQUIC connection moved to another path.
     pub moves: u64,
     /// Datagrams sent (client) or received (server) over UDP.

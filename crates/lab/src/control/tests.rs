@@ -155,7 +155,7 @@ fn transport() -> impl Strategy<Value = LiveTransport> {
     let quic = (
         packet_size,
         option::of(size()),
-        any::<bool>(),
+        any::<[bool; 2]>(),
         option::of(migration()),
     );
     prop_oneof![
@@ -166,14 +166,17 @@ fn transport() -> impl Strategy<Value = LiveTransport> {
         }),
         Just(LiveTransport::Udp { ecn: UdpEcn::Ect0 }),
         (quic, congestion).prop_map(
-            |((packet_size, socket_buffers, ecn, migration), congestion)| LiveTransport::Quic {
-                options: QuicOptions {
-                    packet_size,
-                    socket_buffers,
-                    ecn,
-                    migration,
-                },
-                congestion: congestion.parse::<AlgorithmSpec>().unwrap(),
+            |((packet_size, socket_buffers, [ecn, known_peers], migration), congestion)| {
+                LiveTransport::Quic {
+                    options: QuicOptions {
+                        packet_size,
+                        socket_buffers,
+                        ecn,
+                        known_peers,
+                        migration,
+                    },
+                    congestion: congestion.parse::<AlgorithmSpec>().unwrap(),
+                }
             }
         ),
     ]

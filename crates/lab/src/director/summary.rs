@@ -45,6 +45,10 @@ pub(super) fn groups(
                 let missed = due.iter().filter(|transfer| transfer.is_missed());
                 summary.deadlines_missed = Some(missed.count() as u64);
             }
+            if group.transport.has_known_peers() {
+                let count = without_handshake(flow_table, position);
+                summary.connections_without_handshake = Some(count);
+            }
             if let (Some(epochs), Workload::Epochs { .. }) = (epochs, &group.workload) {
                 summary.epochs = Some(in_step(flow_table, position, epochs, span));
             }
@@ -85,6 +89,15 @@ fn summary(flow_table: &FlowTable, group: usize, span: MeasuredSpan) -> GroupSum
         fairness: Ratio::fairness(endless.map(|account| since(account).goodput(span.length()))),
         ..GroupSummary::of(&achieved, span.length())
     }
+}
+
+/// Returns the number of a group's connections that its clients began without a handshake.
+fn without_handshake(flow_table: &FlowTable, group: usize) -> u64 {
+    let outcomes = flow_table.of_group(group).flat_map(FlowStats::outcomes);
+    let clients = outcomes.filter(|outcome| outcome.role == Some(Role::Client));
+    clients
+        .map(|client| client.connections_without_handshake)
+        .sum()
 }
 
 /// Summarizes all transfers with deadlines, if there are any.

@@ -196,6 +196,7 @@ pub(crate) fn quic() -> LiveTransport {
             packet_size: QuicPacketSize::Interface,
             socket_buffers: Some(ByteSize::from_mib(1)),
             ecn: true,
+            known_peers: false,
             migration: None,
         },
         congestion: AlgorithmSpec::new("dctcp").unwrap(),

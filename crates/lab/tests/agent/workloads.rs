@@ -1,10 +1,10 @@
 //! Every workload over every transport.
 
 use weir_lab::control::{AgentEvent, FlowOrder, FlowOutcome, HostCommand, LiveTransport, Role};
-use weir_scenario::{Arrivals, ConnectionUse, Distribution, Workload};
+use weir_scenario::{Arrivals, ConnectionUse, Distribution, QuicOptions, Workload};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use crate::support::{Host, finished, order, outcomes, run, streams, tcp, udp};
+use crate::support::{Host, finished, order, outcomes, quic, run, streams, tcp, udp};
 
 /// The outcomes of a flow at both ends.
 struct Run {
@@ -215,6 +215,34 @@ fn requests_on_one_connection_and_on_fresh_ones() {
                 (0, 0)
             );
             assert!(run.client.ended.is_some());
+        });
+    }
+}
+
+#[test]
+fn connections_to_a_known_peer_have_no_handshake() {
+    let LiveTransport::Quic {
+        options,
+        congestion,
+    } = quic()
+    else {
+        unreachable!("it is DCQUIC");
+    };
+    for (known_peers, expected) in [(false, 0), (true, 4)] {
+        let transport = LiveTransport::Quic {
+            options: QuicOptions {
+                known_peers,
+                ..options.clone()
+            },
+            congestion: congestion.clone(),
+        };
+        run(async {
+            let run = flow(&transport, &requests(ConnectionUse::Fresh), Until::Done).await;
+            assert_eq!(run.client.completions.len(), 5);
+            for end in [&run.client, &run.server] {
+                let connections = (end.connections, end.connections_without_handshake);
+                assert_eq!(connections, (5, expected), "{known_peers}");
+            }
         });
     }
 }

@@ -22,6 +22,10 @@ pub struct GroupSummary {
     pub link_share: Option<Ratio>,
     /// The number of flows.
     pub flows: u64,
+    /// Connections that began without a handshake, those of the warm-up included; only for DCQUIC with
+    /// `known_peers`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub connections_without_handshake: Option<u64>,
     /// The delivered bytes from which the goodput is computed.
     #[serde(rename = "delivered_bytes", with = "bytes")]
     pub delivered: ByteSize,

@@ -9,6 +9,7 @@ fn run() -> RunSummary {
         goodput: Rate::from_mbps(15_000),
         share: Ratio::of(3, 4),
         flows: 100,
+        connections_without_handshake: None,
         delivered: ByteSize::from_bytes(206_250_000_000),
         retransmits: 3,
         timeouts: 1,
@@ -67,6 +68,7 @@ fn live() -> RunSummary {
             lost: 1,
         }),
         deadlines_missed: Some(2),
+        connections_without_handshake: Some(9),
         ..GroupSummary::default()
     };
     RunSummary {

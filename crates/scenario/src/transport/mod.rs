@@ -301,6 +301,11 @@ fn read_limit<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<ByteSi
 }
 
 impl Transport {
+    /// Whether connections between hosts that know each other have no handshake.
+    pub fn has_known_peers(&self) -> bool {
+        matches!(self, Self::Quic { options, .. } if options.known_peers)
+    }
+
     /// Returns the data of a `packet` of the workload `cbr`: a datagram's payload, or the data of a write
     /// whose segments have `packet` bytes in all, headers included.
     pub fn data_of(&self, packet: ByteSize) -> ByteSize {

@@ -42,6 +42,11 @@ pub struct QuicOptions {
     /// Whether packets are sent with ECT(0), as long as the path supports it.
     #[key(default = true)]
     pub ecn: bool,
+    /// Whether connections after the first one between two hosts have no handshake, and their first
+    /// datagram carries the request: see docs/known-peers.md. Live, each flow has a server of its own,
+    /// so that the first connection of each flow has a handshake.
+    #[key(default = false)]
+    pub known_peers: bool,
     /// Whether, and when, a client migrates by itself to another path that it holds ready.
     #[key(
         accepts = Accepts::Other("true, false, or a table"),

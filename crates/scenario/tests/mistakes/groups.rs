@@ -57,6 +57,39 @@ fn options_of_another_transport_are_refused() {
 }
 
 #[test]
+fn known_peers_are_an_option_of_dcquic_alone() {
+    const BEFORE: &str = "to = \"receiver\"\nworkload";
+    let no_meaning: &[&str] = &["cubic.quic", "no meaning", "transport = \"quic\""];
+    check(&[
+        (
+            BEFORE,
+            "to = \"receiver\"\nquic = { known_peers = true }\nworkload",
+            no_meaning,
+        ),
+        (
+            BEFORE,
+            "to = \"receiver\"\ntransport = \"tls\"\nquic = { known_peers = true }\nworkload",
+            no_meaning,
+        ),
+        (
+            BEFORE,
+            "to = \"receiver\"\ntransport = \"dcudp\"\nquic = { known_peers = true }\nworkload",
+            no_meaning,
+        ),
+        (
+            BEFORE,
+            "to = \"receiver\"\ntransport = \"tls\"\ntls = { known_peers = true }\nworkload",
+            &["cubic.tls.known_peers", "no such key"],
+        ),
+        (
+            BEFORE,
+            "to = \"receiver\"\ntransport = \"quic\"\nquic = { known_peers = 3 }\nworkload",
+            &["cubic.quic.known_peers", "true or false"],
+        ),
+    ]);
+}
+
+#[test]
 fn deadlines_and_their_controller() {
     check(&[
         (

@@ -35,7 +35,7 @@ use crate::packet::{Address, Contents, Network, Packet};
 use datagram_slab::{DatagramRoute, DatagramSlab};
 pub(crate) use dcudp::{DcudpEnd, DcudpSetup};
 use end::{DatagramEnd, End};
-pub(crate) use quic::{HostEnvironment, QuicEnd, QuicSetup};
+pub(crate) use quic::{HostEnvironment, PathSecrets, QuicEnd, QuicSetup};
 use socket::Socket;
 pub(crate) use tcp::{TcpEnd, TcpSetup};
 use timers::HostTimers;

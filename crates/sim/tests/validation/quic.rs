@@ -184,6 +184,37 @@ fn the_rows_match_the_golden_digest() {
     assert!(digest == GOLDEN, "the digest is {digest:#018x} now");
 }
 
+/// Settings of the mixture with known peers, in the groups that open many connections.
+const KNOWN_PEERS: [&str; 5] = [
+    "warm_up=0s",
+    "groups.requests.workload.connection=fresh",
+    "groups.transfers.quic.known_peers=true",
+    "groups.arrivals.quic.known_peers=true",
+    "groups.requests.quic.known_peers=true",
+];
+
+#[test]
+fn known_peers_give_the_same_rows_again() {
+    let all = settings(&KNOWN_PEERS);
+    let rows = || {
+        let mut rows = Rows::default();
+        let summary = record(MIXTURE, &all, &mut rows);
+        for (group, completed) in [("requests", 300), ("transfers", 20)] {
+            assert_eq!(summary.groups[group].completed, completed, "{group}");
+        }
+        for group in ["requests", "transfers", "arrivals"] {
+            let known = summary.groups[group].connections_without_handshake;
+            println!("{group}: {known:?} of {}", summary.groups[group].flows);
+            assert!(known > Some(0), "{group}");
+        }
+        assert_eq!(summary.groups["bulk"].connections_without_handshake, None);
+        rows.text
+            .push(Summary::new("", "", summary).to_json().unwrap());
+        rows
+    };
+    assert!(rows().text == rows().text);
+}
+
 /// Ended flows by group, and the counters of all flows.
 #[derive(Default)]
 struct Ended(Vec<(String, bool)>, FlowCounters);

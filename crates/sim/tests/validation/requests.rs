@@ -117,6 +117,86 @@ fn a_fresh_connection_costs_its_round_trips() {
 }
 
 #[test]
+fn a_connection_to_a_known_peer_costs_one_round_trip() {
+    let fresh = [
+        "groups.calls.workload.connection=fresh",
+        "groups.calls.transport=quic",
+    ];
+    let (met, _) = run(FILE, &fresh);
+    assert_eq!(met.groups["calls"].connections_without_handshake, None);
+    let known = [fresh[0], fresh[1], "groups.calls.quic.known_peers=true"];
+    let (known, records) = run(FILE, &known);
+    let group = &known.groups["calls"];
+    // All but the first.
+    assert_eq!(group.connections_without_handshake, Some(9));
+    assert_eq!((group.completed, group.retransmits), (10, 0));
+    assert_eq!((group.flows, records.flows, records.ended), (1, 1, 1));
+    assert_eq!(group.delivered.bytes(), 10 * 200);
+    let times = group.completion.unwrap();
+    assert!(times.max > Duration::from_micros(200), "{:?}", times.max);
+    // The propagation delay, and four transmissions of small packets.
+    let [least, most] = [100, 120].map(Duration::from_micros);
+    assert!((least..most).contains(&times.p50), "{:?}", times.p50);
+}
+
+#[test]
+fn hosts_know_each_other_whatever_the_flow() {
+    let settings = [
+        "groups.calls.transport=quic",
+        "groups.calls.quic.known_peers=true",
+        "groups.calls.workload={ kind = \"poisson\", mean_interval = \"200us\", distribution = [[\"100B\", 1.0]] }",
+        "duration=2s",
+    ];
+    let (summary, records) = run(FILE, &settings);
+    let group = &summary.groups["calls"];
+    let known = group.connections_without_handshake.unwrap();
+    // More flows than there are ports of clients. Only those that begin before the first handshake is
+    // complete have one too.
+    assert!(group.flows > 8000, "{}", group.flows);
+    assert!((1..10).contains(&(group.flows - known)), "{known}");
+    assert!(records.ended as u64 > group.flows - 10, "{}", records.ended);
+}
+
+/// A link is down for 190 ms from the middle of the requests on.
+const OUTAGE: &str = r#"
+title = "An outage"
+source = "a test"
+duration = "5s"
+[dumbbell]
+rate = "1Gbps"
+queue = "unlimited"
+[dumbbell.senders.client]
+rtt = "100us"
+[groups.calls]
+from = "client"
+to = "receiver"
+transport = "quic"
+quic = { known_peers = true }
+workload = { kind = "request-response", request = "100B", response = "100B", requests = 20, pause = "1ms", connection = "fresh" }
+[[faults]]
+kind = "down"
+ports = "bottleneck"
+at = "9500us"
+until = "200ms"
+"#;
+
+#[test]
+fn a_client_of_a_silent_server_begins_again_with_a_handshake() {
+    let (summary, records) = run(OUTAGE, &[]);
+    let group = &summary.groups["calls"];
+    assert_eq!((group.completed, records.ended), (20, 1));
+    let slowest = group.completion.unwrap().max;
+    let [least, most] = [190, 250].map(Duration::from_millis);
+    assert!((least..most).contains(&slowest), "{slowest}");
+    // If the server has received the request, it may have been executed: it is not sent again.
+    let answers_are_lost = OUTAGE.replace("\"bottleneck\"", "\"receiver->switch\"");
+    let (summary, records) = run(&answers_are_lost, &[]);
+    let group = &summary.groups["calls"];
+    assert_eq!(group.connections_without_handshake, Some(9));
+    assert_eq!((group.completed, records.flows, records.ended), (9, 1, 0));
+}
+
+#[test]
 fn tls_adds_bytes_but_delivers_the_applications() {
     let large = "groups.calls.workload={ kind = \"request-response\", request = \"100B\", response = \"1MB\", requests = 20 }";
     let (plain, _) = run(

@@ -68,6 +68,7 @@ pub(super) const CASES: &[Case] = &[
             ("packet_size", "groups.g.quic.packet_size=1252B"),
             ("socket_buffers", "groups.g.quic.socket_buffers=200KB"),
             ("ecn", "groups.g.quic.ecn=false"),
+            ("known_peers", "groups.g.quic.known_peers=true"),
             (
                 "proactive_migration",
                 "groups.g.quic.proactive_migration=false",

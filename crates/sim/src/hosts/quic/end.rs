@@ -28,6 +28,10 @@ pub(crate) struct QuicEnd {
     connection: Option<Engine>,
     messages: Messages,
     paths: HostPaths,
+    /// Whether it is a client that keeps path secrets.
+    keeps_secrets: bool,
+    /// Whether it closes the connection once the peer has acknowledged everything.
+    closes: bool,
     /// A reply of the endpoint without a connection, and its destination.
     reply: Option<(Vec<u8>, SocketAddr)>,
     /// Datagrams that arrived with a CE mark.
@@ -60,6 +64,7 @@ impl QuicEnd {
         messages: Messages,
         ways: HostPaths,
     ) -> Self {
+        let keeps_secrets = config.known_servers.is_some();
         let connected = ways.pairs().next().and_then(|(local, remote)| {
             let connected = endpoint.connect(now, config, remote, Some(local), SERVER_NAME);
             connected.ok()
@@ -68,7 +73,10 @@ impl QuicEnd {
             handle,
             connection: Box::new(connection),
         });
-        Self::new(endpoint, connection, messages, ways)
+        Self {
+            keeps_secrets,
+            ..Self::new(endpoint, connection, messages, ways)
+        }
     }
 
     /// Creates the end that listens.
@@ -93,6 +101,8 @@ impl QuicEnd {
             connection,
             messages,
             paths: ways,
+            keeps_secrets: false,
+            closes: false,
             reply: None,
             marks: 0,
             ending: None,
@@ -119,11 +129,13 @@ impl QuicEnd {
                 connection.handle_datagram(now, remote, Some(local), ecn, datagram);
                 connection.end_batch(now);
             }
-            (Route::New(handle, mut connection), None) => {
+            (Route::New(handle, mut connection), _) => {
                 connection.end_batch(now);
+                // A flow is one connection. Only a client without a handshake may begin again, with one.
+                if !connection.is_known_peer() {
+                    self.endpoint.set_server(None);
+                }
                 self.connection = Some(Engine { handle, connection });
-                // A flow is one connection: later requests are refused.
-                self.endpoint.set_server(None);
             }
             (Route::Reply(reply), _) => self.reply = Some((reply, remote)),
             _ => {}
@@ -146,9 +158,13 @@ impl QuicEnd {
 
     /// Closes a client's connection, as everything has been delivered; its server learns of it.
     pub(crate) fn close(&mut self, now: Time) {
-        if let Some(Engine { connection, .. }) = &mut self.connection
-            && connection.side().is_client()
-        {
+        let Some(Engine { connection, .. }) = &mut self.connection else {
+            return;
+        };
+        // A real client does not close before it has heard of the delivery, and so of the path secret.
+        let meets_server = self.keeps_secrets && !connection.is_known_peer();
+        self.closes = meets_server && self.messages.unacknowledged > 0;
+        if connection.side().is_client() && !self.closes {
             connection.close(now, 0, b"");
         }
     }
@@ -189,6 +205,12 @@ impl QuicEnd {
         while let Some(event) = connection.poll_endpoint_event() {
             self.endpoint.handle_event(*handle, event);
         }
+    }
+
+    /// Whether the connection has begun without a handshake.
+    pub(crate) fn is_without_handshake(&self) -> bool {
+        let connection = self.connection.as_ref();
+        connection.is_some_and(|engine| engine.connection.is_known_peer())
     }
 
     fn stats(&self) -> Option<ConnectionStats> {
@@ -270,6 +292,10 @@ impl DatagramEnd for QuicEnd {
             self.take_events();
             let Engine { connection, .. } = self.connection.as_mut()?;
             self.messages.write(connection);
+            if self.closes && self.messages.unacknowledged == 0 {
+                self.closes = false;
+                connection.close(now, 0, b"");
+            }
             let transmit = connection.poll_transmit(now, buffer, 1)?;
             let departure = self
                 .paths

@@ -29,6 +29,8 @@ pub(super) struct Messages {
     outgoing: VecDeque<PendingMessage>,
     /// Streams with a request that has been read completely.
     unanswered: VecDeque<StreamId>,
+    /// Streams of this end that it has ended, and whose data the peer has not acknowledged completely.
+    pub(super) unacknowledged: u32,
     /// Bytes delivered to the application, in order within each stream.
     pub(super) delivered: u64,
 }
@@ -66,6 +68,7 @@ impl Messages {
             is_initiator,
             outgoing: VecDeque::new(),
             unanswered: VecDeque::new(),
+            unacknowledged: 0,
             delivered: 0,
         }
     }
@@ -109,7 +112,10 @@ impl Messages {
                     .filter(|message| message.stream == Some(stream))
                     .for_each(|message| message.is_blocked = false);
             }
-            StreamEvent::Finished(_) | StreamEvent::Stopped { .. } | StreamEvent::Available(_) => {}
+            StreamEvent::Finished(_) => {
+                self.unacknowledged = self.unacknowledged.saturating_sub(1);
+            }
+            StreamEvent::Stopped { .. } | StreamEvent::Available(_) => {}
         }
     }
 
@@ -135,6 +141,7 @@ impl Messages {
             let message = &mut self.outgoing[slot];
             message.stream = Some(stream);
             if message.write(connection, stream) {
+                self.unacknowledged += 1;
                 self.outgoing.remove(slot);
             } else {
                 slot += 1;

@@ -12,13 +12,16 @@
 //! | `pair_endpoints` | the links between two hosts for connections |
 //! | `host_paths` | a host's addresses and links, as a connection uses them |
 //! | `messages` | the application's messages on streams |
+//! | `path_secrets` | what hosts know of each other |
 
 mod end;
 mod host_paths;
 mod messages;
 mod pair_endpoints;
+mod path_secrets;
 mod setup;
 
 pub(crate) use end::QuicEnd;
 pub(crate) use pair_endpoints::HostEnvironment;
+pub(crate) use path_secrets::PathSecrets;
 pub(crate) use setup::QuicSetup;

@@ -6,8 +6,8 @@ use weir_congestion::AlgorithmSpec;
 use weir_network::{quic_transport, seed_bytes};
 use weir_quic::crypto::seeded::{SeededClient, SeededServer};
 use weir_quic::{
-    ClientConfig, ConfigError, Endpoint, EndpointConfig, Interface, Interfaces, RetryPolicy,
-    ServerConfig, TransportConfig,
+    ClientConfig, ConfigError, Endpoint, EndpointConfig, Interface, Interfaces, KnownClients,
+    KnownServers, RetryPolicy, ServerConfig, TransportConfig,
 };
 use weir_scenario::{QuicOptions, Workload};
 use weir_units::Time;
@@ -16,8 +16,9 @@ use super::end::QuicEnd;
 use super::host_paths::HostPaths;
 use super::messages::{Messages, StreamLayout};
 use super::pair_endpoints::{ClientLink, HostEnvironment, PairLinks, WaysWithMtu};
+use super::path_secrets::{PairSecrets, PathSecrets};
 use crate::flows::HostPair;
-use crate::packet::ports;
+use crate::packet::{SERVICE_PORT, ports};
 
 /// The settings of a group's connections.
 #[derive(Debug)]
@@ -25,6 +26,8 @@ pub(crate) struct QuicSetup {
     transport: Arc<TransportConfig>,
     layout: StreamLayout,
     pairs: PairLinks,
+    /// Whether later connections between two hosts have no handshake.
+    known_peers: bool,
 }
 
 impl QuicSetup {
@@ -38,29 +41,48 @@ impl QuicSetup {
             transport: Arc::new(transport),
             layout: StreamLayout::of(workload),
             pairs: PairLinks::default(),
+            known_peers: options.known_peers,
         })
     }
 
     /// Creates both ends of a flow between these hosts: the connecting one and the listening one. All
-    /// random choices of both follow from the seed.
+    /// random choices of both follow from the seed, and from earlier connections of known peers.
     pub(crate) fn ends(
         &mut self,
         now: Time,
         around: HostEnvironment<'_>,
-        pair: HostPair,
+        (pair, secrets): (HostPair, &mut PathSecrets),
         (flow, seed): (u32, u64),
     ) -> (QuicEnd, QuicEnd) {
         let links = self.pairs.links(around, pair);
         let (there, back) = ClientLink::ways(links, pair, flow);
-        let (initiator, responder) = ports(flow);
-        let client = IdleEndpoint::new(there, (initiator, responder), [seed, 0]);
-        let server = IdleEndpoint::new(back, (responder, initiator), [seed, 1]);
-        (self.client(now, client, seed), self.server(server, seed))
+        let (initiator, mut responder) = ports(flow);
+        let secrets = self.known_peers.then(|| secrets.of(pair));
+        if secrets.is_some() {
+            // A client knows a server by its address, which has to stay the same.
+            responder = SERVICE_PORT;
+        }
+        let PairSecrets { client, server } = secrets.unwrap_or_default();
+        let client_endpoint = IdleEndpoint::new(there, (initiator, responder), [seed, 0]);
+        let server_endpoint = IdleEndpoint::new(back, (responder, initiator), [seed, 1]);
+        (
+            self.client(now, client_endpoint, client, seed),
+            self.server(server_endpoint, server, seed),
+        )
     }
 
-    fn client(&self, now: Time, idle_endpoint: IdleEndpoint, seed: u64) -> QuicEnd {
+    fn client(
+        &self,
+        now: Time,
+        idle_endpoint: IdleEndpoint,
+        known_servers: Option<Arc<KnownServers>>,
+        seed: u64,
+    ) -> QuicEnd {
         let crypto = SeededClient::new(seed);
-        let mut config = ClientConfig::new(Arc::new(crypto), self.transport.clone());
+        let mut config = ClientConfig {
+            known_servers,
+            ..ClientConfig::new(Arc::new(crypto), self.transport.clone())
+        };
         let locals: Vec<_> = idle_endpoint.ways.pairs().map(|(local, _)| local).collect();
         if locals.len() > 1 {
             config.local_addresses = locals;
@@ -75,10 +97,16 @@ impl QuicSetup {
         )
     }
 
-    fn server(&self, idle_endpoint: IdleEndpoint, seed: u64) -> QuicEnd {
+    fn server(
+        &self,
+        idle_endpoint: IdleEndpoint,
+        known_clients: Option<Arc<KnownClients>>,
+        seed: u64,
+    ) -> QuicEnd {
         let crypto = SeededServer::new(seed);
         let config = ServerConfig {
             retry: RetryPolicy::Never,
+            known_clients,
             ..ServerConfig::new(Arc::new(crypto), self.transport.clone())
         };
         let messages = Messages::new(self.layout, false);
