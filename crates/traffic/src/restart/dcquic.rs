@@ -8,7 +8,7 @@ use bytes::Bytes;
 use weir_net::tls::{ClientCredentials, ClientTls, Identity, ServerTls};
 use weir_net::{
     Connection, Endpoint, EndpointBuilder, EndpointSecret, Executed, KnownClientsConfig, Refusal,
-    ServeOptions,
+    ServeOptions, TransportConfig,
 };
 
 use super::Plan;
@@ -23,10 +23,14 @@ use crate::transport::Start;
 const LOCAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// How often a client that has met the server looks for the secret.
 const LOOK: Duration = Duration::from_millis(1);
+/// How long a client waits in silence before it asks whether the server is there. Nobody tells it that a
+/// server was killed that had acknowledged the request: without the question it would wait for the idle
+/// timeout. For a server that is new at the address, the answer is a stateless reset.
+const SILENCE: Duration = Duration::from_millis(500);
 
-fn builder() -> EndpointBuilder {
+fn builder(transport: TransportConfig) -> EndpointBuilder {
     Endpoint::builder()
-        .transport(settings(None))
+        .transport(transport)
         .receive_buffer(SOCKET_BUFFER)
         .send_buffer(SOCKET_BUFFER)
 }
@@ -48,7 +52,7 @@ pub(super) async fn serve(role: &Role, journal: Journal) -> Result<(), Error> {
         .known_peers(limits)
         .build()
         .map_err(unusable)?;
-    let endpoint = builder()
+    let endpoint = builder(settings(None))
         // A server that restarts can prove it.
         .secret(EndpointSecret::new(role.secret))
         .server(tls)
@@ -87,8 +91,12 @@ impl Clients {
                 .build()
                 .map_err(unusable)
         };
+        let transport = TransportConfig {
+            keep_alive: SILENCE.into(),
+            ..settings(None)
+        };
         Ok(Self {
-            endpoint: builder().bind(LOCAL).map_err(unusable)?,
+            endpoint: builder(transport).bind(LOCAL).map_err(unusable)?,
             server,
             credentials: (0..plan.clients)
                 .map(|_| credentials())

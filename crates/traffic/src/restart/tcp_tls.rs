@@ -71,7 +71,7 @@ async fn answer(
         stream.write_all(&request).await?;
         stream.flush().await?;
         // The client closes first.
-        stream.read(&mut request).await?;
+        let _end = stream.read(&mut request).await?;
     }
     Ok(())
 }
