@@ -9,6 +9,7 @@
 //! | [`probe`] | a transport's measurements of an open connection |
 //! | [`calls`] | requests and replies, measured: `weir bench rpc`, `make bench` |
 //! | [`processor`] | the processor time of this process |
+//! | [`restart`] | a server that is killed and restarted under calls: `make bench-restart` |
 //! | [`throughput`] | bulk transfers between two machines, like iperf3 |
 //!
 //! This crate prints nothing.
@@ -20,6 +21,7 @@ pub mod dcudp;
 mod error;
 pub mod probe;
 pub mod processor;
+pub mod restart;
 pub mod tcp;
 pub mod throughput;
 pub mod tls;

@@ -57,7 +57,6 @@ impl EndpointBuilder {
         }
         let clock = Clock::start();
         let known_peers = self.server.as_ref().and_then(|server| server.known_peers);
-        let begun = clock.now() + clock.epoch();
         let mut parts = SharedParts {
             clock,
             secret: match self.secret {
@@ -65,7 +64,7 @@ impl EndpointBuilder {
                 None => EndpointSecret::new(seed()?),
             },
             observers: None,
-            known_clients: known_peers.map(|limits| Arc::new(KnownClients::new(limits, begun))),
+            known_clients: None,
         };
         let mut shared = Vec::with_capacity(runtimes.len());
         let mut drivers = Vec::with_capacity(runtimes.len());
@@ -80,6 +79,12 @@ impl EndpointBuilder {
             // The other engines bind the ports that the first one was given.
             let bound = sockets.bound_addresses().into_iter();
             addresses = bound.map(|(address, _)| address).collect();
+            if parts.known_clients.is_none() {
+                // An endpoint begins when it has the address: until then an older one may answer there.
+                let begun = clock.now() + clock.epoch();
+                parts.known_clients =
+                    known_peers.map(|limits| Arc::new(KnownClients::new(limits, begun)));
+            }
             let watch = open_watch(is_watched);
             let engine = self.engine(&mut parts, &runtime, sockets, engines, watch.is_some())?;
             let watching = watch.map(|watch| runtime.handle().spawn(watch.run(engine.clone())));

@@ -5,7 +5,7 @@
 //! rate that is the same for all transports.
 
 pub mod open;
-mod poisson;
+pub(crate) mod poisson;
 mod saturation;
 
 use std::rc::Rc;

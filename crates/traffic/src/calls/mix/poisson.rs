@@ -6,7 +6,7 @@ use weir_units::Duration;
 
 /// The times of a Poisson process, from its start on. The same seed and rate give the same times.
 #[derive(Debug)]
-pub(super) struct Poisson {
+pub(crate) struct Poisson {
     random: Pcg64Mcg,
     mean_s: f64,
     last_s: f64,
@@ -14,7 +14,7 @@ pub(super) struct Poisson {
 
 impl Poisson {
     /// Returns the arrivals at a rate per second, which must be positive.
-    pub(super) fn new(seed: u64, rate_per_s: f64) -> Self {
+    pub(crate) fn new(seed: u64, rate_per_s: f64) -> Self {
         Self {
             random: Pcg64Mcg::seed_from_u64(seed),
             mean_s: rate_per_s.recip(),
