@@ -27,7 +27,7 @@ pub(crate) fn answerer(
             (client.abandoned_key, known_clients)
         {
             let result = clients.abandon(now, &credential, key_id);
-            parameters.abandoned_answer = Some((result, clients.age(now)));
+            parameters.abandoned_answer = Some((result, clients.memory(now)));
         }
         parameters.version_information = Some(information(version, versions));
         let mut encoded = Vec::with_capacity(256);

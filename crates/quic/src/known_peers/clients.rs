@@ -30,7 +30,7 @@ pub struct KnownClientsConfig {
     /// The most secrets; 16,384 by default.
     pub capacity: usize,
     /// The most secrets of one client: of its certificate, or else of its IPv4 address or IPv6 /64
-    /// network; 64 by default.
+    /// network; 1,024 by default, as many processes of a host may have one address.
     pub per_client: usize,
 }
 
@@ -40,7 +40,7 @@ impl Default for KnownClientsConfig {
             lifetime: Duration::from_secs(3600),
             window: 1024,
             capacity: 16 * 1024,
-            per_client: 64,
+            per_client: 1024,
         }
     }
 }
@@ -51,8 +51,9 @@ impl Default for KnownClientsConfig {
 /// [`EndpointConfig::epoch`](crate::EndpointConfig::epoch).
 pub struct KnownClients {
     config: KnownClientsConfig,
-    /// When this endpoint began.
-    begun: Time,
+    /// Since when every secret that was ever stored is still here, in nanoseconds: since the endpoint
+    /// began, or since the last one was removed.
+    complete_since: AtomicU64,
     shards: [Mutex<Shard>; SHARDS],
     held: AtomicUsize,
     /// The number of secrets of each client.
@@ -166,7 +167,7 @@ impl KnownClients {
     pub fn new(config: KnownClientsConfig, now: Time) -> Self {
         Self {
             config,
-            begun: now,
+            complete_since: AtomicU64::new(now.as_nanos()),
             shards: Default::default(),
             held: AtomicUsize::new(0),
             owners: Mutex::default(),
@@ -187,9 +188,16 @@ impl KnownClients {
         }
     }
 
-    /// Returns how long this endpoint has existed.
-    pub(crate) fn age(&self, now: Time) -> Duration {
-        now.since(self.begun)
+    /// Returns for how long this endpoint has known every secret that it had stored. Who has a secret
+    /// that it does not know has begun no connection here since then.
+    pub(crate) fn memory(&self, now: Time) -> Duration {
+        let since = self.complete_since.load(Ordering::Relaxed);
+        now.since(Time::from_nanos(since))
+    }
+
+    fn note_removed(&self, now: Time) {
+        self.complete_since
+            .fetch_max(now.as_nanos(), Ordering::Relaxed);
     }
 
     fn shard(&self, id: &CredentialId) -> MutexGuard<'_, Shard> {
@@ -242,7 +250,7 @@ impl KnownClients {
     pub(crate) fn find(&self, now: Time, id: &CredentialId) -> Option<Arc<KnownClient>> {
         let client = self.shard(id).get(id).cloned()?;
         if client.is_over(now) {
-            self.remove(id);
+            self.remove(now, id);
             return None;
         }
         client.last_used.store(now.as_nanos(), Ordering::Relaxed);
@@ -286,14 +294,17 @@ impl KnownClients {
     }
 
     /// Forgets all secrets: what was promised to their clients holds no more.
-    pub fn clear(&self) {
+    pub fn clear(&self, now: Time) {
+        self.note_removed(now);
         for shard in &self.shards {
             let removed = std::mem::take(&mut *lock(shard));
             removed.values().for_each(|client| self.uncount(client));
         }
     }
 
-    fn remove(&self, id: &CredentialId) {
+    fn remove(&self, now: Time, id: &CredentialId) {
+        // First: who does not find the secret any more must see it.
+        self.note_removed(now);
         let removed = self.shard(id).remove(id);
         if let Some(removed) = removed {
             self.uncount(&removed);
@@ -334,6 +345,7 @@ impl KnownClients {
             let mut expired = Vec::new();
             lock(shard).retain(|id, client| {
                 if client.is_over(now) {
+                    self.note_removed(now);
                     expired.push(client.clone());
                     return false;
                 }
@@ -348,12 +360,12 @@ impl KnownClients {
         let counts = lock(&self.owners).get(&owner).copied().unwrap_or(0);
         let is_due = is_full() || counts >= self.config.per_client.max(1);
         if let Some((_, id)) = oldest.filter(|_| is_due) {
-            self.evict(&id);
+            self.evict(now, &id);
         }
     }
 
-    fn evict(&self, id: &CredentialId) {
-        self.remove(id);
+    fn evict(&self, now: Time, id: &CredentialId) {
+        self.remove(now, id);
         self.evicted.fetch_add(1, Ordering::Relaxed);
     }
 }

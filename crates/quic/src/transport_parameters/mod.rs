@@ -122,7 +122,7 @@ pub struct TransportParameters {
     pub known_peers: bool,
     /// The credential and the key ID of a connection that this client has abandoned.
     pub abandoned_key: Option<(CredentialId, u64)>,
-    /// The server's answer to it, and the age of its endpoint.
+    /// The server's answer to it, and for how long it has known every secret that it had stored.
     pub abandoned_answer: Option<(Abandonment, Duration)>,
 }
 

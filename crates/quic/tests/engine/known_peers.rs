@@ -429,3 +429,29 @@ fn an_open_connection_goes_on_where_no_further_ones_are_accepted() {
     assert!(matches!(world.route(source, &first), Route::Connection(of) if of == handle));
     assert!(answered(&mut world, &mut executions, &mut call));
 }
+
+#[test]
+fn a_request_that_was_executed_before_its_secret_was_removed_fails_with_maybe() {
+    let mut world = known_world(Plan::default());
+    let mut executions = Executions::default();
+    world.run_for(Duration::from_secs(1));
+    let mut call = Call::begin(&mut world, 1);
+    // The server executes the request, and all of its packets are lost.
+    let now = world.now;
+    let all = Script::nth((0..1000).collect::<Vec<_>>(), Verdict::Drop);
+    world.egress_ports[SERVER].set_script(now, Some(all));
+    world.run_until(Duration::from_millis(1), |world| {
+        executions.serve(world);
+        false
+    });
+    assert_eq!(executions.counts.len(), 1);
+    let clients = world.server_config().known_clients.unwrap();
+    clients.clear(world.now);
+    let now = world.now;
+    world.egress_ports[CLIENT].set_script(now, Some(Script::nth(vec![0, 1, 2], Verdict::Drop)));
+    world.run_for(Duration::from_millis(300));
+    let now = world.now;
+    world.egress_ports[SERVER].set_script(now, None);
+    assert!(!answered(&mut world, &mut executions, &mut call));
+    assert_eq!(executions.counts.values().sum::<u32>(), 1);
+}

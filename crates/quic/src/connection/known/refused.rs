@@ -132,7 +132,8 @@ impl Connection {
         let is_safe = match peer.abandoned_answer {
             _ if !has_sent_data => true,
             Some((Abandonment::Fresh, _)) => true,
-            // An older process at this address was gone before the first datagram left.
+            // An older process at this address was gone, and every secret that was removed was removed,
+            // before the first datagram left.
             Some((Abandonment::Unknown, age)) => attempt.first_sent + age > now,
             Some((Abandonment::Used, _)) | None => false,
         };

@@ -85,7 +85,7 @@ fn an_abandoned_key_id_cannot_be_used() {
     assert_eq!(clients.use_up(&client, 7), Verdict::Used);
     assert_eq!(clients.use_up(&client, 8), Verdict::Fresh);
     assert_eq!(clients.abandon(NOW, &id, 8), Abandonment::Used);
-    clients.clear();
+    clients.clear(NOW);
     assert_eq!(clients.abandon(NOW, &id, 9), Abandonment::Unknown);
 }
 
@@ -132,4 +132,25 @@ fn ipv6_clients_of_a_network_are_one() {
     let far = Owner::of(&Identity::default(), "2001:db8:1::1".parse().unwrap());
     assert_eq!(one, other);
     assert_ne!(one, far);
+}
+
+#[test]
+fn a_removed_secret_ends_the_time_that_the_table_is_complete() {
+    let config = KnownClientsConfig {
+        capacity: 1,
+        ..KnownClientsConfig::default()
+    };
+    let clients = KnownClients::new(config, NOW);
+    let at = |seconds| NOW + Duration::from_secs(seconds);
+    assert_eq!(clients.memory(at(5)), Duration::from_secs(5));
+    clients.add(at(6), record(1, address(1)));
+    assert_eq!(clients.memory(at(10)), Duration::from_secs(10));
+    // The second one takes the place of the first.
+    clients.add(at(20), record(2, address(2)));
+    assert_eq!(clients.memory(at(25)), Duration::from_secs(5));
+    let id = record(2, address(2)).secret.id();
+    assert!(clients.find(at(10_000), &id).is_none());
+    assert_eq!(clients.memory(at(10_001)), Duration::from_secs(1));
+    clients.clear(at(10_002));
+    assert_eq!(clients.memory(at(10_002)), Duration::ZERO);
 }

@@ -14,6 +14,8 @@ enum Step {
     Restart {
         secret: u8,
     },
+    /// The server forgets all secrets, as it does where its table is full.
+    Forget,
     Wait {
         millis: u64,
     },
@@ -25,6 +27,7 @@ fn step() -> impl Strategy<Value = Step> {
         3 => (any::<prop::sample::Index>(), any::<bool>())
             .prop_map(|(index, elsewhere)| Step::Replay { index, elsewhere }),
         1 => (2..5_u8).prop_map(|secret| Step::Restart { secret }),
+        1 => Just(Step::Forget),
         2 => (0..40_u64).prop_map(|millis| Step::Wait { millis }),
     ]
 }
@@ -96,6 +99,10 @@ proptest! {
                     deliver(&mut world, source, &datagram);
                 }
                 Step::Replay { .. } => {}
+                Step::Forget => {
+                    let clients = world.server_config().known_clients.unwrap();
+                    clients.clear(world.now);
+                }
                 Step::Restart { secret } => {
                     world.restart_server(secret, true);
                     executions.restart();
