@@ -29,29 +29,40 @@ pub struct KnownServers {
 /// How long a connection may take to replace a secret before another one looks again.
 const CLAIMED: Duration = Duration::from_secs(60);
 
-/// The most full handshakes at once that replace refused connections. A client with many calls under
-/// way to a server that restarts would otherwise begin as many handshakes.
-const HANDSHAKES: usize = 32;
+/// The most full handshakes at once that replace refused connections: of one secret, and of all. A
+/// client with many calls under way to a server that restarts would otherwise begin as many.
+const HANDSHAKES: [usize; 2] = [2, 32];
 
 /// The right to a full handshake that replaces a refused connection.
-pub(crate) struct HandshakePermit(Arc<KnownServers>);
+pub(crate) struct HandshakePermit(Arc<KnownServer>, Arc<KnownServers>);
 
 impl HandshakePermit {
     /// Takes one; `None` while too many are taken.
-    pub(crate) fn take(servers: &Arc<KnownServers>) -> Option<Self> {
-        let free = |taken| (taken < HANDSHAKES).then_some(taken + 1);
-        let taken = &servers.handshakes;
-        taken
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, free)
-            .is_ok()
-            .then(|| Self(servers.clone()))
+    pub(crate) fn take(server: &Arc<KnownServer>, servers: &Arc<KnownServers>) -> Option<Self> {
+        let [of_one, of_all] = HANDSHAKES;
+        if !take_one(&server.handshakes, of_one) {
+            return None;
+        }
+        if !take_one(&servers.handshakes, of_all) {
+            server.handshakes.fetch_sub(1, Ordering::Relaxed);
+            return None;
+        }
+        Some(Self(server.clone(), servers.clone()))
     }
 }
 
 impl Drop for HandshakePermit {
     fn drop(&mut self) {
         self.0.handshakes.fetch_sub(1, Ordering::Relaxed);
+        self.1.handshakes.fetch_sub(1, Ordering::Relaxed);
     }
+}
+
+fn take_one(taken: &AtomicUsize, most: usize) -> bool {
+    let free = |taken| (taken < most).then_some(taken + 1);
+    taken
+        .fetch_update(Ordering::Relaxed, Ordering::Relaxed, free)
+        .is_ok()
 }
 
 /// Counters of a client's known servers.
@@ -91,6 +102,11 @@ pub(crate) struct KnownServer {
     pub(crate) replaced_at: Time,
     /// Whether a connection replaces it now.
     is_replaced: AtomicBool,
+    /// Handshakes under way because it was refused.
+    handshakes: AtomicUsize,
+    /// Since when the server has not known it, in nanoseconds since 1970, as the server has said in a
+    /// handshake.
+    lost_since: AtomicU64,
     next_key_id: AtomicU64,
     last_used: AtomicU64,
 }
@@ -112,6 +128,8 @@ impl KnownServer {
             renewed_at,
             replaced_at: renewed_at,
             is_replaced: AtomicBool::new(false),
+            handshakes: AtomicUsize::new(0),
+            lost_since: AtomicU64::new(u64::MAX),
             next_key_id: AtomicU64::new(0),
             last_used: AtomicU64::new(0),
         }
@@ -122,6 +140,17 @@ impl KnownServer {
             replaced_at,
             ..self
         }
+    }
+
+    /// Records that the server has not known the secret since this time.
+    pub(crate) fn note_lost(&self, since: Time) {
+        self.lost_since
+            .fetch_min(since.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Whether the server cannot have accepted a packet that was first sent at this time.
+    pub(crate) fn was_lost_at(&self, time: Time) -> bool {
+        time.as_nanos() > self.lost_since.load(Ordering::Relaxed)
     }
 
     /// Draws the key ID of a connection. Call it when its first datagram is sent, never before.
@@ -212,6 +241,21 @@ impl KnownServers {
         drop(servers);
         self.begun.fetch_add(1, Ordering::Relaxed);
         Some(server)
+    }
+
+    /// Returns the secret of a server that has replaced this one.
+    pub(crate) fn newer(
+        &self,
+        name: &str,
+        address: SocketAddr,
+        old: &Arc<KnownServer>,
+    ) -> Option<Arc<KnownServer>> {
+        let key = Name {
+            name: name.to_owned(),
+            address,
+        };
+        let current = self.servers().get(&key).cloned();
+        current.filter(|current| !Arc::ptr_eq(current, old))
     }
 
     /// Stores the secret that a handshake has established, instead of an earlier one.

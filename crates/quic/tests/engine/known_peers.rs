@@ -355,8 +355,8 @@ fn a_request_that_an_older_server_may_have_executed_fails_with_maybe() {
 fn a_silent_server_is_asked_for_a_handshake() {
     let mut world = known_world(Plan::default());
     let now = world.now;
-    // Something on the path drops the unknown version: the first four datagrams.
-    let script = Script::nth((0..6).collect::<Vec<_>>(), Verdict::Drop);
+    // Something on the path drops the unknown version.
+    let script = Script::nth((0..11).collect::<Vec<_>>(), Verdict::Drop);
     world.egress_ports[CLIENT].set_script(now, Some(script));
     let mut executions = Executions::default();
     let mut call = Call::begin(&mut world, 1);
@@ -413,7 +413,9 @@ fn a_client_with_many_calls_begins_few_handshakes_at_once() {
     });
     assert!(all && calls.iter().all(|call| call.is_answered));
     assert!(executions.counts.values().all(|count| *count == 1));
-    assert!((1..=32).contains(&most), "{most} handshakes at once");
+    assert!((1..=2).contains(&most), "{most} handshakes at once");
+    // The others go on with the secret that these have made.
+    assert!(server_counters(&world).accepted >= 196);
 }
 
 #[test]
@@ -449,7 +451,7 @@ fn a_request_that_was_executed_before_its_secret_was_removed_fails_with_maybe() 
     clients.clear(world.now);
     let now = world.now;
     world.egress_ports[CLIENT].set_script(now, Some(Script::nth(vec![0, 1, 2], Verdict::Drop)));
-    world.run_for(Duration::from_millis(300));
+    world.run_for(Duration::from_millis(1500));
     let now = world.now;
     world.egress_ports[SERVER].set_script(now, None);
     assert!(!answered(&mut world, &mut executions, &mut call));

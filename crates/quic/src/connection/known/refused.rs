@@ -7,15 +7,19 @@ use super::{Attempt, KnownRole, Stage};
 use crate::connection::Connection;
 use crate::connection::close::LifeCycle;
 use crate::connection::handshake::{HandshakeProgress, check_not_reduced};
+use crate::connection::ids::RemoteIds;
 use crate::connection::keys::KeySet;
 use crate::error::ConnectionError;
-use crate::known_peers::{Abandonment, HandshakePermit, KNOWN_PEERS_VERSION, Refusal};
+use crate::event::Event;
+use crate::known_peers::{
+    Abandonment, HandshakePermit, KNOWN_PEERS_VERSION, KnownSession, Refusal,
+};
 use crate::packet::Header;
 use crate::transport_parameters::TransportParameters;
-use crate::{ConnectionId, ConnectionIdLayout, Executed, Space};
+use crate::{ConnectionId, ConnectionIdLayout, Executed, Side, Space};
 
 /// A client that gets no answer begins a full handshake after this many probe timeouts.
-const SILENT_TIMEOUTS: u32 = 3;
+const SILENT_TIMEOUTS: u32 = 5;
 
 impl Connection {
     /// Handles a Control packet: the server refuses the connection, or somebody says so.
@@ -88,8 +92,11 @@ impl Connection {
 
     /// Begins the handshake that replaces an attempt, or waits until fewer are under way.
     fn begin_replacement(&mut self, now: Time, attempt: Attempt) {
+        if self.begins_again(now, &attempt) {
+            return;
+        }
         if let KnownRole::Client(servers) = &self.known.role {
-            self.known.permit = HandshakePermit::take(servers);
+            self.known.permit = HandshakePermit::take(&attempt.server, servers);
         }
         if self.known.permit.is_none() {
             let spread = rand_core::Rng::next_u32(&mut self.rng) % 8 + 1;
@@ -101,6 +108,43 @@ impl Connection {
         let destination = ConnectionIdLayout::new(ConnectionId::MAX_LENGTH).generate(&mut self.rng);
         self.forget_attempt(destination);
         self.start_session(now, self.version);
+    }
+
+    /// Begins again without a handshake, where another connection has a newer secret, and knows that the
+    /// server has executed nothing of this attempt.
+    fn begins_again(&mut self, now: Time, attempt: &Attempt) -> bool {
+        let (KnownRole::Client(servers), Some(client)) =
+            (&self.known.role, &self.validation.client)
+        else {
+            return false;
+        };
+        let epoch = self.known.epoch;
+        let is_safe =
+            !attempt.has_sent_data || attempt.server.was_lost_at(attempt.first_sent + epoch);
+        let newer = servers.newer(&client.server_name, self.paths[0].remote, &attempt.server);
+        let Some(server) = newer.filter(|_| is_safe) else {
+            return false;
+        };
+        let Ok(peer) = TransportParameters::decode(Side::Server, &server.peer_parameters) else {
+            return false;
+        };
+        let remembered = self.handshake.remembered.as_ref();
+        if remembered.is_some_and(|before| check_not_reduced(before, &peer).is_err()) {
+            return false;
+        }
+        let destination = ConnectionIdLayout::new(ConnectionId::MAX_LENGTH).generate(&mut self.rng);
+        self.original_destination = destination;
+        self.remote_ids = RemoteIds::new(destination);
+        self.session = Box::new(KnownSession::with_server(server.clone()));
+        self.handshake = HandshakeProgress {
+            complete: true,
+            ..HandshakeProgress::default()
+        };
+        self.probes = [0; 3];
+        self.known.stage = Stage::Undrawn(server);
+        self.apply_peer_parameters(now, peer);
+        self.events.push_back(Event::Connected);
+        true
     }
 
     /// Handles the timers of known peers: a client says hello, or tries to begin a handshake again.
@@ -127,6 +171,11 @@ impl Connection {
         let Stage::Abandoned(attempt) = &self.known.stage else {
             return Ok(());
         };
+        if let Some((Abandonment::Unknown, memory)) = peer.abandoned_answer {
+            let now = now + self.known.epoch;
+            let since = now.as_nanos().saturating_sub(memory.as_nanos());
+            attempt.server.note_lost(Time::from_nanos(since));
+        }
         let remembered = self.handshake.remembered.take();
         let has_sent_data = attempt.has_sent_data;
         let is_safe = match peer.abandoned_answer {
