@@ -6,6 +6,7 @@
 
 mod client_hello;
 mod compatible;
+mod expiry;
 mod keys;
 mod provider;
 mod random;

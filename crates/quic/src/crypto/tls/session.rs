@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use rustls::quic::{ClientConnection, Connection, KeyChange as TlsKeyChange};
 use rustls::{AlertDescription, HandshakeKind};
-use weir_units::{Duration, Time};
 
 use super::compatible::{Secrets, Stage};
 use super::keys::TlsKeyUpdates;
-use super::{TlsServer, client_hello};
+use super::{TlsServer, client_hello, expiry};
 use crate::crypto::inbound::{HandshakeBuffer, Message};
 use crate::crypto::{Answerer, Identity, KeyChange, KeyUpdates, Keys, Session, SessionEvent};
 use crate::{Code, Level, TransportError, Version};
@@ -262,7 +261,7 @@ impl Session for TlsSession {
             peer_certificates: certificates.iter().map(|der| der.to_vec()).collect(),
             application_protocol: connection.alpn_protocol().map(<[u8]>::to_vec),
             server_name,
-            expires: certificates.first().and_then(|own| expiry(own)),
+            expires: certificates.first().and_then(|own| expiry::of(own)),
             resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
         }
     }
@@ -275,13 +274,6 @@ impl Session for TlsSession {
             .export_keying_material(output, label, Some(context))
             .is_ok()
     }
-}
-
-/// Returns when a certificate expires, since 1970.
-fn expiry(certificate: &[u8]) -> Option<Time> {
-    let (_, certificate) = x509_parser::parse_x509_certificate(certificate).ok()?;
-    let seconds = certificate.validity().not_after.timestamp();
-    Some(Time::ZERO + Duration::from_secs(seconds.try_into().ok()?))
 }
 
 /// Converts rustls's alert to a transport error (RFC 9001, section 4.8), with its text as the
