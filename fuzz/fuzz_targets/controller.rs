@@ -15,6 +15,7 @@ struct Input {
     algorithm: u8,
     packet_size: u16,
     seed: u64,
+    is_paced: bool,
     /// Parameters as text; unparsable ones are skipped.
     parameters: String,
     events: Vec<(u32, Event)>,
@@ -55,6 +56,7 @@ struct Ack {
     age: u64,
     delivery: Option<Delivery>,
     app_limited: bool,
+    is_recovering: bool,
     round_ended: bool,
 }
 
@@ -78,6 +80,7 @@ fuzz_target!(|input: Input| {
     let mut controller = spec.build(&Context {
         packet_size,
         seed: input.seed,
+        is_paced: input.is_paced,
     });
     let mut now = Time::ZERO;
     for (step, event) in &input.events {
@@ -155,6 +158,7 @@ fn sample(now: Time, ack: &Ack) -> AckSample {
             app_limited: delivery.app_limited,
         }),
         app_limited: ack.app_limited,
+        is_recovering: ack.is_recovering,
         round_ended: ack.round_ended,
     }
 }

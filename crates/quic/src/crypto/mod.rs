@@ -5,6 +5,7 @@
 //! stand-in for simulations and tests. `known_peers` has one more session, without a handshake.
 
 mod inbound;
+pub(crate) mod packet_protection;
 #[cfg(test)]
 mod pair;
 pub mod seeded;
