@@ -163,7 +163,8 @@ async fn a_call_survives_the_restart_of_an_idle_server() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     };
     // The client must be sure that it sends nothing to the old process: docs/known-peers.md, section 6.
-    tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    // A slow machine needs more than the round trip of a handshake.
+    tokio::time::sleep(std::time::Duration::from_secs(1)).await;
     call(&client, address).await.unwrap();
     let counters = credentials.known_servers();
     assert_eq!((counters.begun, counters.proved_refusals), (1, 1));

@@ -21,8 +21,9 @@ use crate::transport_parameters::TransportParameters;
 use crate::{Side, Space, TransportError};
 use renewal::Renewal;
 
-/// A client that has nothing to send says hello to the server after this time.
-const HELLO_AFTER: Duration = Duration::from_millis(1);
+/// A client that has nothing to send sends a PING after this time, so that the server learns of the
+/// connection.
+const PING_AFTER: Duration = Duration::from_millis(1);
 
 /// The part of an endpoint in known peers.
 #[derive(Clone, Default)]
@@ -139,6 +140,11 @@ impl KnownPeerState {
         )
     }
 
+    /// Converts a time since 1970 to the connection's; earlier ones are [`Time::ZERO`].
+    fn in_connection_time(&self, time: Time) -> Time {
+        Time::ZERO + time.since(Time::ZERO + self.epoch)
+    }
+
     /// Returns the key that a client has abandoned.
     fn abandoned_key(&self) -> Option<(CredentialId, KeyId)> {
         match &self.stage {
@@ -191,8 +197,10 @@ impl Connection {
         match (&self.known.stage, key_id) {
             (Stage::Undrawn(server), _) => {
                 let peer = TransportParameters::decode(Side::Server, &server.peer_parameters)?;
-                let due = Time::ZERO + server.replaced_at.since(Time::ZERO + self.known.epoch);
-                self.known.renewal.due = Some(due.max(now));
+                let due = server
+                    .renewal_due
+                    .map(|at| self.known.in_connection_time(at));
+                self.known.renewal.due = due.map(|due| due.max(now));
                 self.apply_peer_parameters(now, peer);
             }
             (Stage::Answering(client), Some(key_id)) => {
@@ -233,7 +241,7 @@ impl Connection {
         }
     }
 
-    /// Handles parameters of a known peer that it does not expect us to remember.
+    /// Handles the parameters of a known peer that we do not remember.
     pub(super) fn on_known_parameters(
         &mut self,
         now: Time,
@@ -285,10 +293,11 @@ impl Connection {
         true
     }
 
-    /// Returns when a client that has nothing to send says hello, or tries again to begin a handshake.
+    /// Returns when a client that has nothing to send sends a PING, or when one whose secret was refused
+    /// tries again to begin a handshake.
     pub(super) fn known_deadline(&self) -> Option<Time> {
         match self.known.stage {
-            Stage::Undrawn(_) if !self.timers.ping_due => Some(self.counters.started + HELLO_AFTER),
+            Stage::Undrawn(_) if !self.timers.ping_due => Some(self.counters.started + PING_AFTER),
             Stage::Waiting(_, until) => Some(until),
             _ => None,
         }

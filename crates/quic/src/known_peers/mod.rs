@@ -20,7 +20,7 @@ pub use clients::{KnownClients, KnownClientsConfig, KnownClientsCounters};
 pub(crate) use refusal::{Refusal, RefusalKind, refusal_token};
 pub use secret::CredentialId;
 pub(crate) use secret::PathSecret;
-pub(crate) use servers::{HandshakePermit, KnownServer, renewal};
+pub(crate) use servers::{HandshakePermit, KnownServer, spread_end};
 pub use servers::{KnownServers, KnownServersCounters};
 pub(crate) use session::{KnownSession, PARAMETERS_ADDED, PARAMETERS_ALL, parameters_message};
 pub(crate) use window::Verdict;

@@ -26,24 +26,25 @@ pub struct KnownServers {
     hints: AtomicU64,
 }
 
-/// How long a connection may take to replace a secret before another one looks again.
+/// How long a connection may take to renew a secret before another one looks again.
 const CLAIMED: Duration = Duration::from_secs(60);
 
-/// The most full handshakes at once that replace refused connections: of one secret, and of all. A
-/// client with many calls under way to a server that restarts would otherwise begin as many.
-const HANDSHAKES: [usize; 2] = [2, 32];
+/// The most full handshakes at once of connections whose secret was refused. A client with many calls
+/// under way to a server that restarts would otherwise begin as many.
+const HANDSHAKES: usize = 32;
+/// The most of them for one secret.
+const HANDSHAKES_OF_ONE: usize = 2;
 
-/// The right to a full handshake that replaces a refused connection.
+/// The right of a connection whose secret was refused to a full handshake.
 pub(crate) struct HandshakePermit(Arc<KnownServer>, Arc<KnownServers>);
 
 impl HandshakePermit {
     /// Takes one; `None` while too many are taken.
     pub(crate) fn take(server: &Arc<KnownServer>, servers: &Arc<KnownServers>) -> Option<Self> {
-        let [of_one, of_all] = HANDSHAKES;
-        if !take_one(&server.handshakes, of_one) {
+        if !take_one(&server.handshakes, HANDSHAKES_OF_ONE) {
             return None;
         }
-        if !take_one(&servers.handshakes, of_all) {
+        if !take_one(&servers.handshakes, HANDSHAKES) {
             server.handshakes.fetch_sub(1, Ordering::Relaxed);
             return None;
         }
@@ -86,6 +87,15 @@ struct Name {
     address: SocketAddr,
 }
 
+impl Name {
+    fn new(name: &str, address: SocketAddr) -> Self {
+        Self {
+            name: name.to_owned(),
+            address,
+        }
+    }
+}
+
 /// A server with which the client shares a secret.
 pub(crate) struct KnownServer {
     pub(crate) secret: PathSecret,
@@ -96,12 +106,12 @@ pub(crate) struct KnownServer {
     pub(crate) own_parameters: Box<[u8]>,
     /// With it the server proves that it has lost the secret.
     pub(crate) refusal_token: [u8; 16],
-    /// When a handshake is to renew the secret.
-    pub(crate) renewed_at: Time,
-    /// When an open connection is to replace it by a newer one.
-    pub(crate) replaced_at: Time,
-    /// Whether a connection replaces it now.
-    is_replaced: AtomicBool,
+    /// Until when connections begin with it.
+    usable_until: Time,
+    /// When an open connection is to renew it; `None` for never.
+    pub(crate) renewal_due: Option<Time>,
+    /// Whether a connection renews it now.
+    is_being_renewed: AtomicBool,
     /// Handshakes under way because it was refused.
     handshakes: AtomicUsize,
     /// Since when the server has not known it, in nanoseconds since 1970, as the server has said in a
@@ -117,7 +127,7 @@ impl KnownServer {
         identity: Identity,
         (peer_parameters, own_parameters): (Box<[u8]>, Box<[u8]>),
         refusal_token: [u8; 16],
-        renewed_at: Time,
+        (usable_until, renewal_due): (Time, Option<Time>),
     ) -> Self {
         Self {
             secret,
@@ -125,20 +135,13 @@ impl KnownServer {
             peer_parameters,
             own_parameters,
             refusal_token,
-            renewed_at,
-            replaced_at: renewed_at,
-            is_replaced: AtomicBool::new(false),
+            usable_until,
+            renewal_due,
+            is_being_renewed: AtomicBool::new(false),
             handshakes: AtomicUsize::new(0),
             lost_since: AtomicU64::new(u64::MAX),
             next_key_id: AtomicU64::new(0),
             last_used: AtomicU64::new(0),
-        }
-    }
-
-    pub(crate) fn replaced_at(self, replaced_at: Time) -> Self {
-        Self {
-            replaced_at,
-            ..self
         }
     }
 
@@ -159,7 +162,7 @@ impl KnownServer {
     }
 
     fn is_usable(&self, now: Time) -> bool {
-        now < self.renewed_at && self.next_key_id.load(Ordering::Relaxed) < MOST_KEY_IDS
+        now < self.usable_until && self.next_key_id.load(Ordering::Relaxed) < MOST_KEY_IDS
     }
 
     /// Whether the server's tag proves a refusal of this key ID.
@@ -226,10 +229,7 @@ impl KnownServers {
         name: &str,
         address: SocketAddr,
     ) -> Option<Arc<KnownServer>> {
-        let key = Name {
-            name: name.to_owned(),
-            address,
-        };
+        let key = Name::new(name, address);
         let mut servers = self.servers();
         let server = servers.get(&key)?;
         if !server.is_usable(now) {
@@ -250,10 +250,7 @@ impl KnownServers {
         address: SocketAddr,
         old: &Arc<KnownServer>,
     ) -> Option<Arc<KnownServer>> {
-        let key = Name {
-            name: name.to_owned(),
-            address,
-        };
+        let key = Name::new(name, address);
         let current = self.servers().get(&key).cloned();
         current.filter(|current| !Arc::ptr_eq(current, old))
     }
@@ -264,10 +261,7 @@ impl KnownServers {
             return;
         }
         server.last_used.store(now.as_nanos(), Ordering::Relaxed);
-        let key = Name {
-            name: name.to_owned(),
-            address,
-        };
+        let key = Name::new(name, address);
         let mut servers = self.servers();
         if servers.len() >= self.capacity && !servers.contains_key(&key) {
             let used = |server: &KnownServer| server.last_used.load(Ordering::Relaxed);
@@ -281,10 +275,7 @@ impl KnownServers {
 
     /// Forgets this secret of a server, if it is still the one in use.
     pub(crate) fn forget(&self, name: &str, address: SocketAddr, server: &Arc<KnownServer>) {
-        let key = Name {
-            name: name.to_owned(),
-            address,
-        };
+        let key = Name::new(name, address);
         let mut servers = self.servers();
         if servers
             .get(&key)
@@ -294,19 +285,26 @@ impl KnownServers {
         }
     }
 
-    /// Claims the replacement of a server's secret for one connection: `None`. Otherwise returns when to
-    /// try again.
-    pub(crate) fn claim_renewal(&self, now: Time, name: &str, address: SocketAddr) -> Option<Time> {
-        let key = Name {
-            name: name.to_owned(),
-            address,
+    /// Claims the renewal of a server's secret for one connection.
+    ///
+    /// # Errors
+    /// When to try again, if it is not due, or another connection renews it; `None` for never.
+    pub(crate) fn claim_renewal(
+        &self,
+        now: Time,
+        name: &str,
+        address: SocketAddr,
+    ) -> Result<(), Option<Time>> {
+        let Some(server) = self.servers().get(&Name::new(name, address)).cloned() else {
+            return Ok(());
         };
-        let server = self.servers().get(&key).cloned()?;
-        if now < server.replaced_at {
-            return Some(server.replaced_at);
+        if server.renewal_due.is_none_or(|due| now < due) {
+            return Err(server.renewal_due);
         }
-        let is_claimed = server.is_replaced.swap(true, Ordering::Relaxed);
-        is_claimed.then(|| now + CLAIMED)
+        if server.is_being_renewed.swap(true, Ordering::Relaxed) {
+            return Err(Some(now + CLAIMED));
+        }
+        Ok(())
     }
 
     /// Counts a connection that becomes a full handshake.
@@ -320,12 +318,12 @@ impl KnownServers {
     }
 }
 
-/// Returns when a secret with this lifetime is to be renewed: up to a tenth of it before its end,
-/// `random` of 2^32.
-pub(crate) fn renewal(now: Time, lifetime: Duration, random: u32) -> Time {
-    let tenth = lifetime.as_nanos() / 10;
+/// Returns a time up to a tenth of `span` before its end, `random` of 2^32, so that clients that met a
+/// server together do not return together.
+pub(crate) fn spread_end(now: Time, span: Duration, random: u32) -> Time {
+    let tenth = span.as_nanos() / 10;
     let early = (u128::from(tenth) * u128::from(random)) >> 32;
-    now + Duration::from_nanos(lifetime.as_nanos() - early as u64)
+    now + Duration::from_nanos(span.as_nanos() - early as u64)
 }
 
 impl fmt::Debug for KnownServers {
@@ -342,7 +340,7 @@ mod tests {
 
     const NOW: Time = Time::from_nanos(1_700_000_000_000_000_000);
 
-    fn server(number: u8, renewed_at: Time) -> KnownServer {
+    fn server(number: u8, usable_until: Time) -> KnownServer {
         let secret = PathSecret::from_exported(&[number]);
         let parameters = (Box::default(), Box::default());
         KnownServer::new(
@@ -350,7 +348,7 @@ mod tests {
             Identity::default(),
             parameters,
             [number; 16],
-            renewed_at,
+            (usable_until, None),
         )
     }
 
@@ -359,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_secret_is_renewed_at_its_time_and_at_its_last_key_id() {
+    fn a_secret_is_usable_until_its_time_and_its_last_key_id() {
         let servers = KnownServers::new(4);
         let until = NOW + Duration::from_secs(10);
         servers.put(NOW, "a", address(1), server(1, until));
@@ -400,10 +398,10 @@ mod tests {
     }
 
     #[test]
-    fn renewals_are_spread_over_the_last_tenth() {
+    fn ends_are_spread_over_the_last_tenth() {
         let lifetime = Duration::from_secs(1000);
-        assert_eq!(renewal(NOW, lifetime, 0), NOW + lifetime);
-        let earliest = renewal(NOW, lifetime, u32::MAX);
+        assert_eq!(spread_end(NOW, lifetime, 0), NOW + lifetime);
+        let earliest = spread_end(NOW, lifetime, u32::MAX);
         assert!(earliest >= NOW + Duration::from_secs(900));
         assert!(earliest < NOW + Duration::from_secs(901));
     }

@@ -209,7 +209,7 @@ fn the_first_datagram_carries_the_request_and_later_ones_have_short_headers() {
 }
 
 #[test]
-fn a_silent_client_says_hello() {
+fn a_client_with_nothing_to_send_sends_a_ping() {
     let mut world = known_world(Plan::default());
     let (client, server) = world.connected();
     assert!(world.connection(CLIENT, client).is_known_peer());

@@ -87,12 +87,12 @@ impl Connection {
         recovery.on_attempt_abandoned(&mut paths[0], &mut fates);
         self.crypto[Space::Data as usize] = Default::default();
         self.timers.restart(now);
-        self.begin_replacement(now, attempt);
+        self.begin_handshake_instead(now, attempt);
     }
 
-    /// Begins the handshake that replaces an attempt, or waits until fewer are under way.
-    fn begin_replacement(&mut self, now: Time, attempt: Attempt) {
-        if self.begins_again(now, &attempt) {
+    /// Begins a handshake instead of an attempt, or waits until fewer are under way.
+    fn begin_handshake_instead(&mut self, now: Time, attempt: Attempt) {
+        if self.try_newer_secret(now, &attempt) {
             return;
         }
         if let KnownRole::Client(servers) = &self.known.role {
@@ -110,9 +110,9 @@ impl Connection {
         self.start_session(now, self.version);
     }
 
-    /// Begins again without a handshake, where another connection has a newer secret, and knows that the
-    /// server has executed nothing of this attempt.
-    fn begins_again(&mut self, now: Time, attempt: &Attempt) -> bool {
+    /// Begins again without a handshake, if another connection has a newer secret, and knows that the
+    /// server has executed nothing of this attempt. Returns whether it has begun.
+    fn try_newer_secret(&mut self, now: Time, attempt: &Attempt) -> bool {
         let (KnownRole::Client(servers), Some(client)) =
             (&self.known.role, &self.validation.client)
         else {
@@ -147,13 +147,14 @@ impl Connection {
         true
     }
 
-    /// Handles the timers of known peers: a client says hello, or tries to begin a handshake again.
+    /// Handles the timers of known peers: a client with nothing to send sends a PING, or one whose secret
+    /// was refused tries again to begin a handshake.
     pub(in crate::connection) fn handle_known_timeout(&mut self, now: Time) {
         if self.known_deadline().is_none_or(|deadline| now < deadline) {
             return;
         }
         match std::mem::replace(&mut self.known.stage, Stage::Handshake) {
-            Stage::Waiting(attempt, _) => self.begin_replacement(now, attempt),
+            Stage::Waiting(attempt, _) => self.begin_handshake_instead(now, attempt),
             stage => {
                 self.known.stage = stage;
                 self.timers.ping_due = true;
@@ -183,7 +184,9 @@ impl Connection {
             Some((Abandonment::Fresh, _)) => true,
             // An older process at this address was gone, and every secret that was removed was removed,
             // before the first datagram left.
-            Some((Abandonment::Unknown, age)) => attempt.first_sent + age > now,
+            Some((Abandonment::Unknown, _)) => attempt
+                .server
+                .was_lost_at(attempt.first_sent + self.known.epoch),
             Some((Abandonment::Used, _)) | None => false,
         };
         if !is_safe {

@@ -40,8 +40,9 @@ impl Connection {
         if self.renewal_deadline().is_none_or(|due| now < due) {
             return;
         }
-        self.known.renewal.due = self.claim_renewal(now);
-        if self.known.renewal.due.is_none()
+        let claimed = self.claim_renewal(now);
+        self.known.renewal.due = claimed.err().flatten();
+        if claimed.is_ok()
             && let Some((key, public)) = new_key(&mut self.rng)
         {
             self.known.renewal.key = Some(key);

@@ -12,7 +12,7 @@ use crate::connection::receive::violation;
 use crate::crypto::Identity;
 use crate::frame;
 use crate::known_peers::{
-    EXPORTER_LABEL, KnownClientRecord, KnownServer, PathSecret, refusal_token, renewal,
+    EXPORTER_LABEL, KnownClientRecord, KnownServer, PathSecret, refusal_token, spread_end,
 };
 
 /// A longer lifetime counts as this one: a year.
@@ -65,17 +65,21 @@ impl Connection {
         })
     }
 
-    /// Claims the renewal of the secret for this connection; otherwise returns when to try again.
-    pub(in crate::connection) fn claim_renewal(&self, now: Time) -> Option<Time> {
+    /// Claims the renewal of the secret for this connection.
+    ///
+    /// # Errors
+    /// When to try again; `None` for never.
+    pub(in crate::connection) fn claim_renewal(&self, now: Time) -> Result<(), Option<Time>> {
         let (KnownRole::Client(servers), Some(client)) =
             (&self.known.role, &self.validation.client)
         else {
-            return None;
+            return Err(None);
         };
         let epoch = self.known.epoch;
         let remote = self.paths[0].remote;
-        let later = servers.claim_renewal(now + epoch, &client.server_name, remote)?;
-        Some(Time::ZERO + later.since(Time::ZERO + epoch))
+        servers
+            .claim_renewal(now + epoch, &client.server_name, remote)
+            .map_err(|later| later.map(|at| self.known.in_connection_time(at)))
     }
 
     /// Handles a PATH_KEY frame: the client renews the secret.
@@ -136,17 +140,17 @@ impl Connection {
         };
         let interval = servers.renewal_interval();
         let random = rand_core::Rng::next_u32(&mut self.rng);
-        let spread = renewal(now, interval, random);
-        self.known.renewal.due = (!interval.is_zero()).then_some(spread);
+        let renewal_due = (!interval.is_zero()).then(|| spread_end(now, interval, random));
+        self.known.renewal.due = renewal_due;
         let now = now + self.known.epoch;
         let lifetime = Duration::from_secs(offer.lifetime.min(MAX_LIFETIME));
         let identity = Identity {
             resumed: true,
             ..self.session.identity()
         };
-        let mut renewed_at = renewal(now, lifetime, random);
+        let mut usable_until = spread_end(now, lifetime, random);
         if let Some(expires) = identity.expires {
-            renewed_at = renewed_at.min(expires);
+            usable_until = usable_until.min(expires);
         }
         let parameters = (
             self.peer.to_remembered(Side::Server),
@@ -157,9 +161,8 @@ impl Connection {
             identity,
             parameters,
             offer.refusal_token,
-            renewed_at,
+            (usable_until, renewal_due.map(|due| due + self.known.epoch)),
         );
-        let server = server.replaced_at(spread + self.known.epoch);
         servers.put(now, &client.server_name, self.paths[0].remote, server);
     }
 }

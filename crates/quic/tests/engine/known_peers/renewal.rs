@@ -58,3 +58,17 @@ fn a_known_peer_renews_the_secret_too_and_a_lost_key_is_sent_again() {
         assert!(took < ROUND_TRIP * 2, "{took}");
     }
 }
+
+#[test]
+fn a_secret_is_never_renewed_where_the_interval_is_zero() {
+    let mut world = World::new(Plan::default()).with_known_peers(KnownClientsConfig::default());
+    let servers = KnownServers::new(10).with_renewal_interval(Duration::ZERO);
+    world.known_servers = Some(Arc::new(servers));
+    world.connected();
+    world.run_for(Duration::from_millis(5));
+    let (client, server) = world.connected();
+    assert!(world.connection(CLIENT, client).is_known_peer());
+    world.run_for(Duration::from_secs(20));
+    assert!(world.moves_data(client, server));
+    assert_eq!(server_counters(&world).held, 1);
+}
