@@ -8,6 +8,7 @@ use rustls::version::TLS13;
 use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::tls::{TlsClient, provider};
 use weir_quic::{KnownServers, KnownServersCounters, TokenStore};
+use weir_units::Duration;
 
 use super::cipher_suite::{CipherSuite, provider_with};
 use super::pin::PinnedCertificate;
@@ -19,6 +20,8 @@ const SESSIONS: usize = 256;
 const TOKENS: usize = 4 * SESSIONS;
 /// Servers whose path secrets are kept.
 const KNOWN_SERVERS: usize = 4096;
+/// After which time an open connection renews the secret.
+const SECRET_RENEWAL: Duration = Duration::from_secs(600);
 
 /// A client's trust anchors and identity. Sessions are kept and resumed.
 #[derive(Clone)]
@@ -31,6 +34,7 @@ pub struct ClientTls {
     resumption: Resumption,
     tokens: bool,
     known_peers: bool,
+    secret_renewal: Duration,
 }
 
 impl ClientTls {
@@ -61,6 +65,7 @@ impl ClientTls {
             resumption: Resumption::in_memory_sessions(SESSIONS),
             tokens: true,
             known_peers: true,
+            secret_renewal: SECRET_RENEWAL,
         }
     }
 
@@ -101,6 +106,13 @@ impl ClientTls {
     /// connections have no handshake (`docs/known-peers.md`); on by default.
     pub fn known_peers(mut self, wanted: bool) -> Self {
         self.known_peers = wanted;
+        self
+    }
+
+    /// Sets after which time an open connection renews the path secret of its server; 10 minutes by
+    /// default, zero for never.
+    pub fn secret_renewal(mut self, interval: Duration) -> Self {
+        self.secret_renewal = interval;
         self
     }
 
@@ -145,13 +157,12 @@ impl ClientTls {
         config.alpn_protocols = self.application_protocols;
         config.key_log = super::key_log();
         config.resumption = self.resumption;
+        let servers = KnownServers::new(KNOWN_SERVERS).with_renewal_interval(self.secret_renewal);
         Ok(ClientCredentials {
             crypto: Arc::new(TlsClient::new(Arc::new(config))?),
             early_data: self.early_data,
             tokens: self.tokens.then(|| Arc::new(TokenStore::new(TOKENS))),
-            known_servers: self
-                .known_peers
-                .then(|| Arc::new(KnownServers::new(KNOWN_SERVERS))),
+            known_servers: self.known_peers.then(|| Arc::new(servers)),
         })
     }
 }
