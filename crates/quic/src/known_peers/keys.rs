@@ -5,7 +5,7 @@ use aws_lc_rs::aead::NONCE_LEN;
 use aws_lc_rs::aead::quic::AES_128;
 use zeroize::Zeroize;
 
-use super::secret::expand;
+use super::hkdf::expand;
 use crate::crypto::packet_protection::{Aead, AeadPacketKey, ProtectionHeaderKey};
 use crate::crypto::{DirectionKeys, KeyUpdates, PacketKey, PacketKeys};
 

@@ -6,6 +6,7 @@
 //! replay window of its key IDs.
 
 mod clients;
+mod hkdf;
 mod keys;
 mod refusal;
 mod secret;

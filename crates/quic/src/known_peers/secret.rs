@@ -3,11 +3,11 @@
 use std::fmt;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
-use aws_lc_rs::hkdf::{HKDF_SHA256, KeyType, Prk};
 use aws_lc_rs::hmac;
 use zeroize::Zeroize;
 
 use super::KeyId;
+use super::hkdf::{expand, try_expand};
 use super::keys::{KnownKeyUpdates, direction_keys};
 use super::refusal::RefusalKind;
 use crate::Side;
@@ -46,25 +46,6 @@ impl fmt::Debug for CredentialId {
 pub(crate) struct PathSecret {
     key: [u8; 32],
     id: CredentialId,
-}
-
-/// The length of derived key material.
-struct Length(usize);
-
-impl KeyType for Length {
-    fn len(&self) -> usize {
-        self.0
-    }
-}
-
-/// Derives `output.len()` bytes for these parts of a purpose.
-///
-/// HKDF-Expand takes up to 255 blocks; no caller needs more than three.
-pub(super) fn expand(key: &[u8; 32], purpose: &[&[u8]], output: &mut [u8]) {
-    Prk::new_less_safe(HKDF_SHA256, key)
-        .expand(purpose, Length(output.len()))
-        .and_then(|okm| okm.fill(output))
-        .expect("HKDF gives 255 blocks");
 }
 
 impl PathSecret {
@@ -127,10 +108,7 @@ impl PathSecret {
             label,
             digest.as_ref(),
         ];
-        Prk::new_less_safe(HKDF_SHA256, &self.key)
-            .expand(&purpose, Length(output.len()))
-            .and_then(|okm| okm.fill(output))
-            .is_ok()
+        try_expand(&self.key, &purpose, output).is_ok()
     }
 
     /// Returns the tag of a refusal of this key ID.

@@ -7,8 +7,9 @@ use futures_util::stream::{self, StreamExt, TryStreamExt};
 use tokio::time::timeout;
 use weir_net::tls::Identity;
 
+use super::call::Progress;
 use super::report::Outcome;
-use super::{Contestant, Plan, REQUEST, dcquic, tcp_tls};
+use super::{Contestant, Plan, dcquic, tcp_tls};
 use crate::calls::error::Error;
 use crate::transport::Start;
 
@@ -21,46 +22,6 @@ const MEETING_LIMIT: Duration = Duration::from_secs(30);
 pub(super) enum Clients {
     Dcquic(dcquic::Clients),
     TcpTls(tcp_tls::Clients),
-}
-
-/// How far a call has come.
-#[derive(Debug, Default)]
-pub(super) struct Progress {
-    /// Whether the server may have the request.
-    pub(super) sent: bool,
-    /// Whether the answer was another call's.
-    pub(super) wrong: bool,
-    /// How the connection began, if that is known.
-    pub(super) start: Option<Start>,
-}
-
-/// A call has failed; [`Progress`] has what matters.
-#[derive(Debug, thiserror::Error)]
-#[error("a call failed: {0}")]
-pub(super) struct Failed(Box<dyn std::error::Error + Send + Sync>);
-
-impl Failed {
-    pub(super) fn new(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
-        Self(error.into())
-    }
-}
-
-impl Progress {
-    /// Checks an answer.
-    pub(super) fn check(&mut self, request: &[u8], answer: &[u8]) -> Result<(), Failed> {
-        self.wrong = request != answer;
-        if self.wrong {
-            return Err(Failed::new("the answer is another call's"));
-        }
-        Ok(())
-    }
-}
-
-/// Returns the request of the call with this number.
-pub(super) fn request(number: u64) -> [u8; REQUEST] {
-    let mut request = [0; REQUEST];
-    request[..8].copy_from_slice(&number.to_le_bytes());
-    request
 }
 
 impl Clients {

@@ -12,8 +12,8 @@ use weir_net::{
 };
 
 use super::Plan;
-use super::clients::{Failed, Progress, request};
-use super::server::{Journal, Role};
+use super::call::{Failed, Progress, request};
+use super::execution::{Journal, Role};
 use crate::calls::SOCKET_BUFFER;
 use crate::calls::error::Error;
 use crate::calls::identity::{ALPN, SERVER_NAME};

@@ -11,8 +11,10 @@
 //! [`run`] is the parent's part: it starts the server as a child process, which calls [`serve`], and has the
 //! clients on a thread of its own. Either side does everything on one thread.
 
+mod call;
 mod clients;
 mod dcquic;
+mod execution;
 mod load;
 mod process;
 mod report;
@@ -34,9 +36,9 @@ use crate::calls::process::Launcher;
 pub use report::{Counts, Report, Restart, Times, Violations};
 pub use server::serve;
 
+use execution::Role;
 use process::ServerProcess;
 use report::Sample;
-use server::Role;
 
 /// The bytes of a request, and of its answer: the call's number, and zeros.
 pub const REQUEST: usize = 64;

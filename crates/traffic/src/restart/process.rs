@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use super::server::Role;
+use super::execution::Role;
 use crate::calls::error::Error;
 use crate::calls::process::Launcher;
 

@@ -13,8 +13,8 @@ use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 use weir_net::tls::Identity;
 
-use super::clients::{Failed, Progress, request};
-use super::server::{Journal, Role};
+use super::call::{Failed, Progress, request};
+use super::execution::{Journal, Role};
 use super::{Plan, REQUEST};
 use crate::calls::error::Error;
 use crate::calls::identity::{ALPN, SERVER_NAME};
