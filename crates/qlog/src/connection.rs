@@ -300,7 +300,9 @@ impl ConnectionClosed {
                 closed.trigger = "application";
             }
             ConnectionError::Local => closed.trigger = "application",
-            ConnectionError::HandshakeTimeout(_) => closed.trigger = "aborted",
+            ConnectionError::HandshakeTimeout(_)
+            | ConnectionError::PeerSilent { .. }
+            | ConnectionError::PeerUnreachable { .. } => closed.trigger = "aborted",
             ConnectionError::IdleTimeout(_) => closed.trigger = "idle_timeout",
             ConnectionError::NoCommonVersion { .. } => closed.trigger = "version_mismatch",
             ConnectionError::KnownPeerRefused { .. } => {

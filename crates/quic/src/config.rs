@@ -111,6 +111,15 @@ pub struct TransportConfig {
     pub handshake_timeout: Duration,
     /// The silence after which a PING is sent; zero for never.
     pub keep_alive: Duration,
+    /// The silence after which a client with open streams sends a PING; zero for never. It is at most a
+    /// third of the idle timeout, so that a call may take as long as it likes.
+    pub stream_keep_alive: Duration,
+    /// The longest time between two probe timeouts, where the probe timeout itself is not longer; zero
+    /// doubles it without a limit (RFC 9002, section 6.2.1), as the handshake always does.
+    pub max_probe_interval: Duration,
+    /// A client ends a connection after this many probe timeouts in a row without an acknowledgment; zero
+    /// for never: then the idle timeout ends it.
+    pub max_probe_timeouts: u32,
     /// The timer granularity (kGranularity, RFC 9002, section 6.1.2).
     pub granularity: Duration,
     /// The RTT assumed before the first sample (kInitialRtt).
@@ -197,6 +206,10 @@ impl TransportConfig {
             idle_timeout: Duration::from_secs(30),
             handshake_timeout: Duration::from_secs(10),
             keep_alive: Duration::ZERO,
+            stream_keep_alive: Duration::from_secs(1),
+            max_probe_interval: Duration::from_millis(100),
+            // About a second at RTTs of up to some milliseconds.
+            max_probe_timeouts: 16,
             granularity: Duration::from_micros(50),
             initial_rtt: Duration::from_millis(10),
             max_ack_delay: Duration::from_micros(500),
@@ -230,6 +243,9 @@ impl TransportConfig {
             final_ack_delay: Duration::ZERO,
             ack_threshold: 10,
             ack_frequency: true,
+            stream_keep_alive: Duration::from_secs(10),
+            max_probe_interval: Duration::ZERO,
+            max_probe_timeouts: 0,
             ..Self::data_center()
         }
     }

@@ -165,6 +165,20 @@ pub enum ConnectionError {
     /// The peer was silent for the idle timeout.
     #[error("the peer was silent for {0}")]
     IdleTimeout(Duration),
+    /// The server acknowledged nothing any more: it has crashed, or no packet arrives.
+    #[error("the peer has not answered {probes} probes: it has crashed, or packets do not arrive")]
+    PeerSilent {
+        /// The probe timeouts in a row.
+        probes: u32,
+    },
+    /// The peer's host says that nobody listens there (ICMP port unreachable), also to a probe.
+    #[error(
+        "nobody listens at the peer's address any more; what the connection carried {executed}"
+    )]
+    PeerUnreachable {
+        /// Whether the peer may have executed it.
+        executed: Executed,
+    },
     /// We closed the connection because of an error of the peer, or an internal one.
     #[error("closed with {0}")]
     Transport(TransportError),
@@ -215,7 +229,7 @@ impl ConnectionError {
     /// Returns whether the peer may have executed what the connection carried.
     pub const fn executed(&self) -> Executed {
         match self {
-            Self::KnownPeerRefused { executed } => *executed,
+            Self::KnownPeerRefused { executed } | Self::PeerUnreachable { executed } => *executed,
             // No data was sent: there were no keys for it, or nobody to read it.
             Self::NoCommonVersion { .. } => Executed::No,
             _ => Executed::Maybe,

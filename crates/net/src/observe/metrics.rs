@@ -365,6 +365,8 @@ fn cause(error: &ConnectionError) -> &'static str {
     match error {
         ConnectionError::HandshakeTimeout(_) => "handshake-timeout",
         ConnectionError::IdleTimeout(_) => "idle-timeout",
+        ConnectionError::PeerSilent { .. } => "peer-silent",
+        ConnectionError::PeerUnreachable { .. } => "peer-unreachable",
         ConnectionError::Transport(_) => "error",
         ConnectionError::PeerTransport { .. } => "peer-error",
         ConnectionError::PeerApplication { .. } => "peer-closed",

@@ -112,6 +112,12 @@ impl Connection {
         id.initiator() != self.side && id.index() < self.early_streams[id.direction() as usize]
     }
 
+    /// Whether anything of a stream of ours was ever sent: the peer can have executed nothing else. `true`
+    /// where that is not known any more.
+    pub fn has_sent(&mut self, id: StreamId) -> bool {
+        self.streams.has_sent(id)
+    }
+
     /// Returns our side.
     pub fn side(&self) -> Side {
         self.side

@@ -79,7 +79,13 @@ impl Connection {
         );
     }
 
-    fn begin_closing(&mut self, now: Time, message: CloseMessage, error: ConnectionError) {
+    /// Ends the connection with `error`, and closes it towards the peer with `message`.
+    pub(super) fn begin_closing(
+        &mut self,
+        now: Time,
+        message: CloseMessage,
+        error: ConnectionError,
+    ) {
         if !matches!(self.state, LifeCycle::Open) {
             return;
         }

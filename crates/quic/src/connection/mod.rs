@@ -32,6 +32,7 @@ mod ids;
 mod key_update;
 mod keys;
 mod known;
+mod liveness;
 mod packet_builder;
 mod packet_size;
 mod paths;
@@ -139,6 +140,7 @@ pub struct Connection {
     peer_known: bool,
     handshake: handshake::HandshakeProgress,
     timers: timers::Timers,
+    unreachable: liveness::Unreachable,
     events: VecDeque<Event>,
     endpoint_events: VecDeque<EndpointEvent>,
     /// PTO probes still to be sent, by space.
@@ -285,6 +287,7 @@ impl Connection {
             peer_known: false,
             handshake: handshake::HandshakeProgress::default(),
             timers: timers::Timers::new(now, &config),
+            unreachable: liveness::Unreachable::default(),
             events: VecDeque::new(),
             endpoint_events: VecDeque::new(),
             probes: [0; 3],
@@ -433,6 +436,7 @@ fn streams_config(config: &TransportConfig) -> StreamsConfig {
 
 fn recovery_config(config: &TransportConfig, side: Side) -> RecoveryConfig {
     RecoveryConfig {
+        max_probe_interval: config.max_probe_interval,
         side,
         granularity: config.granularity,
         packet_threshold: config.packet_threshold,

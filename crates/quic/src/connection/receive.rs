@@ -350,6 +350,7 @@ impl Connection {
             self.follow_version(version);
         }
         self.timers.on_received(now);
+        self.unreachable.on_received();
         self.counters.authenticated = true;
         self.paths[path].stats.packets_received += 1;
         self.watch_received(now, path);

@@ -19,7 +19,7 @@ pub(super) struct Timers {
     active: Time,
     /// Whether an ack-eliciting packet was sent since the last received packet.
     sent_since: bool,
-    idle_timeout: Duration,
+    pub(super) idle_timeout: Duration,
     /// The time until which the pacer holds data back.
     pub(super) paced_until: Option<Time>,
     /// A keep-alive PING is to be sent.
@@ -112,7 +112,7 @@ impl Connection {
             self.paths_deadline(),
             self.monitor.as_ref().and_then(|monitor| monitor.timeout()),
         ]);
-        let earliest_coarse = self.timers.earliest_coarse(self.config.keep_alive);
+        let earliest_coarse = self.timers.earliest_coarse(self.keep_alive_interval());
         if !self.awaits_peer() && soon.is_some_and(|soon| soon <= earliest_coarse) {
             return soon;
         }
@@ -179,6 +179,7 @@ impl Connection {
                 self.counters.probe_timeouts += 1;
                 self.watch_probe_timeout(now);
                 self.fall_back_after_silence(now);
+                self.end_after_silence(now);
             }
         }
     }
@@ -260,7 +261,7 @@ impl Connection {
     }
 
     /// Whether the peer has not completed the connection yet.
-    fn awaits_peer(&self) -> bool {
+    pub(super) fn awaits_peer(&self) -> bool {
         !self.handshake.complete || self.known.is_unconfirmed()
     }
 
@@ -278,7 +279,7 @@ impl Connection {
     }
 
     fn keep_alive_deadline(&self) -> Option<Time> {
-        let interval = self.config.keep_alive;
+        let interval = self.keep_alive_interval();
         let wanted = self.handshake.complete && !interval.is_zero() && !self.timers.ping_due;
         wanted.then(|| self.timers.active + interval)
     }

@@ -209,14 +209,22 @@ impl Connection {
         if self.keys.is_only_one_rtt() {
             // The last probe of a probe timeout is small: if only it arrives, packets are lost
             // because of their size.
-            let end = match self.probes[Space::Data as usize] {
+            let probes = self.probes[Space::Data as usize];
+            let end = match probes {
                 1 => end.min(begin + SMALLEST_MAX_UDP_PAYLOAD),
                 _ => end,
+            };
+            // A server that does not know the version answers only a datagram of this size (RFC 9000,
+            // section 6.1).
+            let pad_to = if probes > 0 && self.known.is_unconfirmed() {
+                end.min(begin + SMALLEST_MAX_UDP_PAYLOAD)
+            } else {
+                0
             };
             let Some(allowance) = self.allowance(batch.now, Level::OneRtt, may_send) else {
                 return false;
             };
-            self.write_one_rtt_packet(batch, allowance, buffer, end);
+            self.write_one_rtt_packet(batch, allowance, buffer, end, pad_to);
         } else {
             self.write_coalesced(batch, may_send, buffer, end);
         }
@@ -308,8 +316,10 @@ impl Connection {
         allowance: PacketAllowance,
         buffer: &mut Vec<u8>,
         end: usize,
+        pad_to: usize,
     ) {
-        self.write_packet(batch, (Level::OneRtt, allowance), buffer, end, (0, true));
+        let wanted = (Level::OneRtt, allowance);
+        self.write_packet(batch, wanted, buffer, end, (pad_to, true));
     }
 
     /// Writes a packet of any level during the handshake.

@@ -57,6 +57,9 @@ pub(crate) struct RecoveryConfig {
     /// The PTOs of continuous loss that make persistent congestion
     /// (kPersistentCongestionThreshold).
     pub(crate) persistent_congestion_threshold: u32,
+    /// The longest time between two probe timeouts of 1-RTT packets, if longer than the probe timeout;
+    /// zero for no limit.
+    pub(crate) max_probe_interval: Duration,
     /// The idle time after which the controller is restarted, if longer than a PTO. The pacer
     /// bounds bursts after shorter pauses.
     pub(crate) idle_restart: Duration,

@@ -147,7 +147,12 @@ impl Recovery {
         } else {
             self.peer_max_ack_delay
         };
-        let data = due(Space::Data, duration + peer_delay * backoff);
+        let first = path.rtt.probe_timeout(self.config.granularity) + peer_delay;
+        let longest = match self.config.max_probe_interval {
+            limit if limit.is_zero() => Duration::MAX,
+            limit => limit.max(first),
+        };
+        let data = due(Space::Data, (first * backoff).min(longest));
         earlier(handshake, data)
     }
 }

@@ -51,6 +51,13 @@ impl Streams {
         self.sending(id, |send, pool| send.write_bytes(data, capacity, pool))
     }
 
+    /// Whether anything of a stream was ever sent, as far as that is still known.
+    pub(crate) fn has_sent(&mut self, id: StreamId) -> bool {
+        let stream = self.map.known(id);
+        let send = stream.and_then(|stream| stream.send.as_ref());
+        send.is_none_or(SendHalf::has_sent)
+    }
+
     /// Returns the bytes written to the stream since its buffer was last empty, i.e. everything was
     /// acknowledged; zero if it is empty now.
     pub(crate) fn task_size(&mut self, id: StreamId) -> u64 {

@@ -245,6 +245,11 @@ impl SendHalf {
         })
     }
 
+    /// Whether anything of it was ever sent.
+    pub(super) fn has_sent(&self) -> bool {
+        self.credit.used > 0 || matches!(self.fin, Fin::Sent | Fin::Acked)
+    }
+
     /// Appends data to `out`, as returned by [`Self::retransmission`] or [`Self::fresh`].
     pub(super) fn send(&mut self, data: Sendable, out: &mut Vec<u8>) {
         self.buffer.copy(data.offset, data.length as usize, out);

@@ -356,7 +356,7 @@ fn a_silent_server_is_asked_for_a_handshake() {
     let mut world = known_world(Plan::default());
     let now = world.now;
     // Something on the path drops the unknown version.
-    let script = Script::nth((0..11).collect::<Vec<_>>(), Verdict::Drop);
+    let script = Script::nth((0..15).collect::<Vec<_>>(), Verdict::Drop);
     world.egress_ports[CLIENT].set_script(now, Some(script));
     let mut executions = Executions::default();
     let mut call = Call::begin(&mut world, 1);

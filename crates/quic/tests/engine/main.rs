@@ -14,6 +14,7 @@ mod hostile;
 mod interactions;
 mod key_updates;
 mod known_peers;
+mod liveness;
 mod observe;
 mod packet_size;
 mod paths;

@@ -18,8 +18,10 @@ use crate::packet::Header;
 use crate::transport_parameters::TransportParameters;
 use crate::{ConnectionId, ConnectionIdLayout, Executed, Side, Space};
 
-/// A client that gets no answer begins a full handshake after this many probe timeouts.
-const SILENT_TIMEOUTS: u32 = 5;
+/// A client that gets no answer begins a full handshake after this many probe timeouts: about 4 s at the
+/// initial RTT of the data center profile. A server that is overloaded answers within that time, and a
+/// handshake would only add to its load; one that does not know the version answers the first probe.
+const SILENT_TIMEOUTS: u32 = 7;
 
 impl Connection {
     /// Handles a Control packet: the server refuses the connection, or somebody says so.

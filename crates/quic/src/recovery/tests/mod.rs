@@ -154,6 +154,7 @@ impl Sender {
         );
         let mut recovery = Recovery::new(
             RecoveryConfig {
+                max_probe_interval: Duration::ZERO,
                 side,
                 granularity: GRANULARITY,
                 packet_threshold: 3,
