@@ -5,6 +5,8 @@
 //! tasks. Then it yields once before it sends: so the application's answer carries the
 //! acknowledgment, and mostly leaves from the application's own task.
 
+mod unreachable;
+
 use std::future::Future;
 use std::mem;
 use std::pin::{Pin, pin};
@@ -19,6 +21,7 @@ use weir_wire::{Ecn, Transmit};
 
 use crate::buffers::{BATCH, Message, RecvBuffers};
 use crate::engines::ForwardedDatagram;
+use crate::error_queue::Undelivered;
 use crate::protocol::{DatagramMeta, Protocol, Route};
 use crate::shared::SharedEndpoint;
 use crate::shared_connection::{SendProgress, SharedConnection};
@@ -47,6 +50,8 @@ pub(crate) struct Driver<P: Protocol> {
     small: SmallDatagrams,
     /// Datagrams that other engines received.
     forwarded: Vec<ForwardedDatagram>,
+    /// Datagrams that came back.
+    undelivered: Vec<Undelivered>,
     due: Vec<usize>,
     /// Turns since timers were last checked.
     turns_without_timers: u32,
@@ -82,6 +87,7 @@ impl<P: Protocol> Driver<P> {
             sending: Vec::new(),
             small: SmallDatagrams::default(),
             forwarded: Vec::new(),
+            undelivered: Vec::new(),
             due: Vec::new(),
             turns_without_timers: 0,
             woken: Vec::new(),
@@ -100,6 +106,7 @@ impl<P: Protocol> Driver<P> {
         let now = received_at.or(sent_at);
         let now = now.unwrap_or_else(|| self.shared.clock.now());
         received += self.receive_forwarded(now);
+        self.handle_undelivered(cx, now);
         if received >= BATCH && self.turns_without_timers < TURNS_BEFORE_TIMERS {
             self.turns_without_timers += 1;
         } else {

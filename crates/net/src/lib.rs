@@ -81,6 +81,7 @@ mod endpoint;
 mod engine_runtime;
 mod engines;
 mod error;
+mod error_queue;
 mod handle;
 mod incoming;
 mod interfaces;

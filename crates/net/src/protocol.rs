@@ -111,6 +111,12 @@ pub(crate) trait Protocol: Sized + Send + 'static {
     /// Handles a batch whose datagrams are too large for the interface.
     fn on_too_large(&mut self, now: Time, transmit: &Transmit);
 
+    /// Handles ICMP's message that nobody listens at `remote`, about a datagram that begins like this.
+    /// Returns whether the datagram was this connection's.
+    fn handle_unreachable(&mut self, _now: Time, _remote: SocketAddr, _quoted: &[u8]) -> bool {
+        false
+    }
+
     /// Returns when [`Self::handle_timeout`] is due; `is_blocked` while a batch waits for socket
     /// buffer space.
     fn timeout(&self, now: &mut LazyNow<'_>, is_blocked: bool) -> Option<Time>;

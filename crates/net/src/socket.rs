@@ -16,6 +16,7 @@ use weir_wire::{Ecn, Transmit};
 use crate::buffers::{BATCH, RecvBuffers};
 use crate::busy_poll;
 use crate::error::EndpointError;
+use crate::error_queue::{ErrorQueue, Undelivered};
 use crate::port_sharing::PortSharing;
 
 /// A local address to bind, and the interface that its packets must take.
@@ -43,6 +44,8 @@ pub(crate) struct SocketOptions {
     pub(crate) sharing: PortSharing,
     /// How long to poll the interface's queue.
     pub(crate) busy_poll: Option<Duration>,
+    /// Whether ICMP's messages are read.
+    pub(crate) reads_errors: bool,
 }
 
 impl SocketOptions {
@@ -52,6 +55,7 @@ impl SocketOptions {
             buffers,
             sharing: PortSharing::Alone,
             busy_poll: None,
+            reads_errors: false,
         }
     }
 }
@@ -62,6 +66,7 @@ impl SocketOptions {
 pub(crate) struct Socket {
     io: AsyncFd<UdpSocket>,
     udp: UdpSocketState,
+    errors: Option<ErrorQueue>,
     pub(crate) local: SocketAddr,
     pub(crate) buffers: SocketBuffers,
 }
@@ -93,6 +98,8 @@ impl Socket {
         let udp = UdpSocketState::new((&socket).into()).map_err(failed)?;
         let local = socket.local_addr().map_err(failed)?;
         without_unused_messages(&socket, local);
+        let errors = options.reads_errors.then(|| ErrorQueue::open(&socket));
+        let errors = errors.transpose().map_err(failed)?;
         let io = register(socket, Interest::READABLE).map_err(failed)?;
         if let Some(span) = options.busy_poll {
             busy_poll::enable(&io, span).map_err(EndpointError::BusyPoll)?;
@@ -100,6 +107,7 @@ impl Socket {
         Ok(Self {
             io,
             udp,
+            errors,
             local,
             buffers,
         })
@@ -160,7 +168,7 @@ impl Socket {
             // A socket with one address sends from it anyway.
             src_ip: self.sends_from(transmit.local),
         };
-        match self.udp.try_send(self.io.get_ref().into(), &message) {
+        match self.try_send(&message) {
             Ok(()) => Ok(()),
             Err(error) => match (transmit.segment_size, error.raw_os_error()) {
                 (Some(size), Some(libc::EINVAL | libc::EIO)) => self.send_singly(&message, size),
@@ -184,13 +192,30 @@ impl Socket {
                 segment_size: None,
                 ..*batch
             };
-            match self.udp.try_send(self.io.get_ref().into(), &single) {
+            match self.try_send(&single) {
                 Ok(()) => {}
                 Err(error) if index > 0 && error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) => return not_sent(&error, batch.destination),
             }
         }
         Ok(())
+    }
+
+    /// Sends a message. Where the kernel reports the fate of an earlier one instead, that is for the error
+    /// queue, and the message is sent after all.
+    fn try_send(&self, message: &quinn_udp::Transmit<'_>) -> io::Result<()> {
+        let send = || self.udp.try_send(self.io.get_ref().into(), message);
+        match send() {
+            Err(error) if is_of_earlier(&error) => send(),
+            sent => sent,
+        }
+    }
+
+    /// Takes datagrams that came back, where the socket reads errors.
+    pub(crate) fn poll_undelivered(&self, cx: &mut Context<'_>, taken: &mut Vec<Undelivered>) {
+        if let Some(errors) = &self.errors {
+            errors.poll(cx, self.io.get_ref(), taken);
+        }
     }
 
     /// Receives a batch; returns the number of messages.
@@ -204,6 +229,7 @@ impl Socket {
             let received = self.receive(buffers);
             match &received {
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => guard.clear_ready(),
+                Err(error) if is_of_earlier(error) => {}
                 Ok(count) => {
                     // The socket is drained: the next arrival is a new edge. Clearing readiness now
                     // saves a call that would only return EAGAIN.
@@ -252,6 +278,11 @@ pub(crate) enum SendError {
     Full,
     /// The interface carries no datagrams of that size.
     TooLarge,
+}
+
+/// Whether an error is about a datagram that was sent earlier. The kernel reports it once.
+fn is_of_earlier(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::ConnectionRefused
 }
 
 /// Translates a send error of the kernel. Those that [`SendError`] does not name are losses.

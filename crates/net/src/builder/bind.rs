@@ -74,6 +74,8 @@ impl EndpointBuilder {
                 buffers: self.buffers,
                 sharing: PortSharing::of_engine(engines.index(), self.threads),
                 busy_poll: self.busy_poll,
+                // A server alone waits for its clients: they are known to be gone soon enough.
+                reads_errors: self.client.is_some() || self.server.is_none(),
             };
             let sockets = Sockets::bind(addresses, options)?;
             // The other engines bind the ports that the first one was given.

@@ -203,6 +203,10 @@ impl Protocol for ConnectionState {
         self.engine.handle_too_large(now, transmit);
     }
 
+    fn handle_unreachable(&mut self, now: Time, remote: SocketAddr, quoted: &[u8]) -> bool {
+        self.engine.handle_unreachable(now, remote, quoted)
+    }
+
     fn timeout(&self, _: &mut LazyNow<'_>, _is_blocked: bool) -> Option<Time> {
         let times = [
             self.engine.timeout(),

@@ -33,7 +33,7 @@ pub enum CallError {
     /// The server refused the call, with a code.
     #[error("the server refused the call, with code {0}")]
     Refused(u64),
-    /// The connection was over before the call had a stream.
+    /// The connection was over before anything of the call was sent.
     #[error(transparent)]
     NotBegun(ConnectionError),
     /// The connection is over.
@@ -42,6 +42,15 @@ pub enum CallError {
 }
 
 impl CallError {
+    /// The connection ended under a call of which something was sent, or nothing.
+    fn lost(error: ConnectionError, has_sent: bool) -> Self {
+        if has_sent {
+            Self::Connection(error)
+        } else {
+            Self::NotBegun(error)
+        }
+    }
+
     /// Returns whether the server may have executed the call. After [`Executed::No`] it may be made
     /// again on another connection, after [`Executed::Maybe`] only if it may safely happen twice.
     pub fn executed(&self) -> Executed {
@@ -167,7 +176,10 @@ impl Call {
                             Poll::Ready(Ok(())) => *rest = None,
                             // A server may answer, or refuse, without reading all of the request.
                             Poll::Ready(Err(WriteError::Stopped(_))) => *rest = None,
-                            Poll::Ready(Err(error)) => return Poll::Ready(Err(self.failed(error))),
+                            Poll::Ready(Err(error)) => {
+                                let has_sent = state.engine.has_sent(opened.id);
+                                return Poll::Ready(Err(self.failed(error, has_sent)));
+                            }
                             Poll::Pending => {
                                 state.waiting.writers.insert(opened.id, cx.waker().clone());
                             }
@@ -183,7 +195,10 @@ impl Call {
                             self.progress = Progress::Done;
                             Poll::Ready(Ok(response))
                         }
-                        Poll::Ready(Err(error)) => Poll::Ready(Err(self.not_answered(error))),
+                        Poll::Ready(Err(error)) => {
+                            let has_sent = state.engine.has_sent(opened.id);
+                            Poll::Ready(Err(self.not_answered(error, has_sent)))
+                        }
                         Poll::Pending => {
                             state.waiting.readers.insert(opened.id, cx.waker().clone());
                             Poll::Pending
@@ -196,17 +211,17 @@ impl Call {
         }
     }
 
-    fn failed(&self, error: WriteError) -> CallError {
+    fn failed(&self, error: WriteError, has_sent: bool) -> CallError {
         match error {
-            WriteError::Connection(error) => CallError::Connection(error),
+            WriteError::Connection(error) => CallError::lost(error, has_sent),
             WriteError::Stopped(code) => self.refused(code),
             WriteError::Finished | WriteError::EarlyDataRejected => CallError::Refused(0),
         }
     }
 
-    fn not_answered(&self, error: ReadError) -> CallError {
+    fn not_answered(&self, error: ReadError, has_sent: bool) -> CallError {
         match error {
-            ReadError::Connection(error) => CallError::Connection(error),
+            ReadError::Connection(error) => CallError::lost(error, has_sent),
             ReadError::Reset(code) => self.refused(code),
             ReadError::TooLong { .. } => CallError::ResponseTooLarge(self.limit),
             ReadError::Stopped | ReadError::EarlyDataRejected => CallError::Refused(0),
