@@ -34,6 +34,7 @@ pub struct EndpointBuilder {
     server_versions: Versions,
     client_versions: (Version, Versions),
     secret: Option<EndpointSecret>,
+    state_directory: Option<PathBuf>,
     interface: Option<String>,
     more_addresses: Vec<BindAddress>,
     watch_interfaces: Option<bool>,
@@ -60,6 +61,7 @@ impl Default for EndpointBuilder {
             server_versions: Versions::V1_AND_V2,
             client_versions: (Version::V1, Versions::V1),
             secret: None,
+            state_directory: None,
             interface: None,
             more_addresses: Vec::new(),
             watch_interfaces: None,
@@ -153,6 +155,14 @@ impl EndpointBuilder {
     /// connections of its previous run at once.
     pub fn secret(mut self, secret: EndpointSecret) -> Self {
         self.secret = Some(secret);
+        self
+    }
+
+    /// Keeps the endpoint's secret in this directory, in the file `endpoint-secret`, which is made where it is
+    /// missing: so a server that was killed and started again resets the connections of its previous run
+    /// at once, and clients do not wait for it. [`Self::secret`] takes precedence.
+    pub fn state_directory(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.state_directory = Some(directory.into());
         self
     }
 

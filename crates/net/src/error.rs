@@ -51,6 +51,14 @@ pub enum EndpointError {
         /// The system's error.
         source: io::Error,
     },
+    /// The endpoint's secret cannot be kept.
+    #[error("cannot keep the endpoint's secret in {}: {source}", path.display())]
+    State {
+        /// The file.
+        path: PathBuf,
+        /// The system's error.
+        source: io::Error,
+    },
     /// The endpoint's timer could not be created.
     #[error("cannot create a timer: {0}")]
     Timer(io::Error),

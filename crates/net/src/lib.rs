@@ -104,6 +104,7 @@ mod small_datagrams;
 mod socket;
 mod sockets;
 mod spin;
+mod state_directory;
 mod stats;
 mod timers;
 pub mod tls;

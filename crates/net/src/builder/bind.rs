@@ -24,6 +24,7 @@ use crate::random::seed;
 use crate::socket::{BindAddress, SocketOptions};
 use crate::sockets::Sockets;
 use crate::spin::Spin;
+use crate::state_directory;
 use crate::timers::Timers;
 
 /// The parts that all engines of an endpoint share.
@@ -59,10 +60,7 @@ impl EndpointBuilder {
         let known_peers = self.server.as_ref().and_then(|server| server.known_peers);
         let mut parts = SharedParts {
             clock,
-            secret: match self.secret {
-                Some(secret) => secret,
-                None => EndpointSecret::new(seed()?),
-            },
+            secret: self.find_secret()?,
             observers: None,
             known_clients: None,
         };
@@ -120,6 +118,23 @@ impl EndpointBuilder {
                 self.bind(SocketAddr::from(([0, 0, 0, 0], 0)))
             }
             bound => bound,
+        }
+    }
+
+    /// Returns the endpoint's secret: the given one, a kept one, or a new one.
+    fn find_secret(&self) -> Result<EndpointSecret, EndpointError> {
+        match (self.secret, &self.state_directory) {
+            (Some(secret), _) => Ok(secret),
+            (None, Some(directory)) => state_directory::secret(directory),
+            (None, None) => {
+                if self.server.is_some() {
+                    tracing::info!(
+                        "this server has no state directory: after a crash, its clients wait for answers of \
+                         its next run for about a second"
+                    );
+                }
+                Ok(EndpointSecret::new(seed()?))
+            }
         }
     }
 

@@ -4,6 +4,7 @@
 
 mod allocation;
 mod calls;
+mod crashes;
 mod datagrams;
 mod interop;
 mod known_peers;
