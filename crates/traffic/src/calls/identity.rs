@@ -1,5 +1,6 @@
 //! The certificate of the servers, and the names that all transports share.
 
+use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use weir_net::tls::Identity;
 
 use crate::calls::error::Error;
@@ -27,4 +28,11 @@ pub fn new_identity() -> Result<Identity, Error> {
 pub fn certificate(identity: &Identity) -> Vec<u8> {
     let certificate = identity.chain().first();
     certificate.map(|der| der.to_vec()).unwrap_or_default()
+}
+
+/// Returns the identity with this certificate, in DER, and its key, as PKCS #8 in DER.
+#[must_use]
+pub fn identity_from_der(certificate: Vec<u8>, key: Vec<u8>) -> Identity {
+    let chain = vec![CertificateDer::from(certificate)];
+    Identity::from_der(chain, PrivatePkcs8KeyDer::from(key).into())
 }

@@ -7,6 +7,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command as Process, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde::Serialize;
 use weir_units::Duration;
 
@@ -144,4 +145,18 @@ impl Drop for Worker {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Raises the limit of open files of this process, and so of those that it starts, to what the system allows.
+///
+/// # Errors
+/// [`Error::Io`] if the system refuses.
+pub fn raise_file_limit() -> Result<(), Error> {
+    let limit = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: limit.maximum,
+        ..limit
+    };
+    setrlimit(Resource::Nofile, raised)
+        .map_err(|errno| Error::io("raising the limit of open files")(errno.into()))
 }

@@ -7,14 +7,13 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
 use rustix::process::{Signal, set_parent_process_death_signal};
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::net::unix::pipe;
 use tokio::task::LocalSet;
-use weir_net::tls::Identity;
 
 use crate::calls::driver::{ClientMemory, ClientOptions, Drivers, Phase, ServerOptions};
 use crate::calls::error::Error;
+use crate::calls::identity::identity_from_der;
 use crate::calls::measure::CommandRunner;
 use crate::calls::message::{Answer, Command, Role};
 use crate::calls::network::enter;
@@ -78,11 +77,10 @@ async fn play(drivers: &Drivers, role: Role) -> Result<(), Error> {
             early_data,
             ..
         } => {
-            let chain = vec![CertificateDer::from(certificate)];
             let options = ServerOptions {
                 specification,
                 bind,
-                identity: Identity::from_der(chain, PrivatePkcs8KeyDer::from(key).into()),
+                identity: identity_from_der(certificate, key),
                 early_data,
             };
             server(drivers, &options, orders).await

@@ -5,12 +5,12 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
 
-use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use serde::{Deserialize, Serialize};
 use weir_net::tls::Identity;
 
 use super::{Contestant, REQUEST};
 use crate::calls::error::Error;
+use crate::calls::identity::identity_from_der;
 
 /// What a server is told, as one line of JSON on standard input.
 #[derive(Debug, Serialize, Deserialize)]
@@ -27,8 +27,7 @@ pub(super) struct Role {
 
 impl Role {
     pub(super) fn identity(&self) -> Identity {
-        let chain = vec![CertificateDer::from(self.certificate.clone())];
-        Identity::from_der(chain, PrivatePkcs8KeyDer::from(self.key.clone()).into())
+        identity_from_der(self.certificate.clone(), self.key.clone())
     }
 }
 

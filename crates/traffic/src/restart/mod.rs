@@ -31,7 +31,7 @@ use weir_units::Duration;
 
 use crate::calls::error::Error;
 use crate::calls::identity::{certificate, new_identity};
-use crate::calls::process::Launcher;
+use crate::calls::process::{Launcher, raise_file_limit};
 
 pub use report::{Counts, Report, Restart, Times, Violations};
 pub use server::serve;
@@ -96,7 +96,7 @@ pub struct Plan {
 /// A process or a socket cannot be started, or a client does not get to know the server before the storm.
 /// Calls that fail in the storm are results.
 pub fn run(plan: &Plan, launcher: &Launcher) -> Result<Report, Error> {
-    process::raise_file_limit()?;
+    raise_file_limit()?;
     let identity = new_identity()?;
     let mut secret = [0; 32];
     random(&mut secret)?;

@@ -6,8 +6,6 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-
 use super::execution::Role;
 use crate::calls::error::Error;
 use crate::calls::process::Launcher;
@@ -117,15 +115,4 @@ fn collect(mut pipe: ChildStdout) -> std::io::Result<Vec<u8>> {
         }
         thread::sleep(READ_INTERVAL);
     }
-}
-
-/// Raises the limit of open files of this process, and so of the servers, to what the system allows.
-pub(super) fn raise_file_limit() -> Result<(), Error> {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit {
-        current: limit.maximum,
-        ..limit
-    };
-    setrlimit(Resource::Nofile, raised)
-        .map_err(|errno| Error::io("raising the limit of open files")(errno.into()))
 }
