@@ -54,7 +54,9 @@ fn logged_at(level: tracing::Level) -> String {
 
 #[test]
 fn connections_are_spans_and_are_silent_at_info() {
-    assert_eq!(logged_at(tracing::Level::INFO), "");
+    let text = logged_at(tracing::Level::INFO);
+    assert!(text.contains("no state directory"), "{text}");
+    assert_eq!(text.lines().count(), 1, "{text}");
     let text = logged_at(tracing::Level::DEBUG);
     let complete = text
         .lines()
