@@ -36,7 +36,7 @@ impl Connection {
     /// reached. The peer sees the stream when something is sent on it.
     ///
     /// # Errors
-    /// [`ConnectionError`] where the connection is over.
+    /// [`ConnectionError`] where the connection is over or draining.
     pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         let opened = poll_fn(|cx| self.poll_open(cx, Direction::Bidirectional, false)).await?;
         Ok(self.both(opened))
@@ -45,7 +45,7 @@ impl Connection {
     /// Opens a unidirectional stream; waits as [`Connection::open_bi`] does.
     ///
     /// # Errors
-    /// [`ConnectionError`] where the connection is over.
+    /// [`ConnectionError`] where the connection is over or draining.
     pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
         let opened = poll_fn(|cx| self.poll_open(cx, Direction::Unidirectional, false)).await?;
         Ok(SendStream::new(self.handle.clone(), opened))
@@ -58,7 +58,7 @@ impl Connection {
     /// the stream has to be opened again.
     ///
     /// # Errors
-    /// [`ConnectionError`] where the connection is over.
+    /// [`ConnectionError`] where the connection is over or draining.
     pub async fn open_bi_early(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
         let opened = poll_fn(|cx| self.poll_open(cx, Direction::Bidirectional, true)).await?;
         Ok(self.both(opened))
@@ -67,7 +67,7 @@ impl Connection {
     /// As [`Connection::open_uni`], but sends early data; see [`Connection::open_bi_early`].
     ///
     /// # Errors
-    /// [`ConnectionError`] where the connection is over.
+    /// [`ConnectionError`] where the connection is over or draining.
     pub async fn open_uni_early(&self) -> Result<SendStream, ConnectionError> {
         let opened = poll_fn(|cx| self.poll_open(cx, Direction::Unidirectional, true)).await?;
         Ok(SendStream::new(self.handle.clone(), opened))
@@ -111,6 +111,25 @@ impl Connection {
             }
         })
         .await
+    }
+
+    /// Returns whether the connection takes no new calls, as one of its ends shuts down: open another
+    /// one. Those that run go on.
+    pub fn is_draining(&self) -> bool {
+        self.handle.connection.peek().is_draining()
+    }
+
+    /// Waits until the connection takes no new calls: it is draining, or over.
+    pub async fn draining(&self) {
+        poll_fn(|cx| {
+            let mut state = self.handle.connection.lock();
+            if state.check_not_draining().is_err() {
+                return Poll::Ready(());
+            }
+            wait(&mut state.waiting.draining, cx.waker());
+            Poll::Pending
+        })
+        .await;
     }
 
     /// Returns why the connection is over, if it is.
@@ -203,7 +222,7 @@ impl Connection {
         early: bool,
     ) -> Poll<Result<OpenedStream, ConnectionError>> {
         let mut state = self.handle.connection.lock();
-        state.check_open()?;
+        state.check_not_draining()?;
         match state.open(direction, early) {
             Some(opened) => Poll::Ready(Ok(opened)),
             None => {

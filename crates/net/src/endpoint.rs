@@ -1,23 +1,28 @@
 //! The API of a DCQUIC endpoint.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 
-use weir_quic::{ClientConfig, TransportConfig, Version, Versions};
+use weir_quic::{ClientConfig, Side, TransportConfig, Version, Versions};
 use weir_units::Duration;
 
 use crate::connecting::Connecting;
 use crate::dcquic::{Shared, SharedDcquicConnection};
-use crate::error::{ConnectError, DeadlinePassed, EndpointError};
+use crate::error::{ConnectError, ConnectionError, DeadlinePassed, EndpointError};
 use crate::handle::Handle;
 use crate::socket::SocketBuffers;
 use crate::stats::EndpointStats;
 use crate::tls::ClientCredentials;
+use crate::waiters::wait;
 
-/// Closes connections that [`Endpoint::shutdown`] could not wait for.
+/// Closes the connections of an endpoint that shuts down, and refuses calls that arrive too late: these
+/// are not executed.
 pub const SHUT_DOWN: u64 = 0x5745_0000;
+const SHUT_DOWN_REASON: &[u8] = b"the endpoint shuts down";
 
 /// A UDP socket, or several, with all its DCQUIC connections: a client, a server or both. Clones
 /// are handles to the same endpoint.
@@ -213,8 +218,7 @@ impl Endpoint {
     pub fn close(&self, code: u64, reason: &[u8]) {
         self.inner.refuse_new();
         for engine in &self.inner.engines {
-            let connections: Vec<_> = engine.routing().connections().cloned().collect();
-            for connection in connections {
+            for connection in connections_of(engine) {
                 connection.lock().close(code, reason);
             }
         }
@@ -225,27 +229,33 @@ impl Endpoint {
     /// # Errors
     /// [`DeadlinePassed`] where connections are left then.
     pub async fn wait_idle(&self, limit: Duration) -> Result<(), DeadlinePassed> {
-        let idle = async {
-            for engine in &self.inner.engines {
-                engine.become_idle().await;
-            }
-        };
-        let waited = tokio::time::timeout(limit.into(), idle).await;
+        let waited = tokio::time::timeout(limit.into(), self.inner.become_idle()).await;
         waited.map_err(|_| DeadlinePassed)
     }
 
-    /// Shuts the endpoint down gracefully: accepts no new connections, waits up to `limit` for
-    /// existing ones to end, and closes the others with [`SHUT_DOWN`].
+    /// Shuts the endpoint down gracefully. New connections are refused at once. Those of clients take no
+    /// new calls or streams; each closes, with [`SHUT_DOWN`], as soon as its last one has ended and the
+    /// client has acknowledged it, and an idle one closes at once. The endpoint's own connections to
+    /// servers follow in the same way when these are gone, as calls that run may need them. After
+    /// `limit` all are closed.
+    ///
+    /// A client learns which of its calls were not executed: [`CallError::executed`](crate::CallError)
+    /// says `No`. [`Connection::serve`](crate::Connection::serve) needs nothing else to drain.
     ///
     /// # Errors
-    /// [`DeadlinePassed`] where connections had to be closed.
+    /// [`DeadlinePassed`] where streams were open after `limit`.
     pub async fn shutdown(&self, limit: Duration) -> Result<(), DeadlinePassed> {
         self.inner.refuse_new();
-        let result = self.wait_idle(limit).await;
-        if result.is_err() {
-            self.close(SHUT_DOWN, b"the endpoint shuts down");
-        }
-        result
+        let drain = async {
+            self.inner.drain(Side::Server).await;
+            self.inner.drain(Side::Client).await;
+            self.inner.become_idle().await;
+        };
+        let drained = tokio::time::timeout(limit.into(), drain).await;
+        drained.map_err(|_| {
+            self.close(SHUT_DOWN, SHUT_DOWN_REASON);
+            DeadlinePassed
+        })
     }
 }
 
@@ -260,11 +270,48 @@ impl Inner {
         &self.engines[begun % self.engines.len()]
     }
 
+    /// Drains all connections of which this is our side, and waits until they are gone.
+    async fn drain(&self, side: Side) {
+        let mut draining = Vec::new();
+        for connection in self.engines.iter().flat_map(connections_of) {
+            let mut locked = connection.lock();
+            if locked.engine.side() == side {
+                locked.drain(SHUT_DOWN, SHUT_DOWN_REASON);
+                drop(locked);
+                draining.push(connection);
+            }
+        }
+        for connection in draining {
+            poll_fn(|cx| poll_removed(cx, &connection)).await;
+        }
+    }
+
+    /// Waits until no connection is left.
+    async fn become_idle(&self) {
+        for engine in &self.engines {
+            engine.become_idle().await;
+        }
+    }
+
     fn refuse_new(&self) {
         for connection in self.engines.iter().flat_map(|engine| engine.refuse_new()) {
             connection.close_unused();
         }
     }
+}
+
+fn connections_of(engine: &Arc<Shared>) -> Vec<Arc<SharedDcquicConnection>> {
+    engine.routing().connections().cloned().collect()
+}
+
+/// Ready once the endpoint has forgotten the connection.
+fn poll_removed(cx: &mut Context<'_>, connection: &Arc<SharedDcquicConnection>) -> Poll<()> {
+    let mut locked = connection.lock();
+    if locked.is_removed() || locked.error == Some(ConnectionError::EndpointGone) {
+        return Poll::Ready(());
+    }
+    wait(&mut locked.waiting.closing, cx.waker());
+    Poll::Pending
 }
 
 impl Drop for Inner {

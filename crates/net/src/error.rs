@@ -144,14 +144,26 @@ pub enum ConnectionError {
         /// Why.
         cause: weir_quic::ConnectionError,
     },
+    /// The connection opens no more streams, as one of its ends shuts down. What it was to carry was
+    /// not executed.
+    #[error("the connection with {remote} is draining: open another one")]
+    Draining {
+        /// The peer's address.
+        remote: SocketAddr,
+    },
     /// The runtime that drove the endpoint has ended.
     #[error("the runtime that drove the endpoint has ended")]
     EndpointGone,
 }
 
 impl ConnectionError {
+    pub(crate) fn draining(remote: SocketAddr) -> Self {
+        let remote = canonical(remote);
+        Self::Draining { remote }
+    }
+
     pub(crate) fn new(remote: SocketAddr, cause: weir_quic::ConnectionError) -> Self {
-        let remote = SocketAddr::new(remote.ip().to_canonical(), remote.port());
+        let remote = canonical(remote);
         match cause {
             weir_quic::ConnectionError::HandshakeTimeout(after) => {
                 Self::HandshakeTimeout { remote, after }
@@ -164,6 +176,7 @@ impl ConnectionError {
     pub fn executed(&self) -> Executed {
         match self {
             Self::Lost { cause, .. } => cause.executed(),
+            Self::Draining { .. } => Executed::No,
             // A known peer may have received the request without an answer.
             Self::HandshakeTimeout { .. } | Self::EndpointGone => Executed::Maybe,
         }
@@ -179,6 +192,11 @@ impl ConnectionError {
             _ => None,
         }
     }
+}
+
+/// Returns an IPv4 address where it is one.
+fn canonical(address: SocketAddr) -> SocketAddr {
+    SocketAddr::new(address.ip().to_canonical(), address.port())
 }
 
 /// Why a datagram was not sent.

@@ -76,7 +76,7 @@ pub(crate) trait Protocol: Sized + Send + 'static {
         Route::Drop
     }
 
-    /// Stops accepting connections.
+    /// Refuses connections from now on.
     fn stop_serving(endpoint: &mut Self::Endpoint);
 
     /// Handles an event of a connection's engine.
@@ -137,7 +137,7 @@ pub(crate) trait Protocol: Sized + Send + 'static {
     /// The driver has ended, with all connections of the endpoint.
     fn on_endpoint_ended(_shared: &SharedEndpoint<Self, SharedConnection<Self>>) {}
 
-    /// Closes a connection without handles; returns whether that changes anything.
+    /// Closes a connection that was not accepted; returns whether that changes anything.
     fn close_unused(&mut self, now: Time) -> bool;
 
     /// Returns whether a reply of the peer is expected soon.

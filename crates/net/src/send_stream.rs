@@ -165,6 +165,9 @@ impl SendStream {
     pub async fn stopped(&mut self) -> Result<Option<u64>, WriteError> {
         let outcome = poll_fn(|cx| {
             let mut state = self.lock()?;
+            if state.engine.is_refused(self.opened.id) {
+                return Poll::Ready(Err(state.draining().into()));
+            }
             let error = state.closed();
             let watch = state.waiting.sends.entry(self.opened.id).or_default();
             match (watch.outcome, error) {

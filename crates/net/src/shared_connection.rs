@@ -145,7 +145,7 @@ impl<P: Protocol> SharedConnection<P> {
         !mem::replace(&mut inner.in_batch, true)
     }
 
-    /// Closes a connection without handles.
+    /// Closes a connection that was not accepted.
     pub(crate) fn close_unused(self: &Arc<Self>) {
         let mut locked = self.lock();
         let now = locked.now();
@@ -297,6 +297,11 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         self.inner.deadline = Time::MAX;
         let now = self.now.get();
         self.inner.connection.handle_timeout(now, &mut self.woken.0);
+    }
+
+    /// Whether the endpoint has forgotten the connection.
+    pub(crate) fn is_removed(&self) -> bool {
+        self.inner.is_removed
     }
 
     /// Returns the full socket that the connection waits for.

@@ -38,6 +38,8 @@ pub(crate) struct Waiters {
     pub(crate) datagrams: Vec<Waker>,
     /// For the end of the handshake.
     pub(crate) connecting: Vec<Waker>,
+    /// Until no more streams may be opened.
+    pub(crate) draining: Vec<Waker>,
     /// For the end of the connection.
     pub(crate) closing: Vec<Waker>,
     /// Calls by deadline, distinguished by a number.
@@ -99,6 +101,7 @@ impl Waiters {
             .iter_mut()
             .for_each(|tasks| woken.append(tasks));
         woken.append(&mut self.datagrams);
+        woken.append(&mut self.draining);
         woken.extend(mem::take(&mut self.readers).into_values());
         woken.extend(mem::take(&mut self.writers).into_values());
         woken.extend(

@@ -305,6 +305,11 @@ impl ConnectionClosed {
             | ConnectionError::PeerUnreachable { .. } => closed.trigger = "aborted",
             ConnectionError::IdleTimeout(_) => closed.trigger = "idle_timeout",
             ConnectionError::NoCommonVersion { .. } => closed.trigger = "version_mismatch",
+            ConnectionError::Refused { .. } => {
+                closed.initiator = Some("remote");
+                closed.connection_error = Some(transport_error(Code::CONNECTION_REFUSED));
+                closed.error_code = Some(Code::CONNECTION_REFUSED.as_u64());
+            }
             ConnectionError::KnownPeerRefused { .. } => {
                 closed.initiator = Some("remote");
             }

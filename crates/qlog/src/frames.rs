@@ -124,6 +124,8 @@ enum FrameRecord<'a> {
         weir_threshold: Option<u64>,
         #[serde(skip_serializing_if = "Option::is_none")]
         weir_max_ack_delay_us: Option<u64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        weir_streams: Option<u64>,
     },
 }
 
@@ -242,25 +244,35 @@ impl<'a> FrameRecord<'a> {
                 weir_frame_type: "ack_frequency",
                 weir_threshold: Some(request.threshold),
                 weir_max_ack_delay_us: Some(request.max_ack_delay),
+                weir_streams: None,
             },
             Frame::ImmediateAck => Self::Unknown {
                 frame_type_bytes: frame.frame_type(),
                 weir_frame_type: "immediate_ack",
                 weir_threshold: None,
                 weir_max_ack_delay_us: None,
+                weir_streams: None,
             },
-            Frame::PathSecret(_) => Self::of_known_peers(frame, "path_secret"),
-            Frame::PathKey(_) => Self::of_known_peers(frame, "path_key"),
-            Frame::PathKeyAnswer { .. } => Self::of_known_peers(frame, "path_key_answer"),
+            Frame::PathSecret(_) => Self::without_fields(frame, "path_secret"),
+            Frame::PathKey(_) => Self::without_fields(frame, "path_key"),
+            Frame::PathKeyAnswer { .. } => Self::without_fields(frame, "path_key_answer"),
+            Frame::GoAway(streams) => Self::Unknown {
+                frame_type_bytes: frame.frame_type(),
+                weir_frame_type: "go_away",
+                weir_threshold: None,
+                weir_max_ack_delay_us: None,
+                weir_streams: Some(*streams),
+            },
         }
     }
 
-    fn of_known_peers(frame: &Frame<'_>, name: &'static str) -> Self {
+    fn without_fields(frame: &Frame<'_>, name: &'static str) -> Self {
         Self::Unknown {
             frame_type_bytes: frame.frame_type(),
             weir_frame_type: name,
             weir_threshold: None,
             weir_max_ack_delay_us: None,
+            weir_streams: None,
         }
     }
 

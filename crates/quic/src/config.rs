@@ -161,6 +161,9 @@ pub struct TransportConfig {
     /// Whether we randomize the fixed bit of packets if the peer allows it, and allow the peer the
     /// same (RFC 9287), so that middleboxes do not rely on it.
     pub grease_quic_bit: bool,
+    /// Whether the peer may announce by GOAWAY that it serves no more streams. Without it, a call that
+    /// reaches a server which shuts down is reset, or may have been executed.
+    pub go_away: bool,
 }
 
 /// The limits of datagrams.
@@ -227,6 +230,7 @@ impl TransportConfig {
             datagrams: None,
             ack_frequency: false,
             grease_quic_bit: true,
+            go_away: true,
         }
     }
 

@@ -182,6 +182,12 @@ pub enum ConnectionError {
     /// We closed the connection because of an error of the peer, or an internal one.
     #[error("closed with {0}")]
     Transport(TransportError),
+    /// The server did not accept the connection: it shuts down, or has too many.
+    #[error("the server refused the connection (CONNECTION_REFUSED){}{reason}", if reason.is_empty() { "" } else { ": " })]
+    Refused {
+        /// Its reason.
+        reason: String,
+    },
     /// The peer's transport closed the connection.
     #[error("the peer closed with {code}{}{reason}", if reason.is_empty() { "" } else { ": " })]
     PeerTransport {
@@ -231,7 +237,7 @@ impl ConnectionError {
         match self {
             Self::KnownPeerRefused { executed } | Self::PeerUnreachable { executed } => *executed,
             // No data was sent: there were no keys for it, or nobody to read it.
-            Self::NoCommonVersion { .. } => Executed::No,
+            Self::NoCommonVersion { .. } | Self::Refused { .. } => Executed::No,
             _ => Executed::Maybe,
         }
     }

@@ -19,6 +19,9 @@ pub enum Event {
     EarlyDataRejected,
     /// Datagrams can be read after the queue was empty: read until none is left.
     DatagramsReadable,
+    /// A side goes away. If it is the peer, no stream can be opened any more, and those of ours that it
+    /// refuses ([`Connection::is_refused`](crate::Connection::is_refused)) have ended.
+    GoingAway,
     /// A stream event.
     Stream(StreamEvent),
     /// The migration monitor moves the connection, for these reasons; [`PathEvent::Moved`] follows.

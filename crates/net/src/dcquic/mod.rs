@@ -151,7 +151,7 @@ impl Protocol for ConnectionState {
     }
 
     fn stop_serving(endpoint: &mut Self::Endpoint) {
-        endpoint.set_server(None);
+        endpoint.refuse_new();
     }
 
     fn on_endpoint_ended(shared: &Shared) {
@@ -248,7 +248,11 @@ impl Protocol for ConnectionState {
     }
 
     fn close_unused(&mut self, now: Time) -> bool {
-        self.close(now, 0, b"")
+        if self.error.is_some() {
+            return false;
+        }
+        self.engine.refuse(now);
+        true
     }
 
     fn is_reply_due(&self) -> bool {

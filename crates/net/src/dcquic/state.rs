@@ -20,6 +20,14 @@ impl Locked<'_> {
             self.send();
         }
     }
+
+    /// Lets the connection end as soon as its open streams have; new ones are refused with the same
+    /// code.
+    pub(crate) fn drain(&mut self, code: u64, reason: &[u8]) {
+        let now = self.now();
+        self.engine.go_away(now, code, reason);
+        self.send();
+    }
 }
 
 impl ConnectionState {
@@ -65,6 +73,10 @@ impl ConnectionState {
                     self.connected = true;
                     self.waiting.on_connected(woken);
                 }
+                Event::GoingAway => {
+                    tracing::debug!("the connection opens no more streams");
+                    self.waiting.wake_all(woken);
+                }
                 Event::EarlyDataRejected => {
                     self.early_data_rejected = true;
                     self.waiting.wake_all(woken);
@@ -91,6 +103,26 @@ impl ConnectionState {
     /// Returns the error of a connection that is over.
     pub(crate) fn check_open(&self) -> Result<(), ConnectionError> {
         self.error.clone().map_or(Ok(()), Err)
+    }
+
+    /// Whether the connection opens no more streams. A server that goes away may still do so, for what
+    /// it executes.
+    pub(crate) fn is_draining(&self) -> bool {
+        self.engine.is_peer_going_away()
+            || self.engine.is_going_away() && self.engine.side().is_client()
+    }
+
+    /// Returns the error of a connection that opens no more streams.
+    pub(crate) fn check_not_draining(&self) -> Result<(), ConnectionError> {
+        self.check_open()?;
+        if self.is_draining() {
+            return Err(self.draining());
+        }
+        Ok(())
+    }
+
+    pub(crate) fn draining(&self) -> ConnectionError {
+        ConnectionError::draining(self.engine.remote())
     }
 
     /// Returns why the connection is over, if it is.
@@ -138,6 +170,7 @@ impl ConnectionState {
         match (error, self.closed()) {
             (weir_quic::WriteError::Stopped(code), _) => WriteError::Stopped(code),
             (weir_quic::WriteError::EarlyDataRejected, _) => WriteError::EarlyDataRejected,
+            (weir_quic::WriteError::Refused, _) => self.draining().into(),
             (_, Some(error)) => error.into(),
             (_, None) => WriteError::Finished,
         }
@@ -147,6 +180,7 @@ impl ConnectionState {
         match (error, self.closed()) {
             (weir_quic::ReadError::Reset(code), _) => ReadError::Reset(code),
             (weir_quic::ReadError::EarlyDataRejected, _) => ReadError::EarlyDataRejected,
+            (weir_quic::ReadError::Refused, _) => self.draining().into(),
             (_, Some(error)) => error.into(),
             (_, None) => ReadError::Stopped,
         }

@@ -373,6 +373,7 @@ fn cause(error: &ConnectionError) -> &'static str {
         ConnectionError::Local => "closed",
         ConnectionError::NoCommonVersion { .. } => "no-common-version",
         ConnectionError::StatelessReset => "stateless-reset",
+        ConnectionError::Refused { .. } => "refused",
         ConnectionError::KnownPeerRefused { .. } => "known-peer-refused",
     }
 }

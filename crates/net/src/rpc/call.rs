@@ -14,6 +14,7 @@ use super::{CALL_CANCELLED, CALL_DEADLINE, DEFAULT_SIZE_LIMIT, MESSAGE_TOO_LARGE
 use crate::chunks::ReadChunks;
 use crate::connection::Connection;
 use crate::dcquic::{ConnectionState, OpenedStream};
+use crate::endpoint::SHUT_DOWN;
 use crate::error::{ConnectionError, ReadError, WriteError};
 use crate::handle::Handle;
 use crate::waiters::wait;
@@ -33,7 +34,7 @@ pub enum CallError {
     /// The server refused the call, with a code.
     #[error("the server refused the call, with code {0}")]
     Refused(u64),
-    /// The connection was over before anything of the call was sent.
+    /// The connection was over, or draining, before anything of the call was sent.
     #[error(transparent)]
     NotBegun(ConnectionError),
     /// The connection is over.
@@ -55,7 +56,7 @@ impl CallError {
     /// again on another connection, after [`Executed::Maybe`] only if it may safely happen twice.
     pub fn executed(&self) -> Executed {
         match self {
-            Self::NotBegun(_) | Self::RequestTooLarge(_) => Executed::No,
+            Self::NotBegun(_) | Self::RequestTooLarge(_) | Self::Refused(SHUT_DOWN) => Executed::No,
             Self::Connection(error) => error.executed(),
             Self::DeadlinePassed(_) | Self::ResponseTooLarge(_) | Self::Refused(_) => {
                 Executed::Maybe
@@ -148,7 +149,7 @@ impl Call {
         loop {
             match &mut self.progress {
                 Progress::Begun => {
-                    state.check_open().map_err(CallError::NotBegun)?;
+                    state.check_not_draining().map_err(CallError::NotBegun)?;
                     let Some(opened) = state.open(Direction::Bidirectional, self.early_data) else {
                         wait(state.waiting.opening(Direction::Bidirectional), cx.waker());
                         return Poll::Pending;

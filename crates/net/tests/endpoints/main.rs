@@ -6,6 +6,7 @@ mod allocation;
 mod calls;
 mod crashes;
 mod datagrams;
+mod drain;
 mod interop;
 mod known_peers;
 mod lifecycle;

@@ -13,7 +13,7 @@ use crate::streams::{ReadError, Skipped, WriteError};
 use crate::{Direction, Side, StreamId};
 
 impl Connection {
-    /// Opens a stream; `None` if the peer's limit is reached.
+    /// Opens a stream; `None` if the peer's limit is reached, or it goes away.
     pub fn open(&mut self, direction: Direction) -> Option<StreamId> {
         let id = self.streams.open(direction)?;
         if id.index() > 0 {

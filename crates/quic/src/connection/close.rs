@@ -7,7 +7,7 @@ use crate::error::ConnectionError;
 use crate::event::{EndpointEvent, Event};
 use crate::frame::Close;
 use crate::observe::{Observation, Phase};
-use crate::{Code, TransportError};
+use crate::{Code, Level, TransportError};
 
 /// The state of a connection's life cycle.
 #[derive(Debug)]
@@ -110,9 +110,16 @@ impl Connection {
     }
 
     /// Handles the peer's CONNECTION_CLOSE (RFC 9000, section 10.2.2).
-    pub(super) fn on_close(&mut self, now: Time, close: &Close<'_>) {
+    pub(super) fn on_close(&mut self, now: Time, level: Level, close: &Close<'_>) {
         let words = |reason: &[u8]| String::from_utf8_lossy(reason).into_owned();
         let error = match *close {
+            Close::Transport { code, reason, .. }
+                if code == Code::CONNECTION_REFUSED && self.is_refusal_certain(level) =>
+            {
+                ConnectionError::Refused {
+                    reason: words(reason),
+                }
+            }
             Close::Transport { code, reason, .. } => ConnectionError::PeerTransport {
                 code,
                 reason: words(reason),

@@ -1,5 +1,5 @@
-//! The queue of the connection's own frames: connection IDs, tokens, HANDSHAKE_DONE, PATH_SECRET and
-//! ACK_FREQUENCY. [`FrameFates`](super::frame_fates::FrameFates) reports their acknowledgment or
+//! The queue of the connection's own frames: connection IDs, tokens, HANDSHAKE_DONE, GOAWAY,
+//! PATH_SECRET and ACK_FREQUENCY. [`FrameFates`](super::frame_fates::FrameFates) reports their acknowledgment or
 //! loss.
 
 use super::ids::RemoteIds;
@@ -33,6 +33,9 @@ pub(super) struct ControlFrames {
     path_secret: Option<(PathSecret, bool)>,
     /// The key of a renewal, until it is acknowledged, and whether it is to be sent now.
     path_key: Option<(PathKey, bool)>,
+    /// The number of streams that are served, until it is acknowledged, and whether it is to be sent
+    /// now.
+    go_away: Option<(u64, bool)>,
     pub(super) ack_requests: AckRequests,
 }
 
@@ -64,6 +67,10 @@ impl ControlFrames {
         self.path_key = Some((key, true));
     }
 
+    pub(super) fn send_go_away(&mut self, streams: u64) {
+        self.go_away = Some((streams, true));
+    }
+
     /// Whether any frame is pending, including retirements of the peer's IDs; only 1-RTT packets
     /// carry them.
     pub(super) fn are_due(&self, remote_ids: &RemoteIds) -> bool {
@@ -71,6 +78,7 @@ impl ControlFrames {
             || self.new_token.as_ref().is_some_and(|(_, due)| *due)
             || self.path_secret.is_some_and(|(_, due)| due)
             || self.path_key.is_some_and(|(_, due)| due)
+            || self.go_away.is_some_and(|(_, due)| due)
             || !self.new_ids.is_empty()
             || remote_ids.has_retirements()
             || self.ack_requests.is_due()
@@ -89,6 +97,13 @@ impl ControlFrames {
             frame::write::handshake_done(out);
             sent(SentFrame::HandshakeDone);
             self.handshake_done = false;
+        }
+        if let Some((streams, due @ true)) = &mut self.go_away
+            && fits(out)
+        {
+            frame::write::go_away(out, *streams);
+            sent(SentFrame::GoAway);
+            *due = false;
         }
         if let Some((offer, due @ true)) = &mut self.path_secret
             && fits(out)
@@ -149,6 +164,7 @@ impl ControlFrames {
             SentFrame::NewToken => self.new_token = None,
             SentFrame::PathSecret => self.path_secret = None,
             SentFrame::PathKey => self.path_key = None,
+            SentFrame::GoAway => self.go_away = None,
             SentFrame::AckFrequency { sequence } => self.ack_requests.on_acked(sequence),
             _ => {}
         }
@@ -170,6 +186,11 @@ impl ControlFrames {
             }
             SentFrame::PathKey => {
                 if let Some((_, due)) = &mut self.path_key {
+                    *due = true;
+                }
+            }
+            SentFrame::GoAway => {
+                if let Some((_, due)) = &mut self.go_away {
                     *due = true;
                 }
             }

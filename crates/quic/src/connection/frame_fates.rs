@@ -49,6 +49,7 @@ impl FrameSink for FrameFates<'_> {
             | SentFrame::NewToken
             | SentFrame::PathSecret
             | SentFrame::PathKey
+            | SentFrame::GoAway
             | SentFrame::AckFrequency { .. } => self.control.on_acked(frame),
             SentFrame::Crypto { .. } | SentFrame::HandshakeDone => {}
             _ => self.streams.on_acked(frame),
@@ -68,6 +69,7 @@ impl FrameSink for FrameFates<'_> {
             | SentFrame::NewToken
             | SentFrame::PathSecret
             | SentFrame::PathKey
+            | SentFrame::GoAway
             | SentFrame::AckFrequency { .. }
             | SentFrame::NewConnectionId { .. } => self.control.on_lost(frame),
             SentFrame::Ack { .. } => {}

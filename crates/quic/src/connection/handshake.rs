@@ -143,6 +143,7 @@ impl Connection {
         self.report(now, &Observation::ParametersSet { by, parameters });
         self.peer = peer;
         self.peer_known = true;
+        self.announce_go_away();
         self.begin_mtu_discovery(now);
     }
 

@@ -8,6 +8,7 @@
 //! | `handshake` | drives the session, installs keys, checks the peer's parameters |
 //! | `timers` | computes the next timeout and handles it |
 //! | `close` | ends the connection |
+//! | `go_away` | ends it once what has begun is done (GOAWAY) |
 //! | `application` | streams, statistics and settings for the application |
 //! | `packet_size` | chooses the packet size: MTU discovery, and the size of tasks |
 //! | `control_frames`, `frame_fates` | queue the connection's own frames; handle ACK and loss of sent frames |
@@ -27,6 +28,7 @@ mod control_frames;
 mod crypto_stream;
 mod datagrams;
 mod frame_fates;
+mod go_away;
 mod handshake;
 mod ids;
 mod key_update;
@@ -93,6 +95,7 @@ pub struct Connection {
     config: Arc<TransportConfig>,
     rng: ChaCha12Rng,
     state: LifeCycle,
+    leaving: go_away::Leaving,
     session: Box<dyn Session>,
     keys: KeySet,
     recovery: Recovery,
@@ -248,6 +251,7 @@ impl Connection {
             side,
             rng,
             state: LifeCycle::Open,
+            leaving: go_away::Leaving::default(),
             session,
             keys: KeySet {
                 initial: has_handshake.then(initial_keys),
@@ -345,6 +349,7 @@ impl Connection {
                 .datagrams
                 .map_or(0, |datagrams| datagrams.max_frame_size.bytes()),
             grease_quic_bit: config.grease_quic_bit,
+            go_away: config.go_away,
             disable_active_migration: !config.allow_migration,
             active_connection_id_limit: ids::ACTIVE_ID_LIMIT,
             ..TransportParameters::default()

@@ -219,7 +219,7 @@ impl Connection {
             let reason = "keys updated again before the last update was acknowledged";
             return self.close_with(now, key_update_error(reason));
         }
-        match self.on_payload(now, header, opened.level, path, payload) {
+        match self.on_payload(now, header, opened.level, opened.number, path, payload) {
             Ok(Some(contents)) => {
                 let space = opened.level.space();
                 self.received[space as usize].on_received(
@@ -380,6 +380,7 @@ impl Connection {
         now: Time,
         header: &Header,
         level: Level,
+        number: u64,
         path: PathId,
         payload: &[u8],
     ) -> Result<Option<PacketSummary>, TransportError> {
@@ -409,6 +410,9 @@ impl Connection {
                         return Ok(None);
                     }
                 }
+                Frame::GoAway(streams) => self
+                    .on_go_away(number, *streams)
+                    .map_err(|error| error.in_frame(frame.frame_type()))?,
                 _ => self.on_frame(now, header, level, path, frame)?,
             }
         }
@@ -446,7 +450,8 @@ impl Connection {
     ) -> Result<(), TransportError> {
         let streams = &mut self.streams;
         match frame {
-            Frame::Stream(_) => {}
+            // Handled by the caller.
+            Frame::Stream(_) | Frame::GoAway(_) => {}
             Frame::Ack(ack) => self.on_ack(now, level, ack)?,
             Frame::Crypto { offset, data } => self.on_crypto(now, level, *offset, data)?,
             Frame::Padding | Frame::Ping => {}
@@ -481,7 +486,7 @@ impl Connection {
                 }
                 self.on_confirmed(now);
             }
-            Frame::Close(close) => self.on_close(now, close),
+            Frame::Close(close) => self.on_close(now, level, close),
             Frame::Datagram(data) => self.on_datagram(data)?,
             Frame::AckFrequency(request) => self.on_ack_frequency(request)?,
             Frame::ImmediateAck => self.received[Space::Data as usize].acknowledge_now(now),
@@ -558,7 +563,7 @@ impl Connection {
                 _ => None,
             });
         if let (Some(close), LifeCycle::Closing { .. }) = (close, &self.state) {
-            self.on_close(now, &close);
+            self.on_close(now, opened.level, &close);
         }
     }
 }

@@ -66,6 +66,7 @@ impl Connection {
         buffer: &mut Vec<u8>,
         max_datagrams: usize,
     ) -> Option<Transmit> {
+        self.close_when_done(now);
         match self.state {
             LifeCycle::Open => {}
             LifeCycle::Closing { due: true, .. } => return self.transmit_close(now, buffer),
@@ -547,6 +548,7 @@ impl Connection {
         let Ok(Some(draft)) = self.begin_packet(level, buffer, end) else {
             return;
         };
+        self.write_last_go_away(level, buffer, draft.limit);
         write::close(buffer, &message.frame(level == Level::OneRtt), draft.limit);
         let leaving = SentPacketInfo {
             now,

@@ -89,7 +89,7 @@ impl Endpoint {
                 .crypto
                 .initial_keys(version, &header.destination, Side::Server)
         };
-        if self.connections() >= server.max_connections {
+        if self.refuses_connection(&server) {
             self.counters.refusals += 1;
             let code = Code::CONNECTION_REFUSED;
             return Route::Reply(refusal(&header, version, &initial_keys(), code));

@@ -137,11 +137,9 @@ impl Endpoint {
             clients.note_replay();
             return self.refuse_key(&packet, &client, key_id, verdict);
         }
-        if self.connections() >= server.max_connections {
-            self.counters.refusals += 1;
-            return Route::Drop;
-        }
-        let (local_id, setup) = self.known_connection(server, &client, key_id, &packet);
+        let is_refused = self.refuses_connection(server);
+        let (local_id, setup) =
+            self.known_connection(server, &client, key_id, &packet, !is_refused);
         let Some(session) = known_session(&setup.known.start) else {
             return Route::Drop;
         };
@@ -162,6 +160,10 @@ impl Endpoint {
         if verdict != Verdict::Fresh {
             return self.refuse_key(&packet, &client, key_id, verdict);
         }
+        if is_refused {
+            self.counters.refusals += 1;
+            return refusal(now, connection);
+        }
         let known = (client.secret.id(), key_id);
         let handle = self.insert(Slot {
             known: Some(known),
@@ -179,6 +181,7 @@ impl Endpoint {
         client: &Arc<KnownClient>,
         key_id: KeyId,
         packet: &FirstPacket<'_>,
+        is_observed: bool,
     ) -> (crate::ConnectionId, Setup) {
         let FirstPacket {
             now, remote, local, ..
@@ -188,7 +191,7 @@ impl Endpoint {
         let addresses = iter::once(local).chain(preferred);
         let accepted = self.accepted(&server.transport, remote, addresses);
         let precision = self.precision(&server.transport);
-        let reporter = self.observers.is_some().then(|| {
+        let reporter = (is_observed && self.observers.is_some()).then(|| {
             let subject = Subject {
                 side: Side::Server,
                 original_destination: packet.header.destination,
@@ -260,6 +263,17 @@ impl Endpoint {
     }
 }
 
+/// Refuses the connection of a known peer whose key ID is used up now; its state is not kept. If this
+/// answer is lost, the client learns in a handshake that it is refused, but not that nothing was executed.
+fn refusal(now: Time, mut connection: Box<Connection>) -> Route {
+    connection.refuse(now);
+    let mut reply = Vec::new();
+    match connection.poll_transmit(now, &mut reply, 1) {
+        Some(_) => Route::Reply(reply),
+        None => Route::Drop,
+    }
+}
+
 /// Whether this server promises at least what it promised the client: a client may send at once what
 /// it remembers (RFC 9000, section 7.4.1).
 fn keeps_promises(client: &KnownClient, server: &ServerConfig) -> bool {
@@ -278,4 +292,5 @@ fn keeps_promises(client: &KnownClient, server: &ServerConfig) -> bool {
         && promised.initial_max_streams_bidi <= now.max_bidirectional_streams
         && promised.initial_max_streams_uni <= now.max_unidirectional_streams
         && promised.max_datagram_frame_size <= datagrams
+        && (now.go_away || !promised.go_away)
 }

@@ -117,6 +117,8 @@ struct Slot {
 pub struct Endpoint {
     config: EndpointConfig,
     server: Option<ServerConfig>,
+    /// Whether every new connection is refused.
+    refuses_new: bool,
     rng: ChaCha12Rng,
     slots: Vec<Option<Slot>>,
     free: Vec<usize>,
@@ -153,6 +155,7 @@ impl Endpoint {
         Self {
             config,
             server,
+            refuses_new: false,
             rng: ChaCha12Rng::from_seed(seed),
             slots: Vec::new(),
             free: Vec::new(),
@@ -204,6 +207,16 @@ impl Endpoint {
     /// Replaces the server configuration of new connections; `None` accepts no more of them.
     pub fn set_server(&mut self, server: Option<ServerConfig>) {
         self.server = server;
+    }
+
+    /// Refuses all connections that clients begin from now on, with CONNECTION_REFUSED.
+    pub fn refuse_new(&mut self) {
+        self.refuses_new = true;
+    }
+
+    /// Whether a server with this configuration refuses another connection.
+    fn refuses_connection(&self, server: &ServerConfig) -> bool {
+        self.refuses_new || self.connections() >= server.max_connections
     }
 
     /// Returns the number of connections, including closed ones that are not drained.

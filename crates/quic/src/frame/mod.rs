@@ -104,6 +104,9 @@ pub enum Frame<'a> {
         /// What the server says about the secret.
         secret: PathSecret,
     },
+    /// GOAWAY (`docs/dcquic.md`, extensions): the number of bidirectional streams of the receiver that
+    /// the sender serves. It executes nothing of later ones.
+    GoAway(u64),
 }
 
 /// A PATH_SECRET frame: the server remembers the client from now on.

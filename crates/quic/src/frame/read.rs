@@ -163,6 +163,7 @@ fn read_fields<'a>(reader: &mut Reader<'a>, frame_type: u64) -> Result<Frame<'a>
             key: reader.array()?,
             secret: read_path_secret(reader)?,
         },
+        types::GO_AWAY => Frame::GoAway(read_stream_count(reader)?),
         _ => return Err(Malformed("unknown frame type")),
     })
 }

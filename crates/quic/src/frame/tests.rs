@@ -26,7 +26,7 @@ fn encoded(frame: &Frame<'_>) -> Vec<u8> {
 }
 
 /// The number of frames of [`example`].
-const EXAMPLES: usize = 29;
+const EXAMPLES: usize = 30;
 
 /// Returns a frame of each kind, with fields from numbers and bytes.
 fn example(which: usize, [a, b, c]: [u64; 3], flag: bool, bytes: &[u8]) -> Frame<'_> {
@@ -105,6 +105,7 @@ fn example(which: usize, [a, b, c]: [u64; 3], flag: bool, bytes: &[u8]) -> Frame
                 refusal_token: token,
             },
         },
+        29 => Frame::GoAway(a >> 2),
         _ => Frame::Ack(Ack {
             largest: a.max(b),
             delay: c,
@@ -329,7 +330,7 @@ fn frame_types_are_allowed_per_packet_type_as_in_rfc_9000_table_3() {
     let table = [
         "I0H1", "I0H1", "_0_1", "_0_1", "I_H1", "___1", "_0_1", "_0_1", "_0_1", "_0_1", "_0_1",
         "_0_1", "_0_1", "_0_1", "_0_1", "_0_1", "___1", "_0_1", "___1", "I0H1", "_0_1", "___1",
-        "I_H1", "_0_1", "___1", "___1", "___1", "___1", "___1",
+        "I_H1", "_0_1", "___1", "___1", "___1", "___1", "___1", "___1",
     ];
     assert_eq!(table.len(), EXAMPLES);
     for (which, allowed) in table.iter().enumerate() {

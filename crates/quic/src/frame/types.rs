@@ -1,5 +1,5 @@
 //! The type numbers of frames and the rules that depend on them (RFC 9000, table 3; RFC 9221,
-//! section 4; draft-ietf-quic-ack-frequency-14, section 11.2).
+//! section 4; draft-ietf-quic-ack-frequency-14, section 11.2), and ours.
 
 use super::{Close, Frame};
 use crate::{Direction, Level};
@@ -41,6 +41,7 @@ pub(super) const ACK_FREQUENCY: u64 = 0xaf;
 pub(super) const PATH_SECRET: u64 = 0x1745_4952;
 pub(super) const PATH_KEY: u64 = 0x1745_4953;
 pub(super) const PATH_KEY_ANSWER: u64 = 0x1745_4954;
+pub(super) const GO_AWAY: u64 = 0x1745_4955;
 
 /// Returns the type of a STREAM frame with these fields.
 pub(super) const fn stream(offset: bool, length: bool, fin: bool) -> u64 {
@@ -100,6 +101,7 @@ impl Frame<'_> {
             Self::PathSecret(_) => PATH_SECRET,
             Self::PathKey(_) => PATH_KEY,
             Self::PathKeyAnswer { .. } => PATH_KEY_ANSWER,
+            Self::GoAway(_) => GO_AWAY,
         }
     }
 
@@ -136,7 +138,8 @@ impl Frame<'_> {
             | Self::ImmediateAck
             | Self::PathSecret(_)
             | Self::PathKey(_)
-            | Self::PathKeyAnswer { .. } => matches!(level, Level::OneRtt),
+            | Self::PathKeyAnswer { .. }
+            | Self::GoAway(_) => matches!(level, Level::OneRtt),
             Self::ResetStream(_)
             | Self::StopSending { .. }
             | Self::Stream(_)

@@ -228,6 +228,11 @@ pub fn path_key_answer(out: &mut Vec<u8>, key: &[u8; 32], secret: &PathSecret) {
     out.extend_from_slice(&secret.refusal_token);
 }
 
+/// Writes GOAWAY: the number of the peer's bidirectional streams that are served.
+pub fn go_away(out: &mut Vec<u8>, streams: u64) {
+    put_varints(out, [types::GO_AWAY, streams]);
+}
+
 /// Writes PATH_CHALLENGE.
 pub fn path_challenge(out: &mut Vec<u8>, data: [u8; 8]) {
     put_varint(out, types::PATH_CHALLENGE);
@@ -365,6 +370,7 @@ impl Frame<'_> {
             Self::PathSecret(frame) => path_secret(out, &frame),
             Self::PathKey(key) => path_key(out, &key),
             Self::PathKeyAnswer { key, secret } => path_key_answer(out, &key, &secret),
+            Self::GoAway(streams) => go_away(out, streams),
         }
     }
 }

@@ -41,6 +41,8 @@ pub(crate) enum SentFrame {
     PathSecret,
     /// The key of a renewal of a path secret.
     PathKey,
+    /// The number of streams that are served.
+    GoAway,
     /// The handshake is confirmed.
     HandshakeDone,
     /// A request for the peer's ACK frequency.

@@ -143,6 +143,9 @@ impl Streams {
         id: StreamId,
         act: impl FnOnce(&mut SendHalf, &mut ChunkPool) -> Result<T, WriteError>,
     ) -> Result<T, WriteError> {
+        if self.map.numbers.is_refused(id) {
+            return Err(WriteError::Refused);
+        }
         let Some(stream) = self.map.known(id) else {
             return Err(if self.map.numbers.is_rejected(id) {
                 WriteError::EarlyDataRejected
@@ -161,6 +164,9 @@ impl Streams {
         id: StreamId,
         act: impl FnOnce(&mut ReceiveHalf, &mut ReceiveWindow, &mut ChunkPool) -> Result<T, ReadError>,
     ) -> Result<T, ReadError> {
+        if self.map.numbers.is_refused(id) {
+            return Err(ReadError::Refused);
+        }
         let Some(stream) = self.map.known(id) else {
             return Err(if self.map.numbers.is_rejected(id) {
                 ReadError::EarlyDataRejected

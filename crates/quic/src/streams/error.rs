@@ -15,6 +15,9 @@ pub enum WriteError {
     /// The stream was opened with early data, which the server rejected.
     #[error("the server rejected early data")]
     EarlyDataRejected,
+    /// The peer goes away and has executed nothing of the stream.
+    #[error("the peer accepts no more streams, and has executed nothing of this one")]
+    Refused,
 }
 
 /// Why a read from a stream failed.
@@ -32,4 +35,7 @@ pub enum ReadError {
     /// The stream was opened with early data, which the server rejected.
     #[error("the server rejected early data")]
     EarlyDataRejected,
+    /// The peer goes away and has executed nothing of the stream.
+    #[error("the peer accepts no more streams, and has executed nothing of this one")]
+    Refused,
 }

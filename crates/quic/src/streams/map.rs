@@ -20,6 +20,8 @@ pub(super) struct StreamMap {
     pub(super) streams: HashMap<StreamId, Stream, FxBuildHasher>,
     pub(super) numbers: StreamNumbers,
     initial: InitialLimits,
+    /// The application error code for refused streams of the peer.
+    pub(super) refusal_code: u64,
 }
 
 /// The initial limits of streams.
@@ -39,6 +41,7 @@ impl StreamMap {
                 peer: PeerLimits::default(),
                 window,
             },
+            refusal_code: 0,
         }
     }
 
@@ -102,9 +105,16 @@ impl StreamMap {
                 match self.numbers.admit(id)? {
                     MissingStream::Closed => return Ok(None),
                     MissingStream::Opened => {}
-                    MissingStream::New => events.push_opened(id.direction()),
+                    MissingStream::New if !self.numbers.refuses(id) => {
+                        events.push_opened(id.direction());
+                    }
+                    MissingStream::New => {}
                 }
-                Ok(Some(place.insert(self.initial.stream(id, false))))
+                let mut stream = self.initial.stream(id, false);
+                if self.numbers.refuses(id) {
+                    stream.refuse(self.refusal_code);
+                }
+                Ok(Some(place.insert(stream)))
             }
         }
     }

@@ -13,6 +13,7 @@
 //! | `stream`, `send`, `receive` | a stream and the state machines of its halves |
 //! | `send_buffer`, `receive_buffer`, `chunk` | the data |
 //! | `flow` | flow control in both directions |
+//! | `go_away` | the streams that are not served any more |
 //! | `scheduler` | the order in which streams send |
 
 mod application;
@@ -20,6 +21,7 @@ mod chunk;
 mod error;
 mod events;
 mod flow;
+mod go_away;
 mod map;
 mod numbers;
 mod peer;

@@ -14,6 +14,10 @@ pub(super) struct StreamNumbers {
     side: Side,
     local: [Local; 2],
     remote: [Remote; 2],
+    /// Bidirectional streams of the peer from this number on are refused; [`u64::MAX`] for none.
+    serves: u64,
+    /// Ours that the peer refuses, in the same way.
+    peer_serves: u64,
     /// Whether any update or report is due: asked for with every packet.
     has_due: bool,
 }
@@ -71,6 +75,8 @@ impl StreamNumbers {
             side,
             local: Default::default(),
             remote,
+            serves: u64::MAX,
+            peer_serves: u64::MAX,
             has_due: false,
         };
         numbers.note_due();
@@ -96,8 +102,11 @@ impl StreamNumbers {
         id.initiator() == self.side
     }
 
-    /// Opens the next stream of this side, unless the peer's limit is reached.
+    /// Opens the next stream of this side, unless the peer's limit is reached or it goes away.
     pub(super) fn open(&mut self, direction: Direction) -> Option<StreamId> {
+        if self.peer_serves < u64::MAX {
+            return None;
+        }
         let local = &mut self.local[direction as usize];
         if local.opened >= local.limit {
             local.waiting = true;
@@ -110,8 +119,9 @@ impl StreamNumbers {
 
     /// Returns the next stream that the peer opened and the application has not accepted.
     pub(super) fn accept(&mut self, direction: Direction) -> Option<StreamId> {
+        let served = self.served(direction);
         let remote = &mut self.remote[direction as usize];
-        if remote.accepted == remote.opened {
+        if remote.accepted >= served {
             return None;
         }
         remote.accepted += 1;
@@ -120,6 +130,54 @@ impl StreamNumbers {
             direction,
             remote.accepted - 1,
         ))
+    }
+
+    /// Returns the number of streams that the peer has opened and that are not refused.
+    fn served(&self, direction: Direction) -> u64 {
+        let opened = self.remote[direction as usize].opened;
+        match direction {
+            Direction::Bidirectional => opened.min(self.serves),
+            Direction::Unidirectional => opened,
+        }
+    }
+
+    /// Whether the application has accepted all streams of the peer that are not refused.
+    pub(super) fn are_all_accepted(&self) -> bool {
+        let directions = [Direction::Bidirectional, Direction::Unidirectional];
+        (directions.into_iter())
+            .all(|direction| self.remote[direction as usize].accepted >= self.served(direction))
+    }
+
+    /// Refuses bidirectional streams that the peer has not opened yet, or, if `unaccepted`, that the
+    /// application has not accepted. Returns the number of those that are served.
+    pub(super) fn refuse_new(&mut self, unaccepted: bool) -> u64 {
+        let remote = &self.remote[Direction::Bidirectional as usize];
+        let served = if unaccepted {
+            remote.accepted
+        } else {
+            remote.opened
+        };
+        self.serves = self.serves.min(served);
+        self.serves
+    }
+
+    /// Whether this side refuses a stream of the peer.
+    pub(super) fn refuses(&self, id: StreamId) -> bool {
+        id.index() >= self.serves
+            && id.direction() == Direction::Bidirectional
+            && !self.is_local(id)
+    }
+
+    /// Records that the peer serves only that many of our bidirectional streams.
+    pub(super) fn limit_served(&mut self, streams: u64) {
+        self.peer_serves = streams;
+    }
+
+    /// Whether the peer refuses a stream of ours.
+    pub(super) fn is_refused(&self, id: StreamId) -> bool {
+        id.index() >= self.peer_serves
+            && id.direction() == Direction::Bidirectional
+            && self.is_local(id)
     }
 
     /// Whether the application knows of the stream: it opened or accepted it.

@@ -25,7 +25,7 @@ impl Streams {
             self.events.push(StreamEvent::Readable(id));
         }
         // Without the end, only reads by the application change the data to send.
-        if frame.fin && received == Received::Buffered {
+        if frame.fin && received == Received::Buffered || self.map.numbers.refuses(id) {
             self.settle(id);
         }
         Ok(received)
@@ -112,7 +112,9 @@ impl Streams {
     /// # Errors
     /// `STREAM_STATE_ERROR`, `STREAM_LIMIT_ERROR`.
     pub(crate) fn on_stream_data_blocked(&mut self, id: StreamId) -> Result<(), TransportError> {
-        self.map.receiving(id, &mut self.events).map(|_| ())
+        self.map.receiving(id, &mut self.events)?;
+        self.settle(id);
+        Ok(())
     }
 
     /// Call it after a frame that may change a stream's data to send or end one of its halves.

@@ -132,6 +132,11 @@ impl ReceiveHalf {
         }
     }
 
+    /// Stops a half on which nothing has arrived.
+    pub(super) fn refuse(&mut self, code: u64) {
+        self.state = ReceiveState::Stopped { code, due: true };
+    }
+
     /// Reads up to `max` bytes, without a copy; `None` at the end of the stream.
     pub(super) fn read(
         &mut self,

@@ -152,6 +152,16 @@ impl SendHalf {
         }
     }
 
+    /// Resets a half to which nothing was written.
+    pub(super) fn refuse(&mut self, code: u64) {
+        self.reset = Some(Reset {
+            code,
+            by_peer: false,
+            due: true,
+            acked: false,
+        });
+    }
+
     /// Handles STOP_SENDING (section 3.5): resets the stream with the peer's code. `true` if it was
     /// not reset already.
     pub(super) fn stop(&mut self, code: u64, pool: &mut ChunkPool) -> bool {

@@ -48,6 +48,16 @@ impl Stream {
         demand
     }
 
+    /// Refuses a new stream of the peer, with an application error code.
+    pub(super) fn refuse(&mut self, code: u64) {
+        if let Some(send) = &mut self.send {
+            send.refuse(code);
+        }
+        if let Some(receive) = &mut self.receive {
+            receive.refuse(code);
+        }
+    }
+
     /// Drops finished halves; `true` if none is left.
     pub(super) fn drop_done(&mut self, pool: &mut ChunkPool) -> bool {
         if let Some(send) = self.send.as_mut().filter(|send| send.is_done()) {

@@ -93,7 +93,7 @@ impl TransportParameters {
             id::MAX_ACK_DELAY => {
                 self.max_ack_delay = Duration::from_millis(at_most(MAX_ACK_DELAY_MILLIS, value)?);
             }
-            id::DISABLE_ACTIVE_MIGRATION | id::GREASE_QUIC_BIT | id::KNOWN_PEERS
+            id::DISABLE_ACTIVE_MIGRATION | id::GREASE_QUIC_BIT | id::KNOWN_PEERS | id::GO_AWAY
                 if !value.is_empty() =>
             {
                 return Err(Invalid("transport parameter with a wrong length"));
@@ -121,6 +121,7 @@ impl TransportParameters {
                 self.fine_max_ack_delay = Some(Duration::from_micros(micros));
             }
             id::KNOWN_PEERS => self.known_peers = true,
+            id::GO_AWAY => self.go_away = true,
             id::ABANDONED_KEY => self.abandoned_key = Some(abandoned_key(value)?),
             id::ABANDONED_ANSWER => self.abandoned_answer = Some(abandoned_answer(value)?),
             _ => {}
@@ -151,6 +152,7 @@ impl Seen {
         const KNOWN: u64 = 1 << 60;
         const ABANDONED: u64 = 1 << 59;
         const ANSWER: u64 = 1 << 58;
+        const GO_AWAY: u64 = 1 << 57;
         let bit = match id {
             0..=id::MAX_DATAGRAM_FRAME_SIZE => 1 << id,
             id::FINE_MAX_ACK_DELAY => OURS,
@@ -159,6 +161,7 @@ impl Seen {
             id::KNOWN_PEERS => KNOWN,
             id::ABANDONED_KEY => ABANDONED,
             id::ABANDONED_ANSWER => ANSWER,
+            id::GO_AWAY => GO_AWAY,
             _ => return true,
         };
         let is_new = self.0 & bit == 0;

@@ -256,7 +256,7 @@ prop_compose! {
         grease_quic_bit: bool,
         least_micros in prop::option::of(0..16_383_000_u64),
         source in prop::option::of(connection_id(0)),
-        known_peers: bool,
+        ours in any::<[bool; 2]>(),
         abandoned in prop::option::of((any::<[u8; 16]>(), any::<u64>())),
     ) -> TransportParameters {
         let base = match side {
@@ -281,7 +281,8 @@ prop_compose! {
             min_ack_delay: least_micros.map(|micros| Duration::from_micros(micros.min(ack_millis * 1_000))),
             active_connection_id_limit: ids,
             initial_source_connection_id: source,
-            known_peers,
+            known_peers: ours[0],
+            go_away: ours[1],
             abandoned_key: abandoned.map(|(id, key_id)| (CredentialId::new(id), key_id)),
             ..base
         }

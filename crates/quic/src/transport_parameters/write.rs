@@ -29,6 +29,9 @@ impl TransportParameters {
         if self.grease_quic_bit {
             put_bytes(out, id::GREASE_QUIC_BIT, &[]);
         }
+        if self.go_away {
+            put_bytes(out, id::GO_AWAY, &[]);
+        }
         if self.known_peers {
             put_bytes(out, id::KNOWN_PEERS, &[]);
         }

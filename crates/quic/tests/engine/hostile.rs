@@ -112,7 +112,10 @@ impl PacketKey for ForgingKey {
 
 /// Returns why the server closed after these frames; `None` if it did not.
 fn answer_to(frames: Vec<u8>) -> Option<ConnectionError> {
-    let plan = Plan::default();
+    answer_in(Plan::default(), frames)
+}
+
+fn answer_in(plan: Plan, frames: Vec<u8>) -> Option<ConnectionError> {
     let forgery = Forgery::default();
     let mut world = World::new(plan.clone());
     let inner = Arc::new(SeededClient::new(plan.seed));
@@ -150,6 +153,34 @@ fn assert_closed_with(code: Code, write: impl FnOnce(&mut Vec<u8>)) {
     match answer_to(frames) {
         Some(ConnectionError::Transport(error)) => assert_eq!(error.code, code, "{error}"),
         other => panic!("{code} expected, got {other:?}"),
+    }
+}
+
+#[test]
+fn a_go_away_whose_limit_grows_is_rejected() {
+    assert_closed_with(Code::PROTOCOL_VIOLATION, |out| {
+        write::go_away(out, 3);
+        write::go_away(out, 4);
+    });
+    assert_closed_with(Code::FRAME_ENCODING_ERROR, |out| {
+        write::go_away(out, (1 << 60) + 1);
+    });
+}
+
+#[test]
+fn a_go_away_that_was_not_allowed_is_rejected() {
+    let mut frames = Vec::new();
+    write::go_away(&mut frames, 4);
+    write::go_away(&mut frames, 3);
+    assert_eq!(answer_to(frames.clone()), None);
+    let mut plan = Plan::default();
+    plan.server.go_away = false;
+    match answer_in(plan, frames) {
+        Some(ConnectionError::Transport(error)) => {
+            assert_eq!(error.code, Code::PROTOCOL_VIOLATION, "{error}");
+            assert_eq!(error.frame_type, 0x1745_4955);
+        }
+        other => panic!("PROTOCOL_VIOLATION expected, got {other:?}"),
     }
 }
 

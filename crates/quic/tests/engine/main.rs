@@ -9,6 +9,7 @@ mod black_holes;
 mod ecn;
 mod engines;
 mod extensions;
+mod go_away;
 mod handshake;
 mod hostile;
 mod interactions;

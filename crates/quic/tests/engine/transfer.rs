@@ -2,7 +2,7 @@
 
 use crate::world::{CLIENT, Plan, SERVER, World, pattern};
 use weir_fabric::{FaultSettings, Probability, Reordering, Rule};
-use weir_quic::{Code, ConnectionError, Direction, Event};
+use weir_quic::{ConnectionError, Direction, Event, Executed};
 use weir_units::{ByteSize, Duration, Rate};
 
 fn probability(value: f64) -> Probability {
@@ -209,11 +209,11 @@ fn a_full_server_refuses_connections() {
     let client = world.connect();
     world.run_for(Duration::from_millis(1));
     assert!(world.hosts[SERVER].connections.is_empty());
-    let refused = Event::Closed(ConnectionError::PeerTransport {
-        code: Code::CONNECTION_REFUSED,
+    let refused = ConnectionError::Refused {
         reason: String::new(),
-    });
-    assert!(world.hosts[CLIENT].events.contains(&(client, refused)));
+    };
+    assert_eq!(refused.executed(), Executed::No);
+    assert_eq!(world.closed(client), Some(refused));
 }
 
 #[test]

@@ -174,7 +174,7 @@ impl World {
             }
             Err(WriteError::Stopped(code)) => assert_eq!(code, 2),
             Err(WriteError::Closed) => {}
-            Err(WriteError::EarlyDataRejected) => panic!("there was no early data"),
+            Err(error @ (WriteError::EarlyDataRejected | WriteError::Refused)) => panic!("{error}"),
         }
         result.is_ok_and(|length| length > 0)
     }
@@ -215,7 +215,7 @@ impl World {
             }
             Err(ReadError::Reset(_)) => assert!(app.gave_up.contains(&id)),
             Err(ReadError::Closed) => {}
-            Err(ReadError::EarlyDataRejected) => panic!("there was no early data"),
+            Err(error @ (ReadError::EarlyDataRejected | ReadError::Refused)) => panic!("{error}"),
         }
         false
     }

@@ -147,6 +147,14 @@ pub(crate) fn write_frame(
             return Verdict::Unknown;
         }
         Hostile::ImmediateAck => write::immediate_ack(out),
+        Hostile::GoAway(streams) => {
+            let streams = streams.value(0);
+            write::go_away(out, streams);
+            if streams > 1 << 60 {
+                return Verdict::Violation(Code::FRAME_ENCODING_ERROR);
+            }
+            return Verdict::Unknown;
+        }
         Hostile::Close { application, code } => {
             write_close(*application, code.value(0), out);
             return Verdict::Unknown;

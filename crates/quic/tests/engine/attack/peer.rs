@@ -467,6 +467,7 @@ fn parameters(source: ConnectionId, name: u64) -> TransportParameters {
         max_idle_timeout: Duration::ZERO,
         min_ack_delay: Some(Duration::from_micros(100)),
         grease_quic_bit: name & 1 == 0,
+        go_away: name & 2 == 0,
         ..TransportParameters::default()
     }
 }

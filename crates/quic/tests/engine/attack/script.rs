@@ -103,6 +103,7 @@ pub(crate) enum Hostile {
         reordering: Number,
     },
     ImmediateAck,
+    GoAway(Number),
     Close {
         application: bool,
         code: Number,
@@ -145,6 +146,7 @@ pub(crate) enum ApplicationAction {
     AddAddress(u8),
     Rebind(u8),
     Move(u8),
+    GoAway,
     Close,
 }
 

@@ -57,6 +57,8 @@ impl Packet for Datagram {
 pub(crate) struct Host {
     pub(crate) endpoint: Endpoint,
     pub(crate) connections: BTreeMap<ConnectionHandle, Connection>,
+    /// Those that have ended, which an application may still ask; the last one of each handle.
+    pub(crate) ended: BTreeMap<ConnectionHandle, Connection>,
     pub(crate) events: Vec<(ConnectionHandle, Event)>,
     /// The addresses of its interfaces, the first one first.
     pub(crate) addresses: Vec<SocketAddr>,
@@ -166,6 +168,7 @@ impl World {
                 [index ^ plan.seed as u8; 32],
             ),
             connections: BTreeMap::new(),
+            ended: BTreeMap::new(),
             events: Vec::new(),
             addresses: vec![address(0, index)],
             arrived: BTreeMap::new(),
@@ -422,7 +425,9 @@ impl World {
                 }
             }
             for handle in drained {
-                host.connections.remove(&handle);
+                if let Some(connection) = host.connections.remove(&handle) {
+                    host.ended.insert(handle, connection);
+                }
             }
         }
     }

@@ -280,6 +280,7 @@ impl Arena {
                     let path = paths[usize::from(path) % paths.len()].id;
                     let _ = connection.move_to(now, path, MoveCause::Requested);
                 }
+                ApplicationAction::GoAway => connection.go_away(now, 1, b"enough"),
                 ApplicationAction::Close => connection.close(now, 1, b"enough"),
             }
             None
