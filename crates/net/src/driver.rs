@@ -15,6 +15,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 
 use quinn_udp::RecvMeta;
+use tokio::runtime::RuntimeFlavor;
 use tokio::task::JoinHandle;
 use weir_units::Time;
 use weir_wire::{Ecn, Transmit};
@@ -419,7 +420,8 @@ impl<P: Protocol> Future for Driver<P> {
             || !(driver.shared.engines.inbox()).is_none_or(|inbox| inbox.sleep(cx.waker()))
             || driver.shared.sockets.generation() != driver.open.generation
             || driver.keep_polling();
-        if again && driver.shared.yield_once.swap(false, Ordering::Relaxed) {
+        let yields = again && driver.shared.yield_once.swap(false, Ordering::Relaxed);
+        if yields && is_runtime_of_one_thread() {
             // Every task runs before this one does again, including that of `block_on`.
             let _ = pin!(tokio::task::yield_now()).poll(cx);
         } else if again {
@@ -449,6 +451,13 @@ impl<P: Protocol> Drop for Driver<P> {
         self.shared.engines.incoming.arrived.notify_waiters();
         self.shared.idle.notify_waiters();
     }
+}
+
+/// Whether all tasks share a thread. With several, a task that yields stays with its thread until that
+/// is out of work, and a task woken by itself goes on wherever a thread is free.
+fn is_runtime_of_one_thread() -> bool {
+    let runtime = tokio::runtime::Handle::try_current();
+    runtime.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread)
 }
 
 /// Whether a socket waits for send buffer space already.

@@ -5,7 +5,7 @@ use std::future::poll_fn;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use tokio::io::{AsyncRead, ReadBuf};
@@ -82,16 +82,27 @@ impl RecvStream {
     /// where it cannot be read to its end.
     pub async fn read_to_end(&mut self, limit: usize) -> Result<Bytes, ReadError> {
         let mut chunks = ReadChunks::default();
+        poll_fn(|cx| self.poll_to_end(cx, &mut chunks, limit)).await
+    }
+
+    /// As [`Self::read_to_end`], with the chunks read so far.
+    pub(crate) fn poll_to_end(
+        &mut self,
+        cx: &mut Context<'_>,
+        chunks: &mut ReadChunks,
+        limit: usize,
+    ) -> Poll<Result<Bytes, ReadError>> {
         loop {
             // One extra byte distinguishes a stream of exactly the limit from a longer one.
             let room = limit.saturating_sub(chunks.len()).saturating_add(1);
-            let Some(chunk) = self.read_chunk(room).await? else {
-                return Ok(chunks.into_bytes());
+            let chunk = ready!(self.poll_engine(cx, |state, id| state.engine.read(id, room)))?;
+            let Some(chunk) = chunk else {
+                return Poll::Ready(Ok(std::mem::take(chunks).into_bytes()));
             };
             chunks.push(chunk);
             if chunks.len() > limit {
                 self.stop(0);
-                return Err(ReadError::TooLong { limit });
+                return Poll::Ready(Err(ReadError::TooLong { limit }));
             }
         }
     }

@@ -41,13 +41,15 @@ pub(crate) struct SharedEndpoint<P: Protocol, L> {
     pub(crate) counters: DriverCounters,
 }
 
-/// The driver's counters.
+/// The counters of the driver, and of its connections.
 #[derive(Debug, Default)]
 pub(crate) struct DriverCounters {
     pub(crate) datagrams: AtomicU64,
     pub(crate) batches: AtomicU64,
     pub(crate) unroutable: AtomicU64,
     pub(crate) forwarded: AtomicU64,
+    /// Calls whose handler panicked.
+    pub(crate) failed_calls: AtomicU64,
 }
 
 impl<P: Protocol, L> SharedEndpoint<P, L> {

@@ -23,6 +23,8 @@ pub struct EndpointStats {
     /// Datagrams that an engine received for another one ([`crate::EndpointBuilder::threads`]): few,
     /// where the kernel selects engines.
     pub datagrams_forwarded: u64,
+    /// Calls whose handler panicked ([`Connection::serve`](crate::Connection::serve)).
+    pub calls_failed: u64,
     /// Replies sent without a connection.
     pub replies: EndpointCounters,
     /// Clients that share a secret with this server, and their connections without a handshake.
@@ -48,6 +50,7 @@ impl EndpointStats {
             datagrams_received: counters.datagrams.load(Ordering::Relaxed),
             receive_batches: counters.batches.load(Ordering::Relaxed),
             datagrams_unroutable: counters.unroutable.load(Ordering::Relaxed),
+            calls_failed: counters.failed_calls.load(Ordering::Relaxed),
             datagrams_forwarded: counters.forwarded.load(Ordering::Relaxed),
             spinning: shared
                 .spin
@@ -66,6 +69,7 @@ impl Sum for EndpointStats {
             receive_batches: sum.receive_batches + engine.receive_batches,
             datagrams_unroutable: sum.datagrams_unroutable + engine.datagrams_unroutable,
             datagrams_forwarded: sum.datagrams_forwarded + engine.datagrams_forwarded,
+            calls_failed: sum.calls_failed + engine.calls_failed,
             known_clients: KnownClientsCounters {
                 held: sum.known_clients.held + engine.known_clients.held,
                 accepted: sum.known_clients.accepted + engine.known_clients.accepted,

@@ -90,6 +90,7 @@ families! {
         "Datagrams that belong to no connection and begin none";
     forwarded: Counters, "datagrams_forwarded",
         "Datagrams that an engine received for another one";
+    failed_calls: Counters, "calls_failed", "Calls whose handler panicked";
     batches: Counters, "receive_batches", "Receive batches, each of one system call";
     qlog_lost: Counters, "qlog_events_lost", "Events that qlog files could not take";
     payload: Counters, "udp_payload", Bytes, "UDP payload of connections, by direction";
@@ -136,11 +137,12 @@ impl Families {
     }
 
     /// Returns the series that the endpoint counts itself.
-    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 12] {
+    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 13] {
         let kind = |kind| Some(("kind", kind));
         [
             (&self.unroutable, None, |is| is.datagrams_unroutable),
             (&self.forwarded, None, |is| is.datagrams_forwarded),
+            (&self.failed_calls, None, |is| is.calls_failed),
             (&self.batches, None, |is| is.receive_batches),
             (&self.qlog_lost, None, |is| is.qlog_events_lost),
             (&self.replies, kind("retry"), |is| is.replies.retries),

@@ -10,7 +10,7 @@ use bytes::Bytes;
 use weir_quic::{Direction, Executed};
 use weir_units::{ByteSize, Duration, Time};
 
-use super::{CALL_CANCELLED, CALL_DEADLINE, DEFAULT_SIZE_LIMIT, MESSAGE_TOO_LARGE};
+use super::{CALL_CANCELLED, CALL_DEADLINE, CALL_FAILED, DEFAULT_SIZE_LIMIT, MESSAGE_TOO_LARGE};
 use crate::chunks::ReadChunks;
 use crate::connection::Connection;
 use crate::dcquic::{ConnectionState, OpenedStream};
@@ -31,6 +31,9 @@ pub enum CallError {
     /// The request is larger than the server allows.
     #[error("the server does not take a request of {0}")]
     RequestTooLarge(ByteSize),
+    /// The server's handler of the call panicked.
+    #[error("the server failed to execute the call")]
+    Failed,
     /// The server refused the call, with a code.
     #[error("the server refused the call, with code {0}")]
     Refused(u64),
@@ -58,9 +61,10 @@ impl CallError {
         match self {
             Self::NotBegun(_) | Self::RequestTooLarge(_) | Self::Refused(SHUT_DOWN) => Executed::No,
             Self::Connection(error) => error.executed(),
-            Self::DeadlinePassed(_) | Self::ResponseTooLarge(_) | Self::Refused(_) => {
-                Executed::Maybe
-            }
+            Self::DeadlinePassed(_)
+            | Self::ResponseTooLarge(_)
+            | Self::Failed
+            | Self::Refused(_) => Executed::Maybe,
         }
     }
 }
@@ -234,6 +238,7 @@ impl Call {
             MESSAGE_TOO_LARGE => {
                 CallError::RequestTooLarge(ByteSize::from_bytes(self.request.len() as u64))
             }
+            CALL_FAILED => CallError::Failed,
             code => CallError::Refused(code),
         }
     }

@@ -1,13 +1,16 @@
 //! The server side of a call.
 
 use std::fmt;
+use std::future::poll_fn;
 use std::net::SocketAddr;
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use weir_quic::Direction;
 use weir_units::ByteSize;
 
 use super::{CALL_UNANSWERED, MESSAGE_TOO_LARGE};
+use crate::chunks::ReadChunks;
 use crate::connection::Connection;
 use crate::dcquic::OpenedStream;
 use crate::error::{ConnectionError, ReadError, WriteError};
@@ -34,6 +37,8 @@ pub struct IncomingCall {
     connection: Connection,
     send: SendStream,
     recv: RecvStream,
+    /// What has arrived of the request.
+    chunks: ReadChunks,
 }
 
 /// A request that has arrived in full.
@@ -64,6 +69,7 @@ impl Connection {
             connection: self.clone(),
             send: SendStream::new(self.handle.clone(), opened),
             recv: RecvStream::new(self.handle.clone(), opened),
+            chunks: ReadChunks::default(),
         })
     }
 }
@@ -75,20 +81,32 @@ impl IncomingCall {
     /// [`RequestError`] where it does not arrive. A request that is too large is refused with
     /// [`MESSAGE_TOO_LARGE`].
     pub async fn request(mut self, limit: ByteSize) -> Result<(Request, Responder), RequestError> {
-        let body = match self.recv.read_to_end(limit.as_usize()).await {
-            Ok(body) => body,
-            Err(ReadError::Connection(error)) => return Err(error.into()),
-            Err(ReadError::Reset(code)) => return Err(RequestError::Cancelled(code)),
-            Err(ReadError::TooLong { .. }) => {
+        let body = poll_fn(|cx| self.poll_body(cx, limit)).await?;
+        Ok(self.with_body(body))
+    }
+
+    /// Receives the request's body, of at most `limit` bytes.
+    pub(super) fn poll_body(
+        &mut self,
+        cx: &mut Context<'_>,
+        limit: ByteSize,
+    ) -> Poll<Result<Bytes, RequestError>> {
+        let body = (self.recv).poll_to_end(cx, &mut self.chunks, limit.as_usize());
+        body.map_err(|error| match error {
+            ReadError::Connection(error) => error.into(),
+            ReadError::Reset(code) => RequestError::Cancelled(code),
+            ReadError::TooLong { .. } => {
                 self.recv.stop(MESSAGE_TOO_LARGE);
                 // Fails only where the client abandoned the call first.
                 let _ = self.send.reset(MESSAGE_TOO_LARGE);
-                return Err(RequestError::TooLarge(limit));
+                RequestError::TooLarge(limit)
             }
-            Err(ReadError::Stopped | ReadError::EarlyDataRejected) => {
-                return Err(RequestError::Cancelled(0));
-            }
-        };
+            ReadError::Stopped | ReadError::EarlyDataRejected => RequestError::Cancelled(0),
+        })
+    }
+
+    /// Returns the request with its body, which has arrived.
+    pub(super) fn with_body(self, body: Bytes) -> (Request, Responder) {
         let request = Request {
             body,
             remote: self.connection.remote_address(),
@@ -98,7 +116,7 @@ impl IncomingCall {
             send: self.send,
             answered: false,
         };
-        Ok((request, responder))
+        (request, responder)
     }
 
     /// Refuses the call without reading it, with a code for the client.

@@ -26,6 +26,9 @@ pub const MESSAGE_TOO_LARGE: u64 = 0x5745_0003;
 /// Code with which a server abandons a call that it received and does not answer.
 pub const CALL_UNANSWERED: u64 = 0x5745_0004;
 
+/// Code with which a server abandons a call whose handler panicked.
+pub const CALL_FAILED: u64 = 0x5745_0005;
+
 /// A server's refusal to answer a call, with an application code for the client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("refused with code {0}")]

@@ -7,6 +7,7 @@ mod calls;
 mod crashes;
 mod datagrams;
 mod drain;
+mod handlers;
 mod interop;
 mod known_peers;
 mod lifecycle;
