@@ -23,7 +23,7 @@ use crate::protocol::{DatagramMeta, Protocol, Route};
 use crate::shared::SharedEndpoint;
 use crate::shared_connection::{SendProgress, SharedConnection};
 use crate::small_datagrams::SmallDatagrams;
-use crate::socket::{Socket, Writable, ecn_of};
+use crate::socket::{Socket, Writable, canonical, ecn_of};
 use crate::sockets::OpenSockets;
 
 /// The turns for which expired timers wait while each turn receives a batch or more from all sockets
@@ -222,7 +222,7 @@ impl<P: Protocol> Driver<P> {
         let mut known: Option<(P::Key, Arc<SharedConnection<P>>)> = None;
         for (meta, mut rest) in buffers.messages(count) {
             let arrival = DatagramMeta {
-                remote: meta.addr,
+                remote: canonical(meta.addr),
                 local: socket.local_of(&meta),
                 ecn: ecn_of(&meta),
             };

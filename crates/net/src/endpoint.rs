@@ -12,7 +12,7 @@ use crate::connecting::Connecting;
 use crate::dcquic::{Shared, SharedDcquicConnection};
 use crate::error::{ConnectError, DeadlinePassed, EndpointError};
 use crate::handle::Handle;
-use crate::socket::SocketBuffers;
+use crate::socket::{SocketBuffers, canonical};
 use crate::stats::EndpointStats;
 use crate::tls::ClientCredentials;
 
@@ -123,8 +123,9 @@ impl Endpoint {
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
         let shared = self.inner.next();
+        let remote = canonical(remote);
         let reaching = shared.sockets.reaching(remote);
-        let (socket, address) = reaching.ok_or_else(|| ConnectError::AddressFamily {
+        let socket = reaching.ok_or_else(|| ConnectError::AddressFamily {
             remote,
             local: shared.sockets.local(),
         })?;
@@ -133,11 +134,11 @@ impl Endpoint {
         if shared.shutting_down.load(Ordering::Relaxed) {
             return Err(ConnectError::ShuttingDown);
         }
-        let local = shared.local_towards(&socket, address);
-        client.local_addresses = shared.standby_addresses(address);
+        let local = shared.local_towards(&socket, remote);
+        client.local_addresses = shared.standby_addresses(remote);
         let begun = routing
             .engine
-            .connect(now, client, address, local, server_name);
+            .connect(now, client, remote, local, server_name);
         let (handle, engine) = begun?;
         let connection = routing.insert(
             handle.0,
@@ -180,16 +181,21 @@ impl Endpoint {
     ///
     /// Connections whose handshake is not confirmed yet follow when it is; the old socket stays
     /// open for them. To a peer that forbids migration, packets leave from the new address all the
-    /// same, as after a NAT rebinding; the peer may or may not accept them.
+    /// same, as after a NAT rebinding; the peer may or may not accept them. The family may change:
+    /// from `[::]` to an IPv4 address, connections to IPv4 peers go on.
     ///
     /// # Errors
-    /// [`EndpointError`] where the address cannot be bound, and nothing changes then;
-    /// [`EndpointError::ServerStays`] where the endpoint is a server too.
+    /// [`EndpointError`] where the address cannot be bound; [`EndpointError::OtherFamily`] where a
+    /// connection could not go on from it; [`EndpointError::ServerStays`] where the endpoint is a
+    /// server too. Nothing changes then.
     pub fn rebind(&self, address: SocketAddr) -> Result<SocketAddr, EndpointError> {
         if self.inner.first().settings.is_server {
             return Err(EndpointError::ServerStays);
         }
-        let mut address = address;
+        let mut address = canonical(address);
+        for engine in &self.inner.engines {
+            engine.check_rebind(0, address)?;
+        }
         for engine in &self.inner.engines {
             // The first one takes a free port; the others follow.
             address = engine.rebind_socket_at(0, address)?;

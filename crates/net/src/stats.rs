@@ -23,6 +23,9 @@ pub struct EndpointStats {
     /// Datagrams that an engine received for another one ([`crate::EndpointBuilder::threads`]): few,
     /// where the kernel selects engines.
     pub datagrams_forwarded: u64,
+    /// Datagrams lost as the endpoint had no socket to send them by: its last address of their family
+    /// is gone.
+    pub datagrams_without_socket: u64,
     /// Replies sent without a connection.
     pub replies: EndpointCounters,
     /// Clients that share a secret with this server, and their connections without a handshake.
@@ -48,6 +51,7 @@ impl EndpointStats {
             datagrams_received: counters.datagrams.load(Ordering::Relaxed),
             receive_batches: counters.batches.load(Ordering::Relaxed),
             datagrams_unroutable: counters.unroutable.load(Ordering::Relaxed),
+            datagrams_without_socket: shared.sockets.without_socket(),
             datagrams_forwarded: counters.forwarded.load(Ordering::Relaxed),
             spinning: shared
                 .spin
@@ -65,6 +69,8 @@ impl Sum for EndpointStats {
             datagrams_received: sum.datagrams_received + engine.datagrams_received,
             receive_batches: sum.receive_batches + engine.receive_batches,
             datagrams_unroutable: sum.datagrams_unroutable + engine.datagrams_unroutable,
+            datagrams_without_socket: sum.datagrams_without_socket
+                + engine.datagrams_without_socket,
             datagrams_forwarded: sum.datagrams_forwarded + engine.datagrams_forwarded,
             known_clients: KnownClientsCounters {
                 held: sum.known_clients.held + engine.known_clients.held,

@@ -90,6 +90,8 @@ families! {
         "Datagrams that belong to no connection and begin none";
     forwarded: Counters, "datagrams_forwarded",
         "Datagrams that an engine received for another one";
+    without_socket: Counters, "datagrams_without_socket",
+        "Datagrams lost as there was no socket to send them by";
     batches: Counters, "receive_batches", "Receive batches, each of one system call";
     qlog_lost: Counters, "qlog_events_lost", "Events that qlog files could not take";
     payload: Counters, "udp_payload", Bytes, "UDP payload of connections, by direction";
@@ -136,11 +138,12 @@ impl Families {
     }
 
     /// Returns the series that the endpoint counts itself.
-    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 12] {
+    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 13] {
         let kind = |kind| Some(("kind", kind));
         [
             (&self.unroutable, None, |is| is.datagrams_unroutable),
             (&self.forwarded, None, |is| is.datagrams_forwarded),
+            (&self.without_socket, None, |is| is.datagrams_without_socket),
             (&self.batches, None, |is| is.receive_batches),
             (&self.qlog_lost, None, |is| is.qlog_events_lost),
             (&self.replies, kind("retry"), |is| is.replies.retries),
