@@ -438,8 +438,7 @@ impl<P: Protocol> Drop for Driver<P> {
         }
         P::on_endpoint_ended(&self.shared);
         self.shared.shutting_down.store(true, Ordering::Relaxed);
-        self.shared.engines.incoming.take_all();
-        self.shared.engines.incoming.arrived.notify_waiters();
+        self.shared.engines.incoming.end();
         self.shared.idle.notify_waiters();
     }
 }
@@ -462,7 +461,7 @@ type FindRoute<P> = fn(
     Time,
     &DatagramMeta,
     &mut [u8],
-) -> Route<<P as Protocol>::Engine>;
+) -> Route<<P as Protocol>::Engine, <P as Protocol>::Undecided>;
 
 /// A received datagram, without its contents.
 struct Received<'d> {
@@ -491,9 +490,17 @@ impl Received<'_> {
                 let connection = SharedConnection::new(index, shared.clone(), *engine);
                 let connection = routing.insert(index, connection);
                 drop(routing);
-                shared.engines.incoming.push(connection.clone());
+                if let Some(late) = shared.engines.incoming.push(connection.clone()) {
+                    late.close_unused();
+                }
                 return RoutedDatagram::New(connection);
             }
+            Route::Undecided(undecided) => {
+                drop(routing);
+                P::on_undecided(shared, undecided);
+                true
+            }
+            Route::Kept => true,
             Route::Reply(reply) => {
                 drop(routing);
                 self.reply(&reply);

@@ -15,6 +15,7 @@ use crate::handle::Handle;
 use crate::socket::{SocketBuffers, canonical};
 use crate::stats::EndpointStats;
 use crate::tls::ClientCredentials;
+use crate::undecided::Incoming;
 
 /// Closes connections that [`Endpoint::shutdown`] could not wait for.
 pub const SHUT_DOWN: u64 = 0x5745_0000;
@@ -158,8 +159,23 @@ impl Endpoint {
 
     /// Returns the next connection from a client; `None` once the endpoint shuts down.
     pub async fn accept(&self) -> Option<Connecting> {
+        if self.inner.first().settings.undecided.is_some() {
+            loop {
+                if let Ok(connecting) = self.accept_incoming().await?.accept() {
+                    return Some(connecting);
+                }
+            }
+        }
         let connection = self.inner.first().accept().await?;
         Some(Connecting::new(Handle::new(connection)))
+    }
+
+    /// Returns the next client, to decide about before its handshake, of an endpoint built with
+    /// [`EndpointBuilder::decide_incoming`](crate::EndpointBuilder::decide_incoming); `None` once the
+    /// endpoint shuts down, and at once on any other endpoint.
+    pub async fn accept_incoming(&self) -> Option<Incoming> {
+        let queue = self.inner.first().settings.undecided.as_ref()?;
+        queue.next().await.map(Incoming::new)
     }
 
     /// Returns the address that the endpoint is bound to; the first one where there are several.
@@ -269,6 +285,10 @@ impl Inner {
     fn refuse_new(&self) {
         for connection in self.engines.iter().flat_map(|engine| engine.refuse_new()) {
             connection.close_unused();
+        }
+        if let Some(undecided) = &self.first().settings.undecided {
+            // Dropping them refuses them.
+            undecided.end();
         }
     }
 }

@@ -86,6 +86,8 @@ impl Sum for EndpointStats {
                     + engine.replies.version_negotiations,
                 stateless_resets: sum.replies.stateless_resets + engine.replies.stateless_resets,
                 refusals: sum.replies.refusals + engine.replies.refusals,
+                client_limit_refusals: sum.replies.client_limit_refusals
+                    + engine.replies.client_limit_refusals,
             },
             qlog_events_lost: sum.qlog_events_lost + engine.qlog_events_lost,
             spinning: sum.spinning + engine.spinning,

@@ -5,7 +5,10 @@ use std::mem;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
-use weir_quic::{ConnectionIdLayout, EndpointConfig, EndpointSecret, KnownClients, ServerConfig};
+use weir_quic::{
+    ClientLimits, ClientTable, ConnectionIdLayout, EndpointConfig, EndpointSecret, KnownClients,
+    ServerConfig,
+};
 use weir_units::Duration;
 
 use super::EndpointBuilder;
@@ -25,6 +28,7 @@ use crate::socket::{BindAddress, SocketOptions};
 use crate::sockets::Sockets;
 use crate::spin::Spin;
 use crate::timers::Timers;
+use crate::undecided::UndecidedQueue;
 
 /// The parts that all engines of an endpoint share.
 struct SharedParts {
@@ -32,6 +36,8 @@ struct SharedParts {
     secret: EndpointSecret,
     observers: Option<Arc<EndpointObservers>>,
     known_clients: Option<Arc<KnownClients>>,
+    clients: Arc<ClientTable>,
+    undecided: Option<Arc<UndecidedQueue>>,
 }
 
 impl EndpointBuilder {
@@ -65,6 +71,11 @@ impl EndpointBuilder {
             },
             observers: None,
             known_clients: None,
+            clients: Arc::new(ClientTable::new(
+                self.client_limits
+                    .unwrap_or_else(|| ClientLimits::for_capacity(self.max_connections)),
+            )),
+            undecided: (self.max_undecided > 0).then(Arc::default),
         };
         let mut shared = Vec::with_capacity(runtimes.len());
         let mut drivers = Vec::with_capacity(runtimes.len());
@@ -150,6 +161,8 @@ impl EndpointBuilder {
             versions: self.server_versions,
             preferred: self.preferred,
             known_clients: parts.known_clients.clone(),
+            clients: Some(parts.clients.clone()),
+            max_undecided: self.max_undecided,
             ..ServerConfig::new(credentials.crypto.clone(), self.transport.clone())
         });
         let layout = ConnectionIdLayout::new(CONNECTION_ID_LENGTH);
@@ -180,6 +193,8 @@ impl EndpointBuilder {
             runtime: runtime.handle().clone(),
             is_server: self.server.is_some(),
             is_watched,
+            transport: self.transport.clone(),
+            undecided: parts.undecided.clone(),
             allocator: self.allocator.clone(),
             lost_events: observers.lost_events().filter(|_| is_first),
             known_clients: parts.known_clients.clone().filter(|_| is_first),

@@ -80,6 +80,8 @@ families! {
     decisions: Counters, "migration_decisions",
         "Moves that the migration monitor decided on, by cause";
     replies: Counters, "stateless_replies", "Answers without a connection, by kind";
+    client_limits: Counters, "client_limit_refusals",
+        "Connections refused as their client or its network has too many";
     known_connections: Counters, "known_peer_connections",
         "Connections that clients began without a handshake";
     known_replays: Counters, "known_peer_replays",
@@ -138,7 +140,7 @@ impl Families {
     }
 
     /// Returns the series that the endpoint counts itself.
-    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 13] {
+    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 14] {
         let kind = |kind| Some(("kind", kind));
         [
             (&self.unroutable, None, |is| is.datagrams_unroutable),
@@ -156,6 +158,9 @@ impl Families {
             (&self.replies, kind("refusal"), |is| is.replies.refusals),
             (&self.replies, kind("known-peer-refusal"), |is| {
                 is.replies.known_peer_refusals
+            }),
+            (&self.client_limits, None, |is| {
+                is.replies.client_limit_refusals
             }),
             (&self.known_connections, None, |is| {
                 is.known_clients.accepted

@@ -5,6 +5,7 @@
 mod allocation;
 mod calls;
 mod datagrams;
+mod incoming;
 mod interop;
 mod known_peers;
 mod lifecycle;

@@ -257,6 +257,11 @@ impl KnownClients {
         Some(client)
     }
 
+    /// Whether the client's secret is still valid here.
+    pub(crate) fn has(&self, now: Time, client: &KnownClient) -> bool {
+        self.find(now, &client.secret.id()).is_some()
+    }
+
     /// Uses a key ID up, if it is fresh.
     pub(crate) fn use_up(&self, client: &KnownClient, key_id: KeyId) -> Verdict {
         let verdict = client.state().window.mark(key_id);
