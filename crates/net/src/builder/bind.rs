@@ -95,6 +95,9 @@ impl EndpointBuilder {
                 let begun = clock.now() + clock.epoch();
                 parts.known_clients =
                     known_peers.map(|limits| Arc::new(KnownClients::new(limits, begun)));
+                if let (Some(server), Some(clients)) = (&self.server, &parts.known_clients) {
+                    server.follow(clients, clock);
+                }
             }
             let watch = open_watch(is_watched);
             let engine = self.engine(&mut parts, &runtime, sockets, engines, watch.is_some())?;

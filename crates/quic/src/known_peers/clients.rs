@@ -298,6 +298,17 @@ impl KnownClients {
         }
     }
 
+    /// Ends the secrets of clients that are not to be kept.
+    pub fn retain(&self, now: Time, keep: impl Fn(&Identity) -> bool) {
+        for shard in &self.shards {
+            let clients: Vec<_> = lock(shard).values().cloned().collect();
+            // Not under the lock: it may take long.
+            for client in clients.iter().filter(|client| !keep(&client.identity)) {
+                self.remove(now, &client.secret.id());
+            }
+        }
+    }
+
     /// Forgets all secrets: what was promised to their clients holds no more.
     pub fn clear(&self, now: Time) {
         self.note_removed(now);
