@@ -9,7 +9,7 @@ use weir_units::Time;
 
 use crate::dcquic::{ConnectionState, Shared};
 use crate::error::EndpointError;
-use crate::socket::Socket;
+use crate::socket::{Socket, reaches};
 use crate::sockets::source_address_for;
 
 impl Shared {
@@ -26,7 +26,7 @@ impl Shared {
             .is_watched
             .then(|| source_address_for(remote))
             .flatten()?;
-        Some(SocketAddr::new(socket.in_family(source), local.port()))
+        Some(SocketAddr::new(source, local.port()))
     }
 
     /// Returns the addresses from which a connection to `remote` keeps standby paths: all of them
@@ -76,6 +76,28 @@ impl Shared {
             Ok(None) => {}
             Err(error) => tracing::warn!(%error, "an address that is there again cannot be used"),
         }
+    }
+
+    /// Checks that every client connection can go on where the socket at index `index` gets another
+    /// address.
+    pub(crate) fn check_rebind(
+        &self,
+        index: usize,
+        address: SocketAddr,
+    ) -> Result<(), EndpointError> {
+        let connections: Vec<Arc<_>> = self.routing().connections().cloned().collect();
+        for connection in connections {
+            let state = connection.peek();
+            let peer = state.engine.remote();
+            let goes_on = state.error.is_some()
+                || !state.engine.side().is_client()
+                || reaches(address, peer)
+                || self.sockets.others_reach(index, peer);
+            if !goes_on {
+                return Err(EndpointError::OtherFamily { address, peer });
+            }
+        }
+        Ok(())
     }
 
     /// Gives the socket at index `index` another address and moves its connections there. Returns
@@ -134,7 +156,7 @@ impl Shared {
             }
             match source_address_for(engine.remote()).filter(|source| !gone.contains(source)) {
                 Some(source) => {
-                    let source = SocketAddr::new(socket.in_family(source), local.port());
+                    let source = SocketAddr::new(source, local.port());
                     tracing::info!(%local, now = %source, "a connection's source address changed");
                     state.rebind(now, source, self.sockets.hold());
                 }
@@ -174,10 +196,6 @@ impl Shared {
             state.send();
         }
     }
-}
-
-fn reaches(local: SocketAddr, remote: SocketAddr) -> bool {
-    local.is_ipv4() == remote.is_ipv4()
 }
 
 #[cfg(test)]
@@ -281,6 +299,23 @@ mod tests {
         assert_eq!(pair.client.paths().len(), 1);
         pair.transfer(|| shared.close_socket_at(0)).await;
         assert_eq!(pair.local(), Some(bind_addresses[1].0.address));
+    }
+
+    #[tokio::test]
+    async fn datagrams_without_a_socket_are_counted_and_repaired() {
+        let pair = pair().await;
+        pair.ready().await;
+        let shared = pair.shared();
+        let lost = || shared.sockets.without_socket();
+        shared.close_socket_at(1);
+        assert_eq!(lost(), 0);
+        let reopening = async {
+            while lost() == 0 {
+                tokio::time::sleep(std::time::Duration::from_millis(1)).await;
+            }
+            shared.reopen_socket_at(0);
+        };
+        tokio::join!(pair.transfer(|| shared.close_socket_at(0)), reopening);
     }
 
     #[tokio::test]

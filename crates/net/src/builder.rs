@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use weir_policy::PolicySource;
 use weir_quic::{
-    EndpointSecret, PreferredAddresses, RetryPolicy, TransportConfig, Version, Versions,
+    ClientLimits, EndpointSecret, PreferredAddresses, RetryPolicy, TransportConfig, Version,
+    Versions,
 };
 use weir_sed::Allocator;
 use weir_units::{ByteSize, Duration};
@@ -28,6 +29,8 @@ pub struct EndpointBuilder {
     client: Option<ClientCredentials>,
     server: Option<ServerCredentials>,
     max_connections: usize,
+    client_limits: Option<ClientLimits>,
+    max_undecided: usize,
     retry: RetryPolicy,
     token_lifetime: Duration,
     preferred: PreferredAddresses,
@@ -55,6 +58,8 @@ impl Default for EndpointBuilder {
             client: None,
             server: None,
             max_connections: 10_000,
+            client_limits: None,
+            max_undecided: 0,
             retry: RetryPolicy::default(),
             token_lifetime: Duration::from_secs(24 * 3600),
             preferred: PreferredAddresses::default(),
@@ -122,6 +127,26 @@ impl EndpointBuilder {
     /// Sets the limit of concurrent connections; further clients are refused. 10,000 by default.
     pub fn max_connections(mut self, count: usize) -> Self {
         self.max_connections = count;
+        self
+    }
+
+    /// Sets the limits of concurrent connections of one client address and of its network; further
+    /// ones are refused, with CONNECTION_REFUSED, before any cryptography.
+    /// [`ClientLimits::for_capacity`] of [`Self::max_connections`] by default: a quarter and a half of
+    /// it. From half of a limit on, clients have to validate their address, unless [`Self::retry`] is
+    /// [`RetryPolicy::Never`].
+    pub fn client_limits(mut self, limits: ClientLimits) -> Self {
+        self.client_limits = Some(limits);
+        self
+    }
+
+    /// Lets the application decide about each client before its handshake
+    /// ([`Endpoint::accept_incoming`]): accept, with these or other credentials, refuse, retry or
+    /// ignore. Up to `most_waiting` clients wait for a decision in each engine; more are refused. Zero, the
+    /// default, accepts every client at once, which saves a turn of the application's task per
+    /// connection.
+    pub fn decide_incoming(mut self, most_waiting: usize) -> Self {
+        self.max_undecided = most_waiting;
         self
     }
 

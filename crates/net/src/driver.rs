@@ -27,7 +27,7 @@ use crate::protocol::{DatagramMeta, Protocol, Route};
 use crate::shared::SharedEndpoint;
 use crate::shared_connection::{SendProgress, SharedConnection};
 use crate::small_datagrams::SmallDatagrams;
-use crate::socket::{Socket, Writable, ecn_of};
+use crate::socket::{Socket, Writable, canonical, ecn_of};
 use crate::sockets::OpenSockets;
 
 /// The turns for which expired timers wait while each turn receives a batch or more from all sockets
@@ -230,7 +230,7 @@ impl<P: Protocol> Driver<P> {
         let mut known: Option<(P::Key, Arc<SharedConnection<P>>)> = None;
         for (meta, mut rest) in buffers.messages(count) {
             let arrival = DatagramMeta {
-                remote: meta.addr,
+                remote: canonical(meta.addr),
                 local: socket.local_of(&meta),
                 ecn: ecn_of(&meta),
             };
@@ -447,8 +447,7 @@ impl<P: Protocol> Drop for Driver<P> {
         }
         P::on_endpoint_ended(&self.shared);
         self.shared.shutting_down.store(true, Ordering::Relaxed);
-        self.shared.engines.incoming.take_all();
-        self.shared.engines.incoming.arrived.notify_waiters();
+        self.shared.engines.incoming.end();
         self.shared.idle.notify_waiters();
     }
 }
@@ -478,7 +477,7 @@ type FindRoute<P> = fn(
     Time,
     &DatagramMeta,
     &mut [u8],
-) -> Route<<P as Protocol>::Engine>;
+) -> Route<<P as Protocol>::Engine, <P as Protocol>::Undecided>;
 
 /// A received datagram, without its contents.
 struct Received<'d> {
@@ -507,9 +506,17 @@ impl Received<'_> {
                 let connection = SharedConnection::new(index, shared.clone(), *engine);
                 let connection = routing.insert(index, connection);
                 drop(routing);
-                shared.engines.incoming.push(connection.clone());
+                if let Some(late) = shared.engines.incoming.push(connection.clone()) {
+                    late.close_unused();
+                }
                 return RoutedDatagram::New(connection);
             }
+            Route::Undecided(undecided) => {
+                drop(routing);
+                P::on_undecided(shared, undecided);
+                true
+            }
+            Route::Kept => true,
             Route::Reply(reply) => {
                 drop(routing);
                 self.reply(&reply);

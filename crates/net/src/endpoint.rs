@@ -14,9 +14,10 @@ use crate::connecting::Connecting;
 use crate::dcquic::{Shared, SharedDcquicConnection};
 use crate::error::{ConnectError, ConnectionError, DeadlinePassed, EndpointError};
 use crate::handle::Handle;
-use crate::socket::SocketBuffers;
+use crate::socket::{SocketBuffers, canonical};
 use crate::stats::EndpointStats;
 use crate::tls::ClientCredentials;
+use crate::undecided::Incoming;
 use crate::waiters::wait;
 
 /// Closes the connections of an endpoint that shuts down, and refuses calls that arrive too late: these
@@ -128,8 +129,9 @@ impl Endpoint {
         server_name: &str,
     ) -> Result<Connecting, ConnectError> {
         let shared = self.inner.next();
+        let remote = canonical(remote);
         let reaching = shared.sockets.reaching(remote);
-        let (socket, address) = reaching.ok_or_else(|| ConnectError::AddressFamily {
+        let socket = reaching.ok_or_else(|| ConnectError::AddressFamily {
             remote,
             local: shared.sockets.local(),
         })?;
@@ -138,11 +140,11 @@ impl Endpoint {
         if shared.shutting_down.load(Ordering::Relaxed) {
             return Err(ConnectError::ShuttingDown);
         }
-        let local = shared.local_towards(&socket, address);
-        client.local_addresses = shared.standby_addresses(address);
+        let local = shared.local_towards(&socket, remote);
+        client.local_addresses = shared.standby_addresses(remote);
         let begun = routing
             .engine
-            .connect(now, client, address, local, server_name);
+            .connect(now, client, remote, local, server_name);
         let (handle, engine) = begun?;
         let connection = routing.insert(
             handle.0,
@@ -162,8 +164,23 @@ impl Endpoint {
 
     /// Returns the next connection from a client; `None` once the endpoint shuts down.
     pub async fn accept(&self) -> Option<Connecting> {
+        if self.inner.first().settings.undecided.is_some() {
+            loop {
+                if let Ok(connecting) = self.accept_incoming().await?.accept() {
+                    return Some(connecting);
+                }
+            }
+        }
         let connection = self.inner.first().accept().await?;
         Some(Connecting::new(Handle::new(connection)))
+    }
+
+    /// Returns the next client, to decide about before its handshake, of an endpoint built with
+    /// [`EndpointBuilder::decide_incoming`](crate::EndpointBuilder::decide_incoming); `None` once the
+    /// endpoint shuts down, and at once on any other endpoint.
+    pub async fn accept_incoming(&self) -> Option<Incoming> {
+        let queue = self.inner.first().settings.undecided.as_ref()?;
+        queue.next().await.map(Incoming::new)
     }
 
     /// Returns the address that the endpoint is bound to; the first one where there are several.
@@ -185,16 +202,21 @@ impl Endpoint {
     ///
     /// Connections whose handshake is not confirmed yet follow when it is; the old socket stays
     /// open for them. To a peer that forbids migration, packets leave from the new address all the
-    /// same, as after a NAT rebinding; the peer may or may not accept them.
+    /// same, as after a NAT rebinding; the peer may or may not accept them. The family may change:
+    /// from `[::]` to an IPv4 address, connections to IPv4 peers go on.
     ///
     /// # Errors
-    /// [`EndpointError`] where the address cannot be bound, and nothing changes then;
-    /// [`EndpointError::ServerStays`] where the endpoint is a server too.
+    /// [`EndpointError`] where the address cannot be bound; [`EndpointError::OtherFamily`] where a
+    /// connection could not go on from it; [`EndpointError::ServerStays`] where the endpoint is a
+    /// server too. Nothing changes then.
     pub fn rebind(&self, address: SocketAddr) -> Result<SocketAddr, EndpointError> {
         if self.inner.first().settings.is_server {
             return Err(EndpointError::ServerStays);
         }
-        let mut address = address;
+        let mut address = canonical(address);
+        for engine in &self.inner.engines {
+            engine.check_rebind(0, address)?;
+        }
         for engine in &self.inner.engines {
             // The first one takes a free port; the others follow.
             address = engine.rebind_socket_at(0, address)?;
@@ -296,6 +318,10 @@ impl Inner {
     fn refuse_new(&self) {
         for connection in self.engines.iter().flat_map(|engine| engine.refuse_new()) {
             connection.close_unused();
+        }
+        if let Some(undecided) = &self.first().settings.undecided {
+            // Dropping them refuses them.
+            undecided.end();
         }
     }
 }

@@ -23,7 +23,7 @@ pub(crate) struct Engines<L> {
     index: u8,
     inboxes: Arc<[DriverQueue<ForwardedDatagram>]>,
     /// New connections of all engines.
-    pub(crate) incoming: Arc<Incoming<L>>,
+    pub(crate) incoming: Arc<Incoming<Arc<L>>>,
 }
 
 /// A datagram that another engine received.

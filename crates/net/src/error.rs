@@ -40,6 +40,16 @@ pub enum EndpointError {
     /// A server cannot change its address: clients would not find it.
     #[error("a server keeps its addresses: clients would not find it elsewhere")]
     ServerStays,
+    /// The endpoint has a connection that could not go on from the address.
+    #[error(
+        "{peer}, which this endpoint is connected to, cannot be reached from {address}: choose an address of the same family, or [::]"
+    )]
+    OtherFamily {
+        /// The address asked for.
+        address: SocketAddr,
+        /// The connection's peer.
+        peer: SocketAddr,
+    },
     /// qlog files cannot be written.
     #[error(
         "cannot write qlog files to {}: {source}; QLOGDIR, or the program, asks for them",

@@ -48,7 +48,7 @@
 //!
 //! | module | contents |
 //! |---|---|
-//! | `endpoint`, `builder`, `connecting`, `connection`, `datagrams`, `send_stream`, `recv_stream` | the API for applications |
+//! | `endpoint`, `builder`, `connecting`, `undecided`, `connection`, `datagrams`, `send_stream`, `recv_stream` | the API for applications |
 //! | [`rpc`] | calls: deadline, cancellation, size limits |
 //! | [`tls`] | identities, trust, pinned fingerprints |
 //! | `protocol`, `driver` | the trait of a protocol; an endpoint's task, the same for every protocol: one receive batch per pass |
@@ -108,6 +108,7 @@ mod state_directory;
 mod stats;
 mod timers;
 pub mod tls;
+mod undecided;
 mod waiters;
 
 pub use builder::EndpointBuilder;
@@ -127,6 +128,7 @@ pub use rpc::{
 pub use send_stream::SendStream;
 pub use socket::SocketBuffers;
 pub use stats::EndpointStats;
+pub use undecided::{Incoming, IncomingError, RetryError};
 pub use weir_congestion::{AlgorithmSpec, Controller, Deadline};
 #[cfg(feature = "metrics")]
 pub use weir_metrics::Registry;
@@ -134,10 +136,10 @@ pub use weir_policy::{Policy, PolicySource};
 pub use weir_quic::crypto::Identity as PeerIdentity;
 pub use weir_quic::migration;
 pub use weir_quic::{
-    Congestion, ConnectionStats, DatagramConfig, DatagramStats, EndpointCounters, EndpointSecret,
-    Executed, KnownClientsConfig, KnownClientsCounters, KnownServersCounters, MoveCause, PathError,
-    PathEvent, PathId, PathSnapshot, RetryPolicy, Side, StreamId, TransportConfig, UpdateKeysError,
-    Version, Versions,
+    ClientLimits, Congestion, ConnectionStats, DatagramConfig, DatagramStats, EndpointCounters,
+    EndpointSecret, Executed, KnownClientsConfig, KnownClientsCounters, KnownServersCounters,
+    MoveCause, PathError, PathEvent, PathId, PathSnapshot, RetryPolicy, Side, StreamId,
+    TransportConfig, UpdateKeysError, Version, Versions,
 };
 pub use weir_sed::Allocator;
 pub use weir_units::{ByteSize, Duration};

@@ -1,6 +1,7 @@
 //! The trait of a protocol for the driver.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::Waker;
 
 use weir_units::Time;
@@ -21,10 +22,14 @@ pub(crate) struct DatagramMeta {
 }
 
 /// The destination of a datagram; a connection is named by its index.
-pub(crate) enum Route<E> {
+pub(crate) enum Route<E, U> {
     Connection(usize),
     /// It starts this connection, which has processed it already.
     New(usize, Box<E>),
+    /// It comes from a client that waits for the application's decision.
+    Undecided(U),
+    /// It was kept until such a decision.
+    Kept,
     /// Answer it with this datagram.
     Reply(Vec<u8>),
     /// It belongs to the engine with this index.
@@ -44,6 +49,8 @@ pub(crate) trait Protocol: Sized + Send + 'static {
     type Endpoint: Send;
     /// The engine's part for one connection.
     type Engine;
+    /// A client that waits for a decision.
+    type Undecided;
     /// An event from a connection's engine for the endpoint's.
     type EndpointEvent: Copy;
     /// Settings shared by all connections of an endpoint.
@@ -64,7 +71,7 @@ pub(crate) trait Protocol: Sized + Send + 'static {
         now: Time,
         arrival: &DatagramMeta,
         datagram: &mut [u8],
-    ) -> Route<Self::Engine>;
+    ) -> Route<Self::Engine, Self::Undecided>;
 
     /// Returns the destination of a datagram that another engine offers as a stateless reset.
     fn route_reset(
@@ -72,9 +79,15 @@ pub(crate) trait Protocol: Sized + Send + 'static {
         _: Time,
         _: &DatagramMeta,
         _: &mut [u8],
-    ) -> Route<Self::Engine> {
+    ) -> Route<Self::Engine, Self::Undecided> {
         Route::Drop
     }
+
+    /// Passes a client that waits for a decision to the application.
+    fn on_undecided(
+        shared: &Arc<SharedEndpoint<Self, SharedConnection<Self>>>,
+        undecided: Self::Undecided,
+    );
 
     /// Refuses connections from now on.
     fn stop_serving(endpoint: &mut Self::Endpoint);

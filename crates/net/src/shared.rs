@@ -98,18 +98,7 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
 
     /// Returns the next connection from a client; `None` once there will be none.
     pub(crate) async fn accept(&self) -> Option<Arc<L>> {
-        loop {
-            let arrived = self.engines.incoming.arrived.notified();
-            if let Some(connection) = self.engines.incoming.pop() {
-                return Some(connection);
-            }
-            if self.shutting_down.load(Ordering::Relaxed) {
-                // Other tasks may wait for the same notification.
-                self.engines.incoming.arrived.notify_one();
-                return None;
-            }
-            arrived.await;
-        }
+        self.engines.incoming.next().await
     }
 
     /// Accepts and starts no connections from now on. Returns those not accepted yet, to be closed.
@@ -118,9 +107,7 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
         self.shutting_down.store(true, Ordering::Relaxed);
         P::stop_serving(&mut routing.engine);
         drop(routing);
-        let unaccepted = self.engines.incoming.take_all();
-        self.engines.incoming.arrived.notify_one();
-        unaccepted
+        self.engines.incoming.end()
     }
 
     /// Waits until no connection is left.

@@ -423,8 +423,9 @@ impl<P: Protocol> LockedState<P> {
                 return Err(SocketBlocked);
             }
             (Err(SendError::TooLarge), _) => self.connection.on_too_large(now, &transmit),
-            // A probe on another path is not worth waiting for: the path in use could go on.
-            (Ok(()) | Err(SendError::Full), _) => {}
+            // A probe on another path is not worth waiting for: the path in use could go on. Without
+            // a socket it is a loss: the address may come back before the connection times out.
+            (Ok(()) | Err(SendError::Full | SendError::NoSocket), _) => {}
         }
         Ok(Some(transmit.size))
     }

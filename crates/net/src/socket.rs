@@ -77,7 +77,7 @@ impl Socket {
         bind_address: &BindAddress,
         options: SocketOptions,
     ) -> Result<Self, EndpointError> {
-        let address = bind_address.address;
+        let address = canonical(bind_address.address);
         let failed = |source| EndpointError::bind(address, source);
         let socket = socket2::Socket::new(
             Domain::for_address(address),
@@ -118,21 +118,9 @@ impl Socket {
         self.udp.max_gso_segments()
     }
 
-    /// Returns the address in the notation of this socket's family.
-    pub(crate) fn reachable(&self, remote: SocketAddr) -> Option<SocketAddr> {
-        match (self.local, remote) {
-            (SocketAddr::V4(_), SocketAddr::V4(_)) | (SocketAddr::V6(_), SocketAddr::V6(_)) => {
-                Some(remote)
-            }
-            (SocketAddr::V6(local), SocketAddr::V4(remote)) => {
-                let dual = *local.ip() == Ipv6Addr::UNSPECIFIED;
-                dual.then(|| SocketAddr::new(remote.ip().to_ipv6_mapped().into(), remote.port()))
-            }
-            (SocketAddr::V4(_), SocketAddr::V6(remote)) => {
-                let mapped = remote.ip().to_ipv4_mapped()?;
-                Some(SocketAddr::new(mapped.into(), remote.port()))
-            }
-        }
+    /// Returns whether packets from this socket can get to `remote`, by their address families.
+    pub(crate) fn reaches(&self, remote: SocketAddr) -> bool {
+        reaches(self.local, remote)
     }
 
     /// Returns whether packets from `local` leave by this socket.
@@ -143,12 +131,11 @@ impl Socket {
         all || self.local == local
     }
 
-    /// Converts a local address to the notation of this socket's packet information.
-    pub(crate) fn in_family(&self, ip: IpAddr) -> IpAddr {
+    /// Converts an address to the notation that the kernel takes for this socket.
+    fn in_family(&self, ip: IpAddr) -> IpAddr {
         match (self.local, ip) {
             (SocketAddr::V6(_), IpAddr::V4(ip)) => ip.to_ipv6_mapped().into(),
-            (SocketAddr::V4(_), ip) => ip.to_canonical(),
-            (SocketAddr::V6(_), ip) => ip,
+            (_, ip) => ip,
         }
     }
 
@@ -161,7 +148,10 @@ impl Socket {
             return Ok(());
         }
         let message = quinn_udp::Transmit {
-            destination: transmit.remote,
+            destination: SocketAddr::new(
+                self.in_family(transmit.remote.ip()),
+                transmit.remote.port(),
+            ),
             ecn: EcnCodepoint::from_bits(transmit.ecn.bits()),
             contents,
             segment_size: transmit.segment_size,
@@ -258,7 +248,7 @@ impl Socket {
     pub(crate) fn local_of(&self, meta: &RecvMeta) -> Option<SocketAddr> {
         if self.local.ip().is_unspecified() {
             let ip = meta.dst_ip?;
-            Some(SocketAddr::new(ip, self.local.port()))
+            Some(SocketAddr::new(ip.to_canonical(), self.local.port()))
         } else {
             Some(self.local)
         }
@@ -267,7 +257,7 @@ impl Socket {
     /// Returns the source address to request from the kernel, where the socket has more than one.
     fn sends_from(&self, local: Option<SocketAddr>) -> Option<IpAddr> {
         let ip = local.filter(|_| self.local.ip().is_unspecified())?.ip();
-        (!ip.is_unspecified()).then_some(ip)
+        (!ip.is_unspecified()).then(|| self.in_family(ip))
     }
 }
 
@@ -278,6 +268,26 @@ pub(crate) enum SendError {
     Full,
     /// The interface carries no datagrams of that size.
     TooLarge,
+    /// The endpoint has no socket for these addresses: it gave up the last one of the family.
+    NoSocket,
+}
+
+/// Returns an IPv4 address for one that is mapped into IPv6. Connections know only this notation, so
+/// that they go on where their socket is replaced by one of another family.
+pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
+    match address {
+        SocketAddr::V4(_) => address,
+        SocketAddr::V6(v6) => match v6.ip().to_ipv4_mapped() {
+            Some(v4) => SocketAddr::new(v4.into(), v6.port()),
+            None => address,
+        },
+    }
+}
+
+/// Whether packets from a socket at `local` can get to `remote`, by their address families.
+pub(crate) fn reaches(local: SocketAddr, remote: SocketAddr) -> bool {
+    let is_dual = local.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
+    is_dual || local.is_ipv4() == remote.is_ipv4()
 }
 
 /// Whether an error is about a datagram that was sent earlier. The kernel reports it once.

@@ -22,6 +22,10 @@ pub(crate) struct Sockets {
     held: SocketGuard,
     /// Counts the changes of `state`.
     generation: AtomicU64,
+    /// Datagrams for which there was no socket.
+    without_socket: AtomicU64,
+    /// The generation in which the last of them was logged.
+    logged_in: AtomicU64,
 }
 
 struct SocketTable {
@@ -92,7 +96,14 @@ impl Sockets {
             state: Mutex::new(state),
             held: SocketGuard::default(),
             generation: AtomicU64::new(1),
+            without_socket: AtomicU64::new(0),
+            logged_in: AtomicU64::new(0),
         })
+    }
+
+    /// Returns the number of datagrams that were lost as there was no socket to send them by.
+    pub(crate) fn without_socket(&self) -> u64 {
+        self.without_socket.load(Ordering::Relaxed)
     }
 
     /// Returns a number that changes whenever a socket is opened or closed.
@@ -146,20 +157,40 @@ impl Sockets {
             .map_or(self.options.buffers, |socket| socket.buffers)
     }
 
-    /// Returns the first socket that reaches `remote`, and that address in the notation of its
-    /// family.
-    pub(crate) fn reaching(&self, remote: SocketAddr) -> Option<(Arc<Socket>, SocketAddr)> {
+    /// Returns the first socket that reaches `remote`.
+    pub(crate) fn reaching(&self, remote: SocketAddr) -> Option<Arc<Socket>> {
         let state = self.lock();
         let mut open = state
             .bound_sockets
             .iter()
             .filter_map(|bound_socket| bound_socket.socket.as_ref());
-        open.find_map(|socket| Some((socket.clone(), socket.reachable(remote)?)))
+        open.find(|socket| socket.reaches(remote)).cloned()
+    }
+
+    /// Counts a batch for which there is no socket, and logs it once per change of the sockets.
+    fn note_without_socket(&self, transmit: &Transmit) {
+        let segment = transmit.segment_size.unwrap_or(transmit.size).max(1);
+        let datagrams = transmit.size.div_ceil(segment) as u64;
+        self.without_socket.fetch_add(datagrams, Ordering::Relaxed);
+        let generation = self.generation();
+        if self.logged_in.swap(generation, Ordering::Relaxed) != generation {
+            let (local, remote) = (transmit.local, transmit.remote);
+            tracing::warn!(?local, %remote, "there is no socket to send by: packets are lost");
+        }
+    }
+
+    /// Returns whether an open socket other than the one at `index` reaches `remote`.
+    pub(crate) fn others_reach(&self, index: usize, remote: SocketAddr) -> bool {
+        let state = self.lock();
+        let others = state.bound_sockets.iter().enumerate();
+        others
+            .filter(|(other, _)| *other != index)
+            .filter_map(|(_, bound_socket)| bound_socket.socket.as_ref())
+            .any(|socket| socket.reaches(remote))
     }
 
     /// Returns the addresses from which `remote` can be reached, where it is certain that packets
-    /// leave from them: not those of wildcard sockets. `remote` is in the notation of its socket's
-    /// family.
+    /// leave from them: not those of wildcard sockets.
     pub(crate) fn addresses_towards(&self, remote: SocketAddr) -> Vec<SocketAddr> {
         let state = self.lock();
         let open = state
@@ -189,7 +220,7 @@ impl Sockets {
             .clone()
             .chain(leaving)
             .find(|socket| local.is_some_and(|local| socket.carries(local)));
-        let any = || open.find(|socket| socket.reachable(remote) == Some(remote));
+        let any = || open.find(|socket| socket.reaches(remote));
         exact.or_else(any).cloned()
     }
 
@@ -292,7 +323,8 @@ pub(crate) struct SendSocket {
 }
 
 impl SendSocket {
-    /// Sends a batch by the socket of its local address. Without one, the batch counts as lost.
+    /// Sends a batch by the socket of its local address. Without one, [`SendError::NoSocket`] is
+    /// returned, and the loss counted.
     pub(crate) fn send(
         &mut self,
         sockets: &Sockets,
@@ -310,8 +342,8 @@ impl SendSocket {
         match &self.socket {
             Some(socket) => socket.send(transmit, contents),
             None => {
-                tracing::debug!(local = ?transmit.local, "there is no socket to send by");
-                Ok(())
+                sockets.note_without_socket(transmit);
+                Err(SendError::NoSocket)
             }
         }
     }

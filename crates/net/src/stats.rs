@@ -25,6 +25,9 @@ pub struct EndpointStats {
     pub datagrams_forwarded: u64,
     /// Calls whose handler panicked ([`Connection::serve`](crate::Connection::serve)).
     pub calls_failed: u64,
+    /// Datagrams lost as the endpoint had no socket to send them by: its last address of their family
+    /// is gone.
+    pub datagrams_without_socket: u64,
     /// Replies sent without a connection.
     pub replies: EndpointCounters,
     /// Clients that share a secret with this server, and their connections without a handshake.
@@ -51,6 +54,7 @@ impl EndpointStats {
             receive_batches: counters.batches.load(Ordering::Relaxed),
             datagrams_unroutable: counters.unroutable.load(Ordering::Relaxed),
             calls_failed: counters.failed_calls.load(Ordering::Relaxed),
+            datagrams_without_socket: shared.sockets.without_socket(),
             datagrams_forwarded: counters.forwarded.load(Ordering::Relaxed),
             spinning: shared
                 .spin
@@ -68,6 +72,8 @@ impl Sum for EndpointStats {
             datagrams_received: sum.datagrams_received + engine.datagrams_received,
             receive_batches: sum.receive_batches + engine.receive_batches,
             datagrams_unroutable: sum.datagrams_unroutable + engine.datagrams_unroutable,
+            datagrams_without_socket: sum.datagrams_without_socket
+                + engine.datagrams_without_socket,
             datagrams_forwarded: sum.datagrams_forwarded + engine.datagrams_forwarded,
             calls_failed: sum.calls_failed + engine.calls_failed,
             known_clients: KnownClientsCounters {
@@ -84,6 +90,8 @@ impl Sum for EndpointStats {
                     + engine.replies.version_negotiations,
                 stateless_resets: sum.replies.stateless_resets + engine.replies.stateless_resets,
                 refusals: sum.replies.refusals + engine.replies.refusals,
+                client_limit_refusals: sum.replies.client_limit_refusals
+                    + engine.replies.client_limit_refusals,
             },
             qlog_events_lost: sum.qlog_events_lost + engine.qlog_events_lost,
             spinning: sum.spinning + engine.spinning,

@@ -90,6 +90,7 @@ impl PacketDropped {
             DropReason::Duplicate => ("duplicate", None),
             DropReason::UnexpectedAddress => ("rejected", Some("address")),
             DropReason::NoRoom => ("rejected", Some("no_room")),
+            DropReason::TokenTooLong => ("rejected", Some("token_too_long")),
         };
         Self {
             raw: RawInfo {

@@ -8,6 +8,7 @@ use weir_congestion::{AlgorithmSpec, Context, Controller};
 use weir_units::{ByteSize, Duration};
 
 use crate::crypto::{ClientCrypto, ServerCrypto};
+use crate::endpoint::ClientTable;
 use crate::interfaces::{LARGEST_UDP_PAYLOAD, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::known_peers::{KnownClients, KnownServers};
 use crate::migration::{MigrationConfig, MigrationConfigError};
@@ -498,6 +499,12 @@ pub struct ServerConfig {
     /// The table of path secrets of clients; `None` offers none. Servers that share an address must
     /// share the table, or have none (`docs/known-peers.md`, section 6).
     pub known_clients: Option<Arc<KnownClients>>,
+    /// The connections of each client, and their limits; `None` has no limits. The engines of a server
+    /// share it.
+    pub clients: Option<Arc<ClientTable>>,
+    /// The most clients that wait for a decision ([`Endpoint::decide`](crate::Endpoint::decide)); more
+    /// are refused. With zero, the default, none waits: every client is accepted.
+    pub max_undecided: usize,
 }
 
 /// The preferred addresses of a server.
@@ -534,6 +541,8 @@ impl ServerConfig {
             versions: Versions::V1_AND_V2,
             preferred: PreferredAddresses::default(),
             known_clients: None,
+            clients: None,
+            max_undecided: 0,
         }
     }
 }

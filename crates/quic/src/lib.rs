@@ -58,7 +58,10 @@ pub use config::{
 pub use connection::{
     Connection, ConnectionStats, DatagramStats, PathSnapshot, SendDatagramError, UpdateKeysError,
 };
-pub use endpoint::{ConnectError, ConnectionHandle, Endpoint, EndpointCounters, Route};
+pub use endpoint::{
+    ClientLimits, ClientTable, ConnectError, ConnectionHandle, Decision, Endpoint,
+    EndpointCounters, IncomingId, IncomingInfo, Route,
+};
 pub use error::{Code, ConnectionError, Executed, TransportError};
 pub use event::{EndpointEvent, Event};
 pub use id_layout::ConnectionIdLayout;

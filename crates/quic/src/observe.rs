@@ -189,6 +189,8 @@ pub enum DropReason {
     UnexpectedAddress,
     /// Its content cannot be stored now; it will be sent again.
     NoRoom,
+    /// A Retry packet whose token leaves no room for the handshake in an Initial packet.
+    TokenTooLong,
 }
 
 /// A packet of ours that was declared lost.

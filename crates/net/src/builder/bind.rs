@@ -5,7 +5,10 @@ use std::mem;
 use std::net::{Ipv6Addr, SocketAddr};
 use std::sync::{Arc, OnceLock};
 
-use weir_quic::{ConnectionIdLayout, EndpointConfig, EndpointSecret, KnownClients, ServerConfig};
+use weir_quic::{
+    ClientLimits, ClientTable, ConnectionIdLayout, EndpointConfig, EndpointSecret, KnownClients,
+    ServerConfig,
+};
 use weir_units::Duration;
 
 use super::EndpointBuilder;
@@ -26,6 +29,7 @@ use crate::sockets::Sockets;
 use crate::spin::Spin;
 use crate::state_directory;
 use crate::timers::Timers;
+use crate::undecided::UndecidedQueue;
 
 /// The parts that all engines of an endpoint share.
 struct SharedParts {
@@ -33,6 +37,8 @@ struct SharedParts {
     secret: EndpointSecret,
     observers: Option<Arc<EndpointObservers>>,
     known_clients: Option<Arc<KnownClients>>,
+    clients: Arc<ClientTable>,
+    undecided: Option<Arc<UndecidedQueue>>,
 }
 
 impl EndpointBuilder {
@@ -63,6 +69,11 @@ impl EndpointBuilder {
             secret: self.find_secret()?,
             observers: None,
             known_clients: None,
+            clients: Arc::new(ClientTable::new(
+                self.client_limits
+                    .unwrap_or_else(|| ClientLimits::for_capacity(self.max_connections)),
+            )),
+            undecided: (self.max_undecided > 0).then(Arc::default),
         };
         let mut shared = Vec::with_capacity(runtimes.len());
         let mut drivers = Vec::with_capacity(runtimes.len());
@@ -84,6 +95,9 @@ impl EndpointBuilder {
                 let begun = clock.now() + clock.epoch();
                 parts.known_clients =
                     known_peers.map(|limits| Arc::new(KnownClients::new(limits, begun)));
+                if let (Some(server), Some(clients)) = (&self.server, &parts.known_clients) {
+                    server.follow(clients, clock);
+                }
             }
             let watch = open_watch(is_watched);
             let engine = self.engine(&mut parts, &runtime, sockets, engines, watch.is_some())?;
@@ -167,6 +181,8 @@ impl EndpointBuilder {
             versions: self.server_versions,
             preferred: self.preferred,
             known_clients: parts.known_clients.clone(),
+            clients: Some(parts.clients.clone()),
+            max_undecided: self.max_undecided,
             ..ServerConfig::new(credentials.crypto.clone(), self.transport.clone())
         });
         let layout = ConnectionIdLayout::new(CONNECTION_ID_LENGTH);
@@ -197,6 +213,8 @@ impl EndpointBuilder {
             runtime: runtime.handle().clone(),
             is_server: self.server.is_some(),
             is_watched,
+            transport: self.transport.clone(),
+            undecided: parts.undecided.clone(),
             allocator: self.allocator.clone(),
             lost_events: observers.lost_events().filter(|_| is_first),
             known_clients: parts.known_clients.clone().filter(|_| is_first),

@@ -8,7 +8,10 @@ use std::sync::{Arc, OnceLock};
 use std::task::Waker;
 
 use tokio::runtime::Handle;
-use weir_quic::{Connection as Engine, ConnectionHandle, EndpointEvent, KnownClients, StreamId};
+use weir_quic::{
+    Connection as Engine, ConnectionHandle, EndpointEvent, IncomingInfo, KnownClients, StreamId,
+    TransportConfig,
+};
 use weir_sed::Allocator;
 use weir_units::Time;
 use weir_wire::Transmit;
@@ -21,6 +24,7 @@ use crate::lost_events::LostEvents;
 use crate::path_updates::PathEventSender;
 use crate::protocol::{DatagramMeta, Protocol, Route};
 use crate::sockets::SocketGuard;
+use crate::undecided::{Undecided, UndecidedQueue};
 use crate::waiters::Waiters;
 
 /// The length of the connection IDs that an endpoint issues, in bytes.
@@ -73,6 +77,10 @@ pub(crate) struct EndpointSettings {
     pub(crate) is_server: bool,
     /// Whether the endpoint watches the machine's addresses.
     pub(crate) is_watched: bool,
+    /// The transport of connections.
+    pub(crate) transport: Arc<TransportConfig>,
+    /// Clients that wait for a decision, of all engines, where the application asked for that.
+    pub(crate) undecided: Option<Arc<UndecidedQueue>>,
     /// Caps the cwnd of connections with deadlines.
     pub(crate) allocator: Option<Arc<dyn Allocator>>,
     /// Counts events missing from qlog files, where such files are written. Set for the first engine
@@ -85,11 +93,13 @@ pub(crate) struct EndpointSettings {
     pub(crate) add_last_stats: OnceLock<AddStats>,
 }
 
-impl From<weir_quic::Route> for Route<Engine> {
+impl From<weir_quic::Route> for Route<Engine, IncomingInfo> {
     fn from(route: weir_quic::Route) -> Self {
         match route {
             weir_quic::Route::Connection(handle) => Self::Connection(handle.0),
             weir_quic::Route::New(handle, engine) => Self::New(handle.0, engine),
+            weir_quic::Route::Incoming(info) => Self::Undecided(info),
+            weir_quic::Route::Kept => Self::Kept,
             weir_quic::Route::Reply(reply) => Self::Reply(reply),
             weir_quic::Route::Engine(engine) => Self::Engine(engine),
             weir_quic::Route::EveryEngine(reply) => Self::EveryEngine(reply),
@@ -102,6 +112,7 @@ impl From<weir_quic::Route> for Route<Engine> {
 impl Protocol for ConnectionState {
     type Endpoint = weir_quic::Endpoint;
     type Engine = Engine;
+    type Undecided = IncomingInfo;
     type EndpointEvent = EndpointEvent;
     type Settings = EndpointSettings;
     type Buffers = ReusedBuffers;
@@ -135,7 +146,7 @@ impl Protocol for ConnectionState {
         now: Time,
         arrival: &DatagramMeta,
         datagram: &mut [u8],
-    ) -> Route<Engine> {
+    ) -> Route<Engine, IncomingInfo> {
         let DatagramMeta { remote, local, ecn } = *arrival;
         endpoint.route(now, remote, local, ecn, datagram).into()
     }
@@ -145,9 +156,18 @@ impl Protocol for ConnectionState {
         now: Time,
         _: &DatagramMeta,
         datagram: &mut [u8],
-    ) -> Route<Engine> {
+    ) -> Route<Engine, IncomingInfo> {
         let route = endpoint.route_reset(now, datagram);
         route.map_or(Route::Drop, Route::from)
+    }
+
+    fn on_undecided(shared: &Arc<Shared>, info: IncomingInfo) {
+        let undecided = Undecided::new(shared.clone(), info);
+        // The engine lets clients wait only where there is a queue.
+        if let Some(queue) = &shared.settings.undecided {
+            // Dropping it refuses it.
+            drop(queue.push(undecided));
+        }
     }
 
     fn stop_serving(endpoint: &mut Self::Endpoint) {
@@ -155,6 +175,9 @@ impl Protocol for ConnectionState {
     }
 
     fn on_endpoint_ended(shared: &Shared) {
+        if let Some(queue) = &shared.settings.undecided {
+            queue.end();
+        }
         if let Some(add) = shared.settings.add_last_stats.get() {
             add(shared);
         }

@@ -14,7 +14,7 @@ use crate::driver::Driver;
 use crate::engines::Engines;
 use crate::error::EndpointError;
 use crate::random::seed;
-use crate::socket::{BindAddress, SocketOptions};
+use crate::socket::{BindAddress, SocketOptions, canonical};
 use crate::sockets::Sockets;
 use crate::timers::Timers;
 
@@ -75,15 +75,16 @@ impl Endpoint {
     ) -> Result<Arc<SharedDcudpConnection>, DcudpConnectError> {
         let shared = &self.shared;
         let local = shared.sockets.local();
+        let remote = canonical(remote);
         let reaching = shared.sockets.reaching(remote);
-        let (_, address) = reaching.ok_or(DcudpConnectError::AddressFamily { remote, local })?;
+        reaching.ok_or(DcudpConnectError::AddressFamily { remote, local })?;
         let config = Arc::new(TransportConfig {
             data,
             ..TransportConfig::clone(&self.transport)
         });
         let now = shared.clock.now();
         let mut routing = shared.routing();
-        let (handle, engine) = routing.engine.connect(now, config, address, None)?;
+        let (handle, engine) = routing.engine.connect(now, config, remote, None)?;
         let connection = routing.insert(
             handle.0,
             SharedDcudpConnection::new(handle.0, shared.clone(), engine),

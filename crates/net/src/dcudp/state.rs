@@ -1,6 +1,8 @@
 //! DCUDP as the driver's protocol, and the state shared by its handles.
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::Waker;
 
 use bytes::BytesMut;
@@ -66,6 +68,7 @@ impl DcudpState {
 impl Protocol for DcudpState {
     type Endpoint = weir_dcudp::Endpoint;
     type Engine = Engine;
+    type Undecided = Infallible;
     type EndpointEvent = EndpointEvent;
     type Settings = ();
     type Buffers = OwnedBuffers;
@@ -92,13 +95,17 @@ impl Protocol for DcudpState {
         now: Time,
         arrival: &DatagramMeta,
         datagram: &mut [u8],
-    ) -> Route<Engine> {
+    ) -> Route<Engine, Infallible> {
         match endpoint.route(now, arrival.remote, arrival.local, datagram) {
             weir_dcudp::Route::Connection(handle) => Route::Connection(handle.0),
             weir_dcudp::Route::New(handle, engine) => Route::New(handle.0, engine),
             weir_dcudp::Route::Reply(reply) => Route::Reply(reply),
             weir_dcudp::Route::Drop => Route::Drop,
         }
+    }
+
+    fn on_undecided(_: &Arc<Shared>, undecided: Infallible) {
+        match undecided {}
     }
 
     fn stop_serving(endpoint: &mut Self::Endpoint) {

@@ -80,6 +80,8 @@ families! {
     decisions: Counters, "migration_decisions",
         "Moves that the migration monitor decided on, by cause";
     replies: Counters, "stateless_replies", "Answers without a connection, by kind";
+    client_limits: Counters, "client_limit_refusals",
+        "Connections refused as their client or its network has too many";
     known_connections: Counters, "known_peer_connections",
         "Connections that clients began without a handshake";
     known_replays: Counters, "known_peer_replays",
@@ -91,6 +93,8 @@ families! {
     forwarded: Counters, "datagrams_forwarded",
         "Datagrams that an engine received for another one";
     failed_calls: Counters, "calls_failed", "Calls whose handler panicked";
+    without_socket: Counters, "datagrams_without_socket",
+        "Datagrams lost as there was no socket to send them by";
     batches: Counters, "receive_batches", "Receive batches, each of one system call";
     qlog_lost: Counters, "qlog_events_lost", "Events that qlog files could not take";
     payload: Counters, "udp_payload", Bytes, "UDP payload of connections, by direction";
@@ -137,12 +141,13 @@ impl Families {
     }
 
     /// Returns the series that the endpoint counts itself.
-    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 13] {
+    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 15] {
         let kind = |kind| Some(("kind", kind));
         [
             (&self.unroutable, None, |is| is.datagrams_unroutable),
             (&self.forwarded, None, |is| is.datagrams_forwarded),
             (&self.failed_calls, None, |is| is.calls_failed),
+            (&self.without_socket, None, |is| is.datagrams_without_socket),
             (&self.batches, None, |is| is.receive_batches),
             (&self.qlog_lost, None, |is| is.qlog_events_lost),
             (&self.replies, kind("retry"), |is| is.replies.retries),
@@ -155,6 +160,9 @@ impl Families {
             (&self.replies, kind("refusal"), |is| is.replies.refusals),
             (&self.replies, kind("known-peer-refusal"), |is| {
                 is.replies.known_peer_refusals
+            }),
+            (&self.client_limits, None, |is| {
+                is.replies.client_limit_refusals
             }),
             (&self.known_connections, None, |is| {
                 is.known_clients.accepted

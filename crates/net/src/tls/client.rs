@@ -1,18 +1,24 @@
 //! TLS configuration of a client.
 
-use std::sync::Arc;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{ClientSessionStore, Resumption, WebPkiServerVerifier};
 use rustls::version::TLS13;
-use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::tls::{TlsClient, provider};
-use weir_quic::{KnownServers, KnownServersCounters, TokenStore};
+use weir_quic::crypto::{ClientCrypto, ClientStart, Keys, Provider, Session, StartError};
+use weir_quic::{ConnectionId, KnownServers, KnownServersCounters, Side, TokenStore, Version};
 use weir_units::Duration;
 
 use super::cipher_suite::{CipherSuite, provider_with};
 use super::pin::PinnedCertificate;
-use super::{DEFAULT_APPLICATION_PROTOCOL, Fingerprint, Identity, Roots, TlsError};
+use super::reload::{Counters, Reloadable, reload_every};
+use super::spiffe::SpiffeServers;
+use super::{
+    Crls, DEFAULT_APPLICATION_PROTOCOL, Fingerprint, Identity, Reload, ReloadCounters, Roots,
+    SpiffeId, TlsError,
+};
 
 /// Servers whose sessions are kept for resumption.
 const SESSIONS: usize = 256;
@@ -26,15 +32,35 @@ const SECRET_RENEWAL: Duration = Duration::from_secs(600);
 /// A client's trust anchors and identity. Sessions are kept and resumed.
 #[derive(Clone)]
 pub struct ClientTls {
-    verifier: Arc<dyn ServerCertVerifier>,
+    servers: TrustedServers,
+    crls: Option<Crls>,
     identity: Option<Identity>,
     application_protocols: Vec<Vec<u8>>,
     cipher_suites: Vec<CipherSuite>,
     early_data: bool,
-    resumption: Resumption,
+    sessions: KeptSessions,
     tokens: bool,
     known_peers: bool,
     secret_renewal: Duration,
+    reload_interval: Option<Duration>,
+}
+
+/// The servers that a client trusts.
+#[derive(Clone, PartialEq)]
+enum TrustedServers {
+    /// With a certificate of these authorities for the name that the client asks for.
+    Named(Roots),
+    Pinned(Fingerprint),
+    /// These workloads, with a certificate of these authorities.
+    Workloads(Roots, Vec<SpiffeId>),
+}
+
+/// Where sessions are kept.
+#[derive(Clone)]
+enum KeptSessions {
+    Nowhere,
+    InMemory,
+    InStore(Arc<dyn ClientSessionStore>),
 }
 
 impl ClientTls {
@@ -44,29 +70,73 @@ impl ClientTls {
     /// # Errors
     /// [`TlsError::Verifier`] without any authority.
     pub fn with_roots(roots: Roots) -> Result<Self, TlsError> {
-        let verifier =
-            WebPkiServerVerifier::builder_with_provider(roots.store(), provider()).build()?;
-        Ok(Self::new(verifier))
+        let tls = Self::new(TrustedServers::Named(roots));
+        tls.verifier()?;
+        Ok(tls)
+    }
+
+    /// Trusts servers whose certificate is an SVID of one of these workloads or trust domains, signed by
+    /// an authority in the bundle of their trust domain. The name that the client asks for plays no
+    /// role.
+    pub fn with_spiffe(bundle: Roots, servers: impl IntoIterator<Item = SpiffeId>) -> Self {
+        Self::new(TrustedServers::Workloads(
+            bundle,
+            servers.into_iter().collect(),
+        ))
+    }
+
+    /// Uses a configuration of rustls as it is, with its verifier, identity, protocols, suites, store of
+    /// sessions and key log; its `enable_early_data` counts too. Address validation tokens and path
+    /// secrets are kept besides, which [`ClientCredentials::without_tokens`] and
+    /// [`ClientCredentials::without_known_peers`] turn off. Nothing is reloaded.
+    ///
+    /// # Errors
+    /// [`TlsError::NoApplicationProtocol`] without one; [`TlsError::Quic`], which says why, where QUIC
+    /// cannot use it: without TLS 1.3, or with suites that have no QUIC keys.
+    pub fn from_rustls(
+        config: impl Into<Arc<rustls::ClientConfig>>,
+    ) -> Result<ClientCredentials, TlsError> {
+        let config = config.into();
+        if config.alpn_protocols.is_empty() {
+            return Err(TlsError::NoApplicationProtocol);
+        }
+        let servers = KnownServers::new(KNOWN_SERVERS).with_renewal_interval(SECRET_RENEWAL);
+        Ok(ClientCredentials {
+            early_data: config.enable_early_data,
+            crypto: Arc::new(TlsClient::new(config)?),
+            tokens: Some(Arc::new(TokenStore::new(TOKENS))),
+            known_servers: Some(Arc::new(servers)),
+            reloading: None,
+        })
     }
 
     /// Trusts the one certificate with this fingerprint, whatever its names and dates, from a
     /// server that proves possession of its key.
     pub fn pinned(fingerprint: Fingerprint) -> Self {
-        Self::new(Arc::new(PinnedCertificate::new(fingerprint, &provider())))
+        Self::new(TrustedServers::Pinned(fingerprint))
     }
 
-    fn new(verifier: Arc<dyn ServerCertVerifier>) -> Self {
+    fn new(servers: TrustedServers) -> Self {
         Self {
-            verifier,
+            servers,
+            crls: None,
             identity: None,
             application_protocols: vec![DEFAULT_APPLICATION_PROTOCOL.to_vec()],
             cipher_suites: CipherSuite::ALL.to_vec(),
             early_data: false,
-            resumption: Resumption::in_memory_sessions(SESSIONS),
+            sessions: KeptSessions::InMemory,
             tokens: true,
             known_peers: true,
             secret_renewal: SECRET_RENEWAL,
+            reload_interval: None,
         }
+    }
+
+    /// Refuses servers whose certificate, or that of one of its issuers, is in these lists or covered
+    /// by none of them. Not for pinned certificates.
+    pub fn crls(mut self, crls: Crls) -> Self {
+        self.crls = Some(crls);
+        self
     }
 
     /// Presents this identity to servers that ask for one (mutual TLS).
@@ -121,18 +191,25 @@ impl ClientTls {
     pub fn resumption(mut self, wanted: bool) -> Self {
         self.tokens = wanted;
         self.known_peers = wanted;
-        self.resumption = if wanted {
-            Resumption::in_memory_sessions(SESSIONS)
+        self.sessions = if wanted {
+            KeptSessions::InMemory
         } else {
-            Resumption::disabled()
+            KeptSessions::Nowhere
         };
         self
     }
 
     /// Keeps sessions in the caller's store, to share them between endpoints or to know when there
-    /// is one.
+    /// is one. When credentials are reloaded, sessions in that store stay.
     pub fn session_store(mut self, store: Arc<dyn ClientSessionStore>) -> Self {
-        self.resumption = Resumption::store(store);
+        self.sessions = KeptSessions::InStore(store);
+        self
+    }
+
+    /// Reads all files that this configuration was made from again at this interval, in a thread of
+    /// its own; never by default. [`ClientCredentials::reload`] says what that does.
+    pub fn reload_every(mut self, interval: Duration) -> Self {
+        self.reload_interval = Some(interval);
         self
     }
 
@@ -140,30 +217,99 @@ impl ClientTls {
     ///
     /// # Errors
     /// [`TlsError::Rustls`] where rustls refuses the identity, and without any cipher suite;
-    /// [`TlsError::Quic`] where QUIC cannot use the configuration.
+    /// [`TlsError::Verifier`] where it refuses authorities or lists;
+    /// [`TlsError::WithPinnedCertificate`] for lists with a pinned certificate; [`TlsError::Quic`]
+    /// where QUIC cannot use the configuration.
     pub fn build(self) -> Result<ClientCredentials, TlsError> {
+        let servers = KnownServers::new(KNOWN_SERVERS).with_renewal_interval(self.secret_renewal);
+        let known_servers = self.known_peers.then(|| Arc::new(servers));
+        let (early_data, tokens) = (self.early_data, self.tokens);
+        let interval = self.reload_interval;
+        let reloading = Arc::new(ReloadingClient {
+            current: RwLock::new(Arc::new(self.client()?)),
+            source: Mutex::new(self),
+            counters: Counters::default(),
+            known_servers: known_servers.clone(),
+        });
+        if let Some(interval) = interval {
+            reload_every(&reloading, interval)?;
+        }
+        Ok(ClientCredentials {
+            crypto: reloading.clone(),
+            early_data,
+            tokens: tokens.then(|| Arc::new(TokenStore::new(TOKENS))),
+            known_servers,
+            reloading: Some(reloading),
+        })
+    }
+
+    fn verifier(&self) -> Result<Arc<dyn ServerCertVerifier>, TlsError> {
+        let lists = self.crls.as_ref().map_or(&[][..], Crls::lists);
+        Ok(match &self.servers {
+            TrustedServers::Named(roots) => {
+                WebPkiServerVerifier::builder_with_provider(roots.store(), provider())
+                    .with_crls(lists.iter().cloned())
+                    .build()?
+            }
+            TrustedServers::Pinned(_) if self.crls.is_some() => {
+                return Err(TlsError::WithPinnedCertificate { setting: "crls" });
+            }
+            TrustedServers::Pinned(fingerprint) => {
+                Arc::new(PinnedCertificate::new(*fingerprint, &provider()))
+            }
+            TrustedServers::Workloads(roots, ids) => Arc::new(SpiffeServers::new(
+                roots.store(),
+                self.crls.as_ref(),
+                ids.clone(),
+                provider().signature_verification_algorithms,
+            )?),
+        })
+    }
+
+    /// Makes the configuration, without any session.
+    fn client(&self) -> Result<TlsClient, TlsError> {
         let cryptography = provider_with(&self.cipher_suites);
         let builder = rustls::ClientConfig::builder_with_provider(cryptography)
             .with_protocol_versions(&[&TLS13])?
             .dangerous()
-            .with_custom_certificate_verifier(self.verifier);
-        let mut config = match self.identity {
+            .with_custom_certificate_verifier(self.verifier()?);
+        let mut config = match self.identity.clone() {
             None => builder.with_no_client_auth(),
             Some(identity) => {
                 let (chain, key) = identity.into_parts();
                 builder.with_client_auth_cert(chain, key)?
             }
         };
-        config.alpn_protocols = self.application_protocols;
+        config
+            .alpn_protocols
+            .clone_from(&self.application_protocols);
         config.key_log = super::key_log();
-        config.resumption = self.resumption;
-        let servers = KnownServers::new(KNOWN_SERVERS).with_renewal_interval(self.secret_renewal);
-        Ok(ClientCredentials {
-            crypto: Arc::new(TlsClient::new(Arc::new(config))?),
-            early_data: self.early_data,
-            tokens: self.tokens.then(|| Arc::new(TokenStore::new(TOKENS))),
-            known_servers: self.known_peers.then(|| Arc::new(servers)),
+        config.resumption = match &self.sessions {
+            KeptSessions::Nowhere => Resumption::disabled(),
+            KeptSessions::InMemory => Resumption::in_memory_sessions(SESSIONS),
+            KeptSessions::InStore(store) => Resumption::store(store.clone()),
+        };
+        Ok(TlsClient::new(Arc::new(config))?)
+    }
+
+    /// Reads all files again.
+    fn reread(&self) -> Result<Self, TlsError> {
+        Ok(Self {
+            servers: match &self.servers {
+                TrustedServers::Named(roots) => TrustedServers::Named(roots.reread()?),
+                TrustedServers::Pinned(fingerprint) => TrustedServers::Pinned(*fingerprint),
+                TrustedServers::Workloads(roots, ids) => {
+                    TrustedServers::Workloads(roots.reread()?, ids.clone())
+                }
+            },
+            crls: self.crls.as_ref().map(Crls::reread).transpose()?,
+            identity: self.identity.as_ref().map(Identity::reread).transpose()?,
+            ..self.clone()
         })
+    }
+
+    fn has_contents_of(&self, other: &Self) -> bool {
+        self.servers == other.servers && self.crls == other.crls && self.identity == other.identity
     }
 }
 
@@ -174,9 +320,43 @@ pub struct ClientCredentials {
     pub(crate) early_data: bool,
     pub(crate) tokens: Option<Arc<TokenStore>>,
     pub(crate) known_servers: Option<Arc<KnownServers>>,
+    reloading: Option<Arc<ReloadingClient>>,
 }
 
 impl ClientCredentials {
+    /// Keeps no address validation tokens; see [`ClientTls::resumption`].
+    pub fn without_tokens(mut self) -> Self {
+        self.tokens = None;
+        self
+    }
+
+    /// Keeps no path secrets: every connection has a handshake.
+    pub fn without_known_peers(mut self) -> Self {
+        self.known_servers = None;
+        self
+    }
+
+    /// Reads the files of authorities, revocation lists and the identity again. All are replaced at
+    /// once, for connections from then on, or none is; open connections go on. Where anything has
+    /// changed, sessions and path secrets are forgotten, so that the next connection to each server
+    /// verifies it again and shows the new identity.
+    ///
+    /// # Errors
+    /// As of [`ClientTls::build`] and of reading the files. Counted and logged as a warning too;
+    /// everything stays as it is.
+    pub fn reload(&self) -> Result<Reload, TlsError> {
+        let reloading = self.reloading.as_ref();
+        reloading.map_or(Ok(Reload::Unchanged), |reloading| reloading.reload())
+    }
+
+    /// Returns how often files were read again with another result than before.
+    pub fn reloads(&self) -> ReloadCounters {
+        let reloading = self.reloading.as_ref();
+        reloading.map_or_else(ReloadCounters::default, |reloading| {
+            reloading.counters.get()
+        })
+    }
+
     /// Returns the counters of connections without a handshake.
     pub fn known_servers(&self) -> KnownServersCounters {
         let servers = self.known_servers.as_ref();
@@ -188,5 +368,81 @@ impl ClientCredentials {
         if let Some(servers) = &self.known_servers {
             servers.clear();
         }
+    }
+}
+
+/// A configuration that can be replaced.
+struct ReloadingClient {
+    current: RwLock<Arc<TlsClient>>,
+    /// What it was made from.
+    source: Mutex<ClientTls>,
+    counters: Counters,
+    known_servers: Option<Arc<KnownServers>>,
+}
+
+impl ReloadingClient {
+    fn current(&self) -> Arc<TlsClient> {
+        let current = self.current.read();
+        current.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn replace(&self) -> Result<Reload, TlsError> {
+        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let next = source.reread()?;
+        if next.has_contents_of(&source) {
+            return Ok(Reload::Unchanged);
+        }
+        // Without the sessions of the old one: servers are not verified again when they are resumed.
+        let client = Arc::new(next.client()?);
+        *self.current.write().unwrap_or_else(PoisonError::into_inner) = client;
+        if let Some(servers) = &self.known_servers {
+            servers.clear();
+        }
+        *source = next;
+        Ok(Reload::Changed)
+    }
+}
+
+impl Reloadable for ReloadingClient {
+    fn reload(&self) -> Result<Reload, TlsError> {
+        let result = self.replace();
+        self.counters.note(&result);
+        result
+    }
+}
+
+impl Provider for ReloadingClient {
+    fn initial_keys(
+        &self,
+        version: Version,
+        client_destination: &ConnectionId,
+        side: Side,
+    ) -> Keys {
+        self.current()
+            .initial_keys(version, client_destination, side)
+    }
+
+    fn retry_tag(
+        &self,
+        version: Version,
+        original_destination: &ConnectionId,
+        packet: &[u8],
+    ) -> [u8; 16] {
+        self.current()
+            .retry_tag(version, original_destination, packet)
+    }
+}
+
+impl ClientCrypto for ReloadingClient {
+    fn start(self: Arc<Self>, start: &ClientStart<'_>) -> Result<Box<dyn Session>, StartError> {
+        self.current().start(start)
+    }
+}
+
+impl fmt::Debug for ReloadingClient {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReloadingClient")
+            .field("counters", &self.counters)
+            .finish_non_exhaustive()
     }
 }

@@ -19,6 +19,10 @@ impl Fingerprint {
         }
         Self(bytes)
     }
+
+    pub(super) fn bytes(self) -> [u8; 32] {
+        self.0
+    }
 }
 
 impl fmt::Display for Fingerprint {

@@ -1,10 +1,13 @@
 //! A certificate chain and its private key.
 
 use std::fmt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::sign::CertifiedKey;
+use weir_quic::crypto::tls::provider;
 
 use super::{Fingerprint, TlsError};
 
@@ -12,6 +15,8 @@ use super::{Fingerprint, TlsError};
 pub struct Identity {
     chain: Vec<CertificateDer<'static>>,
     key: PrivateKeyDer<'static>,
+    /// The files that they were read from.
+    files: Option<(PathBuf, PathBuf)>,
 }
 
 impl Identity {
@@ -32,10 +37,12 @@ impl Identity {
         Ok(Self {
             chain: vec![certificate.into()],
             key: PrivateKeyDer::Pkcs8(key.serialize_der().into()),
+            files: None,
         })
     }
 
-    /// Reads the chain, own certificate first, and the key from files, each in PEM or DER.
+    /// Reads the chain, own certificate first, and the key from files, each in PEM or DER. Credentials
+    /// read them again when they are reloaded.
     ///
     /// # Errors
     /// [`TlsError::Read`], [`TlsError::NoCertificate`] or [`TlsError::NoPrivateKey`], with the
@@ -45,6 +52,7 @@ impl Identity {
         Ok(Self {
             chain: certificates(&read(chain)?, &chain.display())?,
             key: private_key(&read(key)?, &key.display())?,
+            files: Some((chain.to_owned(), key.to_owned())),
         })
     }
 
@@ -56,12 +64,17 @@ impl Identity {
         Ok(Self {
             chain: certificates(chain.as_bytes(), &"the given text")?,
             key: private_key(key.as_bytes(), &"the given text")?,
+            files: None,
         })
     }
 
     /// Wraps rustls's types, own certificate first.
     pub fn from_der(chain: Vec<CertificateDer<'static>>, key: PrivateKeyDer<'static>) -> Self {
-        Self { chain, key }
+        Self {
+            chain,
+            key,
+            files: None,
+        }
     }
 
     /// Returns the own certificate's fingerprint, for clients to pin.
@@ -79,6 +92,19 @@ impl Identity {
         &self.key
     }
 
+    pub(super) fn reread(&self) -> Result<Self, TlsError> {
+        match &self.files {
+            Some((chain, key)) => Self::from_files(chain, key),
+            None => Ok(self.clone()),
+        }
+    }
+
+    /// Returns the chain with its key, which must belong together.
+    pub(super) fn certified_key(&self) -> Result<Arc<CertifiedKey>, TlsError> {
+        let (chain, key) = self.clone().into_parts();
+        Ok(Arc::new(CertifiedKey::from_der(chain, key, &provider())?))
+    }
+
     pub(super) fn into_parts(self) -> (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>) {
         (self.chain, self.key)
     }
@@ -89,7 +115,15 @@ impl Clone for Identity {
         Self {
             chain: self.chain.clone(),
             key: self.key.clone_key(),
+            files: self.files.clone(),
         }
+    }
+}
+
+impl PartialEq for Identity {
+    /// Compares certificates and keys.
+    fn eq(&self, other: &Self) -> bool {
+        self.chain == other.chain && self.key == other.key
     }
 }
 

@@ -1,6 +1,6 @@
 //! Trusted certificate authorities.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustls::RootCertStore;
@@ -11,17 +11,26 @@ use super::identity::{certificates, read};
 
 /// Certificates of authorities; a self-signed certificate is its own authority.
 #[derive(Clone, Debug)]
-pub struct Roots(Arc<RootCertStore>);
+pub struct Roots {
+    store: Arc<RootCertStore>,
+    certificates: Vec<CertificateDer<'static>>,
+    file: Option<PathBuf>,
+}
 
 impl Roots {
-    /// Reads a file with one or more certificates in PEM, or one in DER.
+    /// Reads a file with one or more certificates in PEM, or one in DER. Credentials read it again when
+    /// they are reloaded.
     ///
     /// # Errors
     /// [`TlsError::Read`] or [`TlsError::NoCertificate`] with the file's name; [`TlsError::Rustls`]
     /// for a certificate that cannot be an authority's.
     pub fn from_file(path: impl AsRef<Path>) -> Result<Self, TlsError> {
         let path = path.as_ref();
-        Self::from_certificates(&certificates(&read(path)?, &path.display())?)
+        let roots = Self::from_certificates(&certificates(&read(path)?, &path.display())?)?;
+        Ok(Self {
+            file: Some(path.to_owned()),
+            ..roots
+        })
     }
 
     /// Parses certificates in a PEM text.
@@ -41,10 +50,32 @@ impl Roots {
         for certificate in certificates {
             store.add(certificate.clone())?;
         }
-        Ok(Self(Arc::new(store)))
+        Ok(Self {
+            store: Arc::new(store),
+            certificates: certificates.to_vec(),
+            file: None,
+        })
     }
 
-    pub(super) fn store(self) -> Arc<RootCertStore> {
-        self.0
+    pub(super) fn reread(&self) -> Result<Self, TlsError> {
+        match &self.file {
+            Some(file) => Self::from_file(file),
+            None => Ok(self.clone()),
+        }
+    }
+
+    pub(super) fn store(&self) -> Arc<RootCertStore> {
+        self.store.clone()
+    }
+
+    pub(super) fn certificates(&self) -> &[CertificateDer<'static>] {
+        &self.certificates
+    }
+}
+
+impl PartialEq for Roots {
+    /// Compares the certificates.
+    fn eq(&self, other: &Self) -> bool {
+        self.certificates == other.certificates
     }
 }

@@ -293,12 +293,13 @@ async fn race(tls: ServerCredentials, client: Endpoint, round: u32) -> u64 {
             let mut answered = 0;
             let connection = match client.connect(address, "localhost").unwrap().await {
                 Ok(connection) => connection,
-                Err(error) => return (answered, error.executed()),
+                // Nothing was sent yet.
+                Err(error) => return (answered, (Executed::No, error.to_string())),
             };
             loop {
                 match connection.call("hello").await {
                     Ok(_) => answered += 1,
-                    Err(error) => return (answered, error.executed()),
+                    Err(error) => return (answered, (error.executed(), error.to_string())),
                 }
             }
         });
@@ -311,11 +312,11 @@ async fn race(tls: ServerCredentials, client: Endpoint, round: u32) -> u64 {
     }
     let shutdown = server.endpoint.shutdown(LONG).await;
     assert_eq!(shutdown, Ok(()), "round {round}");
-    for (calls, executed) in callers.join_all().await {
+    for (calls, (executed, error)) in callers.join_all().await {
         answered += calls;
-        unsure.extend((executed != Executed::No).then_some(executed));
+        unsure.extend((executed != Executed::No).then_some(error));
     }
-    assert_eq!(unsure, [], "round {round}");
+    assert_eq!(unsure, Vec::<String>::new(), "round {round}");
     assert_eq!(
         server.begun.load(Ordering::Relaxed),
         answered,

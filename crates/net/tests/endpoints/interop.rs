@@ -1,9 +1,12 @@
 //! Interoperability with `quinn` in both directions, with and without loss in between.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use crate::support::lossy::forwarder;
-use crate::support::quinn_peer::{quinn_client, quinn_echo, quinn_server};
+use crate::support::quinn_peer::{
+    LongTokens, quinn_client, quinn_echo, quinn_server, quinn_server_with,
+};
 use crate::support::{loopback, pattern, run, transport};
 use weir_net::tls::{ClientTls, Identity, ServerTls};
 use weir_net::{Connection, DatagramConfig, Endpoint, TransportConfig, UpdateKeysError};
@@ -258,5 +261,24 @@ fn a_quinn_client_sends_datagrams_and_updates_keys_with_our_server() {
         assert_eq!(stats.frame_rx.datagram, 3);
         assert!(stats.frame_rx.ack_frequency > 0, "we ask for ACKs");
         assert!(stats.frame_tx.ack_frequency > 0, "quinn asks for ACKs");
+    });
+}
+
+#[test]
+fn our_client_answers_a_retry_with_a_long_token() {
+    run(async {
+        let identity = identity();
+        // quinn appends a nonce of 16 bytes.
+        let server = quinn_server_with(
+            &identity,
+            |config| {
+                config.token_key(Arc::new(LongTokens(1_084)));
+            },
+            |incoming| incoming.remote_address_validated(),
+        );
+        let client = weir_client(&identity);
+        let address = server.local_addr().unwrap();
+        let connecting = client.connect(address, "localhost").unwrap();
+        weir_echo(&connecting.await.unwrap(), 1, 100_000).await;
     });
 }

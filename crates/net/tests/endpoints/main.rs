@@ -8,6 +8,7 @@ mod crashes;
 mod datagrams;
 mod drain;
 mod handlers;
+mod incoming;
 mod interop;
 mod known_peers;
 mod lifecycle;

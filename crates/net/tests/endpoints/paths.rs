@@ -6,7 +6,7 @@ use std::time::Duration as Span;
 
 use crate::support::quinn_peer::{quinn_client, quinn_echo, quinn_server};
 use crate::support::{echo_streams, loopback, pattern, run, server, server_with, transport};
-use weir_net::tls::{ClientTls, Fingerprint, Identity};
+use weir_net::tls::{ClientTls, Fingerprint, Identity, ServerTls};
 use weir_net::{
     Connection, Endpoint, EndpointError, MoveCause, MoveError, PathError, PathEvent, PathId,
     PathState, PathUpdate, TransportConfig,
@@ -15,7 +15,7 @@ use weir_net::{
 const SIZE: usize = 20_000_000;
 
 fn at(address: &str) -> SocketAddr {
-    format!("{address}:0").parse().unwrap()
+    SocketAddr::new(address.parse().unwrap(), 0)
 }
 
 /// A client bound to these addresses, of which it uses the first.
@@ -212,6 +212,55 @@ fn rebinding_during_a_transfer_loses_no_data() {
             "the first socket is still open"
         );
         echo(&connection, 8, 100_000).await;
+    });
+}
+
+#[test]
+fn a_rebind_between_dual_stack_and_ipv4_loses_no_data() {
+    run(async {
+        let (server, fingerprint) = server();
+        let address = server.local_address();
+        echo_streams(server);
+        let client = client_at(fingerprint, &["::"]);
+        let connection = connected(&client, address).await;
+        let bind_addresses = ["127.0.0.2", "::", "0.0.0.0", "::ffff:127.0.0.3"];
+        echo_disturbed(&connection, 4, |round| {
+            let now = client.rebind(at(bind_addresses[round])).unwrap();
+            assert_eq!(now.ip(), at(bind_addresses[round]).ip().to_canonical());
+            assert_eq!(now, client.local_address());
+        })
+        .await;
+        echo(&connection, 8, 100_000).await;
+        let local = connection.paths()[0].snapshot.local;
+        assert_eq!(local, Some(client.local_address()));
+        assert_eq!(client.stats().datagrams_without_socket, 0);
+    });
+}
+
+#[test]
+fn a_rebind_that_would_cut_off_a_connection_is_refused() {
+    run(async {
+        let identity = Identity::self_signed(["localhost"]).unwrap();
+        let fingerprint = identity.fingerprint();
+        let tls = ServerTls::new(identity).build().unwrap();
+        let server = Endpoint::builder().server(tls).bind(at("::1")).unwrap();
+        let address = server.local_address();
+        echo_streams(server);
+        let client = client_at(fingerprint, &["::"]);
+        let before = client.local_address();
+        let connection = connected(&client, address).await;
+        let error = client.rebind(at("127.0.0.1")).unwrap_err();
+        assert!(
+            matches!(error, EndpointError::OtherFamily { peer, .. } if peer == address),
+            "{error}"
+        );
+        assert_eq!(client.local_address(), before);
+        echo(&connection, 1, 100_000).await;
+        client.rebind(at("::1")).unwrap();
+        echo(&connection, 2, 100_000).await;
+        // Without that connection, nothing speaks against it.
+        connection.close(0, b"");
+        assert!(client.rebind(at("127.0.0.1")).is_ok());
     });
 }
 

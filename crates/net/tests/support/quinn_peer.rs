@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use quinn::crypto::rustls::{QuicClientConfig, QuicServerConfig};
+use quinn::crypto::{AeadKey, CryptoError, HandshakeTokenKey};
 use rustls::RootCertStore;
 use weir_net::tls::Identity;
 
@@ -10,6 +11,16 @@ use super::{loopback, pattern};
 
 /// A quinn echo server.
 pub(crate) fn quinn_server(identity: &Identity) -> quinn::Endpoint {
+    quinn_server_with(identity, |_| {}, |_| true)
+}
+
+/// A quinn echo server with another configuration, which accepts connections for which `accepts`
+/// holds and sends a Retry packet to the others.
+pub(crate) fn quinn_server_with(
+    identity: &Identity,
+    change: impl FnOnce(&mut quinn::ServerConfig),
+    accepts: impl Fn(&quinn::Incoming) -> bool + Send + 'static,
+) -> quinn::Endpoint {
     let provider = weir_quic::crypto::tls::provider();
     let mut tls = rustls::ServerConfig::builder_with_provider(provider)
         .with_protocol_versions(&[&rustls::version::TLS13])
@@ -25,10 +36,15 @@ pub(crate) fn quinn_server(identity: &Identity) -> quinn::Endpoint {
     let crypto = Arc::new(QuicServerConfig::try_from(tls).unwrap());
     let mut config = quinn::ServerConfig::with_crypto(crypto);
     config.transport_config(quinn_transport());
+    change(&mut config);
     let endpoint = quinn::Endpoint::server(config, loopback()).unwrap();
     let accepting = endpoint.clone();
     tokio::spawn(async move {
         while let Some(incoming) = accepting.accept().await {
+            if !accepts(&incoming) {
+                incoming.retry().unwrap();
+                continue;
+            }
             tokio::spawn(async move {
                 let connecting = incoming.accept().unwrap();
                 // Half-RTT: accepts early data.
@@ -53,6 +69,30 @@ pub(crate) fn quinn_server(identity: &Identity) -> quinn::Endpoint {
         }
     });
     endpoint
+}
+
+/// Seals address validation tokens as texts of this length; anybody could open them.
+pub(crate) struct LongTokens(pub(crate) usize);
+
+impl HandshakeTokenKey for LongTokens {
+    fn aead_from_hkdf(&self, _: &[u8]) -> Box<dyn AeadKey> {
+        Box::new(Self(self.0))
+    }
+}
+
+impl AeadKey for LongTokens {
+    fn seal(&self, data: &mut Vec<u8>, _: &[u8]) -> Result<(), CryptoError> {
+        let length = data.len() as u16;
+        data.resize(self.0 - 2, 0);
+        data.extend_from_slice(&length.to_be_bytes());
+        Ok(())
+    }
+
+    fn open<'a>(&self, data: &'a mut [u8], _: &[u8]) -> Result<&'a mut [u8], CryptoError> {
+        let (rest, length) = data.split_last_chunk_mut().ok_or(CryptoError)?;
+        let length = u16::from_be_bytes(*length);
+        rest.get_mut(..usize::from(length)).ok_or(CryptoError)
+    }
 }
 
 /// A quinn client that trusts it.

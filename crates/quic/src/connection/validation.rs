@@ -7,7 +7,9 @@ use weir_units::{Duration, Time};
 
 use super::Connection;
 use super::ids::RemoteIds;
+use super::packet_builder::SMALLEST_ROOM;
 use crate::crypto::{ClientCrypto, ClientStart, Session, StartError};
+use crate::interfaces::SMALLEST_MAX_UDP_PAYLOAD;
 use crate::negotiation;
 use crate::observe::DropReason;
 use crate::packet::{Header, Retry};
@@ -16,8 +18,10 @@ use crate::token::{Token, TokenStore};
 use crate::transport_parameters::TransportParameters;
 use crate::{ConnectionId, Side, Space, TransportError, Version, Versions};
 
-/// A longer token leaves no room for the handshake in a first packet.
-const LONGEST_TOKEN: usize = 900;
+/// The longest token of a Retry packet that is accepted. Each Initial packet repeats it (RFC 9000, section
+/// 17.2.5.3) in a datagram of 1200 bytes; a longer one would leave no room for handshake data. The
+/// rest of a long one leaves some 40 bytes of the ClientHello per packet.
+const LONGEST_RETRY_TOKEN: usize = SMALLEST_MAX_UDP_PAYLOAD - SMALLEST_ROOM;
 
 /// A client's inputs to start a handshake, and to restart it.
 pub(crate) struct ClientSetup {
@@ -109,11 +113,20 @@ impl Connection {
             let tag =
                 self.provider
                     .retry_tag(self.version, &self.original_destination, retry.signed);
-            expected && retry.token.len() <= LONGEST_TOKEN && tokens_are_equal(&tag, &retry.tag)
+            expected && tokens_are_equal(&tag, &retry.tag)
         });
         let Some(retry) = retry else {
             return self.drop_packet(now, packet.len(), DropReason::Malformed);
         };
+        if retry.token.len() > LONGEST_RETRY_TOKEN {
+            let length = retry.token.len();
+            tracing::warn!(
+                length,
+                limit = LONGEST_RETRY_TOKEN,
+                "a Retry packet is dropped: its token leaves no room for the handshake"
+            );
+            return self.drop_packet(now, packet.len(), DropReason::TokenTooLong);
+        }
         self.validation.token = retry.token.to_vec();
         self.validation.retry_source = Some(header.source);
         self.remote_ids = RemoteIds::new(header.source);

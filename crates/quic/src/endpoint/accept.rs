@@ -8,8 +8,9 @@ use rand_core::Rng;
 use weir_units::{Duration, Time};
 use weir_wire::Ecn;
 
+use super::clients::{ClientPlace, ClientRoom};
 use super::{Endpoint, Route, SHORTEST_INITIAL_DESTINATION, Slot};
-use crate::config::ServerConfig;
+use crate::config::{RetryPolicy, ServerConfig};
 use crate::connection::{Connection, KnownStart, ServerSetup, Setup};
 use crate::crypto::Keys;
 use crate::frame::{self, Close};
@@ -31,19 +32,21 @@ pub(super) struct Arrival<'a> {
 }
 
 /// The result of checking the client's token, or its absence.
-struct Admission {
+pub(super) struct Admission {
     /// The address is validated.
-    validated: bool,
+    pub(super) validated: bool,
     /// The connection IDs of the Retry packet that the client answers: the destination of its first
     /// packet and the source of the Retry packet.
     retried: Option<(ConnectionId, ConnectionId)>,
+    /// The client's place among those of its address, where these are limited.
+    place: Option<ClientPlace>,
 }
 
 impl Endpoint {
     /// Returns the number of handshakes whose client has not shown yet that it receives our
     /// packets.
     pub fn half_open(&self) -> usize {
-        self.initials.len()
+        self.initials.len() + self.undecided.handshakes()
     }
 
     /// Answers a client of another version with our versions and a reserved one (RFC 9368, section
@@ -89,8 +92,11 @@ impl Endpoint {
                 .crypto
                 .initial_keys(version, &header.destination, Side::Server)
         };
-        if self.refuses_connection(&server) {
+        let room = self.client_room(&server, arrival.remote);
+        let has_room = !self.refuses_connection(&server);
+        if !has_room || room == ClientRoom::Exhausted {
             self.counters.refusals += 1;
+            self.counters.client_limit_refusals += u64::from(has_room);
             let code = Code::CONNECTION_REFUSED;
             return Route::Reply(refusal(&header, version, &initial_keys(), code));
         }
@@ -100,22 +106,63 @@ impl Endpoint {
             destination: header.destination,
         };
         let token = &arrival.datagram[header.token.clone()];
-        let Some(admission) = self.admit(arrival.now, server.token_lifetime, token, &bearer) else {
+        let Some(mut admission) = self.admit(arrival.now, server.token_lifetime, token, &bearer)
+        else {
             self.counters.refusals += 1;
             let code = Code::INVALID_TOKEN;
             return Route::Reply(refusal(&header, version, &initial_keys(), code));
         };
-        if !admission.validated && server.retry.applies(self.half_open()) {
+        let is_retried = server.retry.applies(self.half_open())
+            || (room == ClientRoom::ForValidated && server.retry != RetryPolicy::Never);
+        if !admission.validated && is_retried {
             return Route::Reply(self.retry(arrival.now, &server, &header, &bearer));
         }
-        match self.begin(&server, &header, version, admission, arrival) {
+        admission.place = self.client_place(&server, arrival.remote);
+        if server.max_undecided == 0 {
+            return self.begin_or_refuse(&server, &header, version, admission, arrival);
+        }
+        let held = self.hold_handshake(&server, &header, version, admission, &arrival);
+        held.unwrap_or_else(|| {
+            self.counters.refusals += 1;
+            let code = Code::CONNECTION_REFUSED;
+            Route::Reply(refusal(&header, version, &initial_keys(), code))
+        })
+    }
+
+    /// Starts a connection, or refuses it where the configuration does not allow it.
+    pub(super) fn begin_or_refuse(
+        &mut self,
+        server: &ServerConfig,
+        header: &Header,
+        version: Version,
+        admission: Admission,
+        arrival: Arrival<'_>,
+    ) -> Route {
+        match self.begin(server, header, version, admission, arrival) {
             Some(route) => route,
             None => {
                 self.counters.refusals += 1;
-                let code = Code::INTERNAL_ERROR;
-                Route::Reply(refusal(&header, version, &initial_keys(), code))
+                let destination = &header.destination;
+                let keys = (server.crypto).initial_keys(version, destination, Side::Server);
+                Route::Reply(refusal(header, version, &keys, Code::INTERNAL_ERROR))
             }
         }
+    }
+
+    /// Returns the room that a client has for a further connection.
+    pub(super) fn client_room(&self, server: &ServerConfig, remote: SocketAddr) -> ClientRoom {
+        let clients = server.clients.as_ref();
+        clients.map_or(ClientRoom::Ample, |clients| clients.room(remote.ip()))
+    }
+
+    /// Counts a further connection of a client.
+    pub(super) fn client_place(
+        &self,
+        server: &ServerConfig,
+        remote: SocketAddr,
+    ) -> Option<ClientPlace> {
+        let clients = server.clients.as_ref();
+        clients.map(|clients| clients.enter(remote.ip()))
     }
 
     /// Checks a token; `None` if the client must be notified that it is invalid.
@@ -129,6 +176,7 @@ impl Endpoint {
         let mut admission = Admission {
             validated: false,
             retried: None,
+            place: None,
         };
         if token.is_empty() {
             return Some(admission);
@@ -154,7 +202,7 @@ impl Endpoint {
     }
 
     /// Asks the client to validate its address. No state is stored.
-    fn retry(
+    pub(super) fn retry(
         &mut self,
         now: Time,
         server: &ServerConfig,
@@ -287,6 +335,7 @@ impl Endpoint {
         let initial = (remote, header.destination);
         let handle = self.insert(Slot {
             initial: Some(initial),
+            _place: admission.place,
             ..Slot::default()
         });
         self.initials.insert(initial, handle);
@@ -299,7 +348,7 @@ impl Endpoint {
 }
 
 /// Builds an Initial packet that refuses a connection. It stores no state.
-fn refusal(header: &Header, version: Version, keys: &Keys, code: Code) -> Vec<u8> {
+pub(super) fn refusal(header: &Header, version: Version, keys: &Keys, code: Code) -> Vec<u8> {
     /// Room for the sample of header protection.
     const SMALLEST_PAYLOAD: usize = 4;
     let mut reply = Vec::with_capacity(128);

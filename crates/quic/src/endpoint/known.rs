@@ -8,6 +8,7 @@ use std::sync::Arc;
 use weir_units::{Duration, Time};
 use weir_wire::Ecn;
 
+use super::clients::{ClientPlace, ClientRoom};
 use super::{Endpoint, Route, Slot};
 use crate::Side;
 use crate::config::{ClientConfig, ServerConfig};
@@ -36,13 +37,13 @@ impl Refusals {
 }
 
 /// A First packet that may begin a connection.
-struct FirstPacket<'a> {
-    now: Time,
-    remote: SocketAddr,
-    local: Option<SocketAddr>,
-    ecn: Ecn,
-    header: Header,
-    datagram: &'a mut [u8],
+pub(super) struct FirstPacket<'a> {
+    pub(super) now: Time,
+    pub(super) remote: SocketAddr,
+    pub(super) local: Option<SocketAddr>,
+    pub(super) ecn: Ecn,
+    pub(super) header: Header,
+    pub(super) datagram: &'a mut [u8],
 }
 
 impl Endpoint {
@@ -97,6 +98,11 @@ impl Endpoint {
         {
             return Some(Route::Connection(*handle));
         }
+        if let Some((key, _)) = &credential
+            && self.undecided.keep_known(key, remote, ecn, datagram)
+        {
+            return Some(Route::Kept);
+        }
         let server = self.server.clone()?;
         let clients = server.known_clients.clone()?;
         let Some(((credential, key_id), header)) = credential else {
@@ -123,7 +129,7 @@ impl Endpoint {
         Some(self.accept_known(&server, &clients, client, key_id, packet))
     }
 
-    /// Begins the connection of a known peer, or refuses it.
+    /// Begins the connection of a known peer, lets it wait for a decision, or refuses it.
     fn accept_known(
         &mut self,
         server: &ServerConfig,
@@ -137,12 +143,86 @@ impl Endpoint {
             clients.note_replay();
             return self.refuse_key(&packet, &client, key_id, verdict);
         }
-        let is_refused = self.refuses_connection(server);
-        let (local_id, setup) =
-            self.known_connection(server, &client, key_id, &packet, !is_refused);
-        let Some(session) = known_session(&setup.known.start) else {
+        let has_room = !self.refuses_connection(server);
+        if !has_room || self.client_room(server, packet.remote) == ClientRoom::Exhausted {
+            self.counters.client_limit_refusals += u64::from(has_room);
+            return self.refuse_known(server, clients, client, key_id, packet);
+        }
+        let place = self.client_place(server, packet.remote);
+        if server.max_undecided == 0 {
+            return self.begin_known(server, client, key_id, place, packet);
+        }
+        let held = self.hold_known(server, &client, key_id, place, &packet);
+        held.unwrap_or_else(|| self.refuse_client(&packet, &client, key_id, RefusalKind::Busy))
+    }
+
+    /// Begins the connection of a known peer whose key ID is fresh, unless it was faster elsewhere.
+    pub(super) fn begin_known(
+        &mut self,
+        server: &ServerConfig,
+        client: Arc<KnownClient>,
+        key_id: KeyId,
+        place: Option<ClientPlace>,
+        packet: FirstPacket<'_>,
+    ) -> Route {
+        let Some(clients) = (self.server.as_ref()).and_then(|server| server.known_clients.clone())
+        else {
             return Route::Drop;
         };
+        // A decision may have taken long, or may promise less.
+        if !clients.has(packet.now + self.config.epoch, &client) || !keeps_promises(&client, server)
+        {
+            return self.refuse_client(&packet, &client, key_id, RefusalKind::Busy);
+        }
+        let known = (client.secret.id(), key_id);
+        match self.authenticate_known(server, &clients, client, key_id, packet, true) {
+            Err(route) => route,
+            Ok((local_id, connection)) => {
+                let handle = self.insert(Slot {
+                    known: Some(known),
+                    _place: place,
+                    ..Slot::default()
+                });
+                self.known.insert(known, handle);
+                self.add_id(handle, local_id);
+                Route::New(handle, connection)
+            }
+        }
+    }
+
+    /// Refuses the connection of a known peer, so that it learns that nothing was executed.
+    fn refuse_known(
+        &mut self,
+        server: &ServerConfig,
+        clients: &KnownClients,
+        client: Arc<KnownClient>,
+        key_id: KeyId,
+        packet: FirstPacket<'_>,
+    ) -> Route {
+        let now = packet.now;
+        match self.authenticate_known(server, clients, client, key_id, packet, false) {
+            Err(route) => route,
+            Ok((_, connection)) => {
+                self.counters.refusals += 1;
+                refusal(now, connection)
+            }
+        }
+    }
+
+    /// Makes a connection of an authentic first packet, and uses its key ID up; otherwise returns where the
+    /// packet goes.
+    fn authenticate_known(
+        &mut self,
+        server: &ServerConfig,
+        clients: &KnownClients,
+        client: Arc<KnownClient>,
+        key_id: KeyId,
+        packet: FirstPacket<'_>,
+        is_observed: bool,
+    ) -> Result<(crate::ConnectionId, Box<Connection>), Route> {
+        let (local_id, setup) =
+            self.known_connection(server, &client, key_id, &packet, is_observed);
+        let session = known_session(&setup.known.start).ok_or(Route::Drop)?;
         let mut connection = Box::new(Connection::new(packet.now, setup, Box::new(session)));
         let FirstPacket {
             now,
@@ -153,25 +233,13 @@ impl Endpoint {
         } = packet;
         connection.handle_datagram(now, remote, local, ecn, &mut *packet.datagram);
         if !connection.is_authenticated() {
-            return Route::Drop;
+            return Err(Route::Drop);
         }
         // Another engine may have been faster.
-        let verdict = clients.use_up(&client, key_id);
-        if verdict != Verdict::Fresh {
-            return self.refuse_key(&packet, &client, key_id, verdict);
+        match clients.use_up(&client, key_id) {
+            Verdict::Fresh => Ok((local_id, connection)),
+            verdict => Err(self.refuse_key(&packet, &client, key_id, verdict)),
         }
-        if is_refused {
-            self.counters.refusals += 1;
-            return refusal(now, connection);
-        }
-        let known = (client.secret.id(), key_id);
-        let handle = self.insert(Slot {
-            known: Some(known),
-            ..Slot::default()
-        });
-        self.known.insert(known, handle);
-        self.add_id(handle, local_id);
-        Route::New(handle, connection)
     }
 
     /// Returns our connection ID and the settings of a known peer's connection.
@@ -243,6 +311,17 @@ impl Endpoint {
             Verdict::TooOld => RefusalKind::TooOld,
             Verdict::Used | Verdict::Fresh => RefusalKind::Used,
         };
+        self.refuse_client(packet, client, key_id, kind)
+    }
+
+    /// Refuses a client that has a secret of ours; it may then have a handshake.
+    pub(super) fn refuse_client(
+        &mut self,
+        packet: &FirstPacket<'_>,
+        client: &KnownClient,
+        key_id: KeyId,
+        kind: RefusalKind,
+    ) -> Route {
         let tag = client.secret.refusal_tag(kind, key_id);
         self.refuse(packet, Refusal { kind, tag })
     }

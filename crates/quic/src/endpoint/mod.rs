@@ -3,8 +3,10 @@
 //! The caller owns the connections; the endpoint maps connection IDs to them.
 
 mod accept;
+mod clients;
 mod draining;
 mod found_sizes;
+mod incoming;
 mod known;
 
 use std::collections::BTreeMap;
@@ -33,8 +35,12 @@ use crate::token::ReplayFilter;
 use crate::transport_parameters::TransportParameters;
 use crate::{ConnectionId, ConnectionIdLayout, Side, Version};
 use accept::Arrival;
+use clients::ClientPlace;
+pub use clients::{ClientLimits, ClientTable};
 use draining::{Draining, DrainingKey};
 use found_sizes::FoundSizes;
+use incoming::Undecided;
+pub use incoming::{Decision, IncomingId, IncomingInfo};
 
 /// A client's first destination ID must not be shorter (RFC 9000, section 7.2).
 const SHORTEST_INITIAL_DESTINATION: usize = 8;
@@ -58,6 +64,10 @@ pub enum Route {
     Connection(ConnectionHandle),
     /// It started this connection, which has already processed it.
     New(ConnectionHandle, Box<Connection>),
+    /// It comes from a client that waits for a decision: [`Endpoint::decide`].
+    Incoming(IncomingInfo),
+    /// It was kept until such a decision.
+    Kept,
     /// Answer it with this datagram.
     Reply(Vec<u8>),
     /// The engine with this index has to route it: its connection ID names that one.
@@ -94,10 +104,13 @@ pub struct EndpointCounters {
     pub version_negotiations: u64,
     /// Stateless resets sent.
     pub stateless_resets: u64,
-    /// Connections refused: too many, an invalid token, or an invalid configuration.
+    /// Connections refused: too many, an invalid token, an invalid configuration, or by decision.
     pub refusals: u64,
-    /// Known peers whose connection was refused: an unknown secret, or a key ID that was used or is
-    /// too old.
+    /// Connections refused, in a handshake or of a known peer, as their client or its network has
+    /// too many ([`ClientLimits`]).
+    pub client_limit_refusals: u64,
+    /// Known peers whose connection was refused: an unknown secret, a key ID that was used or is
+    /// too old, too many connections, or by decision.
     pub known_peer_refusals: u64,
 }
 
@@ -109,6 +122,8 @@ struct Slot {
     initial: Option<(SocketAddr, ConnectionId)>,
     /// The credential and the key ID of a known peer's connection, on servers.
     known: Option<(CredentialId, KeyId)>,
+    /// The client's place among those of its address, on servers: held until the connection is removed.
+    _place: Option<ClientPlace>,
     /// Reset tokens of the peer's connection IDs in use.
     resets: Vec<ResetTokenDigest>,
 }
@@ -138,6 +153,7 @@ pub struct Endpoint {
     /// Connections that known peers began, by credential and key ID.
     known: FxHashMap<(CredentialId, KeyId), ConnectionHandle>,
     refusals: known::Refusals,
+    undecided: Undecided,
     observers: Option<Arc<dyn Observers>>,
     interfaces: Arc<Interfaces>,
     /// How many more connections begin with exact timers.
@@ -170,6 +186,7 @@ impl Endpoint {
             initials: BTreeMap::new(),
             known: FxHashMap::default(),
             refusals: known::Refusals::new(),
+            undecided: Undecided::default(),
             observers: None,
             interfaces: Arc::default(),
             exact_connections: 0,
@@ -216,7 +233,7 @@ impl Endpoint {
 
     /// Whether a server with this configuration refuses another connection.
     fn refuses_connection(&self, server: &ServerConfig) -> bool {
-        self.refuses_new || self.connections() >= server.max_connections
+        self.refuses_new || self.connections() + self.undecided.len() >= server.max_connections
     }
 
     /// Returns the number of connections, including closed ones that are not drained.
@@ -373,6 +390,9 @@ impl Endpoint {
                 .or_else(|| self.initials.get(&(remote, id)));
             if let Some(handle) = known {
                 return Route::Connection(*handle);
+            }
+            if self.undecided.keep_initial(remote, id, ecn, datagram) {
+                return Route::Kept;
             }
             if let Some(engine) = self.config.connection_ids.other_engine(id.as_bytes()) {
                 return Route::Engine(engine);

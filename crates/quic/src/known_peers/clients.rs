@@ -257,6 +257,11 @@ impl KnownClients {
         Some(client)
     }
 
+    /// Whether the client's secret is still valid here.
+    pub(crate) fn has(&self, now: Time, client: &KnownClient) -> bool {
+        self.find(now, &client.secret.id()).is_some()
+    }
+
     /// Uses a key ID up, if it is fresh.
     pub(crate) fn use_up(&self, client: &KnownClient, key_id: KeyId) -> Verdict {
         let verdict = client.state().window.mark(key_id);
@@ -290,6 +295,17 @@ impl KnownClients {
         if let Some(client) = self.shard(id).get(id) {
             let end = (now + REPLACED).as_nanos();
             client.expires.fetch_min(end, Ordering::Relaxed);
+        }
+    }
+
+    /// Ends the secrets of clients that are not to be kept.
+    pub fn retain(&self, now: Time, keep: impl Fn(&Identity) -> bool) {
+        for shard in &self.shards {
+            let clients: Vec<_> = lock(shard).values().cloned().collect();
+            // Not under the lock: it may take long.
+            for client in clients.iter().filter(|client| !keep(&client.identity)) {
+                self.remove(now, &client.secret.id());
+            }
         }
     }
 

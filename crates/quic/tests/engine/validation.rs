@@ -116,6 +116,44 @@ fn only_the_first_retry_with_a_valid_tag_is_accepted() {
     );
 }
 
+/// Returns the client's datagrams that are due now.
+fn all_datagrams(world: &mut World, client: ConnectionHandle) -> Vec<Vec<u8>> {
+    let now = world.now;
+    let connection = world.connection(CLIENT, client);
+    let next = || {
+        let mut datagram = Vec::new();
+        connection.poll_transmit(now, &mut datagram, 1)?;
+        Some(datagram)
+    };
+    std::iter::from_fn(next).collect()
+}
+
+#[test]
+fn a_long_retry_token_leaves_room_for_the_handshake() {
+    let mut world = World::new(Plan::default());
+    let client = world.connect();
+    let first = world.datagram(client);
+    let original = Header::decode(&first, 8).unwrap().destination;
+    // Whatever is longer is dropped, and a shorter one is accepted after it.
+    for length in [1105, 1150, 60_000] {
+        let token = vec![7; length];
+        world.inject(client, forged_retry(&first, original, 1, &token));
+        assert_eq!(all_datagrams(&mut world, client), Vec::<Vec<u8>>::new());
+    }
+    assert_eq!(world.connection(CLIENT, client).stats().packets_dropped, 3);
+    let token = vec![7; 1104];
+    world.inject(client, forged_retry(&first, original, 2, &token));
+    let datagrams = all_datagrams(&mut world, client);
+    // The ClientHello takes several packets, each with the token.
+    assert!(datagrams.len() > 1, "{}", datagrams.len());
+    for datagram in &datagrams {
+        let header = Header::decode(datagram, 8).unwrap();
+        assert_eq!(header.kind, Kind::Initial);
+        assert_eq!(&datagram[header.token.clone()], token);
+        assert_eq!(datagram.len(), 1200);
+    }
+}
+
 #[test]
 fn a_forged_retry_is_a_transport_parameter_error() {
     let mut world = World::new(Plan::default());

@@ -89,6 +89,7 @@ impl Host {
                 Route::Reply(reply) => Some(reply),
                 Route::Draining | Route::Drop => None,
                 Route::Engine(_) | Route::EveryEngine(_) => panic!("there is one engine"),
+                Route::Incoming(_) | Route::Kept => panic!("clients are accepted at once"),
             }
         });
         // The reply no longer belongs to the endpoint.

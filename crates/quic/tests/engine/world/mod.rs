@@ -15,10 +15,10 @@ use weir_fabric::{EgressPort, FaultSettings, Faults, Link, Packet, Queue, Rule, 
 use weir_quic::crypto::ClientCrypto;
 use weir_quic::crypto::seeded::{SeededClient, SeededServer};
 use weir_quic::{
-    ClientConfig, Connection, ConnectionHandle, Endpoint, EndpointConfig, EndpointSecret, Event,
-    Interface, InterfaceAddress, Interfaces, KnownClients, KnownClientsConfig, KnownServers,
-    PreferredAddresses, RetryPolicy, Route, ServerConfig, StreamId, TokenStore, TransportConfig,
-    Version, Versions,
+    ClientConfig, ClientLimits, ClientTable, Connection, ConnectionHandle, Endpoint,
+    EndpointConfig, EndpointSecret, Event, Interface, InterfaceAddress, Interfaces, KnownClients,
+    KnownClientsConfig, KnownServers, PreferredAddresses, RetryPolicy, Route, ServerConfig,
+    StreamId, TokenStore, TransportConfig, Version, Versions,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
@@ -96,6 +96,8 @@ pub(crate) struct Plan {
     pub(crate) client_versions: Versions,
     pub(crate) server_versions: Versions,
     pub(crate) preferred: PreferredAddresses,
+    pub(crate) clients: Option<ClientLimits>,
+    pub(crate) max_undecided: usize,
 }
 
 impl Default for Plan {
@@ -117,6 +119,8 @@ impl Default for Plan {
             client_versions: Versions::V1,
             server_versions: Versions::V1_AND_V2,
             preferred: PreferredAddresses::default(),
+            clients: None,
+            max_undecided: 0,
         }
     }
 }
@@ -154,6 +158,10 @@ impl World {
             token_lifetime: plan.token_lifetime,
             versions: plan.server_versions,
             preferred: plan.preferred,
+            clients: plan
+                .clients
+                .map(|limits| Arc::new(ClientTable::new(limits))),
+            max_undecided: plan.max_undecided,
             ..ServerConfig::new(Arc::new(server), Arc::new(plan.server.clone()))
         };
         let server_config = server.clone();
@@ -507,6 +515,7 @@ impl World {
                     }
                     Route::Draining | Route::Drop => {}
                     Route::Engine(_) | Route::EveryEngine(_) => panic!("there is one engine"),
+                    Route::Incoming(_) | Route::Kept => panic!("clients are accepted at once"),
                 }
             }
         }
