@@ -142,6 +142,12 @@ fn files_are_in_the_schema_and_agree_with_the_statistics() {
     }
     let sender = directories[0].events();
     assert!(count(&sender, "quic:recovery_metrics_updated") > 10);
+    // The server's close carries GOAWAY.
+    let frames = sender
+        .iter()
+        .filter_map(|event| event["data"]["frames"].as_array());
+    let mut go_aways = (frames.flatten()).filter(|frame| frame["weir_frame_type"] == "go_away");
+    assert_eq!(go_aways.next().unwrap()["weir_streams"], 0);
     let rtts = sender
         .iter()
         .filter_map(|event| event["data"]["smoothed_rtt"].as_f64());

@@ -2,7 +2,7 @@
 //!
 //! Most commands end at once, and so do their child processes and sockets: worker processes die
 //! with their parent, and there is nothing to save ([`end_on_signals`]). A simulation stops and
-//! writes its partial results ([`Stop`]).
+//! writes its partial results ([`Stop`]). A server ends what has begun ([`terminated`]).
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -27,6 +27,27 @@ pub(crate) fn end_on_signals() -> Result<(), Failure> {
         let code = signals.next();
         eprintln!("interrupted");
         std::process::exit(code.into());
+    })
+}
+
+/// From now on SIGINT ends the program, and so does SIGTERM when it comes a second time. Returns what
+/// waits for the first SIGTERM; it is called within a tokio runtime.
+///
+/// # Errors
+/// See [`end_on_signals`].
+pub(crate) fn terminated() -> Result<impl Future<Output = ()> + Send, Failure> {
+    let mut told = signal(SignalKind::terminate()).map_err(Failure::of)?;
+    let mut signals = Signals::new()?;
+    watch(move || {
+        let code = match signals.next() {
+            TERMINATED => signals.next(),
+            code => code,
+        };
+        eprintln!("interrupted");
+        std::process::exit(code.into());
+    })?;
+    Ok(async move {
+        told.recv().await;
     })
 }
 

@@ -28,11 +28,13 @@ pub(crate) enum Perf {
 
 impl Perf {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        interrupt::end_on_signals()?;
         let runtime = Runtime::new().map_err(Failure::of)?;
         match self {
             Self::Server(server) => runtime.block_on(server.run()),
-            Self::Client(client) => runtime.block_on(client.run()),
+            Self::Client(client) => {
+                interrupt::end_on_signals()?;
+                runtime.block_on(client.run())
+            }
         }
     }
 }

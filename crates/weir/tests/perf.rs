@@ -16,6 +16,10 @@ fn interrupt(child: &Child) {
     kill_process(Pid::from_child(child), Signal::INT).unwrap();
 }
 
+fn terminate(child: &Child) {
+    kill_process(Pid::from_child(child), Signal::TERM).unwrap();
+}
+
 #[test]
 fn every_transport_moves_every_byte_both_ways() {
     let server = PerfServer::start(&[]);
@@ -123,6 +127,38 @@ fn a_one_off_server_ends_after_its_test_and_reports_it() {
         .unwrap();
     let report: Value = serde_json::from_str(&report).unwrap();
     assert_eq!(report["end"]["sum_received"]["bytes"], 1_000_000);
+    assert!(server.child.wait().unwrap().success());
+}
+
+#[test]
+fn a_terminated_server_refuses_further_tests_and_ends_after_the_running_one() {
+    let mut idle = PerfServer::start(&[]);
+    terminate(&idle.child);
+    assert!(idle.child.wait().unwrap().success());
+
+    let mut server = PerfServer::start(&[]);
+    let long = ["--transport", "tcp", "--time", "60s", "--interval", "50ms"];
+    let mut running = server.client(&long).stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = [0];
+    running
+        .stdout
+        .as_mut()
+        .unwrap()
+        .read_exact(&mut first)
+        .unwrap();
+    terminate(&server.child);
+    let short = ["--transport", "tcp", "--bytes", "1MB"];
+    let refused = loop {
+        let refused = command_output(server.client(&short).output().unwrap()).stderr;
+        // The signal may still be on its way.
+        if !refused.contains("another test") {
+            break refused;
+        }
+    };
+    assert!(refused.contains("shuts down"), "{refused}");
+    assert_eq!(server.child.try_wait().unwrap(), None);
+    running.kill().unwrap();
+    running.wait().unwrap();
     assert!(server.child.wait().unwrap().success());
 }
 

@@ -1,5 +1,6 @@
 //! Whole tests between a server and a client in one process, over loopback.
 
+use std::future::pending;
 use std::net::SocketAddr;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -166,7 +167,7 @@ async fn another_certificate_than_the_pinned_one_is_refused() {
 async fn a_server_refuses_a_second_test_and_survives_a_lost_client() {
     let server = server(LIMIT).await;
     let (address, pin) = (server.address(), server.fingerprint());
-    let serving = tokio::spawn(async move { server.serve(&mut |_| {}).await });
+    let serving = tokio::spawn(async move { server.serve_until(pending(), &mut |_| {}).await });
     let mut long = parameters(Transport::Tcp, Direction::Upload);
     long.extent = Extent::Time(Duration::from_secs(60));
     let long = client(address, pin, long);
@@ -200,10 +201,49 @@ async fn a_server_refuses_a_second_test_and_survives_a_lost_client() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_to_stop_ends_the_running_test_and_refuses_others() {
+    let server = server(LIMIT).await;
+    let (address, pin) = (server.address(), server.fingerprint());
+    let (stop, stopped) = tokio::sync::oneshot::channel::<()>();
+    let serving = tokio::spawn(async move {
+        let stop = async { stopped.await.unwrap() };
+        server.serve_until(stop, &mut |_| {}).await;
+    });
+    let mut long = parameters(Transport::Dcquic, Direction::Download);
+    long.extent = Extent::Time(Duration::from_secs(60));
+    let long = client(address, pin, long);
+    let mut stop = Some(stop);
+    let (started, wait) = tokio::sync::oneshot::channel();
+    let running = tokio::spawn(async move {
+        let mut started = Some(started);
+        let mut hear = move |_: Event<'_>| {
+            if let (Some(stop), Some(started)) = (stop.take(), started.take()) {
+                stop.send(()).unwrap();
+                started.send(()).unwrap();
+            }
+        };
+        super::run(&long, &mut hear).await
+    });
+    wait.await.unwrap();
+    let late = client(address, pin, parameters(Transport::Tcp, Direction::Upload));
+    let refused = loop {
+        let refused = run_client(&late).await.unwrap_err().to_string();
+        // The server may not have been told yet.
+        if !refused.contains("another test") {
+            break refused;
+        }
+    };
+    assert!(refused.contains("shuts down"), "{refused}");
+    assert!(!serving.is_finished());
+    running.abort();
+    serving.await.unwrap();
+}
+
+#[tokio::test]
 async fn invalid_and_silent_clients_do_not_block_the_server() {
     let server = server(Duration::from_millis(300)).await;
     let (address, pin) = (server.address(), server.fingerprint());
-    let serving = tokio::spawn(async move { server.serve(&mut |_| {}).await });
+    let serving = tokio::spawn(async move { server.serve_until(pending(), &mut |_| {}).await });
     let silent = TcpStream::connect(address).await.unwrap();
     for garbage in [
         b"GET / HTTP/1.1\r\n\r\n".as_slice(),
@@ -228,7 +268,7 @@ async fn invalid_and_silent_clients_do_not_block_the_server() {
 async fn a_client_of_another_version_receives_a_refusal() {
     let server = server(LIMIT).await;
     let address = server.address();
-    let serving = tokio::spawn(async move { server.serve(&mut |_| {}).await });
+    let serving = tokio::spawn(async move { server.serve_until(pending(), &mut |_| {}).await });
     let mut stream = TcpStream::connect(address).await.unwrap();
     let greeting = [b"weirperf\x03C".as_slice(), &[0; 16], b"\0\0\0\x02{}"].concat();
     stream.write_all(&greeting).await.unwrap();

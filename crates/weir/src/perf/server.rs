@@ -13,6 +13,7 @@ use weir_units::Duration;
 
 use crate::arguments;
 use crate::failure::Failure;
+use crate::interrupt;
 use crate::output;
 use crate::perf::report::Report;
 use crate::perf::{policy, shared_key, text};
@@ -29,7 +30,7 @@ Examples:
   weir perf server --key-file key        for dcudp clients with this key (openssl rand -hex 32)
 
 All transports use the same port: tcp and tcp-tls over TCP, dcquic and dcudp over UDP, and each test
-is arranged over TCP. tcp is not encrypted, and neither is dcudp without --key-file. Without --certificate each start makes a new one, with a new fingerprint.")]
+is arranged over TCP. tcp is not encrypted, and neither is dcudp without --key-file. Without --certificate each start makes a new one, with a new fingerprint. After SIGTERM the running test goes on to its end, and others are refused; a second one ends the server at once.")]
 pub(crate) struct Server {
     /// Address to listen on
     #[arg(long, short = 'B', default_value = "127.0.0.1", value_name = "ADDRESS")]
@@ -89,6 +90,12 @@ struct Listening {
 
 impl Server {
     pub(crate) async fn run(&self) -> Result<(), Failure> {
+        let terminated = if self.one_off {
+            interrupt::end_on_signals()?;
+            None
+        } else {
+            Some(interrupt::terminated()?)
+        };
         let exporter = self.exporter().await?;
         let options = ServerOptions {
             bind: SocketAddr::new(self.bind, self.port),
@@ -109,11 +116,12 @@ impl Server {
         // The receiver outlives the server.
         let mut hear = move |event| drop(sender.send(event));
         let serve = async {
-            if self.one_off {
-                server.serve_one(&mut hear).await
-            } else {
-                server.serve(&mut hear).await;
-                Ok(())
+            match terminated {
+                None => server.serve_one(&mut hear).await,
+                Some(terminated) => {
+                    server.serve_until(terminated, &mut hear).await;
+                    Ok(())
+                }
             }
         };
         tokio::pin!(serve);

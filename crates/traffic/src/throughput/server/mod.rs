@@ -4,6 +4,7 @@ mod test;
 
 use std::io;
 use std::net::SocketAddr;
+use std::pin::pin;
 use std::sync::Arc;
 
 use rustls::crypto::aws_lc_rs::default_provider;
@@ -91,11 +92,25 @@ impl Server {
         self.options.identity.fingerprint()
     }
 
-    /// Serves until the future is dropped. A failed test does not end it.
-    pub async fn serve(self, observe: &mut (dyn FnMut(ServerEvent) + Send)) {
+    /// Serves until `stop` is ready and the test that runs then has ended; further ones are refused. A
+    /// failed test does not end it.
+    pub async fn serve_until(
+        self,
+        stop: impl Future<Output = ()>,
+        observe: &mut (dyn FnMut(ServerEvent) + Send),
+    ) {
         let mut desk = Dispatcher::new(self);
-        loop {
-            if let Some(event) = desk.next().await {
+        let mut stop = pin!(stop);
+        while !(desk.is_stopping && desk.tests.is_empty()) {
+            let event = tokio::select! {
+                biased;
+                () = &mut stop, if !desk.is_stopping => {
+                    desk.is_stopping = true;
+                    None
+                }
+                event = desk.next() => event,
+            };
+            if let Some(event) = event {
                 observe(event);
             }
         }
@@ -130,6 +145,8 @@ struct Dispatcher {
     /// Connections that have not sent their greeting yet.
     greetings: JoinSet<Option<(TcpStream, SocketAddr, Greeting)>>,
     current: Option<Current>,
+    /// Further tests are refused.
+    is_stopping: bool,
     /// The running test, if any.
     tests: JoinSet<(SocketAddr, Result<Measurement, Error>)>,
     events: (mpsc::Sender<ServerEvent>, mpsc::Receiver<ServerEvent>),
@@ -146,6 +163,7 @@ impl Dispatcher {
             server,
             greetings: JoinSet::new(),
             current: None,
+            is_stopping: false,
             tests: JoinSet::new(),
             events: mpsc::channel(1),
         }
@@ -191,7 +209,9 @@ impl Dispatcher {
 
     fn take_control(&mut self, stream: TcpStream, client: SocketAddr) {
         let mut token = Token::default();
-        let refusal = if self.current.is_some() {
+        let refusal = if self.is_stopping {
+            Some("the server shuts down")
+        } else if self.current.is_some() {
             Some("another test is running: try again when it has ended")
         } else if default_provider().secure_random.fill(&mut token).is_err() {
             Some("the server's system gives no random numbers")
