@@ -51,7 +51,6 @@ pub struct EndpointBuilder {
 
 impl Default for EndpointBuilder {
     fn default() -> Self {
-        let buffer = ByteSize::from_mib(1);
         Self {
             transport: Arc::new(TransportConfig::data_center()),
             policy: None,
@@ -71,8 +70,9 @@ impl Default for EndpointBuilder {
             more_addresses: Vec::new(),
             watch_interfaces: None,
             buffers: SocketBuffers {
-                receive: buffer,
-                send: buffer,
+                // Room for 30,000 small datagrams, which thousands of connections send at once.
+                receive: ByteSize::from_mib(16),
+                send: ByteSize::from_mib(1),
             },
             low_latency: None,
             busy_poll: None,
@@ -253,7 +253,8 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sets the size of each socket's receive buffer; 1 MiB by default.
+    /// Sets the size of each socket's receive buffer: a limit, not memory that it always takes; 16 MiB by
+    /// default.
     /// [`Endpoint::socket_buffers`] returns the size that the kernel granted; less than requested
     /// is logged as a warning.
     pub fn receive_buffer(mut self, size: ByteSize) -> Self {

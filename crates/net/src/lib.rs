@@ -93,6 +93,7 @@ mod policy_resolver;
 mod port_sharing;
 mod protocol;
 mod random;
+mod receive_drops;
 mod recv_stream;
 mod routing;
 pub mod rpc;

@@ -18,6 +18,7 @@ use crate::busy_poll;
 use crate::error::EndpointError;
 use crate::error_queue::{ErrorQueue, Undelivered};
 use crate::port_sharing::PortSharing;
+use crate::receive_drops;
 
 /// A local address to bind, and the interface that its packets must take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,6 +112,11 @@ impl Socket {
             local,
             buffers,
         })
+    }
+
+    /// Returns how many datagrams its full receive buffer had no room for.
+    pub(crate) fn dropped(&self) -> u64 {
+        receive_drops::dropped(self.io.get_ref()).map_or(0, u64::from)
     }
 
     /// Returns how many datagrams one send may hold.
@@ -356,7 +362,7 @@ fn set_buffers(socket: &socket2::Socket, wanted: SocketBuffers) -> io::Result<So
     if buffers.receive < wanted.receive || buffers.send < wanted.send {
         tracing::warn!(
             "the kernel granted socket buffers of {} (receive) and {} (send) instead of {} and {}: \
-             raise net.state.rmem_max and net.state.wmem_max",
+             raise net.core.rmem_max and net.core.wmem_max",
             buffers.receive,
             buffers.send,
             wanted.receive,

@@ -157,6 +157,12 @@ impl Sockets {
             .map_or(self.options.buffers, |socket| socket.buffers)
     }
 
+    /// Returns how many datagrams the open sockets had no room for.
+    pub(crate) fn dropped(&self) -> u64 {
+        let open = self.open();
+        open.sockets.iter().map(|socket| socket.dropped()).sum()
+    }
+
     /// Returns the first socket that reaches `remote`.
     pub(crate) fn reaching(&self, remote: SocketAddr) -> Option<Arc<Socket>> {
         let state = self.lock();

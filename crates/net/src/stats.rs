@@ -18,6 +18,9 @@ pub struct EndpointStats {
     pub datagrams_received: u64,
     /// Receive batches, each of one system call.
     pub receive_batches: u64,
+    /// Datagrams for which the receive buffers of the open sockets had no room
+    /// ([`crate::EndpointBuilder::receive_buffer`]). A batch that the kernel holds as one counts once.
+    pub datagrams_dropped: u64,
     /// Datagrams that belong to no connection and begin none.
     pub datagrams_unroutable: u64,
     /// Datagrams that an engine received for another one ([`crate::EndpointBuilder::threads`]): few,
@@ -52,6 +55,7 @@ impl EndpointStats {
             qlog_events_lost: (shared.settings.lost_events.as_ref()).map_or(0, |lost| lost.count()),
             datagrams_received: counters.datagrams.load(Ordering::Relaxed),
             receive_batches: counters.batches.load(Ordering::Relaxed),
+            datagrams_dropped: shared.sockets.dropped(),
             datagrams_unroutable: counters.unroutable.load(Ordering::Relaxed),
             calls_failed: counters.failed_calls.load(Ordering::Relaxed),
             datagrams_without_socket: shared.sockets.without_socket(),
@@ -71,6 +75,7 @@ impl Sum for EndpointStats {
             connections: sum.connections + engine.connections,
             datagrams_received: sum.datagrams_received + engine.datagrams_received,
             receive_batches: sum.receive_batches + engine.receive_batches,
+            datagrams_dropped: sum.datagrams_dropped + engine.datagrams_dropped,
             datagrams_unroutable: sum.datagrams_unroutable + engine.datagrams_unroutable,
             datagrams_without_socket: sum.datagrams_without_socket
                 + engine.datagrams_without_socket,

@@ -88,6 +88,8 @@ families! {
         "First packets refused because their key was used or is too old";
     known_evictions: Counters, "known_peer_evictions",
         "Secrets of clients removed to make room";
+    datagrams_dropped: Counters, "datagrams_dropped",
+        "Datagrams that the sockets' receive buffers had no room for";
     unroutable: Counters, "datagrams_unroutable",
         "Datagrams that belong to no connection and begin none";
     forwarded: Counters, "datagrams_forwarded",
@@ -141,9 +143,10 @@ impl Families {
     }
 
     /// Returns the series that the endpoint counts itself.
-    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 15] {
+    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 16] {
         let kind = |kind| Some(("kind", kind));
         [
+            (&self.datagrams_dropped, None, |is| is.datagrams_dropped),
             (&self.unroutable, None, |is| is.datagrams_unroutable),
             (&self.forwarded, None, |is| is.datagrams_forwarded),
             (&self.failed_calls, None, |is| is.calls_failed),

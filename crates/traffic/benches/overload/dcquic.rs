@@ -8,7 +8,6 @@ use bytes::Bytes;
 use tokio::task::JoinSet;
 use weir_net::tls::{ClientTls, ServerTls};
 use weir_net::{Connection, Endpoint, EndpointBuilder, Refusal, Request, ServeOptions};
-use weir_traffic::calls::SOCKET_BUFFER;
 use weir_traffic::calls::identity::{ALPN, SERVER_NAME};
 use weir_traffic::dcquic::settings;
 use weir_traffic::tls::Fingerprint;
@@ -23,10 +22,7 @@ use crate::socket_drops::drops_at;
 const MALFORMED: Refusal = Refusal(1);
 
 fn builder() -> EndpointBuilder {
-    Endpoint::builder()
-        .transport(settings(None))
-        .receive_buffer(SOCKET_BUFFER)
-        .send_buffer(SOCKET_BUFFER)
+    Endpoint::builder().transport(settings(None))
 }
 
 /// The connections of an endpoint, for their counters.
