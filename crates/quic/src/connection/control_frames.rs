@@ -93,6 +93,14 @@ impl ControlFrames {
         mut sent: impl FnMut(SentFrame),
     ) {
         let fits = |out: &Vec<u8>| out.len() + frame::write::CONTROL_MAX_SIZE <= limit;
+        // Before HANDSHAKE_DONE, at which a client without a new secret gives up the old one.
+        if let Some((offer, due @ true)) = &mut self.path_secret
+            && fits(out)
+        {
+            frame::write::path_secret(out, offer);
+            sent(SentFrame::PathSecret);
+            *due = false;
+        }
         if self.handshake_done && fits(out) {
             frame::write::handshake_done(out);
             sent(SentFrame::HandshakeDone);
@@ -103,13 +111,6 @@ impl ControlFrames {
         {
             frame::write::go_away(out, *streams);
             sent(SentFrame::GoAway);
-            *due = false;
-        }
-        if let Some((offer, due @ true)) = &mut self.path_secret
-            && fits(out)
-        {
-            frame::write::path_secret(out, offer);
-            sent(SentFrame::PathSecret);
             *due = false;
         }
         if let Some((key, due @ true)) = &mut self.path_key

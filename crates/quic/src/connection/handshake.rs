@@ -206,6 +206,7 @@ impl Connection {
         self.discard(Space::Handshake);
         if self.side.is_client() {
             self.keys.zero_rtt = None;
+            self.on_handshake_confirmed();
             self.try_preferred_address(now);
             self.open_standby_paths(now);
         }

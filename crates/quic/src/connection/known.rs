@@ -278,6 +278,10 @@ impl Connection {
             return false;
         }
         let server = server.clone();
+        if server.was_lost_at(now + self.known.epoch) {
+            self.begin_with_lost_secret(now, server);
+            return true;
+        }
         let key_id = server.draw_key_id();
         let (keys, updates) = server.secret.keys(key_id, Side::Client);
         self.session.set_key_id(key_id);

@@ -457,3 +457,35 @@ fn a_request_that_was_executed_before_its_secret_was_removed_fails_with_maybe() 
     assert!(!answered(&mut world, &mut executions, &mut call));
     assert_eq!(executions.counts.values().sum::<u32>(), 1);
 }
+
+#[test]
+fn connections_wait_for_the_next_secret_where_the_last_one_is_known_to_be_lost() {
+    let mut world = known_world(Plan::default());
+    world.restart_server(9, true);
+    world.run_for(Duration::from_millis(1));
+    let mut executions = Executions::default();
+    let first = Call::begin(&mut world, 0);
+    let is_told = |world: &mut World| {
+        let connection = world.connection(CLIENT, first.connection);
+        !connection.is_known_peer() && connection.is_established()
+    };
+    assert!(world.run_until(Duration::from_secs(1), is_told));
+    // The new secret is under way.
+    let before = world.hosts[SERVER].endpoint.counters().known_peer_refusals;
+    let mut calls = vec![first];
+    calls.extend((1..100).map(|number| Call::begin(&mut world, number)));
+    let mut most = 0;
+    let all = world.run_until(Duration::from_secs(5), |world| {
+        executions.serve(world);
+        world.transmit();
+        most = most.max(world.hosts[SERVER].endpoint.half_open());
+        calls
+            .iter_mut()
+            .fold(true, |all, call| call.poll(world) && all)
+    });
+    assert!(all && calls.iter().all(|call| call.is_answered));
+    assert!(executions.counts.values().all(|count| *count == 1));
+    assert!(most <= 2, "{most} handshakes at once");
+    let refusals = world.hosts[SERVER].endpoint.counters().known_peer_refusals;
+    assert_eq!(refusals, before);
+}

@@ -7,8 +7,8 @@ use std::time::Duration;
 use bytes::Bytes;
 use weir_net::tls::{ClientCredentials, ClientTls, Identity, ServerTls};
 use weir_net::{
-    Connection, Endpoint, EndpointBuilder, EndpointSecret, Executed, KnownClientsConfig, Refusal,
-    ServeOptions, TransportConfig,
+    ClientLimits, Connection, Endpoint, EndpointBuilder, EndpointSecret, Executed,
+    KnownClientsConfig, Refusal, ServeOptions, TransportConfig,
 };
 
 use super::Plan;
@@ -23,10 +23,6 @@ use crate::transport::Start;
 const LOCAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 /// How often a client that has met the server looks for the secret.
 const LOOK: Duration = Duration::from_millis(1);
-/// How long a client waits in silence before it asks whether the server is there. Nobody tells it that a
-/// server was killed that had acknowledged the request: without the question it would wait for the idle
-/// timeout. For a server that is new at the address, the answer is a stateless reset.
-const SILENCE: Duration = Duration::from_millis(500);
 
 fn builder(transport: TransportConfig) -> EndpointBuilder {
     Endpoint::builder()
@@ -56,6 +52,8 @@ pub(super) async fn serve(role: &Role, journal: Journal) -> Result<(), Error> {
         // A server that restarts can prove it.
         .secret(EndpointSecret::new(role.secret))
         .server(tls)
+        // All clients are at one address.
+        .client_limits(ClientLimits::NONE)
         .bind(role.address)
         .map_err(unusable)?;
     journal.listening(endpoint.local_address())?;
@@ -91,12 +89,8 @@ impl Clients {
                 .build()
                 .map_err(unusable)
         };
-        let transport = TransportConfig {
-            keep_alive: SILENCE.into(),
-            ..settings(None)
-        };
         Ok(Self {
-            endpoint: builder(transport).bind(LOCAL).map_err(unusable)?,
+            endpoint: builder(settings(None)).bind(LOCAL).map_err(unusable)?,
             server,
             credentials: (0..plan.clients)
                 .map(|_| credentials())

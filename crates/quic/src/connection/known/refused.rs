@@ -1,6 +1,8 @@
 //! A client whose connection without a handshake is refused, or seems to be: it begins a handshake, and
 //! sends again what it may (`docs/known-peers.md`, sections 5 and 6).
 
+use std::sync::Arc;
+
 use weir_units::{Duration, Time};
 
 use super::{Attempt, KnownRole, Stage};
@@ -12,7 +14,7 @@ use crate::connection::keys::KeySet;
 use crate::error::ConnectionError;
 use crate::event::Event;
 use crate::known_peers::{
-    Abandonment, HandshakePermit, KNOWN_PEERS_VERSION, KnownSession, Refusal,
+    Abandonment, HandshakePermit, KNOWN_PEERS_VERSION, KnownServer, KnownSession, Refusal,
 };
 use crate::packet::Header;
 use crate::transport_parameters::TransportParameters;
@@ -22,6 +24,10 @@ use crate::{ConnectionId, ConnectionIdLayout, Executed, Side, Space};
 /// initial RTT of the data center profile. A server that is overloaded answers within that time, and a
 /// handshake would only add to its load; one that does not know the version answers the first probe.
 const SILENT_TIMEOUTS: u32 = 7;
+
+/// The longest time between two questions of an attempt for its handshake, at first and at last.
+const SHORTEST_PAUSE: Duration = Duration::from_millis(8);
+const LONGEST_PAUSE: Duration = Duration::from_millis(100);
 
 impl Connection {
     /// Handles a Control packet: the server refuses the connection, or somebody says so.
@@ -64,21 +70,39 @@ impl Connection {
         }
     }
 
+    /// Begins a full handshake instead of an attempt that the server would refuse, as it has said in the
+    /// handshake of another connection that it has lost the secret. Nothing was sent.
+    pub(super) fn begin_with_lost_secret(&mut self, now: Time, server: Arc<KnownServer>) {
+        self.known.stage = Stage::Unconfirmed(Attempt {
+            key_id: server.draw_key_id(),
+            server,
+            first_sent: now,
+            has_sent_data: false,
+        });
+        self.abandon_attempt(now);
+    }
+
     /// Begins a full handshake instead of the attempt without one. What was sent waits until the
     /// server has decided whether it may be sent again.
     fn fall_back(&mut self, now: Time, is_proved: bool) {
+        if let KnownRole::Client(servers) = &self.known.role {
+            servers.note_refusal(is_proved);
+        }
+        if let Stage::Unconfirmed(attempt) = &mut self.known.stage {
+            attempt.has_sent_data = self.table.used || self.datagrams.stats.sent > 0;
+        }
+        self.abandon_attempt(now);
+    }
+
+    fn abandon_attempt(&mut self, now: Time) {
         if !matches!(self.state, LifeCycle::Open) {
             return;
         }
         let stage = std::mem::replace(&mut self.known.stage, Stage::Handshake);
-        let Stage::Unconfirmed(mut attempt) = stage else {
+        let Stage::Unconfirmed(attempt) = stage else {
             self.known.stage = stage;
             return;
         };
-        attempt.has_sent_data = self.table.used || self.datagrams.stats.sent > 0;
-        if let KnownRole::Client(servers) = &self.known.role {
-            servers.note_refusal(is_proved);
-        }
         self.keys = KeySet::default();
         self.handshake = HandshakeProgress {
             remembered: Some(std::mem::take(&mut self.peer)),
@@ -101,8 +125,7 @@ impl Connection {
             self.known.permit = HandshakePermit::take(&attempt.server, servers);
         }
         if self.known.permit.is_none() {
-            let spread = rand_core::Rng::next_u32(&mut self.rng) % 8 + 1;
-            let until = now + Duration::from_millis(spread.into());
+            let until = now + self.pause_before_handshake(now, &attempt);
             self.known.stage = Stage::Waiting(attempt, until);
             return;
         }
@@ -110,6 +133,15 @@ impl Connection {
         let destination = ConnectionIdLayout::new(ConnectionId::MAX_LENGTH).generate(&mut self.rng);
         self.forget_attempt(destination);
         self.start_session(now, self.version);
+    }
+
+    /// Returns how long an attempt waits before it asks again for its handshake, or for the secret of
+    /// another's: longer and longer, as thousands may wait.
+    fn pause_before_handshake(&mut self, now: Time, attempt: &Attempt) -> Duration {
+        let so_far = now.since(attempt.first_sent).as_nanos() / 2;
+        let longest = so_far.clamp(SHORTEST_PAUSE.as_nanos(), LONGEST_PAUSE.as_nanos());
+        let part = u64::from(rand_core::Rng::next_u32(&mut self.rng) % 1024 + 1);
+        Duration::from_nanos(longest * part / 1024)
     }
 
     /// Begins again without a handshake, if another connection has a newer secret, and knows that the

@@ -19,15 +19,19 @@ use crate::known_peers::{
 const MAX_LIFETIME: u64 = 366 * 24 * 3600;
 
 impl Connection {
-    /// Handles the end of a handshake: a server offers a secret, a client gives up the one that did
-    /// not work.
-    pub(in crate::connection) fn on_handshake_over(&mut self, now: Time) {
+    /// Handles the confirmation of a client's handshake: a secret that did not work is given up, unless
+    /// the server has offered another one, and the next handshake may begin.
+    pub(in crate::connection) fn on_handshake_confirmed(&mut self) {
         self.known.permit = None;
         if let (Stage::Abandoned(attempt), KnownRole::Client(servers), Some(client)) =
             (&self.known.stage, &self.known.role, &self.validation.client)
         {
             servers.forget(&client.server_name, self.paths[0].remote, &attempt.server);
         }
+    }
+
+    /// Handles the end of a handshake: a server offers a secret.
+    pub(in crate::connection) fn on_handshake_over(&mut self, now: Time) {
         if !matches!(self.known.role, KnownRole::Server(_)) {
             return;
         }
