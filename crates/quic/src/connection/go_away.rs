@@ -133,7 +133,8 @@ impl Connection {
     /// Whether the peer's CONNECTION_REFUSED in a packet of this level shows that nothing was executed:
     /// it is authentic and from a Weir server, or nothing was sent that could be.
     pub(super) fn is_refusal_certain(&self, level: Level) -> bool {
-        let is_authentic = level != Level::Initial && self.peer_known && self.peer.is_weir();
+        let is_authentic =
+            level != Level::Initial && self.handshake.complete && self.peer.is_weir();
         let has_sent_data = self.table.used || self.datagrams.stats.sent > 0;
         self.side.is_client() && (is_authentic || !has_sent_data)
     }

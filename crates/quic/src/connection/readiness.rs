@@ -23,6 +23,7 @@ impl Connection {
         let path = self.path();
         // In all of these states it may have to do something besides.
         let is_plain = matches!(self.state, LifeCycle::Open)
+            && !self.is_going_away()
             && self.keys.is_only_one_rtt()
             && self.timers.handshake_waits.is_none()
             && self.probes == [0; 3]

@@ -7,7 +7,8 @@ use crate::world::{CLIENT, Plan, SERVER, World};
 use proptest::prelude::*;
 use weir_fabric::{FaultSettings, Probability, Reordering, Script, Verdict};
 use weir_quic::{
-    ConnectionError, ConnectionHandle, Direction, Event, ReadError, Route, StreamId, WriteError,
+    ConnectionError, ConnectionHandle, Direction, Event, Executed, ReadError, Route, StreamId,
+    WriteError,
 };
 use weir_units::{Duration, Time};
 
@@ -394,6 +395,46 @@ fn a_known_peer_is_refused_at_once_and_its_request_is_never_executed() {
     let clients = world.server_config().known_clients.unwrap();
     assert!(matches!(world.route(source, &first), Route::Reply(_)));
     assert_eq!(clients.counters().replays, 1);
+}
+
+#[test]
+fn a_known_peer_whose_refusal_is_lost_does_not_know() {
+    let mut world = World::new(Plan::default()).with_known_peers(Default::default());
+    world.connected();
+    world.run_for(Duration::from_millis(5));
+    world.hosts[SERVER].endpoint.refuse_new();
+    let now = world.now;
+    world.egress_ports[SERVER].set_script(now, Some(Script::nth([0], Verdict::Drop)));
+    let client = world.connect();
+    let connection = world.connection(CLIENT, client);
+    let id = connection.open(Direction::Bidirectional).unwrap();
+    connection.write(id, b"request").unwrap();
+    connection.finish(id).unwrap();
+    assert!(world.run_until(Duration::from_secs(5), |world| {
+        world.closed(client).is_some()
+    }));
+    let error = world.closed(client).unwrap();
+    assert_eq!(error.executed(), Executed::Maybe, "{error}");
+    assert_eq!(world.hosts[SERVER].connections.len(), 1);
+}
+
+#[test]
+fn a_full_server_refuses_known_peers_at_once() {
+    let plan = Plan {
+        max_connections: 1,
+        ..Plan::default()
+    };
+    let mut world = World::new(plan).with_known_peers(Default::default());
+    world.connected();
+    world.run_for(Duration::from_millis(5));
+    let client = world.connect();
+    assert!(world.connection(CLIENT, client).is_known_peer());
+    let connection = world.connection(CLIENT, client);
+    let id = connection.open(Direction::Bidirectional).unwrap();
+    connection.write(id, b"request").unwrap();
+    world.run_for(Duration::from_millis(1));
+    let error = world.closed(client).unwrap();
+    assert!(matches!(error, ConnectionError::Refused { .. }), "{error}");
 }
 
 fn percent(value: u8) -> Probability {
