@@ -34,7 +34,11 @@ use crate::sockets::OpenSockets;
 /// together: a packet among those to read next may be what a timer waits for. A host that stood still for
 /// some milliseconds would otherwise probe all of its connections, and answer the probes of all peers,
 /// before it reads their ACKs.
-const TURNS_BEFORE_TIMERS: u32 = 8;
+const TURNS_BEFORE_TIMERS: u32 = 64;
+
+/// The most timers that expire in a turn: each may send a probe, which takes as long as to receive. A host
+/// with thousands of connections that wait would otherwise do nothing but probe.
+const TIMERS_OF_TURN: usize = 32;
 
 pub(crate) struct Driver<P: Protocol> {
     shared: Arc<SharedEndpoint<P, SharedConnection<P>>>,
@@ -112,7 +116,9 @@ impl<P: Protocol> Driver<P> {
             self.turns_without_timers += 1;
         } else {
             self.turns_without_timers = 0;
-            self.expire_timers(now);
+            if self.expire_timers(now) {
+                next = NextStep::Again;
+            }
         }
         if !self.woken.is_empty() {
             // These tasks run before this one does again, and may send pending data. The runtime
@@ -287,8 +293,8 @@ impl<P: Protocol> Driver<P> {
         datagrams_seen
     }
 
-    /// Handles expired timers.
-    fn expire_timers(&mut self, now: Time) {
+    /// Handles expired timers; returns whether there are more.
+    fn expire_timers(&mut self, now: Time) -> bool {
         let Self {
             shared,
             due,
@@ -297,9 +303,9 @@ impl<P: Protocol> Driver<P> {
             ..
         } = self;
         if !shared.timers.is_due(now) {
-            return;
+            return false;
         }
-        shared.timers.expire(now, due);
+        shared.timers.expire(now, TIMERS_OF_TURN, due);
         for index in due.drain(..) {
             let connection = shared.routing().connection(index).cloned();
             let Some(connection) = connection else {
@@ -312,6 +318,7 @@ impl<P: Protocol> Driver<P> {
             }
             locked.settle_into(woken);
         }
+        shared.timers.is_due(now)
     }
 
     /// Sends pending data of connections that had an event; sets `sent_at` to the time if there are

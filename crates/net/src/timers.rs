@@ -153,10 +153,11 @@ impl Timers {
         now.as_nanos() >= self.earliest.load(Ordering::Relaxed)
     }
 
-    /// Moves the connections that are due at `now` into `due`; they have no deadline then.
-    pub(crate) fn expire(&self, now: Time, due: &mut Vec<usize>) {
+    /// Moves up to `most` connections that are due at `now` into `due`, the earliest first; they have no
+    /// deadline then.
+    pub(crate) fn expire(&self, now: Time, most: usize, due: &mut Vec<usize>) {
         let mut state = self.lock();
-        due.extend(std::iter::from_fn(|| state.deadlines.take_due(now)));
+        due.extend(std::iter::from_fn(|| state.deadlines.take_due(now)).take(most));
         self.note_earliest(&mut state);
     }
 
@@ -239,7 +240,7 @@ mod tests {
 
     fn expired(timers: &Timers, now: Time) -> Vec<usize> {
         let mut due = Vec::new();
-        timers.expire(now, &mut due);
+        timers.expire(now, 2, &mut due);
         due
     }
 

@@ -310,7 +310,8 @@ impl Connection {
     /// Handles an authentic packet on the path with this index, before its frames.
     pub(super) fn on_known_packet(&mut self, now: Time, header: &Header, path: usize) {
         match (&self.known.stage, header.kind) {
-            (Stage::Unconfirmed(_), Kind::KnownAnswer) => {
+            (Stage::Unconfirmed(attempt), Kind::KnownAnswer) => {
+                attempt.server.note_answer(now + self.known.epoch);
                 self.known.stage = Stage::Established;
                 self.handshake.peer_source = Some(header.source);
                 self.remote_ids.set_handshake_id(header.source);

@@ -162,6 +162,8 @@ impl Connection {
 
     fn handle_recovery_timeout(&mut self, now: Time) {
         let state = self.handshake_state();
+        // Thousands of first packets may wait for a server that is overloaded.
+        let most = if self.known.is_unconfirmed() { 1 } else { 2 };
         let due = self
             .recovery
             .timeout(self.path(), state)
@@ -173,6 +175,7 @@ impl Connection {
         match recovery.handle_timeout(now, &mut paths[0], state, &mut fates) {
             TimeoutAction::Lost => {}
             TimeoutAction::Probe { space, packets } => {
+                let packets = packets.min(most);
                 recovery.oldest_unacked_frames(space, packets.into(), &mut fates);
                 self.probes[space as usize] = packets;
                 self.probe_other_spaces(space);

@@ -29,6 +29,9 @@ pub struct KnownServers {
 /// How long a connection may take to renew a secret before another one looks again.
 const CLAIMED: Duration = Duration::from_secs(60);
 
+/// How long an answer shows that the network carries connections without a handshake.
+const RECENTLY: Duration = Duration::from_secs(60);
+
 /// The most full handshakes at once of connections whose secret was refused. A client with many calls
 /// under way to a server that restarts would otherwise begin as many.
 const HANDSHAKES: usize = 32;
@@ -117,6 +120,9 @@ pub(crate) struct KnownServer {
     /// Since when the server has not known it, in nanoseconds since 1970, as the server has said in a
     /// handshake.
     lost_since: AtomicU64,
+    /// When the server last answered a connection without a handshake, with this secret or an earlier one, in
+    /// nanoseconds since 1970.
+    last_answer: AtomicU64,
     next_key_id: AtomicU64,
     last_used: AtomicU64,
 }
@@ -140,9 +146,22 @@ impl KnownServer {
             is_being_renewed: AtomicBool::new(false),
             handshakes: AtomicUsize::new(0),
             lost_since: AtomicU64::new(u64::MAX),
+            last_answer: AtomicU64::new(0),
             next_key_id: AtomicU64::new(0),
             last_used: AtomicU64::new(0),
         }
+    }
+
+    /// Records that the server has answered a connection without a handshake.
+    pub(crate) fn note_answer(&self, now: Time) {
+        self.last_answer
+            .fetch_max(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Whether the server has lately answered a connection without a handshake: the network carries them.
+    pub(crate) fn has_answered(&self, now: Time) -> bool {
+        let last = Time::from_nanos(self.last_answer.load(Ordering::Relaxed));
+        now.since(last) < RECENTLY
     }
 
     /// Records that the server has not known the secret since this time.
@@ -269,6 +288,10 @@ impl KnownServers {
             if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
                 servers.remove(&oldest);
             }
+        }
+        if let Some(earlier) = servers.get(&key) {
+            let last = earlier.last_answer.load(Ordering::Relaxed);
+            server.last_answer.fetch_max(last, Ordering::Relaxed);
         }
         servers.insert(key, Arc::new(server));
     }

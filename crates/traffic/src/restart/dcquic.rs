@@ -14,7 +14,6 @@ use weir_net::{
 use super::Plan;
 use super::call::{Failed, Progress, request};
 use super::execution::{Journal, Role};
-use crate::calls::SOCKET_BUFFER;
 use crate::calls::error::Error;
 use crate::calls::identity::{ALPN, SERVER_NAME};
 use crate::dcquic::settings;
@@ -25,10 +24,7 @@ const LOCAL: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 0);
 const LOOK: Duration = Duration::from_millis(1);
 
 fn builder(transport: TransportConfig) -> EndpointBuilder {
-    Endpoint::builder()
-        .transport(transport)
-        .receive_buffer(SOCKET_BUFFER)
-        .send_buffer(SOCKET_BUFFER)
+    Endpoint::builder().transport(transport)
 }
 
 fn unusable(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {

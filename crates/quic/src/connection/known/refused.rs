@@ -20,10 +20,8 @@ use crate::packet::Header;
 use crate::transport_parameters::TransportParameters;
 use crate::{ConnectionId, ConnectionIdLayout, Executed, Side, Space};
 
-/// A client that gets no answer begins a full handshake after this many probe timeouts: about 4 s at the
-/// initial RTT of the data center profile. A server that is overloaded answers within that time, and a
-/// handshake would only add to its load; one that does not know the version answers the first probe.
-const SILENT_TIMEOUTS: u32 = 7;
+/// A client that gets no answer begins a full handshake after this many probe timeouts.
+const SILENT_TIMEOUTS: u32 = 5;
 
 /// The longest time between two questions of an attempt for its handshake, at first and at last.
 const SHORTEST_PAUSE: Duration = Duration::from_millis(8);
@@ -61,11 +59,14 @@ impl Connection {
         true
     }
 
-    /// Begins a full handshake where the server does not answer.
+    /// Begins a full handshake where the server does not answer, unless it has answered such connections
+    /// lately: then it is overloaded, and a handshake would only add to its load.
     pub(in crate::connection) fn fall_back_after_silence(&mut self, now: Time) {
-        let is_silent = matches!(self.known.stage, Stage::Unconfirmed(_))
-            && self.recovery.probe_timeouts() >= SILENT_TIMEOUTS;
-        if is_silent {
+        let Stage::Unconfirmed(attempt) = &self.known.stage else {
+            return;
+        };
+        let is_silent = self.recovery.probe_timeouts() >= SILENT_TIMEOUTS;
+        if is_silent && !attempt.server.has_answered(now + self.known.epoch) {
             self.fall_back(now, false);
         }
     }
