@@ -121,7 +121,7 @@ pub(crate) struct KnownServer {
     /// handshake.
     lost_since: AtomicU64,
     /// When the server last answered a connection without a handshake, with this secret or an earlier one, in
-    /// nanoseconds since 1970.
+    /// nanoseconds since 1970; zero for never.
     last_answer: AtomicU64,
     next_key_id: AtomicU64,
     last_used: AtomicU64,
@@ -160,8 +160,8 @@ impl KnownServer {
 
     /// Whether the server has lately answered a connection without a handshake: the network carries them.
     pub(crate) fn has_answered(&self, now: Time) -> bool {
-        let last = Time::from_nanos(self.last_answer.load(Ordering::Relaxed));
-        now.since(last) < RECENTLY
+        let last = self.last_answer.load(Ordering::Relaxed);
+        last > 0 && now.since(Time::from_nanos(last)) < RECENTLY
     }
 
     /// Records that the server has not known the secret since this time.
