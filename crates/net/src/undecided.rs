@@ -191,8 +191,7 @@ impl Incoming {
         Ok(Connecting::new(Handle::new(connection)))
     }
 
-    /// Refuses the client: CONNECTION_REFUSED. A known peer tries a handshake then, which can be
-    /// refused in the same way.
+    /// Refuses the client: CONNECTION_REFUSED. A known peer learns that its request was not executed.
     pub fn refuse(mut self) {
         self.undecided.decide(Decision::Refuse);
     }

@@ -17,7 +17,7 @@ use super::known::FirstPacket;
 use super::{Endpoint, Route};
 use crate::config::{ServerConfig, TransportConfig};
 use crate::crypto::ServerCrypto;
-use crate::known_peers::{CredentialId, KeyId, KnownClient, RefusalKind};
+use crate::known_peers::{CredentialId, KeyId, KnownClient};
 use crate::packet::Header;
 use crate::token::TokenHolder;
 use crate::{Code, ConnectionId, Side, Version};
@@ -287,7 +287,7 @@ impl Endpoint {
             return Route::Drop;
         };
         // The server may have stopped since.
-        let is_serving = self.server.is_some();
+        let is_serving = self.server.is_some() && !self.refuses_new;
         match decision {
             Decision::Accept if is_serving => self.begin_attempt(now, attempt),
             Decision::AcceptWith {
@@ -409,7 +409,7 @@ impl Endpoint {
                     header,
                     datagram: &mut first,
                 };
-                self.refuse_client(&packet, &client, key_id, RefusalKind::Busy)
+                self.refuse_known(&server, client, key_id, packet)
             }
         }
     }

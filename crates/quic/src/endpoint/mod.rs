@@ -109,8 +109,8 @@ pub struct EndpointCounters {
     /// Connections refused, in a handshake or of a known peer, as their client or its network has
     /// too many ([`ClientLimits`]).
     pub client_limit_refusals: u64,
-    /// Known peers whose connection was refused: an unknown secret, a key ID that was used or is
-    /// too old, too many connections, or by decision.
+    /// Known peers whose connection was refused: an unknown secret, or a key ID that was used or is
+    /// too old.
     pub known_peer_refusals: u64,
 }
 
