@@ -235,6 +235,15 @@ impl Endpoint {
         engines.map(|engine| EndpointStats::of(engine)).sum()
     }
 
+    /// Ends the secrets of all known peers of this server: their next connections have a handshake, in
+    /// which their certificates are verified.
+    pub fn forget_known_clients(&self) {
+        let shared = self.inner.first();
+        if let Some(clients) = &shared.settings.known_clients {
+            clients.clear(shared.clock.now() + shared.clock.epoch());
+        }
+    }
+
     /// Closes all connections at once, with a code and a reason for the peers, and accepts no new
     /// ones. [`Endpoint::wait_idle`] waits until the close has had time to reach the peers.
     pub fn close(&self, code: u64, reason: &[u8]) {

@@ -339,7 +339,8 @@ impl ReloadingServer {
         for (clients, clock) in self.known_clients().iter() {
             if let Some(clients) = clients.upgrade() {
                 let now = clock.now() + clock.epoch();
-                clients.retain(now, |client| still_accepts(&*verifier, client));
+                let verifier = verifier.clone();
+                clients.restrict(now, move |client| still_accepts(&*verifier, client));
             }
         }
         Ok(())

@@ -5,6 +5,7 @@
 mod allocation;
 mod calls;
 mod crashes;
+mod credentials;
 mod datagrams;
 mod drain;
 mod handlers;
