@@ -328,6 +328,9 @@ impl Inner {
         for connection in self.engines.iter().flat_map(|engine| engine.refuse_new()) {
             connection.close_unused();
         }
+        for connection in self.first().engines.incoming.end() {
+            connection.close_unused();
+        }
         if let Some(undecided) = &self.first().settings.undecided {
             // Dropping them refuses them.
             undecided.end();

@@ -92,7 +92,7 @@ fn a_known_peer_with_too_many_connections_is_refused() {
         let third = connect().await;
         let error = third.call("three").await.unwrap_err();
         assert_eq!(error.executed(), Executed::No);
-        let error = error.to_string();
+        let error = third.closed().await.to_string();
         assert!(error.contains("CONNECTION_REFUSED"), "{error}");
         let stats = server.stats().replies;
         assert_eq!((stats.client_limit_refusals, stats.refusals), (1, 1));
