@@ -196,6 +196,7 @@ impl EndpointBuilder {
             } else {
                 clock.tick()
             },
+            receive_burst: Some(sockets.buffers().burst()),
         };
         let mut engine = weir_quic::Endpoint::new(config, server, seed()?);
         let is_first = parts.observers.is_none();

@@ -21,7 +21,7 @@ use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 
 use crate::config::{ClientConfig, ConfigError, EndpointConfig, ServerConfig, TransportConfig};
-use crate::connection::{ClientSetup, Connection, Setup, StateReporter, known_session};
+use crate::connection::{Accepted, ClientSetup, Connection, Setup, StateReporter, known_session};
 use crate::crypto::StartError;
 use crate::event::EndpointEvent;
 use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
@@ -49,6 +49,8 @@ const FIRST_DESTINATION: ConnectionIdLayout = ConnectionIdLayout::new(Connection
 /// The used tokens that a server stores: about 2 MB at most.
 const USED_TOKENS: usize = 64 * 1024;
 
+/// Into how many parts a receive buffer is divided at most.
+const MOST_SHARES: u64 = 8;
 /// The number of connections that begin with exact timers after a loss.
 const EXACT_CONNECTIONS: u32 = 100;
 
@@ -324,17 +326,26 @@ impl Endpoint {
         Ok((handle, connection))
     }
 
-    /// Returns the largest UDP payload that a connection to `remote` accepts at each of these local
-    /// addresses.
+    /// Returns what a connection to `remote` accepts at each of these local addresses.
     fn accepted(
         &self,
         config: &TransportConfig,
         remote: SocketAddr,
         locals: impl Iterator<Item = Option<SocketAddr>>,
-    ) -> ByteSize {
+    ) -> Accepted {
         let carried = locals.filter_map(|local| self.interfaces.largest_payload(local, remote));
         let carried = carried.map(ByteSize::from_bytes);
-        carried.fold(config.max_udp_payload_size, ByteSize::min)
+        Accepted {
+            payload: carried.fold(config.max_udp_payload_size, ByteSize::min),
+            burst: self.config.receive_burst.map(|burst| self.share_of(burst)),
+        }
+    }
+
+    /// Returns the share of a receive buffer that a new connection may fill at once. Few connections
+    /// send at the same time, therefore no share is below an eighth.
+    fn share_of(&self, burst: ByteSize) -> ByteSize {
+        let connections = (self.connections() as u64 + 1).min(MOST_SHARES);
+        ByteSize::from_bytes(burst.bytes() / connections)
     }
 
     /// Returns which deadlines of a new connection are exact.
