@@ -280,6 +280,7 @@ impl Endpoint {
         let mut parameters =
             Connection::parameters(&client.transport, accepted, &precision, local_id, None);
         parameters.known_peers = client.known_servers.is_some();
+        parameters.receive_burst = self.receive_share();
         let subject = Subject {
             side: Side::Client,
             original_destination: remote_id,
@@ -337,15 +338,17 @@ impl Endpoint {
         let carried = carried.map(ByteSize::from_bytes);
         Accepted {
             payload: carried.fold(config.max_udp_payload_size, ByteSize::min),
-            burst: self.config.receive_burst.map(|burst| self.share_of(burst)),
+            burst: self.config.receive_burst,
         }
     }
 
-    /// Returns the share of a receive buffer that a new connection may fill at once. Few connections
-    /// send at the same time, therefore no share is below an eighth.
-    fn share_of(&self, burst: ByteSize) -> ByteSize {
+    /// Returns the share of a receive buffer, in bytes, that a new connection may fill at once. Few
+    /// connections send at the same time, therefore no share is below an eighth. A known peer keeps
+    /// that of its handshake.
+    fn receive_share(&self) -> Option<u64> {
         let connections = (self.connections() as u64 + 1).min(MOST_SHARES);
-        ByteSize::from_bytes(burst.bytes() / connections)
+        let burst = self.config.receive_burst?;
+        Some(burst.bytes() / connections)
     }
 
     /// Returns which deadlines of a new connection are exact.
