@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use weir_quic::crypto::ClientNames;
 use weir_quic::{Decision, IncomingInfo, Route, TransportConfig};
 use weir_units::Time;
 use weir_wire::{Ecn, Transmit};
@@ -147,6 +148,14 @@ impl Incoming {
     /// have no handshake (`docs/known-peers.md`). Its packet is not authenticated yet.
     pub fn is_known_peer(&self) -> bool {
         self.undecided.info.known_peer
+    }
+
+    /// Returns the server name (SNI) and the application protocols (ALPN) that the client asks for,
+    /// unauthenticated; of a known peer, those of its handshake. `None` while packets of its ClientHello
+    /// are missing. Unlike the other questions, this one costs some decryption, each time.
+    pub fn names(&self) -> Option<ClientNames> {
+        let routing = self.undecided.shared.routing();
+        routing.engine.incoming_names(self.undecided.info.id)
     }
 
     /// Whether [`Self::retry`] is possible.

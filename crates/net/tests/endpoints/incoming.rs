@@ -109,6 +109,9 @@ fn the_application_accepts_and_refuses_clients() {
         let (connected, _accepted) = connect(&client, &server, async |incoming| {
             assert_eq!(incoming.remote_address(), local);
             assert!(!incoming.is_validated() && !incoming.is_known_peer());
+            let names = incoming.names().unwrap();
+            assert_eq!(names.server_name.as_deref(), Some("localhost"));
+            assert_eq!(names.application_protocols, [b"weir"]);
             incoming.accept().unwrap().await.unwrap()
         })
         .await;
@@ -119,6 +122,36 @@ fn the_application_accepts_and_refuses_clients() {
         assert!(dropped.unwrap_err().contains("CONNECTION_REFUSED"));
         assert_eq!(server.stats().replies.refusals, 2);
         assert_eq!(server.stats().connections, 1);
+    });
+}
+
+#[test]
+fn a_client_hello_of_several_packets_is_kept_and_read() {
+    run(async {
+        let (server, fingerprint) = server_with(|tls| tls, |builder| builder.decide_incoming(100));
+        let protocols = (0..150).map(|number| format!("protocol-number-{number}"));
+        let protocols: Vec<String> = protocols.chain(["weir".to_owned()]).collect();
+        let tls = ClientTls::pinned(fingerprint).application_protocols(protocols.clone());
+        let client = Endpoint::builder()
+            .client(tls.build().unwrap())
+            .bind(loopback())
+            .unwrap();
+        let (connected, accepted) = connect(&client, &server, async |incoming| {
+            // The rest may arrive later.
+            let names = loop {
+                match incoming.names() {
+                    Some(names) => break names,
+                    None => tokio::time::sleep(std::time::Duration::from_millis(1)).await,
+                }
+            };
+            let asked = names.application_protocols.iter();
+            assert!(asked.eq(protocols.iter().map(String::as_bytes)));
+            incoming.accept().unwrap().await.unwrap()
+        })
+        .await;
+        assert!(connected.is_ok());
+        let protocol = accepted.peer_identity().application_protocol;
+        assert_eq!(protocol.as_deref(), Some(&b"weir"[..]));
     });
 }
 
@@ -194,6 +227,8 @@ fn a_known_peer_is_decided_about_too() {
         let deciding = async {
             let incoming = server.accept_incoming().await.unwrap();
             assert!(incoming.is_known_peer() && incoming.is_validated());
+            let names = incoming.names().unwrap();
+            assert_eq!(names.server_name.as_deref(), Some("localhost"));
             tokio::spawn(serve(incoming.accept().unwrap().await.unwrap()));
         };
         let (answer, ()) = tokio::join!(second.call("two"), deciding);

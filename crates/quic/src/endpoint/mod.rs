@@ -7,6 +7,7 @@ mod clients;
 mod draining;
 mod found_sizes;
 mod incoming;
+mod incoming_names;
 mod known;
 
 use std::collections::BTreeMap;
