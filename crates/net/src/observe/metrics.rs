@@ -145,7 +145,7 @@ impl Families {
     }
 
     /// Returns the series that the endpoint counts itself.
-    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 17] {
+    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 18] {
         let kind = |kind| Some(("kind", kind));
         let result = |result| Some(("result", result));
         [
