@@ -131,9 +131,8 @@ impl EndpointBuilder {
     }
 
     /// Sets the limits of concurrent connections of one client address and of its network; further
-    /// ones are refused, with CONNECTION_REFUSED, before any cryptography.
-    /// [`ClientLimits::for_capacity`] of [`Self::max_connections`] by default: a quarter and a half of
-    /// it. From half of a limit on, clients have to validate their address, unless [`Self::retry`] is
+    /// ones are refused with CONNECTION_REFUSED. [`ClientLimits::for_capacity`] of
+    /// [`Self::max_connections`] by default: a quarter and a half of it. From half of a limit on, clients have to validate their address, unless [`Self::retry`] is
     /// [`RetryPolicy::Never`].
     pub fn client_limits(mut self, limits: ClientLimits) -> Self {
         self.client_limits = Some(limits);

@@ -513,9 +513,8 @@ impl Received<'_> {
                 let connection = SharedConnection::new(index, shared.clone(), *engine);
                 let connection = routing.insert(index, connection);
                 drop(routing);
-                if let Some(late) = shared.engines.incoming.push(connection.clone()) {
-                    late.close_unused();
-                }
+                // Where nobody accepts any more, those who end the endpoint find it in the table.
+                drop(shared.engines.incoming.push(connection.clone()));
                 return RoutedDatagram::New(connection);
             }
             Route::Undecided(undecided) => {

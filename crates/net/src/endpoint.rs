@@ -235,6 +235,15 @@ impl Endpoint {
         engines.map(|engine| EndpointStats::of(engine)).sum()
     }
 
+    /// Ends the secrets of all known peers of this server: their next connections have a handshake, in
+    /// which their certificates are verified.
+    pub fn forget_known_clients(&self) {
+        let shared = self.inner.first();
+        if let Some(clients) = &shared.settings.known_clients {
+            clients.clear(shared.clock.now() + shared.clock.epoch());
+        }
+    }
+
     /// Closes all connections at once, with a code and a reason for the peers, and accepts no new
     /// ones. [`Endpoint::wait_idle`] waits until the close has had time to reach the peers.
     pub fn close(&self, code: u64, reason: &[u8]) {
@@ -317,6 +326,9 @@ impl Inner {
 
     fn refuse_new(&self) {
         for connection in self.engines.iter().flat_map(|engine| engine.refuse_new()) {
+            connection.close_unused();
+        }
+        for connection in self.first().engines.incoming.end() {
             connection.close_unused();
         }
         if let Some(undecided) = &self.first().settings.undecided {

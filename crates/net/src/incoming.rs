@@ -64,6 +64,11 @@ impl<T> Incoming<T> {
         }
     }
 
+    /// Returns what nobody has taken yet.
+    pub(crate) fn take_all(&self) -> VecDeque<T> {
+        std::mem::take(&mut *self.lock())
+    }
+
     /// Ends the queue; returns what nobody has taken.
     pub(crate) fn end(&self) -> VecDeque<T> {
         let mut waiting = self.lock();

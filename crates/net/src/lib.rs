@@ -134,7 +134,7 @@ pub use weir_congestion::{AlgorithmSpec, Controller, Deadline};
 #[cfg(feature = "metrics")]
 pub use weir_metrics::Registry;
 pub use weir_policy::{Policy, PolicySource};
-pub use weir_quic::crypto::Identity as PeerIdentity;
+pub use weir_quic::crypto::{ClientNames, Identity as PeerIdentity};
 pub use weir_quic::migration;
 pub use weir_quic::{
     ClientLimits, Congestion, ConnectionStats, DatagramConfig, DatagramStats, EndpointCounters,

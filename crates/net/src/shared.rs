@@ -101,13 +101,15 @@ impl<P: Protocol, L> SharedEndpoint<P, L> {
         self.engines.incoming.next().await
     }
 
-    /// Accepts and starts no connections from now on. Returns those not accepted yet, to be closed.
+    /// Accepts and starts no connections of this engine from now on. Returns those not accepted yet, to
+    /// be closed. Once no engine accepts any, [`Incoming::end`](crate::incoming::Incoming::end) tells
+    /// the tasks that wait for one.
     pub(crate) fn refuse_new(&self) -> VecDeque<Arc<L>> {
         let mut routing = self.routing();
         self.shutting_down.store(true, Ordering::Relaxed);
         P::stop_serving(&mut routing.engine);
         drop(routing);
-        self.engines.incoming.end()
+        self.engines.incoming.take_all()
     }
 
     /// Waits until no connection is left.

@@ -37,6 +37,15 @@ pub struct SocketBuffers {
     pub send: ByteSize,
 }
 
+impl SocketBuffers {
+    /// Returns how many bytes of UDP payload the receive buffer takes while nothing is read. The kernel
+    /// counts the memory of packets, against twice the granted size; a packet of 1,452 bytes may take up
+    /// to 4,352 (a page and its own description).
+    pub(crate) fn burst(&self) -> ByteSize {
+        ByteSize::from_bytes(self.receive.bytes() * 2 / 3)
+    }
+}
+
 /// Settings of all sockets of an engine.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SocketOptions {

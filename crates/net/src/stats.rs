@@ -7,6 +7,7 @@ use weir_quic::{EndpointCounters, KnownClientsCounters};
 use weir_units::Duration;
 
 use crate::dcquic::Shared;
+use crate::tls::ReloadCounters;
 
 /// Statistics of an endpoint, all connections together. Each connection has its own:
 /// [`Connection::stats`](crate::Connection::stats).
@@ -35,6 +36,8 @@ pub struct EndpointStats {
     pub replies: EndpointCounters,
     /// Clients that share a secret with this server, and their connections without a handshake.
     pub known_clients: KnownClientsCounters,
+    /// Certificates, keys and lists that were read from their files again, of server and client.
+    pub tls_reloads: ReloadCounters,
     /// Events missing from qlog files: the disk is slow or full.
     pub qlog_events_lost: u64,
     /// Time spent polling for replies instead of sleeping, with the low-latency setting.
@@ -52,6 +55,7 @@ impl EndpointStats {
             replies,
             known_clients: (shared.settings.known_clients.as_ref())
                 .map_or_else(KnownClientsCounters::default, |clients| clients.counters()),
+            tls_reloads: shared.settings.tls_reloads(),
             qlog_events_lost: (shared.settings.lost_events.as_ref()).map_or(0, |lost| lost.count()),
             datagrams_received: counters.datagrams.load(Ordering::Relaxed),
             receive_batches: counters.batches.load(Ordering::Relaxed),
@@ -98,6 +102,7 @@ impl Sum for EndpointStats {
                 client_limit_refusals: sum.replies.client_limit_refusals
                     + engine.replies.client_limit_refusals,
             },
+            tls_reloads: sum.tls_reloads + engine.tls_reloads,
             qlog_events_lost: sum.qlog_events_lost + engine.qlog_events_lost,
             spinning: sum.spinning + engine.spinning,
         })

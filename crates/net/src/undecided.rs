@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use weir_quic::crypto::ClientNames;
 use weir_quic::{Decision, IncomingInfo, Route, TransportConfig};
 use weir_units::Time;
 use weir_wire::{Ecn, Transmit};
@@ -149,6 +150,14 @@ impl Incoming {
         self.undecided.info.known_peer
     }
 
+    /// Returns the server name (SNI) and the application protocols (ALPN) that the client asks for,
+    /// unauthenticated; of a known peer, those of its handshake. `None` while packets of its ClientHello
+    /// are missing. Unlike the other questions, this one costs some decryption, each time.
+    pub fn names(&self) -> Option<ClientNames> {
+        let routing = self.undecided.shared.routing();
+        routing.engine.incoming_names(self.undecided.info.id)
+    }
+
     /// Whether [`Self::retry`] is possible.
     pub fn may_retry(&self) -> bool {
         self.undecided.info.may_retry
@@ -191,8 +200,7 @@ impl Incoming {
         Ok(Connecting::new(Handle::new(connection)))
     }
 
-    /// Refuses the client: CONNECTION_REFUSED. A known peer tries a handshake then, which can be
-    /// refused in the same way.
+    /// Refuses the client: CONNECTION_REFUSED. A known peer learns that its request was not executed.
     pub fn refuse(mut self) {
         self.undecided.decide(Decision::Refuse);
     }

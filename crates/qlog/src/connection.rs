@@ -160,6 +160,9 @@ impl Serialize for ParametersSet<'_> {
                 map.serialize_entry(name, &(span.as_nanos() / 1000))?;
             }
         }
+        if let Some(burst) = its.receive_burst {
+            map.serialize_entry("weir_receive_burst", &burst)?;
+        }
         map.end()
     }
 }

@@ -561,6 +561,9 @@ pub struct EndpointConfig {
     /// The kernel's tick, to which deadlines that need no precision are rounded up: its multiples
     /// of [`Time`](weir_units::Time) are the ticks. Zero if every deadline is exact.
     pub timer_tick: Duration,
+    /// How many bytes of UDP payload the receive buffer of each socket takes while nothing is read
+    /// from it; Weir peers send no more at once. `None` announces nothing.
+    pub receive_burst: Option<ByteSize>,
 }
 
 impl Default for EndpointConfig {
@@ -570,6 +573,7 @@ impl Default for EndpointConfig {
             secret: None,
             epoch: Duration::ZERO,
             timer_tick: Duration::ZERO,
+            receive_burst: None,
         }
     }
 }

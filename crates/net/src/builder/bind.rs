@@ -196,6 +196,7 @@ impl EndpointBuilder {
             } else {
                 clock.tick()
             },
+            receive_burst: Some(sockets.buffers().burst()),
         };
         let mut engine = weir_quic::Endpoint::new(config, server, seed()?);
         let is_first = parts.observers.is_none();
@@ -218,6 +219,11 @@ impl EndpointBuilder {
             allocator: self.allocator.clone(),
             lost_events: observers.lost_events().filter(|_| is_first),
             known_clients: parts.known_clients.clone().filter(|_| is_first),
+            credentials: if is_first {
+                (self.server.clone(), self.client.clone())
+            } else {
+                (None, None)
+            },
             add_last_stats: OnceLock::new(),
         };
         let shared = Arc::new(Shared::new(

@@ -24,6 +24,7 @@ use crate::lost_events::LostEvents;
 use crate::path_updates::PathEventSender;
 use crate::protocol::{DatagramMeta, Protocol, Route};
 use crate::sockets::SocketGuard;
+use crate::tls::{ClientCredentials, ReloadCounters, ServerCredentials};
 use crate::undecided::{Undecided, UndecidedQueue};
 use crate::waiters::Waiters;
 
@@ -89,8 +90,20 @@ pub(crate) struct EndpointSettings {
     /// The clients that share a secret with this server. Set for the first engine only, as all have the
     /// same.
     pub(crate) known_clients: Option<Arc<KnownClients>>,
+    /// The credentials of server and client. Set for the first engine only, as all have the same.
+    pub(crate) credentials: (Option<ServerCredentials>, Option<ClientCredentials>),
     /// Adds the endpoint's last statistics to its metrics when it ends.
     pub(crate) add_last_stats: OnceLock<AddStats>,
+}
+
+impl EndpointSettings {
+    /// Returns how often credentials were read from their files again.
+    pub(crate) fn tls_reloads(&self) -> ReloadCounters {
+        let (server, client) = &self.credentials;
+        let server = server.as_ref().map(ServerCredentials::reloads);
+        let client = client.as_ref().map(ClientCredentials::reloads);
+        server.unwrap_or_default() + client.unwrap_or_default()
+    }
 }
 
 impl From<weir_quic::Route> for Route<Engine, IncomingInfo> {

@@ -98,6 +98,9 @@ impl Endpoint {
         for connection in self.shared.refuse_new() {
             connection.close_unused();
         }
+        for connection in self.shared.engines.incoming.end() {
+            connection.close_unused();
+        }
     }
 }
 

@@ -80,6 +80,8 @@ families! {
     decisions: Counters, "migration_decisions",
         "Moves that the migration monitor decided on, by cause";
     replies: Counters, "stateless_replies", "Answers without a connection, by kind";
+    tls_reloads: Counters, "tls_reloads",
+        "Times that certificates, keys or lists were read from their files again, by result";
     client_limits: Counters, "client_limit_refusals",
         "Connections refused as their client or its network has too many";
     known_connections: Counters, "known_peer_connections",
@@ -143,8 +145,9 @@ impl Families {
     }
 
     /// Returns the series that the endpoint counts itself.
-    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 16] {
+    fn of_endpoint(&self) -> [Series<'_, EndpointStats>; 18] {
         let kind = |kind| Some(("kind", kind));
+        let result = |result| Some(("result", result));
         [
             (&self.datagrams_dropped, None, |is| is.datagrams_dropped),
             (&self.unroutable, None, |is| is.datagrams_unroutable),
@@ -166,6 +169,12 @@ impl Families {
             }),
             (&self.client_limits, None, |is| {
                 is.replies.client_limit_refusals
+            }),
+            (&self.tls_reloads, result("changed"), |is| {
+                is.tls_reloads.changes
+            }),
+            (&self.tls_reloads, result("failed"), |is| {
+                is.tls_reloads.failures
             }),
             (&self.known_connections, None, |is| {
                 is.known_clients.accepted

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use rustls::version::TLS13;
 use weir_quic::crypto::tls::TlsServer;
-use weir_quic::crypto::{Answerer, Keys, Provider, ServerCrypto, Session, StartError};
+use weir_quic::crypto::{Answerer, ClientNames, Keys, Provider, ServerCrypto, Session, StartError};
 use weir_quic::{ConnectionId, KnownClients, KnownClientsConfig, Side, Version};
 use weir_units::Duration;
 
@@ -339,7 +339,8 @@ impl ReloadingServer {
         for (clients, clock) in self.known_clients().iter() {
             if let Some(clients) = clients.upgrade() {
                 let now = clock.now() + clock.epoch();
-                clients.retain(now, |client| still_accepts(&*verifier, client));
+                let verifier = verifier.clone();
+                clients.restrict(now, move |client| still_accepts(&*verifier, client));
             }
         }
         Ok(())
@@ -383,5 +384,9 @@ impl ServerCrypto for ReloadingServer {
         answer: Answerer,
     ) -> Result<Box<dyn Session>, StartError> {
         self.current().start(version, answer)
+    }
+
+    fn names_in(&self, hello: &[u8]) -> Option<ClientNames> {
+        self.current().names_in(hello)
     }
 }

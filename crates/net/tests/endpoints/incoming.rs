@@ -91,12 +91,11 @@ fn a_known_peer_with_too_many_connections_is_refused() {
         second.call("two").await.unwrap();
         let third = connect().await;
         let error = third.call("three").await.unwrap_err();
-        assert_eq!(error.executed(), Executed::No, "{error}");
-        let closed = third.closed().await.to_string();
-        assert!(closed.contains("CONNECTION_REFUSED"), "{closed}");
+        assert_eq!(error.executed(), Executed::No);
+        let error = third.closed().await.to_string();
+        assert!(error.contains("CONNECTION_REFUSED"), "{error}");
         let stats = server.stats().replies;
-        assert_eq!((stats.known_peer_refusals, stats.refusals), (0, 1));
-        assert_eq!(stats.client_limit_refusals, 1);
+        assert_eq!((stats.client_limit_refusals, stats.refusals), (1, 1));
         assert_eq!(first.call("four").await.unwrap(), "four");
     });
 }
@@ -110,6 +109,9 @@ fn the_application_accepts_and_refuses_clients() {
         let (connected, _accepted) = connect(&client, &server, async |incoming| {
             assert_eq!(incoming.remote_address(), local);
             assert!(!incoming.is_validated() && !incoming.is_known_peer());
+            let names = incoming.names().unwrap();
+            assert_eq!(names.server_name.as_deref(), Some("localhost"));
+            assert_eq!(names.application_protocols, [b"weir"]);
             incoming.accept().unwrap().await.unwrap()
         })
         .await;
@@ -120,6 +122,36 @@ fn the_application_accepts_and_refuses_clients() {
         assert!(dropped.unwrap_err().contains("CONNECTION_REFUSED"));
         assert_eq!(server.stats().replies.refusals, 2);
         assert_eq!(server.stats().connections, 1);
+    });
+}
+
+#[test]
+fn a_client_hello_of_several_packets_is_kept_and_read() {
+    run(async {
+        let (server, fingerprint) = server_with(|tls| tls, |builder| builder.decide_incoming(100));
+        let protocols = (0..150).map(|number| format!("protocol-number-{number}"));
+        let protocols: Vec<String> = protocols.chain(["weir".to_owned()]).collect();
+        let tls = ClientTls::pinned(fingerprint).application_protocols(protocols.clone());
+        let client = Endpoint::builder()
+            .client(tls.build().unwrap())
+            .bind(loopback())
+            .unwrap();
+        let (connected, accepted) = connect(&client, &server, async |incoming| {
+            // The rest may arrive later.
+            let names = loop {
+                match incoming.names() {
+                    Some(names) => break names,
+                    None => tokio::time::sleep(std::time::Duration::from_millis(1)).await,
+                }
+            };
+            let asked = names.application_protocols.iter();
+            assert!(asked.eq(protocols.iter().map(String::as_bytes)));
+            incoming.accept().unwrap().await.unwrap()
+        })
+        .await;
+        assert!(connected.is_ok());
+        let protocol = accepted.peer_identity().application_protocol;
+        assert_eq!(protocol.as_deref(), Some(&b"weir"[..]));
     });
 }
 
@@ -195,23 +227,22 @@ fn a_known_peer_is_decided_about_too() {
         let deciding = async {
             let incoming = server.accept_incoming().await.unwrap();
             assert!(incoming.is_known_peer() && incoming.is_validated());
+            let names = incoming.names().unwrap();
+            assert_eq!(names.server_name.as_deref(), Some("localhost"));
             tokio::spawn(serve(incoming.accept().unwrap().await.unwrap()));
         };
         let (answer, ()) = tokio::join!(second.call("two"), deciding);
         assert_eq!(answer.unwrap(), "two");
-        // Refused, it comes again with a handshake, which is decided about as well.
+        // Refused, it knows that its request was not executed.
         let third = client.connect(address, "localhost").unwrap().await.unwrap();
         let deciding = async {
             let incoming = server.accept_incoming().await.unwrap();
             assert!(incoming.is_known_peer());
             incoming.refuse();
-            let incoming = server.accept_incoming().await.unwrap();
-            assert!(!incoming.is_known_peer());
-            tokio::spawn(serve(incoming.accept().unwrap().await.unwrap()));
         };
         let (answer, ()) = tokio::join!(third.call("three"), deciding);
-        assert_eq!(answer.unwrap(), "three");
-        assert_eq!(server.stats().replies.known_peer_refusals, 1);
+        assert_eq!(answer.unwrap_err().executed(), Executed::No);
+        assert_eq!(server.stats().replies.refusals, 1);
     });
 }
 

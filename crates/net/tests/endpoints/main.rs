@@ -3,8 +3,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod allocation;
+mod bursts;
 mod calls;
 mod crashes;
+mod credentials;
 mod datagrams;
 mod drain;
 mod handlers;

@@ -1,6 +1,7 @@
 //! Shared test support: endpoints on loopback, an echo server, and verifiable traffic.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 
+pub(crate) mod authority;
 pub(crate) mod lossy;
 pub(crate) mod namespaces;
 pub(crate) mod quinn_peer;

@@ -138,6 +138,9 @@ impl Connection {
         self.received[Space::Data as usize].sender_asks = peer.is_weir();
         self.note_ack_frequency_support(&peer);
         self.timers.set_peer_idle_timeout(peer.max_idle_timeout);
+        for path in &mut self.paths {
+            path.set_receive_buffer(peer.receive_burst);
+        }
         let by = self.side.other();
         let parameters = &peer;
         self.report(now, &Observation::ParametersSet { by, parameters });

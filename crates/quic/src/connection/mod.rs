@@ -128,8 +128,8 @@ pub struct Connection {
     first_version: Version,
     /// Whether a Version Negotiation packet made the client restart the handshake.
     renegotiated: bool,
-    /// The largest UDP payload that we announced to the peer.
-    accepted: ByteSize,
+    /// What we announced to the peer.
+    accepted: Accepted,
     /// The packet sizes that our own interfaces carry.
     interfaces: Arc<Interfaces>,
     provider: Arc<dyn Provider>,
@@ -161,6 +161,15 @@ pub struct Connection {
     counters: stats::Counters,
 }
 
+/// What our interfaces and sockets accept.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Accepted {
+    /// The largest UDP payload.
+    pub(crate) payload: ByteSize,
+    /// How many bytes of UDP payload the receive buffer takes.
+    pub(crate) burst: Option<ByteSize>,
+}
+
 /// The endpoint's settings for a new connection.
 pub(crate) struct Setup {
     pub(crate) config: Arc<TransportConfig>,
@@ -172,8 +181,8 @@ pub(crate) struct Setup {
     pub(crate) local_id: ConnectionId,
     pub(crate) remote_id: ConnectionId,
     pub(crate) version: Version,
-    /// The largest UDP payload that we announce to the peer.
-    pub(crate) accepted: ByteSize,
+    /// What we announce to the peer.
+    pub(crate) accepted: Accepted,
     pub(crate) interfaces: Arc<Interfaces>,
     /// Which deadlines are exact.
     pub(crate) precision: Precision,
@@ -321,11 +330,11 @@ impl Connection {
         connection
     }
 
-    /// Returns the transport parameters for `config`, with `accepted` as the largest UDP payload
-    /// that we accept and the rounding of our deadlines.
+    /// Returns the transport parameters for `config`, with what our interfaces and sockets accept and
+    /// the rounding of our deadlines.
     pub(crate) fn parameters(
         config: &TransportConfig,
-        accepted: ByteSize,
+        accepted: Accepted,
         precision: &Precision,
         source: ConnectionId,
         original_destination: Option<ConnectionId>,
@@ -334,7 +343,8 @@ impl Connection {
             original_destination_connection_id: original_destination,
             initial_source_connection_id: Some(source),
             max_idle_timeout: config.idle_timeout,
-            max_udp_payload_size: accepted.bytes(),
+            max_udp_payload_size: accepted.payload.bytes(),
+            receive_burst: accepted.burst.map(ByteSize::bytes),
             initial_max_data: config.connection_window.bytes(),
             initial_max_stream_data_bidi_local: config.stream_window.bytes(),
             initial_max_stream_data_bidi_remote: config.stream_window.bytes(),

@@ -228,7 +228,9 @@ impl Connection {
         let ends = PathEndpoints { local, remote };
         let controller = self.config.congestion.build(&ends, &context);
         let config = path_config(&self.config, self.side);
-        Path::new(id, remote, local, controller, &config).with_cap(self.window_cap)
+        let mut path = Path::new(id, remote, local, controller, &config).with_cap(self.window_cap);
+        path.set_receive_buffer(self.peer.receive_burst);
+        path
     }
 
     /// Adds a path to the list; returns its index.

@@ -262,6 +262,21 @@ pub trait ServerCrypto: Provider {
         version: Version,
         answer: Answerer,
     ) -> Result<Box<dyn Session>, StartError>;
+
+    /// Returns the names in a client's first handshake message, without its header; `None` if it is
+    /// malformed, or where handshakes have no names.
+    fn names_in(&self, _hello: &[u8]) -> Option<ClientNames> {
+        None
+    }
+}
+
+/// The names that a client asks for, in the clear.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ClientNames {
+    /// The server's name (SNI, RFC 6066, section 3).
+    pub server_name: Option<String>,
+    /// The application protocols (ALPN, RFC 7301), in order of preference.
+    pub application_protocols: Vec<Vec<u8>>,
 }
 
 /// Why a handshake cannot start.

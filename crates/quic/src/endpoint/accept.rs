@@ -284,6 +284,7 @@ impl Endpoint {
             remote,
         };
         parameters.known_peers = server.known_clients.is_some();
+        parameters.receive_burst = self.receive_share();
         let reporter = self
             .observers
             .is_some()

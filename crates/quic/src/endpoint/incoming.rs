@@ -16,8 +16,8 @@ use super::clients::ClientPlace;
 use super::known::FirstPacket;
 use super::{Endpoint, Route};
 use crate::config::{ServerConfig, TransportConfig};
-use crate::crypto::ServerCrypto;
-use crate::known_peers::{CredentialId, KeyId, KnownClient, RefusalKind};
+use crate::crypto::{Keys, ServerCrypto};
+use crate::known_peers::{CredentialId, KeyId, KnownClient};
 use crate::packet::Header;
 use crate::token::TokenHolder;
 use crate::{Code, ConnectionId, Side, Version};
@@ -85,7 +85,7 @@ pub(super) struct Undecided {
 }
 
 /// What a client has sent, and what the checks have shown.
-struct Attempt {
+pub(super) struct Attempt {
     server: ServerConfig,
     remote: SocketAddr,
     local: Option<SocketAddr>,
@@ -111,6 +111,31 @@ enum AttemptKind {
 impl Attempt {
     fn key(&self) -> (SocketAddr, ConnectionId) {
         (self.remote, self.header.destination)
+    }
+
+    pub(super) fn known_client(&self) -> Option<&KnownClient> {
+        match &self.kind {
+            AttemptKind::Known { client, .. } => Some(client),
+            AttemptKind::Handshake { .. } => None,
+        }
+    }
+
+    pub(super) fn crypto(&self) -> &dyn ServerCrypto {
+        &*self.server.crypto
+    }
+
+    /// Returns the keys of Initial packets, and the datagrams so far.
+    pub(super) fn initial_packets(&self) -> Option<(Keys, impl Iterator<Item = &[u8]>)> {
+        let AttemptKind::Handshake { version, .. } = &self.kind else {
+            return None;
+        };
+        let destination = &self.header.destination;
+        let keys = self
+            .server
+            .crypto
+            .initial_keys(*version, destination, Side::Server);
+        let datagrams = self.datagrams.iter();
+        Some((keys, datagrams.map(|(_, datagram)| &datagram[..])))
     }
 
     fn info(&self, id: IncomingId) -> IncomingInfo {
@@ -139,6 +164,10 @@ impl Undecided {
     /// Returns the number of clients whose address is not known to be theirs.
     pub(super) fn handshakes(&self) -> usize {
         self.by_initial.len()
+    }
+
+    pub(super) fn get(&self, id: IncomingId) -> Option<&Attempt> {
+        self.waiting.get(&id)
     }
 
     fn add(&mut self, attempt: Attempt) -> IncomingInfo {
@@ -287,7 +316,7 @@ impl Endpoint {
             return Route::Drop;
         };
         // The server may have stopped since.
-        let is_serving = self.server.is_some();
+        let is_serving = self.server.is_some() && !self.refuses_new;
         match decision {
             Decision::Accept if is_serving => self.begin_attempt(now, attempt),
             Decision::AcceptWith {
@@ -409,7 +438,7 @@ impl Endpoint {
                     header,
                     datagram: &mut first,
                 };
-                self.refuse_client(&packet, &client, key_id, RefusalKind::Busy)
+                self.refuse_known(&server, client, key_id, packet)
             }
         }
     }

@@ -16,7 +16,7 @@ use crate::connection::{
     Connection, KnownRole, KnownSetup, KnownStart, ServerSetup, Setup, known_session,
 };
 use crate::known_peers::{
-    KeyId, KnownClient, KnownClients, Refusal, RefusalKind, Verdict, refusal_token,
+    CredentialId, KeyId, KnownClient, KnownClients, Refusal, RefusalKind, Verdict, refusal_token,
 };
 use crate::observe::Subject;
 use crate::packet::{Header, Kind};
@@ -34,6 +34,14 @@ impl Refusals {
     pub(super) fn new() -> Self {
         Self(RateLimit::new(BURST, INTERVAL))
     }
+}
+
+/// What becomes of a known peer's connection.
+enum Answer {
+    /// It begins, and takes this place among those of its address.
+    Begin(Option<ClientPlace>),
+    /// It is refused, and the client learns that nothing was executed.
+    Refuse,
 }
 
 /// A First packet that may begin a connection.
@@ -122,9 +130,7 @@ impl Endpoint {
             datagram,
         };
         let Some(client) = client.filter(|client| keeps_promises(client, &server)) else {
-            let tag = refusal_token(&self.keys.refusals, &credential);
-            let kind = RefusalKind::Unknown;
-            return Some(self.refuse(&packet, Refusal { kind, tag }));
+            return Some(self.refuse_unknown(&packet, &credential));
         };
         Some(self.accept_known(&server, &clients, client, key_id, packet))
     }
@@ -144,16 +150,19 @@ impl Endpoint {
             return self.refuse_key(&packet, &client, key_id, verdict);
         }
         let has_room = !self.refuses_connection(server);
-        if !has_room || self.client_room(server, packet.remote) == ClientRoom::Exhausted {
+        let is_exhausted = self.client_room(server, packet.remote) == ClientRoom::Exhausted;
+        if !has_room || is_exhausted {
             self.counters.client_limit_refusals += u64::from(has_room);
-            return self.refuse_known(server, clients, client, key_id, packet);
+            return self.refuse_known(server, client, key_id, packet);
         }
         let place = self.client_place(server, packet.remote);
         if server.max_undecided == 0 {
             return self.begin_known(server, client, key_id, place, packet);
         }
-        let held = self.hold_known(server, &client, key_id, place, &packet);
-        held.unwrap_or_else(|| self.refuse_client(&packet, &client, key_id, RefusalKind::Busy))
+        match self.hold_known(server, &client, key_id, place, &packet) {
+            Some(held) => held,
+            None => self.refuse_known(server, client, key_id, packet),
+        }
     }
 
     /// Begins the connection of a known peer whose key ID is fresh, unless it was faster elsewhere.
@@ -165,64 +174,44 @@ impl Endpoint {
         place: Option<ClientPlace>,
         packet: FirstPacket<'_>,
     ) -> Route {
-        let Some(clients) = (self.server.as_ref()).and_then(|server| server.known_clients.clone())
-        else {
-            return Route::Drop;
-        };
-        // A decision may have taken long, or may promise less.
-        if !clients.has(packet.now + self.config.epoch, &client) || !keeps_promises(&client, server)
-        {
-            return self.refuse_client(&packet, &client, key_id, RefusalKind::Busy);
-        }
-        let known = (client.secret.id(), key_id);
-        match self.authenticate_known(server, &clients, client, key_id, packet, true) {
-            Err(route) => route,
-            Ok((local_id, connection)) => {
-                let handle = self.insert(Slot {
-                    known: Some(known),
-                    _place: place,
-                    ..Slot::default()
-                });
-                self.known.insert(known, handle);
-                self.add_id(handle, local_id);
-                Route::New(handle, connection)
-            }
-        }
+        self.answer_known(server, client, key_id, Answer::Begin(place), packet)
     }
 
-    /// Refuses the connection of a known peer, so that it learns that nothing was executed.
-    fn refuse_known(
+    /// Refuses the connection of a known peer, which learns that nothing was executed.
+    pub(super) fn refuse_known(
         &mut self,
         server: &ServerConfig,
-        clients: &KnownClients,
         client: Arc<KnownClient>,
         key_id: KeyId,
         packet: FirstPacket<'_>,
     ) -> Route {
-        let now = packet.now;
-        match self.authenticate_known(server, clients, client, key_id, packet, false) {
-            Err(route) => route,
-            Ok((_, connection)) => {
-                self.counters.refusals += 1;
-                refusal(now, connection)
-            }
-        }
+        self.answer_known(server, client, key_id, Answer::Refuse, packet)
     }
 
-    /// Makes a connection of an authentic first packet, and uses its key ID up; otherwise returns where the
-    /// packet goes.
-    fn authenticate_known(
+    fn answer_known(
         &mut self,
         server: &ServerConfig,
-        clients: &KnownClients,
         client: Arc<KnownClient>,
         key_id: KeyId,
+        answer: Answer,
         packet: FirstPacket<'_>,
-        is_observed: bool,
-    ) -> Result<(crate::ConnectionId, Box<Connection>), Route> {
+    ) -> Route {
+        let clients = self
+            .server
+            .as_ref()
+            .and_then(|server| server.known_clients.clone());
+        let now = packet.now + self.config.epoch;
+        // A decision may have taken long, or may promise less.
+        let clients = clients.filter(|clients| clients.has(now, &client));
+        let Some(clients) = clients.filter(|_| keeps_promises(&client, server)) else {
+            return self.refuse_unknown(&packet, &client.secret.id());
+        };
+        let is_refused = matches!(answer, Answer::Refuse);
         let (local_id, setup) =
-            self.known_connection(server, &client, key_id, &packet, is_observed);
-        let session = known_session(&setup.known.start).ok_or(Route::Drop)?;
+            self.known_connection(server, &client, key_id, &packet, !is_refused);
+        let Some(session) = known_session(&setup.known.start) else {
+            return Route::Drop;
+        };
         let mut connection = Box::new(Connection::new(packet.now, setup, Box::new(session)));
         let FirstPacket {
             now,
@@ -233,13 +222,26 @@ impl Endpoint {
         } = packet;
         connection.handle_datagram(now, remote, local, ecn, &mut *packet.datagram);
         if !connection.is_authenticated() {
-            return Err(Route::Drop);
+            return Route::Drop;
         }
         // Another engine may have been faster.
-        match clients.use_up(&client, key_id) {
-            Verdict::Fresh => Ok((local_id, connection)),
-            verdict => Err(self.refuse_key(&packet, &client, key_id, verdict)),
+        let verdict = clients.use_up(&client, key_id);
+        if verdict != Verdict::Fresh {
+            return self.refuse_key(&packet, &client, key_id, verdict);
         }
+        let Answer::Begin(place) = answer else {
+            self.counters.refusals += 1;
+            return refusal(now, connection);
+        };
+        let known = (client.secret.id(), key_id);
+        let handle = self.insert(Slot {
+            known: Some(known),
+            _place: place,
+            ..Slot::default()
+        });
+        self.known.insert(known, handle);
+        self.add_id(handle, local_id);
+        Route::New(handle, connection)
     }
 
     /// Returns our connection ID and the settings of a known peer's connection.
@@ -311,18 +313,14 @@ impl Endpoint {
             Verdict::TooOld => RefusalKind::TooOld,
             Verdict::Used | Verdict::Fresh => RefusalKind::Used,
         };
-        self.refuse_client(packet, client, key_id, kind)
+        let tag = client.secret.refusal_tag(kind, key_id);
+        self.refuse(packet, Refusal { kind, tag })
     }
 
-    /// Refuses a client that has a secret of ours; it may then have a handshake.
-    pub(super) fn refuse_client(
-        &mut self,
-        packet: &FirstPacket<'_>,
-        client: &KnownClient,
-        key_id: KeyId,
-        kind: RefusalKind,
-    ) -> Route {
-        let tag = client.secret.refusal_tag(kind, key_id);
+    /// Refuses a client whose secret does not count here; it has a handshake then.
+    fn refuse_unknown(&mut self, packet: &FirstPacket<'_>, credential: &CredentialId) -> Route {
+        let tag = refusal_token(&self.keys.refusals, credential);
+        let kind = RefusalKind::Unknown;
         self.refuse(packet, Refusal { kind, tag })
     }
 

@@ -7,6 +7,7 @@ mod clients;
 mod draining;
 mod found_sizes;
 mod incoming;
+mod incoming_names;
 mod known;
 
 use std::collections::BTreeMap;
@@ -21,7 +22,7 @@ use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 
 use crate::config::{ClientConfig, ConfigError, EndpointConfig, ServerConfig, TransportConfig};
-use crate::connection::{ClientSetup, Connection, Setup, StateReporter, known_session};
+use crate::connection::{Accepted, ClientSetup, Connection, Setup, StateReporter, known_session};
 use crate::crypto::StartError;
 use crate::event::EndpointEvent;
 use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
@@ -49,6 +50,8 @@ const FIRST_DESTINATION: ConnectionIdLayout = ConnectionIdLayout::new(Connection
 /// The used tokens that a server stores: about 2 MB at most.
 const USED_TOKENS: usize = 64 * 1024;
 
+/// Into how many parts a receive buffer is divided at most.
+const MOST_SHARES: u64 = 8;
 /// The number of connections that begin with exact timers after a loss.
 const EXACT_CONNECTIONS: u32 = 100;
 
@@ -109,8 +112,8 @@ pub struct EndpointCounters {
     /// Connections refused, in a handshake or of a known peer, as their client or its network has
     /// too many ([`ClientLimits`]).
     pub client_limit_refusals: u64,
-    /// Known peers whose connection was refused: an unknown secret, a key ID that was used or is
-    /// too old, too many connections, or by decision.
+    /// Known peers whose connection was refused: an unknown secret, or a key ID that was used or is
+    /// too old.
     pub known_peer_refusals: u64,
 }
 
@@ -278,6 +281,7 @@ impl Endpoint {
         let mut parameters =
             Connection::parameters(&client.transport, accepted, &precision, local_id, None);
         parameters.known_peers = client.known_servers.is_some();
+        parameters.receive_burst = self.receive_share();
         let subject = Subject {
             side: Side::Client,
             original_destination: remote_id,
@@ -324,17 +328,28 @@ impl Endpoint {
         Ok((handle, connection))
     }
 
-    /// Returns the largest UDP payload that a connection to `remote` accepts at each of these local
-    /// addresses.
+    /// Returns what a connection to `remote` accepts at each of these local addresses.
     fn accepted(
         &self,
         config: &TransportConfig,
         remote: SocketAddr,
         locals: impl Iterator<Item = Option<SocketAddr>>,
-    ) -> ByteSize {
+    ) -> Accepted {
         let carried = locals.filter_map(|local| self.interfaces.largest_payload(local, remote));
         let carried = carried.map(ByteSize::from_bytes);
-        carried.fold(config.max_udp_payload_size, ByteSize::min)
+        Accepted {
+            payload: carried.fold(config.max_udp_payload_size, ByteSize::min),
+            burst: self.config.receive_burst,
+        }
+    }
+
+    /// Returns the share of a receive buffer, in bytes, that a new connection may fill at once. Few
+    /// connections send at the same time, therefore no share is below an eighth. A known peer keeps
+    /// that of its handshake.
+    fn receive_share(&self) -> Option<u64> {
+        let connections = (self.connections() as u64 + 1).min(MOST_SHARES);
+        let burst = self.config.receive_burst?;
+        Some(burst.bytes() / connections)
     }
 
     /// Returns which deadlines of a new connection are exact.

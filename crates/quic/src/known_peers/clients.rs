@@ -58,11 +58,14 @@ pub struct KnownClients {
     held: AtomicUsize,
     /// The number of secrets of each client.
     owners: Mutex<FxHashMap<Owner, usize>>,
+    /// Which clients are still accepted, after a change of what a server accepts.
+    accepts: Mutex<Option<Arc<Accepts>>>,
     accepted: AtomicU64,
     replays: AtomicU64,
     evicted: AtomicU64,
 }
 
+type Accepts = dyn Fn(&Identity) -> bool + Send + Sync;
 type Shard = FxHashMap<CredentialId, Arc<KnownClient>>;
 
 /// Counters of a server's known clients.
@@ -171,6 +174,7 @@ impl KnownClients {
             shards: Default::default(),
             held: AtomicUsize::new(0),
             owners: Mutex::default(),
+            accepts: Mutex::default(),
             accepted: AtomicU64::new(0),
             replays: AtomicU64::new(0),
             evicted: AtomicU64::new(0),
@@ -213,6 +217,10 @@ impl KnownClients {
             own_parameters,
             address,
         } = record;
+        let accepts = lock(&self.accepts).clone();
+        if accepts.is_some_and(|accepts| !accepts(&identity)) {
+            return None;
+        }
         let mut expires = now + self.config.lifetime;
         if let Some(certificate) = identity.expires {
             expires = expires.min(certificate);
@@ -298,12 +306,15 @@ impl KnownClients {
         }
     }
 
-    /// Ends the secrets of clients that are not to be kept.
-    pub fn retain(&self, now: Time, keep: impl Fn(&Identity) -> bool) {
+    /// Accepts no clients any more for which `accepts` does not hold: their secrets end, and they get no
+    /// further ones, not even to renew one on an open connection.
+    pub fn restrict(&self, now: Time, accepts: impl Fn(&Identity) -> bool + Send + Sync + 'static) {
+        let accepts: Arc<Accepts> = Arc::new(accepts);
+        *lock(&self.accepts) = Some(accepts.clone());
         for shard in &self.shards {
             let clients: Vec<_> = lock(shard).values().cloned().collect();
             // Not under the lock: it may take long.
-            for client in clients.iter().filter(|client| !keep(&client.identity)) {
+            for client in clients.iter().filter(|client| !accepts(&client.identity)) {
                 self.remove(now, &client.secret.id());
             }
         }

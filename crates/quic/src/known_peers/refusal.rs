@@ -14,8 +14,6 @@ pub(crate) enum RefusalKind {
     TooOld,
     /// The key ID was used.
     Used,
-    /// The server or this client has too many connections, or the application refuses it.
-    Busy,
 }
 
 impl RefusalKind {
@@ -24,7 +22,6 @@ impl RefusalKind {
             Self::Unknown => 1,
             Self::TooOld => 2,
             Self::Used => 3,
-            Self::Busy => 4,
         }
     }
 
@@ -33,7 +30,6 @@ impl RefusalKind {
             1 => Some(Self::Unknown),
             2 => Some(Self::TooOld),
             3 => Some(Self::Used),
-            4 => Some(Self::Busy),
             _ => None,
         }
     }

@@ -8,12 +8,13 @@ mod ecn;
 mod event;
 mod mtu;
 mod pacer;
+mod receive_bound;
 mod rtt;
 mod validation;
 
 use std::net::SocketAddr;
 
-use weir_congestion::{Controller, DeliveryRate};
+use weir_congestion::{Controller, DeliveryRate, DeliverySample};
 use weir_units::{ByteSize, Duration, Time};
 
 use crate::PathId;
@@ -23,6 +24,7 @@ pub use event::{MoveCause, PathError, PathEvent};
 pub use mtu::MtuPhase;
 pub(crate) use mtu::{MtuDiscovery, MtuPlan};
 pub(crate) use pacer::Pacer;
+pub(crate) use receive_bound::ReceiveBound;
 pub(crate) use rtt::Rtt;
 pub(crate) use validation::{Validation, ValidationStatus};
 
@@ -133,6 +135,8 @@ pub(crate) struct Path {
     pub(crate) controller: Box<dyn Controller>,
     /// An external cap on bytes in flight, in addition to the congestion window.
     cap: Option<ByteSize>,
+    /// The bound by the peer's receive buffer.
+    receive_bound: ReceiveBound,
     /// The pacer.
     pub(crate) pacer: Pacer,
     /// The delivery-rate estimator.
@@ -183,6 +187,7 @@ impl Path {
             discovery: MtuDiscovery::new(),
             controller,
             cap: None,
+            receive_bound: ReceiveBound::default(),
             pacer: Pacer::new(config.granularity, config.mtu as u64),
             delivery: DeliveryRate::new(),
             in_flight: 0,
@@ -203,6 +208,16 @@ impl Path {
     /// Adds a cap on the window.
     pub(crate) fn with_cap(self, cap: Option<ByteSize>) -> Self {
         Self { cap, ..self }
+    }
+
+    /// Bounds what is in flight by a peer's receive buffer.
+    pub(crate) fn set_receive_buffer(&mut self, buffer: Option<u64>) {
+        self.receive_bound = ReceiveBound::of(buffer);
+    }
+
+    /// Takes a sample of the delivery rate.
+    pub(crate) fn on_delivery(&mut self, sample: &DeliverySample) {
+        self.receive_bound.on_delivery(sample.rate, self.rtt.min);
     }
 
     /// Whether datagrams between these addresses belong to the path. An unknown local address
@@ -300,10 +315,18 @@ impl Path {
         self.received.saturating_mul(3).saturating_sub(self.sent)
     }
 
-    /// Returns the window: the controller's, or the cap if that is smaller.
+    /// Returns the window: the controller's, or the cap or the peer's receive buffer if that is smaller.
     pub(crate) fn window(&self) -> ByteSize {
         let window = self.controller.window();
-        self.cap.map_or(window, |cap| cap.min(window))
+        self.limit().map_or(window, |limit| limit.min(window))
+    }
+
+    /// Returns the limit besides the controller's window.
+    fn limit(&self) -> Option<ByteSize> {
+        match (self.cap, self.receive_bound.limit()) {
+            (Some(cap), Some(bound)) => Some(cap.min(bound)),
+            (cap, bound) => cap.or(bound),
+        }
     }
 
     /// Sets or removes the cap on the window. A cap of zero stops the sender.
@@ -312,10 +335,11 @@ impl Path {
         self.update_pacing(now);
     }
 
-    /// Whether the cap, and not the controller's window, is the limit. The window must not grow
-    /// meanwhile and burst out when the cap is removed.
+    /// Whether something else than the controller's window is the limit. The window must not grow
+    /// meanwhile and burst out when a cap is removed.
     fn is_capped(&self) -> bool {
-        self.cap.is_some_and(|cap| cap <= self.controller.window())
+        self.limit()
+            .is_some_and(|limit| limit <= self.controller.window())
     }
 
     /// Whether the window allows a packet of `size` bytes. A window of zero allows none. A window

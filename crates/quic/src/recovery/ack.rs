@@ -270,6 +270,10 @@ fn report_ack(
     } else {
         Duration::ZERO
     };
+    let delivery = path.delivery.sample(min_interval);
+    if let Some(delivery) = &delivery {
+        path.on_delivery(delivery);
+    }
     let sample = AckSample {
         now,
         acked: ByteSize::from_bytes(acked.bytes),
@@ -281,7 +285,7 @@ fn report_ack(
         prior_in_flight: ByteSize::from_bytes(prior_in_flight),
         in_flight: ByteSize::from_bytes(path.in_flight),
         newest_sent: acked.newest_sent,
-        delivery: path.delivery.sample(min_interval),
+        delivery,
         app_limited: path.is_app_limited(acked.newest_sent),
         is_recovering: false,
         round_ended: path.ends_round(now, acked.newest_sent),

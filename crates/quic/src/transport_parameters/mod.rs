@@ -4,8 +4,8 @@
 //! They are those of RFC 9000, RFC 9221 (`max_datagram_frame_size`), RFC 9287 (`grease_quic_bit`)
 //! and draft-ietf-quic-ack-frequency-14 (`min_ack_delay`), and one of ours: `fine_max_ack_delay`,
 //! the largest ACK delay in microseconds, with the private ID 0x1d7f576569720001 (it contains
-//! "Weir"); those that follow it belong to known peers (`docs/known-peers.md`), and the last one to
-//! GOAWAY. Other peers ignore it and use `max_ack_delay`, in milliseconds. The ACK delays
+//! "Weir"); those that follow it belong to known peers (`docs/known-peers.md`), to
+//! GOAWAY, and to receive buffers (`receive_burst`). Other peers ignore it and use `max_ack_delay`, in milliseconds. The ACK delays
 //! themselves need no extension: with an `ack_delay_exponent` of 0 they are in microseconds.
 
 mod read;
@@ -50,6 +50,7 @@ mod id {
     pub(super) const ABANDONED_KEY: u64 = 0x1d7f_5765_6972_0003;
     pub(super) const ABANDONED_ANSWER: u64 = 0x1d7f_5765_6972_0004;
     pub(super) const GO_AWAY: u64 = 0x1d7f_5765_6972_0005;
+    pub(super) const RECEIVE_BURST: u64 = 0x1d7f_5765_6972_0006;
 
     /// Whether only a server may send this parameter.
     pub(super) const fn is_server_only(id: u64) -> bool {
@@ -121,6 +122,9 @@ pub struct TransportParameters {
     pub fine_max_ack_delay: Option<Duration>,
     /// Whether this side accepts GOAWAY frames.
     pub go_away: bool,
+    /// How many bytes of UDP payload the receive buffer of this side's sockets takes while nothing is
+    /// read from it. Only Weir peers send and interpret it.
+    pub receive_burst: Option<u64>,
     /// Whether this side takes part in known peers.
     pub known_peers: bool,
     /// The credential and the key ID of a connection that this client has abandoned.
@@ -155,6 +159,7 @@ impl Default for TransportParameters {
             min_ack_delay: None,
             fine_max_ack_delay: None,
             go_away: false,
+            receive_burst: None,
             known_peers: false,
             abandoned_key: None,
             abandoned_answer: None,

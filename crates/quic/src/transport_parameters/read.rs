@@ -122,6 +122,7 @@ impl TransportParameters {
             }
             id::KNOWN_PEERS => self.known_peers = true,
             id::GO_AWAY => self.go_away = true,
+            id::RECEIVE_BURST => self.receive_burst = Some(number(value)?),
             id::ABANDONED_KEY => self.abandoned_key = Some(abandoned_key(value)?),
             id::ABANDONED_ANSWER => self.abandoned_answer = Some(abandoned_answer(value)?),
             _ => {}
@@ -153,6 +154,7 @@ impl Seen {
         const ABANDONED: u64 = 1 << 59;
         const ANSWER: u64 = 1 << 58;
         const GO_AWAY: u64 = 1 << 57;
+        const BURST: u64 = 1 << 56;
         let bit = match id {
             0..=id::MAX_DATAGRAM_FRAME_SIZE => 1 << id,
             id::FINE_MAX_ACK_DELAY => OURS,
@@ -162,6 +164,7 @@ impl Seen {
             id::ABANDONED_KEY => ABANDONED,
             id::ABANDONED_ANSWER => ANSWER,
             id::GO_AWAY => GO_AWAY,
+            id::RECEIVE_BURST => BURST,
             _ => return true,
         };
         let is_new = self.0 & bit == 0;

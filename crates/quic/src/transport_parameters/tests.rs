@@ -283,6 +283,7 @@ prop_compose! {
             initial_source_connection_id: source,
             known_peers: ours[0],
             go_away: ours[1],
+            receive_burst: ours[0].then_some(limits[0]),
             abandoned_key: abandoned.map(|(id, key_id)| (CredentialId::new(id), key_id)),
             ..base
         }

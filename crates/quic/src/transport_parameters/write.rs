@@ -32,6 +32,9 @@ impl TransportParameters {
         if self.go_away {
             put_bytes(out, id::GO_AWAY, &[]);
         }
+        if let Some(burst) = self.receive_burst {
+            put_number(out, id::RECEIVE_BURST, burst);
+        }
         if self.known_peers {
             put_bytes(out, id::KNOWN_PEERS, &[]);
         }

@@ -16,7 +16,7 @@ use weir_quic::{
     ConnectionError, ConnectionHandle, Direction, Event, Executed, KnownClientsConfig,
     KnownClientsCounters, KnownServers, KnownServersCounters, Route, StreamId, UpdateKeysError,
 };
-use weir_units::Duration;
+use weir_units::{ByteSize, Duration};
 use weir_wire::Ecn;
 
 const ROUND_TRIP: Duration = Duration::from_micros(50);
@@ -32,6 +32,20 @@ fn meet(world: &mut World) {
     world.connected();
     world.run_for(Duration::from_millis(5));
     assert_eq!(client_counters(world).held, 1);
+}
+
+#[test]
+fn a_share_of_the_receive_buffer_is_remembered_and_not_sent_again() {
+    let lengths = [None, Some(ByteSize::from_mib(1))].map(|receive_burst| {
+        let mut world = known_world(Plan {
+            receive_burst,
+            ..Plan::default()
+        });
+        (1..5)
+            .map(|number| first_datagram(&mut world, number).1.len())
+            .collect::<Vec<_>>()
+    });
+    assert_eq!(lengths[0], lengths[1]);
 }
 
 fn client_counters(world: &World) -> KnownServersCounters {

@@ -6,6 +6,7 @@
 mod attack;
 mod attacks;
 mod black_holes;
+mod bursts;
 mod clients;
 mod ecn;
 mod engines;

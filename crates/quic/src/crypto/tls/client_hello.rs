@@ -1,10 +1,15 @@
-//! Parses a ClientHello for a server before rustls does: the version of the answer depends on the
+//! Parses a ClientHello for a server before rustls does: an application may decide by the names in it, and
+//! the version of the answer depends on the
 //! client's transport parameters (RFC 9368, section 2.3), and a rustls connection is created for
 //! one version.
 
 use crate::codec::{Reader, Truncated};
-use crate::crypto::ClientOffer;
+use crate::crypto::{ClientNames, ClientOffer};
 
+/// RFC 6066, section 3.
+const SERVER_NAME: u16 = 0;
+/// RFC 7301, section 3.1.
+const APPLICATION_PROTOCOLS: u16 = 16;
 /// RFC 8446, section 4.2.
 const EARLY_DATA: u16 = 42;
 /// RFC 9001, section 8.2.
@@ -19,7 +24,53 @@ pub(super) fn offer(body: &[u8]) -> ClientOffer<'_> {
     })
 }
 
-fn read(body: &[u8]) -> Result<ClientOffer<'_>, Truncated> {
+/// Returns the names in the body of a ClientHello; `None` for a malformed one.
+pub(super) fn names(body: &[u8]) -> Option<ClientNames> {
+    let mut extensions = extensions(body).ok()?;
+    let mut names = ClientNames::default();
+    while !extensions.is_empty() {
+        let (kind, value) = extension(&mut extensions).ok()?;
+        match kind {
+            SERVER_NAME => names.server_name = Some(server_name(value)?),
+            APPLICATION_PROTOCOLS => names.application_protocols = protocols(value).ok()?,
+            _ => {}
+        }
+    }
+    Some(names)
+}
+
+/// Returns the first name of the list; others have no meaning.
+fn server_name(value: &[u8]) -> Option<String> {
+    const HOST_NAME: u8 = 0;
+    let mut reader = Reader::new(value);
+    let _length = reader.u16().ok()?;
+    let is_host = reader.u8().ok()? == HOST_NAME;
+    let length = usize::from(reader.u16().ok()?);
+    let name = reader.bytes(length).ok().filter(|_| is_host)?;
+    std::str::from_utf8(name).ok().map(str::to_owned)
+}
+
+fn protocols(value: &[u8]) -> Result<Vec<Vec<u8>>, Truncated> {
+    let mut reader = Reader::new(value);
+    let length = usize::from(reader.u16()?);
+    let mut list = Reader::new(reader.bytes(length)?);
+    let mut protocols = Vec::new();
+    while !list.is_empty() {
+        let length = usize::from(list.u8()?);
+        protocols.push(list.bytes(length)?.to_vec());
+    }
+    Ok(protocols)
+}
+
+/// Returns the next extension's type and content.
+fn extension<'h>(extensions: &mut Reader<'h>) -> Result<(u16, &'h [u8]), Truncated> {
+    let kind = extensions.u16()?;
+    let length = usize::from(extensions.u16()?);
+    Ok((kind, extensions.bytes(length)?))
+}
+
+/// Returns the extensions of a ClientHello.
+fn extensions(body: &[u8]) -> Result<Reader<'_>, Truncated> {
     let mut reader = Reader::new(body);
     let (_version, _random) = (reader.u16()?, reader.array::<32>()?);
     let session_id = usize::from(reader.u8()?);
@@ -29,15 +80,17 @@ fn read(body: &[u8]) -> Result<ClientOffer<'_>, Truncated> {
     let compression_methods = usize::from(reader.u8()?);
     reader.bytes(compression_methods)?;
     let extensions = usize::from(reader.u16()?);
-    let mut extensions = Reader::new(reader.bytes(extensions)?);
+    Ok(Reader::new(reader.bytes(extensions)?))
+}
+
+fn read(body: &[u8]) -> Result<ClientOffer<'_>, Truncated> {
+    let mut extensions = extensions(body)?;
     let mut offer = ClientOffer {
         parameters: &[],
         early_data: false,
     };
     while !extensions.is_empty() {
-        let kind = extensions.u16()?;
-        let length = usize::from(extensions.u16()?);
-        let value = extensions.bytes(length)?;
+        let (kind, value) = extension(&mut extensions)?;
         match kind {
             EARLY_DATA => offer.early_data = true,
             QUIC_TRANSPORT_PARAMETERS => offer.parameters = value,
@@ -72,6 +125,20 @@ mod tests {
     }
 
     #[test]
+    fn names_are_found_in_the_extensions() {
+        let sni = [0, 0, 0, 9, 0, 7, 0, 0, 4, b'h', b'o', b's', b't'];
+        let alpn = [0, 16, 0, 8, 0, 6, 2, b'h', b'3', 2, b'h', b'q'];
+        let whole = hello(&[&sni[..], &alpn].concat());
+        let names = names(&whole).unwrap();
+        assert_eq!(names.server_name.as_deref(), Some("host"));
+        assert_eq!(names.application_protocols, [b"h3", b"hq"]);
+        for end in 0..whole.len() {
+            assert_eq!(super::names(&whole[..end]), None);
+        }
+        assert_eq!(super::names(&hello(&[])), Some(ClientNames::default()));
+    }
+
+    #[test]
     fn a_truncated_client_hello_offers_nothing() {
         let whole = hello(&[0, 42, 0, 0, 0, 57, 0, 3, 1, 2, 3]);
         for end in 0..whole.len() {
@@ -84,6 +151,7 @@ mod tests {
         #[test]
         fn parsing_arbitrary_bytes_never_panics(body in prop::collection::vec(any::<u8>(), 0..200)) {
             offer(&body);
+            names(&body);
         }
     }
 }

@@ -29,7 +29,8 @@ use rustls::{CipherSuite, ClientConfig, ServerConfig};
 pub use provider::provider;
 
 use super::{
-    Answerer, ClientCrypto, ClientStart, Keys, Provider, ServerCrypto, Session, StartError,
+    Answerer, ClientCrypto, ClientNames, ClientStart, Keys, Provider, ServerCrypto, Session,
+    StartError,
 };
 use crate::{ConnectionId, Side, Version};
 use compatible::Secrets;
@@ -157,6 +158,10 @@ impl ServerCrypto for TlsServer {
         answer: Answerer,
     ) -> Result<Box<dyn Session>, StartError> {
         Ok(Box::new(TlsSession::server(self, version, answer)))
+    }
+
+    fn names_in(&self, hello: &[u8]) -> Option<ClientNames> {
+        client_hello::names(hello)
     }
 }
 

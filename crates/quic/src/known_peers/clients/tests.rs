@@ -40,6 +40,33 @@ fn a_client_with_many_secrets_evicts_its_own_and_not_those_of_others() {
 }
 
 #[test]
+fn a_client_that_is_not_accepted_any_more_has_no_secret_and_gets_none() {
+    let clients = KnownClients::new(KnownClientsConfig::default(), NOW);
+    let named = |number: u32, name: &[u8]| KnownClientRecord {
+        identity: Identity {
+            peer_certificates: vec![name.to_vec()],
+            ..Identity::default()
+        },
+        ..record(number, address(1))
+    };
+    let ids: Vec<_> = (0..10)
+        .map(|number| {
+            let name: &[u8] = if number < 4 { b"good" } else { b"revoked" };
+            let record = named(number, name);
+            let id = record.secret.id();
+            assert!(clients.add(NOW, record).is_some());
+            id
+        })
+        .collect();
+    clients.restrict(NOW, |client| client.peer_certificates[0] == b"good");
+    let found = ids.iter().filter(|id| clients.find(NOW, id).is_some());
+    assert_eq!((found.count(), clients.counters().held), (4, 4));
+    assert_eq!(clients.memory(NOW), Duration::ZERO);
+    assert!(clients.add(NOW, named(20, b"revoked")).is_none());
+    assert!(clients.add(NOW, named(21, b"good")).is_some());
+}
+
+#[test]
 fn a_full_table_takes_from_the_client_that_holds_most() {
     let config = KnownClientsConfig {
         capacity: 10,

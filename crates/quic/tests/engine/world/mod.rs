@@ -98,6 +98,8 @@ pub(crate) struct Plan {
     pub(crate) preferred: PreferredAddresses,
     pub(crate) clients: Option<ClientLimits>,
     pub(crate) max_undecided: usize,
+    /// What the receive buffer of both hosts takes.
+    pub(crate) receive_burst: Option<ByteSize>,
 }
 
 impl Default for Plan {
@@ -121,6 +123,7 @@ impl Default for Plan {
             preferred: PreferredAddresses::default(),
             clients: None,
             max_undecided: 0,
+            receive_burst: None,
         }
     }
 }
@@ -170,6 +173,7 @@ impl World {
                 EndpointConfig {
                     secret: Some(EndpointSecret::new([index; 32])),
                     timer_tick: plan.timer_tick,
+                    receive_burst: plan.receive_burst,
                     ..EndpointConfig::default()
                 },
                 server,
