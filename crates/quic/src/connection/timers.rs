@@ -283,7 +283,11 @@ impl Connection {
 
     fn keep_alive_deadline(&self) -> Option<Time> {
         let interval = self.keep_alive_interval();
-        let wanted = self.handshake.complete && !interval.is_zero() && !self.timers.ping_due;
+        // A packet that waits for its acknowledgment asks already, by probes.
+        let wanted = self.handshake.complete
+            && !interval.is_zero()
+            && !self.timers.ping_due
+            && !self.recovery.has_eliciting_outstanding(Space::Data);
         wanted.then(|| self.timers.active + interval)
     }
 }

@@ -110,6 +110,24 @@ fn a_server_that_crashes_under_a_call_is_given_up_after_its_next_question() {
 }
 
 #[test]
+fn a_silent_server_is_not_flooded() {
+    let mut plan = Plan::default();
+    plan.client.max_probe_timeouts = 0;
+    plan.client.keep_alive = Duration::from_millis(10);
+    let mut world = World::new(plan);
+    let (client, _) = world.connected();
+    request(&mut world, client);
+    world.run_for(Duration::from_millis(100));
+    cut_off(&mut world);
+    let sent = |world: &mut World| world.connection(CLIENT, client).stats().totals.packets_sent;
+    let before = sent(&mut world);
+    world.run_for(Duration::from_secs(10));
+    // Two probes every 100 ms, and some more at the beginning.
+    let count = sent(&mut world) - before;
+    assert!((100..250).contains(&count), "{count} packets");
+}
+
+#[test]
 fn without_a_limit_of_probes_the_idle_timeout_ends_the_connection() {
     let mut plan = Plan::default();
     plan.client.max_probe_timeouts = 0;

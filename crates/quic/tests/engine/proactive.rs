@@ -452,6 +452,8 @@ fn check_move_rules(seed: u64, returns: bool, changes: &[Change]) {
     plan.client.migration.return_after = returns.then_some(Duration::from_millis(500));
     plan.client.standby_refresh = Duration::from_millis(100);
     plan.client.idle_timeout = Duration::ZERO;
+    // All paths may be dark for long.
+    plan.client.max_probe_timeouts = 0;
     plan.server.idle_timeout = Duration::ZERO;
     let mut moves = Moves {
         seen: 0,
