@@ -125,7 +125,11 @@ impl TraceContext {
 /// The `traceparent` of version 00.
 impl fmt::Display for TraceContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "00-{}-{}-{:02x}", self.trace_id, self.span_id, self.flags)
+        write!(
+            f,
+            "00-{}-{}-{:02x}",
+            self.trace_id, self.span_id, self.flags
+        )
     }
 }
 
@@ -187,7 +191,10 @@ mod tests {
     #[test]
     fn the_example_of_the_recommendation() {
         let context: TraceContext = EXAMPLE.parse().unwrap();
-        assert_eq!(context.trace_id.to_string(), "4bf92f3577b34da6a3ce929d0e0e4736");
+        assert_eq!(
+            context.trace_id.to_string(),
+            "4bf92f3577b34da6a3ce929d0e0e4736"
+        );
         assert_eq!(context.span_id.to_string(), "00f067aa0ba902b7");
         assert!(context.is_sampled());
         assert_eq!(context.to_string(), EXAMPLE);
@@ -216,7 +223,11 @@ mod tests {
             "00_4bf92f3577b34da6a3ce929d0e0e4736_00f067aa0ba902b7_01",
             "00-4bf92f3577b34da6a3ce929d0e0e47\u{e9}-00f067aa0ba902b7-01",
         ] {
-            assert_eq!(text.parse::<TraceContext>(), Err(TraceParentError), "{text}");
+            assert_eq!(
+                text.parse::<TraceContext>(),
+                Err(TraceParentError),
+                "{text}"
+            );
         }
     }
 

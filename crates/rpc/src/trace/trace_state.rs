@@ -47,7 +47,9 @@ impl FromStr for TraceState {
             return Err(TraceStateError::TooLong);
         }
         let mut keys = BTreeSet::new();
-        let members = text.split(',').map(|member| member.trim_matches([' ', '\t']));
+        let members = text
+            .split(',')
+            .map(|member| member.trim_matches([' ', '\t']));
         // Empty members are allowed.
         for member in members.filter(|member| !member.is_empty()) {
             let (key, value) = member.split_once('=').ok_or(TraceStateError::Member)?;
@@ -84,9 +86,8 @@ fn is_key(key: &str) -> bool {
 }
 
 fn is_key_part(part: &str, longest: usize, begins: impl Fn(u8) -> bool) -> bool {
-    let is_character = |byte: u8| {
-        matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'*' | b'/')
-    };
+    let is_character =
+        |byte: u8| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'_' | b'-' | b'*' | b'/');
     part.len() <= longest
         && part.bytes().next().is_some_and(begins)
         && part.bytes().all(is_character)
@@ -112,11 +113,21 @@ mod tests {
     #[test]
     fn others_are_errors() {
         for text in ["a", "A=1", "a=", "a=b=c", "1a=2", "a@=1", "a=\u{e9}"] {
-            assert_eq!(text.parse::<TraceState>(), Err(TraceStateError::Member), "{text}");
+            assert_eq!(
+                text.parse::<TraceState>(),
+                Err(TraceStateError::Member),
+                "{text}"
+            );
         }
-        assert_eq!("a=1,a=2".parse::<TraceState>(), Err(TraceStateError::Duplicate));
+        assert_eq!(
+            "a=1,a=2".parse::<TraceState>(),
+            Err(TraceStateError::Duplicate)
+        );
         let many: Vec<_> = (0..33).map(|index| format!("k{index}=1")).collect();
-        assert_eq!(many.join(",").parse::<TraceState>(), Err(TraceStateError::TooLong));
+        assert_eq!(
+            many.join(",").parse::<TraceState>(),
+            Err(TraceStateError::TooLong)
+        );
         let long = format!("a={}", "x".repeat(600));
         assert_eq!(long.parse::<TraceState>(), Err(TraceStateError::TooLong));
     }

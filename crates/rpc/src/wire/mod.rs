@@ -7,8 +7,10 @@ mod response_status;
 
 use weir_units::ByteSize;
 
+pub(crate) use frame::put_head;
 pub use frame::{Frame, FrameReader, FrameType, put_frame};
 pub use request_header::RequestHeader;
+pub(crate) use request_header::is_method;
 pub use response_status::ResponseStatus;
 
 /// The application protocol (ALPN) of servers and channels.
@@ -65,6 +67,9 @@ pub enum WireError {
     /// A frame, or a field in it, ends early.
     #[error("the data end within a frame or field")]
     Truncated,
+    /// A frame is not one that may come here.
+    #[error("a {0} frame at the wrong place")]
+    Misplaced(FrameType),
     /// The method's name is empty, too long, or has other characters than printable ASCII.
     #[error("the method's name is not 1 to 255 printable ASCII characters")]
     Method,

@@ -127,13 +127,19 @@ mod tests {
             limit: 64,
         };
         assert_eq!(read(b"\x01m\x00\x01\x7e\x80"), Err(pairs));
-        assert_eq!(read(b"\x01m\x00\x01\x01\x01a\x3fshort"), Err(WireError::Truncated));
+        assert_eq!(
+            read(b"\x01m\x00\x01\x01\x01a\x3fshort"),
+            Err(WireError::Truncated)
+        );
         assert!(matches!(
             read(b"\x01m\x00\x01\x01\x01A\x00"),
             Err(WireError::Metadata(_))
         ));
         for length in 0..written(&header()).len() {
-            assert_eq!(read(&written(&header())[..length]), Err(WireError::Truncated));
+            assert_eq!(
+                read(&written(&header())[..length]),
+                Err(WireError::Truncated)
+            );
         }
     }
 
