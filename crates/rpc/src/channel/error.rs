@@ -1,6 +1,6 @@
 //! Why a call has no response.
 
-use weir_net::ConnectionError;
+use weir_net::{ConnectionError, SHUT_DOWN};
 use weir_units::{ByteSize, Duration};
 
 use crate::executed::Executed;
@@ -31,7 +31,7 @@ pub enum CallError {
     /// No server can be reached.
     #[error("no server can be reached: {0}")]
     NoServer(String),
-    /// The connection was over before the call was sent.
+    /// The connection was over, or draining, before the call was sent.
     #[error("the call was not sent: {0}")]
     NotBegun(ConnectionError),
     /// The connection ended.
@@ -42,7 +42,8 @@ pub enum CallError {
         /// Whether the server executed the call.
         executed: Executed,
     },
-    /// The server gave the call up without a status, with a code.
+    /// The server gave the call up without a status, with a code. After [`SHUT_DOWN`] it was not
+    /// executed.
     #[error("the server gave the call up, with code {0:#x}")]
     Reset(u64),
     /// A response message is larger than the channel takes.
@@ -70,6 +71,7 @@ impl CallError {
             Self::NoServer(_) | Self::NotBegun(_) | Self::Method(_) | Self::Metadata(_) => {
                 Executed::No
             }
+            Self::Reset(SHUT_DOWN) => Executed::No,
             Self::Reset(_) | Self::Malformed(_) => Executed::Maybe,
             // There is no message before the handler began.
             Self::ResponseTooLarge(_) => Executed::Yes,
@@ -82,6 +84,7 @@ impl CallError {
             Self::Status { status, .. } => status.code,
             Self::DeadlinePassed { .. } => Code::DeadlineExceeded,
             Self::NoServer(_) | Self::NotBegun(_) | Self::Connection { .. } => Code::Unavailable,
+            Self::Reset(SHUT_DOWN) => Code::Unavailable,
             Self::Reset(_) => Code::Aborted,
             Self::ResponseTooLarge(_) => Code::ResourceExhausted,
             Self::Malformed(_) => Code::Internal,

@@ -87,7 +87,7 @@ struct State {
 
 impl Link for Connection {
     fn is_usable(&self) -> bool {
-        self.error().is_none()
+        self.error().is_none() && !self.is_draining()
     }
 }
 

@@ -84,7 +84,9 @@ pub(super) fn retry(error: &CallError, is_idempotent: bool) -> Retry {
             (_, Code::Unavailable) if is_idempotent => Retry::Costs,
             _ => Retry::Never,
         },
-        CallError::Connection { executed, .. } if *executed == Executed::No => Retry::Moved,
+        CallError::Connection { .. } | CallError::Reset(_) if error.executed() == Executed::No => {
+            Retry::Moved
+        }
         CallError::Connection { .. } | CallError::Reset(_) if is_idempotent => Retry::Costs,
         _ => Retry::Never,
     }
@@ -120,6 +122,8 @@ mod tests {
         let overload = refused(Code::ResourceExhausted, Executed::No);
         assert_eq!(retry(&overload, false), Retry::Costs);
         assert_eq!(retry(&lost(Executed::No), false), Retry::Moved);
+        let late = CallError::Reset(weir_net::SHUT_DOWN);
+        assert_eq!(retry(&late, false), Retry::Moved);
         for unsafe_error in [
             refused(Code::Unavailable, Executed::Yes),
             lost(Executed::Maybe),

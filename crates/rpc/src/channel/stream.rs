@@ -1,6 +1,7 @@
 //! The streams of messages of a call, on the client's side.
 
 use bytes::Bytes;
+use weir_net::rpc::CALL_DEADLINE;
 use weir_net::{SendStream, WriteError};
 
 use super::call::Response;
@@ -183,6 +184,7 @@ impl ResponseReceiver {
 
     async fn read(&mut self) -> Result<Received, CallError> {
         let Some(frame) = within(self.deadline, self.frames.next()).await else {
+            self.frames.stop(CALL_DEADLINE);
             let passed = |deadline: Deadline| deadline.passed(Executed::Maybe);
             return Err(self.deadline.map_or(CallError::Reset(0), passed));
         };
@@ -235,6 +237,8 @@ impl ResponseReceiver {
                 (Code::Unavailable, _) => self.server.on_failure(),
                 _ => self.server.on_answer(),
             },
+            // Nor does a server that drains.
+            Err(error) if error.executed() == Executed::No => {}
             Err(_) => self.server.on_failure(),
         }
     }

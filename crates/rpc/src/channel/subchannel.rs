@@ -81,8 +81,12 @@ async fn keep(shared: &Shared, address: SocketAddr, connection: Connection) -> b
     let ready = LinkState::Ready(connection.clone());
     shared.update(|pool| pool.set_state(address, ready));
     tokio::select! {
-        error = connection.closed() => {
-            tracing::debug!(%address, %error, "a connection is lost");
+        // Calls that are under way on a draining connection go on; new ones wait for the next one.
+        () = connection.draining() => {
+            match connection.error() {
+                Some(error) => tracing::debug!(%address, %error, "a connection is lost"),
+                None => tracing::debug!(%address, "a connection drains"),
+            }
             shared.update(|pool| pool.set_state(address, LinkState::Connecting));
             lost(shared);
             true

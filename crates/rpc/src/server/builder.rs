@@ -1,10 +1,10 @@
 //! Configuration of a server.
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
 
 use super::handler::{Handler, Methods};
 use super::stats::Counters;
@@ -163,9 +163,7 @@ impl ServerBuilder {
                 permits: Arc::new(Semaphore::new(self.concurrency)),
                 concurrency: self.concurrency,
                 counters: Counters::default(),
-                running: watch::Sender::new(0),
-                draining: watch::Sender::new(false),
-                endpoints: std::sync::Mutex::default(),
+                endpoints: Mutex::new(Some(Vec::new())),
                 random: Random::new()?,
             }),
         })

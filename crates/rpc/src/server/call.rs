@@ -37,22 +37,6 @@ enum Cut {
     Deadline,
 }
 
-/// Counts a call while it is there.
-struct Running(Arc<Shared>);
-
-impl Running {
-    fn new(shared: &Arc<Shared>) -> Self {
-        shared.running.send_modify(|count| *count += 1);
-        Self(shared.clone())
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.0.running.send_modify(|count| *count -= 1);
-    }
-}
-
 impl Call {
     /// Runs a call to its end.
     pub(super) async fn run(
@@ -66,9 +50,7 @@ impl Call {
             connection,
             response: Response::new(send),
         };
-        let _running = Running::new(&call.shared);
         call.answer(frames).await;
-        call.response.ended().await;
     }
 
     async fn answer(&mut self, mut frames: Frames) {
@@ -80,10 +62,6 @@ impl Call {
         let deadline = header
             .time_left
             .and_then(|span| Instant::now().checked_add(span.into()));
-        if *self.shared.draining.borrow() {
-            let text = "the server is draining";
-            return self.refuse(Status::new(Code::Unavailable, text)).await;
-        }
         let Some(handler) = self.shared.methods.get(&header.method).cloned() else {
             self.shared.counters.unimplemented.increment();
             let text = format!("there is no method {}", header.method);

@@ -10,9 +10,10 @@ mod response;
 mod serve;
 mod stats;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::Semaphore;
+use weir_net::Endpoint;
 
 use crate::random::Random;
 use crate::wire::Limits;
@@ -38,9 +39,7 @@ struct Shared {
     permits: Arc<Semaphore>,
     concurrency: usize,
     counters: Counters,
-    /// The number of calls that have not ended, answers on their way included.
-    running: watch::Sender<usize>,
-    draining: watch::Sender<bool>,
-    endpoints: std::sync::Mutex<Vec<weir_net::Endpoint>>,
+    /// The endpoints being served; `None` after a shutdown.
+    endpoints: Mutex<Option<Vec<Endpoint>>>,
     random: Random,
 }

@@ -11,15 +11,11 @@ const COPIED: usize = 4096;
 /// Sends a response's frames.
 pub(super) struct Response {
     send: SendStream,
-    is_reset: bool,
 }
 
 impl Response {
     pub(super) fn new(send: SendStream) -> Self {
-        Self {
-            send,
-            is_reset: false,
-        }
+        Self { send }
     }
 
     /// Sends a message; waits while the client takes no more.
@@ -55,16 +51,12 @@ impl Response {
 
     /// Gives the response up.
     pub(super) fn reset(&mut self, code: u64) {
-        self.is_reset = true;
         // Fails only where the client abandoned the call first.
         let _ = self.send.reset(code);
     }
 
-    /// Waits until the client does not want the response any more, or has all of it.
+    /// Waits until the client does not want the response any more.
     pub(super) async fn ended(&mut self) {
-        if self.is_reset {
-            return;
-        }
         // Whatever ends the wait, there is nothing left to do.
         let _ = self.send.stopped().await;
     }

@@ -1,7 +1,8 @@
 //! Serves endpoints and connections, and drains.
 
-use std::sync::PoisonError;
+use std::sync::{MutexGuard, PoisonError};
 
+use tokio::task::JoinSet;
 use weir_net::{Connection, ConnectionError, DeadlinePassed, Duration, Endpoint, SHUT_DOWN};
 
 use super::call::Call;
@@ -16,7 +17,10 @@ impl Server {
     /// is shut down. Its TLS configuration has to accept [`APPLICATION_PROTOCOL`]; connections of
     /// other application protocols are closed.
     pub async fn serve(&self, endpoint: &Endpoint) {
-        self.add(endpoint);
+        if !self.add(endpoint) {
+            endpoint.close(SHUT_DOWN, b"the server was shut down before");
+            return;
+        }
         while let Some(connecting) = endpoint.accept().await {
             let server = self.clone();
             tokio::spawn(async move {
@@ -49,20 +53,20 @@ impl Server {
         }
     }
 
-    /// Drains: new calls are refused before they are executed, so that channels make them
-    /// elsewhere; running ones get up to `limit` to end; then the endpoints being served shut down.
+    /// Drains the endpoints being served (GOAWAY): new connections and calls are refused before they
+    /// are executed, so that channels make them elsewhere; running ones get up to `limit` to end;
+    /// then the endpoints are shut down.
     ///
     /// # Errors
     /// [`DeadlinePassed`] where calls had to be given up.
     pub async fn shutdown(&self, limit: impl Into<Duration>) -> Result<(), DeadlinePassed> {
-        self.shared.draining.send_replace(true);
-        let mut running = self.shared.running.subscribe();
-        let idle = running.wait_for(|count| *count == 0);
-        let drained = tokio::time::timeout(limit.into().into(), idle).await;
-        for endpoint in self.endpoints() {
-            endpoint.close(SHUT_DOWN, b"the server shuts down");
+        let limit = limit.into();
+        let mut shutdowns = JoinSet::new();
+        for endpoint in self.stop_serving() {
+            shutdowns.spawn(async move { endpoint.shutdown(limit).await });
         }
-        drained.map(|_| ()).map_err(|_| DeadlinePassed)
+        let results = shutdowns.join_all().await;
+        results.into_iter().collect()
     }
 
     /// Returns the counters.
@@ -70,21 +74,29 @@ impl Server {
         self.shared.counters.stats()
     }
 
-    /// Returns the number of calls that have not ended, answers on their way included.
+    /// Returns the number of handlers that run.
     pub fn running(&self) -> usize {
-        *self.shared.running.borrow()
+        self.shared.concurrency - self.shared.permits.available_permits()
     }
 
-    fn add(&self, endpoint: &Endpoint) {
-        let endpoints = self.shared.endpoints.lock();
-        endpoints
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(endpoint.clone());
+    /// Remembers an endpoint for [`Server::shutdown`]; `false` where that was called before.
+    fn add(&self, endpoint: &Endpoint) -> bool {
+        match &mut *self.endpoints() {
+            Some(endpoints) => {
+                endpoints.push(endpoint.clone());
+                true
+            }
+            None => false,
+        }
     }
 
-    fn endpoints(&self) -> Vec<Endpoint> {
+    fn stop_serving(&self) -> Vec<Endpoint> {
+        self.endpoints().take().unwrap_or_default()
+    }
+
+    fn endpoints(&self) -> MutexGuard<'_, Option<Vec<Endpoint>>> {
         let endpoints = self.shared.endpoints.lock();
-        std::mem::take(&mut *endpoints.unwrap_or_else(PoisonError::into_inner))
+        endpoints.unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct ServerStats {
     /// Calls whose handler began.
     pub executed: u64,
-    /// Calls refused before that: at the concurrency limit, while draining, too large.
+    /// Calls refused before that: at the concurrency limit, or too large.
     pub refused: u64,
     /// Calls of unknown methods.
     pub unimplemented: u64,

@@ -1,11 +1,12 @@
 //! Peers that do not keep to the wire format.
 
 use bytes::Bytes;
-use weir_net::{Connection, Endpoint, ReadError};
+use std::time::Duration;
+use weir_net::{Connection, DeadlinePassed, Endpoint, ReadError};
 use weir_quic::codec::put_varint;
 use weir_rpc::wire::{
-    APPLICATION_PROTOCOL, CALL_MALFORMED, FrameType, RequestHeader, ResponseStatus, WireError,
-    put_frame,
+    APPLICATION_PROTOCOL, CALL_MALFORMED, FrameReader, FrameType, Limits, RequestHeader,
+    ResponseStatus, WireError, put_frame,
 };
 use weir_rpc::{
     CallError, Channel, Code, Executed, Metadata, RequestReceiver, Server, ServerState, Status,
@@ -41,6 +42,16 @@ fn header(method: &str) -> Vec<u8> {
     let mut payload = Vec::new();
     header.write(&mut payload);
     frame(FrameType::Header, &payload)
+}
+
+/// Returns the code in a response that is only a status, and whether it says that the call was
+/// executed.
+fn code_of(response: Bytes) -> (Code, bool) {
+    let mut reader = FrameReader::new(Limits::default());
+    reader.push(response);
+    let frame = reader.next_frame().unwrap().unwrap();
+    let status = ResponseStatus::read(&frame.payload, &Limits::default()).unwrap();
+    (status.status.code, status.executed)
 }
 
 async fn send(connection: &Connection, stream: &[u8]) -> Result<Bytes, ReadError> {
@@ -79,11 +90,11 @@ fn a_server_resets_what_is_no_call() {
         }
         assert_eq!(server.server.stats().malformed, malformed.len() as u64);
         // What is too large is said to be.
-        let status = send(&connection, &endless).await.unwrap();
-        assert_eq!(status[2], Code::InvalidArgument.number() as u8);
+        let answer = send(&connection, &endless).await.unwrap();
+        assert_eq!(code_of(answer), (Code::InvalidArgument, false));
         // In a stream it ends the handler.
-        let status = send(&connection, &[header("drain"), header("drain")].concat()).await;
-        assert_eq!(status.unwrap()[2], Code::InvalidArgument.number() as u8);
+        let answer = send(&connection, &[header("drain"), header("drain")].concat()).await;
+        assert_eq!(code_of(answer.unwrap()), (Code::InvalidArgument, true));
         // The connection goes on.
         let call = [header("echo"), message.clone()].concat();
         let answer = send(&connection, &call).await.unwrap();
@@ -113,23 +124,22 @@ fn unknown_frames_are_ignored() {
 }
 
 #[test]
-fn streams_without_a_request_do_not_keep_a_server_from_draining() {
+fn streams_without_a_request_keep_no_server_from_other_calls_or_its_end() {
     run(async {
         let server = server();
         let connection = connect(server.address).await;
         let mut streams = Vec::new();
-        for part in [&b""[..], b"\x00", &header("echo")[..4]] {
+        for part in [&b"\x00"[..], &header("echo")[..4], &header("echo")] {
             let (mut send, recv) = connection.open_bi().await.unwrap();
             send.write_all(part).await.unwrap();
             streams.push((send, recv));
         }
-        send(
-            &connection,
-            &[header("echo"), frame(FrameType::Message, b"")].concat(),
-        )
-        .await
-        .unwrap();
+        let call = [header("echo"), frame(FrameType::Message, b"")].concat();
+        send(&connection, &call).await.unwrap();
         assert_eq!(server.server.running(), 0);
+        let limit = Duration::from_millis(50);
+        assert_eq!(server.server.shutdown(limit).await, Err(DeadlinePassed));
+        connection.closed().await;
     });
 }
 

@@ -156,8 +156,9 @@ fn retries_that_add_load_stay_within_the_budget() {
             );
         }
         let stats = channel.stats();
+        // Ten at once, and one for ten calls.
         assert!((10..=20).contains(&stats.retries), "{stats:?}");
-        assert_eq!(stats.budget_exhausted, 100 - stats.retries / 3, "{stats:?}");
+        assert!((90..100).contains(&stats.budget_exhausted), "{stats:?}");
         assert_eq!(server.server.stats().refused, 100 + stats.retries);
     });
 }
