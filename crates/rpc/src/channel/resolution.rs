@@ -66,10 +66,10 @@ impl Resolution {
         random: u64,
     ) {
         self.last = Some(now);
-        let answer = answer.and_then(|addresses| match addresses.is_empty() {
-            true => Err("the name has no address".to_owned()),
-            false => Ok(addresses),
-        });
+        let answer = match answer {
+            Ok(addresses) if addresses.is_empty() => Err("the name has no address".to_owned()),
+            answer => answer,
+        };
         match answer {
             Ok(addresses) => {
                 self.addresses.clear();

@@ -141,10 +141,10 @@ impl Resolver for Names {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let addresses = self.addresses.lock().unwrap().clone();
         Box::pin(async {
-            match addresses.is_empty() {
-                true => Err(ResolveError("no such name".to_owned())),
-                false => Ok(addresses),
+            if addresses.is_empty() {
+                return Err(ResolveError("no such name".to_owned()));
             }
+            Ok(addresses)
         })
     }
 }
