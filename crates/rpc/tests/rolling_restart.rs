@@ -99,6 +99,6 @@ fn a_rolling_restart_of_processes_fails_no_call() {
     let count: Vec<u32> = connections
         .map(|(count, _)| count.parse().unwrap())
         .collect();
-    assert!(matches!(count[..], [5..]), "{report}");
+    assert!(count[0] >= 5, "{report}");
     cluster.terminate();
 }

@@ -17,7 +17,7 @@ pub use response_status::ResponseStatus;
 pub const APPLICATION_PROTOCOL: &[u8] = b"weir-rpc/1";
 
 /// Code with which either side abandons a stream whose bytes are no call.
-pub const CALL_MALFORMED: u64 = 0x5745_0005;
+pub const CALL_MALFORMED: u64 = 0x5745_0006;
 
 /// The longest method name in bytes.
 pub const LONGEST_METHOD: usize = 255;
