@@ -75,7 +75,7 @@ impl Call {
             Ok(Err(error)) => return self.not_arrived(error).await,
             Err(cut) => return self.cut(false, cut).await,
         };
-        let Ok(_permit) = self.shared.permits.clone().try_acquire_owned() else {
+        let Ok(permit) = self.shared.permits.clone().try_acquire_owned() else {
             let text = format!("{} calls are running", self.shared.concurrency);
             let status = Status::new(Code::ResourceExhausted, text);
             return self.refuse(status).await;
@@ -91,7 +91,10 @@ impl Call {
         let connection = self.connection.clone();
         let context = Context::new(header, deadline, connection, is_early_data, trace, ending);
         let running = self.execute(prepared, context.clone(), deadline);
-        match context.within(running).instrument(span).await {
+        let ended = context.within(running).instrument(span).await;
+        // Before the client knows, so that its next call is not refused.
+        drop(permit);
+        match ended {
             Ok(answer) => {
                 let (message, mut status) = match answer {
                     Ok(message) => (message, Status::new(Code::Ok, "")),

@@ -6,12 +6,17 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use bytes::Bytes;
+use tokio::sync::Notify;
+use weir_rpc::wire::APPLICATION_PROTOCOL;
 use weir_rpc::{
-    Balancing, CallError, Channel, Code, Context, Executed, ResolveError, Resolver, Resolving,
-    Server, ServerBuilder, ServerState,
+    Balancing, CallError, Channel, Code, Context, Executed, RequestReceiver, ResolveError,
+    Resolver, Resolving, ResponseSender, RetryConfig, Server, ServerBuilder, ServerState,
 };
 
-use crate::support::{Running, channel_to, client_endpoint, ready, run, start, start_at, until};
+use crate::support::{
+    Running, channel_to, client_endpoint, loopback, ready, run, server_endpoint, start, start_at,
+    until,
+};
 
 fn naming(name: &'static str) -> ServerBuilder {
     Server::builder().method("name", move |_, _| async move { Ok(name) })
@@ -229,6 +234,73 @@ fn connections_are_opened_ahead_and_again() {
 }
 
 #[test]
+fn calls_that_wait_survive_the_restart_of_the_only_server() {
+    run(async {
+        let server = start(naming("one"));
+        let channel = channel_to([&server]).wait_for_ready(true);
+        let channel = channel.connect(&client_endpoint()).unwrap();
+        assert_eq!(name(&channel).await, "one");
+        let address = stop(server).await;
+        let waiting = tokio::spawn(channel.call("name").unary(""));
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        assert!(!waiting.is_finished());
+        let _server = start_again(address, || naming("two")).await;
+        assert_eq!(waiting.await.unwrap().unwrap().body, "two");
+    });
+}
+
+#[test]
+fn calls_that_run_are_answered_while_a_server_drains() {
+    run(async {
+        let gate = Arc::new(Notify::new());
+        let opened = gate.clone();
+        let echo =
+            move |_: Context, mut requests: RequestReceiver, mut responses: ResponseSender| {
+                let gate = gate.clone();
+                async move {
+                    while let Some(request) = requests.next().await? {
+                        responses.send(request).await?;
+                    }
+                    gate.notified().await;
+                    Ok(())
+                }
+            };
+        let old = start(naming("old").bidirectional("echo", echo));
+        let new = start(naming("new"));
+        let channel = channel_to([&old, &new]).balancing(Balancing::PickFirst);
+        let channel = channel.connect(&client_endpoint()).unwrap();
+        let (mut requests, mut responses) = channel.call("echo").streaming().await.unwrap();
+        requests.send("before").await.unwrap();
+        assert_eq!(responses.next().await.unwrap().unwrap(), "before");
+        let server = old.server.clone();
+        let draining = tokio::spawn(async move { server.shutdown(Duration::from_secs(30)).await });
+        // New calls go elsewhere as soon as the client knows.
+        while name(&channel).await != "new" {
+            tokio::task::yield_now().await;
+        }
+        requests.send("after").await.unwrap();
+        assert_eq!(responses.next().await.unwrap().unwrap(), "after");
+        requests.finish().await.unwrap();
+        assert!(!draining.is_finished());
+        opened.notify_one();
+        assert_eq!(responses.next().await, Ok(None));
+        draining.await.unwrap().unwrap();
+    });
+}
+
+#[test]
+fn a_server_that_was_shut_down_serves_nobody() {
+    run(async {
+        let server = naming("gone").build().unwrap();
+        server.shutdown(Duration::from_secs(1)).await.unwrap();
+        let endpoint = server_endpoint(loopback(), APPLICATION_PROTOCOL);
+        server.serve(&endpoint).await;
+        let connecting = client_endpoint().connect(endpoint.local_address(), "localhost");
+        connecting.unwrap().await.unwrap_err();
+    });
+}
+
+#[test]
 fn a_rolling_restart_under_load_fails_no_call() {
     const ROUNDS: usize = 2;
     run(async {
@@ -247,7 +319,16 @@ fn a_rolling_restart_under_load_fails_no_call() {
             }
         };
         let mut servers: Vec<_> = (0..3).map(|_| start(builder())).collect();
-        let channel = channel_to(&servers).connect(&client_endpoint()).unwrap();
+        // Calls that a draining server refuses cost no budget.
+        let retry = RetryConfig {
+            budget_ratio: 0.0,
+            budget_burst: 0,
+            ..RetryConfig::default()
+        };
+        let channel = channel_to(&servers)
+            .retry(retry)
+            .connect(&client_endpoint());
+        let channel = channel.unwrap();
         ready(&channel, 3).await;
         let stop_load = Arc::new(AtomicUsize::new(0));
         let callers: Vec<_> = (0..8)
