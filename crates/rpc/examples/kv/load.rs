@@ -59,7 +59,10 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     while responses.next().await?.is_some() {
         keys += 1;
     }
-    report(&channel, &outcome, latencies, keys)
+    let result = report(&channel, &outcome, latencies, keys);
+    // Tells the servers, which would otherwise wait for an acknowledgment of their last answer.
+    endpoint.shutdown(Duration::from_secs(1)).await?;
+    result
 }
 
 /// Writes a key and reads it again, until the end. Returns the calls' latencies.

@@ -65,7 +65,7 @@ impl ServerBuilder {
     {
         self.add(
             name,
-            Handler::Unary(Box::new(move |context, request| {
+            Handler::Unary(Arc::new(move |context, request| {
                 let answer = handler(context, request);
                 Box::pin(async move { answer.await.map(Into::into) })
             })),
@@ -85,7 +85,7 @@ impl ServerBuilder {
     {
         self.add(
             name,
-            Handler::ClientStreaming(Box::new(move |context, requests| {
+            Handler::ClientStreaming(Arc::new(move |context, requests| {
                 let answer = handler(context, requests);
                 Box::pin(async move { answer.await.map(Into::into) })
             })),
@@ -104,7 +104,7 @@ impl ServerBuilder {
     {
         self.add(
             name,
-            Handler::ServerStreaming(Box::new(move |context, request, responses| {
+            Handler::ServerStreaming(Arc::new(move |context, request, responses| {
                 Box::pin(handler(context, request, responses))
             })),
         )
@@ -122,7 +122,7 @@ impl ServerBuilder {
     {
         self.add(
             name,
-            Handler::Bidirectional(Box::new(move |context, requests, responses| {
+            Handler::Bidirectional(Arc::new(move |context, requests, responses| {
                 Box::pin(handler(context, requests, responses))
             })),
         )
@@ -152,7 +152,7 @@ impl ServerBuilder {
             if !is_method(&name) {
                 return Err(ServerError::Method(name));
             }
-            if methods.insert(name.clone(), Arc::new(handler)).is_some() {
+            if methods.insert(name.clone(), handler).is_some() {
                 return Err(ServerError::Duplicate(name));
             }
         }

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, watch};
 use tokio::time::{Instant, sleep_until};
 use tracing::Instrument;
 use weir_net::rpc::CALL_UNANSWERED;
@@ -37,26 +37,45 @@ enum Cut {
     Deadline,
 }
 
-impl Call {
-    /// Runs a call to its end.
-    pub(super) async fn run(
-        shared: Arc<Shared>,
-        connection: Connection,
-        (send, recv): (SendStream, RecvStream),
-    ) {
-        let frames = Frames::new(recv, shared.limits);
-        let mut call = Self {
-            shared,
-            connection,
-            response: Response::new(send),
-        };
-        call.answer(frames).await;
-    }
+/// A call whose handler is to run.
+struct Ready {
+    call: Call,
+    header: RequestHeader,
+    deadline: Option<Instant>,
+    is_early_data: bool,
+    prepared: Prepared,
+    permit: OwnedSemaphorePermit,
+}
 
-    async fn answer(&mut self, mut frames: Frames) {
+/// Runs a call to its end.
+pub(super) async fn run(
+    shared: Arc<Shared>,
+    connection: Connection,
+    stream: (SendStream, RecvStream),
+) {
+    let (send, recv) = stream;
+    let frames = Frames::new(recv, shared.limits);
+    let call = Call {
+        shared,
+        connection,
+        response: Response::new(send),
+    };
+    if let Some(ready) = call.receive(frames).await {
+        // A handler may keep its thread for long, so it begins in a task that has woken no other
+        // one before: what a task wakes last, such as the endpoint's driver, waits for its thread.
+        tokio::spawn(ready.execute());
+    }
+}
+
+impl Call {
+    /// Receives the request as far as the handler takes it at once; `None` where the call has ended.
+    async fn receive(mut self, mut frames: Frames) -> Option<Ready> {
         let header = match read_header(&mut frames, &self.shared.limits).await {
             Ok(header) => header,
-            Err(error) => return self.not_arrived(error).await,
+            Err(error) => {
+                self.not_arrived(error).await;
+                return None;
+            }
         };
         // A span beyond what the clock can count is no deadline.
         let deadline = header
@@ -66,45 +85,37 @@ impl Call {
             self.shared.counters.unimplemented.increment();
             let text = format!("there is no method {}", header.method);
             let status = Status::new(Code::Unimplemented, text);
-            return self.end(false, status).await;
+            self.end(false, status).await;
+            return None;
         };
         let is_early_data = frames.is_early_data();
         let preparing = handler.prepare(frames);
         let prepared = match until(deadline, &mut self.response, preparing).await {
             Ok(Ok(prepared)) => prepared,
-            Ok(Err(error)) => return self.not_arrived(error).await,
-            Err(cut) => return self.cut(false, cut).await,
+            Ok(Err(error)) => {
+                self.not_arrived(error).await;
+                return None;
+            }
+            Err(cut) => {
+                self.cut(false, cut).await;
+                return None;
+            }
         };
         let Ok(permit) = self.shared.permits.clone().try_acquire_owned() else {
             let text = format!("{} calls are running", self.shared.concurrency);
-            let status = Status::new(Code::ResourceExhausted, text);
-            return self.refuse(status).await;
+            self.refuse(Status::new(Code::ResourceExhausted, text))
+                .await;
+            return None;
         };
         self.shared.counters.executed.increment();
-        let (_ended, ending) = watch::channel(());
-        let caller = TraceContext::of(&header.metadata);
-        let trace = match &caller {
-            Some(caller) => caller.child(self.shared.random.span_id()),
-            None => self.shared.random.trace(),
-        };
-        let span = self.span(&header, &trace, caller.as_ref());
-        let connection = self.connection.clone();
-        let context = Context::new(header, deadline, connection, is_early_data, trace, ending);
-        let running = self.execute(prepared, context.clone(), deadline);
-        let ended = context.within(running).instrument(span).await;
-        // Before the client knows, so that its next call is not refused.
-        drop(permit);
-        match ended {
-            Ok(answer) => {
-                let (message, mut status) = match answer {
-                    Ok(message) => (message, Status::new(Code::Ok, "")),
-                    Err(status) => (None, status),
-                };
-                status.metadata.append(context.take_trailers());
-                self.finish(true, message, status).await;
-            }
-            Err(cut) => self.cut(true, cut).await,
-        }
+        Some(Ready {
+            call: self,
+            header,
+            deadline,
+            is_early_data,
+            prepared,
+            permit,
+        })
     }
 
     fn span(
@@ -124,9 +135,9 @@ impl Call {
     }
 
     /// Runs the handler until it ends, the client cancels the call, or the deadline passes.
-    async fn execute(
+    async fn run_handler(
         &mut self,
-        prepared: Prepared<'_>,
+        prepared: Prepared,
         context: Context,
         deadline: Option<Instant>,
     ) -> Result<Answer, Cut> {
@@ -203,6 +214,44 @@ impl Call {
         let status = ResponseStatus { executed, status };
         if let Err(error) = self.response.finish(message, &status).await {
             tracing::debug!(%error, "a response was not wanted any more");
+        }
+    }
+}
+
+impl Ready {
+    /// Runs the handler, and sends what it answers.
+    async fn execute(self) {
+        let mut call = self.call;
+        let (_ended, ending) = watch::channel(());
+        let caller = TraceContext::of(&self.header.metadata);
+        let trace = match &caller {
+            Some(caller) => caller.child(call.shared.random.span_id()),
+            None => call.shared.random.trace(),
+        };
+        let span = call.span(&self.header, &trace, caller.as_ref());
+        let connection = call.connection.clone();
+        let context = Context::new(
+            self.header,
+            self.deadline,
+            connection,
+            self.is_early_data,
+            trace,
+            ending,
+        );
+        let running = call.run_handler(self.prepared, context.clone(), self.deadline);
+        let ended = context.within(running).instrument(span).await;
+        // Before the client knows, so that its next call is not refused.
+        drop(self.permit);
+        match ended {
+            Ok(answer) => {
+                let (message, mut status) = match answer {
+                    Ok(message) => (message, Status::new(Code::Ok, "")),
+                    Err(status) => (None, status),
+                };
+                status.metadata.append(context.take_trailers());
+                call.finish(true, message, status).await;
+            }
+            Err(cut) => call.cut(true, cut).await,
         }
     }
 }

@@ -12,35 +12,34 @@ use crate::frames::{FrameError, Frames};
 use crate::status::Status;
 use crate::wire::{FrameType, WireError};
 
-pub(super) type Methods = HashMap<String, Arc<Handler>>;
+pub(super) type Methods = HashMap<String, Handler>;
 
 type Answer<T> = Pin<Box<dyn Future<Output = Result<T, Status>> + Send>>;
 
-pub(super) type Unary = dyn Fn(Context, Bytes) -> Answer<Bytes> + Send + Sync;
-pub(super) type ClientStreaming = dyn Fn(Context, RequestReceiver) -> Answer<Bytes> + Send + Sync;
-pub(super) type ServerStreaming =
-    dyn Fn(Context, Bytes, ResponseSender) -> Answer<()> + Send + Sync;
-pub(super) type Bidirectional =
-    dyn Fn(Context, RequestReceiver, ResponseSender) -> Answer<()> + Send + Sync;
+type Unary = dyn Fn(Context, Bytes) -> Answer<Bytes> + Send + Sync;
+type ClientStreaming = dyn Fn(Context, RequestReceiver) -> Answer<Bytes> + Send + Sync;
+type ServerStreaming = dyn Fn(Context, Bytes, ResponseSender) -> Answer<()> + Send + Sync;
+type Bidirectional = dyn Fn(Context, RequestReceiver, ResponseSender) -> Answer<()> + Send + Sync;
 
+#[derive(Clone)]
 pub(super) enum Handler {
-    Unary(Box<Unary>),
-    ClientStreaming(Box<ClientStreaming>),
-    ServerStreaming(Box<ServerStreaming>),
-    Bidirectional(Box<Bidirectional>),
+    Unary(Arc<Unary>),
+    ClientStreaming(Arc<ClientStreaming>),
+    ServerStreaming(Arc<ServerStreaming>),
+    Bidirectional(Arc<Bidirectional>),
 }
 
 /// A handler with the request that it is to handle.
-pub(super) enum Prepared<'a> {
-    Unary(&'a Unary, Bytes),
-    ClientStreaming(&'a ClientStreaming, RequestReceiver),
-    ServerStreaming(&'a ServerStreaming, Bytes),
-    Bidirectional(&'a Bidirectional, RequestReceiver),
+pub(super) enum Prepared {
+    Unary(Arc<Unary>, Bytes),
+    ClientStreaming(Arc<ClientStreaming>, RequestReceiver),
+    ServerStreaming(Arc<ServerStreaming>, Bytes),
+    Bidirectional(Arc<Bidirectional>, RequestReceiver),
 }
 
 impl Handler {
     /// Receives what the handler takes at once: one message, or what will be a stream.
-    pub(super) async fn prepare(&self, frames: Frames) -> Result<Prepared<'_>, FrameError> {
+    pub(super) async fn prepare(self, frames: Frames) -> Result<Prepared, FrameError> {
         Ok(match self {
             Self::Unary(handler) => Prepared::Unary(handler, only_message(frames).await?),
             Self::ClientStreaming(handler) => {

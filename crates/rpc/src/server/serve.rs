@@ -5,8 +5,7 @@ use std::sync::{MutexGuard, PoisonError};
 use tokio::task::JoinSet;
 use weir_net::{Connection, ConnectionError, DeadlinePassed, Duration, Endpoint, SHUT_DOWN};
 
-use super::call::Call;
-use super::{Server, ServerStats};
+use super::{Server, ServerStats, call};
 use crate::wire::APPLICATION_PROTOCOL;
 
 /// Code with which a connection of another application protocol is closed.
@@ -46,7 +45,7 @@ impl Server {
         loop {
             match connection.accept_bi().await {
                 Ok(stream) => {
-                    tokio::spawn(Call::run(self.shared.clone(), connection.clone(), stream));
+                    tokio::spawn(call::run(self.shared.clone(), connection.clone(), stream));
                 }
                 Err(error) => return error,
             }

@@ -56,7 +56,8 @@ fn least_loaded_avoids_a_server_whose_calls_hang() {
         let mut calls = Vec::new();
         for number in 1..=60 {
             calls.push(tokio::spawn(channel.call("name").unary("")));
-            until(|| executed(0) + executed(1) == number && servers[1].server.running() == 0).await;
+            until(|| executed(0) + executed(1) == number).await;
+            until(|| channel.servers()[1].outstanding == 0).await;
         }
         // The first one stays; none follows it.
         assert_eq!(executed(0), 1);
