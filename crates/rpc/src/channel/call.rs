@@ -227,12 +227,12 @@ fn deadline(own: Option<Duration>, scope: Option<&Scope>) -> Option<Deadline> {
     both.min_by_key(|deadline| deadline.at)
 }
 
-/// A server may answer, or refuse, without reading all of the request: its response says so.
+/// A server may answer, or refuse, without reading all of the request: its response says so. Once the
+/// stream has been reset in return, nothing says any more that the server stopped it.
 fn sent(result: Result<(), WriteError>) -> Result<(), CallError> {
     match result {
-        Ok(()) | Err(WriteError::Stopped(_)) => Ok(()),
         Err(WriteError::Connection(error)) => Err(CallError::connection(error)),
-        Err(WriteError::Finished | WriteError::EarlyDataRejected) => Err(CallError::Reset(0)),
+        _ => Ok(()),
     }
 }
 
