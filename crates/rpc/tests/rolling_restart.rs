@@ -1,4 +1,5 @@
-//! The example's rolling restart: three server processes, a client process that calls all the time.
+//! The example: three server processes, of which each is restarted or one is killed, and a client process
+//! that calls all the time.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "the example prints")]
 
@@ -6,10 +7,11 @@
 #[path = "../examples/kv/main.rs"]
 mod kv;
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Lines, Read};
 use std::net::{SocketAddr, UdpSocket};
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, Stdio};
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use rustix::process::{Pid, Signal, kill_process};
@@ -23,12 +25,23 @@ fn main() -> ExitCode {
     if arguments.next().is_some_and(|first| first == EXAMPLE) {
         return kv::run(program.into_iter().chain(arguments));
     }
-    let name = "a_rolling_restart_of_processes_fails_no_call";
-    let trial = Trial::test(name, || -> Result<(), Failed> {
-        a_rolling_restart_of_processes_fails_no_call();
-        Ok(())
-    });
-    libtest_mimic::run(&Arguments::from_args(), vec![trial]).exit_code()
+    let trial = |name: &str, test: fn()| {
+        Trial::test(name, move || -> Result<(), Failed> {
+            test();
+            Ok(())
+        })
+    };
+    let trials = vec![
+        trial(
+            "a_rolling_restart_fails_no_call",
+            a_rolling_restart_fails_no_call,
+        ),
+        trial(
+            "a_killed_server_fails_no_idempotent_call",
+            a_killed_server_fails_no_idempotent_call,
+        ),
+    ];
+    libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
 /// Three addresses that are free now.
@@ -52,10 +65,9 @@ impl Process {
         Self(command.stdout(Stdio::piped()).spawn().unwrap())
     }
 
-    fn terminate(&mut self) {
+    fn signal(&self, signal: Signal) {
         let id = Pid::from_raw(self.0.id().cast_signed()).unwrap();
-        kill_process(id, Signal::TERM).unwrap();
-        assert!(self.0.wait().unwrap().success());
+        kill_process(id, signal).unwrap();
     }
 }
 
@@ -63,42 +75,92 @@ impl Drop for Process {
     fn drop(&mut self) {
         // After a failure; a cluster stops its servers. It may be gone.
         if self.0.try_wait().is_ok_and(|status| status.is_none()) {
-            let id = Pid::from_raw(self.0.id().cast_signed());
-            let _ = id.map(|id| kill_process(id, Signal::TERM));
+            self.signal(Signal::TERM);
             let _ = self.0.wait();
         }
     }
 }
 
-fn a_rolling_restart_of_processes_fails_no_call() {
-    let directory = tempfile::tempdir().unwrap();
-    let addresses = addresses();
-    let arguments = ["cluster", "--pause", "300ms", "--rounds", "1"];
-    let mut cluster = Process::start(directory.path(), &addresses, &arguments);
-    let mut lines = BufReader::new(cluster.0.stdout.take().unwrap()).lines();
-    let mut wait_for = |end: &str| {
-        let mut lines = lines.by_ref().map(Result::unwrap);
-        let found = lines.find(|line| line.contains(end));
-        assert!(found.is_some(), "the cluster ended before {end:?}");
-    };
-    wait_for("all run");
-    let arguments = ["load", "--for", "10min", "--deadline", "20s"];
-    let mut load = Process::start(directory.path(), &addresses, &arguments);
-    wait_for("1 rounds are done");
+/// A cluster, and the lines that it prints.
+struct Cluster {
+    /// It ends before the pipe that it writes to.
+    process: Process,
+    lines: Lines<BufReader<ChildStdout>>,
+}
+
+impl Cluster {
+    fn start(directory: &Path, addresses: &[SocketAddr], arguments: &[&str]) -> Self {
+        let mut process = Process::start(directory, addresses, arguments);
+        let output = process.0.stdout.take().unwrap();
+        Self {
+            lines: BufReader::new(output).lines(),
+            process,
+        }
+    }
+
+    /// Returns the next line that has these words.
+    fn wait_for(&mut self, words: &str) -> String {
+        let mut lines = self.lines.by_ref().map(Result::unwrap);
+        let found = lines.find(|line| line.contains(words));
+        found.unwrap_or_else(|| panic!("the cluster ended before {words:?}"))
+    }
+}
+
+/// Ends a load; returns what it reports.
+fn report(mut load: Process) -> String {
     let mut output = load.0.stdout.take().unwrap();
-    let id = Pid::from_raw(load.0.id().cast_signed()).unwrap();
-    kill_process(id, Signal::TERM).unwrap();
+    load.signal(Signal::TERM);
     let mut report = String::new();
     output.read_to_string(&mut report).unwrap();
     println!("{report}");
     assert!(load.0.wait().unwrap().success(), "{report}");
     assert!(report.contains(" 0 failed, 0 wrong answers"), "{report}");
+    report
+}
+
+/// Returns the number before a word of a report.
+fn count(report: &str, word: &str) -> u32 {
+    let words: Vec<_> = report.split_ascii_whitespace().collect();
+    let place = words.iter().position(|other| other.starts_with(word));
+    words[place.unwrap() - 1].parse().unwrap()
+}
+
+fn a_rolling_restart_fails_no_call() {
+    let directory = tempfile::tempdir().unwrap();
+    let addresses = addresses();
+    let arguments = ["cluster", "--pause", "300ms", "--rounds", "1"];
+    let mut cluster = Cluster::start(directory.path(), &addresses, &arguments);
+    cluster.wait_for("all run");
+    let arguments = ["load", "--for", "10min", "--deadline", "20s"];
+    let load = Process::start(directory.path(), &addresses, &arguments);
+    cluster.wait_for("1 rounds are done");
+    let report = report(load);
     // To each server before its restart, and to all but perhaps the last one after it.
-    let connections = report.split(' ').zip(report.split(' ').skip(1));
-    let connections = connections.filter(|(_, word)| word.starts_with("connections"));
-    let count: Vec<u32> = connections
-        .map(|(count, _)| count.parse().unwrap())
-        .collect();
-    assert!(count[0] >= 5, "{report}");
-    cluster.terminate();
+    assert!(count(&report, "connections") >= 5, "{report}");
+    cluster.process.signal(Signal::TERM);
+    assert!(cluster.process.0.wait().unwrap().success());
+}
+
+fn a_killed_server_fails_no_idempotent_call() {
+    let directory = tempfile::tempdir().unwrap();
+    let addresses = addresses();
+    let arguments = ["cluster", "--pause", "10min"];
+    let mut cluster = Cluster::start(directory.path(), &addresses, &arguments);
+    let line = cluster.wait_for("is process");
+    cluster.wait_for("all run");
+    let arguments = [
+        "load",
+        "--for",
+        "10min",
+        "--deadline",
+        "20s",
+        "--idempotent",
+    ];
+    let load = Process::start(directory.path(), &addresses, &arguments);
+    std::thread::sleep(Duration::from_millis(500));
+    let killed = line.rsplit(' ').next().unwrap().parse().unwrap();
+    kill_process(Pid::from_raw(killed).unwrap(), Signal::KILL).unwrap();
+    std::thread::sleep(Duration::from_millis(500));
+    let report = report(load);
+    assert!(count(&report, "calls") > 0, "{report}");
 }

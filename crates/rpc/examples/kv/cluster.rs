@@ -82,6 +82,7 @@ async fn start(place: &Place, address: SocketAddr) -> Result<Child, Failure> {
     if !line.ends_with("listens") {
         return Err(format!("{address} does not start: {line}").into());
     }
+    println!("{address} is process {}", child.id().unwrap_or_default());
     // Whatever it says from now on.
     tokio::spawn(async move {
         while let Ok(Some(line)) = lines.next_line().await {

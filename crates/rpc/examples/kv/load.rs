@@ -22,6 +22,9 @@ pub(crate) struct Options {
     /// Ends after this time, or at SIGTERM
     #[arg(long = "for", default_value = "10s")]
     time: Duration,
+    /// Marks writes as idempotent too, so that they survive a server that is killed
+    #[arg(long)]
+    idempotent: bool,
     /// The deadline of a call
     #[arg(long, default_value = "5s")]
     deadline: Duration,
@@ -46,7 +49,8 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let outcome = Arc::new(Outcome::default());
     let mut workers = JoinSet::new();
     for worker in 0..options.concurrency {
-        workers.spawn(work(channel.clone(), outcome.clone(), worker));
+        let work = work(channel.clone(), outcome.clone(), worker, options.idempotent);
+        workers.spawn(work);
     }
     tokio::select! {
         () = tokio::time::sleep(options.time.into()) => {}
@@ -66,7 +70,12 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
 }
 
 /// Writes a key and reads it again, until the end. Returns the calls' latencies.
-async fn work(channel: Channel, outcome: Arc<Outcome>, worker: u64) -> Vec<Duration> {
+async fn work(
+    channel: Channel,
+    outcome: Arc<Outcome>,
+    worker: u64,
+    idempotent: bool,
+) -> Vec<Duration> {
     let mut latencies = Vec::new();
     let mut number = 0;
     while !outcome.stopped.load(Ordering::Relaxed) {
@@ -74,8 +83,9 @@ async fn work(channel: Channel, outcome: Arc<Outcome>, worker: u64) -> Vec<Durat
         let value = format!("value {number}");
         number += 1;
         let start = Instant::now();
-        // Whoever could not do this twice would write it just so.
-        let put = channel.call("kv.Put").unary(format!("{key}={value}")).await;
+        let put = channel.call("kv.Put");
+        let put = if idempotent { put.idempotent() } else { put };
+        let put = put.unary(format!("{key}={value}")).await;
         latencies.push(start.elapsed().into());
         if let Err(error) = put {
             outcome.count(&error);

@@ -180,27 +180,30 @@ impl<L: Link> Pool<L> {
 
     /// Returns who gets the next call; one of `tried` only if no other is ready.
     pub(super) fn pick(&mut self, now: Time, tried: &[SocketAddr], random: u64) -> Pick<L> {
-        // Untried before tried, healthy before avoided.
-        let rank = |member: &Member<L>| {
-            let is_usable = member.usable().is_some();
-            is_usable.then(|| (tried.contains(&member.address), member.is_avoided(now)))
-        };
-        let Some(best) = self.members.iter().filter_map(rank).min() else {
+        // Untried before tried, healthy before avoided. Connections end at any time: each is asked once.
+        let members = self.members.iter().enumerate();
+        let ranked: Vec<_> = members
+            .filter_map(|(index, member)| {
+                let link = member.usable()?;
+                let rank = (tried.contains(&member.address), member.is_avoided(now));
+                Some((rank, index, link))
+            })
+            .collect();
+        let Some(best) = ranked.iter().map(|(rank, ..)| *rank).min() else {
             return self.none();
         };
-        let members = self.members.iter().enumerate();
-        let candidates: Vec<_> = members
-            .filter_map(|(index, member)| (rank(member) == Some(best)).then_some(index))
+        let candidates: Vec<_> = ranked
+            .into_iter()
+            .filter_map(|(rank, index, link)| (rank == best).then(|| (index, link.clone())))
             .collect();
-        let index = self.choose(&candidates, random);
+        let Some((index, link)) = self.choose(candidates, random) else {
+            return Pick::Wait;
+        };
         let member = &self.members[index];
-        match member.usable() {
-            Some(link) => Pick::Ready {
-                link: link.clone(),
-                address: member.address,
-                call: Outstanding::new(&member.outstanding),
-            },
-            None => Pick::Wait,
+        Pick::Ready {
+            link,
+            address: member.address,
+            call: Outstanding::new(&member.outstanding),
         }
     }
 
@@ -215,29 +218,31 @@ impl<L: Link> Pool<L> {
         Pick::Failed(reason)
     }
 
-    /// Chooses one of several indices, of which there is at least one.
-    fn choose(&mut self, candidates: &[usize], random: u64) -> usize {
-        let first = candidates[0];
-        match self.balancing {
-            Balancing::PickFirst => first,
+    /// Chooses one of several members, each with its index; `None` where there are none.
+    fn choose(&mut self, mut candidates: Vec<(usize, L)>, random: u64) -> Option<(usize, L)> {
+        let count = candidates.len() as u64;
+        let place = match self.balancing {
+            _ if count <= 1 => 0,
+            Balancing::PickFirst => 0,
             Balancing::RoundRobin => {
-                let next = candidates.iter().find(|index| **index >= self.next);
-                let index = next.copied().unwrap_or(first);
-                self.next = index + 1;
-                index
+                let mut candidates = candidates.iter();
+                let next = candidates.position(|(index, _)| *index >= self.next);
+                next.unwrap_or(0)
             }
             Balancing::LeastLoaded => {
-                let count = candidates.len() as u64;
-                let one = candidates[(random % count) as usize];
-                if count == 1 {
-                    return one;
-                }
+                let one = (random % count) as usize;
                 let step = 1 + (random >> 32) % (count - 1);
-                let other = candidates[((random % count + step) % count) as usize];
-                let load = |index: usize| self.members[index].outstanding();
+                let other = ((random % count + step) % count) as usize;
+                let load = |place: usize| {
+                    let (index, _) = candidates[place];
+                    self.members[index].outstanding()
+                };
                 if load(other) < load(one) { other } else { one }
             }
-        }
+        };
+        let (index, link) = (place < candidates.len()).then(|| candidates.swap_remove(place))?;
+        self.next = index + 1;
+        Some((index, link))
     }
 
     fn member(&mut self, address: SocketAddr) -> Option<&mut Member<L>> {
