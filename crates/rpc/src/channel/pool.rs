@@ -194,7 +194,8 @@ impl<L: Link> Pool<L> {
         };
         let candidates: Vec<_> = ranked
             .into_iter()
-            .filter_map(|(rank, index, link)| (rank == best).then(|| (index, link.clone())))
+            .filter(|(rank, ..)| *rank == best)
+            .map(|(_, index, link)| (index, link.clone()))
             .collect();
         let Some((index, link)) = self.choose(candidates, random) else {
             return Pick::Wait;

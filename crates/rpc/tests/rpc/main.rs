@@ -8,4 +8,4 @@ mod hostile;
 mod retries;
 mod streams;
 mod support;
-mod tracing_spans;
+mod traces;
