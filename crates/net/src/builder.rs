@@ -159,8 +159,8 @@ impl EndpointBuilder {
     /// Sets how long a returning client at the same address need not prove it again; a day by
     /// default, zero for never. Early data of such a client are answered at once, however long the
     /// answer is.
-    pub fn token_lifetime(mut self, lifetime: Duration) -> Self {
-        self.token_lifetime = lifetime;
+    pub fn token_lifetime(mut self, lifetime: impl Into<Duration>) -> Self {
+        self.token_lifetime = lifetime.into();
         self
     }
 

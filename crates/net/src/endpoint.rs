@@ -259,8 +259,8 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`DeadlinePassed`] where connections are left then.
-    pub async fn wait_idle(&self, limit: Duration) -> Result<(), DeadlinePassed> {
-        let waited = tokio::time::timeout(limit.into(), self.inner.become_idle()).await;
+    pub async fn wait_idle(&self, limit: impl Into<Duration>) -> Result<(), DeadlinePassed> {
+        let waited = tokio::time::timeout(limit.into().into(), self.inner.become_idle()).await;
         waited.map_err(|_| DeadlinePassed)
     }
 
@@ -275,14 +275,14 @@ impl Endpoint {
     ///
     /// # Errors
     /// [`DeadlinePassed`] where streams were open after `limit`.
-    pub async fn shutdown(&self, limit: Duration) -> Result<(), DeadlinePassed> {
+    pub async fn shutdown(&self, limit: impl Into<Duration>) -> Result<(), DeadlinePassed> {
         self.inner.refuse_new();
         let drain = async {
             self.inner.drain(Side::Server).await;
             self.inner.drain(Side::Client).await;
             self.inner.become_idle().await;
         };
-        let drained = tokio::time::timeout(limit.into(), drain).await;
+        let drained = tokio::time::timeout(limit.into().into(), drain).await;
         drained.map_err(|_| {
             self.close(SHUT_DOWN, SHUT_DOWN_REASON);
             DeadlinePassed

@@ -1,10 +1,10 @@
 //! Variable-length integers (RFC 9000, section 16) and a bounds-checked reader.
 
 /// The largest value of a variable-length integer.
-pub(crate) const VARINT_MAX: u64 = (1 << 62) - 1;
+pub const VARINT_MAX: u64 = (1 << 62) - 1;
 
 /// Returns the size of `value` as a variable-length integer, in bytes.
-pub(crate) const fn varint_size(value: u64) -> usize {
+pub const fn varint_size(value: u64) -> usize {
     match value {
         0..0x40 => 1,
         0x40..0x4000 => 2,
@@ -15,7 +15,7 @@ pub(crate) const fn varint_size(value: u64) -> usize {
 
 /// Appends `value` in its shortest encoding. A value above [`VARINT_MAX`] is a bug of the caller;
 /// it is written as `VARINT_MAX`.
-pub(crate) fn put_varint(out: &mut Vec<u8>, value: u64) {
+pub fn put_varint(out: &mut Vec<u8>, value: u64) {
     debug_assert!(value <= VARINT_MAX, "{value} is no varint");
     match varint_size(value) {
         1 => out.push(value as u8),
@@ -77,18 +77,18 @@ pub(crate) fn put_varints<const N: usize>(out: &mut Vec<u8>, values: [u64; N]) {
 
 /// The data ended too early.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Truncated;
+pub struct Truncated;
 
 /// Reads numbers in network byte order from the start of a slice. A failed read consumes nothing.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     rest: &'a [u8],
     length: usize,
 }
 
 impl<'a> Reader<'a> {
     /// Creates a reader at the start of `bytes`.
-    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+    pub const fn new(bytes: &'a [u8]) -> Self {
         Self {
             rest: bytes,
             length: bytes.len(),
@@ -96,56 +96,56 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the number of consumed bytes.
-    pub(crate) const fn position(&self) -> usize {
+    pub const fn position(&self) -> usize {
         self.length - self.rest.len()
     }
 
     /// Returns the number of remaining bytes.
-    pub(crate) const fn remaining(&self) -> usize {
+    pub const fn remaining(&self) -> usize {
         self.rest.len()
     }
 
     /// Returns the remaining bytes without consuming them.
-    pub(crate) const fn rest(&self) -> &'a [u8] {
+    pub const fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
     /// Whether no bytes remain.
-    pub(crate) const fn is_empty(&self) -> bool {
+    pub const fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
     /// Reads the next `count` bytes.
-    pub(crate) fn bytes(&mut self, count: usize) -> Result<&'a [u8], Truncated> {
+    pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Truncated> {
         let (taken, rest) = self.rest.split_at_checked(count).ok_or(Truncated)?;
         self.rest = rest;
         Ok(taken)
     }
 
     /// Reads the next `N` bytes.
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], Truncated> {
         let (taken, rest) = self.rest.split_first_chunk().ok_or(Truncated)?;
         self.rest = rest;
         Ok(*taken)
     }
 
     /// Reads the next byte.
-    pub(crate) fn u8(&mut self) -> Result<u8, Truncated> {
+    pub fn u8(&mut self) -> Result<u8, Truncated> {
         self.array().map(u8::from_be_bytes)
     }
 
     /// Reads the next two bytes.
-    pub(crate) fn u16(&mut self) -> Result<u16, Truncated> {
+    pub fn u16(&mut self) -> Result<u16, Truncated> {
         self.array().map(u16::from_be_bytes)
     }
 
     /// Reads the next four bytes.
-    pub(crate) fn u32(&mut self) -> Result<u32, Truncated> {
+    pub fn u32(&mut self) -> Result<u32, Truncated> {
         self.array().map(u32::from_be_bytes)
     }
 
     /// Reads a variable-length integer, which need not be in its shortest form.
-    pub(crate) fn varint(&mut self) -> Result<u64, Truncated> {
+    pub fn varint(&mut self) -> Result<u64, Truncated> {
         let first = *self.rest.first().ok_or(Truncated)?;
         // In the order of their frequency; a match would be compiled as a jump.
         if first < 0x40 {
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads a variable-length integer and as many bytes as its value.
-    pub(crate) fn length_prefixed(&mut self) -> Result<&'a [u8], Truncated> {
+    pub fn length_prefixed(&mut self) -> Result<&'a [u8], Truncated> {
         let mut ahead = *self;
         let length = ahead.varint()?;
         let bytes = ahead.bytes(usize::try_from(length).map_err(|_| Truncated)?)?;

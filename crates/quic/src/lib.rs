@@ -8,7 +8,7 @@
 //!
 //! | module | what it holds |
 //! |---|---|
-//! | [`packet`], [`frame`], [`transport_parameters`] | the wire format |
+//! | [`packet`], [`frame`], [`transport_parameters`], [`codec`] | the wire format, and its integers |
 //! | [`crypto`] | the key interface: rustls, or a seeded provider for simulations |
 //! | `streams` | stream states, send and reassembly buffers, flow control, priorities |
 //! | `recovery` | sent and received packets: ACKs, loss detection, RTT, pacing, ECN validation |
@@ -22,7 +22,7 @@
 //! | `token`, `secret` | address validation tokens and stateless reset tokens, and their keys |
 //! | `version`, `negotiation` | QUIC versions, and which of them a connection uses |
 
-mod codec;
+pub mod codec;
 mod config;
 mod connection;
 pub mod crypto;

@@ -74,8 +74,39 @@ fn every_crate_depends_on_lower_floors_only() {
 }
 
 #[test]
+fn published_crates_need_published_ones_only() {
+    let metadata = cargo(&["metadata", "--no-deps", "--format-version", "1"]);
+    let metadata: Value = serde_json::from_str(&metadata).unwrap();
+    let packages = metadata["packages"].as_array().unwrap();
+    let (published, others): (Vec<_>, Vec<_>) = packages
+        .iter()
+        .partition(|package| package["publish"].is_null());
+    let is_other = |name: &Value| others.iter().any(|other| other["name"] == *name);
+    assert!(!is_other(&Value::from("weir-rpc")) && is_other(&Value::from("weir")));
+    let mut wrong = Vec::new();
+    for package in published {
+        for dependency in package["dependencies"].as_array().unwrap() {
+            // Cargo leaves out development dependencies without a version.
+            let is_used = dependency["kind"].is_null() || dependency["req"] != "*";
+            let is_wrong = is_other(&dependency["name"]) || dependency["req"] == "*";
+            if is_used && is_wrong {
+                wrong.push(format!("{} needs {}", package["name"], dependency["name"]));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+#[test]
 fn a_client_and_server_alone_compile_few_crates() {
-    let tree = cargo(&["tree", "-p", "weir-net", "-e", "normal", "--prefix", "none"]);
+    // The RPC adds none.
+    for package in ["weir-net", "weir-rpc"] {
+        few_crates(package);
+    }
+}
+
+fn few_crates(package: &str) {
+    let tree = cargo(&["tree", "-p", package, "-e", "normal", "--prefix", "none"]);
     let crates: BTreeSet<_> = tree
         .lines()
         .filter_map(|line| line.split(' ').next())

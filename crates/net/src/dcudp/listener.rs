@@ -66,8 +66,8 @@ impl<K: ServiceKind> DcudpListener<K> {
     ///
     /// # Errors
     /// [`DeadlinePassed`] where connections are left then.
-    pub async fn wait_idle(&self, limit: Duration) -> Result<(), DeadlinePassed> {
-        self.endpoint.shared.wait_idle(limit).await
+    pub async fn wait_idle(&self, limit: impl Into<Duration>) -> Result<(), DeadlinePassed> {
+        self.endpoint.shared.wait_idle(limit.into()).await
     }
 }
 

@@ -117,8 +117,8 @@ impl Connection {
 impl Call {
     /// Sets how long the call may take from when it is first awaited, to the resolution of the
     /// endpoint's timers, which is far below a millisecond.
-    pub fn deadline(mut self, span: Duration) -> Self {
-        self.deadline = Some(span);
+    pub fn deadline(mut self, span: impl Into<Duration>) -> Self {
+        self.deadline = Some(span.into());
         self
     }
 

@@ -181,8 +181,8 @@ impl ClientTls {
 
     /// Sets after which time an open connection renews the path secret of its server; 10 minutes by
     /// default, zero for never.
-    pub fn secret_renewal(mut self, interval: Duration) -> Self {
-        self.secret_renewal = interval;
+    pub fn secret_renewal(mut self, interval: impl Into<Duration>) -> Self {
+        self.secret_renewal = interval.into();
         self
     }
 
@@ -208,8 +208,8 @@ impl ClientTls {
 
     /// Reads all files that this configuration was made from again at this interval, in a thread of
     /// its own; never by default. [`ClientCredentials::reload`] says what that does.
-    pub fn reload_every(mut self, interval: Duration) -> Self {
-        self.reload_interval = Some(interval);
+    pub fn reload_every(mut self, interval: impl Into<Duration>) -> Self {
+        self.reload_interval = Some(interval.into());
         self
     }
 

@@ -164,8 +164,8 @@ impl ServerTls {
 
     /// Reads all files that this configuration was made from again at this interval, in a thread of
     /// its own; never by default. [`ServerCredentials::reload`] says what that does.
-    pub fn reload_every(mut self, interval: Duration) -> Self {
-        self.reload_interval = Some(interval);
+    pub fn reload_every(mut self, interval: impl Into<Duration>) -> Self {
+        self.reload_interval = Some(interval.into());
         self
     }
 

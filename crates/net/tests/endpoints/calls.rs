@@ -76,7 +76,9 @@ fn a_deadline_ends_the_call_and_cancels_it_at_the_server() {
         tokio::join!(calling, serving);
         // The connection is still usable.
         serve(pair.server.clone(), ServeOptions::default());
-        let call = pair.client.call("again").deadline(Duration::from_secs(30));
+        // The standard library's durations will do too.
+        let span = std::time::Duration::from_secs(30);
+        let call = pair.client.call("again").deadline(span);
         assert_eq!(call.await.unwrap(), "again");
     });
 }
