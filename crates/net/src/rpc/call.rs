@@ -180,7 +180,10 @@ impl Call {
                         match state.write_and_finish(opened.id, data) {
                             Poll::Ready(Ok(())) => *rest = None,
                             // A server may answer, or refuse, without reading all of the request.
-                            Poll::Ready(Err(WriteError::Stopped(_))) => *rest = None,
+                            // The stream then says why.
+                            Poll::Ready(Err(WriteError::Stopped(_) | WriteError::Finished)) => {
+                                *rest = None;
+                            }
                             Poll::Ready(Err(error)) => {
                                 let has_sent = state.engine.has_sent(opened.id);
                                 return Poll::Ready(Err(self.failed(error, has_sent)));

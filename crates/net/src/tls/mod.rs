@@ -1,7 +1,7 @@
 //! TLS 1.3 by rustls: identities and trust.
 //!
 //! A server has an [`Identity`]: a certificate chain and its key, from files or, for development,
-//! made by [`Identity::self_signed`]. A client trusts either the authorities that it is given
+//! made by `Identity::self_signed` (feature `self-signed`). A client trusts either the authorities that it is given
 //! ([`ClientTls::with_roots`]) or exactly one certificate, by its [`Fingerprint`]
 //! ([`ClientTls::pinned`]), or workloads by their SPIFFE IDs ([`ClientTls::with_spiffe`]). Certificates
 //! are always verified; nothing turns that off. [`ServerTls::from_rustls`] and
