@@ -70,8 +70,9 @@ impl Default for EndpointBuilder {
             more_addresses: Vec::new(),
             watch_interfaces: None,
             buffers: SocketBuffers {
-                // Room for 30,000 small datagrams, which thousands of connections send at once.
-                receive: ByteSize::from_mib(16),
+                // Room for 60,000 small datagrams, or 4,000 answers of 10 KB: thousands of connections send at
+                // once.
+                receive: ByteSize::from_mib(32),
                 send: ByteSize::from_mib(1),
             },
             low_latency: None,
@@ -252,7 +253,7 @@ impl EndpointBuilder {
         self
     }
 
-    /// Sets the size of each socket's receive buffer: a limit, not memory that it always takes; 16 MiB by
+    /// Sets the size of each socket's receive buffer: a limit, not memory that it always takes; 32 MiB by
     /// default.
     /// [`Endpoint::socket_buffers`] returns the size that the kernel granted; less than requested
     /// is logged as a warning.
