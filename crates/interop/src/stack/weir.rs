@@ -58,6 +58,8 @@ fn builder(setup: &Setup) -> EndpointBuilder {
     let transport = TransportConfig {
         datagrams: Some(DatagramConfig::default()),
         handshake_timeout: HANDSHAKE_TIMEOUT.into(),
+        // One case has an outage of two seconds.
+        max_probe_timeouts: 0,
         ..settings(Some(packet_size))
     };
     let mut builder = Endpoint::builder().transport(transport);

@@ -4,7 +4,7 @@ use weir_congestion::AlgorithmSpec;
 use weir_quic::migration::{Detector, MigrationConfig, PaperParameters, SizeClassParameters};
 use weir_quic::{ConfigError, Congestion, PacketSizePolicy, TransportConfig};
 use weir_scenario::{MigrationDetector, MigrationOptions, QuicOptions, QuicPacketSize};
-use weir_units::ByteSize;
+use weir_units::{ByteSize, Duration};
 
 /// The UDP payload of the first packets if larger ones are probed: it fits 1280 bytes of IPv6, which every
 /// path carries.
@@ -41,6 +41,9 @@ pub fn quic_transport(
         migration: migration(options.migration.as_ref()),
         // A pause of the workload must not end a connection by its idle timeout.
         keep_alive: profile.idle_timeout / 3,
+        stream_keep_alive: Duration::ZERO,
+        // A flow waits out an outage, as one over TCP does.
+        max_probe_timeouts: 0,
         ..profile
     };
     transport.validate()?;
