@@ -133,8 +133,8 @@ impl EndpointBuilder {
 
     /// Sets the limits of concurrent connections of one client address and of its network; further
     /// ones are refused with CONNECTION_REFUSED. [`ClientLimits::for_capacity`] of
-    /// [`Self::max_connections`] by default: a quarter and a half of it. From half of a limit on, clients have to validate their address, unless [`Self::retry`] is
-    /// [`RetryPolicy::Never`].
+    /// [`Self::max_connections`] by default: a quarter and a half of it. From half of a limit on, clients
+    /// have to validate their address, unless [`Self::retry`] is [`RetryPolicy::Never`].
     pub fn client_limits(mut self, limits: ClientLimits) -> Self {
         self.client_limits = Some(limits);
         self
@@ -254,8 +254,7 @@ impl EndpointBuilder {
     }
 
     /// Sets the size of each socket's receive buffer: a limit, not memory that it always takes; 32 MiB by
-    /// default.
-    /// [`Endpoint::socket_buffers`] returns the size that the kernel granted; less than requested
+    /// default. [`Endpoint::socket_buffers`] returns the size that the kernel granted; less than requested
     /// is logged as a warning.
     pub fn receive_buffer(mut self, size: ByteSize) -> Self {
         self.buffers.receive = size;

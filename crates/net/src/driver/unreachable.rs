@@ -6,6 +6,7 @@ use weir_units::Time;
 
 use super::Driver;
 use crate::protocol::Protocol;
+use crate::socket::canonical;
 
 impl<P: Protocol> Driver<P> {
     /// Reads the sockets' error queues, and passes what they have to the connections: that is rare, so all
@@ -22,8 +23,8 @@ impl<P: Protocol> Driver<P> {
             let mut locked = connection.lock_at(Some(now));
             let mut is_concerned = false;
             for undelivered in &self.undelivered {
-                is_concerned |=
-                    locked.handle_unreachable(now, undelivered.remote, undelivered.quoted());
+                let remote = canonical(undelivered.remote);
+                is_concerned |= locked.handle_unreachable(now, remote, undelivered.quoted());
             }
             if is_concerned && locked.mark_queued() {
                 self.pending.push(connection.clone());

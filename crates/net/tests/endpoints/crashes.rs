@@ -87,13 +87,17 @@ fn own_address() -> SocketAddr {
 
 /// A client that waits for ever, were it not for what tells it that the server is gone.
 fn patient_client(fingerprint: Fingerprint) -> Endpoint {
+    patient_client_at(fingerprint, loopback())
+}
+
+fn patient_client_at(fingerprint: Fingerprint, address: SocketAddr) -> Endpoint {
     let patient = TransportConfig {
         max_probe_timeouts: 0,
         ..transport()
     };
     let tls = ClientTls::pinned(fingerprint).build().unwrap();
     let builder = Endpoint::builder().transport(patient).client(tls);
-    builder.bind(loopback()).unwrap()
+    builder.bind(address).unwrap()
 }
 
 async fn connect(client: &Endpoint, address: SocketAddr) -> Connection {
@@ -125,6 +129,19 @@ fn the_next_call_to_a_crashed_server_fails_at_once() {
         // One that was not sent was not executed.
         let error = connection.call("later").await.unwrap_err();
         assert_eq!(error.executed(), Executed::No);
+    });
+}
+
+#[test]
+fn a_client_of_both_families_learns_of_the_crash_too() {
+    run(async {
+        let identity = Identity::self_signed(["localhost"]).unwrap();
+        let server = Victim::start(&identity, own_address(), None).await;
+        let client = patient_client_at(identity.fingerprint(), "[::]:0".parse().unwrap());
+        let connection = connect(&client, server.address).await;
+        server.kill().await;
+        let error = connection.call("next").await.unwrap_err();
+        assert!(matches!(cause(error), Cause::PeerUnreachable { .. }));
     });
 }
 
