@@ -4,7 +4,7 @@ use std::fmt;
 use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use tokio::runtime::Handle as Runtime;
 use weir_congestion::{Controller, Deadline};
@@ -38,8 +38,19 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError`] where the connection is over or draining.
     pub async fn open_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
-        let opened = poll_fn(|cx| self.poll_open(cx, Direction::Bidirectional, false)).await?;
-        Ok(self.both(opened))
+        poll_fn(|cx| self.poll_open_bi(cx)).await
+    }
+
+    /// As [`Connection::open_bi`], for a future of your own.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the connection is over or draining.
+    pub fn poll_open_bi(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
+        let opened = ready!(self.poll_open(cx, Direction::Bidirectional, false))?;
+        Poll::Ready(Ok(self.both(opened)))
     }
 
     /// Opens a unidirectional stream; waits as [`Connection::open_bi`] does.
@@ -47,8 +58,16 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError`] where the connection is over or draining.
     pub async fn open_uni(&self) -> Result<SendStream, ConnectionError> {
-        let opened = poll_fn(|cx| self.poll_open(cx, Direction::Unidirectional, false)).await?;
-        Ok(SendStream::new(self.handle.clone(), opened))
+        poll_fn(|cx| self.poll_open_uni(cx)).await
+    }
+
+    /// As [`Connection::open_uni`], for a future of your own.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the connection is over or draining.
+    pub fn poll_open_uni(&self, cx: &mut Context<'_>) -> Poll<Result<SendStream, ConnectionError>> {
+        let opened = ready!(self.poll_open(cx, Direction::Unidirectional, false))?;
+        Poll::Ready(Ok(SendStream::new(self.handle.clone(), opened)))
     }
 
     /// As [`Connection::open_bi`], but sends early data (0-RTT) where that is possible now.
@@ -78,8 +97,19 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError`] where the connection is over.
     pub async fn accept_bi(&self) -> Result<(SendStream, RecvStream), ConnectionError> {
-        let id = poll_fn(|cx| self.poll_accept(cx, Direction::Bidirectional)).await?;
-        Ok(self.both(OpenedStream { id, early: false }))
+        poll_fn(|cx| self.poll_accept_bi(cx)).await
+    }
+
+    /// As [`Connection::accept_bi`], for a future of your own.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the connection is over.
+    pub fn poll_accept_bi(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(SendStream, RecvStream), ConnectionError>> {
+        let id = ready!(self.poll_accept(cx, Direction::Bidirectional))?;
+        Poll::Ready(Ok(self.both(OpenedStream { id, early: false })))
     }
 
     /// Returns the next unidirectional stream that the peer opens.
@@ -87,9 +117,20 @@ impl Connection {
     /// # Errors
     /// [`ConnectionError`] where the connection is over.
     pub async fn accept_uni(&self) -> Result<RecvStream, ConnectionError> {
-        let id = poll_fn(|cx| self.poll_accept(cx, Direction::Unidirectional)).await?;
+        poll_fn(|cx| self.poll_accept_uni(cx)).await
+    }
+
+    /// As [`Connection::accept_uni`], for a future of your own.
+    ///
+    /// # Errors
+    /// [`ConnectionError`] where the connection is over.
+    pub fn poll_accept_uni(
+        &self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<RecvStream, ConnectionError>> {
+        let id = ready!(self.poll_accept(cx, Direction::Unidirectional))?;
         let opened = OpenedStream { id, early: false };
-        Ok(RecvStream::new(self.handle.clone(), opened))
+        Poll::Ready(Ok(RecvStream::new(self.handle.clone(), opened)))
     }
 
     /// Closes the connection at once, with a code and a reason for the peer. All reading and
@@ -113,10 +154,46 @@ impl Connection {
         .await
     }
 
+    /// Ends the connection once what runs on it has ended, as [`Endpoint::shutdown`] does with all
+    /// connections: the peer's new streams are refused, and it is told which ones; the connection
+    /// closes when the streams that it had opened have ended and it has acknowledged that. Returns at
+    /// once.
+    ///
+    /// [`Endpoint::shutdown`]: crate::Endpoint::shutdown
+    pub fn drain(&self) {
+        self.handle.connection.lock().drain();
+    }
+
+    /// Sets the codes of an application protocol of its own for a draining connection: that with which
+    /// the peer's new streams are reset and stopped, and that with which the connection closes.
+    /// [`SHUT_DOWN`](crate::SHUT_DOWN) by default.
+    pub fn set_drain_codes(&self, refusal: u64, close: u64) {
+        self.handle.connection.lock().drain_codes = (refusal, close);
+    }
+
     /// Returns whether the connection takes no new calls, as one of its ends shuts down: open another
     /// one. Those that run go on.
     pub fn is_draining(&self) -> bool {
         self.handle.connection.peek().is_draining()
+    }
+
+    /// Waits until this side drains the connection, or it is over.
+    pub async fn draining_here(&self) {
+        poll_fn(|cx| {
+            let mut state = self.handle.connection.lock();
+            if state.engine.is_going_away() || state.error.is_some() {
+                return Poll::Ready(());
+            }
+            wait(&mut state.waiting.draining, cx.waker());
+            Poll::Pending
+        })
+        .await;
+    }
+
+    /// Returns whether the peer learns by DCQUIC's GOAWAY which of its calls a draining connection does
+    /// not execute. Peers of other QUIC stacks do not.
+    pub fn peer_takes_go_away(&self) -> bool {
+        self.handle.connection.peek().engine.peer_takes_go_away()
     }
 
     /// Waits until the connection takes no new calls: it is draining, or over.

@@ -23,7 +23,7 @@ use crate::waiters::wait;
 /// Closes the connections of an endpoint that shuts down, and refuses calls that arrive too late: these
 /// are not executed.
 pub const SHUT_DOWN: u64 = 0x5745_0000;
-const SHUT_DOWN_REASON: &[u8] = b"the endpoint shuts down";
+pub(crate) const SHUT_DOWN_REASON: &[u8] = b"the endpoint shuts down";
 
 /// A UDP socket, or several, with all its DCQUIC connections: a client, a server or both. Clones
 /// are handles to the same endpoint.
@@ -265,7 +265,8 @@ impl Endpoint {
     }
 
     /// Shuts the endpoint down gracefully. New connections are refused at once. Those of clients take no
-    /// new calls or streams; each closes, with [`SHUT_DOWN`], as soon as its last one has ended and the
+    /// new calls or streams; each closes, with [`SHUT_DOWN`] or its
+    /// [own code](Connection::set_drain_codes), as soon as its last one has ended and the
     /// client has acknowledged it, and an idle one closes at once. The endpoint's own connections to
     /// servers follow in the same way when these are gone, as calls that run may need them. After
     /// `limit` all are closed.
@@ -307,7 +308,7 @@ impl Inner {
         for connection in self.engines.iter().flat_map(connections_of) {
             let mut locked = connection.lock();
             if locked.engine.side() == side {
-                locked.drain(SHUT_DOWN, SHUT_DOWN_REASON);
+                locked.drain();
                 drop(locked);
                 draining.push(connection);
             }

@@ -126,7 +126,7 @@ pub use recv_stream::RecvStream;
 pub use rpc::{
     Call, CallError, IncomingCall, Refusal, Request, RequestError, Responder, ServeOptions,
 };
-pub use send_stream::SendStream;
+pub use send_stream::{SendStream, StopNotice};
 pub use socket::SocketBuffers;
 pub use stats::EndpointStats;
 pub use undecided::{Incoming, IncomingError, RetryError};

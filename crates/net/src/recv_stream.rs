@@ -72,7 +72,19 @@ impl RecvStream {
     /// # Errors
     /// [`ReadError`] where nothing more can be read.
     pub async fn read_chunk(&mut self, max: usize) -> Result<Option<Bytes>, ReadError> {
-        poll_fn(|cx| self.poll_engine(cx, |state, id| state.engine.read(id, max))).await
+        poll_fn(|cx| self.poll_read_chunk(cx, max)).await
+    }
+
+    /// As [`RecvStream::read_chunk`], for a future of your own.
+    ///
+    /// # Errors
+    /// [`ReadError`] where nothing more can be read.
+    pub fn poll_read_chunk(
+        &mut self,
+        cx: &mut Context<'_>,
+        max: usize,
+    ) -> Poll<Result<Option<Bytes>, ReadError>> {
+        self.poll_engine(cx, |state, id| state.engine.read(id, max))
     }
 
     /// Reads all bytes up to the stream's end, `limit` at most.
@@ -104,6 +116,14 @@ impl RecvStream {
                 self.stop(0);
                 return Poll::Ready(Err(ReadError::TooLong { limit }));
             }
+        }
+    }
+
+    /// Notes that the stream lasts as long as the connection, such as a control stream: a
+    /// [drain](crate::Connection::drain) does not wait for its end.
+    pub fn set_lasting(&mut self) {
+        if let Ok(mut state) = self.lock() {
+            state.engine.set_lasting(self.opened.id);
         }
     }
 

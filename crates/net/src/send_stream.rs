@@ -7,7 +7,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use tokio::io::AsyncWrite;
 use weir_quic::StreamId;
 use weir_units::{ByteSize, Duration};
@@ -55,6 +55,57 @@ impl SendStream {
     /// [`WriteError`] where nothing more can be written.
     pub async fn write(&mut self, data: &[u8]) -> Result<usize, WriteError> {
         poll_fn(|cx| self.poll_write_slice(cx, data)).await
+    }
+
+    /// As [`SendStream::write`], for a future of your own.
+    ///
+    /// # Errors
+    /// [`WriteError`] where nothing more can be written.
+    pub fn poll_write_slice(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &[u8],
+    ) -> Poll<Result<usize, WriteError>> {
+        self.poll_engine(cx, |state, id| state.engine.write(id, data))
+    }
+
+    /// Writes a prefix of `data` without copying it, removes it from `data`, and waits for buffer
+    /// space; returns the prefix's length.
+    ///
+    /// # Errors
+    /// [`WriteError`] where nothing more can be written.
+    pub fn poll_write_bytes(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &mut Bytes,
+    ) -> Poll<Result<usize, WriteError>> {
+        self.poll_engine(cx, |state, id| state.engine.write_bytes(id, data))
+    }
+
+    /// Writes a prefix of `data`, removes it from there, and waits for buffer space; returns the
+    /// prefix's length. Several chunks cost one visit to the connection.
+    ///
+    /// # Errors
+    /// [`WriteError`] where nothing more can be written.
+    pub fn poll_write_buf(
+        &mut self,
+        cx: &mut Context<'_>,
+        data: &mut impl Buf,
+    ) -> Poll<Result<usize, WriteError>> {
+        self.poll_engine(cx, |state, id| {
+            let mut total = 0;
+            while data.has_remaining() {
+                match state.engine.write(id, data.chunk()) {
+                    Ok(count) => {
+                        data.advance(count);
+                        total += count;
+                    }
+                    Err(weir_quic::WriteError::Blocked) if total > 0 => break,
+                    Err(error) => return Err(error),
+                }
+            }
+            Ok(total)
+        })
     }
 
     /// Writes all of `data`.
@@ -142,6 +193,14 @@ impl SendStream {
         }
     }
 
+    /// Notes that the stream lasts as long as the connection, such as a control stream: a
+    /// [drain](crate::Connection::drain) does not wait for its end.
+    pub fn set_lasting(&mut self) {
+        if let Ok(mut state) = self.lock() {
+            state.engine.set_lasting(self.opened.id);
+        }
+    }
+
     /// Sets a deadline: the peer should have `size` more bytes of this stream within a span from
     /// now. They include data written but not acknowledged yet, and data still to be written. A
     /// second call replaces the first; `None` removes the deadline.
@@ -197,28 +256,21 @@ impl SendStream {
         }
     }
 
+    /// Returns a future that ends when the peer stops the stream, with its code; or, with `None`, when
+    /// that cannot happen any more. A stream has one: a second one replaces the first.
+    pub fn stop_notice(&self) -> StopNotice {
+        StopNotice {
+            handle: self.handle.clone(),
+            id: self.opened.id,
+        }
+    }
+
     fn lock(&self) -> Result<Locked<'_>, WriteError> {
         let state = self.handle.connection.lock();
         if state.is_rejected(self.opened) {
             return Err(WriteError::EarlyDataRejected);
         }
         Ok(state)
-    }
-
-    fn poll_write_slice(
-        &mut self,
-        cx: &mut Context<'_>,
-        data: &[u8],
-    ) -> Poll<Result<usize, WriteError>> {
-        self.poll_engine(cx, |state, id| state.engine.write(id, data))
-    }
-
-    fn poll_write_bytes(
-        &mut self,
-        cx: &mut Context<'_>,
-        data: &mut Bytes,
-    ) -> Poll<Result<usize, WriteError>> {
-        self.poll_engine(cx, |state, id| state.engine.write_bytes(id, data))
     }
 
     fn poll_engine(
@@ -240,6 +292,40 @@ impl SendStream {
             }
             Err(error) => Poll::Ready(Err(state.write_error(error))),
         }
+    }
+}
+
+/// Tells when the peer stops a stream: [`SendStream::stop_notice`].
+#[must_use = "a future does nothing unless it is polled"]
+pub struct StopNotice {
+    handle: Arc<Handle>,
+    id: StreamId,
+}
+
+impl Future for StopNotice {
+    type Output = Option<u64>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<u64>> {
+        let mut state = self.handle.connection.lock();
+        let is_over = state.error.is_some();
+        let Some(watch) = state.waiting.sends.get_mut(&self.id) else {
+            return Poll::Ready(None);
+        };
+        match watch.outcome {
+            Some(SendOutcome::Stopped(code)) => Poll::Ready(Some(code)),
+            Some(SendOutcome::Finished) => Poll::Ready(None),
+            None if is_over => Poll::Ready(None),
+            None => {
+                watch.waker = Some(cx.waker().clone());
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl fmt::Debug for StopNotice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("StopNotice").field(&self.id).finish()
     }
 }
 

@@ -56,7 +56,8 @@ pub use config::{
     TransportConfig,
 };
 pub use connection::{
-    Connection, ConnectionStats, DatagramStats, PathSnapshot, SendDatagramError, UpdateKeysError,
+    Connection, ConnectionStats, DatagramStats, GoAway, PathSnapshot, SendDatagramError,
+    UpdateKeysError,
 };
 pub use endpoint::{
     ClientLimits, ClientTable, ConnectError, ConnectionHandle, Decision, Endpoint,

@@ -19,6 +19,7 @@ use weir_wire::Transmit;
 use crate::allocation::Allocation;
 use crate::buffers::ReusedBuffers;
 use crate::clock::LazyNow;
+use crate::endpoint::SHUT_DOWN;
 use crate::error::ConnectionError;
 use crate::lost_events::LostEvents;
 use crate::path_updates::PathEventSender;
@@ -49,6 +50,8 @@ pub(crate) struct ConnectionState {
     pub(crate) path_events: PathEventSender,
     /// Why the connection is over.
     pub(crate) error: Option<ConnectionError>,
+    /// The codes with which a draining connection refuses streams, and closes.
+    pub(crate) drain_codes: (u64, u64),
     /// The handshake is complete, but the driver has not seen it yet.
     connected: bool,
     /// The driver has seen that the client sends early data.
@@ -138,6 +141,7 @@ impl Protocol for ConnectionState {
             allocation: Allocation::default(),
             path_events: PathEventSender::default(),
             error: None,
+            drain_codes: (SHUT_DOWN, SHUT_DOWN),
             connected: false,
             early_data_seen: false,
             early_data_rejected: false,

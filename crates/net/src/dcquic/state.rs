@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
-use weir_quic::{Direction, Event, PathError, StreamId};
+use weir_quic::{Direction, Event, GoAway, PathError, StreamId};
 use weir_units::Time;
 
 use super::{ConnectionState, Locked, OpenedStream};
+use crate::endpoint::SHUT_DOWN_REASON;
 use crate::error::{ConnectionError, ReadError, WriteError};
 use crate::path_updates::PathUpdate;
 use crate::sockets::SocketGuard;
@@ -21,11 +22,16 @@ impl Locked<'_> {
         }
     }
 
-    /// Lets the connection end as soon as its open streams have; new ones are refused with the same
-    /// code.
-    pub(crate) fn drain(&mut self, code: u64, reason: &[u8]) {
+    /// Lets the connection end as soon as its open streams have; new ones are refused.
+    pub(crate) fn drain(&mut self) {
         let now = self.now();
-        self.engine.go_away(now, code, reason);
+        let (refusal_code, close_code) = self.drain_codes;
+        let go_away = GoAway {
+            refusal_code,
+            close_code,
+            reason: SHUT_DOWN_REASON.to_vec(),
+        };
+        self.engine.go_away(now, go_away);
         self.send();
     }
 }

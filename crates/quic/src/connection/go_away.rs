@@ -18,9 +18,21 @@ const ABANDONED: u64 = 0;
 #[derive(Debug, Default)]
 pub(super) struct Leaving {
     /// Set once we go away.
-    ours: Option<CloseMessage>,
+    ours: Option<GoAway>,
     /// The peer's GOAWAY in the packet with the largest number.
     peers: Option<PeerGoAway>,
+}
+
+/// How a side goes away.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GoAway {
+    /// The application error code with which streams that the peer opens from now on are reset and
+    /// stopped.
+    pub refusal_code: u64,
+    /// The application error code with which the connection closes at last.
+    pub close_code: u64,
+    /// The reason that the peer is told then.
+    pub reason: Vec<u8>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -31,18 +43,15 @@ struct PeerGoAway {
 
 impl Connection {
     /// Goes away: bidirectional streams that the peer opens from now on are refused, and the connection
-    /// closes, with these code and reason, once all others have ended and the peer has acknowledged
-    /// it. Refused streams are reset and stopped with the same code. A peer that has announced that it
-    /// accepts GOAWAY learns from it which of its streams are not executed.
-    pub fn go_away(&mut self, now: Time, code: u64, reason: &[u8]) {
+    /// closes once all others have ended, but for [lasting](Connection::set_lasting) ones, and the
+    /// peer has acknowledged it. A peer that has announced that it accepts GOAWAY learns from it which
+    /// of its streams are not executed.
+    pub fn go_away(&mut self, now: Time, go_away: GoAway) {
         if !matches!(self.state, LifeCycle::Open) || self.leaving.ours.is_some() {
             return;
         }
-        self.leaving.ours = Some(CloseMessage::Application {
-            code,
-            reason: reason.to_vec(),
-        });
-        self.streams.refuse_new(code);
+        self.streams.refuse_new(go_away.refusal_code);
+        self.leaving.ours = Some(go_away);
         self.events.push_back(Event::GoingAway);
         self.announce_go_away();
         self.close_when_done(now);
@@ -52,6 +61,12 @@ impl Connection {
     pub fn refuse(&mut self, now: Time) {
         let reason = "the server accepts no connection now";
         self.close_with(now, TransportError::new(Code::CONNECTION_REFUSED, reason));
+    }
+
+    /// Notes that an open stream lasts as long as the connection, such as HTTP/3's control streams: a
+    /// side that goes away does not wait for its end.
+    pub fn set_lasting(&mut self, id: StreamId) {
+        self.streams.set_lasting(id);
     }
 
     /// Whether we go away: see [`Connection::go_away`].
@@ -64,6 +79,11 @@ impl Connection {
         self.leaving.peers.is_some()
     }
 
+    /// Whether the peer has announced that it accepts GOAWAY.
+    pub fn peer_takes_go_away(&self) -> bool {
+        self.peer_known && self.peer.go_away
+    }
+
     /// Whether the peer refuses this stream of ours, of which it has executed nothing.
     pub fn is_refused(&self, id: StreamId) -> bool {
         self.streams.is_refused(id)
@@ -71,25 +91,27 @@ impl Connection {
 
     /// Queues our GOAWAY, if there is one and the peer accepts it.
     pub(super) fn announce_go_away(&mut self) {
-        if let Some(CloseMessage::Application { code, .. }) = &self.leaving.ours
-            && self.peer_known
-            && self.peer.go_away
+        if let Some(go_away) = &self.leaving.ours
+            && self.peer_takes_go_away()
         {
-            let streams = self.streams.refuse_new(*code);
+            let streams = self.streams.refuse_new(go_away.refusal_code);
             self.control.send_go_away(streams);
         }
     }
 
     /// Closes a connection that goes away and has nothing left to do.
     pub(super) fn close_when_done(&mut self, now: Time) {
-        let Some(message) = &self.leaving.ours else {
+        let Some(go_away) = &self.leaving.ours else {
             return;
         };
         if !self.streams.are_done() || self.datagrams.wants_to_send() {
             return;
         }
         if self.handshake.complete || self.side.is_client() {
-            let message = message.clone();
+            let message = CloseMessage::Application {
+                code: go_away.close_code,
+                reason: go_away.reason.clone(),
+            };
             self.begin_closing(now, message, ConnectionError::Local);
         } else if !self.has_early_streams() {
             self.refuse(now);

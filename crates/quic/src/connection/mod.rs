@@ -59,6 +59,7 @@ use weir_congestion::{Context, Deadline};
 use weir_units::{ByteSize, Duration, Time};
 
 pub use datagrams::{DatagramStats, SendDatagramError};
+pub use go_away::GoAway;
 pub use key_update::UpdateKeysError;
 pub(crate) use known::{KnownRole, KnownSetup, KnownStart, session as known_session};
 pub(crate) use state_reporter::StateReporter;

@@ -1,6 +1,7 @@
 //! Streams that a side which goes away does not serve: the peer's after our GOAWAY, and ours after the
 //! peer's.
 
+use super::map::StreamMap;
 use super::{StreamEvent, Streams};
 use crate::StreamId;
 
@@ -17,11 +18,21 @@ impl Streams {
         self.map.numbers.refuse_new(true)
     }
 
-    /// Whether everything is done: no stream is open, except for refused ones, and the application has
-    /// accepted all others.
+    /// Notes that an open stream lasts as long as the connection.
+    pub(crate) fn set_lasting(&mut self, id: StreamId) {
+        if self.map.streams.contains_key(&id) && !self.map.lasting.contains(&id) {
+            self.map.lasting.push(id);
+        }
+    }
+
+    /// Whether everything is done: no stream is open, except for refused and lasting ones, and the
+    /// application has accepted all others.
     pub(crate) fn are_done(&self) -> bool {
-        let numbers = &self.map.numbers;
-        numbers.are_all_accepted() && (self.map.streams.keys()).all(|id| numbers.refuses(*id))
+        let StreamMap {
+            numbers, lasting, ..
+        } = &self.map;
+        let mut open = self.map.streams.keys();
+        numbers.are_all_accepted() && open.all(|id| numbers.refuses(*id) || lasting.contains(id))
     }
 
     /// Whether the peer refuses a stream of ours.

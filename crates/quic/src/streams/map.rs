@@ -22,6 +22,8 @@ pub(super) struct StreamMap {
     initial: InitialLimits,
     /// The application error code for refused streams of the peer.
     pub(super) refusal_code: u64,
+    /// The streams that last as long as the connection.
+    pub(super) lasting: Vec<StreamId>,
 }
 
 /// The initial limits of streams.
@@ -42,6 +44,7 @@ impl StreamMap {
                 window,
             },
             refusal_code: 0,
+            lasting: Vec::new(),
         }
     }
 

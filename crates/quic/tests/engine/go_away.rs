@@ -7,13 +7,21 @@ use crate::world::{CLIENT, Plan, SERVER, World};
 use proptest::prelude::*;
 use weir_fabric::{FaultSettings, Probability, Reordering, Script, Verdict};
 use weir_quic::{
-    ConnectionError, ConnectionHandle, Direction, Event, Executed, ReadError, Route, StreamId,
-    WriteError,
+    ConnectionError, ConnectionHandle, Direction, Event, Executed, GoAway, ReadError, Route,
+    StreamId, WriteError,
 };
 use weir_units::{Duration, Time};
 
 const CODE: u64 = 0x77;
 const REASON: &[u8] = b"restart";
+
+fn leaving() -> GoAway {
+    GoAway {
+        refusal_code: CODE,
+        close_code: CODE,
+        reason: REASON.to_vec(),
+    }
+}
 
 /// How the client sees a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +164,7 @@ impl Calls {
 
 fn go_away(world: &mut World, server: ConnectionHandle) {
     let now = world.now;
-    world.connection(SERVER, server).go_away(now, CODE, REASON);
+    world.connection(SERVER, server).go_away(now, leaving());
 }
 
 fn has_left(world: &World, client: ConnectionHandle) -> bool {
@@ -319,11 +327,35 @@ fn an_unread_stream_keeps_the_connection_open() {
 }
 
 #[test]
+fn a_lasting_stream_does_not_keep_the_connection_open() {
+    let mut world = World::new(Plan::default());
+    let (client, server) = world.connected();
+    // Each side has one, as in HTTP/3.
+    for (host, handle) in [(CLIENT, client), (SERVER, server)] {
+        let connection = world.connection(host, handle);
+        let id = connection.open(Direction::Unidirectional).unwrap();
+        connection.write(id, b"settings").unwrap();
+        connection.set_lasting(id);
+    }
+    world.run_for(Duration::from_millis(20));
+    go_away(&mut world, server);
+    world.run_for(Duration::from_millis(100));
+    // The client's is not accepted yet.
+    assert_eq!(world.closed(client), None);
+    let connection = world.connection(SERVER, server);
+    let id = connection.accept(Direction::Unidirectional).unwrap();
+    connection.set_lasting(id);
+    assert_eq!(connection.read(id, 100).unwrap().unwrap(), &b"settings"[..]);
+    world.run_for(Duration::from_millis(100));
+    assert_eq!(world.closed(client), closed_by_server());
+}
+
+#[test]
 fn a_client_may_go_away_too() {
     let mut world = World::new(Plan::default());
     let (client, server) = world.connected();
     let now = world.now;
-    world.connection(CLIENT, client).go_away(now, CODE, REASON);
+    world.connection(CLIENT, client).go_away(now, leaving());
     world.run_for(Duration::from_millis(100));
     let events = &world.hosts[SERVER].events;
     assert!(events.contains(&(server, Event::GoingAway)));

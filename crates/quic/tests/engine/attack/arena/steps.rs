@@ -1,7 +1,7 @@
 //! Plays the steps of a script.
 
 use weir_quic::packet::write_version_negotiation;
-use weir_quic::{ConnectionError, Direction, Level, MoveCause, Side};
+use weir_quic::{ConnectionError, Direction, GoAway, Level, MoveCause, Side};
 use weir_units::Duration;
 
 use super::super::flood::advanced;
@@ -280,7 +280,7 @@ impl Arena {
                     let path = paths[usize::from(path) % paths.len()].id;
                     let _ = connection.move_to(now, path, MoveCause::Requested);
                 }
-                ApplicationAction::GoAway => connection.go_away(now, 1, b"enough"),
+                ApplicationAction::GoAway => connection.go_away(now, leaving()),
                 ApplicationAction::Close => connection.close(now, 1, b"enough"),
             }
             None
@@ -292,5 +292,13 @@ impl Arena {
                 .iter_mut()
                 .for_each(|attacker| attacker.provoked = true);
         }
+    }
+}
+
+fn leaving() -> GoAway {
+    GoAway {
+        refusal_code: 1,
+        close_code: 1,
+        reason: b"enough".to_vec(),
     }
 }

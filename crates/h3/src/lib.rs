@@ -1,0 +1,23 @@
+//! HTTP/3 on DCQUIC, by the `h3` crate: servers for tower services, such as axum routers, and clients.
+#![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
+
+mod body;
+mod client;
+mod error;
+mod fields;
+mod frame_bounds;
+mod outgoing;
+mod peer;
+mod quic;
+mod server;
+mod service;
+
+pub use body::IncomingBody;
+pub use client::Client;
+pub use error::{BoxError, Error, ErrorCode};
+pub use peer::Peer;
+pub use server::{Server, ServerBuilder, ServerStats};
+pub use service::HttpService;
+
+/// The application protocol (ALPN) of HTTP/3.
+pub const APPLICATION_PROTOCOL: &[u8] = b"h3";

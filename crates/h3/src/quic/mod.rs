@@ -1,0 +1,10 @@
+//! DCQUIC as the transport of the `h3` crate: its `quic` traits over `weir-net`.
+
+mod connection;
+mod errors;
+mod peer;
+mod streams;
+
+pub(crate) use connection::{Opener, Quic};
+pub(crate) use peer::PeerState;
+pub(crate) use streams::{BidiStream, RecvStream, SendStream};

@@ -1,0 +1,67 @@
+//! Sends a response.
+
+use std::pin::pin;
+
+use bytes::{Buf, Bytes};
+use http::{Response, StatusCode};
+use http_body::Body;
+use weir_net::StopNotice;
+
+use super::stats::Counters;
+use crate::error::{BoxError, ErrorCode};
+use crate::fields::remove_connection_fields;
+use crate::outgoing::{SendError, send_body};
+use crate::quic::SendStream;
+
+/// The sending half of a request.
+pub(super) type Sender = h3::server::RequestStream<SendStream, Bytes>;
+
+/// Sends what the service answered, until the client does not want it any more.
+pub(super) async fn respond<B>(
+    counters: &Counters,
+    mut send: Sender,
+    notice: StopNotice,
+    answered: Result<Response<B>, BoxError>,
+) where
+    B: Body<Data: Buf + Send, Error: Into<BoxError>> + Send,
+{
+    let sending = async {
+        match answered {
+            Ok(response) => {
+                let (mut parts, body) = response.into_parts();
+                remove_connection_fields(&mut parts.headers);
+                send.send_response(Response::from_parts(parts, ())).await?;
+                send_body(&mut send, pin!(body)).await
+            }
+            Err(error) => {
+                tracing::error!(%error, "a service failed");
+                let mut response = Response::new(());
+                *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+                send.send_response(response).await?;
+                Ok(send.finish().await?)
+            }
+        }
+    };
+    let sent = tokio::select! {
+        biased;
+        sent = sending => sent,
+        stopped = notice => {
+            if stopped.is_some() {
+                Counters::add(&counters.cancelled);
+            }
+            return;
+        }
+    };
+    match sent {
+        Ok(()) => {}
+        Err(SendError::Stream(error)) => {
+            Counters::add(&counters.cancelled);
+            tracing::debug!(%error, "a response was not wanted any more");
+        }
+        Err(SendError::Body(error)) => {
+            Counters::add(&counters.failed);
+            tracing::warn!(%error, "the body of a response failed");
+            send.stop_stream(ErrorCode::INTERNAL_ERROR.0.into());
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! HTTP/3 over real sockets on loopback.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod draining;
+mod hostile;
+mod requests;
+mod support;
