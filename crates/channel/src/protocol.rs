@@ -30,12 +30,11 @@ pub trait Protocol: Send + Sync + 'static {
 
 /// A connection in use. Clones are handles to the same one; calls that run keep theirs.
 pub trait Link: Clone + Send + Sync + 'static {
-    /// Returns whether new calls may use it. Every call asks this, under a lock that changes of
-    /// connections wait for.
+    /// Returns whether new calls may use it; once they may not, never again. Every call asks this,
+    /// under a lock that changes of connections wait for.
     fn is_usable(&self) -> bool;
 
-    /// Waits until it takes no new calls, because it is lost or drains. From then on it is not
-    /// [usable](Link::is_usable).
+    /// Waits until it is not [usable](Link::is_usable) any more, because it is lost or drains.
     fn draining(&self) -> impl Future<Output = ()> + Send;
 
     /// Returns why it is lost, if it is.
