@@ -35,7 +35,7 @@ pub(crate) async fn run<P: Protocol>(shared: Arc<Shared<P>>) {
             resolution.on_answer(shared.sources.now(), answer, random);
             resolution.addresses().to_vec()
         };
-        let added = shared.update(|pool| pool.set_addresses(&current));
+        let (added, _) = shared.update(|pool| pool.set_addresses(&current));
         running.retain(|address, task| {
             let stays = current.contains(address);
             if !stays {

@@ -106,8 +106,11 @@ impl<L: Link> Pool<L> {
     }
 
     /// Replaces the servers by these, in this order; those that stay keep their state. Returns the
-    /// new ones.
-    pub(crate) fn set_addresses(&mut self, addresses: &[SocketAddr]) -> Vec<SocketAddr> {
+    /// addresses of the new ones, and those that left.
+    pub(crate) fn set_addresses(
+        &mut self,
+        addresses: &[SocketAddr],
+    ) -> (Vec<SocketAddr>, Vec<Member<L>>) {
         let mut old = std::mem::take(&mut self.members);
         let mut added = Vec::new();
         for address in addresses {
@@ -121,14 +124,18 @@ impl<L: Link> Pool<L> {
                 }
             });
         }
-        added
+        (added, old)
     }
 
-    pub(crate) fn set_state(&mut self, address: SocketAddr, state: LinkState<L>) {
+    /// Sets the state of a server's connection, if it is still one; returns the one before.
+    pub(crate) fn set_state(
+        &mut self,
+        address: SocketAddr,
+        state: LinkState<L>,
+    ) -> Option<LinkState<L>> {
         let mut members = self.members.iter_mut();
-        if let Some(member) = members.find(|member| member.server.address == address) {
-            member.state = state;
-        }
+        let member = members.find(|member| member.server.address == address)?;
+        Some(std::mem::replace(&mut member.state, state))
     }
 
     /// Returns how many servers, from the first on, should have a connection.

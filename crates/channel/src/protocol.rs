@@ -18,7 +18,8 @@ pub trait Protocol: Send + Sync + 'static {
     /// Why a connection cannot be used.
     type Error: Error + Send;
 
-    /// Makes a link of a connection that is established; within the time that connecting may take.
+    /// Makes a link of a connection that is established. The future is dropped where that takes
+    /// longer than connecting may take, or the name does not stand for the server any more.
     ///
     /// # Errors
     /// Where the connection cannot be used. It is then tried again later, as if there was none.

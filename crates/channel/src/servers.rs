@@ -153,7 +153,8 @@ impl<P: Protocol> Shared<P> {
         }
     }
 
-    /// Changes the pool, and wakes the calls and connections that wait for that.
+    /// Changes the pool, and wakes the calls and connections that wait for that. Return links that
+    /// leave it: dropping one may take a while.
     pub(crate) fn update<T>(&self, change: impl FnOnce(&mut Pool<P::Link>) -> T) -> T {
         let mut pool = self.pool.write().unwrap_or_else(PoisonError::into_inner);
         let result = change(&mut pool);

@@ -31,7 +31,7 @@ fn pool(balancing: Balancing, states: impl IntoIterator<Item = LinkState<bool>>)
     let mut pool = Pool::new(balancing, 1);
     let states: Vec<_> = states.into_iter().collect();
     let addresses: Vec<_> = (0..states.len()).map(address).collect();
-    assert_eq!(pool.set_addresses(&addresses), addresses);
+    assert_eq!(pool.set_addresses(&addresses).0, addresses);
     for (index, state) in states.into_iter().enumerate() {
         pool.set_state(address(index), state);
     }
@@ -159,7 +159,8 @@ fn calls_wait_while_a_connection_may_come_and_fail_where_none_can() {
 fn servers_that_stay_keep_their_state() {
     let mut pool = pool(Balancing::RoundRobin, [ready(), ready()]);
     let (_, call) = picked(pool.pick(&[], now));
-    assert_eq!(pool.set_addresses(&[address(2), address(0)]), [address(2)]);
+    let (added, removed) = pool.set_addresses(&[address(2), address(0)]);
+    assert_eq!((added, removed.len()), (vec![address(2)], 1));
     assert_eq!(server(&pool, 1).outstanding(), 1);
     assert_eq!(picked(pool.pick(&[], now)).0, address(0));
     drop(call);
