@@ -4,19 +4,18 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, RwLock};
 
 use tokio::sync::{Notify, watch};
-use tokio::time::Instant;
 use weir_net::Endpoint;
 use weir_units::Duration;
 
 use crate::backoff::BackoffConfig;
-use crate::picked::Sources;
 use crate::pool::{Balancing, Pool};
 use crate::protocol::Protocol;
-use crate::random::{NoRandomness, Random};
+use crate::random::NoRandomness;
 use crate::resolution::Resolution;
 use crate::resolver::{Resolver, SystemResolver};
 use crate::retry::{RetryBudget, RetryConfig};
 use crate::servers::{Servers, Settings, Shared};
+use crate::sources::Sources;
 
 /// Why a channel cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -142,23 +141,21 @@ impl ServersBuilder {
                 (Box::new(SystemResolver { name }), Some(server_name))
             }
         };
-        let random = Random::new()?;
+        let sources = Arc::new(Sources::new()?);
+        let seed = sources.random.next();
         let shared = Shared {
             protocol,
             endpoint: endpoint.clone(),
             resolver,
             server_name,
             resolution: Mutex::new(Resolution::new(self.resolve_interval)),
-            pool: RwLock::new(Pool::new(self.balancing, random.next())),
+            pool: RwLock::new(Pool::new(self.balancing, seed, sources.clone())),
             changed: watch::Sender::new(()),
             resolve: Notify::new(),
             budget: RetryBudget::new(&self.settings.retry),
             settings: self.settings,
             counters: Default::default(),
-            sources: Arc::new(Sources {
-                epoch: Instant::now(),
-                random,
-            }),
+            sources,
         };
         Ok(Servers::new(shared, &runtime))
     }

@@ -60,7 +60,7 @@
 //! | `resolution`, `backoff`, `retry`, `health` | values without clocks: when to resolve, to connect, to call again, and whom to avoid |
 //! | `pool`, `server` | the servers with their connections, and which of them gets a call |
 //! | `maintain`, `connect` | the tasks: one that resolves, one per server that connects |
-//! | `resolver`, `random` | names to addresses; random numbers |
+//! | `resolver`, `random`, `sources` | names to addresses; random numbers, the time |
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
 mod backoff;
@@ -77,6 +77,7 @@ mod resolver;
 mod retry;
 mod server;
 mod servers;
+mod sources;
 mod stats;
 
 pub use backoff::{Backoff, BackoffConfig};

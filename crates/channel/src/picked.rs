@@ -1,12 +1,7 @@
 //! A call's server and connection.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 
-use tokio::time::Instant;
-use weir_units::Time;
-
-use crate::random::Random;
 use crate::server::Outstanding;
 
 /// The connection that a call was given. The call counts as under way at its server until this is
@@ -20,29 +15,11 @@ use crate::server::Outstanding;
 pub struct Picked<L> {
     link: L,
     call: Outstanding,
-    sources: Arc<Sources>,
-}
-
-/// The time and random numbers.
-#[derive(Debug)]
-pub(crate) struct Sources {
-    pub(crate) epoch: Instant,
-    pub(crate) random: Random,
-}
-
-impl Sources {
-    pub(crate) fn now(&self) -> Time {
-        Time::ZERO + self.epoch.elapsed().into()
-    }
 }
 
 impl<L> Picked<L> {
-    pub(crate) const fn new(link: L, call: Outstanding, sources: Arc<Sources>) -> Self {
-        Self {
-            link,
-            call,
-            sources,
-        }
+    pub(crate) const fn new(link: L, call: Outstanding) -> Self {
+        Self { link, call }
     }
 
     /// Returns the connection.
@@ -62,7 +39,6 @@ impl<L> Picked<L> {
 
     /// The server did not answer.
     pub fn on_failure(&self) {
-        let (now, random) = (self.sources.now(), self.sources.random.next());
-        self.call.server().on_failure(now, random);
+        self.call.server().on_failure();
     }
 }

@@ -10,6 +10,7 @@ use weir_units::Time;
 
 use crate::protocol::Link;
 use crate::server::{Outstanding, Server};
+use crate::sources::Sources;
 
 use choice::Choices;
 
@@ -51,6 +52,8 @@ pub(crate) struct Pool<L> {
     /// The index where round robin goes on.
     next: AtomicUsize,
     choices: Choices,
+    /// For the servers: a choice reads no clock.
+    sources: Arc<Sources>,
 }
 
 /// Who gets a call.
@@ -67,9 +70,9 @@ pub(crate) enum Pick<L> {
 }
 
 impl<L: Link> Member<L> {
-    fn new(address: SocketAddr) -> Self {
+    fn new(address: SocketAddr, sources: Arc<Sources>) -> Self {
         Self {
-            server: Arc::new(Server::new(address)),
+            server: Arc::new(Server::new(address, sources)),
             state: LinkState::Idle,
         }
     }
@@ -92,12 +95,13 @@ impl<L: Link> Member<L> {
 
 impl<L: Link> Pool<L> {
     /// Creates a pool without servers; the seed is for random choices between them.
-    pub(crate) fn new(balancing: Balancing, seed: u64) -> Self {
+    pub(crate) fn new(balancing: Balancing, seed: u64, sources: Arc<Sources>) -> Self {
         Self {
             balancing,
             members: Vec::new(),
             next: AtomicUsize::new(0),
             choices: Choices::new(seed),
+            sources,
         }
     }
 
@@ -120,7 +124,7 @@ impl<L: Link> Pool<L> {
                 Some(place) => old.swap_remove(place),
                 None => {
                     added.push(*address);
-                    Member::new(*address)
+                    Member::new(*address, self.sources.clone())
                 }
             });
         }

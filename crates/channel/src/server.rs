@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_units::Time;
 
-use super::health::Health;
+use crate::health::Health;
+use crate::sources::Sources;
 
 /// A server: its calls that are under way, and whether it answers them.
 #[derive(Debug)]
@@ -17,6 +18,7 @@ pub(crate) struct Server {
     /// Whether there was a failure since the last answer. Calls to a server that answers take no
     /// lock.
     has_failed: AtomicBool,
+    sources: Arc<Sources>,
 }
 
 /// Counts a call of a server while it is under way.
@@ -24,12 +26,13 @@ pub(crate) struct Server {
 pub(crate) struct Outstanding(Arc<Server>);
 
 impl Server {
-    pub(crate) fn new(address: SocketAddr) -> Self {
+    pub(crate) fn new(address: SocketAddr, sources: Arc<Sources>) -> Self {
         Self {
             address,
             outstanding: AtomicUsize::new(0),
             health: Mutex::new(Health::new()),
             has_failed: AtomicBool::new(false),
+            sources,
         }
     }
 
@@ -46,7 +49,11 @@ impl Server {
         }
     }
 
-    pub(crate) fn on_failure(&self, now: Time, random: u64) {
+    pub(crate) fn on_failure(&self) {
+        self.on_failure_at(self.sources.now(), self.sources.random.next());
+    }
+
+    pub(crate) fn on_failure_at(&self, now: Time, random: u64) {
         let mut health = self.health();
         health.on_failure(now, random);
         self.has_failed.store(true, Ordering::Relaxed);

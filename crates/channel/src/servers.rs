@@ -9,13 +9,14 @@ use weir_net::Endpoint;
 use weir_units::Duration;
 
 use crate::backoff::BackoffConfig;
-use crate::picked::{Picked, Sources};
+use crate::picked::Picked;
 use crate::pool::{Pick, Pool};
 use crate::protocol::Protocol;
 use crate::random::Random;
 use crate::resolution::Resolution;
 use crate::resolver::Resolver;
 use crate::retry::{RetryBudget, RetryConfig};
+use crate::sources::Sources;
 use crate::stats::Counters;
 
 /// The servers behind a name, with a connection to each. Clones are handles to the same ones.
@@ -89,9 +90,7 @@ impl<P: Protocol> Servers<P> {
         let mut changes = None;
         loop {
             match self.shared.pick(tried) {
-                Pick::Ready { link, call } => {
-                    return Ok(Picked::new(link, call, self.shared.sources.clone()));
-                }
+                Pick::Ready { link, call } => return Ok(Picked::new(link, call)),
                 Pick::Failed(reason) if !wait_for_ready => return Err(NoServer(reason)),
                 Pick::Failed(_) | Pick::Wait => {}
             }

@@ -28,7 +28,7 @@ fn address(index: usize) -> SocketAddr {
 }
 
 fn pool(balancing: Balancing, states: impl IntoIterator<Item = LinkState<bool>>) -> Pool<bool> {
-    let mut pool = Pool::new(balancing, 1);
+    let mut pool = Pool::new(balancing, 1, Arc::new(Sources::new().unwrap()));
     let states: Vec<_> = states.into_iter().collect();
     let addresses: Vec<_> = (0..states.len()).map(address).collect();
     assert_eq!(pool.set_addresses(&addresses).0, addresses);
@@ -121,7 +121,7 @@ fn a_server_that_was_tried_is_the_last_choice() {
 fn an_unhealthy_server_is_avoided_while_there_is_another() {
     let mut pool = pool(Balancing::RoundRobin, [ready(), ready()]);
     for _ in 0..5 {
-        server(&pool, 0).on_failure(NOW, 0);
+        server(&pool, 0).on_failure_at(NOW, 0);
     }
     for _ in 0..3 {
         assert_eq!(picked(pool.pick(&[], now)).0, address(1));
@@ -133,7 +133,7 @@ fn an_unhealthy_server_is_avoided_while_there_is_another() {
     let order = [(); 2].map(|()| picked(pool.pick(&[], now)).0);
     assert_ne!(order[0], order[1]);
     for _ in 0..5 {
-        server(&pool, 0).on_failure(NOW, 0);
+        server(&pool, 0).on_failure_at(NOW, 0);
     }
     let later = NOW + Duration::from_secs(1);
     let order = [(); 2].map(|()| picked(pool.pick(&[], || later)).0);
