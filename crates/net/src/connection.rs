@@ -196,6 +196,12 @@ impl Connection {
         self.handle.connection.peek().engine.peer_takes_go_away()
     }
 
+    /// Returns whether the connection takes new calls: it is neither draining nor over.
+    pub fn takes_calls(&self) -> bool {
+        let state = self.handle.connection.peek();
+        state.error.is_none() && !state.is_draining()
+    }
+
     /// Waits until the connection takes no new calls: it is draining, or over.
     pub async fn draining(&self) {
         poll_fn(|cx| {

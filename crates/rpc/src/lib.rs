@@ -35,7 +35,7 @@
 //! | [`wire`] | frames, request headers, statuses: values without I/O |
 //! | [`trace`] | W3C Trace Context, and what a handler's calls inherit |
 //! | `server` | methods; a call from its header to its status |
-//! | `channel` | names, connections, balancing, retries: `resolution`, `pool`, `health`, `backoff` and `retry` are values without clocks, `maintain` and `subchannel` the tasks |
+//! | `channel` | a call on the client's side, and when it is made again; `weir-channel` keeps the connections |
 //! | `frames` | the frames of a stream that arrives |
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
@@ -43,7 +43,6 @@ mod channel;
 mod executed;
 mod frames;
 mod metadata;
-mod random;
 mod server;
 mod status;
 pub mod trace;
@@ -51,18 +50,20 @@ pub mod wire;
 
 pub use bytes::Bytes;
 pub use channel::{
-    BackoffConfig, Balancing, Call, CallError, Channel, ChannelBuilder, ChannelError, ChannelStats,
-    RequestSender, ResolveError, Resolver, Resolving, Response, ResponseReceiver, RetryConfig,
-    ServerInfo, ServerState, StreamClosed, SystemResolver,
+    Call, CallError, Channel, ChannelBuilder, ChannelStats, RequestSender, Response,
+    ResponseReceiver, StreamClosed,
 };
 pub use executed::Executed;
 pub use metadata::{Metadata, MetadataError};
-pub use random::NoRandomness;
 pub use server::{
     Context, RequestReceiver, ResponseSender, SendError, Server, ServerBuilder, ServerError,
     ServerStats,
 };
 pub use status::{Code, Status};
+pub use weir_channel::{
+    BackoffConfig, Balancing, ChannelError, NoRandomness, ResolveError, Resolver, Resolving,
+    RetryConfig, ServerInfo, ServerState, SystemResolver,
+};
 
 /// Compiles the examples in `docs/rpc.md`.
 #[cfg(doctest)]

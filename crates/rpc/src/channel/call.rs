@@ -2,13 +2,12 @@
 
 use bytes::Bytes;
 use tokio::time::{Instant, sleep};
+use weir_channel::{Backoff, BackoffConfig, NoServer};
 use weir_net::{Duration, WriteError};
 
 use super::Channel;
-use super::backoff::{Backoff, BackoffConfig};
 use super::error::CallError;
 use super::exchange::{Deadline, Server, within};
-use super::pool::Pick;
 use super::retry::{Retry, retry};
 use super::stats::Counters;
 use super::stream::{RequestSender, ResponseReceiver};
@@ -192,7 +191,7 @@ impl Call {
             trace.set_in(&mut metadata);
         }
         Counters::add(&self.channel.shared.counters.calls);
-        self.channel.shared.state().budget.deposit();
+        self.channel.shared.servers.retry_budget().deposit();
         Ok(Attempts {
             channel: self.channel,
             header: RequestHeader {
@@ -255,7 +254,7 @@ impl Attempts {
     async fn open(&mut self) -> Result<(RequestSender, ResponseReceiver), CallError> {
         loop {
             let server = self.pick().await?;
-            let address = server.address;
+            let address = server.picked.address();
             self.header.time_left = self.deadline.map(|deadline| deadline.time_left());
             self.header.attempt = self.begun + 1;
             match server.open(&self.header, self.deadline).await {
@@ -272,54 +271,28 @@ impl Attempts {
     /// Waits for a server that is ready.
     async fn pick(&self) -> Result<Server, CallError> {
         let shared = &self.channel.shared;
-        let mut changed = shared.changed.subscribe();
-        loop {
-            let (now, random) = (shared.now(), shared.random.next());
-            let pick = {
-                let mut state = shared.state();
-                let is_resolved = !state.resolution.addresses().is_empty();
-                let has_failed = state.resolution.error().map(str::to_owned);
-                match (is_resolved, has_failed) {
-                    (true, _) => state.pool.pick(now, &self.tried, random),
-                    (false, Some(error)) => Pick::Failed(error),
-                    (false, None) => Pick::Wait,
-                }
-            };
-            match pick {
-                Pick::Ready {
-                    link,
-                    address,
-                    call,
-                } => {
-                    return Ok(Server {
-                        shared: shared.clone(),
-                        connection: link,
-                        address,
-                        _call: call,
-                    });
-                }
-                Pick::Failed(reason) if !self.wait_for_ready => {
-                    return Err(CallError::NoServer(reason));
-                }
-                Pick::Failed(_) | Pick::Wait => {
-                    // The sender lives as long as the channel.
-                    let _ = changed.changed().await;
-                }
-            }
-        }
+        let pick = shared.servers.pick(&self.tried, self.wait_for_ready);
+        let picked = pick
+            .await
+            .map_err(|NoServer(reason)| CallError::NoServer(reason))?;
+        Ok(Server {
+            picked,
+            limits: shared.settings.limits,
+        })
     }
 
     /// Waits until the call may be made again after a failure, or returns that.
     async fn prepare_next(&mut self, error: CallError) -> Result<(), CallError> {
         let shared = &self.channel.shared;
-        let has_attempts = self.begun < shared.settings.retry.max_attempts;
-        let is_new = !self.has_tried_all();
+        let servers = &shared.servers;
+        let has_attempts = self.begun < servers.max_attempts();
+        let is_new = !servers.has_tried_all(&self.tried);
         match retry(&error, self.is_idempotent) {
             Retry::NotSent => {}
             Retry::Moved if has_attempts && is_new => {}
             Retry::Moved if has_attempts => self.wait().await,
             Retry::Costs if has_attempts => {
-                if !shared.state().budget.withdraw() {
+                if !servers.retry_budget().withdraw() {
                     Counters::add(&shared.counters.budget_exhausted);
                     return Err(error);
                 }
@@ -332,14 +305,8 @@ impl Attempts {
         Ok(())
     }
 
-    fn has_tried_all(&self) -> bool {
-        let state = self.channel.shared.state();
-        let mut members = state.pool.members().iter();
-        members.all(|member| self.tried.contains(&member.address))
-    }
-
     async fn wait(&mut self) {
-        let random = self.channel.shared.random.next();
+        let random = self.channel.shared.servers.random().next();
         sleep(self.backoff.next(random).into()).await;
     }
 

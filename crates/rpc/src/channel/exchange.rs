@@ -1,19 +1,15 @@
 //! The stream of one attempt: opened, with the request's header.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-
 use tokio::time::Instant;
+use weir_channel::Picked;
 use weir_net::rpc::{CALL_CANCELLED, CALL_DEADLINE};
 use weir_net::{Connection, Duration};
 
-use super::Shared;
 use super::error::CallError;
-use super::pool::Outstanding;
 use super::stream::{RequestSender, ResponseReceiver};
 use crate::executed::Executed;
 use crate::frames::Frames;
-use crate::wire::{FrameType, RequestHeader, put_frame};
+use crate::wire::{FrameType, Limits, RequestHeader, put_frame};
 
 /// When a call has to be over.
 #[derive(Clone, Copy, Debug)]
@@ -58,10 +54,9 @@ pub(super) async fn within<F: Future>(deadline: Option<Deadline>, future: F) -> 
 
 /// The server of an attempt. The call counts as under way there until this is dropped.
 pub(super) struct Server {
-    pub(super) shared: Arc<Shared>,
-    pub(super) connection: Connection,
-    pub(super) address: SocketAddr,
-    pub(super) _call: Outstanding,
+    pub(super) picked: Picked<Connection>,
+    /// What the response may be.
+    pub(super) limits: Limits,
 }
 
 impl Server {
@@ -75,7 +70,8 @@ impl Server {
         deadline: Option<Deadline>,
     ) -> Result<(RequestSender, ResponseReceiver), CallError> {
         let (send, recv) = self
-            .connection
+            .picked
+            .link()
             .open_bi()
             .await
             .map_err(CallError::NotBegun)?;
@@ -83,20 +79,8 @@ impl Server {
         header.write(&mut payload);
         let mut head = Vec::with_capacity(payload.len() + 8);
         put_frame(&mut head, FrameType::Header, &payload);
-        let frames = Frames::new(recv, self.shared.settings.limits);
+        let frames = Frames::new(recv, self.limits);
         let requests = RequestSender::new(send, head, deadline);
         Ok((requests, ResponseReceiver::new(frames, deadline, self)))
-    }
-
-    /// The server answered.
-    pub(super) fn on_answer(&self) {
-        self.shared.state().pool.on_answer(self.address);
-    }
-
-    /// The server did not answer.
-    pub(super) fn on_failure(&self) {
-        let (now, random) = (self.shared.now(), self.shared.random.next());
-        let mut state = self.shared.state();
-        state.pool.on_failure(self.address, now, random);
     }
 }

@@ -4,63 +4,6 @@ use super::error::CallError;
 use crate::executed::Executed;
 use crate::status::Code;
 
-/// When failed calls are made again. A call is only made again where that is safe: it was not
-/// sent, the server refused it before its handler began, or it is marked idempotent.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RetryConfig {
-    /// How often a call is sent at most; 4 by default, 1 for never again.
-    pub max_attempts: u32,
-    /// How many calls are made again for each new one in the long run; 0.1 by default. A retry that
-    /// adds no load does not count: that of a call that was not sent, or that a draining server
-    /// refused.
-    pub budget_ratio: f64,
-    /// How many calls may be made again at once, before the ratio counts; 100 by default.
-    pub budget_burst: u32,
-}
-
-impl Default for RetryConfig {
-    fn default() -> Self {
-        Self {
-            max_attempts: 4,
-            budget_ratio: 0.1,
-            budget_burst: 100,
-        }
-    }
-}
-
-/// A token bucket: each call adds a fraction of a token, each retry takes one.
-#[derive(Clone, Debug)]
-pub(super) struct RetryBudget {
-    tokens: f64,
-    ratio: f64,
-    burst: f64,
-}
-
-impl RetryBudget {
-    pub(super) fn new(config: &RetryConfig) -> Self {
-        let burst = f64::from(config.budget_burst);
-        Self {
-            tokens: burst,
-            ratio: config.budget_ratio.clamp(0.0, 1.0),
-            burst,
-        }
-    }
-
-    /// A new call begins.
-    pub(super) fn deposit(&mut self) {
-        self.tokens = (self.tokens + self.ratio).min(self.burst);
-    }
-
-    /// Takes a token for a retry, if there is one.
-    pub(super) fn withdraw(&mut self) -> bool {
-        let has_token = self.tokens >= 1.0;
-        if has_token {
-            self.tokens -= 1.0;
-        }
-        has_token
-    }
-}
-
 /// What a failure says about making the call again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Retry {
@@ -94,8 +37,6 @@ pub(super) fn retry(error: &CallError, is_idempotent: bool) -> Retry {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
     use crate::status::Status;
 
@@ -142,32 +83,6 @@ mod tests {
             },
         ] {
             assert_eq!(retry(&useless, true), Retry::Never, "{useless}");
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn retries_stay_within_the_budget(
-            steps in prop::collection::vec(any::<bool>(), 0..2000),
-            ratio in 0.0f64..1.0,
-            burst in 0u32..50,
-        ) {
-            let mut budget = RetryBudget::new(&RetryConfig {
-                budget_ratio: ratio,
-                budget_burst: burst,
-                ..RetryConfig::default()
-            });
-            let (mut calls, mut retries) = (0u32, 0u32);
-            for is_call in steps {
-                if is_call {
-                    calls += 1;
-                    budget.deposit();
-                } else {
-                    retries += u32::from(budget.withdraw());
-                }
-                let most = f64::from(burst) + f64::from(calls) * ratio;
-                prop_assert!(f64::from(retries) <= most + 1e-6);
-            }
         }
     }
 }

@@ -204,8 +204,7 @@ impl ResponseReceiver {
 
     /// Reads the status; returns the metadata of a success.
     async fn end_of(&mut self, payload: &Bytes) -> Result<Metadata, CallError> {
-        let limits = &self.server.shared.settings.limits;
-        let read = ResponseStatus::read(payload, limits);
+        let read = ResponseStatus::read(payload, &self.server.limits);
         let status =
             read.map_err(|error| CallError::not_received(self.frames.reject(error.into())))?;
         // The end has usually arrived with the status: then there is nothing to stop.
@@ -230,16 +229,16 @@ impl ResponseReceiver {
 
     fn report(&self, end: &Result<Metadata, CallError>) {
         match end {
-            Ok(_) => self.server.on_answer(),
+            Ok(_) => self.server.picked.on_answer(),
             Err(CallError::Status { status, executed }) => match (status.code, executed) {
                 // A refusal says nothing about the server's health.
                 (_, Executed::No) => {}
-                (Code::Unavailable, _) => self.server.on_failure(),
-                _ => self.server.on_answer(),
+                (Code::Unavailable, _) => self.server.picked.on_failure(),
+                _ => self.server.picked.on_answer(),
             },
             // Nor does a server that drains.
             Err(error) if error.executed() == Executed::No => {}
-            Err(_) => self.server.on_failure(),
+            Err(_) => self.server.picked.on_failure(),
         }
     }
 }
@@ -256,7 +255,7 @@ impl Drop for ResponseReceiver {
         }
         self.frames.stop(give_up_code(self.deadline));
         if self.deadline.is_some_and(|deadline| deadline.is_over()) {
-            self.server.on_failure();
+            self.server.picked.on_failure();
         }
     }
 }

@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use tokio::sync::Semaphore;
+use weir_channel::{NoRandomness, Random};
 
 use super::handler::{Handler, Methods};
 use super::stats::Counters;
 use super::{Context, RequestReceiver, ResponseSender, Server, Shared};
-use crate::random::{NoRandomness, Random};
 use crate::status::Status;
 use crate::wire::{Limits, is_method};
 

@@ -18,7 +18,7 @@ use super::response::Response;
 use super::{Context, Shared};
 use crate::frames::{FrameError, Frames};
 use crate::status::{Code, Status};
-use crate::trace::TraceContext;
+use crate::trace::{SpanId, TraceContext};
 use crate::wire::{CALL_MALFORMED, FrameType, Limits, RequestHeader, ResponseStatus, WireError};
 
 /// A stream that a client opened.
@@ -225,8 +225,8 @@ impl Ready {
         let (_ended, ending) = watch::channel(());
         let caller = TraceContext::of(&self.header.metadata);
         let trace = match &caller {
-            Some(caller) => caller.child(call.shared.random.span_id()),
-            None => call.shared.random.trace(),
+            Some(caller) => caller.child(SpanId::random(&call.shared.random)),
+            None => TraceContext::root(&call.shared.random),
         };
         let span = call.span(&self.header, &trace, caller.as_ref());
         let connection = call.connection.clone();

@@ -13,9 +13,9 @@ mod stats;
 use std::sync::{Arc, Mutex};
 
 use tokio::sync::Semaphore;
+use weir_channel::Random;
 use weir_net::Endpoint;
 
-use crate::random::Random;
 use crate::wire::Limits;
 
 pub use builder::{ServerBuilder, ServerError};

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use weir_channel::Random;
+
 use super::TraceState;
 use crate::metadata::Metadata;
 
@@ -42,6 +44,15 @@ pub struct TraceParentError;
 macro_rules! impl_id {
     ($name:ident, $size:literal) => {
         impl $name {
+            /// Returns a new ID.
+            pub(crate) fn random(random: &Random) -> Self {
+                loop {
+                    if let Some(id) = Self::from_bytes(random.bytes()) {
+                        return id;
+                    }
+                }
+            }
+
             /// Creates an ID from its bytes; `None` where all are zero.
             pub fn from_bytes(bytes: [u8; $size]) -> Option<Self> {
                 (bytes != [0; $size]).then_some(Self(bytes))
@@ -79,6 +90,11 @@ impl TraceContext {
             flags: if is_sampled { SAMPLED } else { 0 },
             state: TraceState::default(),
         }
+    }
+
+    /// Returns the first hop of a new trace, which nobody records.
+    pub(crate) fn root(random: &Random) -> Self {
+        Self::new(TraceId::random(random), SpanId::random(random), false)
     }
 
     /// Returns the next hop of the same trace.

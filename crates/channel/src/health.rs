@@ -2,7 +2,7 @@
 
 use weir_units::{Duration, Time};
 
-use super::backoff::{Backoff, BackoffConfig};
+use crate::backoff::{Backoff, BackoffConfig};
 
 /// Failures in a row after which a server is avoided.
 const FAILURES: u32 = 5;
@@ -15,14 +15,14 @@ const AVOIDED: BackoffConfig = BackoffConfig {
 /// Counts failures of a server's calls. After five in a row it is avoided for a while, and longer
 /// each time; one answer makes up for all.
 #[derive(Clone, Debug)]
-pub(super) struct Health {
+pub(crate) struct Health {
     failures: u32,
     avoided_until: Time,
     backoff: Backoff,
 }
 
 impl Health {
-    pub(super) const fn new() -> Self {
+    pub(crate) const fn new() -> Self {
         Self {
             failures: 0,
             avoided_until: Time::ZERO,
@@ -30,13 +30,13 @@ impl Health {
         }
     }
 
-    pub(super) fn on_answer(&mut self) {
+    pub(crate) fn on_answer(&mut self) {
         self.failures = 0;
         self.avoided_until = Time::ZERO;
         self.backoff.reset();
     }
 
-    pub(super) fn on_failure(&mut self, now: Time, random: u64) {
+    pub(crate) fn on_failure(&mut self, now: Time, random: u64) {
         self.failures += 1;
         if self.failures >= FAILURES {
             self.failures = 0;
@@ -44,7 +44,7 @@ impl Health {
         }
     }
 
-    pub(super) fn is_avoided(&self, now: Time) -> bool {
+    pub(crate) fn is_avoided(&self, now: Time) -> bool {
         now < self.avoided_until
     }
 }

@@ -1,4 +1,4 @@
-//! Keeps a channel's servers: resolves the name, and has a task per server.
+//! Keeps the servers: resolves the name, and has a task per server.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -8,13 +8,15 @@ use tokio::task::{AbortHandle, JoinSet};
 use tokio::time::{sleep, timeout};
 use weir_units::{Duration, Time};
 
-use super::{Shared, subchannel};
+use crate::connect;
+use crate::protocol::Protocol;
+use crate::servers::Shared;
 
 /// How long a resolver may take.
 const RESOLVE_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
-/// Runs for as long as the channel.
-pub(super) async fn run(shared: Arc<Shared>) {
+/// Runs for as long as there is a handle to the servers.
+pub(crate) async fn run<P: Protocol>(shared: Arc<Shared<P>>) {
     let mut tasks = JoinSet::new();
     let mut running: HashMap<SocketAddr, AbortHandle> = HashMap::new();
     loop {
@@ -27,16 +29,13 @@ pub(super) async fn run(shared: Arc<Shared>) {
         if let Err(error) = &answer {
             tracing::warn!(%error, resolver = ?shared.resolver, "no addresses");
         }
-        let now = shared.now();
-        let random = shared.random.next();
-        let mut added = Vec::new();
-        let mut current = Vec::new();
-        {
-            let state = &mut *shared.state();
-            state.resolution.on_answer(now, answer, random);
-            current.extend_from_slice(state.resolution.addresses());
-            added.extend(state.pool.set_addresses(&current));
-        }
+        let current = {
+            let mut resolution = shared.resolution();
+            let random = shared.sources.random.next();
+            resolution.on_answer(shared.sources.now(), answer, random);
+            resolution.addresses().to_vec()
+        };
+        let (added, _) = shared.update(|pool| pool.set_addresses(&current));
         running.retain(|address, task| {
             let stays = current.contains(address);
             if !stays {
@@ -45,19 +44,18 @@ pub(super) async fn run(shared: Arc<Shared>) {
             stays
         });
         for address in added {
-            let task = tasks.spawn(subchannel::run(shared.clone(), address));
+            let task = tasks.spawn(connect::run(shared.clone(), address));
             running.insert(address, task);
         }
-        shared.changed.send_replace(());
         while tasks.try_join_next().is_some() {}
     }
 }
 
 /// Waits until the name is to be resolved, which a failed connection brings forward.
-async fn wait_until_due(shared: &Shared) {
+async fn wait_until_due<P: Protocol>(shared: &Shared<P>) {
     loop {
-        let next = shared.state().resolution.next();
-        let wait = next.since(shared.now());
+        let next = shared.resolution().next();
+        let wait = next.since(shared.sources.now());
         if wait.is_zero() {
             return;
         }

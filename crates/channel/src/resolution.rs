@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use weir_units::{Duration, Time};
 
-use super::backoff::{Backoff, BackoffConfig};
+use crate::backoff::{Backoff, BackoffConfig};
 
 /// The shortest span between two resolutions.
 const SHORTEST: Duration = Duration::from_millis(100);
@@ -14,7 +14,7 @@ const LONGEST: Duration = Duration::from_secs(5);
 /// The last answer to a name, and when to ask again: after an interval, and sooner when a
 /// connection failed. A failed resolution leaves the last answer in place.
 #[derive(Clone, Debug)]
-pub(super) struct Resolution {
+pub(crate) struct Resolution {
     interval: Duration,
     addresses: Vec<SocketAddr>,
     error: Option<String>,
@@ -25,7 +25,7 @@ pub(super) struct Resolution {
 
 impl Resolution {
     /// Creates a resolution that is due at once; zero is no interval.
-    pub(super) fn new(interval: Duration) -> Self {
+    pub(crate) fn new(interval: Duration) -> Self {
         Self {
             interval: if interval.is_zero() {
                 Duration::MAX
@@ -44,22 +44,22 @@ impl Resolution {
     }
 
     /// Returns when the name is to be resolved next.
-    pub(super) fn next(&self) -> Time {
+    pub(crate) fn next(&self) -> Time {
         self.next
     }
 
     /// Returns the addresses of the last good answer.
-    pub(super) fn addresses(&self) -> &[SocketAddr] {
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
     /// Returns why there is no good answer since the last one.
-    pub(super) fn error(&self) -> Option<&str> {
+    pub(crate) fn error(&self) -> Option<&str> {
         self.error.as_deref()
     }
 
     /// Takes an answer, without addresses that occur twice. An empty answer is a failed one.
-    pub(super) fn on_answer(
+    pub(crate) fn on_answer(
         &mut self,
         now: Time,
         answer: Result<Vec<SocketAddr>, String>,
@@ -90,7 +90,7 @@ impl Resolution {
     }
 
     /// A connection failed: its address may be out of date.
-    pub(super) fn on_connection_failure(&mut self, now: Time) {
+    pub(crate) fn on_connection_failure(&mut self, now: Time) {
         let earliest = self.last.map_or(now, |last| now.max(last + SHORTEST));
         self.next = self.next.min(earliest);
     }

@@ -12,22 +12,24 @@ pub struct BackoffConfig {
     pub longest: Duration,
 }
 
+/// The waits of one who tries again.
 #[derive(Clone, Debug)]
-pub(super) struct Backoff {
+pub struct Backoff {
     config: BackoffConfig,
     failures: u32,
 }
 
 impl Backoff {
-    pub(super) const fn new(config: BackoffConfig) -> Self {
+    /// Begins without a failure.
+    pub const fn new(config: BackoffConfig) -> Self {
         Self {
             config,
             failures: 0,
         }
     }
 
-    /// Returns how long to wait after a failure.
-    pub(super) fn next(&mut self, random: u64) -> Duration {
+    /// Returns how long to wait after a failure; the random number is for the jitter.
+    pub fn next(&mut self, random: u64) -> Duration {
         let factor = 1u64.checked_shl(self.failures).unwrap_or(u64::MAX);
         self.failures = self.failures.saturating_add(1);
         let nanos = self.config.first.as_nanos().saturating_mul(factor);
@@ -37,7 +39,7 @@ impl Backoff {
     }
 
     /// Begins again after a success.
-    pub(super) fn reset(&mut self) {
+    pub fn reset(&mut self) {
         self.failures = 0;
     }
 }
