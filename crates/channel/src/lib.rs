@@ -56,13 +56,14 @@
 //! | module | contents |
 //! |---|---|
 //! | `protocol` | what connections are used for |
-//! | `builder`, `servers`, `picked`, `stats` | the API |
+//! | `builder`, `servers`, `picked`, `attempts`, `stats` | the API |
 //! | `resolution`, `backoff`, `retry`, `health` | values without clocks: when to resolve, to connect, to call again, and whom to avoid |
 //! | `pool`, `server` | the servers with their connections, and which of them gets a call |
 //! | `maintain`, `connect` | the tasks: one that resolves, one per server that connects |
 //! | `resolver`, `random`, `sources` | names to addresses; random numbers, the time |
 #![cfg_attr(test, allow(clippy::unwrap_used, reason = "a test fails by panicking"))]
 
+mod attempts;
 mod backoff;
 mod builder;
 mod connect;
@@ -80,6 +81,7 @@ mod servers;
 mod sources;
 mod stats;
 
+pub use attempts::{Attempts, NotRetried, Retry};
 pub use backoff::{Backoff, BackoffConfig};
 pub use builder::{ChannelError, ServersBuilder};
 pub use picked::Picked;

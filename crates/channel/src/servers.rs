@@ -111,17 +111,17 @@ impl<P: Protocol> Servers<P> {
     }
 
     /// Returns how often a call is sent at most.
-    pub fn max_attempts(&self) -> u32 {
+    pub(crate) fn max_attempts(&self) -> u32 {
         self.shared.settings.retry.max_attempts
     }
 
     /// Returns the budget of retries, to which each call contributes.
-    pub fn retry_budget(&self) -> &RetryBudget {
+    pub(crate) fn retry_budget(&self) -> &RetryBudget {
         &self.shared.budget
     }
 
     /// Returns the generator of random numbers, such as for the waits between a call's attempts.
-    pub fn random(&self) -> &Random {
+    pub(crate) fn random(&self) -> &Random {
         &self.shared.sources.random
     }
 

@@ -13,11 +13,15 @@ mod server;
 mod service;
 
 pub use body::IncomingBody;
-pub use client::Client;
+pub use client::{Channel, ChannelBuilder, Client};
 pub use error::{BoxError, Error, ErrorCode};
 pub use peer::Peer;
 pub use server::{Server, ServerBuilder, ServerStats};
 pub use service::HttpService;
+pub use weir_channel::{
+    BackoffConfig, Balancing, ChannelError, ResolveError, Resolver, Resolving, RetryConfig,
+    ServerInfo, ServerState, ServersStats,
+};
 
 /// The application protocol (ALPN) of HTTP/3.
 pub const APPLICATION_PROTOCOL: &[u8] = b"h3";

@@ -1,4 +1,9 @@
-//! A client: requests on one connection.
+//! Clients: requests on one connection, or over a channel to several servers.
+
+mod builder;
+mod channel;
+mod protocol;
+mod replay;
 
 use std::future::{Future, poll_fn};
 use std::sync::Arc;
@@ -7,7 +12,7 @@ use std::task::Poll;
 use bytes::{Buf, Bytes};
 use h3::client::RequestStream;
 use h3::error::StreamError;
-use http::{Method, Request, Response, Version};
+use http::{Method, Request, Response, Version, request};
 use http_body::Body;
 use tokio::task::AbortHandle;
 use weir_net::Connection;
@@ -18,6 +23,9 @@ use crate::error::{BoxError, Error, ErrorCode};
 use crate::fields::remove_connection_fields;
 use crate::outgoing::{SendError, send_body};
 use crate::quic::{BidiStream, Opener, PeerState, Quic, SendStream};
+
+pub use builder::ChannelBuilder;
+pub use channel::Channel;
 
 /// The largest header of a response, in bytes as RFC 9114, section 4.2.2, counts them.
 const MAX_HEADER_SIZE: u64 = 64 * 1024;
@@ -30,6 +38,12 @@ pub struct Client {
     connection: Connection,
     peer: Arc<PeerState>,
     _control: Arc<Control>,
+}
+
+/// A request whose header is sent.
+struct Opened {
+    stream: RequestStream<BidiStream, Bytes>,
+    is_head: bool,
 }
 
 /// The task that follows the server's control stream.
@@ -106,7 +120,13 @@ impl Client {
     where
         B: Body<Data: Buf + Send, Error: Into<BoxError>> + Send + 'static,
     {
-        let (mut parts, body) = request.into_parts();
+        let (parts, body) = request.into_parts();
+        let opened = self.open(parts).await?;
+        self.exchange(opened, body).await
+    }
+
+    /// Opens a stream and sends the header of a request.
+    async fn open(&self, mut parts: request::Parts) -> Result<Opened, Error> {
         parts.version = Version::HTTP_3;
         remove_connection_fields(&mut parts.headers);
         let is_head = parts.method == Method::HEAD;
@@ -122,16 +142,23 @@ impl Client {
             },
             error => Error::of_stream(error, &self.connection),
         })?;
-        let id = stream.id().into_inner();
-        let exchanged = self.exchange(stream, body, is_head).await;
+        Ok(Opened { stream, is_head })
+    }
+
+    /// Sends the body of a request, and receives the header of the response.
+    async fn exchange<B>(&self, opened: Opened, body: B) -> Result<Response<IncomingBody>, Error>
+    where
+        B: Body<Data: Buf + Send, Error: Into<BoxError>> + Send + 'static,
+    {
+        let id = opened.stream.id().into_inner();
+        let exchanged = self.send_and_receive(opened, body).await;
         exchanged.map_err(|error| self.judge(error, id))
     }
 
-    async fn exchange<B>(
+    async fn send_and_receive<B>(
         &self,
-        stream: RequestStream<BidiStream, Bytes>,
+        Opened { stream, is_head }: Opened,
         body: B,
-        is_head: bool,
     ) -> Result<Response<IncomingBody>, Error>
     where
         B: Body<Data: Buf + Send, Error: Into<BoxError>> + Send + 'static,

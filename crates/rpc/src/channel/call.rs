@@ -1,26 +1,21 @@
 //! A call: configured, then made, and made again where that is safe.
 
 use bytes::Bytes;
-use tokio::time::{Instant, sleep};
-use weir_channel::{Backoff, BackoffConfig, NoServer};
+use tokio::time::Instant;
+use weir_channel::{NoServer, NotRetried};
 use weir_net::{Duration, WriteError};
 
 use super::Channel;
 use super::error::CallError;
 use super::exchange::{Deadline, Server, within};
-use super::retry::{Retry, retry};
+use super::protocol::Rpc;
+use super::retry::retry;
 use super::stats::Counters;
 use super::stream::{RequestSender, ResponseReceiver};
 use crate::executed::Executed;
 use crate::metadata::{Metadata, MetadataError};
 use crate::trace::{Scope, TraceContext, current_scope};
 use crate::wire::{RequestHeader, is_method};
-
-/// The waits before a call is made again.
-const BETWEEN_ATTEMPTS: BackoffConfig = BackoffConfig {
-    first: Duration::from_millis(5),
-    longest: Duration::from_millis(500),
-};
 
 /// A call: configure it, then make it by [`Call::unary`], [`Call::server_streaming`] or
 /// [`Call::streaming`].
@@ -53,11 +48,7 @@ struct Attempts {
     deadline: Option<Deadline>,
     is_idempotent: bool,
     wait_for_ready: bool,
-    /// Servers that the call was sent to.
-    tried: Vec<std::net::SocketAddr>,
-    /// Attempts that may have been sent.
-    begun: u32,
-    backoff: Backoff,
+    attempts: weir_channel::Attempts<Rpc>,
 }
 
 impl Channel {
@@ -191,7 +182,7 @@ impl Call {
             trace.set_in(&mut metadata);
         }
         Counters::add(&self.channel.shared.counters.calls);
-        self.channel.shared.servers.retry_budget().deposit();
+        let attempts = weir_channel::Attempts::new(self.channel.shared.servers.clone());
         Ok(Attempts {
             channel: self.channel,
             header: RequestHeader {
@@ -203,9 +194,7 @@ impl Call {
             deadline,
             is_idempotent: self.is_idempotent,
             wait_for_ready: self.wait_for_ready,
-            tried: Vec::new(),
-            begun: 0,
-            backoff: Backoff::new(BETWEEN_ATTEMPTS),
+            attempts,
         })
     }
 }
@@ -256,11 +245,10 @@ impl Attempts {
             let server = self.pick().await?;
             let address = server.picked.address();
             self.header.time_left = self.deadline.map(|deadline| deadline.time_left());
-            self.header.attempt = self.begun + 1;
+            self.header.attempt = self.attempts.sent() + 1;
             match server.open(&self.header, self.deadline).await {
                 Ok(stream) => {
-                    self.begun += 1;
-                    self.tried.push(address);
+                    self.attempts.on_sent(address);
                     return Ok(stream);
                 }
                 Err(error) => self.prepare_next(error).await?,
@@ -270,48 +258,31 @@ impl Attempts {
 
     /// Waits for a server that is ready.
     async fn pick(&self) -> Result<Server, CallError> {
-        let shared = &self.channel.shared;
-        let pick = shared.servers.pick(&self.tried, self.wait_for_ready);
-        let picked = pick
-            .await
-            .map_err(|NoServer(reason)| CallError::NoServer(reason))?;
+        let picked = self.attempts.pick(self.wait_for_ready).await;
+        let picked = picked.map_err(|NoServer(reason)| CallError::NoServer(reason))?;
         Ok(Server {
             picked,
-            limits: shared.settings.limits,
+            limits: self.channel.shared.settings.limits,
         })
     }
 
     /// Waits until the call may be made again after a failure, or returns that.
     async fn prepare_next(&mut self, error: CallError) -> Result<(), CallError> {
-        let shared = &self.channel.shared;
-        let servers = &shared.servers;
-        let has_attempts = self.begun < servers.max_attempts();
-        let is_new = !servers.has_tried_all(&self.tried);
-        match retry(&error, self.is_idempotent) {
-            Retry::NotSent => {}
-            Retry::Moved if has_attempts && is_new => {}
-            Retry::Moved if has_attempts => self.wait().await,
-            Retry::Costs if has_attempts => {
-                if !servers.retry_budget().withdraw() {
-                    Counters::add(&shared.counters.budget_exhausted);
-                    return Err(error);
-                }
-                self.wait().await;
+        let counters = &self.channel.shared.counters;
+        let is_made_again = self.attempts.next(retry(&error, self.is_idempotent)).await;
+        if let Err(reason) = is_made_again {
+            if reason == NotRetried::BudgetExhausted {
+                Counters::add(&counters.budget_exhausted);
             }
-            Retry::Never | Retry::Moved | Retry::Costs => return Err(error),
+            return Err(error);
         }
-        Counters::add(&self.channel.shared.counters.retries);
+        Counters::add(&counters.retries);
         tracing::debug!(method = self.header.method, %error, "a call is made again");
         Ok(())
     }
 
-    async fn wait(&mut self) {
-        let random = self.channel.shared.servers.random().next();
-        sleep(self.backoff.next(random).into()).await;
-    }
-
     fn passed(&self) -> CallError {
-        let executed = match self.begun {
+        let executed = match self.attempts.sent() {
             0 => Executed::No,
             _ => Executed::Maybe,
         };

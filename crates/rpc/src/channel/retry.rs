@@ -1,21 +1,10 @@
 //! Whether a failed call is made again.
 
+use weir_channel::Retry;
+
 use super::error::CallError;
 use crate::executed::Executed;
 use crate::status::Code;
-
-/// What a failure says about making the call again.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Retry {
-    /// Not safe, or without use.
-    Never,
-    /// The call was not sent.
-    NotSent,
-    /// A draining server refused the call.
-    Moved,
-    /// The retry adds load.
-    Costs,
-}
 
 /// Returns what a failure says about making the call again.
 pub(super) fn retry(error: &CallError, is_idempotent: bool) -> Retry {
