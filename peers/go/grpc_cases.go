@@ -49,7 +49,9 @@ type (
 	duplexStream = connect.BidiStreamForClient[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]
 )
 
-func newClient[Request, Response any](peer *peer, path string, options ...connect.ClientOption) *connect.Client[Request, Response] {
+func newClient[Request, Response any](
+	peer *peer, path string, options ...connect.ClientOption,
+) *connect.Client[Request, Response] {
 	return connect.NewClient[Request, Response](peer.http, peer.url+path, append(options, connect.WithGRPC())...)
 }
 

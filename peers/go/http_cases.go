@@ -94,7 +94,8 @@ func httpHeaders(ctx context.Context, peer *peer) error {
 	if err := json.Unmarshal(body, &echo); err != nil {
 		return err
 	}
-	for name, expected := range map[string]string{"x-test": "value", "x-long": long, "x-empty": "", "x-twice": "one, two"} {
+	all := map[string]string{"x-test": "value", "x-long": long, "x-empty": "", "x-twice": "one, two"}
+	for name, expected := range all {
 		values, present := echo[name]
 		if found := strings.Join(values, ", "); !present || found != expected {
 			return fmt.Errorf("the server read %q as %s", found, name)

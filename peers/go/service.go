@@ -20,6 +20,14 @@ const (
 	echoTrailing = "x-grpc-test-echo-trailing-bin"
 )
 
+type (
+	unaryRequest  = connect.Request[pb.SimpleRequest]
+	unaryResponse = connect.Response[pb.SimpleResponse]
+	inputStream   = connect.ClientStream[pb.StreamingInputCallRequest]
+	inputResponse = connect.Response[pb.StreamingInputCallResponse]
+	serverStream  = connect.BidiStream[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]
+)
+
 type outputStream interface {
 	Send(*pb.StreamingOutputCallResponse) error
 }
@@ -58,7 +66,7 @@ func echoMetadata(request, header, trailer http.Header) {
 	}
 }
 
-func unaryCall(ctx context.Context, request *connect.Request[pb.SimpleRequest]) (*connect.Response[pb.SimpleResponse], error) {
+func unaryCall(ctx context.Context, request *unaryRequest) (*unaryResponse, error) {
 	response := connect.NewResponse(&pb.SimpleResponse{})
 	if expected := request.Msg.ExpectCompressed; expected != nil && expected.Value != wasCompressed(ctx) {
 		return nil, connect.NewError(connect.CodeInvalidArgument, errors.New("expect_compressed does not hold"))
@@ -76,7 +84,7 @@ func unaryCall(ctx context.Context, request *connect.Request[pb.SimpleRequest]) 
 	return response, nil
 }
 
-func streamingInput(_ context.Context, stream *connect.ClientStream[pb.StreamingInputCallRequest]) (*connect.Response[pb.StreamingInputCallResponse], error) {
+func streamingInput(_ context.Context, stream *inputStream) (*inputResponse, error) {
 	size := 0
 	for stream.Receive() {
 		size += len(stream.Msg().GetPayload().GetBody())
@@ -87,7 +95,7 @@ func streamingInput(_ context.Context, stream *connect.ClientStream[pb.Streaming
 	return connect.NewResponse(&pb.StreamingInputCallResponse{AggregatedPayloadSize: int32(size)}), nil
 }
 
-func fullDuplex(ctx context.Context, stream *connect.BidiStream[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
+func fullDuplex(ctx context.Context, stream *serverStream) error {
 	echoMetadata(stream.RequestHeader(), stream.ResponseHeader(), stream.ResponseTrailer())
 	for {
 		request, err := stream.Receive()
@@ -103,7 +111,7 @@ func fullDuplex(ctx context.Context, stream *connect.BidiStream[pb.StreamingOutp
 	}
 }
 
-func halfDuplex(ctx context.Context, stream *connect.BidiStream[pb.StreamingOutputCallRequest, pb.StreamingOutputCallResponse]) error {
+func halfDuplex(ctx context.Context, stream *serverStream) error {
 	var requests []*pb.StreamingOutputCallRequest
 	for {
 		request, err := stream.Receive()
