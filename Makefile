@@ -35,6 +35,9 @@ export PYO3_BUILD_EXTENSION_MODULE = 1
 export PYO3_PYTHON = $(CURDIR)/$(PYTHON_ENV)/bin/python
 HAS_PYTHON = $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
 
+# The Go programs in peers/ need the Go of their go.mod.
+HAS_GO = (cd peers/go && go list -m) >/dev/null 2>&1
+
 # The packages for lint, unit and doc; by default those that need neither quiche nor Python. `make test` builds all
 # packages that this machine can build at once: cargo then compiles each crate once, with one set of features.
 PACKAGES ?=
@@ -68,7 +71,9 @@ skipped:
 	@$(CAN_BUILD_QUICHE) || \
 		echo "SKIPPED: interoperability with quiche, quinn and s2n-quic: no cmake, c++ or libclang to build quiche (make setup)"
 	@command -v tshark >/dev/null || echo "SKIPPED: Wireshark on our packets: no tshark (make setup)"
-	@$(HAS_PYTHON) || echo "SKIPPED: the Python package: no Python 3.10 with venv (apt-get install python3-venv)"
+	@$(HAS_PYTHON) || \
+		echo "SKIPPED: the Python package, HTTP/3 with aioquic: no Python 3.10 with venv (apt-get install python3-venv)"
+	@$(HAS_GO) || echo "SKIPPED: HTTP/3 and gRPC with quic-go and connect-go: no Go 1.24 (make setup; Debian 12 has none)"
 
 fmt: ## check the format
 	$(CARGO) fmt --all --check
@@ -89,6 +94,7 @@ setup: ## install optional tools for the tests and kernel DCTCP (Debian, Ubuntu;
 	-DEBIAN_FRONTEND=noninteractive dpkg --force-confold --configure -a </dev/null
 	apt-get update -q
 	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(BPF_NEEDS) $(QUICHE_NEEDS) tshark python3-venv
+	$(HAS_GO) || DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends golang-go
 
 stacks: ## only the interoperability tests with quinn, quiche, s2n-quic and Wireshark (a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make stacks builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }
