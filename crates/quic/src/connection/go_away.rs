@@ -64,7 +64,7 @@ impl Connection {
     }
 
     /// Notes that an open stream lasts as long as the connection, such as HTTP/3's control streams: a
-    /// side that goes away does not wait for its end.
+    /// side that goes away does not wait for its end, and it keeps no idle connection alive.
     pub fn set_lasting(&mut self, id: StreamId) {
         self.streams.set_lasting(id);
     }

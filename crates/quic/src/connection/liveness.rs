@@ -33,7 +33,7 @@ impl Connection {
     /// Returns the silence after which a PING is due; zero for never.
     pub(super) fn keep_alive_interval(&self) -> Duration {
         let (always, with_streams) = (self.config.keep_alive, self.config.stream_keep_alive);
-        if !self.side.is_client() || with_streams.is_zero() || self.streams.open_streams() == 0 {
+        if !self.side.is_client() || with_streams.is_zero() || self.streams.passing_streams() == 0 {
             return always;
         }
         let bounded = match self.timers.idle_timeout {
