@@ -84,6 +84,8 @@ struct Attempt {
     first_sent: Time,
     /// Whether its datagrams are so large that a server without the version answers them.
     asks_for_version: bool,
+    /// Whether a Version Negotiation packet says that the server has no known peers.
+    is_denied: bool,
     /// Whether it has sent stream data or datagrams; known when it is given up.
     has_sent_data: bool,
 }
@@ -315,6 +317,7 @@ impl Connection {
             server,
             key_id,
             first_sent: now,
+            is_denied: false,
             has_sent_data: false,
         });
         true

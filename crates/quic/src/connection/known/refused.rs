@@ -50,10 +50,11 @@ impl Connection {
         now: Time,
         offered: &[u32],
     ) -> bool {
-        if !matches!(self.known.stage, Stage::Unconfirmed(_)) {
+        let Stage::Unconfirmed(attempt) = &mut self.known.stage else {
             return false;
-        }
+        };
         if !offered.contains(&KNOWN_PEERS_VERSION) {
+            attempt.is_denied = true;
             self.fall_back(now, false);
         }
         true
@@ -79,6 +80,7 @@ impl Connection {
             server,
             first_sent: now,
             asks_for_version: false,
+            is_denied: false,
             has_sent_data: false,
         });
         self.abandon_attempt(now);
@@ -132,9 +134,14 @@ impl Connection {
             self.known.stage = Stage::Waiting(attempt, until);
             return;
         }
+        let is_denied = attempt.is_denied;
         self.known.stage = Stage::Abandoned(attempt);
         let destination = ConnectionIdLayout::new(ConnectionId::MAX_LENGTH).generate(&mut self.rng);
         self.forget_attempt(destination);
+        if is_denied {
+            // It has not made the token, and there are servers that answer no packet with such a one.
+            self.validation.token = Vec::new();
+        }
         self.start_session(now, self.version);
     }
 
@@ -244,6 +251,7 @@ impl Connection {
         // No known peers here: further connections begin with a handshake, however this one ends.
         if peer.abandoned_answer.is_none() {
             self.forget_abandoned();
+            self.forget_tokens();
         }
         if let Some((Abandonment::Unknown, memory)) = peer.abandoned_answer {
             let now = now + self.known.epoch;

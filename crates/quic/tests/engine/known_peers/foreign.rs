@@ -93,6 +93,45 @@ fn only_one_connection_asks_for_the_version() {
 }
 
 #[test]
+fn first_packets_have_the_fixed_bit() {
+    let mut world = known_world(Plan::default());
+    for number in 0..50 {
+        let (_, first, _) = first_datagram(&mut world, number);
+        assert!(Header::decode(&first, 8).unwrap().fixed_bit);
+    }
+}
+
+#[test]
+fn a_server_without_known_peers_gets_no_token_of_the_one_before_it() {
+    let mut world = known_world(Plan::default());
+    assert!(!world.tokens.is_empty());
+    let connection = world.connect();
+    let stream = world
+        .connection(CLIENT, connection)
+        .open(Direction::Unidirectional)
+        .unwrap();
+    world
+        .connection(CLIENT, connection)
+        .write(stream, b"data")
+        .unwrap();
+    let first = world.datagram(connection);
+    world.inject(connection, negotiation(&first, &[1]));
+    let initial = world.datagram(connection);
+    let header = Header::decode(&initial, 8).unwrap();
+    assert_eq!(header.kind, Kind::Initial);
+    assert!(header.token.is_empty());
+    // Nor do later ones, when the server is authenticated.
+    let mut world = replaced_world();
+    assert!(!world.tokens.is_empty());
+    let client = world.connect();
+    assert!(world.run_until(Duration::from_secs(1), |world| {
+        let client = world.connection(CLIENT, client);
+        client.is_established() && !client.is_known_peer()
+    }));
+    assert!(world.tokens.is_empty());
+}
+
+#[test]
 fn connections_that_have_ended_let_others_begin_their_handshakes() {
     let mut world = replaced_world();
     let mut executions = Executions::default();
