@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -12,7 +13,8 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use tokio::sync::{Notify, mpsc};
-use weir_h3::{Error, ErrorCode, Peer};
+use tokio::time::Instant;
+use weir_h3::{Error, ErrorCode, Peer, ResponseDeadline};
 use weir_net::Executed;
 
 use crate::support::{World, endless, fetch, get, length, read, request, run, until};
@@ -163,6 +165,25 @@ fn a_response_that_is_dropped_is_given_up() {
         assert!(response.body_mut().frame().await.unwrap().is_ok());
         drop(response);
         until(|| world.server.stats().cancelled == 1).await;
+        assert_eq!(fetch(&client, get("/hello")).await.unwrap(), "hello");
+    });
+}
+
+#[test]
+fn a_response_that_is_not_taken_is_given_up_at_its_deadline() {
+    run(async {
+        let late = on_get(|| async {
+            let mut response = endless().into_response();
+            let deadline = Instant::now() + Duration::from_millis(50);
+            response.extensions_mut().insert(ResponseDeadline(deadline));
+            response
+        });
+        let world = World::new(router().route("/late", late));
+        let client = world.client().await;
+        let response = client.send(get("/late")).await.unwrap();
+        until(|| world.server.stats().expired == 1).await;
+        let error = response.into_body().collect().await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::REQUEST_CANCELLED), "{error}");
         assert_eq!(fetch(&client, get("/hello")).await.unwrap(), "hello");
     });
 }
