@@ -16,6 +16,7 @@ use weir_net::{Connection, DeadlinePassed, Duration, Endpoint, SHUT_DOWN};
 use crate::error::Error;
 use crate::service::HttpService;
 
+pub use respond::ResponseDeadline;
 use stats::Counters;
 pub use stats::ServerStats;
 
