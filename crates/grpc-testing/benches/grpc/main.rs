@@ -129,9 +129,10 @@ fn servers(identity: &Identity) -> Result<Vec<Server>, Failure> {
 
 fn setting(name: &str, default: usize) -> Result<usize, Failure> {
     match std::env::var(name) {
-        Ok(text) => Ok(text
+        // `make` passes on what is not set as empty.
+        Ok(text) if !text.is_empty() => Ok(text
             .parse()
             .map_err(|_| format!("{name} is no number: {text}"))?),
-        Err(_) => Ok(default),
+        _ => Ok(default),
     }
 }
