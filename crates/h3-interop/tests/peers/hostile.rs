@@ -1,0 +1,108 @@
+//! The hostile client: all its cases against one of our servers.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use libtest_mimic::{Arguments, Trial};
+use weir_h3_interop::{
+    CertificateFiles, Failed, HostileResult, WeirServer, hostile_cases, hostile_results,
+};
+
+use crate::{runtime, trial};
+
+/// Cases that run in a process of their own, as they keep it busy.
+const BUSY: [&str; 1] = ["flood_of_resets"];
+/// How many of the other cases run at the same time: most of them wait.
+const AT_ONCE: usize = 16;
+
+/// Cases in which our server does otherwise than the program asks for, with the beginning of what it
+/// does, and why.
+const DIFFERENT: [(&str, &str, &str); 0] = [];
+
+/// Cases in which the program leaves more to the server than these outcomes.
+const STRICTER: [(&str, &[&str]); 0] = [];
+
+type Results = Result<HashMap<String, HostileResult>, Failed>;
+
+/// The cases that were chosen, which the first test runs.
+struct Batch {
+    cases: Vec<String>,
+    results: OnceLock<Results>,
+}
+
+pub(crate) fn trials(arguments: &Arguments) -> Result<Vec<Trial>, Failed> {
+    let name = |case: &str| format!("aioquic::hostile::{case}");
+    let all = hostile_cases()?;
+    let chosen = all.iter().filter(|case| is_chosen(arguments, &name(case)));
+    let batch = Arc::new(Batch {
+        cases: chosen.cloned().collect(),
+        results: OnceLock::new(),
+    });
+    let trials = all.into_iter().map(|case| {
+        let batch = batch.clone();
+        trial(name(&case), move || batch.judge(&case))
+    });
+    Ok(trials.collect())
+}
+
+/// Whether the command line selects a test.
+fn is_chosen(arguments: &Arguments, name: &str) -> bool {
+    let matches = |filter: &String| match arguments.exact {
+        true => name == filter,
+        false => name.contains(filter),
+    };
+    arguments.filter.as_ref().is_none_or(matches) && !arguments.skip.iter().any(matches)
+}
+
+impl Batch {
+    fn judge(&self, case: &str) -> Result<(), Failed> {
+        let results = self.results.get_or_init(|| run(&self.cases));
+        let results = results.as_ref().map_err(Clone::clone)?;
+        let Some(result) = results.get(case) else {
+            return Err(Failed("no result".to_owned()));
+        };
+        let outcome = &result.outcome;
+        let is_right = if let Some((_, begin, _)) = DIFFERENT.iter().find(|(it, ..)| *it == case) {
+            outcome.starts_with(begin) && !result.is_right
+        } else if let Some((_, allowed)) = STRICTER.iter().find(|(it, _)| *it == case) {
+            result.is_right && allowed.iter().any(|begin| outcome.starts_with(begin))
+        } else {
+            result.is_right
+        };
+        if is_right { Ok(()) } else { Err(Failed(outcome.clone())) }
+    }
+}
+
+/// Runs cases against one server, and looks that it has come to rest.
+fn run(cases: &[String]) -> Results {
+    let files = CertificateFiles::new()?;
+    let runtime = runtime()?;
+    let server = {
+        let _entered = runtime.enter();
+        WeirServer::start(&files)?
+    };
+    let (busy, waiting): (Vec<_>, Vec<_>) = cases
+        .iter()
+        .cloned()
+        .partition(|case| BUSY.contains(&case.as_str()));
+    let results = Mutex::new(Ok(HashMap::new()));
+    let attack = |cases: &[String], at_once| {
+        let some = hostile_results(server.address(), &files, cases, at_once);
+        let mut results = results.lock().unwrap_or_else(PoisonError::into_inner);
+        match (&mut *results, some) {
+            (Ok(results), Ok(some)) => results.extend(some),
+            (results, Err(failed)) => *results = Err(failed),
+            (Err(_), Ok(_)) => {}
+        }
+    };
+    thread::scope(|scope| {
+        scope.spawn(|| attack(&waiting, AT_ONCE));
+        for case in &busy {
+            scope.spawn(|| attack(std::slice::from_ref(case), 1));
+        }
+    });
+    let results = results.into_inner().unwrap_or_else(PoisonError::into_inner)?;
+    Ok(results)
+}
