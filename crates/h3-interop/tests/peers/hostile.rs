@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
-use std::time::{Duration, Instant};
 
 use libtest_mimic::{Arguments, Trial};
 use weir_h3_interop::{

@@ -2,7 +2,6 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -18,7 +17,7 @@ use crate::body::IncomingBody;
 use crate::error::ErrorCode;
 use crate::fields::is_malformed;
 use crate::peer::Peer;
-use crate::quic::{BidiStream, Quic};
+use crate::quic::{BidiStream, Exchange, Quic};
 use crate::service::HttpService;
 
 /// A request whose header is to arrive.
@@ -26,8 +25,7 @@ pub(super) struct Arriving {
     pub(super) shared: Arc<Shared>,
     pub(super) connection: Connection,
     pub(super) resolver: RequestResolver<Quic, Bytes>,
-    /// Set once the header has arrived.
-    pub(super) is_resolved: Arc<AtomicBool>,
+    pub(super) exchange: Arc<Exchange>,
     pub(super) notice: StopNotice,
 }
 
@@ -57,7 +55,7 @@ impl Arriving {
                 return;
             }
         };
-        self.is_resolved.store(true, Ordering::Relaxed);
+        self.exchange.set_awaited(false);
         Counters::add(&counters.requests);
         if is_malformed(request.headers()) {
             Counters::add(&counters.malformed);

@@ -8,7 +8,7 @@ use http_body::Body;
 use weir_net::StopNotice;
 
 use super::stats::Counters;
-use crate::error::{BoxError, ErrorCode};
+use crate::error::BoxError;
 use crate::fields::remove_connection_fields;
 use crate::outgoing::{SendError, send_body};
 use crate::quic::SendStream;
@@ -61,7 +61,7 @@ pub(super) async fn respond<B>(
         Err(SendError::Body(error)) => {
             Counters::add(&counters.failed);
             tracing::warn!(%error, "the body of a response failed");
-            send.stop_stream(ErrorCode::INTERNAL_ERROR.0.into());
+            // Its stream is reset, with the client's fault if there is one.
         }
     }
 }

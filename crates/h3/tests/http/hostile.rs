@@ -55,7 +55,8 @@ fn the_bytes_of_these_tests_are_a_request() {
         let world = world();
         let connection = connect(&world).await;
         let (mut send, mut recv) = send(&connection, &frame(HEADERS, GET)).await;
-        send.finish().unwrap();
+        // The server may have answered before.
+        let _ = send.finish();
         let answer = recv.read_to_end(1000).await.unwrap();
         assert!(answer.ends_with(b"hello"), "{answer:?}");
     });
@@ -142,7 +143,8 @@ fn what_ends_before_its_header_is_forgotten() {
         }
         until(|| world.server.stats().malformed == 2000).await;
         let (mut send, mut recv) = send(&connection, &frame(HEADERS, GET)).await;
-        send.finish().unwrap();
+        // The server may have answered before.
+        let _ = send.finish();
         assert!(recv.read_to_end(1000).await.unwrap().ends_with(b"hello"));
     });
 }
