@@ -108,10 +108,7 @@ fn go_program() -> Result<PathBuf, Failed> {
 
 /// Runs a command to its end.
 fn run(command: &mut Command) -> Result<Output, Failed> {
-    let output = command
-        .stdin(Stdio::null())
-        .output()
-        .map_err(Failed::new)?;
+    let output = command.stdin(Stdio::null()).output().map_err(Failed::new)?;
     if output.status.success() {
         return Ok(output);
     }

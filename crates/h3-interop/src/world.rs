@@ -1,13 +1,18 @@
 //! Our server and client.
 
 use std::net::SocketAddr;
+use std::time::{Duration, Instant};
 
+use tokio::time::sleep;
 use weir_h3::{APPLICATION_PROTOCOL, Server};
 use weir_net::Endpoint;
 use weir_net::tls::{ClientTls, Identity, Roots, ServerTls};
 
 use crate::program::Failed;
-use crate::{CertificateFiles, paths};
+use crate::{CertificateFiles, Requester, RequesterKind, paths, run_case};
+
+/// How long connections that were left may take to end by their idle timeout.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The name in the certificates.
 pub const SERVER_NAME: &str = "localhost";
@@ -42,14 +47,26 @@ impl WeirServer {
         Ok(Self { server, endpoint })
     }
 
-    /// Returns the server.
-    pub fn server(&self) -> &Server {
-        &self.server
-    }
-
-    /// Returns the server's endpoint.
-    pub fn endpoint(&self) -> &Endpoint {
-        &self.endpoint
+    /// Waits until the server answers no request and has no connection, and checks that it still
+    /// serves.
+    ///
+    /// # Errors
+    /// [`Failed`] where requests or connections are left over, or a service has panicked.
+    pub async fn rest(&self, files: &CertificateFiles) -> Result<(), Failed> {
+        let begin = Instant::now();
+        while self.server.stats().running > 0 || self.endpoint.stats().connections > 0 {
+            if begin.elapsed() > PATIENCE {
+                let (stats, endpoint) = (self.server.stats(), self.endpoint.stats());
+                return Err(Failed(format!("it does not rest: {stats:?} {endpoint:?}")));
+            }
+            sleep(Duration::from_millis(10)).await;
+        }
+        if self.server.stats().panicked > 0 {
+            return Err(Failed::new("a service panicked"));
+        }
+        let endpoint = client_endpoint(files)?;
+        let client = Requester::connect(RequesterKind::Client, &endpoint, self.address()).await?;
+        run_case(&client, "http_get").await
     }
 
     /// Returns the address that it listens on.

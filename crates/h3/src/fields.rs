@@ -70,7 +70,14 @@ mod tests {
         assert_eq!(length(&[]), Ok(None));
         assert_eq!(length(&["17"]), Ok(Some(17)));
         assert_eq!(length(&["17", "17"]), Ok(Some(17)));
-        for wrong in [&["ten"][..], &["+1"], &["-1"], &[""], &["1", "2"], &["99999999999999999999"]] {
+        for wrong in [
+            &["ten"][..],
+            &["+1"],
+            &["-1"],
+            &[""],
+            &["1", "2"],
+            &["99999999999999999999"],
+        ] {
             assert_eq!(length(wrong), Err(NoLength), "{wrong:?}");
         }
     }

@@ -35,12 +35,14 @@ impl Instructions {
 
     /// Follows bytes that arrived.
     pub(crate) fn pass(&mut self, bytes: &[u8]) -> Result<(), Violation> {
-        bytes.iter().try_for_each(|byte| match self.is_encoder {
-            // There is no room for entries.
-            true if *byte == CAPACITY_ZERO => Ok(()),
-            true => Err(Violation::EncoderStream),
-            false => self.push(*byte),
-        })
+        if !self.is_encoder {
+            return bytes.iter().try_for_each(|byte| self.push(*byte));
+        }
+        // There is no room for entries.
+        if bytes.iter().any(|byte| *byte != CAPACITY_ZERO) {
+            return Err(Violation::EncoderStream);
+        }
+        Ok(())
     }
 
     /// Follows a byte of the decoder's stream. Only cancellations refer to no entry.
@@ -78,7 +80,10 @@ mod tests {
     fn streams_may_be_cancelled() {
         assert_eq!(decoder(&[0x44, 0x48]), Ok(()));
         assert_eq!(decoder(&[0x7f, 0xff, 0x01, 0x40]), Ok(()));
-        assert_eq!(decoder(&[0x7f, 0xff, 0x01, 0x84]), Err(Violation::DecoderStream));
+        assert_eq!(
+            decoder(&[0x7f, 0xff, 0x01, 0x84]),
+            Err(Violation::DecoderStream)
+        );
         assert_eq!(decoder(&[0x84]), Err(Violation::DecoderStream));
         assert_eq!(decoder(&[0x01]), Err(Violation::DecoderStream));
         assert_eq!(decoder(&[0x7f; 1]), Ok(()));

@@ -14,8 +14,12 @@ use weir_h3_interop::{
 /// Timeout of a case in which our client is tested; only a hanging one reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// How many tests run at once, where the command line does not say so: most of them wait.
+const THREADS: usize = 8;
+
 fn main() -> std::process::ExitCode {
-    let arguments = Arguments::from_args();
+    let mut arguments = Arguments::from_args();
+    arguments.test_threads.get_or_insert(THREADS);
     let mut trials = Vec::new();
     for program in Program::ALL {
         match program.missing() {

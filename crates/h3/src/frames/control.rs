@@ -71,10 +71,10 @@ impl Control {
             MAX_PUSH_ID => {
                 let push = identifier(frame_type, payload)?;
                 let earlier = self.max_push_id.replace(push);
-                match earlier.is_some_and(|earlier| push < earlier) {
-                    true => Err(Violation::Push),
-                    false => Ok(()),
+                if earlier.is_some_and(|earlier| push < earlier) {
+                    return Err(Violation::Push);
                 }
+                Ok(())
             }
             // We promise no push, and allow none.
             _ => identifier(frame_type, payload).and(Err(Violation::Push)),

@@ -18,7 +18,6 @@ enum Name {
     Scheme,
     Authority,
     Path,
-    Protocol,
     Status,
     UnknownPseudo,
     Regular,
@@ -85,7 +84,13 @@ struct Field {
 
 impl Field {
     fn take(first: u8, rest: &mut &[u8]) -> Result<Self, Violation> {
-        let is_static = |bit: u8| if first & bit == 0 { Err(DYNAMIC) } else { Ok(()) };
+        let is_static = |bit: u8| {
+            if first & bit == 0 {
+                Err(DYNAMIC)
+            } else {
+                Ok(())
+            }
+        };
         if first & 0x80 != 0 {
             is_static(0x40)?;
             let index = integer(rest, 6)?;
@@ -112,10 +117,12 @@ impl Field {
 
 /// Whether the first character is "1"; its Huffman code is 00001 (RFC 7541, appendix B).
 fn begins_with_one(is_huffman: bool, value: &[u8]) -> bool {
-    value.first().is_some_and(|first| match is_huffman {
-        true => first >> 3 == 0b00001,
-        false => *first == b'1',
-    })
+    let first = value.first().copied().unwrap_or_default();
+    if is_huffman {
+        first >> 3 == 0b00001
+    } else {
+        first == b'1'
+    }
 }
 
 impl Name {
@@ -126,15 +133,18 @@ impl Name {
             15..=21 => Self::Method,
             22 | 23 => Self::Scheme,
             24..=28 | 63..=71 => Self::Status,
-            0..STATIC_ENTRIES => Self::Regular,
-            _ => return Err(Violation::FieldSection("no such entry in the static table")),
+            STATIC_ENTRIES.. => {
+                return Err(Violation::FieldSection("no such entry in the static table"));
+            }
+            _ => Self::Regular,
         })
     }
 
     fn of_literal(is_huffman: bool, name: &[u8]) -> Self {
-        match is_huffman {
-            false => Self::of_text(name),
-            true => Self::of_code(name),
+        if is_huffman {
+            Self::of_code(name)
+        } else {
+            Self::of_text(name)
         }
     }
 
@@ -144,7 +154,6 @@ impl Name {
             b":scheme" => Self::Scheme,
             b":authority" => Self::Authority,
             b":path" => Self::Path,
-            b":protocol" => Self::Protocol,
             b":status" => Self::Status,
             [b':', ..] => Self::UnknownPseudo,
             _ => Self::Regular,
@@ -158,7 +167,6 @@ impl Name {
             b"\xb8\x82\x4e\x5a\x4b" => Self::Scheme,
             b"\xb8\x3b\x53\x39\xec\x32\x7d\x7f" => Self::Authority,
             b"\xb9\x58\xd3\x3f" => Self::Path,
-            b"\xb9\x5d\x87\x49\xc8\x7a\x3f" => Self::Protocol,
             b"\xb8\x84\x8d\x36\xa3" => Self::Status,
             [first, ..] if first >> 1 == 0b101_1100 => Self::UnknownPseudo,
             _ => Self::Regular,
@@ -196,4 +204,116 @@ fn string<'a>(rest: &mut &'a [u8], bits: u32) -> Result<&'a [u8], Violation> {
     let (string, others) = rest.split_at_checked(length).ok_or(TRUNCATED)?;
     *rest = others;
     Ok(string)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn literal(name: &[u8], value: &[u8]) -> Vec<u8> {
+        let length = u8::try_from(name.len()).unwrap();
+        let name_length = match length {
+            0..7 => vec![0x20 | length],
+            _ => vec![0x27, length - 7],
+        };
+        let value_length = u8::try_from(value.len()).unwrap();
+        [&name_length, name, &[value_length], value].concat()
+    }
+
+    fn checked(section: Section, lines: &[&[u8]]) -> Result<bool, Violation> {
+        check(section, &[b"\0\0", &lines.concat()[..]].concat())
+    }
+
+    #[test]
+    fn names_are_known_in_every_representation() {
+        // Huffman codes of names with the same end as the static table's.
+        let twice: [&[&[u8]]; 4] = [
+            &[b"\xd1", &literal(b":method", b"GET")],
+            &[b"\xd7", b"\x2d\xb8\x82\x4e\x5a\x4b\x01x"],
+            &[
+                b"\x50\x01x",
+                b"\x2f\x01\xb8\x3b\x53\x39\xec\x32\x7d\x7f\x01x",
+            ],
+            &[b"\xc1", b"\x2c\xb9\x58\xd3\x3f\x01x"],
+        ];
+        for lines in twice {
+            assert_eq!(checked(Section::Request, &lines[..1]), Ok(false));
+            assert_eq!(checked(Section::Request, &lines[1..]), Ok(false));
+            let wrong = checked(Section::Request, lines);
+            assert_eq!(
+                wrong,
+                Err(Violation::Malformed("a pseudo-header field twice"))
+            );
+        }
+    }
+
+    #[test]
+    fn pseudo_header_fields_have_their_place() {
+        let place = Err(Violation::Malformed("a pseudo-header field out of place"));
+        let (method, status) = (&b"\xd1"[..], &b"\xd9"[..]);
+        assert_eq!(checked(Section::Request, &[status]), place);
+        assert_eq!(checked(Section::Response, &[method]), place);
+        assert_eq!(checked(Section::Trailers, &[method]), place);
+        assert_eq!(checked(Section::Trailers, &[status]), place);
+        assert_eq!(checked(Section::Request, &[&literal(b":x", b"")]), place);
+        // Of extended CONNECT (RFC 9220), which nobody negotiated.
+        let protocol = literal(b":protocol", b"websocket");
+        assert_eq!(checked(Section::Request, &[&protocol]), place);
+        // ":x" in Huffman code.
+        assert_eq!(checked(Section::Request, &[b"\x2a\xb9\xe7\x00"]), place);
+        let late = checked(Section::Request, &[&literal(b"x", b"y"), method]);
+        assert_eq!(
+            late,
+            Err(Violation::Malformed("a pseudo-header field after others"))
+        );
+        assert_eq!(
+            checked(Section::Trailers, &[&literal(b"x", b"y")]),
+            Ok(false)
+        );
+    }
+
+    #[test]
+    fn interim_responses_are_known_by_their_status() {
+        for line in [
+            &b"\xd8"[..],
+            b"\xff\x00",
+            &literal(b":status", b"102"),
+            b"\x5f\x09\x03100",
+            // 103 in Huffman code.
+            b"\x5f\x09\x82\x08\x19",
+        ] {
+            assert_eq!(checked(Section::Response, &[line]), Ok(true), "{line:?}");
+        }
+        for line in [&b"\xd9"[..], b"\xff\x01", &literal(b":status", b"204")] {
+            assert_eq!(checked(Section::Response, &[line]), Ok(false), "{line:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_refers_to_a_dynamic_table() {
+        for section in [
+            &b"\x01\0"[..],
+            b"\0\0\x80",
+            b"\0\0\x10",
+            b"\0\0\x40\0",
+            b"\0\0\x00\0",
+        ] {
+            let wrong = check(Section::Request, section);
+            assert_eq!(wrong, Err(DYNAMIC), "{section:?}");
+        }
+        for section in [
+            &b""[..],
+            b"\0",
+            b"\0\x80",
+            b"\0\0\xff\x24",
+            b"\0\0\x21",
+            b"\0\0\x21x\x05y",
+        ] {
+            let wrong = check(Section::Request, section);
+            assert!(
+                matches!(wrong, Err(Violation::FieldSection(_))),
+                "{section:?}"
+            );
+        }
+    }
 }

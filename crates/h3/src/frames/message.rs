@@ -77,9 +77,9 @@ impl Message {
     /// The stream ends. `h3` resets a request without a header, but closes a connection with a response
     /// without one.
     pub(super) fn end(&self) -> Result<(), Violation> {
-        match self.is_response && self.part == Part::Header {
-            true => Err(Violation::Malformed("a response without a header")),
-            false => Ok(()),
+        if self.is_response && self.part == Part::Header {
+            return Err(Violation::Malformed("a response without a header"));
         }
+        Ok(())
     }
 }

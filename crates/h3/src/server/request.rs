@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures_util::FutureExt;
 use h3::server::RequestResolver;
-use http::Request;
+use http::{Method, Request};
 use tokio::time::timeout;
 use weir_net::{Connection, StopNotice};
 
@@ -57,7 +57,7 @@ impl Arriving {
         };
         self.exchange.set_awaited(false);
         Counters::add(&counters.requests);
-        if is_malformed(request.headers()) {
+        if is_malformed(request.headers()) || has_wrong_target(&request) {
             Counters::add(&counters.malformed);
             stream.stop_sending(ErrorCode::MESSAGE_ERROR.0.into());
             stream.stop_stream(ErrorCode::MESSAGE_ERROR.0.into());
@@ -68,6 +68,11 @@ impl Arriving {
         // before: what a task wakes last, such as the endpoint's driver, waits for its thread.
         tokio::spawn(ready.answer(service));
     }
+}
+
+/// Whether the request is a CONNECT with more than an authority (RFC 9114, section 4.4).
+fn has_wrong_target(request: &Request<()>) -> bool {
+    request.method() == Method::CONNECT && request.uri().path_and_query().is_some()
 }
 
 impl Ready {
@@ -93,6 +98,7 @@ impl Ready {
     /// Runs the service until it answers, or the client gives the request up.
     async fn answer(self, service: impl HttpService) {
         let counters = &self.shared.counters;
+        let _running = counters.run();
         let mut notice = self.notice;
         let answer = AssertUnwindSafe(service.answer(self.request)).catch_unwind();
         let answered = tokio::select! {

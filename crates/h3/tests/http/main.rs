@@ -3,5 +3,6 @@
 
 mod draining;
 mod hostile;
+mod hostile_server;
 mod requests;
 mod support;

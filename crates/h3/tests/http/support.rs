@@ -28,7 +28,7 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
         .expect("the test hangs")
 }
 
-fn loopback() -> SocketAddr {
+pub(crate) fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
@@ -72,7 +72,7 @@ impl World {
     }
 }
 
-fn client_endpoint(fingerprint: Fingerprint) -> Endpoint {
+pub(crate) fn client_endpoint(fingerprint: Fingerprint) -> Endpoint {
     let tls = ClientTls::pinned(fingerprint).application_protocols([APPLICATION_PROTOCOL]);
     Endpoint::builder()
         .client(tls.build().unwrap())
