@@ -4,5 +4,6 @@
 mod draining;
 mod hostile;
 mod hostile_server;
+mod memory;
 mod requests;
 mod support;

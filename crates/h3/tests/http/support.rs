@@ -23,6 +23,19 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
         .enable_all()
         .build()
         .unwrap();
+    within_patience(&runtime, test)
+}
+
+/// Runs a test with a timeout, on this thread alone.
+pub(crate) fn run_here<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    within_patience(&runtime, test)
+}
+
+fn within_patience<T>(runtime: &tokio::runtime::Runtime, test: impl Future<Output = T>) -> T {
     runtime
         .block_on(async { tokio::time::timeout(PATIENCE, test).await })
         .expect("the test hangs")
