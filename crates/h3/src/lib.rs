@@ -17,7 +17,7 @@ pub use body::IncomingBody;
 pub use client::{Channel, ChannelBuilder, Client};
 pub use error::{BoxError, Error, ErrorCode};
 pub use peer::Peer;
-pub use server::{Server, ServerBuilder, ServerStats};
+pub use server::{ResponseDeadline, Server, ServerBuilder, ServerStats};
 pub use service::HttpService;
 pub use weir_channel::{
     BackoffConfig, Balancing, ChannelError, ResolveError, Resolver, Resolving, RetryConfig,

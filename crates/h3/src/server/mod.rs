@@ -16,6 +16,7 @@ use weir_net::{Connection, DeadlinePassed, Duration, Endpoint, SHUT_DOWN};
 use crate::error::Error;
 use crate::service::HttpService;
 
+pub use respond::ResponseDeadline;
 use stats::Counters;
 pub use stats::ServerStats;
 
@@ -148,6 +149,9 @@ impl Server {
     pub async fn shutdown(&self, limit: impl Into<Duration>) -> Result<(), DeadlinePassed> {
         let end = Instant::now().checked_add(limit.into().into());
         let endpoints = self.endpoints().take().unwrap_or_default();
+        for endpoint in &endpoints {
+            endpoint.refuse_new();
+        }
         self.shared.leaving.send_replace(true);
         let _ = timeout(TELLING.into(), self.shared.leaving.closed()).await;
         let left = end.map_or(Duration::MAX, |end| {

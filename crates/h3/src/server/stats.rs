@@ -19,6 +19,8 @@ pub struct ServerStats {
     pub refused: u64,
     /// Responses whose body failed.
     pub failed: u64,
+    /// Responses that were given up at their [`ResponseDeadline`](crate::ResponseDeadline).
+    pub expired: u64,
 }
 
 #[derive(Debug, Default)]
@@ -30,6 +32,7 @@ pub(super) struct Counters {
     pub(super) malformed: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) failed: AtomicU64,
+    pub(super) expired: AtomicU64,
 }
 
 /// A request that is being answered.
@@ -66,6 +69,7 @@ impl Counters {
             malformed: get(&self.malformed),
             refused: get(&self.refused),
             failed: get(&self.failed),
+            expired: get(&self.expired),
         }
     }
 }

@@ -64,7 +64,7 @@ impl Connection {
     }
 
     /// Notes that an open stream lasts as long as the connection, such as HTTP/3's control streams: a
-    /// side that goes away does not wait for its end.
+    /// side that goes away does not wait for its end, and it keeps no idle connection alive.
     pub fn set_lasting(&mut self, id: StreamId) {
         self.streams.set_lasting(id);
     }
@@ -157,8 +157,7 @@ impl Connection {
     pub(super) fn is_refusal_certain(&self, level: Level) -> bool {
         let is_authentic =
             level != Level::Initial && self.handshake.complete && self.peer.is_weir();
-        let has_sent_data = self.table.used || self.datagrams.stats.sent > 0;
-        self.side.is_client() && (is_authentic || !has_sent_data)
+        self.side.is_client() && (is_authentic || !self.has_sent_data())
     }
 
     fn has_early_streams(&self) -> bool {

@@ -33,7 +33,7 @@ impl Connection {
     /// Returns the silence after which a PING is due; zero for never.
     pub(super) fn keep_alive_interval(&self) -> Duration {
         let (always, with_streams) = (self.config.keep_alive, self.config.stream_keep_alive);
-        if !self.side.is_client() || with_streams.is_zero() || self.streams.open_streams() == 0 {
+        if !self.side.is_client() || with_streams.is_zero() || self.streams.passing_streams() == 0 {
             return always;
         }
         let bounded = match self.timers.idle_timeout {
@@ -111,10 +111,9 @@ impl Connection {
 
     /// Returns whether the peer may have executed what a connection carried whose peer is unreachable.
     fn executed_by_unreachable(&self, sent: u64) -> Executed {
-        let has_sent_nothing = !self.table.used && self.datagrams.stats.sent == 0;
         // Where every packet came back, none has arrived.
         let all_came_back = !self.counters.authenticated && self.unreachable.messages >= sent;
-        if self.side == Side::Client && (has_sent_nothing || all_came_back) {
+        if self.side == Side::Client && (!self.has_sent_data() || all_came_back) {
             Executed::No
         } else {
             Executed::Maybe

@@ -22,7 +22,7 @@ pub(super) struct StreamMap {
     initial: InitialLimits,
     /// The application error code for refused streams of the peer.
     pub(super) refusal_code: u64,
-    /// The streams that last as long as the connection.
+    /// The open streams that last as long as the connection.
     pub(super) lasting: Vec<StreamId>,
 }
 
@@ -126,6 +126,7 @@ impl StreamMap {
     pub(super) fn remove(&mut self, id: StreamId) {
         if self.streams.remove(&id).is_some() {
             self.numbers.close(id);
+            self.lasting.retain(|lasting| *lasting != id);
         }
     }
 
@@ -163,6 +164,7 @@ impl StreamMap {
                 wakes.push(StreamEvent::Readable(id));
             }
         }
+        self.lasting.clear();
         self.numbers.reject_early_data();
         self.initial.peer = PeerLimits::default();
         wakes

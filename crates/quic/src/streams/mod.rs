@@ -157,6 +157,12 @@ impl Streams {
         self.map.streams.len()
     }
 
+    /// Returns the number of streams that are not closed, without those that last as long as the
+    /// connection.
+    pub(crate) fn passing_streams(&self) -> usize {
+        self.map.streams.len() - self.map.lasting.len()
+    }
+
     /// Whether no stream is open.
     #[cfg(test)]
     pub(crate) fn is_idle(&self) -> bool {

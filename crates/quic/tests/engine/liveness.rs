@@ -71,6 +71,16 @@ fn a_connection_without_streams_still_ends_at_the_idle_timeout() {
 }
 
 #[test]
+fn a_stream_that_lasts_with_the_connection_keeps_it_not_alive() {
+    let mut world = World::new(Plan::default());
+    let (client, _) = world.connected();
+    let id = request(&mut world, client);
+    world.connection(CLIENT, client).set_lasting(id);
+    let (_, error) = end_of(&mut world, client);
+    assert!(matches!(error, ConnectionError::IdleTimeout(_)), "{error}");
+}
+
+#[test]
 fn a_short_idle_timeout_of_the_server_does_not_end_a_call() {
     let mut plan = Plan::default();
     plan.server.idle_timeout = Duration::from_millis(300);
