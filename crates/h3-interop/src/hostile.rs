@@ -41,6 +41,9 @@ pub fn hostile_results(
     cases: &[String],
     at_once: usize,
 ) -> Result<HashMap<String, HostileResult>, Failed> {
+    if cases.is_empty() {
+        return Ok(HashMap::new());
+    }
     let mut command = Program::Aioquic.command()?;
     command.arg("hostile");
     address_arguments(&mut command, to, files);
