@@ -94,14 +94,15 @@ fn python() -> PathBuf {
 fn go_program() -> Result<PathBuf, Failed> {
     static PROGRAM: OnceLock<Result<PathBuf, Failed>> = OnceLock::new();
     let build = || {
-        let program = root().join("target/peers-go");
+        let target = root().join("target");
+        std::fs::create_dir_all(&target).map_err(Failed::new)?;
         let go = |arguments: &[&str]| {
             let mut command = Command::new("go");
             run(command.args(arguments).current_dir(go_folder()))
         };
         go(&["generate", "."])?;
         go(&["build", "-o", "../../target/peers-go", "."])?;
-        Ok(program)
+        Ok(target.join("peers-go"))
     };
     PROGRAM.get_or_init(build).clone()
 }

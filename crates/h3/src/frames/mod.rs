@@ -8,15 +8,19 @@
 //! which fields of a section came twice, or late. All that is noticed here, before it sees the bytes.
 
 mod control;
+mod cursor;
 mod field_section;
 mod header;
 mod integer;
 mod message;
 mod violation;
 
-use bytes::{Buf, Bytes, BytesMut};
+use std::ops::ControlFlow;
+
+use bytes::{Bytes, BytesMut};
 
 use control::Control;
+use cursor::Cursor;
 use header::Header;
 pub(crate) use integer::Integer;
 use message::Message;
@@ -68,6 +72,9 @@ enum State {
     },
 }
 
+/// Whether to go on, or to return what passes.
+type Step = Result<ControlFlow<Option<Bytes>>, Violation>;
+
 /// What happens to a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
@@ -107,115 +114,103 @@ impl Frames {
 
     /// Follows bytes that arrived; returns the next ones that pass, and `None` once all are used up.
     pub(crate) fn next(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, Violation> {
-        // So many bytes at the begin of the input pass.
-        let mut passing = 0;
+        let mut cursor = Cursor::new(input);
         loop {
-            let coming = &input[passing..];
-            match &mut self.state {
-                State::Pass { left } => {
-                    let length = (*left).min(coming.len() as u64);
-                    *left -= length;
-                    passing += length as usize;
-                    if *left > 0 {
-                        return Ok(take(input, passing));
-                    }
-                    self.state = State::Header(Header::default());
+            if let ControlFlow::Break(passed) = self.step(&mut cursor)? {
+                return Ok(passed);
+            }
+        }
+    }
+
+    /// Follows a part of a frame.
+    fn step(&mut self, cursor: &mut Cursor<'_>) -> Step {
+        match &mut self.state {
+            State::Header(header) => {
+                let header = std::mem::take(header);
+                return self.begin(header, cursor);
+            }
+            State::Pass { left } => {
+                *left -= cursor.pass(*left);
+                if *left > 0 {
+                    return Ok(ControlFlow::Break(cursor.passed()));
                 }
-                State::Skip { .. } | State::Collect { .. } if passing > 0 => {
-                    return Ok(take(input, passing));
+            }
+            State::Skip { left } => {
+                let length = (*left).min(cursor.coming().len() as u64);
+                *left -= length;
+                cursor.cut(length as usize);
+                if *left > 0 {
+                    return Ok(ControlFlow::Break(None));
                 }
-                State::Skip { left } => {
-                    let length = (*left).min(coming.len() as u64);
-                    *left -= length;
-                    input.advance(length as usize);
-                    if *left > 0 {
-                        return Ok(None);
-                    }
-                    self.state = State::Header(Header::default());
+            }
+            State::Collect {
+                frame_type,
+                frame,
+                payload,
+                left,
+            } => {
+                let coming = cursor.coming();
+                let length = (*left).min(coming.len());
+                frame.extend_from_slice(&coming[..length]);
+                *left -= length;
+                cursor.cut(length);
+                if *left > 0 {
+                    return Ok(ControlFlow::Break(None));
                 }
-                State::Collect {
-                    frame_type,
-                    frame,
-                    payload,
-                    left,
-                } => {
-                    let length = (*left).min(coming.len());
-                    frame.extend_from_slice(&input.split_to(length));
-                    *left -= length;
-                    if *left > 0 {
-                        return Ok(None);
-                    }
-                    let passes = self.rules.complete(*frame_type, &frame[*payload..])?;
-                    let frame = frame.split().freeze();
-                    self.state = State::Header(Header::default());
+                let passes = self.rules.complete(*frame_type, &frame[*payload..])?;
+                let frame = passes.then(|| frame.split().freeze());
+                self.state = State::Header(Header::default());
+                return Ok(unless_none(frame));
+            }
+        }
+        self.state = State::Header(Header::default());
+        Ok(ControlFlow::Continue(()))
+    }
+
+    /// Follows the type and length of a frame, of which bytes may have come before.
+    fn begin(&mut self, mut header: Header, cursor: &mut Cursor<'_>) -> Step {
+        let has_begun = !header.bytes().is_empty();
+        let used = header.push(cursor.coming());
+        let Some((frame_type, length)) = header.complete() else {
+            self.state = State::Header(header);
+            return Ok(ControlFlow::Break(cursor.cut(used)));
+        };
+        match self.rules.begin(frame_type, length)? {
+            Way::Pass => {
+                self.state = State::Pass { left: length };
+                if has_begun {
+                    cursor.cut(used);
+                    let begin = Bytes::copy_from_slice(header.bytes());
+                    return Ok(ControlFlow::Break(Some(begin)));
+                }
+                cursor.pass(used as u64);
+                Ok(ControlFlow::Continue(()))
+            }
+            Way::Skip => {
+                self.state = State::Skip { left: length };
+                Ok(unless_none(cursor.cut(used)))
+            }
+            Way::Collect => {
+                // The rules allow no frame as long as that.
+                let length = usize::try_from(length).unwrap_or(usize::MAX);
+                let payload = cursor.coming()[used..].get(..length);
+                if let (Some(payload), false) = (payload, has_begun) {
+                    // All of it is there, so that nothing need be copied.
+                    let passes = self.rules.complete(frame_type, payload)?;
                     if passes {
-                        return Ok(Some(frame));
+                        cursor.pass((used + length) as u64);
+                        return Ok(ControlFlow::Continue(()));
                     }
+                    return Ok(unless_none(cursor.cut(used + length)));
                 }
-                State::Header(_) if coming.is_empty() => return Ok(take(input, passing)),
-                State::Header(header) => {
-                    let has_begun = !header.bytes().is_empty();
-                    let used = header.push(coming);
-                    let Some((frame_type, length)) = header.complete() else {
-                        // Kept until the rest arrives.
-                        let passed = take(input, passing);
-                        input.clear();
-                        return Ok(passed);
-                    };
-                    match self.rules.begin(frame_type, length)? {
-                        Way::Pass => {
-                            let begin = has_begun.then(|| Bytes::copy_from_slice(header.bytes()));
-                            self.state = State::Pass { left: length };
-                            if begin.is_some() {
-                                input.advance(used);
-                                return Ok(begin);
-                            }
-                            passing += used;
-                        }
-                        Way::Skip => {
-                            let passed = take(input, passing);
-                            input.advance(used);
-                            self.state = State::Skip { left: length };
-                            if passed.is_some() {
-                                return Ok(passed);
-                            }
-                            passing = 0;
-                        }
-                        Way::Collect => {
-                            // The rules allow no frame as long as that.
-                            let length = usize::try_from(length).unwrap_or(usize::MAX);
-                            let whole = coming[used..].get(..length);
-                            if let (Some(payload), false) = (whole, has_begun) {
-                                let passes = self.rules.complete(frame_type, payload)?;
-                                self.state = State::Header(Header::default());
-                                if passes {
-                                    passing += used + length;
-                                    continue;
-                                }
-                                let passed = take(input, passing);
-                                input.advance(used + length);
-                                if passed.is_some() {
-                                    return Ok(passed);
-                                }
-                                passing = 0;
-                                continue;
-                            }
-                            let frame = BytesMut::from(header.bytes());
-                            let passed = take(input, passing);
-                            input.advance(used);
-                            self.state = State::Collect {
-                                frame_type,
-                                payload: frame.len(),
-                                frame,
-                                left: length,
-                            };
-                            if passed.is_some() {
-                                return Ok(passed);
-                            }
-                            passing = 0;
-                        }
-                    }
-                }
+                let frame = BytesMut::from(header.bytes());
+                self.state = State::Collect {
+                    frame_type,
+                    payload: frame.len(),
+                    frame,
+                    left: length,
+                };
+                Ok(unless_none(cursor.cut(used)))
             }
         }
     }
@@ -237,9 +232,12 @@ impl Frames {
     }
 }
 
-/// Takes bytes from the begin, if any.
-fn take(input: &mut Bytes, length: usize) -> Option<Bytes> {
-    (length > 0).then(|| input.split_to(length))
+/// Goes on where nothing has passed.
+fn unless_none(passed: Option<Bytes>) -> ControlFlow<Option<Bytes>> {
+    match passed {
+        Some(_) => ControlFlow::Break(passed),
+        None => ControlFlow::Continue(()),
+    }
 }
 
 impl Rules {

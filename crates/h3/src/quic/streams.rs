@@ -107,6 +107,7 @@ impl RecvStream {
 
     /// Ends the stream, or the connection, whose peer breaks the rules.
     fn on_violation(&mut self, violation: Violation) -> StreamErrorIncoming {
+        self.arrived.clear();
         let code = violation.code().value();
         match violation.scope() {
             Scope::Stream => {
