@@ -51,38 +51,50 @@ pub(crate) fn runtime() -> Result<Runtime, Failure> {
     Ok(builder.worker_threads(1).enable_all().build()?)
 }
 
-/// Makes calls for a while, so many at once; each has a payload of this size both ways.
+/// Callers on one channel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Load {
+    /// The payload of a call, both ways, in bytes.
+    pub(crate) size: usize,
+    pub(crate) callers: usize,
+    /// The time between two calls of a caller, from begin to begin; without it a call follows the last
+    /// one.
+    pub(crate) interval: Option<Duration>,
+}
+
+/// Makes calls for a while.
 pub(crate) fn run(
     runtime: &Runtime,
     channel: &Channel,
-    size: usize,
-    concurrency: usize,
+    load: Load,
     time: Duration,
     server_cpu: impl Fn() -> Duration,
 ) -> Result<Sample, Failure> {
-    runtime.block_on(calls(channel, size, concurrency, WARM_UP))?;
+    runtime.block_on(calls(channel, load, WARM_UP))?;
     let cpu = || server_cpu() + cpu_of("self");
     let (before, begin) = (cpu(), Instant::now());
-    let latencies = runtime.block_on(calls(channel, size, concurrency, time))?;
+    let latencies = runtime.block_on(calls(channel, load, time))?;
     Ok(sample(latencies, begin.elapsed(), cpu() - before))
 }
 
-async fn calls(
-    channel: &Channel,
-    size: usize,
-    concurrency: usize,
-    time: Duration,
-) -> Result<Vec<Duration>, Failure> {
-    let until = Instant::now() + time;
+async fn calls(channel: &Channel, load: Load, time: Duration) -> Result<Vec<Duration>, Failure> {
+    let begin = Instant::now();
     let mut callers = JoinSet::new();
-    for _ in 0..concurrency {
+    for caller in 0..load.callers {
         let channel = channel.clone();
         callers.spawn(async move {
             let mut latencies = Vec::new();
-            while Instant::now() < until {
-                let begin = Instant::now();
-                call(&channel, size).await?;
-                latencies.push(begin.elapsed());
+            // They do not all begin at once.
+            let mut due = begin + share(load, caller);
+            while due < begin + time {
+                if load.interval.is_some() {
+                    tokio::time::sleep_until(due.into()).await;
+                }
+                call(&channel, load.size).await?;
+                latencies.push(due.elapsed());
+                due = load
+                    .interval
+                    .map_or_else(Instant::now, |interval| due + interval);
             }
             Ok::<_, Status>(latencies)
         });
@@ -92,6 +104,12 @@ async fn calls(
         latencies.extend(caller??);
     }
     Ok(latencies)
+}
+
+/// Returns a caller's part of the interval between calls.
+fn share(load: Load, caller: usize) -> Duration {
+    let part = caller as f64 / load.callers as f64;
+    load.interval.unwrap_or_default().mul_f64(part)
 }
 
 /// Makes a call whose payload has this size both ways.

@@ -18,6 +18,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use contestant::{Contestant, Identity};
+use load::Load;
 use server::Server;
 use table::{Row, Table};
 
@@ -72,6 +73,11 @@ fn open_channels(identity: &Identity, effort: Effort) -> Result<(), Failure> {
         for concurrency in [1, 64, 1000] {
             let labels = [name.to_owned(), concurrency.to_string()];
             let mut row = Row::new(labels);
+            let load = Load {
+                size,
+                callers: concurrency,
+                interval: None,
+            };
             let servers = servers(identity)?;
             for _ in 0..effort.rounds {
                 let mut round = Vec::new();
@@ -79,14 +85,7 @@ fn open_channels(identity: &Identity, effort: Effort) -> Result<(), Failure> {
                     let runtime = load::runtime()?;
                     let channel = runtime.block_on(contestant.channel(identity, server.address))?;
                     let cpu = || server.cpu();
-                    round.push(load::run(
-                        &runtime,
-                        &channel,
-                        size,
-                        concurrency,
-                        effort.round,
-                        cpu,
-                    )?);
+                    round.push(load::run(&runtime, &channel, load, effort.round, cpu)?);
                 }
                 row.add(round);
             }

@@ -55,7 +55,7 @@ impl Table {
             self.has_header = true;
         }
         let [first, second] = &row.labels;
-        print!("{first:>8} {second:>8} ");
+        print!("{first:>8} {second:>12} ");
         for (_, _, figure) in FIGURES {
             let of = |contestant: usize| {
                 let values = row.rounds.iter().filter_map(|round| round.get(contestant));
@@ -75,7 +75,7 @@ impl Table {
         let [one, other] = Contestant::ALL.map(Contestant::name);
         println!("\n{}: {one}, {other}, {other} / {one}", self.title);
         let [first, second] = self.labels;
-        print!("{first:>8} {second:>8} ");
+        print!("{first:>8} {second:>12} ");
         for (name, unit, _) in FIGURES {
             print!("| {:<25} ", format!("{name} ({unit})"));
         }
