@@ -64,6 +64,8 @@ test: ## all CI checks: format, lints, documentation, tests; CI=true installs op
 
 # A make of its own, so that EVERYTHING is evaluated after the installation.
 everything:
+	@# Tests run it; until then it is built, beside what cargo compiles.
+	@if $(HAS_GO); then mkdir -p target; (cd peers/go && go generate . && go build -o ../../target/peers-go .) >/dev/null 2>&1 </dev/null & fi
 	@$(MAKE) lint doc unit python-test PACKAGES='$(EVERYTHING)'
 
 skipped:

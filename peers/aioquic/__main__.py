@@ -22,6 +22,8 @@ def main() -> int:
         one.add_argument("--ca", required=True)
         one.add_argument("--name", default="localhost")
         one.add_argument("--case", required=True, help="names with commas between them, or all")
+        if name == "hostile":
+            one.add_argument("--at-once", type=int, default=1, help="how many cases run at the same time")
     commands.add_parser("cases", help="prints the names of all cases, and what the RFCs ask for in hostile ones")
     options = parser.parse_args()
     if options.command == "server":
@@ -29,8 +31,10 @@ def main() -> int:
     if options.command == "cases":
         print("\n".join([*client.CASES, *hostile.table()]))
         return 0
-    program = client if options.command == "client" else hostile
-    return asyncio.run(program.run(options.to, options.ca, options.name, options.case.split(",")))
+    names = options.case.split(",")
+    if options.command == "client":
+        return asyncio.run(client.run(options.to, options.ca, options.name, names))
+    return asyncio.run(hostile.run(options.to, options.ca, options.name, names, options.at_once))
 
 
 if __name__ == "__main__":

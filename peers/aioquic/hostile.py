@@ -58,8 +58,8 @@ async def request(peer: Connection) -> Outcome:
     return await peer.outcome(stream)
 
 
-async def run(to: str, ca: str, name: str, names: list[str]) -> int:
-    """Runs cases and prints a line for each; returns 1 if the server did one wrong."""
+async def run(to: str, ca: str, name: str, names: list[str], at_once: int) -> int:
+    """Runs cases, some at once, and prints a line for each; returns 1 if the server did one wrong."""
     known = {case.name: case for case in CASES}
     names = list(known) if names == ["all"] else names
     if unknown := [case for case in names if case not in known]:
@@ -70,13 +70,16 @@ async def run(to: str, ca: str, name: str, names: list[str]) -> int:
     def open_connection():
         return connect(host.strip("[]"), int(port), configuration=configure(ca, name), create_protocol=Connection)
 
-    failed = 0
-    for case in names:
-        try:
-            right, text = await attack(known[case], open_connection)
-        except (ConnectionError, asyncio.TimeoutError) as reason:
-            right, text = False, f"{type(reason).__name__} {reason}"
-        failed += not right
+    free = asyncio.Semaphore(at_once)
+
+    async def run_one(case: str) -> bool:
+        async with free:
+            try:
+                right, text = await attack(known[case], open_connection)
+            except (ConnectionError, asyncio.TimeoutError) as reason:
+                right, text = False, f"{type(reason).__name__} {reason}"
         verdict = "right" if right else f"WRONG: {known[case].expected} ({known[case].source})"
         print(f"{case}: {text}: {verdict}", flush=True)
-    return 1 if failed else 0
+        return right
+
+    return 0 if all(await asyncio.gather(*map(run_one, names))) else 1

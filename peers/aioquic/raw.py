@@ -61,8 +61,7 @@ class Connection(QuicConnectionProtocol):
         if isinstance(event, StreamDataReceived) and stream % 4 == 3:
             self.server_streams[stream] = self.server_streams.get(stream, b"") + event.data
         elif isinstance(event, ConnectionTerminated):
-            kind = "connection" if event.frame_type is None else "transport"
-            self.closed = Outcome(kind, event.error_code, event.reason_phrase)
+            self.note_end(event)
         elif stream >= 0:
             answer = self.answers.setdefault(stream, Answer())
             if isinstance(event, StreamDataReceived):
@@ -73,6 +72,18 @@ class Connection(QuicConnectionProtocol):
             elif isinstance(event, StopSendingReceived):
                 answer.stopped = event.error_code
         self.changed.set()
+
+    def datagram_received(self, *arguments) -> None:
+        super().datagram_received(*arguments)
+        # aioquic tells of a close only after the draining period, which is long where the server was slow before.
+        event = getattr(self._quic, "_close_event", None)
+        if event is not None and self.closed is None:
+            self.note_end(event)
+            self.changed.set()
+
+    def note_end(self, event: ConnectionTerminated) -> None:
+        kind = "connection" if event.frame_type is None else "transport"
+        self.closed = Outcome(kind, event.error_code, event.reason_phrase)
 
     def fields(self, method: str, path: str, *more: tuple[bytes, bytes]) -> http3.Fields:
         """A request's fields."""

@@ -5,11 +5,11 @@ use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
 use http::HeaderMap;
-use http::header::CONTENT_LENGTH;
 use http_body::{Body, Frame, SizeHint};
 use tokio::task::AbortHandle;
 
 use crate::error::{Error, ErrorCode};
+use crate::fields::content_length;
 use crate::quic::RecvStream;
 
 /// The body of a request or a response that arrives. Dropping it before its end tells the peer that the
@@ -56,11 +56,8 @@ impl Drop for Sending {
 
 impl Length {
     fn new(headers: &HeaderMap) -> Self {
-        let expected = headers
-            .get(CONTENT_LENGTH)
-            .and_then(|value| value.to_str().ok()?.parse().ok());
         Self {
-            expected,
+            expected: content_length(headers).unwrap_or_default(),
             received: 0,
         }
     }

@@ -20,7 +20,7 @@ use weir_net::Connection;
 use crate::APPLICATION_PROTOCOL;
 use crate::body::IncomingBody;
 use crate::error::{BoxError, Error, ErrorCode};
-use crate::fields::remove_connection_fields;
+use crate::fields::{is_malformed, remove_connection_fields};
 use crate::outgoing::{SendError, send_body};
 use crate::quic::{BidiStream, Opener, PeerState, Quic, SendStream};
 
@@ -151,8 +151,14 @@ impl Client {
         B: Body<Data: Buf + Send, Error: Into<BoxError>> + Send + 'static,
     {
         let id = opened.stream.id().into_inner();
-        let exchanged = self.send_and_receive(opened, body).await;
-        exchanged.map_err(|error| self.judge(error, id))
+        tokio::select! {
+            biased;
+            exchanged = self.send_and_receive(opened, body) => {
+                exchanged.map_err(|error| self.judge(error, id))
+            }
+            // The server need not say it of each request.
+            () = self.peer.refusing(id) => Err(Error::Stream(ErrorCode::REQUEST_REJECTED)),
+        }
     }
 
     async fn send_and_receive<B>(
@@ -185,6 +191,10 @@ impl Client {
             .await?
         };
         let (parts, ()) = response.into_parts();
+        if is_malformed(&parts.headers) {
+            recv.stop_sending(ErrorCode::MESSAGE_ERROR.0.into());
+            return Err(Error::Protocol("a malformed response".to_owned()));
+        }
         let connection = self.connection.clone();
         let mut body = IncomingBody::of_response(recv, connection, &parts.headers, is_head);
         if sent.is_none() {

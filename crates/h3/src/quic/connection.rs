@@ -9,14 +9,16 @@ use h3::quic::{ConnectionErrorIncoming, OpenStreams, StreamErrorIncoming};
 use weir_net::Side;
 
 use super::errors;
+use super::exchange::Exchange;
 use super::peer::PeerState;
 use super::streams::{BidiStream, RecvStream, SendStream};
-use crate::frame_bounds::FrameBounds;
+use super::unidirectional::Unidirectional;
+use crate::frames::Frames;
 
 /// A connection for `h3`.
 pub(crate) struct Quic {
     opener: Opener,
-    peer: Arc<PeerState>,
+    unidirectional: Unidirectional,
 }
 
 /// Opens streams on a connection.
@@ -34,30 +36,40 @@ impl Quic {
         peer: Arc<PeerState>,
     ) -> Self {
         let opener = Opener {
-            connection,
+            connection: connection.clone(),
             max_headers,
         };
-        Self { opener, peer }
+        Self {
+            opener,
+            unidirectional: Unidirectional::new(connection, peer),
+        }
     }
 }
 
 impl Opener {
-    /// Wraps a stream that carries a request.
+    /// Wraps a stream that carries a request; returns what its halves share, too.
     pub(crate) fn request_stream(
         &self,
         (send, recv): (weir_net::SendStream, weir_net::RecvStream),
-    ) -> BidiStream {
+    ) -> (BidiStream, Arc<Exchange>) {
         // A server that has answered need not read the rest of the request; whoever gives a request up
         // says so (RFC 9114, section 4.1.1).
-        let (reset_code, stop_code) = match self.connection.side() {
-            Side::Client => (Code::H3_REQUEST_CANCELLED, Code::H3_REQUEST_CANCELLED),
-            Side::Server => (Code::H3_INTERNAL_ERROR, Code::H3_NO_ERROR),
+        let (reset_code, stop_code, frames) = match self.connection.side() {
+            Side::Client => (
+                Code::H3_REQUEST_CANCELLED,
+                Code::H3_REQUEST_CANCELLED,
+                Frames::of_response(self.max_headers),
+            ),
+            Side::Server => (
+                Code::H3_INTERNAL_ERROR,
+                Code::H3_NO_ERROR,
+                Frames::of_request(self.max_headers),
+            ),
         };
-        let bounds = FrameBounds::of_request(self.max_headers);
-        BidiStream {
-            send: SendStream::new(send, reset_code),
-            recv: RecvStream::new(recv, self.connection.clone(), bounds, stop_code),
-        }
+        BidiStream::new(
+            SendStream::new(send, reset_code),
+            RecvStream::new(recv, self.connection.clone(), frames, stop_code),
+        )
     }
 }
 
@@ -70,7 +82,7 @@ impl OpenStreams<Bytes> for Opener {
         cx: &mut Context<'_>,
     ) -> Poll<Result<BidiStream, StreamErrorIncoming>> {
         let stream = ready!(self.connection.poll_open_bi(cx)).map_err(errors::stream)?;
-        Poll::Ready(Ok(self.request_stream(stream)))
+        Poll::Ready(Ok(self.request_stream(stream).0))
     }
 
     fn poll_open_send(
@@ -114,16 +126,12 @@ impl h3::quic::Connection<Bytes> for Quic {
     type RecvStream = RecvStream;
     type OpenStreams = Opener;
 
+    /// Only control streams: `h3` ignores all others.
     fn poll_accept_recv(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<RecvStream, ConnectionErrorIncoming>> {
-        let connection = &self.opener.connection;
-        let mut stream = ready!(connection.poll_accept_uni(cx)).map_err(errors::connection)?;
-        stream.set_lasting();
-        let bounds = FrameBounds::of_unidirectional();
-        let stream = RecvStream::new(stream, connection.clone(), bounds, Code::H3_NO_ERROR);
-        Poll::Ready(Ok(stream.telling(self.peer.clone())))
+        self.unidirectional.poll_control(cx)
     }
 
     /// The streams that a client gets. A server accepts requests itself: `h3` would remember each one
@@ -138,7 +146,7 @@ impl h3::quic::Connection<Bytes> for Quic {
             return Poll::Pending;
         }
         let stream = ready!(connection.poll_accept_bi(cx)).map_err(errors::connection)?;
-        Poll::Ready(Ok(self.opener.request_stream(stream)))
+        Poll::Ready(Ok(self.opener.request_stream(stream).0))
     }
 
     fn opener(&self) -> Opener {

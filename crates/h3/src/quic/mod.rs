@@ -2,9 +2,12 @@
 
 mod connection;
 mod errors;
+mod exchange;
 mod peer;
 mod streams;
+mod unidirectional;
 
 pub(crate) use connection::{Opener, Quic};
+pub(crate) use exchange::Exchange;
 pub(crate) use peer::PeerState;
 pub(crate) use streams::{BidiStream, RecvStream, SendStream};

@@ -40,12 +40,25 @@ impl PeerState {
         stream >= self.go_away.load(Ordering::Relaxed)
     }
 
+    /// Waits until the peer says that it does not serve the request on this stream.
+    pub(crate) async fn refusing(&self, stream: u64) {
+        self.until(|peer| peer.refuses(stream)).await;
+    }
+
     /// Waits for the first GOAWAY.
     pub(crate) async fn going_away(&self) {
-        let changed = self.changed.notified();
-        let mut changed = std::pin::pin!(changed);
-        changed.as_mut().enable();
-        if !self.is_going_away() {
+        self.until(Self::is_going_away).await;
+    }
+
+    /// Waits until something is true.
+    async fn until(&self, is_true: impl Fn(&Self) -> bool) {
+        loop {
+            let changed = self.changed.notified();
+            let mut changed = std::pin::pin!(changed);
+            changed.as_mut().enable();
+            if is_true(self) {
+                return;
+            }
             changed.await;
         }
     }

@@ -1,7 +1,6 @@
 //! The two halves of a stream.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
 use bytes::{Buf, Bytes};
@@ -10,8 +9,9 @@ use h3::proto::varint::VarInt;
 use h3::quic::{ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
 
 use super::errors;
+use super::exchange::Exchange;
 use super::peer::PeerState;
-use crate::frame_bounds::{FrameBounds, Violation};
+use crate::frames::{Frames, Scope, Violation};
 
 /// The most bytes that are taken from a stream at once.
 const MAX_CHUNK: usize = 256 * 1024;
@@ -25,18 +25,21 @@ pub(crate) struct SendStream {
     /// The code of a stream that is dropped before its end.
     reset_code: Code,
     has_ended: bool,
-    /// Whether a request has been resolved. Before that, only `h3` answers, and drops the stream
-    /// without an end.
-    is_resolved: Option<Arc<AtomicBool>>,
+    exchange: Option<Arc<Exchange>>,
 }
 
 /// The receiving half of a stream.
 pub(crate) struct RecvStream {
     stream: weir_net::RecvStream,
     connection: weir_net::Connection,
-    bounds: FrameBounds,
+    frames: Frames,
+    /// What passes before everything that arrives.
+    begin: Bytes,
+    /// What has arrived, and was not looked at.
+    arrived: Bytes,
     /// Who is told of a GOAWAY.
     peer: Option<Arc<PeerState>>,
+    exchange: Option<Arc<Exchange>>,
     /// The code of a stream that is dropped before its end.
     stop_code: Code,
 }
@@ -55,17 +58,18 @@ impl SendStream {
             has_written: false,
             reset_code,
             has_ended: false,
-            is_resolved: None,
+            exchange: None,
         }
     }
 }
 
 impl BidiStream {
-    /// Returns a server's stream; the flag is set once its request is resolved.
-    pub(crate) fn with_flag(mut self) -> (Self, Arc<AtomicBool>) {
-        let flag = Arc::new(AtomicBool::new(false));
-        self.send.is_resolved = Some(flag.clone());
-        (self, flag)
+    /// Returns the stream of a request, and what its halves share.
+    pub(super) fn new(mut send: SendStream, mut recv: RecvStream) -> (Self, Arc<Exchange>) {
+        let exchange = Arc::new(Exchange::default());
+        send.exchange = Some(exchange.clone());
+        recv.exchange = Some(exchange.clone());
+        (Self { send, recv }, exchange)
     }
 }
 
@@ -73,42 +77,81 @@ impl RecvStream {
     pub(super) fn new(
         stream: weir_net::RecvStream,
         connection: weir_net::Connection,
-        bounds: FrameBounds,
+        frames: Frames,
         stop_code: Code,
     ) -> Self {
         Self {
             stream,
             connection,
-            bounds,
+            frames,
+            begin: Bytes::new(),
+            arrived: Bytes::new(),
             peer: None,
+            exchange: None,
             stop_code,
         }
     }
 
-    /// Tells of a GOAWAY.
-    pub(super) fn telling(mut self, peer: Arc<PeerState>) -> Self {
+    /// A control stream: its type, what has arrived behind it, and who is told of a GOAWAY.
+    pub(super) fn control(
+        mut self,
+        stream_type: &'static [u8],
+        arrived: Bytes,
+        peer: Arc<PeerState>,
+    ) -> Self {
+        self.begin = Bytes::from_static(stream_type);
+        self.arrived = arrived;
         self.peer = Some(peer);
         self
     }
 
     /// Ends the stream, or the connection, whose peer breaks the rules.
     fn on_violation(&mut self, violation: Violation) -> StreamErrorIncoming {
-        let code = match violation {
-            Violation::TooLong { .. } => Code::H3_EXCESSIVE_LOAD,
-            Violation::Truncated => Code::H3_FRAME_ERROR,
-        };
-        if self.peer.is_none() && code == Code::H3_EXCESSIVE_LOAD {
-            // Only this request is too large.
-            self.stream.stop(code.value());
-            let error_code = code.value();
-            return StreamErrorIncoming::StreamTerminated { error_code };
-        }
-        self.connection
-            .close(code.value(), violation.to_string().as_bytes());
-        StreamErrorIncoming::ConnectionErrorIncoming {
-            connection_error: ConnectionErrorIncoming::Undefined(Arc::new(violation)),
+        self.arrived.clear();
+        let code = violation.code().value();
+        match violation.scope() {
+            Scope::Stream => {
+                self.stream.stop(code);
+                if let Some(exchange) = &self.exchange {
+                    exchange.set_fault(code);
+                }
+                StreamErrorIncoming::Unknown(Box::new(violation))
+            }
+            Scope::Connection => StreamErrorIncoming::ConnectionErrorIncoming {
+                connection_error: close(&self.connection, violation),
+            },
         }
     }
+
+    /// Returns the next bytes that pass.
+    fn poll_passing(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
+        loop {
+            let passing = self.frames.next(&mut self.arrived);
+            let passing = passing.map_err(|violation| self.on_violation(violation))?;
+            if passing.is_some() {
+                return Poll::Ready(Ok(passing));
+            }
+            let chunk = ready!(self.stream.poll_read_chunk(cx, MAX_CHUNK)).map_err(errors::read)?;
+            let Some(chunk) = chunk else {
+                let ended = self.frames.end();
+                ended.map_err(|violation| self.on_violation(violation))?;
+                return Poll::Ready(Ok(None));
+            };
+            self.arrived = chunk;
+        }
+    }
+}
+
+/// Closes a connection whose peer breaks the rules.
+pub(super) fn close(
+    connection: &weir_net::Connection,
+    violation: Violation,
+) -> ConnectionErrorIncoming {
+    connection.close(violation.code().value(), violation.to_string().as_bytes());
+    ConnectionErrorIncoming::Undefined(Arc::new(violation))
 }
 
 impl h3::quic::SendStream<Bytes> for SendStream {
@@ -158,21 +201,24 @@ impl h3::quic::RecvStream for RecvStream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
-        let chunk = ready!(self.stream.poll_read_chunk(cx, MAX_CHUNK)).map_err(errors::read)?;
-        let followed = match &chunk {
-            Some(chunk) => self.bounds.pass(chunk),
-            None => self.bounds.end(),
-        };
-        followed.map_err(|violation| self.on_violation(violation))?;
+        if !self.begin.is_empty() {
+            return Poll::Ready(Ok(Some(std::mem::take(&mut self.begin))));
+        }
+        let passing = ready!(self.poll_passing(cx))?;
         if let Some(peer) = &self.peer
-            && let Some(identifier) = self.bounds.take_go_away()
+            && let Some(identifier) = self.frames.take_go_away()
         {
             peer.on_go_away(identifier);
         }
-        Poll::Ready(Ok(chunk))
+        Poll::Ready(Ok(passing))
     }
 
     fn stop_sending(&mut self, error_code: u64) {
+        if error_code == Code::H3_MESSAGE_ERROR.value()
+            && let Some(exchange) = &self.exchange
+        {
+            exchange.set_fault(error_code);
+        }
         self.stream.stop(error_code);
     }
 
@@ -236,13 +282,14 @@ impl Drop for SendStream {
         if self.has_ended {
             return;
         }
-        let is_resolved = self.is_resolved.as_ref();
-        let is_answer = is_resolved.is_some_and(|flag| !flag.load(Ordering::Relaxed));
+        let exchange = self.exchange.as_deref();
+        let is_answer = exchange.is_some_and(Exchange::is_answered_by_h3);
         // It may be over already.
         let _ = if is_answer && self.has_written && self.unwritten.is_none() {
             self.stream.finish()
         } else {
-            self.stream.reset(self.reset_code.value())
+            let fault = exchange.and_then(Exchange::fault);
+            self.stream.reset(fault.unwrap_or(self.reset_code.value()))
         };
     }
 }

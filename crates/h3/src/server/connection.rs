@@ -89,14 +89,15 @@ pub(super) async fn serve(
             continue;
         }
         let notice = send.stop_notice();
-        let (stream, is_resolved) = opener.request_stream((send, recv)).with_flag();
+        let (stream, exchange) = opener.request_stream((send, recv));
+        exchange.set_awaited(true);
         let stream = FrameStream::new(BufRecvStream::new(stream));
         let resolver = lock(&http).create_resolver(stream);
         let call = request::Arriving {
             shared: shared.clone(),
             connection: connection.clone(),
             resolver,
-            is_resolved,
+            exchange,
             notice,
         };
         tokio::spawn(call.run(service.clone()));

@@ -2,12 +2,11 @@
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
 use futures_util::FutureExt;
 use h3::server::RequestResolver;
-use http::Request;
+use http::{Method, Request};
 use tokio::time::timeout;
 use weir_net::{Connection, StopNotice};
 
@@ -18,7 +17,7 @@ use crate::body::IncomingBody;
 use crate::error::ErrorCode;
 use crate::fields::is_malformed;
 use crate::peer::Peer;
-use crate::quic::{BidiStream, Quic};
+use crate::quic::{BidiStream, Exchange, Quic};
 use crate::service::HttpService;
 
 /// A request whose header is to arrive.
@@ -26,8 +25,7 @@ pub(super) struct Arriving {
     pub(super) shared: Arc<Shared>,
     pub(super) connection: Connection,
     pub(super) resolver: RequestResolver<Quic, Bytes>,
-    /// Set once the header has arrived.
-    pub(super) is_resolved: Arc<AtomicBool>,
+    pub(super) exchange: Arc<Exchange>,
     pub(super) notice: StopNotice,
 }
 
@@ -57,9 +55,9 @@ impl Arriving {
                 return;
             }
         };
-        self.is_resolved.store(true, Ordering::Relaxed);
+        self.exchange.set_awaited(false);
         Counters::add(&counters.requests);
-        if is_malformed(request.headers()) {
+        if is_malformed(request.headers()) || has_wrong_target(&request) {
             Counters::add(&counters.malformed);
             stream.stop_sending(ErrorCode::MESSAGE_ERROR.0.into());
             stream.stop_stream(ErrorCode::MESSAGE_ERROR.0.into());
@@ -70,6 +68,11 @@ impl Arriving {
         // before: what a task wakes last, such as the endpoint's driver, waits for its thread.
         tokio::spawn(ready.answer(service));
     }
+}
+
+/// Whether the request is a CONNECT with more than an authority (RFC 9114, section 4.4).
+fn has_wrong_target(request: &Request<()>) -> bool {
+    request.method() == Method::CONNECT && request.uri().path_and_query().is_some()
 }
 
 impl Ready {
@@ -95,6 +98,7 @@ impl Ready {
     /// Runs the service until it answers, or the client gives the request up.
     async fn answer(self, service: impl HttpService) {
         let counters = &self.shared.counters;
+        let _running = counters.run();
         let mut notice = self.notice;
         let answer = AssertUnwindSafe(service.answer(self.request)).catch_unwind();
         let answered = tokio::select! {

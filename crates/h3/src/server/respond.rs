@@ -75,7 +75,7 @@ pub(super) async fn respond<B>(
         Err(SendError::Body(error)) => {
             Counters::add(&counters.failed);
             tracing::warn!(%error, "the body of a response failed");
-            send.stop_stream(ErrorCode::INTERNAL_ERROR.0.into());
+            // Its stream is reset, with the client's fault if there is one.
         }
     }
 }

@@ -7,6 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct ServerStats {
     /// Requests whose header has arrived.
     pub requests: u64,
+    /// Requests that are being answered now.
+    pub running: u64,
     /// Requests that the client gave up before the response was sent.
     pub cancelled: u64,
     /// Services that panicked; their requests are reset with `H3_INTERNAL_ERROR`.
@@ -24,6 +26,7 @@ pub struct ServerStats {
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) requests: AtomicU64,
+    running: AtomicU64,
     pub(super) cancelled: AtomicU64,
     pub(super) panicked: AtomicU64,
     pub(super) malformed: AtomicU64,
@@ -32,7 +35,26 @@ pub(super) struct Counters {
     pub(super) expired: AtomicU64,
 }
 
+/// A request that is being answered.
+pub(super) struct Running<'a> {
+    count: &'a AtomicU64,
+}
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.count.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 impl Counters {
+    /// A request is being answered for as long as this value lives.
+    pub(super) fn run(&self) -> Running<'_> {
+        self.running.fetch_add(1, Ordering::Relaxed);
+        Running {
+            count: &self.running,
+        }
+    }
+
     pub(super) fn add(counter: &AtomicU64) {
         counter.fetch_add(1, Ordering::Relaxed);
     }
@@ -41,6 +63,7 @@ impl Counters {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         ServerStats {
             requests: get(&self.requests),
+            running: get(&self.running),
             cancelled: get(&self.cancelled),
             panicked: get(&self.panicked),
             malformed: get(&self.malformed),

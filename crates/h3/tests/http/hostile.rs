@@ -8,11 +8,11 @@ use weir_net::{Connection, ReadError, RecvStream, SendStream};
 use crate::support::{World, fetch, get, run, until};
 
 const DATA: u8 = 0x0;
-const HEADERS: u8 = 0x1;
+pub(crate) const HEADERS: u8 = 0x1;
 
 /// GET https://localhost/ as QPACK has it without a dynamic table: RFC 9204, appendix A, and a literal
 /// for the authority.
-const GET: &[u8] = b"\0\0\xd1\xd7\x50\x09localhost\xc1";
+pub(crate) const GET: &[u8] = b"\0\0\xd1\xd7\x50\x09localhost\xc1";
 /// POST, likewise.
 const POST: &[u8] = b"\0\0\xd4\xd7\x50\x09localhost\xc1";
 
@@ -21,12 +21,12 @@ fn world() -> World {
     World::new(Router::new().route("/", handler.merge(post(|body: Bytes| async { body }))))
 }
 
-fn frame(frame_type: u8, payload: &[u8]) -> Vec<u8> {
+pub(crate) fn frame(frame_type: u8, payload: &[u8]) -> Vec<u8> {
     let length = u16::try_from(payload.len()).unwrap() | 0x4000;
     [&[frame_type], &length.to_be_bytes()[..], payload].concat()
 }
 
-async fn connect(world: &World) -> Connection {
+pub(crate) async fn connect(world: &World) -> Connection {
     let connection = world.connection().await;
     let mut control = connection.open_uni().await.unwrap();
     control.write_all(b"\0\x04\0").await.unwrap();
@@ -36,7 +36,7 @@ async fn connect(world: &World) -> Connection {
     connection
 }
 
-async fn send(connection: &Connection, bytes: &[u8]) -> (SendStream, RecvStream) {
+pub(crate) async fn send(connection: &Connection, bytes: &[u8]) -> (SendStream, RecvStream) {
     let (mut send, recv) = connection.open_bi().await.unwrap();
     send.write_all(bytes).await.unwrap();
     send.flush();

@@ -3,5 +3,7 @@
 
 mod draining;
 mod hostile;
+mod hostile_server;
+mod memory;
 mod requests;
 mod support;

@@ -180,9 +180,13 @@ fn a_response_that_is_not_taken_is_given_up_at_its_deadline() {
         });
         let world = World::new(router().route("/late", late));
         let client = world.client().await;
-        let response = client.send(get("/late")).await.unwrap();
+        let answered = client.send(get("/late")).await;
         until(|| world.server.stats().expired == 1).await;
-        let error = response.into_body().collect().await.unwrap_err();
+        // A slow machine may take that long to the header.
+        let error = match answered {
+            Ok(response) => response.into_body().collect().await.unwrap_err(),
+            Err(error) => error,
+        };
         assert_eq!(error.code(), Some(ErrorCode::REQUEST_CANCELLED), "{error}");
         assert_eq!(fetch(&client, get("/hello")).await.unwrap(), "hello");
     });

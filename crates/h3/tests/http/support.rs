@@ -23,12 +23,25 @@ pub(crate) fn run<T>(test: impl Future<Output = T>) -> T {
         .enable_all()
         .build()
         .unwrap();
+    within_patience(&runtime, test)
+}
+
+/// Runs a test with a timeout, on this thread alone.
+pub(crate) fn run_here<T>(test: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    within_patience(&runtime, test)
+}
+
+fn within_patience<T>(runtime: &tokio::runtime::Runtime, test: impl Future<Output = T>) -> T {
     runtime
         .block_on(async { tokio::time::timeout(PATIENCE, test).await })
         .expect("the test hangs")
 }
 
-fn loopback() -> SocketAddr {
+pub(crate) fn loopback() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
@@ -72,7 +85,7 @@ impl World {
     }
 }
 
-fn client_endpoint(fingerprint: Fingerprint) -> Endpoint {
+pub(crate) fn client_endpoint(fingerprint: Fingerprint) -> Endpoint {
     let tls = ClientTls::pinned(fingerprint).application_protocols([APPLICATION_PROTOCOL]);
     Endpoint::builder()
         .client(tls.build().unwrap())
