@@ -16,6 +16,8 @@ pub use body::IncomingBody;
 pub use client::{Channel, ChannelBuilder, Client};
 pub use error::{BoxError, Error, ErrorCode};
 pub use peer::Peer;
+#[cfg(feature = "http2")]
+pub use server::{BindError, HttpsServer, HttpsServerBuilder, TcpStats};
 pub use server::{Server, ServerBuilder, ServerStats};
 pub use service::HttpService;
 pub use weir_channel::{
