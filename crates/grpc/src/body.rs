@@ -16,10 +16,12 @@ use crate::status::{deadline_exceeded, to_status};
 #[derive(Debug)]
 pub struct RequestBody(pub(crate) IncomingBody);
 
-/// The body of a response that arrives at a client.
+/// The body of a response that arrives at a client. At the deadline it ends with that status, and the
+/// call is given up.
 #[derive(Debug)]
 pub struct ResponseBody {
-    body: IncomingBody,
+    /// None once the deadline has passed.
+    body: Option<IncomingBody>,
     deadline: Deadline,
 }
 
@@ -43,6 +45,10 @@ impl Deadline {
         Self { at, timer: None }
     }
 
+    fn has_passed(&self) -> bool {
+        self.at.is_some_and(|at| Instant::now() >= at)
+    }
+
     /// Ready once the deadline has passed.
     fn poll_passed(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Some(at) = self.at else {
@@ -56,7 +62,7 @@ impl Deadline {
 impl ResponseBody {
     pub(crate) fn new(body: IncomingBody, deadline: Option<Instant>) -> Self {
         Self {
-            body,
+            body: Some(body),
             deadline: Deadline::new(deadline),
         }
     }
@@ -101,21 +107,27 @@ impl Body for ResponseBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let this = self.get_mut();
-        match Pin::new(&mut this.body).poll_frame(cx) {
-            Poll::Ready(frame) => Poll::Ready(frame.map(|frame| frame.map_err(to_status))),
-            Poll::Pending => {
-                ready!(this.deadline.poll_passed(cx));
-                Poll::Ready(Some(Err(deadline_exceeded())))
+        let Some(body) = &mut this.body else {
+            return Poll::Ready(None);
+        };
+        // A server that always has something to say has no more time than others.
+        if !this.deadline.has_passed() {
+            if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
+                return Poll::Ready(frame.map(|frame| frame.map_err(to_status)));
             }
+            ready!(this.deadline.poll_passed(cx));
         }
+        // Dropped at once: the server does not know how long its client keeps the rest.
+        this.body = None;
+        Poll::Ready(Some(Err(deadline_exceeded())))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
+        self.body.as_ref().is_none_or(Body::is_end_stream)
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        self.body.as_ref().map(Body::size_hint).unwrap_or_default()
     }
 }
 
@@ -131,10 +143,13 @@ impl<B: Body + Unpin> Body for ServedBody<B> {
         let Some(body) = &mut this.body else {
             return Poll::Ready(None);
         };
-        if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
-            return Poll::Ready(frame);
+        // A handler that always has something to say has no more time than others.
+        if !this.deadline.has_passed() {
+            if let Poll::Ready(frame) = Pin::new(body).poll_frame(cx) {
+                return Poll::Ready(frame);
+            }
+            ready!(this.deadline.poll_passed(cx));
         }
-        ready!(this.deadline.poll_passed(cx));
         // The handler ends here.
         this.body = None;
         let mut trailers = HeaderMap::new();

@@ -112,7 +112,11 @@ where
                 },
                 None => sending.await,
             };
-            let response = answered.map_err(to_status)?;
+            let response = answered.map_err(|error| match deadline {
+                // The server may have given the call up a little earlier than our timer.
+                Some(deadline) if Instant::now() >= deadline => deadline_exceeded(),
+                _ => to_status(error),
+            })?;
             Ok(response.map(|body| ResponseBody::new(body, deadline)))
         })
     }

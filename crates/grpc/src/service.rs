@@ -10,7 +10,7 @@ use http_body::Body;
 use tokio::time::{Instant, timeout_at};
 use tonic::transport::server::TcpConnectInfo;
 use tower_service::Service;
-use weir_h3::{IncomingBody, Peer};
+use weir_h3::{IncomingBody, Peer, ResponseDeadline};
 
 use crate::body::{RequestBody, ServedBody};
 use crate::status::deadline_exceeded;
@@ -73,11 +73,16 @@ where
                 Some(deadline) => timeout_at(deadline, answer).await,
                 None => Ok(answer.await),
             };
-            let response = match answered {
+            let mut response = match answered {
                 Ok(Ok(response)) => response,
                 Ok(Err(never)) => match never {},
                 Err(_) => deadline_exceeded().into_http(),
             };
+            if let Some(deadline) = deadline {
+                // Where the client takes nothing, the body does not see its deadline.
+                let deadline = ResponseDeadline(deadline);
+                response.extensions_mut().insert(deadline);
+            }
             Ok(response.map(|body| ServedBody::new(body, deadline)))
         })
     }

@@ -18,7 +18,7 @@ pub use error::{BoxError, Error, ErrorCode};
 pub use peer::Peer;
 #[cfg(feature = "http2")]
 pub use server::{BindError, HttpsServer, HttpsServerBuilder, TcpStats};
-pub use server::{Server, ServerBuilder, ServerStats};
+pub use server::{ResponseDeadline, Server, ServerBuilder, ServerStats};
 pub use service::HttpService;
 pub use weir_channel::{
     BackoffConfig, Balancing, ChannelError, ResolveError, Resolver, Resolving, RetryConfig,

@@ -1,5 +1,5 @@
 //! The list of cases: those of the QUIC interop runner (<https://interop.seemann.io>), under the same
-//! names, and four of our own.
+//! names, and five of our own.
 
 use std::fmt;
 
@@ -65,11 +65,13 @@ pub enum Case {
     Packets65Kb,
     /// `datagram`
     Datagram,
+    /// `known-peers`
+    KnownPeers,
 }
 
 impl Case {
     /// All cases, in the order of the matrix.
-    pub const ALL: [Self; 28] = [
+    pub const ALL: [Self; 29] = [
         Self::Handshake,
         Self::Transfer,
         Self::LongRtt,
@@ -98,6 +100,7 @@ impl Case {
         Self::Packets9Kb,
         Self::Packets65Kb,
         Self::Datagram,
+        Self::KnownPeers,
     ];
 
     /// Returns the name: the interop runner's name if the runner has this case.
@@ -131,6 +134,7 @@ impl Case {
             Self::Packets9Kb => "packets-9kb",
             Self::Packets65Kb => "packets-65kb",
             Self::Datagram => "datagram",
+            Self::KnownPeers => "known-peers",
         }
     }
 
@@ -190,6 +194,13 @@ impl Case {
                 "UDP payloads of more than 60,000 bytes in both directions of 10 MB"
             }
             Self::Datagram => "DATAGRAM frames (RFC 9221) there and back",
+            Self::KnownPeers => {
+                "our side has [known peers](known-peers.md) on and theirs has none: version 1 from the \
+                 first packet on. Their server in the place of one of ours, whose path secret the client \
+                 has: the next connection loses one round trip to a Version Negotiation packet, and \
+                 later ones begin in version 1. A call whose data were in the first datagram fails with \
+                 `Maybe`, once"
+            }
         }
     }
 

@@ -59,11 +59,11 @@ const HEAD: &str = "\
 
 `make interop` writes this file: every case with every stack, in both directions, over real UDP
 sockets on loopback. `cargo test -p weir-interop` runs the same, one test per entry. The cases are
-those of the [QUIC interop runner](https://interop.seemann.io) by their names, and four of our own
-(`many-streams`, `packets-9kb`, `packets-65kb`, `datagram`). A forwarder between the two sides loses,
-delays, changes and marks datagrams and gives clients other addresses, and its records show what
-really went over the wire: that a Retry packet was sent, how much a server sent before it knew its
-client. With `WEIR_INTEROP_TRACE=1` a test prints those records.
+those of the [QUIC interop runner](https://interop.seemann.io) by their names, and five of our own
+(`many-streams`, `packets-9kb`, `packets-65kb`, `datagram`, `known-peers`). A forwarder between the two
+sides loses, delays, changes and marks datagrams and gives clients other addresses, and its records
+show what really went over the wire: that a Retry packet was sent, how much a server sent before it
+knew its client. With `WEIR_INTEROP_TRACE=1` a test prints those records.
 
 \"Client\" is our client with their server, \"server\" our server with their client. \"Not by them\" and
 \"not by us\" are explained below.
@@ -86,6 +86,10 @@ decrypts every packet and finds nothing malformed and no error.
 - **rebind-port and rebind-addr, quiche's server:** the address changes after a silence of 200 ms
   instead of in the middle of the transfer. With much in flight in both directions a quiche server
   often sends nothing but probes afterwards, to quiche's own client too.
+- **known-peers:** quiche and s2n-quic read packets of unknown versions by version 1's layout before they
+  answer them, and s2n-quic answers no packet without the fixed bit, and none with a token that it has not
+  made. So a First packet has the layout of an Initial packet, has the fixed bit, and is followed by a
+  handshake without a token.
 - **retry, quiche's client:** after the Retry packet it sends another ClientHello than before, which
   RFC 9000, section 17.2.5.3, forbids and no server notices. Wireshark does: its conversation with our
   server is captured without Retry.

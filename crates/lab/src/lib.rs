@@ -20,6 +20,7 @@
 //! | `tcp_options` | the TCP options of a scenario that a kernel supports |
 //! | [`switch`] | the network between the hosts |
 //! | `director` | a run, seen from outside the hosts |
+//! | [`network`] | two namespaces and a link, for programs of any kind |
 //! | [`runs`] | the runs on this machine, and the remains of killed ones |
 
 pub mod agent;
@@ -29,6 +30,7 @@ mod director;
 mod error;
 mod handover;
 pub mod host;
+pub mod network;
 pub mod plan;
 pub mod runs;
 pub mod switch;

@@ -67,6 +67,8 @@ pub(crate) struct Driver<P: Protocol> {
     full: Vec<(Arc<Socket>, Writable)>,
     /// When the driver began to poll for a reply instead of sleeping.
     spinning: Option<Time>,
+    /// Whether it has woken tasks, and has a last turn before it sleeps.
+    lingers: bool,
 }
 
 /// What follows a turn.
@@ -99,6 +101,7 @@ impl<P: Protocol> Driver<P> {
             open: OpenSockets::default(),
             full: Vec::new(),
             spinning: None,
+            lingers: false,
         }
     }
 
@@ -130,9 +133,13 @@ impl<P: Protocol> Driver<P> {
                 self.shared.yield_once.store(true, Ordering::Relaxed);
             }
             self.woken.drain(..).for_each(Waker::wake);
+            self.lingers = true;
             return NextStep::Again;
         }
         if received > 0 || self.send(cx, &mut None) == NextStep::Again || !self.woken.is_empty() {
+            next = NextStep::Again;
+        } else if mem::take(&mut self.lingers) {
+            // The tasks that it woke may have woken others, which send in the meantime.
             next = NextStep::Again;
         }
         next

@@ -45,6 +45,16 @@ impl<T> DriverQueue<T> {
         true
     }
 
+    /// Adds an item if the driver is awake; returns whether it is.
+    pub(crate) fn push_to_awake(&self, item: impl FnOnce() -> T) -> bool {
+        let mut inner = self.lock();
+        let is_awake = inner.driver.is_none();
+        if is_awake {
+            inner.items.push(item());
+        }
+        is_awake
+    }
+
     /// Wakes the driver.
     pub(crate) fn wake(&self) {
         let driver = self.lock().driver.take();

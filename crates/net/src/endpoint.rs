@@ -264,6 +264,11 @@ impl Endpoint {
         waited.map_err(|_| DeadlinePassed)
     }
 
+    /// Refuses new connections from now on, at once, and makes none. Those that are open go on.
+    pub fn refuse_new(&self) {
+        self.inner.refuse_new();
+    }
+
     /// Shuts the endpoint down gracefully. New connections are refused at once. Those of clients take no
     /// new calls or streams; each closes, with [`SHUT_DOWN`] or its
     /// [own code](Connection::set_drain_codes), as soon as its last one has ended and the

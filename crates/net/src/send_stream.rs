@@ -139,7 +139,7 @@ impl SendStream {
         poll_fn(|cx| {
             let mut state = self.lock()?;
             let result = state.write_and_finish(self.opened.id, &mut data);
-            state.send();
+            state.send_message();
             if result.is_pending() {
                 state
                     .waiting
@@ -165,7 +165,7 @@ impl SendStream {
     pub fn finish(&mut self) -> Result<(), WriteError> {
         let mut state = self.lock()?;
         let result = state.engine.finish(self.opened.id);
-        state.send();
+        state.send_message();
         let result = result.map_err(|error| state.write_error(error));
         drop(state);
         self.ended |= result.is_ok();

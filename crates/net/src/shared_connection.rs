@@ -54,6 +54,8 @@ struct LockedState<P> {
     queued: bool,
     /// Whether it is part of the current receive batch.
     in_batch: bool,
+    /// Whether a task has ended a message, and sent it, since the last receive batch.
+    has_sent_message: bool,
     /// Whether the driver has woken tasks that have not come since.
     awaits_tasks: bool,
     /// Whether it counts among the connections with an expected reply.
@@ -91,6 +93,7 @@ impl<P: Protocol> SharedConnection<P> {
             corked: 0,
             queued: false,
             in_batch: false,
+            has_sent_message: false,
             awaits_tasks: false,
             reply_due: false,
             deadline: Time::MAX,
@@ -227,6 +230,26 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         }
     }
 
+    /// Sends a message that is complete. The first one after a receive batch leaves at once; others
+    /// are probably on their way, such as the answers to the batch's other requests, and leave
+    /// together in the driver's next turn, as long as it is awake.
+    pub(crate) fn send_message(&mut self) {
+        if mem::replace(&mut self.inner.has_sent_message, true) && self.leave_to_driver() {
+            return;
+        }
+        self.send();
+    }
+
+    /// Leaves what is written to the driver, if it is awake.
+    fn leave_to_driver(&mut self) -> bool {
+        let queue = &self.connection.shared.queue;
+        if self.inner.queued {
+            return true;
+        }
+        self.inner.queued = queue.push_to_awake(|| self.connection.clone());
+        self.inner.queued
+    }
+
     /// Notes that `count` bytes were written: sends full batches, and holds the rest back for more
     /// data. The driver sends it when the task yields.
     pub(crate) fn on_written(&mut self, count: usize) {
@@ -289,6 +312,7 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
     pub(crate) fn end_batch(&mut self) {
         let now = self.now.get();
         self.inner.in_batch = false;
+        self.inner.has_sent_message = false;
         self.inner.connection.end_batch(now);
     }
 

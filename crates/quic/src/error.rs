@@ -218,6 +218,8 @@ pub enum ConnectionError {
         ours: Versions,
         /// The versions that the server offers, as in its packet.
         offered: Vec<u32>,
+        /// Whether the server may have executed what was sent without a handshake, or as early data.
+        executed: Executed,
     },
     /// The server refused a connection without a handshake (`docs/known-peers.md`, section 6), and
     /// it is not known whether it had executed what the connection carried.
@@ -235,9 +237,11 @@ impl ConnectionError {
     /// Returns whether the peer may have executed what the connection carried.
     pub const fn executed(&self) -> Executed {
         match self {
-            Self::KnownPeerRefused { executed } | Self::PeerUnreachable { executed } => *executed,
+            Self::KnownPeerRefused { executed }
+            | Self::PeerUnreachable { executed }
+            | Self::NoCommonVersion { executed, .. } => *executed,
             // No data was sent: there were no keys for it, or nobody to read it.
-            Self::NoCommonVersion { .. } | Self::Refused { .. } => Executed::No,
+            Self::Refused { .. } => Executed::No,
             _ => Executed::Maybe,
         }
     }

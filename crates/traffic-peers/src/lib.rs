@@ -6,12 +6,9 @@
 //! [`Driver`](weir_traffic::calls::driver::Driver) each. `make bench` runs the program `weir-peers all`,
 //! which measures them beside the transports of `weir_traffic`.
 //!
-//! [`network`] makes networks other than loopback to measure them in.
-//!
 //! The stacks have their own crate, so that the rest of the workspace builds without them.
 
 pub mod floor;
-pub mod network;
 pub mod quiche;
 pub mod quinn;
 pub mod s2n;

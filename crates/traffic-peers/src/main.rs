@@ -5,9 +5,9 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use indicatif::{ProgressBar, ProgressStyle};
+use weir_lab::network::NetworkKind;
 use weir_traffic::calls::{Error, Launcher, Plan, Report, table, worker};
 use weir_traffic_peers::drivers;
-use weir_traffic_peers::network::NetworkKind;
 
 mod arguments;
 mod plans;

@@ -3,12 +3,12 @@
 
 mod networks;
 
+use weir_lab::network::NetworkKind;
 use weir_traffic::calls::driver::Phase;
 use weir_traffic::calls::identity::new_identity;
 use weir_traffic::calls::mix::Workload;
 use weir_traffic::calls::run::{self, BulkPlan, MixPlan, OpenMixPlan, Servers};
 use weir_traffic::calls::{Error, Network, Placement, Plan, TransportSpecification};
-use weir_traffic_peers::network::NetworkKind;
 use weir_units::{ByteSize, Duration};
 
 use crate::arguments::Options;

@@ -9,12 +9,12 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use weir_lab::network::{LinkSettings, NetworkKind};
 use weir_traffic::calls::driver::Phase;
 use weir_traffic::calls::identity::new_identity;
 use weir_traffic::calls::run::{Latency, Servers};
 use weir_traffic::calls::{Launcher, Network, Placement, Plan, Report, table, worker};
 use weir_traffic_peers::drivers;
-use weir_traffic_peers::network::NetworkKind;
 use weir_units::{ByteSize, Duration};
 
 /// The delay of the link in each direction.
@@ -33,7 +33,11 @@ fn main() -> ExitCode {
     }
     if possible("calls over a link") && has_tap("calls over a link") {
         let mtu = ByteSize::from_bytes(9000);
-        let report = measure(NetworkKind::Link { delay: DELAY, mtu });
+        let report = measure(NetworkKind::Link(LinkSettings {
+            delay: DELAY,
+            mtu,
+            ..LinkSettings::default()
+        }));
         let round_trip = 2.0 * DELAY.as_micros() as f64;
         for row in &report.measurements {
             assert!(row.p10_us >= round_trip, "{row:?}");

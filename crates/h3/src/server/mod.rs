@@ -20,6 +20,7 @@ use crate::service::HttpService;
 
 #[cfg(feature = "http2")]
 pub use https::{BindError, HttpsServer, HttpsServerBuilder, TcpStats};
+pub use respond::ResponseDeadline;
 use stats::Counters;
 pub use stats::ServerStats;
 
@@ -152,6 +153,9 @@ impl Server {
     pub async fn shutdown(&self, limit: impl Into<Duration>) -> Result<(), DeadlinePassed> {
         let end = Instant::now().checked_add(limit.into().into());
         let endpoints = self.endpoints().take().unwrap_or_default();
+        for endpoint in &endpoints {
+            endpoint.refuse_new();
+        }
         self.shared.leaving.send_replace(true);
         let _ = timeout(TELLING.into(), self.shared.leaving.closed()).await;
         let left = end.map_or(Duration::MAX, |end| {

@@ -1,10 +1,12 @@
 //! Sends a response.
 
+use std::future::pending;
 use std::pin::pin;
 
 use bytes::{Buf, Bytes};
 use http::{Response, StatusCode};
 use http_body::Body;
+use tokio::time::{Instant, sleep_until};
 use weir_net::StopNotice;
 
 use super::stats::Counters;
@@ -16,6 +18,11 @@ use crate::quic::SendStream;
 /// The sending half of a request.
 pub(super) type Sender = h3::server::RequestStream<SendStream, Bytes>;
 
+/// Until when a response may be sent: in the extensions of the response. What its client has not taken
+/// by then is given up with `H3_REQUEST_CANCELLED`, and the body is dropped. It holds for HTTP/3 alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ResponseDeadline(pub Instant);
+
 /// Sends what the service answered, until the client does not want it any more.
 pub(super) async fn respond<B>(
     counters: &Counters,
@@ -25,6 +32,8 @@ pub(super) async fn respond<B>(
 ) where
     B: Body<Data: Buf + Send, Error: Into<BoxError>> + Send,
 {
+    let answer = answered.as_ref().ok();
+    let deadline = answer.and_then(|response| response.extensions().get().copied());
     let sending = async {
         match answered {
             Ok(response) => {
@@ -51,6 +60,11 @@ pub(super) async fn respond<B>(
             }
             return;
         }
+        () = passed(deadline) => {
+            Counters::add(&counters.expired);
+            send.stop_stream(ErrorCode::REQUEST_CANCELLED.0.into());
+            return;
+        }
     };
     match sent {
         Ok(()) => {}
@@ -63,5 +77,13 @@ pub(super) async fn respond<B>(
             tracing::warn!(%error, "the body of a response failed");
             send.stop_stream(ErrorCode::INTERNAL_ERROR.0.into());
         }
+    }
+}
+
+/// Waits for a deadline.
+async fn passed(deadline: Option<ResponseDeadline>) {
+    match deadline {
+        Some(ResponseDeadline(at)) => sleep_until(at).await,
+        None => pending().await,
     }
 }

@@ -17,6 +17,8 @@ pub struct ServerStats {
     pub refused: u64,
     /// Responses whose body failed.
     pub failed: u64,
+    /// Responses that were given up at their [`ResponseDeadline`](crate::ResponseDeadline).
+    pub expired: u64,
 }
 
 #[derive(Debug, Default)]
@@ -27,6 +29,7 @@ pub(super) struct Counters {
     pub(super) malformed: AtomicU64,
     pub(super) refused: AtomicU64,
     pub(super) failed: AtomicU64,
+    pub(super) expired: AtomicU64,
 }
 
 impl Counters {
@@ -43,6 +46,7 @@ impl Counters {
             malformed: get(&self.malformed),
             refused: get(&self.refused),
             failed: get(&self.failed),
+            expired: get(&self.expired),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -12,7 +13,8 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use http_body::Frame;
 use http_body_util::{BodyExt, Full, StreamBody};
 use tokio::sync::{Notify, mpsc};
-use weir_h3::{Error, ErrorCode, Peer};
+use tokio::time::Instant;
+use weir_h3::{Error, ErrorCode, Peer, ResponseDeadline};
 use weir_net::Executed;
 
 use crate::support::{World, endless, fetch, get, length, read, request, run, until};
@@ -168,6 +170,25 @@ fn a_response_that_is_dropped_is_given_up() {
 }
 
 #[test]
+fn a_response_that_is_not_taken_is_given_up_at_its_deadline() {
+    run(async {
+        let late = on_get(|| async {
+            let mut response = endless().into_response();
+            let deadline = Instant::now() + Duration::from_millis(50);
+            response.extensions_mut().insert(ResponseDeadline(deadline));
+            response
+        });
+        let world = World::new(router().route("/late", late));
+        let client = world.client().await;
+        let response = client.send(get("/late")).await.unwrap();
+        until(|| world.server.stats().expired == 1).await;
+        let error = response.into_body().collect().await.unwrap_err();
+        assert_eq!(error.code(), Some(ErrorCode::REQUEST_CANCELLED), "{error}");
+        assert_eq!(fetch(&client, get("/hello")).await.unwrap(), "hello");
+    });
+}
+
+#[test]
 fn a_request_that_is_dropped_ends_its_service() {
     run(async {
         struct Ended(Arc<AtomicBool>);
@@ -212,11 +233,19 @@ fn a_header_that_is_too_large_is_refused() {
         let world = World::new(router());
         let client = world.client().await;
         assert_eq!(fetch(&client, get("/hello")).await.unwrap(), "hello");
-        // The client knows the server's limit.
         let mut large = get("/hello");
         let value = HeaderValue::from_str(&"x".repeat(70_000)).unwrap();
         large.headers_mut().insert("large", value);
-        let error = client.send(large).await.unwrap_err();
+        // The server refuses it, until the client has read the server's settings.
+        let error = loop {
+            match client.send(large.clone()).await {
+                Ok(response) => {
+                    let status = StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE;
+                    assert_eq!(response.status(), status);
+                }
+                Err(error) => break error,
+            }
+        };
         assert!(matches!(error, Error::RequestHeader { limit: 65_536, .. }));
         assert_eq!(error.executed(), Executed::No);
         assert_eq!(fetch(&client, get("/hello")).await.unwrap(), "hello");

@@ -15,6 +15,7 @@ mod addresses;
 mod extensions;
 mod faults;
 mod handshakes;
+mod known_peers;
 mod transfers;
 
 /// The other stack and the direction of a case.
@@ -54,6 +55,7 @@ pub(crate) async fn run(case: Case, pairing: Pairing) -> Result<()> {
         Case::Packets9Kb => extensions::large_packets(pairing, 8_972, 3 << 20).await,
         Case::Packets65Kb => extensions::large_packets(pairing, 65_000, 10 << 20).await,
         Case::Datagram => extensions::datagrams(pairing).await,
+        Case::KnownPeers => known_peers::known_peers(pairing).await,
     }
 }
 
@@ -66,6 +68,7 @@ pub(crate) fn setup() -> Result<Setup> {
         early_data: false,
         chacha20: false,
         unknown_version: false,
+        known_peers: false,
         packet_size: None,
         key_log: None,
     })

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use weir_net::tls::Identity;
+use weir_net::{Executed, KnownClientsCounters, KnownServersCounters};
 
 /// The name in the server's certificate.
 pub(crate) use weir_traffic::calls::identity::SERVER_NAME;
@@ -98,6 +99,9 @@ pub(crate) struct Setup {
     pub(crate) chacha20: bool,
     /// The client starts with a version that the server does not support.
     pub(crate) unknown_version: bool,
+    /// Our server remembers its clients for connections without a handshake. Our client always has known
+    /// peers on.
+    pub(crate) known_peers: bool,
     /// The largest UDP payload in bytes.
     pub(crate) packet_size: Option<u16>,
     /// The other stack logs its keys here.
@@ -126,6 +130,10 @@ pub(crate) trait Server {
     fn newest(&self) -> Option<ConnectionStatus>;
     /// Starts a key update on the newest connection.
     fn update_keys(&self) -> Local<'_, Result<()>>;
+    /// Returns the counters of the clients that it remembers; `None` for other stacks.
+    fn known_clients(&self) -> Option<KnownClientsCounters> {
+        None
+    }
 }
 
 /// A client. It keeps sessions for later connections.
@@ -137,6 +145,10 @@ pub(crate) trait Client {
         to: SocketAddr,
         data: Bytes,
     ) -> Local<'_, Result<(Box<dyn Connection>, Bytes)>>;
+    /// Returns the counters of the servers that it remembers; `None` for other stacks.
+    fn known_servers(&self) -> Option<KnownServersCounters> {
+        None
+    }
     /// Migrates to another local port.
     fn migrate(&self) -> Local<'_, Result<()>>;
 }
@@ -168,6 +180,8 @@ pub(crate) struct ConnectionStatus {
     pub(crate) ecn_works: Option<bool>,
     /// The number of times the other side reported CE marks to the congestion controller.
     pub(crate) ecn_marks: Option<u64>,
+    /// Of a connection that is over: whether the other side may have executed what it carried.
+    pub(crate) executed: Option<Executed>,
 }
 
 /// Waits a few milliseconds for work that a stack does asynchronously.

@@ -7,10 +7,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
-use weir_net::tls::{CipherSuite, ClientTls, ServerTls};
+use weir_net::tls::{CipherSuite, ClientCredentials, ClientTls, ServerTls};
 use weir_net::{
-    ByteSize, DatagramConfig, Endpoint, EndpointBuilder, RetryPolicy, TransportConfig,
-    UpdateKeysError, Version, Versions,
+    ByteSize, DatagramConfig, Endpoint, EndpointBuilder, KnownClientsConfig, KnownClientsCounters,
+    KnownServersCounters, RetryPolicy, TransportConfig, UpdateKeysError, Version, Versions,
 };
 use weir_traffic::dcquic::settings;
 
@@ -29,6 +29,9 @@ impl Stack for Weir {
         if setup.chacha20 {
             tls = tls.cipher_suites([CipherSuite::ChaCha20Poly1305]);
         }
+        if setup.known_peers {
+            tls = tls.known_peers(KnownClientsConfig::default());
+        }
         let endpoint = builder(setup).server(tls.build()?).bind(setup.bind())?;
         let connections = Rc::<RefCell<Vec<_>>>::default();
         tokio::task::spawn_local(accept(endpoint.clone(), Rc::clone(&connections)));
@@ -45,8 +48,14 @@ impl Stack for Weir {
         if setup.chacha20 {
             tls = tls.cipher_suites([CipherSuite::ChaCha20Poly1305]);
         }
-        let endpoint = builder(setup).client(tls.build()?).bind(setup.bind())?;
-        Ok(Box::new(WeirClient { endpoint }))
+        let credentials = tls.build()?;
+        let endpoint = builder(setup)
+            .client(credentials.clone())
+            .bind(setup.bind())?;
+        Ok(Box::new(WeirClient {
+            endpoint,
+            credentials,
+        }))
     }
 }
 
@@ -145,10 +154,15 @@ impl Server for WeirServer {
         let newest = connections.last().map(|newest| newest.connection.clone());
         Box::pin(async move { update_keys(&newest.ok_or("no connection")?).await })
     }
+
+    fn known_clients(&self) -> Option<KnownClientsCounters> {
+        Some(self.endpoint.stats().known_clients)
+    }
 }
 
 struct WeirClient {
     endpoint: Endpoint,
+    credentials: ClientCredentials,
 }
 
 impl Client for WeirClient {
@@ -175,6 +189,10 @@ impl Client for WeirClient {
             let connection = Box::new(WeirConnection { connection });
             Ok((connection as Box<dyn Connection>, echoed))
         })
+    }
+
+    fn known_servers(&self) -> Option<KnownServersCounters> {
+        Some(self.credentials.known_servers())
     }
 
     fn migrate(&self) -> Local<'_, Result<()>> {
@@ -251,5 +269,6 @@ fn facts(connection: &weir_net::Connection) -> ConnectionStatus {
         key_updates: Some(stats.key_updates),
         ecn_works: path.map(|path| path.ecn),
         ecn_marks: path.map(|path| path.ce_marks),
+        executed: connection.error().map(|error| error.executed()),
     }
 }

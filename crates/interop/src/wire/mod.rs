@@ -4,7 +4,7 @@
 //! The forwarder is a NAT: each client address has its own socket towards the server. A client that
 //! migrates, or a rule that [rebinds](Verdict::Rebind), changes the address that the server sees.
 
-use std::cell::{Ref, RefCell};
+use std::cell::{Cell, Ref, RefCell};
 use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
@@ -111,6 +111,7 @@ impl Record {
 /// A running forwarder. It stops when this is dropped.
 pub(crate) struct Wire {
     address: SocketAddr,
+    server: Rc<Cell<SocketAddr>>,
     records: Rc<RefCell<Vec<Record>>>,
     task: AbortHandle,
 }
@@ -124,10 +125,11 @@ impl Wire {
         let front = Rc::new(Port::bind(server.ip())?);
         let address = front.address();
         let records = Rc::default();
+        let server = Rc::new(Cell::new(server));
         let (late, queue) = mpsc::unbounded_channel();
         let exchange = Forwarder {
             started: Instant::now(),
-            server,
+            server: Rc::clone(&server),
             front,
             lanes: HashMap::new(),
             counts: [0; 2],
@@ -138,6 +140,7 @@ impl Wire {
         let task = tokio::task::spawn_local(exchange.run(queue)).abort_handle();
         Ok(Self {
             address,
+            server,
             records,
             task,
         })
@@ -146,6 +149,11 @@ impl Wire {
     /// Returns the address that clients connect to.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// Puts another server at the address that clients connect to.
+    pub(crate) fn replace_server(&self, server: SocketAddr) {
+        self.server.set(server);
     }
 
     /// Returns the records of all datagrams so far.
@@ -191,7 +199,7 @@ impl Drop for NatMapping {
 /// The state of the forwarder's task.
 struct Forwarder {
     started: Instant,
-    server: SocketAddr,
+    server: Rc<Cell<SocketAddr>>,
     front: Rc<Port>,
     lanes: HashMap<SocketAddr, NatMapping>,
     counts: [usize; 2],
@@ -276,7 +284,7 @@ impl Forwarder {
             return;
         };
         let (port, to) = match datagram.toward {
-            Toward::Server => (Rc::clone(&lane.port), self.server),
+            Toward::Server => (Rc::clone(&lane.port), self.server.get()),
             Toward::Client => (Rc::clone(&self.front), datagram.client),
         };
         let mut departure = OutgoingDatagram {
@@ -318,7 +326,7 @@ impl Forwarder {
         if let Some(lane) = self.lanes.get(&client) {
             return Ok(lane.port.address());
         }
-        let lane = open(self.server.ip(), client, answers)?;
+        let lane = open(self.server.get().ip(), client, answers)?;
         let address_after_nat = lane.port.address();
         self.lanes.insert(client, lane);
         Ok(address_after_nat)

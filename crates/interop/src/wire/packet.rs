@@ -1,5 +1,7 @@
 //! Classifies packets without keys (RFC 8999; RFC 9000, section 17.2; RFC 9369, section 3.2).
 
+use weir_quic::KNOWN_PEERS_VERSION;
+
 /// The kind of the first packet in a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum PacketKind {
@@ -8,6 +10,8 @@ pub(crate) enum PacketKind {
     ZeroRtt,
     Handshake,
     Retry,
+    /// A packet without a handshake, of known peers (`docs/known-peers.md`).
+    Known,
     /// A short header: 1-RTT.
     Short,
 }
@@ -31,6 +35,7 @@ impl PacketKind {
         };
         Some(match (version, kind) {
             (0, _) => Self::VersionNegotiation,
+            (KNOWN_PEERS_VERSION, _) => Self::Known,
             (_, 0) => Self::Initial,
             (_, 1) => Self::ZeroRtt,
             (_, 2) => Self::Handshake,
@@ -45,7 +50,7 @@ mod tests {
 
     #[test]
     fn the_first_bytes_determine_the_packet_kind() {
-        let cases: [(&[u8], Option<PacketKind>); 8] = [
+        let cases: [(&[u8], Option<PacketKind>); 9] = [
             (&[], None),
             (&[0xc0, 0, 0], None),
             (&[0x40], Some(PacketKind::Short)),
@@ -53,6 +58,7 @@ mod tests {
             (&[0xc0, 0, 0, 0, 1], Some(PacketKind::Initial)),
             (&[0xd0, 0, 0, 0, 1], Some(PacketKind::ZeroRtt)),
             (&[0xf0, 0, 0, 0, 1], Some(PacketKind::Retry)),
+            (&[0xc0, 0x57, 0x45, 0x49, 1], Some(PacketKind::Known)),
             (&[0xc0, 0x6b, 0x33, 0x43, 0xcf], Some(PacketKind::Retry)),
         ];
         for (bytes, kind) in cases {

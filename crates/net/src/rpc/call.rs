@@ -334,7 +334,9 @@ impl Future for Call {
             }
             call.progress = Progress::Done;
         }
-        if sent || timed {
+        if sent {
+            state.send_message();
+        } else if timed {
             state.send();
         } else {
             // Reading may have freed buffer space that the peer should learn of.

@@ -55,6 +55,8 @@ impl Connection {
     /// # Errors
     /// [`WriteError`] if the stream's sending part has already ended.
     pub fn finish(&mut self, id: StreamId) -> Result<(), WriteError> {
+        // An empty request is a request too.
+        self.table.used = true;
         self.streams.finish(id)
     }
 

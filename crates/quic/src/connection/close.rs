@@ -106,6 +106,7 @@ impl Connection {
         if matches!(self.state, LifeCycle::Open) {
             self.report(now, &Observation::Closed(&error));
             self.events.push_back(Event::Closed(error));
+            self.known.on_end();
         }
     }
 

@@ -157,8 +157,7 @@ impl Connection {
     pub(super) fn is_refusal_certain(&self, level: Level) -> bool {
         let is_authentic =
             level != Level::Initial && self.handshake.complete && self.peer.is_weir();
-        let has_sent_data = self.table.used || self.datagrams.stats.sent > 0;
-        self.side.is_client() && (is_authentic || !has_sent_data)
+        self.side.is_client() && (is_authentic || !self.has_sent_data())
     }
 
     fn has_early_streams(&self) -> bool {

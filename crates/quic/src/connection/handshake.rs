@@ -79,7 +79,7 @@ impl Connection {
                 }
                 SessionEvent::Version(version) => self.on_version_chosen(version),
                 SessionEvent::EarlyData { accepted } => self.on_early_data(accepted),
-                SessionEvent::Complete => self.on_complete(now),
+                SessionEvent::Complete => self.on_complete(now)?,
             }
         }
         Ok(())
@@ -108,10 +108,18 @@ impl Connection {
         }
         self.check_ids(&peer)?;
         self.check_version(&peer)?;
-        if let Err(error) = self.check_abandoned(now, &peer) {
-            self.abandon(now, error);
-            return Ok(());
+        match self.hold_parameters(peer) {
+            Some(peer) => self.adopt_parameters(now, peer),
+            None => Ok(()),
         }
+    }
+
+    /// Adopts the peer's parameters of a handshake, which were checked.
+    fn adopt_parameters(
+        &mut self,
+        now: Time,
+        peer: TransportParameters,
+    ) -> Result<(), TransportError> {
         if let Some(token) = peer.stateless_reset_token {
             self.remote_ids.set_handshake_reset_token(token);
         }
@@ -182,7 +190,14 @@ impl Connection {
         self.events.push_back(Event::EarlyDataRejected);
     }
 
-    fn on_complete(&mut self, now: Time) {
+    fn on_complete(&mut self, now: Time) -> Result<(), TransportError> {
+        if let Some(peer) = self.take_held_parameters() {
+            if let Err(error) = self.check_abandoned(now, &peer) {
+                self.abandon(now, error);
+                return Ok(());
+            }
+            self.adopt_parameters(now, peer)?;
+        }
         self.handshake.complete = true;
         self.counters.handshake = Some(now.since(self.counters.started));
         self.events.push_back(Event::Connected);
@@ -197,6 +212,7 @@ impl Connection {
         if self.spare_ids_wanted {
             self.issue_ids();
         }
+        Ok(())
     }
 
     /// Handles the confirmation of the handshake: handshake keys are no longer needed (RFC 9001,

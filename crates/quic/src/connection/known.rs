@@ -82,6 +82,10 @@ struct Attempt {
     key_id: KeyId,
     /// When its first datagram was sent.
     first_sent: Time,
+    /// Whether its datagrams are so large that a server without the version answers them.
+    asks_for_version: bool,
+    /// Whether a Version Negotiation packet says that the server has no known peers.
+    is_denied: bool,
     /// Whether it has sent stream data or datagrams; known when it is given up.
     has_sent_data: bool,
 }
@@ -92,6 +96,9 @@ pub(super) struct KnownPeerState {
     stage: Stage,
     /// Of a client whose attempt was refused, until its handshake is over.
     permit: Option<HandshakePermit>,
+    /// The server's parameters in a handshake instead of an abandoned attempt, until the handshake has
+    /// authenticated them.
+    held: Option<TransportParameters>,
     renewal: Renewal,
     /// The secret that a server has offered on this connection.
     offered: Option<CredentialId>,
@@ -109,6 +116,7 @@ impl KnownPeerState {
             role: setup.role,
             stage,
             permit: None,
+            held: None,
             renewal: Renewal::default(),
             offered: None,
             epoch: setup.epoch,
@@ -132,6 +140,16 @@ impl KnownPeerState {
         matches!(self.stage, Stage::Undrawn(_) | Stage::Unconfirmed(_))
     }
 
+    /// Whether a datagram is to be so large that a server without the version answers it: a probe, or
+    /// where the server has not been heard of lately.
+    pub(super) fn asks_for_version(&self, is_probe: bool) -> bool {
+        match &self.stage {
+            Stage::Unconfirmed(attempt) => is_probe || attempt.asks_for_version,
+            Stage::Undrawn(_) => is_probe,
+            _ => false,
+        }
+    }
+
     /// Whether the connection has begun without a handshake.
     fn began_without_handshake(&self) -> bool {
         !matches!(
@@ -143,6 +161,12 @@ impl KnownPeerState {
     /// Converts a time since 1970 to the connection's; earlier ones are [`Time::ZERO`].
     fn in_connection_time(&self, time: Time) -> Time {
         Time::ZERO + time.since(Time::ZERO + self.epoch)
+    }
+
+    /// Handles the end of the connection, whose state may stay for long: another one may begin its
+    /// handshake.
+    pub(super) fn on_end(&mut self) {
+        self.permit = None;
     }
 
     /// Returns the key that a client has abandoned.
@@ -289,9 +313,11 @@ impl Connection {
         let own = self.own_parameters();
         self.write_parameters(&own, &server.own_parameters);
         self.known.stage = Stage::Unconfirmed(Attempt {
+            asks_for_version: server.is_to_be_asked(now + self.known.epoch),
             server,
             key_id,
             first_sent: now,
+            is_denied: false,
             has_sent_data: false,
         });
         true

@@ -111,10 +111,9 @@ impl Connection {
 
     /// Returns whether the peer may have executed what a connection carried whose peer is unreachable.
     fn executed_by_unreachable(&self, sent: u64) -> Executed {
-        let has_sent_nothing = !self.table.used && self.datagrams.stats.sent == 0;
         // Where every packet came back, none has arrived.
         let all_came_back = !self.counters.authenticated && self.unreachable.messages >= sent;
-        if self.side == Side::Client && (has_sent_nothing || all_came_back) {
+        if self.side == Side::Client && (!self.has_sent_data() || all_came_back) {
             Executed::No
         } else {
             Executed::Maybe

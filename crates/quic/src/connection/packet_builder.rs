@@ -17,8 +17,8 @@ pub(super) const SMALLEST_ROOM: usize = 96;
 /// The header protection sample starts four bytes after the packet number and has 16 bytes.
 const SAMPLE_OFFSET: usize = 4;
 
-/// The credential and the key ID in a First packet.
-const CREDENTIAL_LENGTH: usize = CredentialId::LENGTH + size_of::<u64>();
+/// The credential and the key ID in a First packet, with their length.
+const CREDENTIAL_LENGTH: usize = 1 + CredentialId::LENGTH + size_of::<u64>();
 
 /// A packet without frames so far.
 pub(super) struct PacketBuilder {
@@ -128,7 +128,11 @@ impl Connection {
             *ids.of(path).unwrap_or(ids.current())
         };
         let header = self.write_header(level, destination, number, number_length, buffer);
-        if self.peer.grease_quic_bit && self.config.grease_quic_bit && self.rng.next_u32() & 1 == 0
+        // A server that has taken the place of the known one drops a First packet without the bit.
+        if self.peer.grease_quic_bit
+            && self.config.grease_quic_bit
+            && self.rng.next_u32() & 1 == 0
+            && !self.known.is_unconfirmed()
         {
             packet::clear_fixed_bit(&mut buffer[start]);
         }

@@ -217,7 +217,7 @@ impl Connection {
             };
             // A server that does not know the version answers only a datagram of this size (RFC 9000,
             // section 6.1).
-            let pad_to = if probes > 0 && self.known.is_unconfirmed() {
+            let pad_to = if self.known.asks_for_version(probes > 0) {
                 end.min(begin + SMALLEST_MAX_UDP_PAYLOAD)
             } else {
                 0

@@ -100,6 +100,15 @@ impl Connection {
             .unwrap_or_default();
     }
 
+    /// Forgets the tokens of another server at this address.
+    pub(super) fn forget_tokens(&self) {
+        if let Some(client) = &self.validation.client
+            && let Some(tokens) = &client.tokens
+        {
+            tokens.forget(&client.server_name, self.path().remote);
+        }
+    }
+
     /// Handles a Retry packet (RFC 9000, section 17.2.5.2). A client accepts it only before any
     /// other packet from the server, and only once.
     pub(super) fn on_retry(&mut self, now: Time, header: &Header, packet: &[u8]) {

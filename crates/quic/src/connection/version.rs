@@ -8,7 +8,7 @@ use crate::error::ConnectionError;
 use crate::negotiation::{self, NegotiationOutcome};
 use crate::packet::{self, Header, Kind};
 use crate::transport_parameters::TransportParameters;
-use crate::{Code, ConnectionId, ConnectionIdLayout, Side, TransportError, Version};
+use crate::{Code, ConnectionId, ConnectionIdLayout, Executed, Side, TransportError, Version};
 
 impl Connection {
     /// Returns the QUIC version; it may change until the handshake is complete.
@@ -97,7 +97,19 @@ impl Connection {
             Some(version) if !self.renegotiated => self.restart_handshake(now, version),
             _ => {
                 let ours = client.versions;
-                self.abandon(now, ConnectionError::NoCommonVersion { ours, offered });
+                // Nothing authenticates the packet: a server may have read what was sent without a
+                // handshake, or as early data.
+                let executed = if self.has_sent_data() {
+                    Executed::Maybe
+                } else {
+                    Executed::No
+                };
+                let error = ConnectionError::NoCommonVersion {
+                    ours,
+                    offered,
+                    executed,
+                };
+                self.abandon(now, error);
             }
         }
     }

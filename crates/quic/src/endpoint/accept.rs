@@ -291,7 +291,9 @@ impl Endpoint {
             .then(|| self.reporter(subject, parameters.clone()));
         let grease = self.rng.next_u64();
         let since_1970 = now + self.config.epoch;
-        let known_clients = server.known_clients.clone();
+        // A client that is offered no secret may have abandoned the key of an earlier one.
+        let all_clients = || self.server.as_ref()?.known_clients.clone();
+        let known_clients = server.known_clients.clone().or_else(all_clients);
         let known_clients = known_clients.map(|clients| (clients, since_1970));
         let answer =
             negotiation::answerer(version, server.versions, parameters, known_clients, grease);

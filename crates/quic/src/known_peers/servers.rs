@@ -32,6 +32,10 @@ const CLAIMED: Duration = Duration::from_secs(60);
 /// How long an answer shows that the network carries connections without a handshake.
 const RECENTLY: Duration = Duration::from_secs(60);
 
+/// A server that was not heard of for this time may have been replaced by one without known peers. The
+/// next First packet is so large that such a server answers it.
+const FRESH: Duration = Duration::from_secs(1);
+
 /// The most full handshakes at once of connections whose secret was refused. A client with many calls
 /// under way to a server that restarts would otherwise begin as many.
 const HANDSHAKES: usize = 32;
@@ -123,6 +127,8 @@ pub(crate) struct KnownServer {
     /// When the server last answered a connection without a handshake, with this secret or an earlier one, in
     /// nanoseconds since 1970; zero for never.
     last_answer: AtomicU64,
+    /// When the server last gave the secret or answered, or was last asked, in nanoseconds since 1970.
+    last_heard: AtomicU64,
     next_key_id: AtomicU64,
     last_used: AtomicU64,
 }
@@ -147,6 +153,7 @@ impl KnownServer {
             handshakes: AtomicUsize::new(0),
             lost_since: AtomicU64::new(u64::MAX),
             last_answer: AtomicU64::new(0),
+            last_heard: AtomicU64::new(0),
             next_key_id: AtomicU64::new(0),
             last_used: AtomicU64::new(0),
         }
@@ -156,6 +163,22 @@ impl KnownServer {
     pub(crate) fn note_answer(&self, now: Time) {
         self.last_answer
             .fetch_max(now.as_nanos(), Ordering::Relaxed);
+        self.note_heard(now);
+    }
+
+    fn note_heard(&self, now: Time) {
+        self.last_heard.fetch_max(now.as_nanos(), Ordering::Relaxed);
+    }
+
+    /// Whether a connection is to find out if the server still has known peers: one at a time, where it
+    /// was not heard of lately.
+    pub(crate) fn is_to_be_asked(&self, now: Time) -> bool {
+        let last = self.last_heard.load(Ordering::Relaxed);
+        let is_due = now.since(Time::from_nanos(last)) >= FRESH;
+        if is_due {
+            self.note_heard(now);
+        }
+        is_due
     }
 
     /// Whether the server has lately answered a connection without a handshake: the network carries them.
@@ -280,6 +303,7 @@ impl KnownServers {
             return;
         }
         server.last_used.store(now.as_nanos(), Ordering::Relaxed);
+        server.note_heard(now);
         let key = Name::new(name, address);
         let mut servers = self.servers();
         if servers.len() >= self.capacity && !servers.contains_key(&key) {
@@ -418,6 +442,21 @@ mod tests {
         let new = servers.find(NOW, "a", address(1)).unwrap();
         servers.forget("a", address(1), &new);
         assert!(servers.find(NOW, "a", address(1)).is_none());
+    }
+
+    #[test]
+    fn a_server_that_was_not_heard_of_is_asked_once() {
+        let servers = KnownServers::new(2);
+        let at = |millis| NOW + Duration::from_millis(millis);
+        servers.put(NOW, "a", address(1), server(1, at(60_000)));
+        let server = servers.find(NOW, "a", address(1)).unwrap();
+        assert!(!server.is_to_be_asked(at(999)));
+        assert!(server.is_to_be_asked(at(1000)));
+        assert!(!server.is_to_be_asked(at(1001)));
+        assert!(server.is_to_be_asked(at(2000)));
+        server.note_answer(at(2500));
+        assert!(!server.is_to_be_asked(at(3499)));
+        assert!(server.is_to_be_asked(at(3500)));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::{FIXED_BIT, LONG_FORM, RETRY_TAG_LENGTH, known_kind, long_kind};
+use super::{FIXED_BIT, KNOWN_TOKEN_LENGTH, LONG_FORM, RETRY_TAG_LENGTH, known_kind, long_kind};
 use crate::codec::{Reader, Truncated};
 use crate::known_peers::{CredentialId, KNOWN_PEERS_VERSION};
 use crate::{ConnectionId, Level, Version};
@@ -205,16 +205,17 @@ impl Header {
     ) -> Result<Self, HeaderError> {
         let unsupported = HeaderError::UnsupportedVersion(KNOWN_PEERS_VERSION);
         let kind = known_kind(first).ok_or(unsupported)?;
-        let credential_at = reader.position();
-        match kind {
-            Kind::KnownControl => {
-                let empty = credential_at..credential_at;
-                return invariants.header(kind, empty, credential_at, datagram_end);
+        if kind == Kind::KnownControl {
+            let at = reader.position();
+            return invariants.header(kind, at..at, at, datagram_end);
+        }
+        let mut credential_at = reader.position();
+        if kind == Kind::KnownFirst {
+            if reader.bytes(1)? != [KNOWN_TOKEN_LENGTH] {
+                return Err(unsupported);
             }
-            Kind::KnownFirst => {
-                reader.bytes(CredentialId::LENGTH + size_of::<u64>())?;
-            }
-            _ => {}
+            credential_at = reader.position();
+            reader.bytes(KNOWN_TOKEN_LENGTH.into())?;
         }
         let credential = credential_at..reader.position();
         let length = reader.varint()?;

@@ -20,6 +20,7 @@ pub use write::{
 };
 
 use crate::Version;
+use crate::known_peers::{CredentialId, KeyId};
 
 /// Returns a version of the form 0x?a?a?a?a, which no endpoint ever supports. Listing it prevents
 /// peers from relying on a fixed list of versions (RFC 9000, section 15).
@@ -51,6 +52,11 @@ const RETRY_TAG_LENGTH: usize = 16;
 
 /// The packet types of known peers in the order of their numbers (`docs/known-peers.md`, section 4).
 const KNOWN_TYPES: [Kind; 3] = [Kind::KnownFirst, Kind::KnownAnswer, Kind::KnownControl];
+
+/// The length of the credential and the key ID of a First packet. It stands where the length of the token
+/// is in version 1: stacks that read unknown versions by version 1's layout then answer them.
+const KNOWN_TOKEN_LENGTH: u8 = 24;
+const _: () = assert!(KNOWN_TOKEN_LENGTH as usize == CredentialId::LENGTH + size_of::<KeyId>());
 
 /// Returns the type in the first byte of a long header of a known peer.
 const fn known_kind(first: u8) -> Option<Kind> {

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::known_peers::KNOWN_PEERS_VERSION;
 use crate::{ConnectionId, Level};
 
 fn id(bytes: &[u8]) -> ConnectionId {
@@ -142,6 +143,40 @@ fn the_types_of_version_2_are_those_of_rfc_9369_section_3_2() {
     );
     // RFC 9369, appendix A.4.
     assert_eq!(out[..7], [0xcf, 0x6b, 0x33, 0x43, 0xcf, 0x00, 0x08]);
+}
+
+#[test]
+fn a_first_packet_of_a_known_peer_has_the_layout_of_an_initial_packet() {
+    let mut datagram = Vec::new();
+    let fields = LongFields {
+        version: Version::V1,
+        kind: LongKind::KnownFirst {
+            credential: CredentialId::new([0xc5; 16]),
+            key_id: 0x0102_0304_0506_0708,
+        },
+        destination: id(&[1; 8]),
+        source: id(&[2; 8]),
+        number: 3,
+        number_length: 1,
+        size_limit: 1200,
+    };
+    let long = write_long_header(&mut datagram, &fields);
+    datagram.resize(1200, 0);
+    long.finish(&mut datagram, 1200);
+    let known = Header::decode(&datagram, 8).unwrap();
+    assert_eq!(known.kind, Kind::KnownFirst);
+    // What a stack does that reads an unknown version by the layout of version 1.
+    datagram[1..5].copy_from_slice(&1_u32.to_be_bytes());
+    let initial = Header::decode(&datagram, 8).unwrap();
+    assert_eq!(initial.kind, Kind::Initial);
+    let places = |header: &Header| (header.token.clone(), header.number_offset, header.end);
+    assert_eq!(places(&initial), places(&known));
+    assert_eq!(initial.token.len(), 24);
+    // No other length is one of a credential and a key ID.
+    datagram[1..5].copy_from_slice(&KNOWN_PEERS_VERSION.to_be_bytes());
+    datagram[known.token.start - 1] = 25;
+    let unsupported = HeaderError::UnsupportedVersion(KNOWN_PEERS_VERSION);
+    assert_eq!(Header::decode(&datagram, 8), Err(unsupported));
 }
 
 #[test]

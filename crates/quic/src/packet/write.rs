@@ -1,6 +1,8 @@
 //! Writes headers. Every function appends to a datagram.
 
-use super::{FIXED_BIT, KEY_PHASE_BIT, Kind, LONG_FORM, SPIN_BIT, long_type_bits};
+use super::{
+    FIXED_BIT, KEY_PHASE_BIT, KNOWN_TOKEN_LENGTH, Kind, LONG_FORM, SPIN_BIT, long_type_bits,
+};
 use crate::codec::put_varint;
 use crate::known_peers::{CredentialId, KNOWN_PEERS_VERSION};
 use crate::{ConnectionId, Version};
@@ -97,6 +99,7 @@ pub fn write_long_header(out: &mut Vec<u8>, fields: &LongFields<'_>) -> LongHead
             out.extend_from_slice(token);
         }
         LongKind::KnownFirst { credential, key_id } => {
+            out.push(KNOWN_TOKEN_LENGTH);
             out.extend_from_slice(credential.as_bytes());
             out.extend_from_slice(&key_id.to_be_bytes());
         }

@@ -104,6 +104,13 @@ impl TokenStore {
         kept.remove(newest).map(|kept| kept.token)
     }
 
+    /// Forgets the tokens of this server.
+    pub(crate) fn forget(&self, name: &str, address: SocketAddr) {
+        let is_other =
+            |kept: &StoredToken| kept.server.name != name || kept.server.address != address;
+        self.kept().retain(is_other);
+    }
+
     fn kept(&self) -> MutexGuard<'_, VecDeque<StoredToken>> {
         // The list is consistent after every operation, so a panic in another thread does not
         // matter.
@@ -139,6 +146,19 @@ mod tests {
         assert_eq!(take().unwrap(), b"new");
         assert_eq!(take().unwrap(), b"old");
         assert_eq!(take(), None);
+    }
+
+    #[test]
+    fn the_tokens_of_one_server_are_forgotten() {
+        let store = TokenStore::new(10);
+        store.put("a", address(1), Version::V1, b"1");
+        store.put("a", address(1), Version::V2, b"2");
+        store.put("a", address(2), Version::V1, b"3");
+        store.put("b", address(1), Version::V1, b"4");
+        store.forget("a", address(1));
+        assert_eq!(store.len(), 2);
+        assert!(store.take("a", address(2), Version::V1).is_some());
+        assert!(store.take("b", address(1), Version::V1).is_some());
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Known peers: connections without a handshake, refusals, replays (`docs/known-peers.md`).
 
 mod attacks;
+mod foreign;
 mod renewal;
 mod replays;
 
@@ -320,21 +321,6 @@ fn a_restarted_server_refuses_and_the_call_goes_on() {
         let took = call(&mut world, &mut executions, 2);
         assert!(took < ROUND_TRIP + Duration::from_micros(10), "{took}");
     }
-}
-
-#[test]
-fn a_server_without_known_peers_costs_one_round_trip_once() {
-    let mut world = known_world(Plan::default());
-    world.restart_server(9, false);
-    world.run_for(Duration::from_millis(1));
-    // Nothing was sent yet, so the connection may go on.
-    let (client, server) = world.connected();
-    assert!(world.moves_data(client, server));
-    assert_eq!(client_counters(&world).held, 0);
-    let mut executions = Executions::default();
-    let (client, _) = world.connected();
-    let mut second = Call::on(&mut world, client, 2);
-    assert!(answered(&mut world, &mut executions, &mut second));
 }
 
 #[test]

@@ -10,7 +10,10 @@ use weir_rpc::{
     Balancing, CallError, Code, Context, Executed, RetryConfig, Server, ServerBuilder, Status,
 };
 
-use crate::support::{Running, channel_to, client_endpoint, ready, run, start, until};
+use crate::support::{
+    Running, channel_to, client_endpoint, client_endpoint_and_credentials, ready, run, start,
+    start_at, start_with_known_peers, until,
+};
 
 /// How often each request was executed, at all servers together.
 type Executions = Arc<Mutex<HashMap<Bytes, usize>>>;
@@ -97,6 +100,66 @@ fn idempotent_calls_survive_a_crash() {
         for (request, result) in storm(&mut servers, &executions, true).await {
             assert_eq!(result, Ok(()), "{request:?}");
         }
+    });
+}
+
+/// Makes a call whose first datagram reaches a server without known peers, in the place of one with them;
+/// returns its result, that of a later call, and how many calls were executed.
+async fn call_after_replacement(idempotent: bool) -> ([Result<(), Executed>; 2], usize) {
+    let executions = Arc::new(AtomicUsize::new(0));
+    let counting = || {
+        let executions = executions.clone();
+        Server::builder().method("count", move |_: Context, _| {
+            executions.fetch_add(1, Ordering::SeqCst);
+            async { Ok::<_, Status>(Bytes::new()) }
+        })
+    };
+    let (client, credentials) = client_endpoint_and_credentials();
+    let first = start_with_known_peers(counting());
+    let address = first.address;
+    let connection = client.connect(address, "localhost").unwrap().await.unwrap();
+    until(|| credentials.known_servers().held > 0).await;
+    connection.close(0, b"");
+    first.endpoint.close(0, b"");
+    let patience = weir_units::Duration::from_secs(30);
+    first.endpoint.wait_idle(patience).await.unwrap();
+    drop(first);
+    until(|| std::net::UdpSocket::bind(address).is_ok()).await;
+    let second = start_at(address, counting());
+    let channel = channel_to([&second]).connect(&client).unwrap();
+    let mut results = [Ok(()), Ok(())];
+    for result in &mut results {
+        let mut call = channel.call("count");
+        if idempotent {
+            call = call.idempotent();
+        }
+        let answer = call.unary("").await;
+        *result = answer.map(|_| ()).map_err(|error| error.executed());
+    }
+    assert_eq!(credentials.known_servers().held, 0);
+    (results, executions.load(Ordering::SeqCst))
+}
+
+#[test]
+fn an_idempotent_call_goes_on_at_a_server_without_known_peers() {
+    run(async {
+        let (results, executions) = call_after_replacement(true).await;
+        assert_eq!(results, [Ok(()), Ok(())]);
+        assert_eq!(executions, 2);
+    });
+}
+
+#[test]
+fn another_call_fails_once_at_a_server_without_known_peers() {
+    run(async {
+        let ([first, second], executions) = call_after_replacement(false).await;
+        // The channel's connection may have found out before the call.
+        assert!(
+            first == Ok(()) || first == Err(Executed::Maybe),
+            "{first:?}"
+        );
+        assert_eq!(second, Ok(()));
+        assert_eq!(executions, 1 + usize::from(first.is_ok()));
     });
 }
 

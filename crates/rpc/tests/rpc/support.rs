@@ -5,8 +5,8 @@ use std::net::SocketAddr;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-use weir_net::tls::{ClientTls, Fingerprint, Identity, ServerTls};
-use weir_net::{Connection, Endpoint};
+use weir_net::tls::{ClientCredentials, ClientTls, Fingerprint, Identity, ServerTls};
+use weir_net::{Connection, Endpoint, KnownClientsConfig};
 use weir_rpc::wire::APPLICATION_PROTOCOL;
 use weir_rpc::{Channel, ChannelBuilder, Server, ServerBuilder, ServerState};
 
@@ -46,9 +46,30 @@ pub(crate) fn server_endpoint(address: SocketAddr, protocol: &[u8]) -> Endpoint 
     Endpoint::builder().server(tls).bind(address).unwrap()
 }
 
+/// Starts a server that remembers its clients for connections without a handshake.
+pub(crate) fn start_with_known_peers(builder: ServerBuilder) -> Running {
+    let (chain, key, _) = identity();
+    let tls = ServerTls::new(Identity::from_pem(chain, key).unwrap())
+        .application_protocols([APPLICATION_PROTOCOL])
+        .known_peers(KnownClientsConfig::default());
+    let tls = tls.build().unwrap();
+    let endpoint = Endpoint::builder().server(tls).bind(loopback()).unwrap();
+    start_on(endpoint, builder)
+}
+
 /// Returns an endpoint that makes calls.
 pub(crate) fn client_endpoint() -> Endpoint {
     client_endpoint_with(APPLICATION_PROTOCOL)
+}
+
+/// The same, with its credentials.
+pub(crate) fn client_endpoint_and_credentials() -> (Endpoint, ClientCredentials) {
+    let (_, _, fingerprint) = identity();
+    let tls = ClientTls::pinned(*fingerprint);
+    let tls = tls.application_protocols([APPLICATION_PROTOCOL]);
+    let credentials = tls.build().unwrap();
+    let endpoint = Endpoint::builder().client(credentials.clone());
+    (endpoint.bind(loopback()).unwrap(), credentials)
 }
 
 pub(crate) fn client_endpoint_with(protocol: &[u8]) -> Endpoint {
@@ -75,8 +96,11 @@ pub(crate) fn start(builder: ServerBuilder) -> Running {
 }
 
 pub(crate) fn start_at(address: SocketAddr, builder: ServerBuilder) -> Running {
+    start_on(server_endpoint(address, APPLICATION_PROTOCOL), builder)
+}
+
+fn start_on(endpoint: Endpoint, builder: ServerBuilder) -> Running {
     let server = builder.build().unwrap();
-    let endpoint = server_endpoint(address, APPLICATION_PROTOCOL);
     let address = endpoint.local_address();
     let (serving, served) = (server.clone(), endpoint.clone());
     tokio::spawn(async move { serving.serve(&served).await });

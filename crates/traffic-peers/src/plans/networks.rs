@@ -1,9 +1,9 @@
 //! The plans for networks other than loopback.
 
+use weir_lab::network::{LinkSettings, NetworkKind};
 use weir_traffic::calls::driver::Phase;
 use weir_traffic::calls::run::{self, Latency};
 use weir_traffic::calls::{Error, Placement};
-use weir_traffic_peers::network::NetworkKind;
 use weir_units::{ByteSize, Duration};
 
 use super::{Step, placements, plan};
@@ -83,7 +83,11 @@ fn link(options: &Options) -> Result<Step, Error> {
     );
     let mtu = ByteSize::from_bytes(9000);
     Ok(Step {
-        kind: Some(NetworkKind::Link { delay: DELAY, mtu }),
+        kind: Some(NetworkKind::Link(LinkSettings {
+            delay: DELAY,
+            mtu,
+            ..LinkSettings::default()
+        })),
         plan,
     })
 }

@@ -50,10 +50,11 @@ impl Connection {
         now: Time,
         offered: &[u32],
     ) -> bool {
-        if !matches!(self.known.stage, Stage::Unconfirmed(_)) {
+        let Stage::Unconfirmed(attempt) = &mut self.known.stage else {
             return false;
-        }
+        };
         if !offered.contains(&KNOWN_PEERS_VERSION) {
+            attempt.is_denied = true;
             self.fall_back(now, false);
         }
         true
@@ -78,6 +79,8 @@ impl Connection {
             key_id: server.draw_key_id(),
             server,
             first_sent: now,
+            asks_for_version: false,
+            is_denied: false,
             has_sent_data: false,
         });
         self.abandon_attempt(now);
@@ -89,8 +92,9 @@ impl Connection {
         if let KnownRole::Client(servers) = &self.known.role {
             servers.note_refusal(is_proved);
         }
+        let has_sent_data = self.has_sent_data();
         if let Stage::Unconfirmed(attempt) = &mut self.known.stage {
-            attempt.has_sent_data = self.table.used || self.datagrams.stats.sent > 0;
+            attempt.has_sent_data = has_sent_data;
         }
         self.abandon_attempt(now);
     }
@@ -130,9 +134,14 @@ impl Connection {
             self.known.stage = Stage::Waiting(attempt, until);
             return;
         }
+        let is_denied = attempt.is_denied;
         self.known.stage = Stage::Abandoned(attempt);
         let destination = ConnectionIdLayout::new(ConnectionId::MAX_LENGTH).generate(&mut self.rng);
         self.forget_attempt(destination);
+        if is_denied {
+            // It has not made the token, and there are servers that answer no packet with such a one.
+            self.validation.token = Vec::new();
+        }
         self.start_session(now, self.version);
     }
 
@@ -197,8 +206,40 @@ impl Connection {
         }
     }
 
-    /// Checks, with the server's parameters, whether what an abandoned attempt has sent may be sent
-    /// again. Otherwise the connection ends.
+    /// Holds the server's parameters back where they decide whether something is sent again: anybody can
+    /// write them until the handshake has authenticated the server. Returns them otherwise.
+    pub(in crate::connection) fn hold_parameters(
+        &mut self,
+        peer: TransportParameters,
+    ) -> Option<TransportParameters> {
+        if !matches!(self.known.stage, Stage::Abandoned(_)) {
+            return Some(peer);
+        }
+        self.known.held = Some(peer);
+        None
+    }
+
+    /// Returns the parameters that were held back, of a server that is authenticated now.
+    pub(in crate::connection) fn take_held_parameters(&mut self) -> Option<TransportParameters> {
+        self.known.held.take()
+    }
+
+    /// Whether the connection may have sent stream data or datagrams.
+    pub(in crate::connection) fn has_sent_data(&self) -> bool {
+        self.table.used || self.datagrams.stats.sent > 0
+    }
+
+    /// Forgets the secret of an abandoned attempt, unless there is another one.
+    pub(super) fn forget_abandoned(&self) {
+        if let (Stage::Abandoned(attempt), KnownRole::Client(servers), Some(client)) =
+            (&self.known.stage, &self.known.role, &self.validation.client)
+        {
+            servers.forget(&client.server_name, self.paths[0].remote, &attempt.server);
+        }
+    }
+
+    /// Checks, with the authentic parameters of the server, whether what an abandoned attempt has sent
+    /// may be sent again. Otherwise the connection ends.
     pub(in crate::connection) fn check_abandoned(
         &mut self,
         now: Time,
@@ -207,6 +248,11 @@ impl Connection {
         let Stage::Abandoned(attempt) = &self.known.stage else {
             return Ok(());
         };
+        // No known peers here: further connections begin with a handshake, however this one ends.
+        if peer.abandoned_answer.is_none() {
+            self.forget_abandoned();
+            self.forget_tokens();
+        }
         if let Some((Abandonment::Unknown, memory)) = peer.abandoned_answer {
             let now = now + self.known.epoch;
             let since = now.as_nanos().saturating_sub(memory.as_nanos());

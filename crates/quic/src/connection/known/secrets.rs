@@ -3,7 +3,7 @@
 
 use weir_units::{Duration, Time};
 
-use super::{KnownRole, Stage};
+use super::KnownRole;
 use crate::Side;
 use crate::TransportError;
 use crate::connection::Connection;
@@ -23,11 +23,7 @@ impl Connection {
     /// the server has offered another one, and the next handshake may begin.
     pub(in crate::connection) fn on_handshake_confirmed(&mut self) {
         self.known.permit = None;
-        if let (Stage::Abandoned(attempt), KnownRole::Client(servers), Some(client)) =
-            (&self.known.stage, &self.known.role, &self.validation.client)
-        {
-            servers.forget(&client.server_name, self.paths[0].remote, &attempt.server);
-        }
+        self.forget_abandoned();
     }
 
     /// Handles the end of a handshake: a server offers a secret.

@@ -1,6 +1,7 @@
-//! Random calls, replays, restarts and losses.
+//! Random calls, replays, forgeries, restarts and losses.
 
 use super::*;
+use crate::world::{Impostor, negotiation};
 
 /// What happens between two calls of the property test.
 #[derive(Clone, Debug)]
@@ -13,6 +14,16 @@ enum Step {
     },
     Restart {
         secret: u8,
+        has_known_peers: bool,
+    },
+    /// An observer answers a recorded datagram with Version Negotiation.
+    Deny {
+        index: prop::sample::Index,
+    },
+    /// Packets reach an attacker without a certificate for a while.
+    Impostor {
+        reduced: bool,
+        millis: u64,
     },
     /// The server forgets all secrets, as it does where its table is full.
     Forget,
@@ -26,7 +37,11 @@ fn step() -> impl Strategy<Value = Step> {
         4 => Just(Step::Call),
         3 => (any::<prop::sample::Index>(), any::<bool>())
             .prop_map(|(index, elsewhere)| Step::Replay { index, elsewhere }),
-        1 => (2..5_u8).prop_map(|secret| Step::Restart { secret }),
+        1 => (2..5_u8, prop::bool::weighted(0.8))
+            .prop_map(|(secret, has_known_peers)| Step::Restart { secret, has_known_peers }),
+        2 => any::<prop::sample::Index>().prop_map(|index| Step::Deny { index }),
+        1 => (any::<bool>(), 0..5_u64)
+            .prop_map(|(reduced, millis)| Step::Impostor { reduced, millis }),
         1 => Just(Step::Forget),
         2 => (0..40_u64).prop_map(|millis| Step::Wait { millis }),
     ]
@@ -55,7 +70,7 @@ proptest! {
         });
         let mut executions = Executions::default();
         let mut calls: Vec<Call> = Vec::new();
-        let mut recorded: Vec<Vec<u8>> = Vec::new();
+        let mut recorded: Vec<(ConnectionHandle, Vec<u8>)> = Vec::new();
         for step in steps {
             calls.iter_mut().for_each(|call| {
                 call.poll(&mut world);
@@ -85,12 +100,12 @@ proptest! {
                                 let source = world.hosts[CLIENT].addresses[0];
                                 deliver(&mut world, source, &buffer);
                             }
-                            recorded.push(buffer);
+                            recorded.push((connection, buffer));
                         }
                     }
                 }
                 Step::Replay { index, elsewhere } if !recorded.is_empty() => {
-                    let datagram = index.get(&recorded).clone();
+                    let (_, datagram) = index.get(&recorded).clone();
                     let source = if elsewhere {
                         SocketAddr::from(([10, 0, 0, 66], 1))
                     } else {
@@ -99,12 +114,30 @@ proptest! {
                     deliver(&mut world, source, &datagram);
                 }
                 Step::Replay { .. } => {}
-                Step::Forget => {
-                    let clients = world.server_config().known_clients.unwrap();
-                    clients.clear(world.now);
+                Step::Deny { index } if !recorded.is_empty() => {
+                    let (connection, datagram) = index.get(&recorded);
+                    if world.hosts[CLIENT].connections.contains_key(connection) {
+                        world.inject(*connection, negotiation(datagram, &[1]));
+                    }
                 }
-                Step::Restart { secret } => {
-                    world.restart_server(secret, true);
+                Step::Deny { .. } => {}
+                Step::Impostor { reduced, millis } => {
+                    let end = world.now + Duration::from_millis(millis);
+                    let server = Impostor::begin(&mut world, reduced);
+                    world.run_until(Duration::from_millis(millis), |world| {
+                        world.transmit();
+                        false
+                    });
+                    world.now = end;
+                    server.end(&mut world);
+                }
+                Step::Forget => {
+                    if let Some(clients) = world.server_config().known_clients {
+                        clients.clear(world.now);
+                    }
+                }
+                Step::Restart { secret, has_known_peers } => {
+                    world.restart_server(secret, has_known_peers);
                     executions.restart();
                 }
                 Step::Wait { millis } => {

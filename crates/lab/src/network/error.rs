@@ -26,13 +26,13 @@ pub enum NetworkError {
     Scenario(String),
     /// The link's hosts cannot be planned.
     #[error("the plan of the link: {0}")]
-    Plan(#[from] weir_lab::plan::PlanError),
+    Plan(#[from] crate::plan::PlanError),
     /// The interface of a link's host could not be made.
     #[error(transparent)]
-    Host(#[from] weir_lab::host::HostError),
+    Host(#[from] crate::host::HostError),
     /// The switch of a link could not start.
     #[error(transparent)]
-    Switch(#[from] weir_lab::switch::SwitchError),
+    Switch(#[from] crate::switch::SwitchError),
 }
 
 impl NetworkError {

@@ -23,7 +23,7 @@ const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 1);
 const SERVER: Ipv4Addr = Ipv4Addr::new(10, 77, 0, 2);
 const PREFIX: u8 = 30;
 
-/// Connects two namespaces; returns the server's address.
+/// Connects two namespaces; returns the addresses of server and client.
 ///
 /// # Errors
 /// The kernel's error: it may have no veth pairs.
@@ -31,7 +31,7 @@ pub(super) fn connect(
     client: &Namespace,
     server: &Namespace,
     mtu: ByteSize,
-) -> Result<IpAddr, NetworkError> {
+) -> Result<(IpAddr, IpAddr), NetworkError> {
     let mtu = u32::try_from(mtu.bytes()).unwrap_or(u32::MAX);
     client
         .run(|| create(server, mtu))?
@@ -41,7 +41,7 @@ pub(super) fn connect(
             .run(|| configure(address))?
             .map_err(NetworkError::system("configuring a veth pair"))?;
     }
-    Ok(SERVER.into())
+    Ok((SERVER.into(), CLIENT.into()))
 }
 
 /// Makes the pair: one end in the calling thread's namespace, the other in `peer`.

@@ -1,0 +1,38 @@
+//! Every case with every pair of a client and a server.
+//! `cargo test -p weir-grpc-testing --test interop weir-go::` runs the cases of one pair.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stdout, reason = "a test tells why it is skipped")]
+
+mod go;
+mod http2;
+mod pair;
+mod weir;
+
+use std::process::ExitCode;
+
+use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use pair::Pair;
+use weir_grpc_testing::cases;
+
+fn main() -> ExitCode {
+    let arguments = Arguments::from_args();
+    let trials = Pair::ALL
+        .into_iter()
+        .flat_map(|pair| cases::NAMES.map(|case| trial(pair, case)));
+    libtest_mimic::run(&arguments, trials.collect()).exit_code()
+}
+
+fn trial(pair: Pair, case: &'static str) -> Trial {
+    let name = format!("{}::{case}", pair.name());
+    Trial::ignorable_test(name, move || {
+        if let Some(reason) = pair.unsupported(case) {
+            return Ok(Completion::ignored_with(reason));
+        }
+        if let Some(reason) = pair.missing() {
+            println!("SKIPPED: {reason}");
+            return Ok(Completion::ignored_with(reason));
+        }
+        pair.run(case).map_err(Failed::from)?;
+        Ok(Completion::Completed)
+    })
+}
