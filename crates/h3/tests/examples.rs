@@ -1,6 +1,7 @@
 //! The examples, as processes: a file server and uploads.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "the examples print")]
+#![allow(clippy::duplicate_mod, reason = "the examples are separate programs")]
 
 // The processes are this program again: cargo does not tell a test where examples are.
 #[path = "../examples/files/main.rs"]

@@ -38,11 +38,8 @@ fn running_requests_end() {
         let server = world.server.clone();
         let shutdown = tokio::spawn(async move { server.shutdown(Duration::from_secs(30)).await });
         // Newcomers are refused.
-        loop {
-            match TcpStream::connect(world.address()).await {
-                Ok(_) => tokio::time::sleep(Duration::from_millis(1)).await,
-                Err(_) => break,
-            }
+        while TcpStream::connect(world.address()).await.is_ok() {
+            tokio::time::sleep(Duration::from_millis(1)).await;
         }
         assert!(!shutdown.is_finished());
         go.add_permits(3);

@@ -217,7 +217,7 @@ mod tests {
         let (first, later) = (Duration::from_secs(1), Duration::from_secs(10));
         let start = Instant::now();
         idle(running.subscribe(), first, later).await;
-        assert_eq!(start.elapsed(), first.into());
+        assert_eq!(Duration::from(start.elapsed()), first);
         let waiting = tokio::spawn(idle(running.subscribe(), first, later));
         tokio::task::yield_now().await;
         running.send_replace(1);
@@ -226,6 +226,6 @@ mod tests {
         running.send_replace(0);
         let start = Instant::now();
         waiting.await.unwrap();
-        assert_eq!(start.elapsed(), later.into());
+        assert_eq!(Duration::from(start.elapsed()), later);
     }
 }
