@@ -70,3 +70,22 @@ pub(super) fn protects_records(provider: &CryptoProvider) -> bool {
     };
     !provider.cipher_suites.iter().any(is_quics)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn suites_for_quic_alone_are_known() {
+        assert!(!protects_records(&provider_with(&CipherSuite::ALL)));
+        assert!(protects_records(&tcp_provider_with(&CipherSuite::ALL)));
+        let same = |(quic, tcp): (&SupportedCipherSuite, &SupportedCipherSuite)| {
+            quic.suite() == tcp.suite()
+        };
+        let (quic, tcp) = (
+            provider_with(&CipherSuite::ALL),
+            tcp_provider_with(&CipherSuite::ALL),
+        );
+        assert!(quic.cipher_suites.iter().zip(&tcp.cipher_suites).all(same));
+    }
+}
