@@ -11,7 +11,7 @@ mod upload;
 
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Command, ExitCode, Output, Stdio};
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitCode, Output, Stdio};
 use std::time::Duration;
 
 use libtest_mimic::{Arguments, Failed, Trial};
@@ -107,25 +107,22 @@ impl World {
         self.client(arguments).output().unwrap()
     }
 
-    /// Starts an upload of the standard input, and waits until the server has begun to keep it.
-    fn begin_upload(&self) -> Child {
+    /// Starts an upload of the standard input, and waits until the server has begun to keep it. Dropping
+    /// the input ends the upload, which waiting for the process would do if it had it.
+    fn begin_upload(&self) -> (Child, ChildStdin) {
         let mut client = self.client(&["send", "-"]);
         let mut client = client
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .unwrap();
-        client
-            .stdin
-            .as_mut()
-            .unwrap()
-            .write_all(&[7; 200_000])
-            .unwrap();
+        let mut input = client.stdin.take().unwrap();
+        input.write_all(&[7; 200_000]).unwrap();
         until(|| {
             let mut entries = std::fs::read_dir(self.data()).unwrap();
             entries.any(|entry| entry.unwrap().metadata().is_ok_and(|data| data.len() > 0))
         });
-        client
+        (client, input)
     }
 
     fn kept(&self) -> Vec<PathBuf> {
@@ -246,8 +243,8 @@ fn uploads_arrive() {
     assert_eq!(text(&output.stdout), "3000000 bytes\n");
     assert!(std::fs::read(world.data().join("a file")).unwrap() == data);
     // From a pipe, whose end is not known before.
-    let mut client = world.begin_upload();
-    drop(client.stdin.take());
+    let (mut client, input) = world.begin_upload();
+    drop(input);
     let mut answer = String::new();
     client
         .stdout
@@ -281,7 +278,7 @@ fn wrong_uploads_are_refused() {
 
 fn an_interrupted_client_leaves_nothing() {
     let world = World::start("upload-example", &[]);
-    let mut client = world.begin_upload();
+    let (mut client, _input) = world.begin_upload();
     send_signal(&client, Signal::INT);
     assert!(!client.wait().unwrap().success());
     until(|| world.kept().is_empty());
@@ -292,10 +289,8 @@ fn an_interrupted_client_leaves_nothing() {
 
 fn an_interrupted_server_leaves_nothing() {
     let world = World::start("upload-example", &[]);
-    let mut client = world.begin_upload();
-    let data = world.data();
-    let directory = std::fs::read_dir(&data).unwrap();
-    assert_eq!(directory.count(), 1);
+    let (mut client, _input) = world.begin_upload();
+    assert_eq!(world.kept().len(), 1);
     world.signal(Signal::INT);
     assert!(!client.wait().unwrap().success());
     until(|| world.kept().is_empty());
@@ -304,9 +299,9 @@ fn an_interrupted_server_leaves_nothing() {
 
 fn a_draining_server_ends_an_upload() {
     let world = World::start("upload-example", &[]);
-    let mut client = world.begin_upload();
+    let (mut client, input) = world.begin_upload();
     world.signal(Signal::TERM);
-    drop(client.stdin.take());
+    drop(input);
     assert!(client.wait().unwrap().success());
     assert_eq!(world.kept(), [world.data().join("stdin")]);
     world.end();

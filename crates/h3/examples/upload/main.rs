@@ -53,12 +53,6 @@ fn main() -> ExitCode {
 /// Runs the program with these arguments.
 pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
     let options = Options::parse_from(arguments);
-    let run = async {
-        match options.command {
-            Command::Serve(options) => serve::run(options).await,
-            Command::Send(options) => send::run(options).await,
-        }
-    };
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
@@ -66,9 +60,20 @@ pub(crate) fn run(arguments: impl Iterator<Item = OsString>) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    let result = runtime.block_on(run);
-    // A read of the standard input may wait for ever.
-    runtime.shutdown_timeout(std::time::Duration::from_millis(100));
+    let result = match options.command {
+        Command::Serve(options) => {
+            let result = runtime.block_on(serve::run(options));
+            // Waits until the uploads that were given up have removed their files.
+            drop(runtime);
+            result
+        }
+        Command::Send(options) => {
+            let result = runtime.block_on(send::run(options));
+            // A read of the standard input may wait for ever.
+            runtime.shutdown_background();
+            result
+        }
+    };
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {

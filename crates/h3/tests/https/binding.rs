@@ -5,7 +5,7 @@ use std::net::{TcpListener, UdpSocket};
 use weir_h3::{BindError, HttpsServer};
 use weir_net::EndpointError;
 
-use crate::support::{loopback, run, server_tls, write_certificate};
+use crate::support::{loopback, run, server_tls, until, write_certificate};
 
 #[test]
 fn a_taken_port_is_named() {
@@ -18,16 +18,15 @@ fn a_taken_port_is_named() {
         let error = HttpsServer::bind(address, tls()).unwrap_err();
         assert!(matches!(error, BindError::TcpInUse { .. }), "{error}");
         assert!(error.to_string().contains(&address.to_string()), "{error}");
+        drop(taken);
+        // Nothing stays of what was bound in vain.
+        until(|| HttpsServer::bind(address, tls()).is_ok()).await;
         let taken = UdpSocket::bind(loopback()).unwrap();
         let address = taken.local_addr().unwrap();
         let error = HttpsServer::bind(address, tls()).unwrap_err();
         let is_in_use = matches!(error, BindError::Udp(EndpointError::AddressInUse { .. }));
         assert!(is_in_use, "{error}");
         assert!(error.to_string().starts_with("UDP"), "{error}");
-        // Nothing is left of what was bound in vain.
-        drop(taken);
-        let bound = HttpsServer::bind(address, tls()).unwrap();
-        assert_eq!(bound.local_address(), address);
     });
 }
 
