@@ -80,7 +80,7 @@ impl HttpsServer {
     }
 
     /// Returns a builder. The TLS configuration has to accept
-    /// [`APPLICATION_PROTOCOL`](crate::APPLICATION_PROTOCOL); TCP gets `h2` and `http/1.1` instead.
+    /// [`APPLICATION_PROTOCOL`]; TCP gets `h2` and `http/1.1` instead.
     /// What is resumed or early there is apart from QUIC's sessions: there are no early data.
     pub fn builder(tls: ServerCredentials) -> HttpsServerBuilder {
         HttpsServerBuilder::new(tls)
