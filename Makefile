@@ -46,7 +46,7 @@ EVERYTHING = --workspace \
 	$(shell test -x $(PYTHON_ENV)/bin/python || echo --exclude weir-python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test validate-kernel everything skipped fmt lint doc unit stacks python python-env python-test interop long longer bench bench-timeline bench-dcudp bench-packets bench-threads bench-restart bench-overload bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce fuzz deny lines
+.PHONY: help setup demo test validate-kernel everything skipped fmt lint doc unit stacks python python-env python-test interop long longer bench bench-timeline bench-dcudp bench-packets bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce fuzz deny lines
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -175,6 +175,10 @@ bench-restart: ## a server that is killed and restarted under calls, with DCQUIC
 bench-overload: ## 1,000 connections with 10 calls open on each, with DCQUIC, TCP + TLS and quinn; CONNECTIONS=1000 CALLS=10 SIZE=10KB OVERLOAD_SECONDS=20 TRANSPORTS="dcquic tcp-tls quinn" (a minute and a half)
 	@CONNECTIONS="$(CONNECTIONS)" CALLS="$(CALLS)" SIZE="$(SIZE)" OVERLOAD_SECONDS="$(OVERLOAD_SECONDS)" TRANSPORTS="$(TRANSPORTS)" \
 		$(CARGO) bench $(CARGO_FLAGS) -q -p weir-traffic --bench overload
+
+bench-grpc: ## gRPC over DCQUIC beside HTTP/2 + TLS: open and new channels, and, as root, a link with losses; GRPC_ROUNDS=5 GRPC_SECONDS=1 PARTS="open new loss" (four minutes)
+	@GRPC_ROUNDS="$(GRPC_ROUNDS)" GRPC_SECONDS="$(GRPC_SECONDS)" \
+		$(CARGO) bench $(CARGO_FLAGS) -q -p weir-grpc-testing --bench grpc -- $(PARTS)
 
 bench-paths: ## costs and gains of packet sizes and standby paths (two minutes and a long build)
 	@$(CAN_BUILD_QUICHE) || { echo "make bench-paths builds quiche, which needs: apt-get install $(QUICHE_NEEDS)"; exit 1; }

@@ -77,7 +77,7 @@ impl<L: Link> Member<L> {
         }
     }
 
-    fn usable(&self) -> Option<&L> {
+    pub(crate) fn usable(&self) -> Option<&L> {
         match &self.state {
             LinkState::Ready(link) => Some(link).filter(|link| link.is_usable()),
             _ => None,

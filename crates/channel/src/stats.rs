@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::pool::LinkState;
+use crate::pool::{LinkState, Member};
 use crate::protocol::Protocol;
 use crate::servers::Servers;
 
@@ -83,6 +83,13 @@ impl<P: Protocol> Servers<P> {
                 is_avoided: member.server().is_avoided(|| now),
             })
             .collect()
+    }
+
+    /// Returns the connections that take calls now.
+    pub fn links(&self) -> Vec<P::Link> {
+        let pool = self.shared().pool();
+        let links = pool.members().iter().filter_map(Member::usable);
+        links.cloned().collect()
     }
 
     /// Returns why the name could not be resolved last, if so; the servers of the last good answer

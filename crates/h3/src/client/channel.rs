@@ -10,7 +10,7 @@ use http::{Request, Response, Uri, request};
 use http_body::Body;
 use tower_service::Service;
 use weir_channel::{Attempts, Retry, ServerInfo, Servers, ServersStats};
-use weir_net::{ConnectionError, Executed};
+use weir_net::{Connection, ConnectionError, Executed};
 
 use super::protocol::Http;
 use super::replay::Replay;
@@ -108,6 +108,13 @@ impl Channel {
     /// Returns the servers, in the resolver's order.
     pub fn servers(&self) -> Vec<ServerInfo> {
         self.servers.servers()
+    }
+
+    /// Returns the connections that take requests now: their paths, RTTs, and whether they began without
+    /// a handshake.
+    pub fn connections(&self) -> Vec<Connection> {
+        let clients = self.servers.links().into_iter();
+        clients.map(|client| client.connection().clone()).collect()
     }
 
     /// Returns the counters of the channel's connections.
