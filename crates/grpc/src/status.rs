@@ -20,7 +20,7 @@ fn code(error: &Error) -> Code {
         Error::Stream(ErrorCode::EXCESSIVE_LOAD)
         | Error::RequestHeader { .. }
         | Error::HeaderTooLarge { .. } => Code::ResourceExhausted,
-        Error::Connection(_) | Error::NoServer(_) => Code::Unavailable,
+        Error::Connection(_) | Error::NoServer(_) | Error::Tcp(_) => Code::Unavailable,
         Error::Body(_) => Code::Cancelled,
         Error::Stream(_) | Error::Protocol(_) | Error::ContentLength { .. } => Code::Internal,
     }

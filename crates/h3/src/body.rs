@@ -7,6 +7,7 @@ use bytes::{Buf, Bytes};
 use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use tokio::task::AbortHandle;
+use weir_net::Connection;
 
 use crate::error::{Error, ErrorCode};
 use crate::fields::content_length;
@@ -16,7 +17,6 @@ use crate::quic::RecvStream;
 /// rest is not wanted; a client gives its request up thereby.
 pub struct IncomingBody {
     source: Source,
-    connection: weir_net::Connection,
     part: Part,
     length: Length,
     /// The task that sends the rest of the request.
@@ -26,8 +26,10 @@ pub struct IncomingBody {
 }
 
 enum Source {
-    Server(h3::server::RequestStream<RecvStream, Bytes>),
-    Client(h3::client::RequestStream<RecvStream, Bytes>),
+    Server(h3::server::RequestStream<RecvStream, Bytes>, Connection),
+    Client(h3::client::RequestStream<RecvStream, Bytes>, Connection),
+    #[cfg(feature = "http2")]
+    Tcp(hyper::body::Incoming),
 }
 
 /// What comes next.
@@ -78,16 +80,16 @@ impl Length {
 impl IncomingBody {
     pub(crate) fn of_request(
         stream: h3::server::RequestStream<RecvStream, Bytes>,
-        connection: weir_net::Connection,
+        connection: Connection,
         headers: &HeaderMap,
     ) -> Self {
-        Self::new(Source::Server(stream), connection, Length::new(headers))
+        Self::new(Source::Server(stream, connection), Length::new(headers))
     }
 
     /// The body of a response; that to a HEAD request is empty, whatever its header says.
     pub(crate) fn of_response(
         stream: h3::client::RequestStream<RecvStream, Bytes>,
-        connection: weir_net::Connection,
+        connection: Connection,
         headers: &HeaderMap,
         is_head: bool,
     ) -> Self {
@@ -96,13 +98,18 @@ impl IncomingBody {
         } else {
             Length::new(headers)
         };
-        Self::new(Source::Client(stream), connection, length)
+        Self::new(Source::Client(stream, connection), length)
     }
 
-    fn new(source: Source, connection: weir_net::Connection, length: Length) -> Self {
+    /// The body of a request over TCP; hyper checks its length.
+    #[cfg(feature = "http2")]
+    pub(crate) fn of_tcp(body: hyper::body::Incoming) -> Self {
+        Self::new(Source::Tcp(body), Length::default())
+    }
+
+    fn new(source: Source, length: Length) -> Self {
         Self {
             source,
-            connection,
             part: Part::Data,
             length,
             sending: None,
@@ -121,24 +128,43 @@ impl IncomingBody {
     }
 
     fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Bytes>, Error>> {
-        let data = match &mut self.source {
-            Source::Server(stream) => ready!(stream.poll_recv_data(cx))
-                .map(|data| data.map(|mut data| data.copy_to_bytes(data.remaining()))),
-            Source::Client(stream) => ready!(stream.poll_recv_data(cx))
-                .map(|data| data.map(|mut data| data.copy_to_bytes(data.remaining()))),
+        let (data, connection) = match &mut self.source {
+            Source::Server(stream, connection) => (
+                ready!(stream.poll_recv_data(cx))
+                    .map(|data| data.map(|mut data| data.copy_to_bytes(data.remaining()))),
+                connection,
+            ),
+            Source::Client(stream, connection) => (
+                ready!(stream.poll_recv_data(cx))
+                    .map(|data| data.map(|mut data| data.copy_to_bytes(data.remaining()))),
+                connection,
+            ),
+            #[cfg(feature = "http2")]
+            Source::Tcp(_) => return Poll::Ready(Ok(None)),
         };
-        Poll::Ready(data.map_err(|error| Error::of_stream(error, &self.connection)))
+        Poll::Ready(data.map_err(|error| Error::of_stream(error, connection)))
     }
 
     fn poll_trailers(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<HeaderMap>, Error>> {
-        let trailers = match &mut self.source {
-            Source::Server(stream) => ready!(stream.poll_recv_trailers(cx)),
-            Source::Client(stream) => ready!(stream.poll_recv_trailers(cx)),
+        let (trailers, connection) = match &mut self.source {
+            Source::Server(stream, connection) => {
+                (ready!(stream.poll_recv_trailers(cx)), connection)
+            }
+            Source::Client(stream, connection) => {
+                (ready!(stream.poll_recv_trailers(cx)), connection)
+            }
+            #[cfg(feature = "http2")]
+            Source::Tcp(_) => return Poll::Ready(Ok(None)),
         };
-        Poll::Ready(trailers.map_err(|error| Error::of_stream(error, &self.connection)))
+        Poll::Ready(trailers.map_err(|error| Error::of_stream(error, connection)))
     }
 
     fn poll_part(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, Error>> {
+        #[cfg(feature = "http2")]
+        if let Source::Tcp(body) = &mut self.source {
+            let frame = ready!(Pin::new(body).poll_frame(cx)).transpose();
+            return Poll::Ready(frame.map_err(|error| Error::Tcp(error.to_string())));
+        }
         if self.part == Part::Data {
             match ready!(self.poll_data(cx))? {
                 Some(data) => {
@@ -162,8 +188,10 @@ impl IncomingBody {
 
     fn stop(&mut self, code: ErrorCode) {
         match &mut self.source {
-            Source::Server(stream) => stream.stop_sending(code.0.into()),
-            Source::Client(stream) => stream.stop_sending(code.0.into()),
+            Source::Server(stream, _) => stream.stop_sending(code.0.into()),
+            Source::Client(stream, _) => stream.stop_sending(code.0.into()),
+            #[cfg(feature = "http2")]
+            Source::Tcp(_) => {}
         }
     }
 }
@@ -188,10 +216,18 @@ impl Body for IncomingBody {
     }
 
     fn is_end_stream(&self) -> bool {
+        #[cfg(feature = "http2")]
+        if let Source::Tcp(body) = &self.source {
+            return body.is_end_stream();
+        }
         self.part == Part::End
     }
 
     fn size_hint(&self) -> SizeHint {
+        #[cfg(feature = "http2")]
+        if let Source::Tcp(body) = &self.source {
+            return body.size_hint();
+        }
         match self.length.expected {
             Some(expected) => SizeHint::with_exact(expected.saturating_sub(self.length.received)),
             None => SizeHint::new(),

@@ -81,6 +81,9 @@ pub enum Error {
     /// The body to be sent failed.
     #[error("the body to be sent failed: {0}")]
     Body(Arc<dyn std::error::Error + Send + Sync>),
+    /// A request's body that arrives over TCP (feature `http2`) broke off, or is malformed.
+    #[error("HTTP over TCP: {0}")]
+    Tcp(String),
     /// No server can be reached.
     #[error("no server: {0}")]
     NoServer(String),

@@ -7,26 +7,52 @@ use weir_net::{Connection, PeerIdentity};
 /// The client that sent a request: in the request's extensions.
 #[derive(Clone, Debug)]
 pub struct Peer {
-    connection: Connection,
+    way: Way,
+}
+
+#[derive(Clone, Debug)]
+enum Way {
+    Quic(Connection),
+    #[cfg(feature = "http2")]
+    Tcp(SocketAddr, std::sync::Arc<PeerIdentity>),
 }
 
 impl Peer {
     pub(crate) fn new(connection: Connection) -> Self {
-        Self { connection }
+        let way = Way::Quic(connection);
+        Self { way }
+    }
+
+    #[cfg(feature = "http2")]
+    pub(crate) fn of_tcp(address: SocketAddr, identity: PeerIdentity) -> Self {
+        let way = Way::Tcp(address, identity.into());
+        Self { way }
     }
 
     /// Returns its address.
     pub fn address(&self) -> SocketAddr {
-        self.connection.remote_address()
+        match &self.way {
+            Way::Quic(connection) => connection.remote_address(),
+            #[cfg(feature = "http2")]
+            Way::Tcp(address, _) => *address,
+        }
     }
 
     /// Returns its identity: its certificates, if it has shown any.
     pub fn identity(&self) -> PeerIdentity {
-        self.connection.peer_identity()
+        match &self.way {
+            Way::Quic(connection) => connection.peer_identity(),
+            #[cfg(feature = "http2")]
+            Way::Tcp(_, identity) => PeerIdentity::clone(identity),
+        }
     }
 
-    /// Returns its connection.
-    pub fn connection(&self) -> &Connection {
-        &self.connection
+    /// Returns its connection, which it has where the request came by HTTP/3.
+    pub fn connection(&self) -> Option<&Connection> {
+        match &self.way {
+            Way::Quic(connection) => Some(connection),
+            #[cfg(feature = "http2")]
+            Way::Tcp(..) => None,
+        }
     }
 }

@@ -271,7 +271,7 @@ impl Endpoint {
 
     /// Shuts the endpoint down gracefully. New connections are refused at once. Those of clients take no
     /// new calls or streams; each closes, with [`SHUT_DOWN`] or its
-    /// [own code](Connection::set_drain_codes), as soon as its last one has ended and the
+    /// [own code](crate::Connection::set_drain_codes), as soon as its last one has ended and the
     /// client has acknowledged it, and an idle one closes at once. The endpoint's own connections to
     /// servers follow in the same way when these are gone, as calls that run may need them. After
     /// `limit` all are closed.

@@ -2,6 +2,8 @@
 
 mod connection;
 mod control;
+#[cfg(feature = "http2")]
+mod https;
 mod request;
 mod respond;
 mod stats;
@@ -16,6 +18,8 @@ use weir_net::{Connection, DeadlinePassed, Duration, Endpoint, SHUT_DOWN};
 use crate::error::Error;
 use crate::service::HttpService;
 
+#[cfg(feature = "http2")]
+pub use https::{BindError, HttpsServer, HttpsServerBuilder, TcpStats};
 pub use respond::ResponseDeadline;
 use stats::Counters;
 pub use stats::ServerStats;

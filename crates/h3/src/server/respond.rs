@@ -19,7 +19,7 @@ use crate::quic::SendStream;
 pub(super) type Sender = h3::server::RequestStream<SendStream, Bytes>;
 
 /// Until when a response may be sent: in the extensions of the response. What its client has not taken
-/// by then is given up with `H3_REQUEST_CANCELLED`, and the body is dropped.
+/// by then is given up with `H3_REQUEST_CANCELLED`, and the body is dropped. It holds for HTTP/3 alone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ResponseDeadline(pub Instant);
 

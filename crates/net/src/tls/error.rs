@@ -65,6 +65,9 @@ pub enum TlsError {
     /// A rustls configuration without an application protocol.
     #[error("the rustls configuration has no application protocol (ALPN), which QUIC needs")]
     NoApplicationProtocol,
+    /// A rustls configuration with [`weir_quic::crypto::tls::provider()`], asked to serve TCP.
+    #[error("the rustls configuration's cipher suites are for QUIC alone: they protect no records")]
+    QuicAlone,
     /// The thread that reads files again could not be started.
     #[error("cannot start the thread that reloads credentials: {0}")]
     Thread(io::Error),

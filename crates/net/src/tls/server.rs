@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
+use rustls::crypto::CryptoProvider;
 use rustls::version::TLS13;
 use weir_quic::crypto::tls::TlsServer;
 use weir_quic::crypto::{Answerer, ClientNames, Keys, Provider, ServerCrypto, Session, StartError};
 use weir_quic::{ConnectionId, KnownClients, KnownClientsConfig, Side, Version};
 use weir_units::Duration;
 
-use super::cipher_suite::{CipherSuite, provider_with};
+use super::cipher_suite::{CipherSuite, protects_records, provider_with, tcp_provider_with};
 use super::client_auth::{ClientAuth, still_accepts};
 use super::reload::{Counters, Reloadable, reload_every};
 use super::resolver::IdentityResolver;
@@ -67,10 +68,11 @@ impl ServerTls {
         if config.alpn_protocols.is_empty() {
             return Err(TlsError::NoApplicationProtocol);
         }
+        let server = Arc::new(TlsServer::new(config)?);
         Ok(ServerCredentials {
-            crypto: Arc::new(TlsServer::new(config)?),
+            crypto: server.clone(),
             known_peers: None,
-            reloading: None,
+            source: Source::Given(server),
         })
     }
 
@@ -181,6 +183,7 @@ impl ServerTls {
         let (known_peers, interval) = (self.known_peers, self.reload_interval);
         let reloading = Arc::new(ReloadingServer {
             current: RwLock::new(Arc::new(self.server(sessions.clone())?)),
+            over_tcp: RwLock::default(),
             source: Mutex::new((self, sessions)),
             counters: Counters::default(),
             known_clients: Mutex::default(),
@@ -191,7 +194,7 @@ impl ServerTls {
         Ok(ServerCredentials {
             crypto: reloading.clone(),
             known_peers,
-            reloading: Some(reloading),
+            source: Source::Files(reloading),
         })
     }
 
@@ -199,7 +202,23 @@ impl ServerTls {
         if self.early_data && self.ticket_keys.is_some() {
             return Err(TlsError::EarlyDataWithTicketKeys);
         }
-        let cryptography = provider_with(&self.cipher_suites);
+        let mut config = self.config(provider_with(&self.cipher_suites), sessions)?;
+        config.max_early_data_size = if self.early_data { u32::MAX } else { 0 };
+        Ok(TlsServer::new(Arc::new(config))?)
+    }
+
+    /// The same for TLS over TCP, with sessions of its own and no early data.
+    fn over_tcp(&self) -> Result<Arc<rustls::ServerConfig>, TlsError> {
+        let sessions = Arc::new(Sessions::new(SESSIONS));
+        let config = self.config(tcp_provider_with(&self.cipher_suites), sessions)?;
+        Ok(Arc::new(config))
+    }
+
+    fn config(
+        &self,
+        cryptography: Arc<CryptoProvider>,
+        sessions: Arc<Sessions>,
+    ) -> Result<rustls::ServerConfig, TlsError> {
         let builder = rustls::ServerConfig::builder_with_provider(cryptography)
             .with_protocol_versions(&[&TLS13])?;
         let builder = match self.clients.verifier()? {
@@ -216,10 +235,9 @@ impl ServerTls {
         if let Some(keys) = &self.ticket_keys {
             config.ticketer = keys.tickets(self.clients.digest());
         }
-        config.max_early_data_size = if self.early_data { u32::MAX } else { 0 };
         config.send_half_rtt_data = false;
         config.send_tls13_tickets = self.tickets;
-        Ok(TlsServer::new(Arc::new(config))?)
+        Ok(config)
     }
 
     /// Reads all files again.
@@ -246,7 +264,15 @@ impl ServerTls {
 pub struct ServerCredentials {
     pub(crate) crypto: Arc<dyn ServerCrypto>,
     pub(crate) known_peers: Option<KnownClientsConfig>,
-    reloading: Option<Arc<ReloadingServer>>,
+    source: Source,
+}
+
+/// Where a configuration comes from.
+#[derive(Clone, Debug)]
+enum Source {
+    /// It is made again when its files have changed.
+    Files(Arc<ReloadingServer>),
+    Given(Arc<TlsServer>),
 }
 
 impl ServerCredentials {
@@ -266,21 +292,48 @@ impl ServerCredentials {
     /// As of [`ServerTls::build`] and of reading the files. Counted and logged as a warning too;
     /// everything stays as it is.
     pub fn reload(&self) -> Result<Reload, TlsError> {
-        let reloading = self.reloading.as_ref();
+        let reloading = self.reloading();
         reloading.map_or(Ok(Reload::Unchanged), |reloading| reloading.reload())
     }
 
     /// Returns how often files were read again with another result than before.
     pub fn reloads(&self) -> ReloadCounters {
-        let reloading = self.reloading.as_ref();
+        let reloading = self.reloading();
         reloading.map_or_else(ReloadCounters::default, |reloading| {
             reloading.counters.get()
         })
     }
 
+    /// Returns a configuration of rustls for TLS over TCP beside QUIC, with the same identities,
+    /// clients, protocols, suites and ticket keys, without early data. Ask for it at each handshake: a
+    /// reload replaces it. One of [`ServerTls::from_rustls`] is returned as it is.
+    ///
+    /// # Errors
+    /// As of [`ServerTls::build`]; [`TlsError::QuicAlone`] where the suites of a given configuration
+    /// protect no records.
+    pub fn over_tcp(&self) -> Result<Arc<rustls::ServerConfig>, TlsError> {
+        match &self.source {
+            Source::Files(reloading) => reloading.over_tcp(),
+            Source::Given(server) => {
+                let config = server.config();
+                if !protects_records(config.crypto_provider()) {
+                    return Err(TlsError::QuicAlone);
+                }
+                Ok(config.clone())
+            }
+        }
+    }
+
+    fn reloading(&self) -> Option<&Arc<ReloadingServer>> {
+        match &self.source {
+            Source::Files(reloading) => Some(reloading),
+            Source::Given(_) => None,
+        }
+    }
+
     /// Ends secrets of an endpoint's clients when they would not be accepted any more.
     pub(crate) fn follow(&self, clients: &Arc<KnownClients>, clock: Clock) {
-        if let Some(reloading) = &self.reloading {
+        if let Some(reloading) = self.reloading() {
             let mut followed = reloading.known_clients();
             followed.retain(|(clients, _)| clients.strong_count() > 0);
             followed.push((Arc::downgrade(clients), clock));
@@ -292,6 +345,8 @@ impl ServerCredentials {
 #[derive(Debug)]
 struct ReloadingServer {
     current: RwLock<Arc<TlsServer>>,
+    /// The same for TCP, once somebody has asked for it.
+    over_tcp: RwLock<Option<Arc<rustls::ServerConfig>>>,
     /// What it was made from.
     source: Mutex<(ServerTls, Arc<Sessions>)>,
     counters: Counters,
@@ -303,6 +358,18 @@ impl ReloadingServer {
     fn current(&self) -> Arc<TlsServer> {
         let current = self.current.read();
         current.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn over_tcp(&self) -> Result<Arc<rustls::ServerConfig>, TlsError> {
+        let kept = self.over_tcp.read();
+        if let Some(config) = &*kept.unwrap_or_else(PoisonError::into_inner) {
+            return Ok(config.clone());
+        }
+        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let config = source.0.over_tcp()?;
+        let kept = self.over_tcp.write();
+        *kept.unwrap_or_else(PoisonError::into_inner) = Some(config.clone());
+        Ok(config)
     }
 
     fn known_clients(&self) -> MutexGuard<'_, Vec<(Weak<KnownClients>, Clock)>> {
@@ -324,6 +391,14 @@ impl ReloadingServer {
             source.1.clone()
         };
         let server = Arc::new(next.server(sessions.clone())?);
+        let mut over_tcp = self
+            .over_tcp
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if over_tcp.is_some() {
+            *over_tcp = Some(next.over_tcp()?);
+        }
+        drop(over_tcp);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = server;
         if accepts_others {
             self.end_secrets(&next.clients)?;

@@ -151,6 +151,13 @@ impl TlsServer {
     }
 }
 
+impl TlsServer {
+    /// Returns the configuration.
+    pub fn config(&self) -> &Arc<ServerConfig> {
+        &self.config
+    }
+}
+
 impl ServerCrypto for TlsServer {
     fn start(
         self: Arc<Self>,

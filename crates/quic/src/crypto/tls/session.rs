@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustls::quic::{ClientConnection, Connection, KeyChange as TlsKeyChange};
-use rustls::{AlertDescription, HandshakeKind};
+use rustls::{AlertDescription, CommonState, HandshakeKind};
 
 use super::compatible::{Secrets, Stage};
 use super::keys::TlsKeyUpdates;
@@ -256,14 +256,7 @@ impl Session for TlsSession {
             Connection::Client(_) => self.asked_for.clone(),
             Connection::Server(server) => server.server_name().map(str::to_owned),
         };
-        let certificates = connection.peer_certificates().unwrap_or_default();
-        Identity {
-            peer_certificates: certificates.iter().map(|der| der.to_vec()).collect(),
-            application_protocol: connection.alpn_protocol().map(<[u8]>::to_vec),
-            server_name,
-            expires: certificates.first().and_then(|own| expiry::of(own)),
-            resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
-        }
+        identity(connection, server_name)
     }
 
     fn export(&self, output: &mut [u8], label: &[u8], context: &[u8]) -> bool {
@@ -273,6 +266,25 @@ impl Session for TlsSession {
         connection
             .export_keying_material(output, label, Some(context))
             .is_ok()
+    }
+}
+
+/// What the peer has shown in a handshake.
+fn identity(connection: &CommonState, server_name: Option<String>) -> Identity {
+    let certificates = connection.peer_certificates().unwrap_or_default();
+    Identity {
+        peer_certificates: certificates.iter().map(|der| der.to_vec()).collect(),
+        application_protocol: connection.alpn_protocol().map(<[u8]>::to_vec),
+        server_name,
+        expires: certificates.first().and_then(|own| expiry::of(own)),
+        resumed: connection.handshake_kind() == Some(HandshakeKind::Resumed),
+    }
+}
+
+/// The client of a connection by TLS over TCP, as a server has it beside QUIC.
+impl From<&rustls::ServerConnection> for Identity {
+    fn from(connection: &rustls::ServerConnection) -> Self {
+        identity(connection, connection.server_name().map(str::to_owned))
     }
 }
 
