@@ -1,8 +1,10 @@
 //! Follows the frames of a stream as they pass (RFC 9114, section 7), without keeping them.
 //!
 //! The `h3` crate (0.0.8) buffers a frame that is no DATA frame until it is complete, however long its
-//! header says it is, and takes the end of a stream within a DATA frame for the end of the body. Both
-//! are noticed here, before it sees the bytes.
+//! header says it is, and takes the end of a stream within a DATA frame, or an empty DATA frame, for
+//! the end of the body. It also reads ahead: twice for every DATA frame, whatever it has still to
+//! decode, so that small frames with a slow reader would fill the memory. So it gets a stream in pieces
+//! of which it decodes each before it asks for the next one, and no empty DATA frames.
 
 /// Frame types that are told apart (RFC 9114, section 7.2).
 const DATA: u64 = 0x0;
@@ -55,6 +57,17 @@ struct Integer {
     has_begun: bool,
 }
 
+/// The next bytes of a stream, up to the end of a frame, or of the header of a DATA frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    /// So many bytes are to be passed on, after those that were held back.
+    Whole(usize),
+    /// So many bytes are part of a frame's header, and are held back.
+    Held(usize),
+    /// So many bytes, and those that were held back, are an empty DATA frame.
+    Empty(usize),
+}
+
 /// What a stream may not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Violation {
@@ -102,26 +115,33 @@ impl FrameBounds {
         }
     }
 
-    /// Follows bytes that arrived.
-    pub(crate) fn pass(&mut self, mut bytes: &[u8]) -> Result<(), Violation> {
-        loop {
-            if let State::Payload { left } = &mut self.state {
-                let length = (*left).min(bytes.len() as u64);
-                *left -= length;
-                bytes = &bytes[length as usize..];
-                if *left == 0 {
-                    self.state = State::FrameType(Integer::default());
+    /// Follows the next piece of bytes that arrived.
+    pub(crate) fn next(&mut self, bytes: &[u8]) -> Result<Piece, Violation> {
+        let mut length = 0;
+        while let Some(byte) = bytes.get(length) {
+            match &mut self.state {
+                State::Unframed => return Ok(Piece::Whole(bytes.len())),
+                State::Payload { left } => {
+                    let passed = (*left).min((bytes.len() - length) as u64);
+                    *left -= passed;
+                    length += passed as usize;
+                    if *left == 0 {
+                        self.state = State::FrameType(Integer::default());
+                    }
+                    return Ok(Piece::Whole(length));
+                }
+                _ => {
+                    length += 1;
+                    if let Some(begun) = self.push(*byte)? {
+                        return Ok(begun.piece(length));
+                    }
                 }
             }
-            let Some((byte, rest)) = bytes.split_first() else {
-                return Ok(());
-            };
-            if matches!(self.state, State::Unframed) {
-                return Ok(());
-            }
-            self.push(*byte)?;
-            bytes = rest;
         }
+        Ok(match self.state {
+            State::FrameType(_) | State::Length { .. } => Piece::Held(length),
+            _ => Piece::Whole(length),
+        })
     }
 
     /// The stream ends.
@@ -141,8 +161,8 @@ impl FrameBounds {
         self.go_away.take()
     }
 
-    /// Follows a byte outside of a plain payload.
-    fn push(&mut self, byte: u8) -> Result<(), Violation> {
+    /// Follows a byte outside of a plain payload; returns what ends with it.
+    fn push(&mut self, byte: u8) -> Result<Option<Boundary>, Violation> {
         match &mut self.state {
             State::StreamType(stream_type) => {
                 if let Some(stream_type) = stream_type.push(byte) {
@@ -161,7 +181,7 @@ impl FrameBounds {
             State::Length { frame_type, length } => {
                 let frame_type = *frame_type;
                 if let Some(length) = length.push(byte) {
-                    self.begin(frame_type, length)?;
+                    return self.begin(frame_type, length);
                 }
             }
             State::GoAway { left, identifier } => {
@@ -170,16 +190,19 @@ impl FrameBounds {
                 if let Some(identifier) = identifier.push(byte) {
                     self.go_away = Some(identifier);
                     self.state = State::Payload { left };
-                } else if left == 0 {
+                }
+                if left == 0 {
                     self.state = State::FrameType(Integer::default());
+                    return Ok(Some(Boundary::Frame));
                 }
             }
             State::Payload { .. } | State::Unframed => {}
         }
-        Ok(())
+        Ok(None)
     }
 
-    fn begin(&mut self, frame_type: u64, length: u64) -> Result<(), Violation> {
+    /// Begins the payload of a frame.
+    fn begin(&mut self, frame_type: u64, length: u64) -> Result<Option<Boundary>, Violation> {
         let limit = match frame_type {
             DATA => u64::MAX,
             HEADERS => self.max_headers,
@@ -197,9 +220,32 @@ impl FrameBounds {
                 left: length,
                 identifier: Integer::default(),
             },
+            _ if length == 0 => State::FrameType(Integer::default()),
             _ => State::Payload { left: length },
         };
-        Ok(())
+        Ok(match (frame_type, length) {
+            (DATA, 0) => Some(Boundary::EmptyData),
+            (DATA, _) | (_, 0) => Some(Boundary::Frame),
+            _ => None,
+        })
+    }
+}
+
+/// What ends with a byte.
+#[derive(Clone, Copy, Debug)]
+enum Boundary {
+    /// A frame, or the header of a DATA frame.
+    Frame,
+    /// An empty DATA frame.
+    EmptyData,
+}
+
+impl Boundary {
+    fn piece(self, length: usize) -> Piece {
+        match self {
+            Self::Frame => Piece::Whole(length),
+            Self::EmptyData => Piece::Empty(length),
+        }
     }
 }
 
@@ -210,6 +256,39 @@ mod tests {
     use super::*;
 
     const LIMIT: u64 = 1000;
+
+    impl FrameBounds {
+        /// Follows bytes; returns what is passed on.
+        fn pass(
+            &mut self,
+            mut bytes: &[u8],
+            held: &mut Vec<u8>,
+        ) -> Result<Vec<Vec<u8>>, Violation> {
+            let mut passed = Vec::new();
+            while !bytes.is_empty() {
+                let (length, is_whole) = match self.next(bytes)? {
+                    Piece::Whole(length) => (length, true),
+                    Piece::Held(length) => (length, false),
+                    Piece::Empty(length) => {
+                        held.clear();
+                        bytes = &bytes[length..];
+                        continue;
+                    }
+                };
+                assert!(length > 0);
+                held.extend(&bytes[..length]);
+                bytes = &bytes[length..];
+                if is_whole {
+                    passed.push(std::mem::take(held));
+                }
+            }
+            Ok(passed)
+        }
+
+        fn follow(&mut self, bytes: &[u8]) -> Result<(), Violation> {
+            self.pass(bytes, &mut Vec::new()).map(|_| ())
+        }
+    }
 
     /// Encodes a variable-length integer with as few bytes as hold it.
     fn integer(value: u64) -> Vec<u8> {
@@ -239,24 +318,24 @@ mod tests {
             length: LIMIT + 1,
             limit: LIMIT,
         };
-        assert_eq!(bounds.pass(&begin), Err(violation));
+        assert_eq!(bounds.follow(&begin), Err(violation));
     }
 
     #[test]
     fn data_may_be_as_long_as_they_like() {
         let mut bounds = FrameBounds::of_request(LIMIT);
         let begin = [integer(DATA), integer(1 << 61)].concat();
-        assert_eq!(bounds.pass(&begin), Ok(()));
-        assert_eq!(bounds.pass(&[0; 5000]), Ok(()));
+        assert_eq!(bounds.follow(&begin), Ok(()));
+        assert_eq!(bounds.follow(&[0; 5000]), Ok(()));
         assert_eq!(bounds.end(), Err(Violation::Truncated));
     }
 
     #[test]
     fn unknown_frames_are_bounded() {
         let mut bounds = FrameBounds::of_request(LIMIT);
-        assert_eq!(bounds.pass(&frame(0x21, &[0; 100])), Ok(()));
+        assert_eq!(bounds.follow(&frame(0x21, &[0; 100])), Ok(()));
         let begin = [integer(0x21), integer(MAX_OTHER_FRAME + 1)].concat();
-        assert!(bounds.pass(&begin).is_err());
+        assert!(bounds.follow(&begin).is_err());
     }
 
     #[test]
@@ -270,12 +349,12 @@ mod tests {
         .concat();
         for byte in stream {
             assert_eq!(bounds.take_go_away(), None);
-            assert_eq!(bounds.pass(&[byte]), Ok(()));
+            assert_eq!(bounds.follow(&[byte]), Ok(()));
         }
         assert_eq!(bounds.take_go_away(), Some(400));
-        assert_eq!(bounds.pass(&frame(GOAWAY, &[])), Ok(()));
+        assert_eq!(bounds.follow(&frame(GOAWAY, &[])), Ok(()));
         assert_eq!(bounds.take_go_away(), None);
-        assert_eq!(bounds.pass(&frame(GOAWAY, &[0x40])), Ok(()));
+        assert_eq!(bounds.follow(&frame(GOAWAY, &[0x40])), Ok(()));
         assert_eq!(bounds.take_go_away(), None);
         assert_eq!(bounds.end(), Ok(()));
     }
@@ -283,8 +362,8 @@ mod tests {
     #[test]
     fn other_unidirectional_streams_have_no_frames() {
         let mut bounds = FrameBounds::of_unidirectional();
-        assert_eq!(bounds.pass(&integer(0x2)), Ok(()));
-        assert_eq!(bounds.pass(&[0xff; 100]), Ok(()));
+        assert_eq!(bounds.follow(&integer(0x2)), Ok(()));
+        assert_eq!(bounds.follow(&[0xff; 100]), Ok(()));
         assert_eq!(bounds.end(), Ok(()));
     }
 
@@ -309,18 +388,60 @@ mod tests {
             let mut bounds = FrameBounds::of_request(LIMIT);
             let mut passed = 0;
             for cut in cuts {
-                prop_assert_eq!(bounds.pass(&stream[passed..cut]), Ok(()));
+                prop_assert_eq!(bounds.follow(&stream[passed..cut]), Ok(()));
                 passed = cut;
                 prop_assert_eq!(bounds.end().is_ok(), ends.contains(&passed));
             }
         }
 
         #[test]
+        fn pieces_are_what_h3_decodes_at_once(
+            frames in prop::collection::vec(
+                (prop_oneof![Just(DATA), Just(HEADERS), Just(GOAWAY), 0x8u64..1 << 62], 0usize..90),
+                0..8,
+            ),
+            cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+        ) {
+            let frames: Vec<_> = frames
+                .into_iter()
+                .map(|(frame_type, length)| (frame_type, frame(frame_type, &vec![7; length]), length))
+                .collect();
+            let stream: Vec<_> = frames.iter().flat_map(|(_, frame, _)| frame.clone()).collect();
+            let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(stream.len() + 1)).collect();
+            cuts.push(stream.len());
+            cuts.sort_unstable();
+            let mut bounds = FrameBounds::of_request(LIMIT);
+            let (mut held, mut pieces, mut passed) = (Vec::new(), Vec::new(), 0);
+            for cut in cuts {
+                pieces.extend(bounds.pass(&stream[passed..cut], &mut held).unwrap());
+                passed = cut;
+            }
+            prop_assert!(held.is_empty());
+            // No piece has bytes of two frames, or of a DATA frame's header and payload.
+            let mut pieces = pieces.into_iter();
+            for (frame_type, frame, length) in frames {
+                let parts = match (frame_type, length) {
+                    (DATA, 0) => continue,
+                    (DATA, length) => vec![&frame[..frame.len() - length], &frame[frame.len() - length..]],
+                    _ => vec![&frame[..]],
+                };
+                for part in parts {
+                    let mut found = Vec::new();
+                    while found.len() < part.len() {
+                        found.extend(pieces.next().unwrap());
+                    }
+                    prop_assert_eq!(&found, part);
+                }
+            }
+            prop_assert!(pieces.next().is_none());
+        }
+
+        #[test]
         fn any_bytes_are_followed(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
             let mut request = FrameBounds::of_request(LIMIT);
             let mut unidirectional = FrameBounds::of_unidirectional();
-            let _ = request.pass(&bytes);
-            let _ = unidirectional.pass(&bytes);
+            let _ = request.follow(&bytes);
+            let _ = unidirectional.follow(&bytes);
         }
     }
 }

@@ -4,14 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
-use bytes::{Buf, Bytes};
+use bytes::{Buf, Bytes, BytesMut};
 use h3::error::Code;
 use h3::proto::varint::VarInt;
 use h3::quic::{ConnectionErrorIncoming, StreamErrorIncoming, StreamId, WriteBuf};
 
 use super::errors;
 use super::peer::PeerState;
-use crate::frame_bounds::{FrameBounds, Violation};
+use crate::frame_bounds::{FrameBounds, Piece, Violation};
 
 /// The most bytes that are taken from a stream at once.
 const MAX_CHUNK: usize = 256 * 1024;
@@ -35,6 +35,10 @@ pub(crate) struct RecvStream {
     stream: weir_net::RecvStream,
     connection: weir_net::Connection,
     bounds: FrameBounds,
+    /// What was read, and is to be passed on.
+    unread: Bytes,
+    /// The begin of a frame's header.
+    held: BytesMut,
     /// Who is told of a GOAWAY.
     peer: Option<Arc<PeerState>>,
     /// The code of a stream that is dropped before its end.
@@ -80,6 +84,8 @@ impl RecvStream {
             stream,
             connection,
             bounds,
+            unread: Bytes::new(),
+            held: BytesMut::new(),
             peer: None,
             stop_code,
         }
@@ -89,6 +95,26 @@ impl RecvStream {
     pub(super) fn telling(mut self, peer: Arc<PeerState>) -> Self {
         self.peer = Some(peer);
         self
+    }
+
+    /// Takes the next piece of what was read; `None` where there is nothing to be passed on.
+    fn next_piece(&mut self) -> Result<Option<Bytes>, Violation> {
+        match self.bounds.next(&self.unread)? {
+            Piece::Whole(length) if self.held.is_empty() => Ok(Some(self.unread.split_to(length))),
+            Piece::Whole(length) => {
+                self.held.extend_from_slice(&self.unread.split_to(length));
+                Ok(Some(self.held.split().freeze()))
+            }
+            Piece::Held(length) => {
+                self.held.extend_from_slice(&self.unread.split_to(length));
+                Ok(None)
+            }
+            Piece::Empty(length) => {
+                self.unread.advance(length);
+                self.held.clear();
+                Ok(None)
+            }
+        }
     }
 
     /// Ends the stream, or the connection, whose peer breaks the rules.
@@ -158,18 +184,29 @@ impl h3::quic::RecvStream for RecvStream {
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
-        let chunk = ready!(self.stream.poll_read_chunk(cx, MAX_CHUNK)).map_err(errors::read)?;
-        let followed = match &chunk {
-            Some(chunk) => self.bounds.pass(chunk),
-            None => self.bounds.end(),
-        };
-        followed.map_err(|violation| self.on_violation(violation))?;
-        if let Some(peer) = &self.peer
-            && let Some(identifier) = self.bounds.take_go_away()
-        {
-            peer.on_go_away(identifier);
+        loop {
+            if self.unread.is_empty() {
+                let chunk = ready!(self.stream.poll_read_chunk(cx, MAX_CHUNK));
+                match chunk.map_err(errors::read)? {
+                    Some(chunk) => self.unread = chunk,
+                    None => {
+                        let ended = self.bounds.end();
+                        ended.map_err(|violation| self.on_violation(violation))?;
+                        return Poll::Ready(Ok(None));
+                    }
+                }
+            }
+            let piece = self.next_piece();
+            let piece = piece.map_err(|violation| self.on_violation(violation))?;
+            if let Some(peer) = &self.peer
+                && let Some(identifier) = self.bounds.take_go_away()
+            {
+                peer.on_go_away(identifier);
+            }
+            if let Some(piece) = piece {
+                return Poll::Ready(Ok(Some(piece)));
+            }
         }
-        Poll::Ready(Ok(chunk))
     }
 
     fn stop_sending(&mut self, error_code: u64) {
