@@ -26,7 +26,7 @@ pub struct ResponseDeadline(pub Instant);
 /// Sends what the service answered, until the client does not want it any more.
 pub(super) async fn respond<B>(
     counters: &Counters,
-    mut send: Sender,
+    send: &mut Sender,
     notice: StopNotice,
     answered: Result<Response<B>, BoxError>,
 ) where
@@ -40,7 +40,7 @@ pub(super) async fn respond<B>(
                 let (mut parts, body) = response.into_parts();
                 remove_connection_fields(&mut parts.headers);
                 send.send_response(Response::from_parts(parts, ())).await?;
-                send_body(&mut send, pin!(body)).await
+                send_body(send, pin!(body)).await
             }
             Err(error) => {
                 tracing::error!(%error, "a service failed");
