@@ -18,7 +18,9 @@ pub struct RequestBody(pub(crate) IncomingBody);
 
 /// The body of a response that arrives at a client. At the deadline it ends with that status, and the
 /// call is given up.
-#[derive(Debug)]
+///
+/// The default one is empty: interceptors of tonic's clients answer with it.
+#[derive(Debug, Default)]
 pub struct ResponseBody {
     /// None once the deadline has passed.
     body: Option<IncomingBody>,
@@ -34,7 +36,7 @@ pub struct ServedBody<B> {
 }
 
 /// When a call has to be over; the timer is made when a body has to wait.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Deadline {
     at: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
