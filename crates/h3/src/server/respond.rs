@@ -4,6 +4,7 @@ use std::future::pending;
 use std::pin::pin;
 
 use bytes::{Buf, Bytes};
+use h3::error::StreamError;
 use http::{Response, StatusCode};
 use http_body::Body;
 use tokio::time::{Instant, sleep_until};
@@ -68,6 +69,12 @@ pub(super) async fn respond<B>(
     };
     match sent {
         Ok(()) => {}
+        // The client's limit; nothing was sent of it.
+        Err(SendError::Stream(error @ StreamError::HeaderTooBig { .. })) => {
+            Counters::add(&counters.failed);
+            tracing::warn!(%error, "a header, or trailers, of a response are too large");
+            send.stop_stream(ErrorCode::INTERNAL_ERROR.0.into());
+        }
         Err(SendError::Stream(error)) => {
             Counters::add(&counters.cancelled);
             tracing::debug!(%error, "a response was not wanted any more");
