@@ -1,17 +1,21 @@
-//! Streams of many messages whose reader is slow: their writer waits, and memory is bounded.
+//! Streams of many messages whose reader is slow: their writer waits, and memory is bounded. And more
+//! calls than a connection has streams.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::{Stream, StreamExt, stream};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::JoinSet;
+use tonic::{Code, Request};
 use weir_grpc_testing::proto::{
-    StreamingInputCallRequest, StreamingInputCallResponse, StreamingOutputCallRequest,
+    SimpleRequest, SimpleResponse, StreamingInputCallRequest, StreamingInputCallResponse,
+    StreamingOutputCallRequest,
 };
 
 use crate::scripted::Scripted;
-use crate::support::{World, payload, response, run};
+use crate::support::{Handlers, SHORT, World, payload, response, run};
 
 const MESSAGES: usize = 100_000;
 /// The size of a message, in bytes.
@@ -103,6 +107,42 @@ fn a_server_that_reads_nothing_holds_the_client() {
             response.get_ref().aggregated_payload_size as usize,
             MESSAGES
         );
+        world.expect_alive().await;
+    });
+}
+
+#[test]
+fn calls_wait_for_a_stream() {
+    run(async {
+        // A connection has 1024 streams.
+        let count = 1500;
+        let handlers = Handlers::default();
+        let (beginning, go) = (handlers.clone(), Arc::new(Semaphore::new(0)));
+        let going = go.clone();
+        let service = Scripted::unary(move |_| {
+            let (handling, go) = (beginning.begin(), going.clone());
+            async move {
+                let _handling = handling;
+                let _go = go.acquire().await.unwrap();
+                Ok(SimpleResponse::default())
+            }
+        });
+        let world = World::new(service);
+        let mut calls = JoinSet::new();
+        for _ in 0..count {
+            let mut client = world.client();
+            calls.spawn(async move { client.unary_call(SimpleRequest::default()).await });
+        }
+        handlers.begun(1024).await;
+        // Deadlines hold for calls that wait, too.
+        let mut request = Request::new(SimpleRequest::default());
+        request.set_timeout(SHORT);
+        let status = world.client().unary_call(request).await.unwrap_err();
+        assert_eq!(status.code(), Code::DeadlineExceeded, "{status}");
+        go.add_permits(count);
+        for answered in calls.join_all().await {
+            answered.unwrap();
+        }
         world.expect_alive().await;
     });
 }

@@ -17,7 +17,9 @@ use weir_grpc_testing::proto::{
 use weir_net::Executed;
 
 use crate::scripted::Scripted;
-use crate::support::{World, builder, client_endpoint, identity, loopback, response, run};
+use crate::support::{
+    Handlers, World, builder, client_endpoint, identity, loopback, response, run,
+};
 
 const BINARY: &[u8] = &[0, 0xff, 0x10, b'\n'];
 
@@ -120,5 +122,56 @@ fn a_call_that_finds_no_server_was_not_executed() {
         let source = status.source().unwrap();
         let error = source.downcast_ref::<weir_h3::Error>().unwrap();
         assert_eq!(error.executed(), Executed::No, "{error}");
+    });
+}
+
+#[test]
+fn a_status_that_is_too_large_fails_its_call_only() {
+    run(async {
+        let service = Scripted::unary(|_| async { Err(Status::aborted("x".repeat(100_000))) })
+            .and_output(|_| {
+                stream::iter([Ok(response(1)), Err(Status::aborted("x".repeat(100_000)))])
+            });
+        let world = World::new(service);
+        world.expect_alive().await;
+        let mut client = world.client();
+        // The server's failure, once it knows the client's limit; the client's before that.
+        let ends = [Code::Internal, Code::ResourceExhausted];
+        let status = client.unary_call(SimpleRequest::default()).await;
+        let status = status.unwrap_err();
+        assert!(ends.contains(&status.code()), "{status}");
+        let request = StreamingOutputCallRequest::default();
+        let status = all(client.streaming_output_call(request).await).await;
+        let status = status.unwrap_err();
+        assert!(ends.contains(&status.code()), "{status}");
+        world.expect_alive().await;
+    });
+}
+
+#[test]
+fn a_call_whose_connection_ends_may_have_been_executed() {
+    run(async {
+        let handlers = Handlers::default();
+        let beginning = handlers.clone();
+        let service = Scripted::unary(move |_| {
+            let handling = beginning.begin();
+            async move {
+                let _handling = handling;
+                std::future::pending().await
+            }
+        });
+        let world = World::new(service);
+        let mut client = world.client();
+        let call = client.unary_call(SimpleRequest::default());
+        let close = async {
+            handlers.begun(1).await;
+            world.server.endpoint().close(7, b"the server is gone");
+        };
+        let (answered, ()) = tokio::join!(call, close);
+        let status = answered.unwrap_err();
+        assert_eq!(status.code(), Code::Unavailable, "{status}");
+        let source = status.source().unwrap();
+        let error = source.downcast_ref::<weir_h3::Error>().unwrap();
+        assert_eq!(error.executed(), Executed::Maybe, "{error}");
     });
 }

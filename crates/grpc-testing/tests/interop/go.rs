@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 
 use weir_grpc::Channel;
 
+use super::ALL;
 use super::weir::{self, Certificate};
 
 /// Returns the program, built by the first call; or why it cannot be built.
@@ -90,6 +91,8 @@ pub(crate) async fn run_client(
     certificate: &Path,
     case: &str,
 ) -> Result<(), String> {
+    // Its name for all cases of gRPC.
+    let case = if case == ALL { "grpc" } else { case };
     let mut client = Command::new(program()?);
     client.args(["client", "--to", &server.to_string(), "--case", case]);
     client.arg("--ca").arg(certificate);

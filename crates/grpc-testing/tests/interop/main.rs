@@ -14,11 +14,17 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use pair::Pair;
 use weir_grpc_testing::cases;
 
+/// Every case, one after the other over the same connection.
+const ALL: &str = "all";
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let trials = Pair::ALL
-        .into_iter()
-        .flat_map(|pair| cases::NAMES.map(|case| trial(pair, case)));
+    let trials = Pair::ALL.into_iter().flat_map(|pair| {
+        cases::NAMES
+            .into_iter()
+            .chain([ALL])
+            .map(move |case| trial(pair, case))
+    });
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
