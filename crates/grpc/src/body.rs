@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 use weir_h3::IncomingBody;
 
-use crate::status::{deadline_exceeded, to_status};
+use crate::status::{deadline_exceeded, of_request, to_status};
 
 /// The body of a request that arrives at a server.
 #[derive(Debug)]
@@ -88,7 +88,7 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let body = Pin::new(&mut self.get_mut().0);
-        body.poll_frame(cx).map_err(to_status)
+        body.poll_frame(cx).map_err(of_request)
     }
 
     fn is_end_stream(&self) -> bool {

@@ -3,6 +3,7 @@
 use std::future::pending;
 
 use futures_util::{StreamExt, stream};
+use tokio::sync::mpsc;
 use weir_grpc_testing::proto::{
     SimpleRequest, StreamingInputCallRequest, StreamingOutputCallRequest,
 };
@@ -113,6 +114,40 @@ fn a_server_that_answers_early_ends_the_requests() {
         let answered = world.client().streaming_input_call(requests).await;
         let status = answered.unwrap_err();
         assert_eq!(status.code(), tonic::Code::AlreadyExists, "{status}");
+        world.expect_alive().await;
+    });
+}
+
+#[test]
+fn requests_that_are_given_up_do_not_look_complete() {
+    run(async {
+        let (ends, mut end) = mpsc::unbounded_channel();
+        let service = Scripted::default().and_input(move |request| {
+            let ends = ends.clone();
+            // It reads on when the handler is dropped.
+            tokio::spawn(async move {
+                let mut requests = request.into_inner();
+                let end = loop {
+                    match requests.message().await {
+                        Ok(Some(_)) => _ = ends.send(None),
+                        Ok(None) => break Ok(()),
+                        Err(status) => break Err(status),
+                    }
+                };
+                let _ = ends.send(Some(end));
+            });
+            pending()
+        });
+        let world = World::new(service);
+        let requests = stream::iter([StreamingInputCallRequest::default()]);
+        let requests = requests.chain(stream::pending());
+        let mut client = world.client();
+        tokio::select! {
+            _ = client.streaming_input_call(requests) => panic!("the call has ended by itself"),
+            received = end.recv() => assert!(received.unwrap().is_none()),
+        }
+        let status = end.recv().await.unwrap().unwrap().unwrap_err();
+        assert_eq!(status.code(), tonic::Code::Aborted, "{status}");
         world.expect_alive().await;
     });
 }

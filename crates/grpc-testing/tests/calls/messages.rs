@@ -55,6 +55,14 @@ fn messages_above_the_limits_are_refused() {
         };
         let status = client.unary_call(request).await.unwrap_err();
         assert_eq!(status.code(), Code::OutOfRange, "{status}");
+        // The client's own limit.
+        let mut client = world.client().max_encoding_message_size(1000);
+        let request = SimpleRequest {
+            payload: payload(2000),
+            ..SimpleRequest::default()
+        };
+        let status = client.unary_call(request).await.unwrap_err();
+        assert_eq!(status.code(), Code::OutOfRange, "{status}");
         world.expect_alive().await;
     });
 }
