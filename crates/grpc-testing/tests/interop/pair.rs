@@ -54,18 +54,10 @@ impl Pair {
     }
 
     pub(crate) fn run(self, case: &str) -> Result<(), String> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .unwrap();
-        let running = async { tokio::time::timeout(PATIENCE, self.run_in_time(case)).await };
-        runtime
-            .block_on(running)
-            .unwrap_or_else(|_| Err("the case hangs".to_owned()))
+        run_in_time(self.run_case(case))
     }
 
-    async fn run_in_time(self, case: &str) -> Result<(), String> {
+    async fn run_case(self, case: &str) -> Result<(), String> {
         let done = match self {
             Self::Http2 => run(case, http2::channel().await).await,
             Self::Weir => {
@@ -97,4 +89,17 @@ async fn run<T: TestChannel>(case: &str, channel: T) -> Result<(), Failure> {
         cases::run(case, channel.clone()).await?;
     }
     Ok(())
+}
+
+/// Runs a test on two threads.
+pub(crate) fn run_in_time(test: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let running = async { tokio::time::timeout(PATIENCE, test).await };
+    runtime
+        .block_on(running)
+        .unwrap_or_else(|_| Err("the case hangs".to_owned()))
 }
