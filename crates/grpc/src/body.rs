@@ -10,7 +10,7 @@ use tokio::time::{Instant, Sleep, sleep_until};
 use tonic::Status;
 use weir_h3::IncomingBody;
 
-use crate::status::{deadline_exceeded, to_status};
+use crate::status::{deadline_exceeded, of_request, to_status};
 
 /// The body of a request that arrives at a server.
 #[derive(Debug)]
@@ -18,7 +18,9 @@ pub struct RequestBody(pub(crate) IncomingBody);
 
 /// The body of a response that arrives at a client. At the deadline it ends with that status, and the
 /// call is given up.
-#[derive(Debug)]
+///
+/// The default one is empty: interceptors of tonic's clients answer with it.
+#[derive(Debug, Default)]
 pub struct ResponseBody {
     /// None once the deadline has passed.
     body: Option<IncomingBody>,
@@ -34,7 +36,7 @@ pub struct ServedBody<B> {
 }
 
 /// When a call has to be over; the timer is made when a body has to wait.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Deadline {
     at: Option<Instant>,
     timer: Option<Pin<Box<Sleep>>>,
@@ -86,7 +88,7 @@ impl Body for RequestBody {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Status>>> {
         let body = Pin::new(&mut self.get_mut().0);
-        body.poll_frame(cx).map_err(to_status)
+        body.poll_frame(cx).map_err(of_request)
     }
 
     fn is_end_stream(&self) -> bool {

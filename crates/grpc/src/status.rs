@@ -6,11 +6,29 @@ use tonic::{Code, Status};
 use weir_h3::{Error, ErrorCode};
 
 /// Returns the status of a call that failed with this error; it is the status's source, so that
-/// [`Error::executed`] can be asked.
+/// [`Error::executed`] can be asked. A body that fails with a status, such as a message above a limit,
+/// ends its call with that.
 pub fn to_status(error: Error) -> Status {
-    let mut status = Status::new(code(&error), error.to_string());
+    let mut status = match &error {
+        Error::Body(failure) => failure.downcast_ref::<Status>().cloned(),
+        _ => None,
+    }
+    .unwrap_or_else(|| Status::new(code(&error), error.to_string()));
     status.set_source(Arc::new(error));
     status
+}
+
+/// The status with which the body of a request fails. A stream of requests that the client gives up is
+/// ABORTED for its handler: tonic takes CANCELLED for the end of the stream, as if all had arrived.
+pub(crate) fn of_request(error: Error) -> Status {
+    match code(&error) {
+        Code::Cancelled => {
+            let mut status = Status::aborted(error.to_string());
+            status.set_source(Arc::new(error));
+            status
+        }
+        _ => to_status(error),
+    }
 }
 
 fn code(error: &Error) -> Code {
@@ -54,6 +72,16 @@ mod tests {
             let status = to_status(Error::Stream(ErrorCode(code)));
             assert_eq!(status.code(), expected, "{code:#x}");
         }
+    }
+
+    #[test]
+    fn a_body_that_fails_with_a_status_keeps_it() {
+        let failure = Arc::new(Status::out_of_range("too long"));
+        let status = to_status(Error::Body(failure));
+        assert_eq!(status.code(), Code::OutOfRange);
+        assert_eq!(status.message(), "too long");
+        let failure = Arc::new(std::io::Error::other("no disk"));
+        assert_eq!(to_status(Error::Body(failure)).code(), Code::Cancelled);
     }
 
     #[test]

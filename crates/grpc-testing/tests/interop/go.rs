@@ -4,17 +4,20 @@ use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use rustix::process::{Pid, Signal, kill_process};
 use weir_grpc::Channel;
 
+use super::ALL;
 use super::weir::{self, Certificate};
 
 /// Returns the program, built by the first call; or why it cannot be built.
 pub(crate) fn program() -> Result<&'static Path, String> {
     static PROGRAM: OnceLock<Result<PathBuf, String>> = OnceLock::new();
-    let program = PROGRAM.get_or_init(build).as_deref();
-    program.map_err(String::clone)
+    let program =
+        PROGRAM.get_or_init(|| build().inspect_err(|reason| println!("SKIPPED: {reason}")));
+    program.as_deref().map_err(String::clone)
 }
 
 fn build() -> Result<PathBuf, String> {
@@ -42,16 +45,21 @@ fn build() -> Result<PathBuf, String> {
     Ok(program)
 }
 
+struct Process(Child);
+
 /// The Go server. It ends with its standard input.
 pub(crate) struct Server {
-    process: Child,
-    certificate: Certificate,
+    process: Process,
+    certificate: Arc<Certificate>,
     address: SocketAddr,
 }
 
 impl Server {
     pub(crate) fn start() -> Self {
-        let certificate = Certificate::new();
+        Self::with(Arc::new(Certificate::new()))
+    }
+
+    pub(crate) fn with(certificate: Arc<Certificate>) -> Self {
         let mut process = Command::new(program().unwrap())
             .args(["server", "--listen", "127.0.0.1:0", "--certificate"])
             .arg(certificate.chain())
@@ -66,21 +74,35 @@ impl Server {
         output.read_line(&mut line).unwrap();
         let address = line.trim().strip_prefix("listening on ").unwrap();
         Self {
-            process,
+            process: Process(process),
             certificate,
             address: address.parse().unwrap(),
         }
     }
 
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     pub(crate) fn channel(&self) -> Channel {
-        weir::channel(self.address, self.certificate.fingerprint)
+        weir::channel([self.address], self.certificate.fingerprint)
+    }
+
+    /// Has it say GOAWAY, and waits until it is gone.
+    pub(crate) async fn drain(mut self) {
+        let id = Pid::from_raw(self.process.0.id().cast_signed()).unwrap();
+        kill_process(id, Signal::TERM).unwrap();
+        // `wait` would close it, which ends the server at once.
+        let _input = self.process.0.stdin.take();
+        let gone = tokio::task::spawn_blocking(move || self.process.0.wait());
+        gone.await.unwrap().unwrap();
     }
 }
 
-impl Drop for Server {
+impl Drop for Process {
     fn drop(&mut self) {
-        drop(self.process.stdin.take());
-        let _ = self.process.wait();
+        // Closes its standard input.
+        let _ = self.0.wait();
     }
 }
 
@@ -90,6 +112,8 @@ pub(crate) async fn run_client(
     certificate: &Path,
     case: &str,
 ) -> Result<(), String> {
+    // Its name for all cases of gRPC.
+    let case = if case == ALL { "grpc" } else { case };
     let mut client = Command::new(program()?);
     client.args(["client", "--to", &server.to_string(), "--case", case]);
     client.arg("--ca").arg(certificate);

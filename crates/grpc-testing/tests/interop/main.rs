@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stdout, reason = "a test tells why it is skipped")]
 
+mod draining;
 mod go;
 mod http2;
 mod pair;
@@ -14,11 +15,18 @@ use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use pair::Pair;
 use weir_grpc_testing::cases;
 
+/// Every case, one after the other over the same connection.
+const ALL: &str = "all";
+
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    let trials = Pair::ALL
-        .into_iter()
-        .flat_map(|pair| cases::NAMES.map(|case| trial(pair, case)));
+    let trials = Pair::ALL.into_iter().flat_map(|pair| {
+        cases::NAMES
+            .into_iter()
+            .chain([ALL])
+            .map(move |case| trial(pair, case))
+    });
+    let trials = trials.chain([draining()]);
     libtest_mimic::run(&arguments, trials.collect()).exit_code()
 }
 
@@ -29,10 +37,19 @@ fn trial(pair: Pair, case: &'static str) -> Trial {
             return Ok(Completion::ignored_with(reason));
         }
         if let Some(reason) = pair.missing() {
-            println!("SKIPPED: {reason}");
             return Ok(Completion::ignored_with(reason));
         }
         pair.run(case).map_err(Failed::from)?;
+        Ok(Completion::Completed)
+    })
+}
+
+fn draining() -> Trial {
+    Trial::ignorable_test("weir-go::a_server_drains", || {
+        if let Some(reason) = Pair::WeirGo.missing() {
+            return Ok(Completion::ignored_with(reason));
+        }
+        pair::run_in_time(draining::a_server_drains()).map_err(Failed::from)?;
         Ok(Completion::Completed)
     })
 }

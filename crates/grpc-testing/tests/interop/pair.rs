@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use weir_grpc_testing::cases;
+use weir_grpc_testing::{Failure, TestChannel, cases};
 
-use super::{go, http2, weir};
+use super::{ALL, go, http2, weir};
 
 /// Timeout of every case; only a hanging one reaches it.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -38,7 +38,7 @@ impl Pair {
     /// What the client or the server of the pair cannot do.
     pub(crate) fn unsupported(self, case: &str) -> Option<&'static str> {
         match self {
-            Self::Http2 if case == "timeout_on_sleeping_server" => {
+            Self::Http2 if [ALL, "timeout_on_sleeping_server"].contains(&case) => {
                 Some("tonic over HTTP/2 ends calls with CANCELLED at their deadlines")
             }
             _ => None,
@@ -54,29 +54,21 @@ impl Pair {
     }
 
     pub(crate) fn run(self, case: &str) -> Result<(), String> {
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(2)
-            .enable_all()
-            .build()
-            .unwrap();
-        let running = async { tokio::time::timeout(PATIENCE, self.run_in_time(case)).await };
-        runtime
-            .block_on(running)
-            .unwrap_or_else(|_| Err("the case hangs".to_owned()))
+        run_in_time(self.run_case(case))
     }
 
-    async fn run_in_time(self, case: &str) -> Result<(), String> {
+    async fn run_case(self, case: &str) -> Result<(), String> {
         let done = match self {
-            Self::Http2 => cases::run(case, http2::channel().await).await,
+            Self::Http2 => run(case, http2::channel().await).await,
             Self::Weir => {
                 let server = weir::Server::start();
-                let done = cases::run(case, server.channel()).await;
+                let done = run(case, server.channel()).await;
                 server.expect_idle().await;
                 done
             }
             Self::WeirGo => {
                 let server = go::Server::start();
-                cases::run(case, server.channel()).await
+                run(case, server.channel()).await
             }
             Self::GoWeir => {
                 let server = weir::Server::start();
@@ -87,4 +79,27 @@ impl Pair {
         };
         done.map_err(|failure| failure.to_string())
     }
+}
+
+async fn run<T: TestChannel>(case: &str, channel: T) -> Result<(), Failure> {
+    if case != ALL {
+        return cases::run(case, channel).await;
+    }
+    for case in cases::NAMES {
+        cases::run(case, channel.clone()).await?;
+    }
+    Ok(())
+}
+
+/// Runs a test on two threads.
+pub(crate) fn run_in_time(test: impl Future<Output = Result<(), String>>) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let running = async { tokio::time::timeout(PATIENCE, test).await };
+    runtime
+        .block_on(running)
+        .unwrap_or_else(|_| Err("the case hangs".to_owned()))
 }

@@ -45,12 +45,15 @@ impl Certificate {
     }
 }
 
-/// A channel to a server that has this certificate.
-pub(crate) fn channel(address: SocketAddr, server: Fingerprint) -> Channel {
-    let tls = ClientTls::pinned(server).application_protocols([APPLICATION_PROTOCOL]);
+/// A channel to servers that have this certificate.
+pub(crate) fn channel(
+    servers: impl IntoIterator<Item = SocketAddr>,
+    certificate: Fingerprint,
+) -> Channel {
+    let tls = ClientTls::pinned(certificate).application_protocols([APPLICATION_PROTOCOL]);
     let endpoint = Endpoint::builder().client(tls.build().unwrap());
     let endpoint = endpoint.bind(loopback()).unwrap();
-    let channel = weir_grpc::weir_h3::Channel::to_addresses([address]).server_name("localhost");
+    let channel = weir_grpc::weir_h3::Channel::to_addresses(servers).server_name("localhost");
     channel.connect(&endpoint).unwrap().into()
 }
 
@@ -78,7 +81,7 @@ impl Server {
     }
 
     pub(crate) fn channel(&self) -> Channel {
-        channel(self.server.local_address(), self.certificate.fingerprint)
+        channel([self.server.local_address()], self.certificate.fingerprint)
     }
 
     /// Runs a case of the Go client.

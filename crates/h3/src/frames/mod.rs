@@ -3,9 +3,11 @@
 //!
 //! The `h3` crate (0.0.8) buffers a frame that is no DATA frame until it is complete, however long its
 //! header says it is; takes the end of a stream within a DATA frame, and an empty DATA frame, for the
-//! end of the body; reads a frame of type 0x41 as the begin of a WebTransport stream, which no other
+//! end of the body; reads ahead, twice for every DATA frame, whatever it has still to decode, so that
+//! small frames with a slow reader would fill the memory; reads a frame of type 0x41 as the begin of a WebTransport stream, which no other
 //! frame may follow; takes the header of an interim response for that of the final one; and forgets
-//! which fields of a section came twice, or late. All that is noticed here, before it sees the bytes.
+//! which fields of a section came twice, or late. All that is noticed here, before it sees the bytes,
+//! which it gets in pieces that it decodes one by one.
 
 mod control;
 mod cursor;
@@ -112,7 +114,8 @@ impl Frames {
         }
     }
 
-    /// Follows bytes that arrived; returns the next ones that pass, and `None` once all are used up.
+    /// Follows bytes that arrived; returns the next ones that pass, up to the end of a frame or of a DATA
+    /// frame's header, and `None` once all are used up.
     pub(crate) fn next(&mut self, input: &mut Bytes) -> Result<Option<Bytes>, Violation> {
         let mut cursor = Cursor::new(input);
         loop {
@@ -131,9 +134,10 @@ impl Frames {
             }
             State::Pass { left } => {
                 *left -= cursor.pass(*left);
-                if *left > 0 {
-                    return Ok(ControlFlow::Break(cursor.passed()));
+                if *left == 0 {
+                    self.state = State::Header(Header::default());
                 }
+                return Ok(ControlFlow::Break(cursor.passed()));
             }
             State::Skip { left } => {
                 let length = (*left).min(cursor.coming().len() as u64);
@@ -184,7 +188,7 @@ impl Frames {
                     return Ok(ControlFlow::Break(Some(begin)));
                 }
                 cursor.pass(used as u64);
-                Ok(ControlFlow::Continue(()))
+                Ok(ControlFlow::Break(cursor.passed()))
             }
             Way::Skip => {
                 self.state = State::Skip { left: length };
@@ -199,7 +203,7 @@ impl Frames {
                     let passes = self.rules.complete(frame_type, payload)?;
                     if passes {
                         cursor.pass((used + length) as u64);
-                        return Ok(ControlFlow::Continue(()));
+                        return Ok(ControlFlow::Break(cursor.passed()));
                     }
                     return Ok(unless_none(cursor.cut(used + length)));
                 }

@@ -55,6 +55,19 @@ fn pass_control(stream: &[u8]) -> Result<Vec<u8>, Violation> {
 }
 
 #[test]
+fn each_piece_is_what_h3_decodes_at_once() {
+    let data = frame(DATA, &[7; 90]);
+    let (header, payload) = data.split_at(data.len() - 90);
+    let stream = [frame(HEADERS, GET), data.clone(), data.clone()].concat();
+    let mut frames = Frames::of_request(LIMIT);
+    let mut input = Bytes::from(stream);
+    for expected in [&frame(HEADERS, GET)[..], header, payload, header, payload] {
+        assert_eq!(frames.next(&mut input).unwrap().unwrap(), expected);
+    }
+    assert_eq!(frames.next(&mut input), Ok(None));
+}
+
+#[test]
 fn a_long_headers_frame_is_noticed_at_its_length() {
     let begin = [integer(HEADERS), integer(LIMIT + 1)].concat();
     let violation = Violation::LongHeader {

@@ -95,27 +95,25 @@ impl Ready {
         }
     }
 
-    /// Runs the service until it answers, or the client gives the request up.
-    async fn answer(self, service: impl HttpService) {
+    /// Answers the request. A panic, of the service or of its response's body, ends nothing else.
+    async fn answer(mut self, service: impl HttpService) {
         let counters = &self.shared.counters;
         let _running = counters.run();
-        let mut notice = self.notice;
-        let answer = AssertUnwindSafe(service.answer(self.request)).catch_unwind();
-        let answered = tokio::select! {
-            biased;
-            answered = answer => answered,
-            _ = &mut notice => {
-                Counters::add(&counters.cancelled);
-                return;
-            }
+        let answering = async {
+            let answered = tokio::select! {
+                biased;
+                answered = service.answer(self.request) => answered,
+                _ = &mut self.notice => {
+                    Counters::add(&counters.cancelled);
+                    return;
+                }
+            };
+            respond(counters, &mut self.send, self.notice, answered).await;
         };
-        match answered {
-            Ok(answered) => respond(counters, self.send, notice, answered).await,
-            Err(_) => {
-                // The panic hook has told its message.
-                Counters::add(&counters.panicked);
-                tracing::error!("a service panicked");
-            }
+        if AssertUnwindSafe(answering).catch_unwind().await.is_err() {
+            // The panic hook has told its message. The stream is reset when it is dropped.
+            Counters::add(&counters.panicked);
+            tracing::error!("a service panicked");
         }
     }
 }

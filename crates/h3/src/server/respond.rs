@@ -4,6 +4,7 @@ use std::future::pending;
 use std::pin::pin;
 
 use bytes::{Buf, Bytes};
+use h3::error::StreamError;
 use http::{Response, StatusCode};
 use http_body::Body;
 use tokio::time::{Instant, sleep_until};
@@ -26,7 +27,7 @@ pub struct ResponseDeadline(pub Instant);
 /// Sends what the service answered, until the client does not want it any more.
 pub(super) async fn respond<B>(
     counters: &Counters,
-    mut send: Sender,
+    send: &mut Sender,
     notice: StopNotice,
     answered: Result<Response<B>, BoxError>,
 ) where
@@ -40,7 +41,7 @@ pub(super) async fn respond<B>(
                 let (mut parts, body) = response.into_parts();
                 remove_connection_fields(&mut parts.headers);
                 send.send_response(Response::from_parts(parts, ())).await?;
-                send_body(&mut send, pin!(body)).await
+                send_body(send, pin!(body)).await
             }
             Err(error) => {
                 tracing::error!(%error, "a service failed");
@@ -68,6 +69,12 @@ pub(super) async fn respond<B>(
     };
     match sent {
         Ok(()) => {}
+        // The client's limit; nothing was sent of it.
+        Err(SendError::Stream(error @ StreamError::HeaderTooBig { .. })) => {
+            Counters::add(&counters.failed);
+            tracing::warn!(%error, "a header, or trailers, of a response are too large");
+            send.stop_stream(ErrorCode::INTERNAL_ERROR.0.into());
+        }
         Err(SendError::Stream(error)) => {
             Counters::add(&counters.cancelled);
             tracing::debug!(%error, "a response was not wanted any more");

@@ -17,7 +17,7 @@ pub struct ServerStats {
     pub malformed: u64,
     /// Requests that were refused because the server shuts down.
     pub refused: u64,
-    /// Responses whose body failed.
+    /// Responses whose body failed, or whose header or trailers are larger than their client takes.
     pub failed: u64,
     /// Responses that were given up at their [`ResponseDeadline`](crate::ResponseDeadline).
     pub expired: u64,

@@ -1,8 +1,13 @@
 //! Clients that break the rules of HTTP/3, byte by byte.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
 use axum::Router;
 use axum::routing::{get as on_get, post};
 use bytes::Bytes;
+use http_body_util::BodyExt;
 use weir_net::{Connection, ReadError, RecvStream, SendStream};
 
 use crate::support::{World, fetch, get, run, until};
@@ -59,6 +64,69 @@ fn the_bytes_of_these_tests_are_a_request() {
         let _ = send.finish();
         let answer = recv.read_to_end(1000).await.unwrap();
         assert!(answer.ends_with(b"hello"), "{answer:?}");
+    });
+}
+
+#[test]
+fn empty_data_frames_do_not_end_a_body() {
+    run(async {
+        let world = world();
+        let connection = connect(&world).await;
+        let request = [
+            frame(HEADERS, POST),
+            frame(DATA, b""),
+            frame(DATA, b"hel"),
+            vec![DATA, 0],
+            frame(DATA, b"lo"),
+        ]
+        .concat();
+        let (mut send, mut recv) = send(&connection, &request).await;
+        // Its frame's length comes later than its type.
+        send.write_all(&[DATA]).await.unwrap();
+        send.flush();
+        until(|| world.server.stats().requests == 1).await;
+        send.write_all(&[0]).await.unwrap();
+        send.finish().unwrap();
+        let answer = recv.read_to_end(1000).await.unwrap();
+        assert!(answer.ends_with(b"hello"), "{answer:?}");
+    });
+}
+
+#[test]
+fn a_slow_reader_of_small_frames_holds_its_writer() {
+    run(async {
+        let (read, reading) = (Arc::new(AtomicUsize::new(0)), 40);
+        let counter = read.clone();
+        let slow = post(move |body: axum::body::Body| async move {
+            let mut body = body;
+            for _ in 0..reading {
+                body.frame().await.unwrap().unwrap();
+                counter.fetch_add(1, Ordering::SeqCst);
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+            std::future::pending::<()>().await;
+        });
+        let world = World::new(Router::new().route("/", slow));
+        let connection = connect(&world).await;
+        let (mut send, _recv) = send(&connection, &frame(HEADERS, POST)).await;
+        let frames = frame(DATA, &[7; 100]).repeat(1000);
+        let written = Arc::new(AtomicUsize::new(0));
+        let writing = written.clone();
+        let writer = tokio::spawn(async move {
+            while send.write_all(&frames).await.is_ok() {
+                writing.fetch_add(frames.len(), Ordering::SeqCst);
+            }
+        });
+        until(|| read.load(Ordering::SeqCst) == reading).await;
+        // Until the writer waits.
+        let mut last = 0;
+        while last != written.load(Ordering::SeqCst) {
+            last = written.load(Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        // The buffers of the two ends, of 1 MiB each, and one read.
+        assert!(last < 3_000_000, "{last}");
+        writer.abort();
     });
 }
 

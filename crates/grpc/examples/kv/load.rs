@@ -1,0 +1,142 @@
+//! A client that writes and reads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Instant;
+
+use clap::Args;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tonic::Status;
+use weir_grpc::Channel;
+use weir_grpc::weir_h3;
+use weir_net::{Duration, Endpoint};
+
+use super::generated::store_client::StoreClient;
+use super::generated::{All, Key, Pair};
+use super::{Failure, Place, files};
+
+#[derive(Args)]
+pub(crate) struct Options {
+    #[command(flatten)]
+    place: Place,
+    /// Calls under way at once
+    #[arg(long, default_value_t = 8)]
+    concurrency: u64,
+    /// Ends after this time, or at SIGTERM
+    #[arg(long = "for", default_value = "10s")]
+    time: Duration,
+    /// The deadline of a call
+    #[arg(long, default_value = "5s")]
+    deadline: Duration,
+}
+
+#[derive(Default)]
+struct Outcome {
+    stopped: AtomicBool,
+    failed: AtomicU64,
+    wrong: AtomicU64,
+}
+
+pub(crate) async fn run(options: Options) -> Result<(), Failure> {
+    let mut terminated = signal(SignalKind::terminate())?;
+    let endpoint = Endpoint::builder()
+        .client(files::client(&options.place.directory)?)
+        .bind("127.0.0.1:0".parse()?)?;
+    let channel = weir_h3::Channel::to_addresses(options.place.addresses)
+        .server_name(files::SERVER_NAME)
+        .connect(&endpoint)?;
+    let channel = Channel::from(channel).timeout(options.deadline);
+    let mut client = StoreClient::new(channel.clone());
+    let outcome = Arc::new(Outcome::default());
+    let mut workers = JoinSet::new();
+    for worker in 0..options.concurrency {
+        workers.spawn(work(client.clone(), outcome.clone(), worker));
+    }
+    tokio::select! {
+        () = tokio::time::sleep(options.time.into()) => {}
+        _ = terminated.recv() => {}
+    }
+    outcome.stopped.store(true, Ordering::Relaxed);
+    let latencies = workers.join_all().await.concat();
+    let mut responses = client.keys(All {}).await?.into_inner();
+    let mut keys = 0;
+    while responses.message().await?.is_some() {
+        keys += 1;
+    }
+    let result = report(&channel, &outcome, latencies, keys);
+    // Tells the servers, which would otherwise wait for an acknowledgment of their last answer.
+    endpoint.shutdown(Duration::from_secs(1)).await?;
+    result
+}
+
+/// Writes a key and reads it again, until the end. Returns the calls' latencies.
+async fn work(
+    mut client: StoreClient<Channel>,
+    outcome: Arc<Outcome>,
+    worker: u64,
+) -> Vec<Duration> {
+    let mut latencies = Vec::new();
+    let mut number = 0;
+    while !outcome.stopped.load(Ordering::Relaxed) {
+        let key = format!("key-{worker}-{}", number % 10);
+        let value = format!("value {number}");
+        number += 1;
+        let pair = Pair {
+            key: key.clone(),
+            value: value.clone(),
+        };
+        let start = Instant::now();
+        let put = client.put(pair).await;
+        latencies.push(start.elapsed().into());
+        if let Err(status) = put {
+            outcome.count(&status);
+            continue;
+        }
+        let start = Instant::now();
+        let get = client.get(Key { key }).await;
+        latencies.push(start.elapsed().into());
+        match get {
+            Ok(response) if response.get_ref().value == value => {}
+            Ok(_) => _ = outcome.wrong.fetch_add(1, Ordering::Relaxed),
+            Err(status) => outcome.count(&status),
+        }
+    }
+    latencies
+}
+
+impl Outcome {
+    fn count(&self, status: &Status) {
+        println!("a call failed: {status}");
+        self.failed.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn report(
+    channel: &Channel,
+    outcome: &Outcome,
+    mut latencies: Vec<Duration>,
+    keys: usize,
+) -> Result<(), Failure> {
+    latencies.sort_unstable();
+    let calls = latencies.len();
+    let quantile = |per_mille: usize| {
+        let latency = latencies.get(calls * per_mille / 1000);
+        latency.copied().unwrap_or_default().as_micros()
+    };
+    let stats = channel.http().stats();
+    let failed = outcome.failed.load(Ordering::Relaxed);
+    let wrong = outcome.wrong.load(Ordering::Relaxed);
+    println!(
+        "{calls} calls, {failed} failed, {wrong} wrong answers, {} connections; \
+         p50 {} us, p99 {} us, p99.9 {} us; {keys} keys",
+        stats.connections,
+        quantile(500),
+        quantile(990),
+        quantile(999),
+    );
+    match failed + wrong {
+        0 => Ok(()),
+        count => Err(format!("{count} calls went wrong").into()),
+    }
+}
