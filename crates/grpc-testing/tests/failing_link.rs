@@ -33,7 +33,7 @@ const DEADLINE: Duration = Duration::from_secs(10);
 fn no_call_fails_when_a_link_does() {
     let network = NetworkKind::Link(LinkSettings {
         delay: weir_net::Duration::from_micros(50),
-        first_fails_after: Some(FAILS_AFTER.into()),
+        has_second: true,
         ..LinkSettings::default()
     });
     if !Path::new("/dev/net/tun").exists() {
@@ -51,9 +51,14 @@ fn no_call_fails_when_a_link_does() {
     let identity = Identity::self_signed(["localhost"]).unwrap();
     let fingerprint = identity.fingerprint();
     let (server, _running) = serve(&network, identity);
-    let calls = network
-        .in_client(|| runtime().block_on(load(&network, server, fingerprint, begin)))
-        .unwrap();
+    let calls = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            std::thread::sleep(FAILS_AFTER);
+            network.fail_first_link().unwrap();
+        });
+        network.in_client(|| runtime().block_on(load(&network, server, fingerprint, begin)))
+    });
+    let calls = calls.unwrap();
     println!(
         "{} calls, the longest took {:?}",
         calls.count, calls.longest

@@ -2,6 +2,7 @@
 
 use std::time::Duration as Wait;
 
+use weir_fabric::Probability;
 use weir_lab::network::{LinkSettings, NetworkKind};
 use weir_units::{Duration, Rate};
 
@@ -63,7 +64,7 @@ fn over_link(
     let network = NetworkKind::Link(LinkSettings {
         rate: Rate::from_gbps(1),
         delay: Duration::from_micros(100),
-        loss: 0.01,
+        loss: Probability::new(0.01)?,
         ..LinkSettings::default()
     });
     let network = network.create()?;

@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use weir_fabric::{PortChange, Probability};
 use weir_scenario::{PortIndex, Scenario};
 use weir_traffic::calls::Placement;
 use weir_traffic::calls::placement::pin;
@@ -23,9 +24,9 @@ pub struct LinkSettings {
     /// The largest IP packet.
     pub mtu: ByteSize,
     /// The probability, for each packet in each direction, that it is lost.
-    pub loss: f64,
-    /// When the client's first link fails, after the network was made: the client then has a second one.
-    pub first_fails_after: Option<Duration>,
+    pub loss: Probability,
+    /// Whether the client has a second link, by another switch.
+    pub has_second: bool,
 }
 
 impl Default for LinkSettings {
@@ -34,8 +35,8 @@ impl Default for LinkSettings {
             rate: Rate::from_gbps(100),
             delay: Duration::ZERO,
             mtu: ByteSize::from_bytes(1500),
-            loss: 0.0,
-            first_fails_after: None,
+            loss: Probability::NEVER,
+            has_second: false,
         }
     }
 }
@@ -60,25 +61,13 @@ impl LinkSettings {
         .to_owned();
         let half = self.delay / 2;
         text += &self.link("client", "near", half);
-        if self.first_fails_after.is_some() {
+        if self.has_second {
             text += "[switches.other]\n";
             text += &self.link("client", "other", half);
             text += &self.link("other", "far", Duration::ZERO);
         }
         text += &self.link("near", "far", Duration::ZERO);
         text += &self.link("far", "server", self.delay - half);
-        if self.loss > 0.0 {
-            let ports = r#"["far->server", "server->far"]"#;
-            let loss = self.loss;
-            text += &format!(
-                "[[faults]]\nkind = \"loss\"\nat = \"0ns\"\nports = {ports}\nprobability = {loss}\n"
-            );
-        }
-        if let Some(after) = self.first_fails_after {
-            let ports = r#"["client->near", "near->client"]"#;
-            let after = after.as_nanos();
-            text += &format!("[[faults]]\nkind = \"down\"\nat = \"{after}ns\"\nports = {ports}\n");
-        }
         let parsed = Scenario::parse("link", &text, &[])
             .map_err(|error| NetworkError::Scenario(error.to_string()))?;
         Ok(parsed.scenario)
@@ -99,6 +88,8 @@ pub(super) struct Connected {
     /// The client's, one for each of its links.
     pub(super) client: Vec<IpAddr>,
     pub(super) server: IpAddr,
+    /// The ports of the client's first link, in both directions.
+    pub(super) first: [PortIndex; 2],
     /// Carries the packets until it is dropped.
     pub(super) switch: SwitchHandle,
 }
@@ -143,10 +134,19 @@ pub(super) fn connect(
         demands: Vec::new(),
         capture: None,
     };
+    let switch = start(setup)?;
+    if settings.loss > Probability::NEVER {
+        for name in ["far->server", "server->far"] {
+            switch.apply(named(&scenario, name)?, PortChange::Loss(settings.loss))?;
+        }
+    }
+    let first = ["client->near", "near->client"].map(|name| named(&scenario, name));
+    let [there, back] = first;
     Ok(Connected {
         client,
         server,
-        switch: start(setup)?,
+        first: [there?, back?],
+        switch,
     })
 }
 
@@ -160,6 +160,11 @@ fn start(setup: SwitchSetup<'_>) -> Result<SwitchHandle, NetworkError> {
         }
         Ok(switch::start(setup)?)
     })
+}
+
+fn named(scenario: &Scenario, name: &str) -> Result<PortIndex, NetworkError> {
+    let port = scenario.topology.port_by_name(name);
+    port.ok_or_else(|| NetworkError::Scenario(format!("there is no port {name}")))
 }
 
 fn port(scenario: &Scenario, position: usize) -> Result<PortIndex, NetworkError> {
@@ -176,7 +181,6 @@ mod tests {
         let settings = LinkSettings {
             delay: Duration::from_nanos(25_001),
             mtu: ByteSize::from_bytes(9000),
-            loss: 0.01,
             ..LinkSettings::default()
         };
         let scenario = settings.scenario().unwrap();
@@ -191,9 +195,9 @@ mod tests {
     }
 
     #[test]
-    fn a_client_whose_link_fails_has_two() {
+    fn a_client_may_have_two_links() {
         let settings = LinkSettings {
-            first_fails_after: Some(Duration::from_secs(1)),
+            has_second: true,
             ..LinkSettings::default()
         };
         let plan = Plan::new(&settings.scenario().unwrap()).unwrap();

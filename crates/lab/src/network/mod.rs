@@ -13,6 +13,8 @@ mod veth;
 use std::fmt;
 use std::net::IpAddr;
 
+use weir_fabric::{PortChange, Probability};
+use weir_scenario::PortIndex;
 use weir_traffic::calls::Network;
 use weir_traffic::calls::network::Namespaces;
 use weir_units::ByteSize;
@@ -42,8 +44,8 @@ impl fmt::Display for NetworkKind {
             Self::Link(link) => {
                 let (delay, mtu) = (link.delay.as_micros(), link.mtu.bytes());
                 write!(f, "link of {delay} µs each way with MTU {mtu}")?;
-                if link.loss > 0.0 {
-                    write!(f, " and {} % loss", link.loss * 100.0)?;
+                if link.loss > Probability::NEVER {
+                    write!(f, " and {} % loss", link.loss.value() * 100.0)?;
                 }
                 Ok(())
             }
@@ -59,14 +61,15 @@ impl NetworkKind {
     pub fn create(self) -> Result<PrivateNetwork, NetworkError> {
         let client = Namespace::new()?;
         let server = Namespace::new()?;
-        let (server_address, client_addresses, switch) = match self {
+        let (server_address, client_addresses, link) = match self {
             Self::Veth { mtu } => {
                 let (server_address, client_address) = veth::connect(&client, &server, mtu)?;
                 (server_address, vec![client_address], None)
             }
             Self::Link(settings) => {
                 let connected = link::connect(&client, &server, settings)?;
-                (connected.server, connected.client, Some(connected.switch))
+                let link = (connected.switch, connected.first);
+                (connected.server, connected.client, Some(link))
             }
         };
         Ok(PrivateNetwork {
@@ -81,7 +84,7 @@ impl NetworkKind {
             client_addresses,
             client,
             server,
-            _switch: switch,
+            link,
         })
     }
 }
@@ -93,8 +96,8 @@ pub struct PrivateNetwork {
     client_addresses: Vec<IpAddr>,
     client: Namespace,
     server: Namespace,
-    /// Carries the packets of a link.
-    _switch: Option<SwitchHandle>,
+    /// The switch, which carries the packets of a link, and the client's first link.
+    link: Option<(SwitchHandle, [PortIndex; 2])>,
 }
 
 impl PrivateNetwork {
@@ -114,6 +117,22 @@ impl PrivateNetwork {
     #[must_use]
     pub fn server_address(&self) -> IpAddr {
         self.network.server
+    }
+
+    /// Lets the client's first link fail: it loses all packets, in both directions, and says nothing.
+    ///
+    /// # Errors
+    /// The switch has stopped. A veth pair cannot fail so.
+    pub fn fail_first_link(&self) -> Result<(), NetworkError> {
+        let Some((switch, ports)) = &self.link else {
+            return Err(NetworkError::Scenario(
+                "a veth pair has no switch".to_owned(),
+            ));
+        };
+        for port in ports {
+            switch.apply(*port, PortChange::Down(true))?;
+        }
+        Ok(())
     }
 
     /// Runs `work` on a thread of its own in the client's namespace. Sockets and processes that it makes
@@ -147,7 +166,7 @@ mod tests {
         let link = NetworkKind::Link(LinkSettings {
             delay: Duration::from_micros(25),
             mtu,
-            loss: 0.01,
+            loss: Probability::new(0.01).unwrap(),
             ..LinkSettings::default()
         });
         let name = "link of 25 µs each way with MTU 9000 and 1 % loss";
