@@ -23,3 +23,8 @@ pub use service::GrpcService;
 pub use status::to_status;
 pub use weir_h3;
 pub use weir_h3::{APPLICATION_PROTOCOL, Peer};
+
+/// Compiles the examples in `docs/grpc.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/grpc.md")]
+struct Document;
