@@ -114,7 +114,6 @@ fn few_crates(package: &str, most: usize) {
         .filter_map(|line| line.split(' ').next())
         .filter(|name| !name.is_empty() && !name.starts_with("weir-"))
         .collect();
-    println!("{package}: {} crates beside Weir's own", crates.len());
     assert!((30..=most).contains(&crates.len()), "{}", crates.len());
     for unwanted in [
         "toml",

@@ -87,11 +87,14 @@ async fn calls(channel: &Channel, load: Load, time: Duration) -> Result<Vec<Dura
             // They do not all begin at once.
             let mut due = begin + share(load, caller);
             while due < begin + time {
-                if load.interval.is_some() {
+                let mut begin = due;
+                if due > Instant::now() {
                     tokio::time::sleep_until(due.into()).await;
+                    // The runtime's timers have steps of a millisecond.
+                    begin = Instant::now();
                 }
                 call(&channel, load.size).await?;
-                latencies.push(due.elapsed());
+                latencies.push(begin.elapsed());
                 due = load
                     .interval
                     .map_or_else(Instant::now, |interval| due + interval);
