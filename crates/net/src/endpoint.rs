@@ -290,7 +290,11 @@ impl Endpoint {
         };
         let drained = tokio::time::timeout(limit.into().into(), drain).await;
         drained.map_err(|_| {
-            self.close(SHUT_DOWN, SHUT_DOWN_REASON);
+            for connection in self.inner.engines.iter().flat_map(connections_of) {
+                let mut locked = connection.lock();
+                let (_, code) = locked.drain_codes;
+                locked.close(code, SHUT_DOWN_REASON);
+            }
             DeadlinePassed
         })
     }

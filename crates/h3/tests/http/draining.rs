@@ -75,6 +75,8 @@ fn what_takes_too_long_is_given_up() {
         assert!(passed.is_err());
         let error = running.await.unwrap().unwrap_err();
         assert_eq!(error.executed(), Executed::Maybe, "{error}");
+        let closed = client.connection().closed().await;
+        assert_eq!(closed.peer_code(), Some(0x100), "{closed}");
     });
 }
 

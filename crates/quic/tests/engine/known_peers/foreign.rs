@@ -2,7 +2,7 @@
 //! (`docs/known-peers.md`, sections 5 and 6).
 
 use super::*;
-use crate::world::{Impostor, negotiation};
+use crate::world::attackers::{Impostor, negotiation};
 
 /// A client that knew a server, which was replaced by one without known peers.
 fn replaced_world() -> World {

@@ -1,7 +1,7 @@
 //! Random calls, replays, forgeries, restarts and losses.
 
 use super::*;
-use crate::world::{Impostor, negotiation};
+use crate::world::attackers::{Impostor, negotiation};
 
 /// What happens between two calls of the property test.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@
 //! or uses an unseeded generator, so a run repeats byte for byte.
 #![allow(dead_code, reason = "each test file uses its part of it")]
 
-mod attackers;
+pub(crate) mod attackers;
 pub(crate) mod flow;
 mod wire;
 
@@ -23,8 +23,6 @@ use weir_quic::{
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
-
-pub(crate) use attackers::{Impostor, negotiation};
 
 /// IPv4 and UDP headers.
 const HEADERS: u64 = 28;
