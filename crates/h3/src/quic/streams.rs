@@ -37,6 +37,9 @@ pub(crate) struct RecvStream {
     begin: Bytes,
     /// What has arrived, and was not looked at.
     arrived: Bytes,
+    /// The next piece that passes: a frame that breaks the rules is noticed before the one in front of it
+    /// is acted on.
+    ahead: Option<Bytes>,
     /// Who is told of a GOAWAY.
     peer: Option<Arc<PeerState>>,
     exchange: Option<Arc<Exchange>>,
@@ -86,6 +89,7 @@ impl RecvStream {
             frames,
             begin: Bytes::new(),
             arrived: Bytes::new(),
+            ahead: None,
             peer: None,
             exchange: None,
             stop_code,
@@ -108,6 +112,7 @@ impl RecvStream {
     /// Ends the stream, or the connection, whose peer breaks the rules.
     fn on_violation(&mut self, violation: Violation) -> StreamErrorIncoming {
         self.arrived.clear();
+        self.ahead = None;
         let code = violation.code().value();
         match violation.scope() {
             Scope::Stream => {
@@ -123,13 +128,25 @@ impl RecvStream {
         }
     }
 
+    /// Returns the next piece of what has arrived, and looks at the one behind it.
+    fn next_pieces(&mut self) -> Result<Option<Bytes>, Violation> {
+        let next = match self.ahead.take() {
+            None => self.frames.next(&mut self.arrived)?,
+            ahead => ahead,
+        };
+        if next.is_some() {
+            self.ahead = self.frames.next(&mut self.arrived)?;
+        }
+        Ok(next)
+    }
+
     /// Returns the next bytes that pass.
     fn poll_passing(
         &mut self,
         cx: &mut Context<'_>,
     ) -> Poll<Result<Option<Bytes>, StreamErrorIncoming>> {
         loop {
-            let passing = self.frames.next(&mut self.arrived);
+            let passing = self.next_pieces();
             let passing = passing.map_err(|violation| self.on_violation(violation))?;
             if passing.is_some() {
                 return Poll::Ready(Ok(passing));

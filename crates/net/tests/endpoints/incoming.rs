@@ -16,7 +16,9 @@ const LIMITS: ClientLimits = ClientLimits {
     per_network: 2,
 };
 
-/// Connects while the server decides; returns both results.
+/// Connects while the server decides; returns both results. A client that waits long for an answer sends
+/// its packet again, which is another decision where the first one was to refuse it: each client connects
+/// once.
 async fn connect<T>(
     client: &Endpoint,
     server: &Endpoint,
@@ -27,7 +29,15 @@ async fn connect<T>(
         let connected = client.connect(address, "localhost").unwrap().await;
         connected.map_err(|error| error.to_string())
     };
-    let deciding = async { decide(server.accept_incoming().await.unwrap()).await };
+    let deciding = async {
+        loop {
+            let incoming = server.accept_incoming().await.unwrap();
+            if incoming.remote_address() == client.local_address() {
+                return decide(incoming).await;
+            }
+            incoming.refuse();
+        }
+    };
     tokio::join!(connecting, deciding)
 }
 
@@ -104,9 +114,9 @@ fn a_known_peer_with_too_many_connections_is_refused() {
 fn the_application_accepts_and_refuses_clients() {
     run(async {
         let (server, fingerprint) = server_with(|tls| tls, |builder| builder.decide_incoming(100));
-        let client = client(fingerprint);
-        let local = client.local_address();
-        let (connected, _accepted) = connect(&client, &server, async |incoming| {
+        let accepted = client(fingerprint);
+        let local = accepted.local_address();
+        let (connected, _accepted) = connect(&accepted, &server, async |incoming| {
             assert_eq!(incoming.remote_address(), local);
             assert!(!incoming.is_validated() && !incoming.is_known_peer());
             let names = incoming.names().unwrap();
@@ -116,11 +126,13 @@ fn the_application_accepts_and_refuses_clients() {
         })
         .await;
         assert!(connected.is_ok());
-        let (refused, ()) = connect(&client, &server, async |incoming| incoming.refuse()).await;
+        let refused = client(fingerprint);
+        let (refused, ()) = connect(&refused, &server, async |incoming| incoming.refuse()).await;
         assert!(refused.unwrap_err().contains("CONNECTION_REFUSED"));
-        let (dropped, ()) = connect(&client, &server, async |incoming| drop(incoming)).await;
+        let dropped = client(fingerprint);
+        let (dropped, ()) = connect(&dropped, &server, async |incoming| drop(incoming)).await;
         assert!(dropped.unwrap_err().contains("CONNECTION_REFUSED"));
-        assert_eq!(server.stats().replies.refusals, 2);
+        assert!(server.stats().replies.refusals >= 2);
         assert_eq!(server.stats().connections, 1);
     });
 }
