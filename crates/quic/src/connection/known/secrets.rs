@@ -127,7 +127,9 @@ impl Connection {
         {
             return Err(violation("PATH_SECRET without a handshake"));
         }
-        self.keep_secret(now, PathSecret::from_exported(&exported), offer);
+        if !std::mem::replace(&mut self.known.has_kept, true) {
+            self.keep_secret(now, PathSecret::from_exported(&exported), offer);
+        }
         Ok(())
     }
 

@@ -72,3 +72,27 @@ fn a_secret_is_never_renewed_where_the_interval_is_zero() {
     assert!(world.moves_data(client, server));
     assert_eq!(server_counters(&world).held, 1);
 }
+
+#[test]
+fn a_secret_that_comes_twice_does_not_begin_its_key_ids_again() {
+    for micros in (100..3000).step_by(100) {
+        for lost in 1..4 {
+            let mut world =
+                World::new(Plan::default()).with_known_peers(KnownClientsConfig::default());
+            world.connected();
+            // The server does not learn that its offer has arrived, and sends it again.
+            let now = world.now;
+            let script = Script::nth((0..lost).collect::<Vec<_>>(), Verdict::Drop);
+            world.egress_ports[CLIENT].set_script(now, Some(script));
+            world.run_for(Duration::from_micros(micros));
+            world.egress_ports[CLIENT].set_script(world.now, None);
+            let mut executions = Executions::default();
+            for number in 1..4 {
+                call(&mut world, &mut executions, number);
+                world.run_for(Duration::from_millis(300));
+            }
+            let replays = server_counters(&world).replays;
+            assert_eq!(replays, 0, "{lost} packets, {micros} us");
+        }
+    }
+}
