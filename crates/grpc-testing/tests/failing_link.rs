@@ -64,9 +64,9 @@ fn no_call_fails_when_a_link_does() {
         calls.count, calls.longest
     );
     assert!(calls.count > CALLERS * 100, "{} calls", calls.count);
-    // The connection did not wait for its idle timeout.
     assert_eq!(calls.failed, Vec::<String>::new());
     assert_eq!(calls.moved_to, Some(network.client_addresses()[1]));
+    // It moved; it was not replaced by another one.
     assert_eq!(calls.connections, 1);
 }
 

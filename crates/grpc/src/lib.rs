@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `server` | serves tonic's routes |
 //! | `channel` | what tonic's clients make their calls on |
+//! | `service` | the routes as a service of `weir-h3` |
 //! | `timeout` | deadlines: `grpc-timeout` |
 //! | `body` | messages that arrive, and leave, before a deadline |
 //! | `status` | HTTP/3's errors as statuses of gRPC |

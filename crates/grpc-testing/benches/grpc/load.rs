@@ -10,8 +10,7 @@ use weir_grpc_testing::proto::test_service_client::TestServiceClient;
 use weir_grpc_testing::proto::{Payload, SimpleRequest};
 
 use crate::Failure;
-use crate::contestant::Identity;
-use crate::contestant::{Channel, Contestant, credentials};
+use crate::contestant::{Channel, Contestant, Identity, credentials};
 use crate::server::{Server, cpu_of};
 
 /// Calls before those that count.
