@@ -91,7 +91,12 @@ impl<P: Protocol> Servers<P> {
         loop {
             match self.shared.pick(tried) {
                 Pick::Ready { link, call } => return Ok(Picked::new(link, call)),
-                Pick::Failed(reason) if !wait_for_ready => return Err(NoServer(reason)),
+                Pick::Failed(reason) if !wait_for_ready => {
+                    // A caller that tries again at once would otherwise never let its thread go on to
+                    // the tasks that connect, and to timers.
+                    tokio::task::yield_now().await;
+                    return Err(NoServer(reason));
+                }
                 Pick::Failed(_) | Pick::Wait => {}
             }
             match &mut changes {

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use tokio::sync::{Semaphore, watch};
 use weir_channel::{
-    Balancing, Link, NoServer, Picked, Protocol, ServerState, Servers, ServersBuilder,
+    BackoffConfig, Balancing, Link, NoServer, Picked, Protocol, ServerState, Servers,
+    ServersBuilder,
 };
 use weir_net::tls::{ClientTls, Fingerprint, Identity, ServerTls};
 use weir_net::{Connection, ConnectionError, Endpoint, Request, ServeOptions};
@@ -227,6 +228,36 @@ fn a_server_that_chooses_another_protocol_gets_no_calls() {
         let NoServer(reason) = servers.pick(&[], false).await.unwrap_err();
         let expected = "the server does not speak counted/1";
         assert!(reason.ends_with(expected), "{reason}");
+    });
+}
+
+#[test]
+fn calls_that_fail_at_once_let_other_tasks_run() {
+    run(async {
+        let protocol = Counted::new(0);
+        protocol.permits.close();
+        let never = weir_net::Duration::from_secs(3600);
+        let backoff = BackoffConfig {
+            first: never,
+            longest: never,
+        };
+        let server = [serve(b"counted/1")];
+        let servers = connect(&server, &protocol, |builder| builder.reconnect(backoff));
+        assert!(servers.pick(&[], false).await.is_err());
+        let (sender, mut ran) = tokio::sync::oneshot::channel();
+        let local = tokio::task::LocalSet::new();
+        local
+            .run_until(async {
+                tokio::task::spawn_local(async { sender.send(()) });
+                // Nothing else makes this task yield.
+                let mut picks = 0;
+                while ran.try_recv().is_err() {
+                    assert!(servers.pick(&[], false).await.is_err());
+                    picks += 1;
+                    assert!(picks < 10_000, "the other task does not run");
+                }
+            })
+            .await;
     });
 }
 

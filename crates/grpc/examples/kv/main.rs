@@ -41,7 +41,7 @@ enum Command {
     Cluster(cluster::Options),
     /// Serves the store at one address until SIGTERM, which drains
     Serve(serve::Options),
-    /// Writes and reads until SIGTERM, and counts what failed
+    /// Writes and reads until Ctrl-C or SIGTERM, and counts what failed
     Load(load::Options),
 }
 

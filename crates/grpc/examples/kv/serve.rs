@@ -32,12 +32,14 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
     let server = Server::bind(options.address, files::server(&options.directory)?)?;
     let handlers = Handlers(Store::open(&options.directory)?);
     println!("{} listens", options.address);
     tokio::select! {
         () = server.serve(Routes::new(StoreServer::new(handlers))) => {}
         _ = terminated.recv() => server.shutdown(DRAIN).await?,
+        _ = interrupted.recv() => server.shutdown(DRAIN).await?,
     }
     Ok(())
 }

@@ -19,7 +19,7 @@ pub(crate) struct Options {
     /// Calls under way at once
     #[arg(long, default_value_t = 8)]
     concurrency: u64,
-    /// Ends after this time, or at SIGTERM
+    /// Ends after this time, at Ctrl-C, or at SIGTERM
     #[arg(long = "for", default_value = "10s")]
     time: Duration,
     /// Marks writes as idempotent too, so that they survive a server that is killed
@@ -39,6 +39,7 @@ struct Outcome {
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
     let endpoint = Endpoint::builder()
         .client(files::client(&options.place.directory)?)
         .bind("127.0.0.1:0".parse()?)?;
@@ -55,6 +56,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     tokio::select! {
         () = tokio::time::sleep(options.time.into()) => {}
         _ = terminated.recv() => {}
+        _ = interrupted.recv() => {}
     }
     outcome.stopped.store(true, Ordering::Relaxed);
     let latencies = workers.join_all().await.concat();

@@ -27,6 +27,7 @@ pub(crate) struct Options {
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let mut terminated = signal(SignalKind::terminate())?;
+    let mut interrupted = signal(SignalKind::interrupt())?;
     let endpoint = Endpoint::builder()
         .server(files::server(&options.directory)?)
         .bind(options.address)?;
@@ -35,6 +36,7 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     tokio::select! {
         () = server.serve(&endpoint) => {}
         _ = terminated.recv() => server.shutdown(DRAIN).await?,
+        _ = interrupted.recv() => server.shutdown(DRAIN).await?,
     }
     Ok(())
 }
