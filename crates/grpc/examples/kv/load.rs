@@ -16,6 +16,9 @@ use super::generated::store_client::StoreClient;
 use super::generated::{All, Key, Pair};
 use super::{Failure, Place, files};
 
+/// How long a worker waits after a failed call, so that it does not fill a terminal, or a disk.
+const AFTER_FAILURE: Duration = Duration::from_millis(10);
+
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -93,6 +96,7 @@ async fn work(
         latencies.push(start.elapsed().into());
         if let Err(status) = put {
             outcome.count(&status);
+            tokio::time::sleep(AFTER_FAILURE.into()).await;
             continue;
         }
         let start = Instant::now();

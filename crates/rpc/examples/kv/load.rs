@@ -12,6 +12,9 @@ use weir_rpc::{CallError, Channel};
 
 use super::{Failure, Place, files};
 
+/// How long a worker waits after a failed call, so that it does not fill a terminal, or a disk.
+const AFTER_FAILURE: Duration = Duration::from_millis(10);
+
 #[derive(Args)]
 pub(crate) struct Options {
     #[command(flatten)]
@@ -91,6 +94,7 @@ async fn work(
         latencies.push(start.elapsed().into());
         if let Err(error) = put {
             outcome.count(&error);
+            tokio::time::sleep(AFTER_FAILURE.into()).await;
             continue;
         }
         let start = Instant::now();
