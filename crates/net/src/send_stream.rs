@@ -22,7 +22,8 @@ use crate::waiters::{SendOutcome, SendWatch};
 /// The writing task sends full batches at once. The rest is held back for more data, and leaves at
 /// [`SendStream::flush`] and [`SendStream::finish`], when a write has to wait, or as soon as the
 /// task yields, whichever comes first. So `write_all` followed by `finish` sends one packet, and
-/// nothing is ever stuck.
+/// nothing is ever stuck. Where tasks finish several streams of a connection at the same time, the first
+/// one leaves at once, and the others together, once the tasks have yielded.
 ///
 /// Dropping a stream that was not finished resets it with code 0.
 pub struct SendStream {
