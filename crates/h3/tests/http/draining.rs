@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::routing::get as on_get;
+use bytes::Bytes;
 use tokio::sync::Notify;
-use weir_h3::Error;
+use tokio::task::JoinHandle;
+use weir_h3::{Client, Error};
 use weir_net::{ConnectionError, Executed};
 
 use crate::support::{World, fetch, get, run};
@@ -26,6 +28,12 @@ fn slow() -> (Router, Arc<Notify>, Arc<Notify>) {
     (router, begun, go)
 }
 
+/// Begins a request that waits to be let go.
+fn begin_slow(client: &Client) -> JoinHandle<Result<Bytes, Error>> {
+    let client = client.clone();
+    tokio::spawn(async move { fetch(&client, get("/slow")).await })
+}
+
 #[test]
 fn running_requests_end_and_new_ones_are_refused() {
     run(async {
@@ -34,10 +42,7 @@ fn running_requests_end_and_new_ones_are_refused() {
         let client = world.client().await;
         let idle = world.client().await;
         assert_eq!(fetch(&idle, get("/quick")).await.unwrap(), "quick");
-        let running = tokio::spawn({
-            let client = client.clone();
-            async move { fetch(&client, get("/slow")).await }
-        });
+        let running = begin_slow(&client);
         begun.notified().await;
         let server = world.server.clone();
         let shutdown = tokio::spawn(async move { server.shutdown(Duration::from_secs(30)).await });
@@ -66,10 +71,7 @@ fn what_takes_too_long_is_given_up() {
         let (router, begun, _go) = slow();
         let world = World::new(router);
         let client = world.client().await;
-        let running = tokio::spawn({
-            let client = client.clone();
-            async move { fetch(&client, get("/slow")).await }
-        });
+        let running = begin_slow(&client);
         begun.notified().await;
         let passed = world.server.shutdown(Duration::from_millis(20)).await;
         assert!(passed.is_err());
@@ -86,10 +88,7 @@ fn an_endpoint_that_shuts_down_drains_its_server() {
         let (router, begun, go) = slow();
         let world = World::new(router);
         let client = world.client().await;
-        let running = tokio::spawn({
-            let client = client.clone();
-            async move { fetch(&client, get("/slow")).await }
-        });
+        let running = begin_slow(&client);
         begun.notified().await;
         let endpoint = world.server_endpoint.clone();
         let shutdown =
@@ -107,10 +106,7 @@ fn a_client_that_shuts_down_finishes_its_requests() {
         let (router, begun, go) = slow();
         let world = World::new(router);
         let client = world.client().await;
-        let running = tokio::spawn({
-            let client = client.clone();
-            async move { fetch(&client, get("/slow")).await }
-        });
+        let running = begin_slow(&client);
         begun.notified().await;
         let endpoint = world.client_endpoint.clone();
         let shutdown =
