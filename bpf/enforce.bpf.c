@@ -6,21 +6,24 @@
 // flood of SYNs displaces only half-open connections. An open connection takes a slot: the index of
 // its cap, and its ID in reports. Without a free slot it passes.
 //
+// A flow with a highest rate (rate.h) is told a window that ends where the rate does. At an interface with fq
+// its segments get departure times instead. Sockets of this machine also pace themselves (pacing.bpf.c).
+//
 // A cap holds until it expires. User space refreshes it as long as it lives; without that, the flows
 // are no longer limited.
 
-#include "tc.h"
-#include "flow.h"
+#include "tables.h"
+#include "rate.h"
 #include "packet.h"
 #include "options.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
-// The loader sets the sizes.
-enum { FLOWS = 65536, HALF_OPEN = 16384, RING = 1 << 22 };
-
 // The latest departure time of a segment: fq drops segments more than ten seconds ahead (tc-fq(8)).
 #define LATEST_NS 1000000000ULL
+
+// How long a connection waits for user space to decide whether it has a highest rate.
+#define DECISION_NS 1000000000ULL
 
 // The SYNs of a connection, the local and the remote end's.
 enum { LOCAL = 0, REMOTE = 1 };
@@ -40,34 +43,7 @@ struct handshake {
 	__u8 opener;
 };
 
-struct tracked {
-	struct bpf_spin_lock lock;
-	__u32 slot;
-	// Another CPU may find the entry before it is complete.
-	__u32 is_ready;
-	__u32 padding;
-	struct flow flow;
-	// The departure time of the next segment, with a rate.
-	__u64 leaves_at;
-};
-
-struct cap {
-	__u64 allowed;
-	__u64 floor;
-	// On CLOCK_MONOTONIC.
-	__u64 expires_at;
-	// Bytes per second, if the interface has fq; else zero.
-	__u64 rate;
-};
-
-struct settings {
-	// The time between two reports of one flow, in nanoseconds.
-	__u64 interval;
-	// The flags for submitting to the ring buffer.
-	__u64 wake;
-};
-
-enum counter { OPENED, CLOSED, REFUSED, UNKNOWN, LOWERED, REPORTS, LOST_REPORTS, COUNTERS };
+enum counter { OPENED, CLOSED, REFUSED, UNKNOWN, LOWERED, REPORTS, LOST_REPORTS, BEYOND, COUNTERS };
 
 enum kind { KIND_OPENED = 1, KIND_CLOSED = 2, KIND_REPORT = 3 };
 struct event {
@@ -102,14 +78,6 @@ struct {
 	__type(value, struct handshake);
 } handshakes SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(map_flags, BPF_F_NO_PREALLOC);
-	__uint(max_entries, FLOWS);
-	__type(key, struct key);
-	__type(value, struct tracked);
-} flows SEC(".maps");
-
 // The initial value of a flow: too large for the stack, and without a lock, which cannot be copied.
 struct zeros {
 	__u8 bytes[sizeof(struct tracked)];
@@ -128,22 +96,6 @@ struct {
 	__uint(max_entries, FLOWS);
 	__type(value, __u32);
 } slots SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, FLOWS);
-	__type(key, __u32);
-	__type(value, struct cap);
-} caps SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(map_flags, BPF_F_MMAPABLE);
-	__uint(max_entries, 1);
-	__type(key, __u32);
-	__type(value, struct settings);
-} settings SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -308,8 +260,10 @@ static __noinline int open_flow(struct __sk_buff *skb, struct key *key)
 		goto done;
 	}
 	cap = bpf_map_lookup_elem(&caps, &slot);
-	if (cap)
+	if (cap) {
 		cap->expires_at = 0;
+		cap->is_socket_paced = 0;
+	}
 	fresh = bpf_map_lookup_elem(&empty, &first);
 	if (!fresh || bpf_map_update_elem(&flows, key, fresh, BPF_NOEXIST)) {
 		count(REFUSED);
@@ -324,6 +278,7 @@ static __noinline int open_flow(struct __sk_buff *skb, struct key *key)
 	}
 	now = bpf_ktime_get_ns();
 	tracked->slot = slot;
+	tracked->opened_at = now;
 	opened->event.kind = KIND_OPENED;
 	opened->event.slot = slot;
 	opened->now = now;
@@ -375,6 +330,38 @@ static __always_inline int is_due(const struct flow *flow, const struct settings
 	       (flow->is_urgent && silence >= now_set->interval / 4);
 }
 
+// Starts the clock of a flow's highest rate.
+static __always_inline void start_clock(struct tracked *tracked, __u64 rate)
+{
+	if (!tracked->paid_at)
+		tracked->paid_at = first_paid_at(&tracked->flow, tracked->opened_at, rate);
+}
+
+// Returns the window field to announce to the sender. It is called after flow_answered(), whose paths the
+// verifier would otherwise follow for each case here.
+static __always_inline __u32 limited_window(struct tracked *tracked, __u64 now, const struct segment *segment,
+					    const struct cap *cap, const struct settings *set)
+{
+	struct flow *flow = &tracked->flow;
+	__u64 allowed = ~0ULL >> 1, floor = 0, rate = 0, by_rate;
+
+	if (cap->expires_at > now) {
+		allowed = cap->allowed;
+		floor = cap->floor;
+		rate = cap->max_rate;
+	} else if (set->has_rates && !cap->expires_at && now - tracked->opened_at < DECISION_NS) {
+		allowed = first_window(flow);
+	}
+	if (rate) {
+		start_clock(tracked, rate);
+		by_rate = in_flight(flow) + room(flow, tracked->paid_at, now, rate, held_time(flow, rate));
+		allowed = allowed > floor ? allowed : floor;
+		allowed = allowed < by_rate ? allowed : by_rate;
+		floor = 0;
+	}
+	return told_window(flow, now, segment, allowed, floor);
+}
+
 // Handles an incoming segment of a tracked flow.
 static __noinline int answered(struct __sk_buff *skb, struct packet *packet, struct key *key,
 			       struct tracked *tracked, __u64 now)
@@ -382,28 +369,24 @@ static __noinline int answered(struct __sk_buff *skb, struct packet *packet, str
 	__u32 first = 0, slot, window, had_urgent;
 	struct reported *reported = 0;
 	struct settings *set;
-	__u64 allowed = ~0ULL >> 1, floor = 0, wake = 0;
 	struct cap *cap;
 	int news, over;
 
 	set = bpf_map_lookup_elem(&settings, &first);
 	if (!set || !tracked->is_ready)
 		return 0;
-	read_sack(skb, tracked, packet);
 	slot = tracked->slot;
 	cap = bpf_map_lookup_elem(&caps, &slot);
-	if (cap && cap->expires_at > now) {
-		allowed = cap->allowed;
-		floor = cap->floor;
-	}
-	wake = set->wake;
+	if (!cap)
+		return 0;
+	read_sack(skb, tracked, packet);
 	if (is_due(&tracked->flow, set, now)) {
 		reported = bpf_ringbuf_reserve(&events, sizeof(*reported), 0);
 		count(reported ? REPORTS : LOST_REPORTS);
 	}
 	bpf_spin_lock(&tracked->lock);
 	news = flow_answered(&tracked->flow, now, &packet->segment);
-	window = told_window(&tracked->flow, now, &packet->segment, allowed, floor);
+	window = limited_window(tracked, now, &packet->segment, cap, set);
 	had_urgent = tracked->flow.is_urgent;
 	over = is_over(&tracked->flow);
 	if (reported && (news || had_urgent))
@@ -413,7 +396,7 @@ static __noinline int answered(struct __sk_buff *skb, struct packet *packet, str
 		reported->event.kind = KIND_REPORT;
 		reported->event.slot = slot;
 		if (news || had_urgent)
-			bpf_ringbuf_submit(reported, wake);
+			bpf_ringbuf_submit(reported, set->wake);
 		else
 			bpf_ringbuf_discard(reported, BPF_RB_NO_WAKEUP);
 	}
@@ -443,28 +426,42 @@ static __always_inline __u64 departure(struct tracked *tracked, __u64 now, __u64
 static __noinline int sent(struct __sk_buff *skb, struct packet *packet, struct key *key,
 			   struct tracked *tracked, __u64 now)
 {
-	__u64 wanted = skb->tstamp, at = 0, rate = 0;
+	__u64 wanted = skb->tstamp, at = 0, rate = 0, max_rate = 0;
 	__u32 slot, length = skb->wire_len;
 	struct cap *cap;
-	int over;
+	int over, beyond = 0;
 
 	if (!tracked->is_ready)
-		return 0;
+		return NEXT;
 	slot = tracked->slot;
 	cap = bpf_map_lookup_elem(&caps, &slot);
-	if (cap && cap->expires_at > now && packet->segment.length)
-		rate = cap->rate;
+	if (cap && cap->expires_at > now && packet->segment.length) {
+		rate = cap->is_socket_paced ? 0 : cap->rate;
+		max_rate = cap->max_rate;
+	}
 	bpf_spin_lock(&tracked->lock);
-	flow_sent(&tracked->flow, now, &packet->segment);
+	if (max_rate) {
+		start_clock(tracked, max_rate);
+		beyond = is_beyond(&tracked->flow, &packet->segment, tracked->paid_at, now, max_rate);
+	}
+	if (max_rate && !beyond)
+		tracked->paid_at = spent(tracked->paid_at, now, packet->segment.length, max_rate,
+					 held_time(&tracked->flow, max_rate));
+	if (!beyond)
+		flow_sent(&tracked->flow, now, &packet->segment);
 	if (rate)
 		at = departure(tracked, now, wanted, length, rate);
 	over = is_over(&tracked->flow);
 	bpf_spin_unlock(&tracked->lock);
+	if (beyond) {
+		count(BEYOND);
+		return DROP;
+	}
 	if (at > now)
 		skb->tstamp = at;
 	if (over)
 		forget(key, slot);
-	return 0;
+	return NEXT;
 }
 
 // `side` is the sender of the packet.
@@ -506,9 +503,8 @@ static __always_inline int follow(struct __sk_buff *skb, __u32 side)
 	}
 	now = bpf_ktime_get_ns();
 	if (side == LOCAL)
-		sent(skb, &packet, &key, tracked, now);
-	else
-		answered(skb, &packet, &key, tracked, now);
+		return sent(skb, &packet, &key, tracked, now);
+	answered(skb, &packet, &key, tracked, now);
 	return NEXT;
 }
 

@@ -147,10 +147,10 @@ impl<P> Tcon<P> {
 
 impl<P: Packet + Clone + Send + 'static> Tcon<P> {
     /// Returns each controlled flow.
-    pub fn flows(&self) -> impl Iterator<Item = FlowReport> {
-        self.connections.iter().flat_map(|(_, connection)| {
+    pub fn flows(&self, now: Time) -> impl Iterator<Item = FlowReport> {
+        self.connections.iter().flat_map(move |(_, connection)| {
             let streams = connection.state.streams.iter().flatten();
-            streams.map(|stream| report(connection, stream))
+            streams.map(move |stream| report(now, connection, stream))
         })
     }
 
@@ -345,7 +345,8 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<TrackedConnection<P>
             };
             let is_marked = self.state.negotiation.is_active(way);
             let seed = seed ^ (way.index() as u64) << 63;
-            let stream = Stream::new(policy, &self.handshake, way, is_marked, rtts(way), seed);
+            let (handshake, rtts) = (&self.handshake, rtts(way));
+            let stream = Stream::new(now, policy, handshake, way, is_marked, rtts, seed);
             if let Some(place) = self.state.streams.get_mut(way.index()) {
                 counters.flows += u64::from(stream.is_some());
                 *place = stream.map(Box::new);
@@ -355,6 +356,7 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<TrackedConnection<P>
 }
 
 fn report<P: Packet + Clone + 'static>(
+    now: Time,
     connection: &Connection<TrackedConnection<P>>,
     stream: &Stream<P>,
 ) -> FlowReport {
@@ -368,6 +370,8 @@ fn report<P: Packet + Clone + 'static>(
         window: stream.flow_controller.window(),
         enforced: stream.limit().allowed,
         pacing_rate: stream.flow_controller.pacing_rate(),
+        max_rate: stream.max_rate,
+        measured_rate: stream.meter.rate(now, stream.counters.delivered),
         in_flight: stream.in_flight(),
         kept: stream.kept,
         counters: stream.counters,

@@ -46,6 +46,7 @@ mod memory_budget;
 mod observed_flow;
 mod observed_flows;
 mod progress_report;
+mod rate_meter;
 mod report_schedule;
 mod rtt;
 mod stream;

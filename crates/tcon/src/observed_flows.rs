@@ -12,6 +12,7 @@ use crate::cap::Cap;
 use crate::counters::{EnforcementCounters, FlowReport};
 use crate::observed_flow::{FlowStart, ObservedFlow};
 use crate::progress_report::ProgressReport;
+use crate::rate_meter::RateMeter;
 use crate::report_schedule::ReportSchedule;
 
 /// How often caps are renewed although nothing has changed: several times while they
@@ -98,6 +99,7 @@ struct Flow<T> {
     key: FlowKey,
     rule: u32,
     observed: ObservedFlow,
+    meter: RateMeter,
     counters: EnforcementCounters,
     reported_at: Time,
     /// When the data plane was last asked about its silence.
@@ -124,6 +126,12 @@ impl<T> ObservedFlows<T> {
         self.policy = policy;
     }
 
+    /// Returns whether a rule of the policy has a highest rate.
+    pub fn has_rates(&self) -> bool {
+        let mut controls = self.policy.rules.iter().filter_map(|rule| rule.control.as_ref());
+        controls.any(|control| control.congestion.max_rate().is_some())
+    }
+
     /// Adds a flow whose handshake is complete. Returns whether it is controlled; others are not
     /// remembered.
     pub fn on_opened(
@@ -148,6 +156,7 @@ impl<T> ObservedFlows<T> {
             key: flow.key,
             rule: rule.line,
             observed: ObservedFlow::new(&control.congestion, beginning, seed),
+            meter: RateMeter::new(now),
             counters: EnforcementCounters::default(),
             reported_at: now,
             asked_at: now,
@@ -162,6 +171,7 @@ impl<T> ObservedFlows<T> {
             return;
         };
         flow.observed.on_report(report);
+        flow.meter.on_delivered(now, report.delivered);
         let counters = EnforcementCounters {
             delivered: report.delivered,
             marked: report.marked,
@@ -254,14 +264,18 @@ impl<T> ObservedFlows<T> {
     }
 
     /// Returns the current state of each flow, with its handle.
-    pub fn reports(&self, is_paced: impl Fn(&T) -> bool) -> impl Iterator<Item = (&T, FlowReport)> {
+    pub fn reports(
+        &self,
+        now: Time,
+        is_paced: impl Fn(&T) -> bool,
+    ) -> impl Iterator<Item = (&T, FlowReport)> {
         let flows = self.flows.values();
-        flows.map(move |flow| (&flow.handle, flow.report(is_paced(&flow.handle))))
+        flows.map(move |flow| (&flow.handle, flow.report(now, is_paced(&flow.handle))))
     }
 }
 
 impl<T> Flow<T> {
-    fn report(&self, is_paced: bool) -> FlowReport {
+    fn report(&self, now: Time, is_paced: bool) -> FlowReport {
         FlowReport {
             flow: self.key,
             egress: None,
@@ -271,6 +285,8 @@ impl<T> Flow<T> {
             window: self.observed.window(),
             enforced: self.observed.cap(is_paced).limit.allowed,
             pacing_rate: self.observed.pacing_rate(),
+            max_rate: self.observed.max_rate(),
+            measured_rate: self.meter.rate(now, self.counters.delivered),
             in_flight: self.observed.in_flight(),
             kept: ByteSize::ZERO,
             counters: self.counters,

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use weir_congestion::Context;
 use weir_fabric::{Clamped, Direction, Handshake, Packet, PacketCount, WindowLimit};
-use weir_units::{ByteSize, Duration, Time};
+use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Segment, Sequence, Timestamps};
 
 use crate::advertised_window::AdvertisedWindow;
@@ -16,6 +16,7 @@ use crate::flight::Flight;
 use crate::flow_controller::FlowController;
 use crate::flow_policy::FlowPolicy;
 use crate::memory_budget::MemoryBudget;
+use crate::rate_meter::RateMeter;
 
 pub(crate) use acknowledgment::AckVerdict;
 
@@ -35,6 +36,9 @@ pub(crate) struct Stream<P> {
     /// The policy rule that applies.
     pub(crate) rule: u32,
     pub(crate) counters: EnforcementCounters,
+    pub(crate) meter: RateMeter,
+    /// The highest rate of its policy.
+    pub(crate) max_rate: Option<Rate>,
     pub(crate) flow_controller: FlowController,
     flight: Flight<P>,
     /// First sequence numbers of the waiting segments, in the order of arrival.
@@ -78,6 +82,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// Creates a stream after its handshake. `rtts` are the RTTs to the receiver and to the sender that
     /// the handshake has measured.
     pub(crate) fn new(
+        now: Time,
         policy: &FlowPolicy,
         handshake: &Handshake,
         way: Direction,
@@ -96,6 +101,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             direction: way,
             rule: policy.rule,
             counters: EnforcementCounters::default(),
+            meter: RateMeter::new(now),
+            max_rate: policy.congestion.max_rate(),
             flow_controller: FlowController::new(&policy.congestion, &context, rtt),
             flight: Flight::new(first),
             waiting: VecDeque::new(),

@@ -44,6 +44,10 @@ impl DataPlane {
         match *self {}
     }
 
+    pub(super) fn set_rates(&mut self, _: bool) -> Result<(), BpfError> {
+        match *self {}
+    }
+
     pub(super) fn paces(&self, _: u32) -> bool {
         match *self {}
     }

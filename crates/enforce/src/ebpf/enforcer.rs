@@ -19,6 +19,7 @@ pub struct Enforcer {
     metrics: Option<EnforcerMetrics>,
     events: Vec<Event>,
     gone: Vec<String>,
+    warnings: Vec<String>,
 }
 
 /// A flow's identity in the programs.
@@ -58,12 +59,24 @@ impl Enforcer {
 
     /// Enforces a policy on connections that open from now on.
     pub fn new(plane: DataPlane, policy: Policy, options: &Options) -> Self {
-        Self {
+        let mut enforcer = Self {
             plane,
             flows: ObservedFlows::new(policy, options.reports_per_second),
             metrics: None,
             events: Vec::new(),
             gone: Vec::new(),
+            warnings: Vec::new(),
+        };
+        enforcer.set_rates();
+        enforcer
+    }
+
+    /// Prepares the programs for the highest rates of the policy.
+    fn set_rates(&mut self) {
+        if let Err(error) = self.plane.set_rates(self.flows.has_rates()) {
+            self.warnings.push(format!(
+                "the sockets of this machine are not paced, so that flows with `max_rate` come in bursts: {error}"
+            ));
         }
     }
 
@@ -155,6 +168,7 @@ impl Enforce for Enforcer {
 
     fn set_policy(&mut self, policy: Policy) {
         self.flows.set_policy(policy);
+        self.set_rates();
     }
 
     fn step(&mut self) -> Result<(), BpfError> {
@@ -179,12 +193,16 @@ impl Enforce for Enforcer {
         std::mem::take(&mut self.gone)
     }
 
+    fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
     fn is_over(&self) -> bool {
         self.plane.interfaces().is_empty()
     }
 
     fn status(&self) -> Status {
-        let flows = self.flows.reports(|flow| self.is_paced(flow));
+        let flows = self.flows.reports(monotonic(), |flow| self.is_paced(flow));
         let flows =
             flows.map(|(tracked, report)| FlowStatus::of(&report, tracked.interface.clone()));
         Status::new(self.plane.interfaces(), self.totals(), flows)

@@ -15,7 +15,8 @@ use weir_units::{Duration, Time};
 use super::attachment::Attachment;
 use super::caps::{Caps, MappedWords};
 use super::event::{Event, KEY};
-use super::interface::Interface;
+use super::interface::{Interface, own_netns_cookie};
+use super::socket_pacing::SocketPacing;
 use super::{Hook, Options};
 use crate::bpf::BpfError;
 use crate::bpf::loader::{check_permission, collect_log, refused};
@@ -37,6 +38,9 @@ const NO_WAKEUP: u64 = 1;
 pub struct DataPlane {
     // The attachments are dropped first, then the resources of the programs.
     attachments: Vec<(Interface, [Attachment; 2])>,
+    /// Attached while a policy has highest rates, if the kernel allows it.
+    sockets: Option<SocketPacing>,
+    has_rates: bool,
     ring: Ring,
     events: Arc<Mutex<Vec<Event>>>,
     caps: Caps,
@@ -73,7 +77,7 @@ impl DataPlane {
         let object = load(options)?;
         let caps = Caps::map(map(&object, "caps")?.as_fd(), options.flows).map_err(mapping)?;
         let settings = map(&object, "settings")?;
-        let settings = MappedWords::map(settings.as_fd(), 2).map_err(mapping)?;
+        let settings = MappedWords::map(settings.as_fd(), 4).map_err(mapping)?;
         let slots = map(&object, "slots")?;
         for slot in 0..options.flows {
             push(&slots, slot).map_err(refused)?;
@@ -82,6 +86,8 @@ impl DataPlane {
         let ring = listen(&map(&object, "events")?, &events)?;
         let mut plane = Self {
             attachments: Vec::new(),
+            sockets: None,
+            has_rates: false,
             ring,
             events,
             caps,
@@ -154,8 +160,9 @@ impl DataPlane {
     /// Waits for events of the programs for a limited time; appends them to `events`.
     pub(super) fn listen(&self, events: &mut Vec<Event>) -> Result<(), BpfError> {
         match self.schedule.sleep {
-            Some(sleep) => std::thread::sleep(sleep.into()),
-            None => match self.ring.0.poll(PATIENCE.into()) {
+            Some(sleep) if !self.has_rates => std::thread::sleep(sleep.into()),
+            // A connection that may have a highest rate waits for the decision: it ends the poll.
+            sleep => match self.ring.0.poll(sleep.unwrap_or(PATIENCE).into()) {
                 // Signals have their own handler.
                 Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
                 result => result.map_err(refused)?,
@@ -170,7 +177,7 @@ impl DataPlane {
 
     pub(super) fn set_schedule(&mut self, schedule: ReportSchedule) {
         self.schedule = schedule;
-        if let [interval, wake] = self.settings.words() {
+        if let [interval, wake, ..] = self.settings.words() {
             interval.store(schedule.interval.as_nanos(), Ordering::Relaxed);
             let flags = if schedule.sleep.is_some() {
                 NO_WAKEUP
@@ -179,6 +186,21 @@ impl DataPlane {
             };
             wake.store(flags, Ordering::Relaxed);
         }
+    }
+
+    /// Sets whether a rule of the policy has a highest rate. Fails if this machine's sockets cannot be paced;
+    /// the windows then hold their rates, too.
+    pub(super) fn set_rates(&mut self, has_rates: bool) -> Result<(), BpfError> {
+        self.has_rates = has_rates;
+        if let [_, _, netns_cookie, word] = self.settings.words() {
+            word.store(has_rates.into(), Ordering::Relaxed);
+            if has_rates && self.sockets.is_none() {
+                netns_cookie.store(own_netns_cookie()?, Ordering::Relaxed);
+                let shared = |name| map(&self._object, name);
+                self.sockets = Some(SocketPacing::attach(shared)?);
+            }
+        }
+        Ok(())
     }
 
     /// Sets a cap that expires at a time of the monotonic clock.
@@ -230,6 +252,7 @@ impl DataPlane {
             kernel: Some(KernelCounts {
                 reports: count(5),
                 lost_reports: count(6),
+                beyond_rate: count(7),
             }),
             ..totals
         }

@@ -79,7 +79,7 @@ fn the_policy_determines_the_controlled_flows() {
     assert_eq!(flows.cap(1, |_| false), None);
     let cap = flows.cap(2, |_| false).unwrap();
     assert_eq!(cap.limit.allowed, ByteSize::from_bytes(10_000));
-    let reports: Vec<_> = flows.reports(|_| false).collect();
+    let reports: Vec<_> = flows.reports(at(5), |_| false).collect();
     let (known_by, report) = &reports[0];
     assert_eq!(
         (**known_by, report.rule, report.congestion),
@@ -101,7 +101,7 @@ fn reports_are_counted_and_raise_the_window() {
     flows.on_report(at(3), 2, &report(at(3), 8_000), 3);
     flows.on_report(at(3), 9, &report(at(3), 8_000), 3);
     assert_eq!(flows.counters().delivered, ByteSize::from_bytes(8_000));
-    let reports: Vec<_> = flows.reports(|_| false).collect();
+    let reports: Vec<_> = flows.reports(at(5), |_| false).collect();
     assert_eq!(reports.len(), 1);
     assert_eq!(reports[0].1.counters.lowered, 3);
     assert!(reports[0].1.enforced > ByteSize::from_bytes(10_000));
@@ -125,6 +125,30 @@ fn rates_are_set_only_at_pacing_interfaces() {
         flows.caps(|known_by| *known_by == 20).next(),
         Some((2, paced))
     );
+}
+
+#[test]
+fn a_highest_rate_is_held_by_the_data_plane() {
+    assert!(!flows("cubic").has_rates());
+    let mut flows = flows("cubic,max_rate=8Mbps");
+    assert!(flows.has_rates());
+    assert!(flows.on_opened(at(1), 2, &flow(81), &BEGINNING, 20));
+    for millis in 2..20 {
+        let report = report(at(millis), (millis - 1) * 1_000);
+        flows.on_report(at(millis), 2, &report, 0);
+    }
+    let [paced, other] = [true, false].map(|is| flows.cap(2, |_| is).unwrap());
+    let rate = Some(Rate::from_mbps(8));
+    assert_eq!((paced.rate, paced.max_rate), (rate, None));
+    assert_eq!((other.rate, other.max_rate), (None, rate));
+    assert_eq!((paced.socket_rate, other.socket_rate), (rate, rate));
+    // The rate over the RTT of a millisecond, and ten more.
+    assert_eq!(other.limit.allowed, ByteSize::from_bytes(11_000));
+    let reports: Vec<_> = flows.reports(at(20), |_| false).collect();
+    let (_, report) = &reports[0];
+    assert_eq!(report.max_rate, rate);
+    let measured = Rate::average(ByteSize::from_bytes(18_000), Duration::from_millis(19));
+    assert_eq!(report.measured_rate, Some(measured));
 }
 
 #[test]

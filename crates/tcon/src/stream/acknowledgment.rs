@@ -262,6 +262,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let [arrived, echoed] = [summary.delivered, marked].map(ByteSize::from_bytes);
         self.counters.delivered += arrived;
         self.counters.marked += echoed;
+        self.meter.on_delivered(now, self.counters.delivered);
         shared.counters.delivered += arrived;
         shared.counters.marked += echoed;
         let delivered = DeliverySummary {
