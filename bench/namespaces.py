@@ -76,7 +76,8 @@ class Enforcer:
         folder = Path(self.folder.name)
         (folder / "policy.toml").write_text(policy)
         self.weir, self.socket = weir, str(folder / "weir.sock")
-        command = ["ip", "netns", "exec", spaces.names[where], weir, "enforce", *arguments]
+        # `ip netns exec` would hide the control groups, which weir needs to pace sockets.
+        command = ["nsenter", f"--net=/run/netns/{spaces.names[where]}", weir, "enforce", *arguments]
         command += ["--policy", str(folder / "policy.toml"), "--control", self.socket]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         if not self.process.stdout.readline():

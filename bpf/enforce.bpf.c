@@ -343,7 +343,7 @@ static __always_inline __u32 limited_window(struct tracked *tracked, __u64 now, 
 					    const struct cap *cap, const struct settings *set)
 {
 	struct flow *flow = &tracked->flow;
-	__u64 allowed = ~0ULL >> 1, floor = 0, rate = 0, by_rate;
+	__u64 allowed = ~0ULL >> 1, floor = 0, rate = 0, by_rate, more;
 
 	if (cap->expires_at > now) {
 		allowed = cap->allowed;
@@ -354,9 +354,13 @@ static __always_inline __u32 limited_window(struct tracked *tracked, __u64 now, 
 	}
 	if (rate) {
 		start_clock(tracked, rate);
-		by_rate = in_flight(flow) + room(flow, tracked->paid_at, now, rate, held_time(flow, rate));
+		more = room(flow, tracked->paid_at, now, rate, held_time(flow, rate));
+		by_rate = in_flight(flow) + more;
 		allowed = allowed > floor ? allowed : floor;
 		allowed = allowed < by_rate ? allowed : by_rate;
+		// Rounded up: a sender with a window of less than a segment waits, or sends less than one.
+		if (more)
+			allowed += (1ULL << flow->scale) - 1;
 		floor = 0;
 	}
 	return told_window(flow, now, segment, allowed, floor);

@@ -279,7 +279,10 @@ fn the_window_ends_where_the_highest_rate_does() {
     let told = world.acknowledge(0);
     let spent = now() - begun;
     let room = |nanos: u64| (nanos * rate / 1_000_000_000 - 3_000) / SEGMENT * SEGMENT;
-    let [least, most] = [0, spent].map(|nanos| (3_000 + room(120_000_000 + nanos)) >> SCALE << SCALE);
+    let [least, most] = [0, spent].map(|nanos| {
+        let bytes: u64 = 3_000 + room(120_000_000 + nanos);
+        bytes.next_multiple_of(1 << SCALE)
+    });
     assert!((least..=most).contains(&told), "{least} <= {told} <= {most}");
 }
 
