@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the cost of `weir enforce`: kernel TCP between two network namespaces, with and without it.
 
-make bench-enforce runs it (root; some minutes): parts `throughput`, `inline`, `crowd` and `rate`, or the
-parts named.
+make bench-enforce runs it (root; some minutes): parts `throughput`, `inline`, `crowd`, `rate` and `requests`,
+or the parts named.
 Needs only Python's standard library, `ip` and a `weir` built with --features weir/bpf.
 """
 
@@ -19,6 +19,7 @@ from pathlib import Path
 
 from namespaces import Enforcer, Namespaces
 from rate_limit import rate
+from small_requests import requests
 
 SERVER, CLIENT = "10.67.0.1", "10.67.0.2"
 CUBIC = '[[rules]]\ncongestion = "cubic"\n'
@@ -181,7 +182,7 @@ def crowd(weir):
     print("wanted: 5 % of a core")
 
 
-PARTS = {"throughput": throughput, "inline": inline, "crowd": crowd, "rate": rate}
+PARTS = {"throughput": throughput, "inline": inline, "crowd": crowd, "rate": rate, "requests": requests}
 
 
 def main():
