@@ -6,6 +6,9 @@
 // flood of SYNs displaces only half-open connections. An open connection takes a slot: the index of
 // its cap, and its ID in reports. Without a free slot it passes.
 //
+// A connection is young until its sender has sent more than no rule limits. Most connections of services end
+// before that: they cost an entry in another LRU table, and nothing in user space.
+//
 // A flow with a highest rate (rate.h) is told a window that ends where the rate does. At an interface with fq
 // its segments get departure times instead. Sockets of this machine also pace themselves (pacing.bpf.c).
 //
@@ -41,6 +44,14 @@ struct handshake {
 	__u8 traffic_class;
 	// The side with the first SYN.
 	__u8 opener;
+	// Of a young connection: the FINs seen (LOCAL_FIN, REMOTE_FIN).
+	__u8 ends;
+	// The number that the remote end has acknowledged, and the one after the local end's last byte.
+	__u32 una;
+	__u32 nxt;
+	__u32 remote_fin;
+	// When the handshake was completed.
+	__u64 completed_at;
 };
 
 enum counter { OPENED, CLOSED, REFUSED, UNKNOWN, LOWERED, REPORTS, LOST_REPORTS, BEYOND, COUNTERS };
@@ -77,6 +88,13 @@ struct {
 	__type(key, struct key);
 	__type(value, struct handshake);
 } handshakes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, FLOWS);
+	__type(key, struct key);
+	__type(value, struct handshake);
+} young SEC(".maps");
 
 // The initial value of a flow: too large for the stack, and without a lock, which cannot be copied.
 struct zeros {
@@ -117,6 +135,16 @@ static __always_inline void count(__u32 what)
 		*counter += 1;
 }
 
+// Returns the flags for submitting an event of a flow that opens or closes. User space decides at once only
+// where a rule has a highest rate.
+static __always_inline __u64 wake_flags(void)
+{
+	__u32 first = 0;
+	struct settings *set = bpf_map_lookup_elem(&settings, &first);
+
+	return set && !set->has_rates ? set->wake : 0;
+}
+
 static __always_inline void give_back(__u32 slot)
 {
 	bpf_map_push_elem(&slots, &slot, 0);
@@ -138,7 +166,7 @@ static __always_inline void forget(const struct key *key, __u32 slot)
 	}
 	event->kind = KIND_CLOSED;
 	event->slot = slot;
-	bpf_ringbuf_submit(event, 0);
+	bpf_ringbuf_submit(event, wake_flags());
 }
 
 static __noinline int on_syn(struct __sk_buff *skb, struct packet *packet, struct key *key,
@@ -158,13 +186,13 @@ static __noinline int on_syn(struct __sk_buff *skb, struct packet *packet, struc
 	if (!known) {
 		// A second SYN-ACK of an open connection is a retransmission. Another SYN begins a new
 		// connection between the same ports.
-		old = bpf_map_lookup_elem(&flows, key);
-		if (old && (packet->segment.flags & ACK))
-			return 0;
-		if (old)
-			forget(key, old->slot);
 		if (packet->segment.flags & ACK)
 			return 0;
+		old = bpf_map_lookup_elem(&flows, key);
+		if (old)
+			forget(key, old->slot);
+		else
+			bpf_map_delete_elem(&young, key);
 		fresh.opener = side;
 		known = &fresh;
 	} else if (known->seen[side] && known->number[side] != packet->segment.sequence) {
@@ -212,9 +240,11 @@ static __always_inline void describe(const struct handshake *handshake, struct t
 	__u32 stamps = handshake->stamps[LOCAL] && handshake->stamps[REMOTE] ? 12 : 0;
 	__u32 mss = handshake->mss[REMOTE];
 	int is_local = handshake->opener == LOCAL;
+	__u64 completed_at = handshake->completed_at ? handshake->completed_at : opened->now;
 	__u8 offer = is_local ? handshake->ecn[LOCAL] : handshake->ecn[REMOTE];
 	__u8 answer = is_local ? handshake->ecn[REMOTE] : handshake->ecn[LOCAL];
 
+	opened->rtt = measured(handshake, completed_at);
 	opened->scale = both ? handshake->scale[REMOTE] : 0;
 	opened->has_sack = handshake->sack_ok[LOCAL] && handshake->sack_ok[REMOTE];
 	// RFC 3168, section 6.1.1: the offer has ECE and CWR, its acceptance only ECE.
@@ -231,14 +261,31 @@ static __always_inline void describe(const struct handshake *handshake, struct t
 	tracked->flow.known_edge = opened->start;
 	tracked->flow.reached = opened->start;
 	tracked->flow.smoothed = opened->rtt;
-	tracked->flow.sender_rtt = measured_to_sender(handshake, opened->now);
+	tracked->flow.sender_rtt = measured_to_sender(handshake, completed_at);
 }
 
-// Starts to follow a connection that may have just opened. Returns whether it had a handshake; it may
-// still have been refused.
-static __noinline int open_flow(struct __sk_buff *skb, struct key *key)
+// Continues where a young connection is.
+static __always_inline void continue_from(const struct handshake *handshake, struct flow *flow, __u64 now)
 {
-	struct handshake *handshake;
+	__u32 start = handshake->number[LOCAL] + 1;
+
+	if (!handshake->completed_at)
+		return;
+	flow->una = handshake->una;
+	flow->nxt = handshake->nxt;
+	flow->known_edge = flow->nxt;
+	flow->reached = flow->una;
+	flow->acked = flow->una - start;
+	flow->delivered = flow->acked;
+	flow->delivered_at = now;
+	flow->first_sent_at = now;
+	flow->remote_fin = handshake->remote_fin;
+	flow->ends = handshake->ends & REMOTE_FIN;
+}
+
+// Starts to control a connection.
+static __noinline int open_flow(struct __sk_buff *skb, struct key *key, struct handshake *handshake)
+{
 	struct tracked *tracked;
 	struct zeros *fresh;
 	struct opened *opened;
@@ -246,18 +293,17 @@ static __noinline int open_flow(struct __sk_buff *skb, struct key *key)
 	__u32 slot, first = 0;
 	__u64 now;
 
-	handshake = bpf_map_lookup_elem(&handshakes, key);
-	if (!handshake || !handshake->seen[LOCAL] || !handshake->seen[REMOTE])
+	if (!key || !handshake)
 		return 0;
 	if (bpf_map_pop_elem(&slots, &slot)) {
 		count(REFUSED);
-		goto done;
+		return 0;
 	}
 	opened = bpf_ringbuf_reserve(&events, sizeof(*opened), 0);
 	if (!opened) {
 		count(REFUSED);
 		give_back(slot);
-		goto done;
+		return 0;
 	}
 	cap = bpf_map_lookup_elem(&caps, &slot);
 	if (cap) {
@@ -269,12 +315,12 @@ static __noinline int open_flow(struct __sk_buff *skb, struct key *key)
 		count(REFUSED);
 		give_back(slot);
 		bpf_ringbuf_discard(opened, BPF_RB_NO_WAKEUP);
-		goto done;
+		return 0;
 	}
 	tracked = bpf_map_lookup_elem(&flows, key);
 	if (!tracked) {
 		bpf_ringbuf_discard(opened, BPF_RB_NO_WAKEUP);
-		goto done;
+		return 0;
 	}
 	now = bpf_ktime_get_ns();
 	tracked->slot = slot;
@@ -282,15 +328,86 @@ static __noinline int open_flow(struct __sk_buff *skb, struct key *key)
 	opened->event.kind = KIND_OPENED;
 	opened->event.slot = slot;
 	opened->now = now;
-	opened->rtt = measured(handshake, now);
 	opened->key = *key;
 	opened->interface = skb->ifindex;
 	describe(handshake, tracked, opened);
+	continue_from(handshake, &tracked->flow, now);
 	tracked->is_ready = 1;
-	count(OPENED);
-	bpf_ringbuf_submit(opened, 0);
-done:
-	bpf_map_delete_elem(&handshakes, key);
+	bpf_ringbuf_submit(opened, wake_flags());
+	return 1;
+}
+
+// Handles a packet of a connection whose handshake is complete. Returns whether its sender has still sent
+// no more than no rule limits.
+static __always_inline int is_young(struct handshake *handshake, const struct segment *segment, __u32 side,
+				    const struct settings *set)
+{
+	__u32 start = handshake->number[LOCAL] + 1, limit, end;
+	__u64 segments = set->free_segments * handshake->mss[REMOTE];
+
+	limit = segments < set->free_bytes ? segments : set->free_bytes;
+	if (side == REMOTE) {
+		if ((segment->flags & ACK) && ahead(segment->acknowledgment, handshake->una) > 0 &&
+		    ahead(segment->acknowledgment, handshake->nxt) <= 0)
+			handshake->una = segment->acknowledgment;
+		if (segment->flags & FIN) {
+			handshake->remote_fin = segment->sequence + segment->length + 1;
+			handshake->ends |= REMOTE_FIN;
+		}
+		return 1;
+	}
+	end = segment->sequence + segment->length;
+	if (segment->flags & FIN)
+		handshake->ends |= LOCAL_FIN;
+	// The segment that opens the flow is counted there.
+	if (ahead(end, start + limit) > 0)
+		return 0;
+	if (ahead(end, handshake->nxt) > 0)
+		handshake->nxt = end;
+	return 1;
+}
+
+// Handles a packet of a connection that is not controlled. Returns whether its handshake was seen.
+static __noinline int begin(struct __sk_buff *skb, struct packet *packet, struct key *key, __u32 side)
+{
+	struct handshake *handshake, *half_open;
+	struct settings *set;
+	__u32 first = 0;
+	__u8 ends;
+
+	if (!packet || !key)
+		return 0;
+	set = bpf_map_lookup_elem(&settings, &first);
+	handshake = bpf_map_lookup_elem(&young, key);
+	if (!handshake) {
+		half_open = bpf_map_lookup_elem(&handshakes, key);
+		if (!half_open || !half_open->seen[LOCAL] || !half_open->seen[REMOTE] ||
+		    (packet->segment.flags & RST))
+			return 0;
+		if (!set || !set->free_segments) {
+			if (open_flow(skb, key, half_open))
+				count(OPENED);
+			bpf_map_delete_elem(&handshakes, key);
+			return 1;
+		}
+		half_open->completed_at = bpf_ktime_get_ns();
+		half_open->una = half_open->nxt = half_open->number[LOCAL] + 1;
+		bpf_map_update_elem(&young, key, half_open, 0);
+		bpf_map_delete_elem(&handshakes, key);
+		count(OPENED);
+		handshake = bpf_map_lookup_elem(&young, key);
+		if (!handshake)
+			return 1;
+	}
+	ends = handshake->ends;
+	if (set && !(packet->segment.flags & RST) && is_young(handshake, &packet->segment, side, set) &&
+	    (ends != (LOCAL_FIN | REMOTE_FIN) || (packet->segment.flags & FIN)))
+		return 1;
+	if ((packet->segment.flags & RST) || ends == (LOCAL_FIN | REMOTE_FIN))
+		count(CLOSED);
+	else
+		open_flow(skb, key, handshake);
+	bpf_map_delete_elem(&young, key);
 	return 1;
 }
 
@@ -496,14 +613,14 @@ static __always_inline int follow(struct __sk_buff *skb, __u32 side)
 	}
 	tracked = bpf_map_lookup_elem(&flows, &key);
 	if (!tracked) {
-		if (!(packet.segment.flags & ACK) || (packet.segment.flags & RST))
+		if (!(packet.segment.flags & (ACK | RST)))
 			return NEXT;
-		if (open_flow(skb, &key))
+		if (begin(skb, &packet, &key, side))
 			tracked = bpf_map_lookup_elem(&flows, &key);
-		if (!tracked) {
+		else if (!(packet.segment.flags & RST))
 			count(UNKNOWN);
+		if (!tracked)
 			return NEXT;
-		}
 	}
 	now = bpf_ktime_get_ns();
 	if (side == LOCAL)

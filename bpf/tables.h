@@ -60,6 +60,10 @@ struct settings {
 	__u64 netns_cookie;
 	// Whether some rule has a highest rate.
 	__u64 has_rates;
+	// What no rule limits of a connection's data: this many segments, and this many bytes. Until a sender
+	// has sent more, its connection is young, and user space does not hear of it.
+	__u64 free_segments;
+	__u64 free_bytes;
 };
 
 struct {

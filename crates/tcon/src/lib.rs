@@ -56,6 +56,6 @@ pub use counters::{Counters, EnforcementCounters, FlowReport};
 pub use element::{Limits, Tcon};
 pub use flow_policy::{FlowInfo, FlowPolicy, PolicyLookup};
 pub use observed_flow::{FlowStart, ObservedFlow};
-pub use observed_flows::{ObservedCounters, ObservedFlows, SamplingRound};
+pub use observed_flows::{FreeWindow, ObservedCounters, ObservedFlows, SamplingRound};
 pub use progress_report::{DeliveryPoint, PLACES, ProgressReport};
 pub use report_schedule::ReportSchedule;

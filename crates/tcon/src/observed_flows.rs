@@ -7,6 +7,7 @@ use weir_fabric::ConnectionLimits;
 use weir_policy::{Policy, PolicyFlow};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::FlowKey;
+use weir_wire::tcp::Sequence;
 
 use crate::cap::Cap;
 use crate::counters::{EnforcementCounters, FlowReport};
@@ -24,6 +25,14 @@ const ROUNDS_PER_SEARCH: u64 = 4;
 
 /// A flow with a report within this time is active.
 const ACTIVE: Duration = Duration::from_millis(500);
+
+/// The most segments that are left alone at the beginning of a connection: the initial window of senders
+/// (RFC 6928).
+const FREE_SEGMENTS: u64 = 10;
+
+/// The segment sizes by which limits in segments and limits in bytes are told apart.
+const ETHERNET_SEGMENT: u32 = 1448;
+const LONGEST_SEGMENT: u32 = 65_495;
 
 /// The flows that a policy controls, by numbers that the data plane assigns. Each carries a `T`: the
 /// data plane's handle of the flow.
@@ -83,6 +92,15 @@ pub struct ObservedCounters {
     pub sent_again: ByteSize,
 }
 
+/// The data of a connection that no rule limits: the smaller of the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FreeWindow {
+    /// In segments of the connection.
+    pub segments: u64,
+    /// In bytes.
+    pub bytes: ByteSize,
+}
+
 /// What to do when a round begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SamplingRound {
@@ -130,6 +148,33 @@ impl<T> ObservedFlows<T> {
     pub fn has_rates(&self) -> bool {
         let mut controls = self.policy.rules.iter().filter_map(|rule| rule.control.as_ref());
         controls.any(|control| control.congestion.max_rate().is_some())
+    }
+
+    /// Returns what no rule of the policy limits of a connection's data: a number of segments, and of bytes.
+    /// Until a sender has sent more there is nothing to decide. A highest rate limits everything.
+    pub fn free_window(&self) -> FreeWindow {
+        if self.has_rates() {
+            return FreeWindow::default();
+        }
+        let least = |segment_size: u32| {
+            let controls = self.policy.rules.iter().filter_map(|rule| rule.control.as_ref());
+            let beginning = FlowStart {
+                first: Sequence::new(0),
+                segment_size,
+                is_marked: false,
+                rtt: None,
+            };
+            let limits = controls.map(|control| {
+                let flow = ObservedFlow::new(&control.congestion, &beginning, 0);
+                flow.cap(false).limit.allowed
+            });
+            limits.min().unwrap_or(ByteSize::from_bytes(u64::MAX))
+        };
+        let segments = least(ETHERNET_SEGMENT).bytes() / u64::from(ETHERNET_SEGMENT);
+        FreeWindow {
+            segments: segments.min(FREE_SEGMENTS),
+            bytes: least(LONGEST_SEGMENT),
+        }
     }
 
     /// Adds a flow whose handshake is complete. Returns whether it is controlled; others are not

@@ -67,12 +67,13 @@ impl Enforcer {
             gone: Vec::new(),
             warnings: Vec::new(),
         };
-        enforcer.set_rates();
+        enforcer.prepare();
         enforcer
     }
 
-    /// Prepares the programs for the highest rates of the policy.
-    fn set_rates(&mut self) {
+    /// Prepares the programs for the policy: its highest rates, and what it does not limit.
+    fn prepare(&mut self) {
+        self.plane.set_free_window(self.flows.free_window());
         if let Err(error) = self.plane.set_rates(self.flows.has_rates()) {
             self.warnings.push(format!(
                 "the sockets of this machine are not paced, so that flows with `max_rate` come in bursts: {error}"
@@ -168,7 +169,7 @@ impl Enforce for Enforcer {
 
     fn set_policy(&mut self, policy: Policy) {
         self.flows.set_policy(policy);
-        self.set_rates();
+        self.prepare();
     }
 
     fn step(&mut self) -> Result<(), BpfError> {

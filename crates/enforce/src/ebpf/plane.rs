@@ -9,7 +9,7 @@ use libbpf_rs::{
     MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
 };
 use weir_netlink::Client;
-use weir_tcon::{Cap, ReportSchedule};
+use weir_tcon::{Cap, FreeWindow, ReportSchedule};
 use weir_units::{Duration, Time};
 
 use super::attachment::Attachment;
@@ -77,7 +77,7 @@ impl DataPlane {
         let object = load(options)?;
         let caps = Caps::map(map(&object, "caps")?.as_fd(), options.flows).map_err(mapping)?;
         let settings = map(&object, "settings")?;
-        let settings = MappedWords::map(settings.as_fd(), 4).map_err(mapping)?;
+        let settings = MappedWords::map(settings.as_fd(), 6).map_err(mapping)?;
         let slots = map(&object, "slots")?;
         for slot in 0..options.flows {
             push(&slots, slot).map_err(refused)?;
@@ -192,7 +192,7 @@ impl DataPlane {
     /// the windows then hold their rates, too.
     pub(super) fn set_rates(&mut self, has_rates: bool) -> Result<(), BpfError> {
         self.has_rates = has_rates;
-        if let [_, _, netns_cookie, word] = self.settings.words() {
+        if let [_, _, netns_cookie, word, ..] = self.settings.words() {
             word.store(has_rates.into(), Ordering::Relaxed);
             if has_rates && self.sockets.is_none() {
                 netns_cookie.store(own_netns_cookie()?, Ordering::Relaxed);
@@ -201,6 +201,14 @@ impl DataPlane {
             }
         }
         Ok(())
+    }
+
+    /// Sets what no rule limits of a connection's data.
+    pub(super) fn set_free_window(&self, free: FreeWindow) {
+        if let [.., segments, bytes] = self.settings.words() {
+            bytes.store(free.bytes.bytes(), Ordering::Relaxed);
+            segments.store(free.segments, Ordering::Relaxed);
+        }
     }
 
     /// Sets a cap that expires at a time of the monotonic clock.
@@ -273,7 +281,7 @@ pub(super) fn load(options: &Options) -> Result<Object, BpfError> {
         .map_err(refused)?;
     for mut map in open.maps_mut() {
         let entries = match map.name().to_str() {
-            Some("flows" | "slots" | "caps") => options.flows,
+            Some("flows" | "young" | "slots" | "caps") => options.flows,
             Some("handshakes") => options.half_open,
             _ => continue,
         };

@@ -30,6 +30,12 @@ const SCALE: u32 = 7;
 const ANNOUNCED: u64 = 500 << SCALE;
 /// The window field of a frame without options.
 const WINDOW: std::ops::Range<usize> = 48..50;
+/// The control bits of a frame without options.
+const FLAGS: usize = 47;
+/// The counters of the programs: `enum counter` of `bpf/enforce.bpf.c`.
+const OPENED: u32 = 0;
+const CLOSED: u32 = 1;
+const REFUSED: u32 = 2;
 /// Its length with headers.
 const LENGTH: u32 = 1000 + 14 + 20 + 20;
 
@@ -79,6 +85,13 @@ struct World {
     settings: MappedWords,
 }
 
+/// Returns a segment with a FIN.
+fn closing(from: [u8; 4], to: [u8; 4], (sequence, number): (u32, u32)) -> Vec<u8> {
+    let mut bytes = frame(from, to, Kind::Ack, (sequence, Some(number)));
+    bytes[FLAGS] |= 1;
+    bytes
+}
+
 /// What became of a frame.
 struct Outcome {
     verdict: i32,
@@ -102,7 +115,7 @@ impl World {
             MapHandle::try_from(&found).unwrap()
         };
         let caps = Caps::map(map("caps").as_fd(), FLOWS).unwrap();
-        let settings = MappedWords::map(map("settings").as_fd(), 4).unwrap();
+        let settings = MappedWords::map(map("settings").as_fd(), 6).unwrap();
         let slots = map("slots");
         for slot in 0..FLOWS {
             slots
@@ -188,6 +201,26 @@ impl World {
     /// Sets a highest rate, held by windows, in all slots.
     fn limit(&self, bytes_per_second: u64) {
         self.cap(None, Some(Rate::from_bits_per_second(8 * bytes_per_second)));
+    }
+
+    fn map(&self, name: &str) -> MapHandle {
+        let found = self.object.maps().find(|map| map.name() == name).unwrap();
+        MapHandle::try_from(&found).unwrap()
+    }
+
+    fn counter(&self, counter: u32) -> u64 {
+        let key = counter.to_ne_bytes();
+        let values = self
+            .map("counters")
+            .lookup_percpu(&key, libbpf_rs::MapFlags::ANY);
+        let values = values.unwrap().unwrap_or_default();
+        let numbers = values.iter().map(|bytes| *bytes.first_chunk().unwrap());
+        numbers.map(u64::from_ne_bytes).sum()
+    }
+
+    /// The number of flows that are followed.
+    fn flows(&self) -> usize {
+        self.map("flows").keys().count()
     }
 
     fn cap(&self, rate: Option<Rate>, max_rate: Option<Rate>) {
@@ -318,7 +351,7 @@ fn a_connection_whose_rule_may_have_a_highest_rate_starts_with_a_small_window() 
     world.send(0, 0);
     assert_eq!(world.acknowledge(1), ANNOUNCED, "no rule has one");
     let mut world = World::new();
-    let [_, _, _, has_rates] = world.settings.words() else {
+    let [_, _, _, has_rates, ..] = world.settings.words() else {
         panic!("four settings");
     };
     has_rates.store(1, std::sync::atomic::Ordering::Relaxed);
@@ -336,4 +369,57 @@ fn a_connection_whose_rule_may_have_a_highest_rate_starts_with_a_small_window() 
     world.limit(1_000_000_000);
     world.send(20, 0);
     assert_eq!(world.acknowledge(21), ANNOUNCED, "it is decided");
+}
+
+/// Lets connections send this many segments before they count.
+fn leave_alone(world: &World, segments: u64) {
+    use std::sync::atomic::Ordering::Relaxed;
+    let [.., free_segments, free_bytes] = world.settings.words() else {
+        panic!("six settings");
+    };
+    free_segments.store(segments, Relaxed);
+    free_bytes.store(u64::MAX, Relaxed);
+}
+
+#[test]
+fn a_connection_opens_when_its_sender_has_sent_more_than_no_rule_limits() {
+    if check_permission().is_err() {
+        println!("SKIPPED: root (CAP_BPF) is needed");
+        return;
+    }
+    let mut world = World::new();
+    leave_alone(&world, 10);
+    world.connect();
+    // A byte per millisecond would leave nothing: but the connection is young.
+    world.limit(1_000);
+    (0..14).for_each(|number| assert_eq!(world.send(number, 0), 0));
+    assert_eq!(world.acknowledge(13), ANNOUNCED);
+    assert_eq!((world.counter(OPENED), world.flows()), (1, 0));
+    // The 15th segment goes beyond ten of the connection's.
+    world.send(14, 0);
+    assert_eq!((world.counter(OPENED), world.flows()), (1, 1));
+    world.limit(1_000);
+    let in_flight = (PAYLOAD as u64) >> SCALE << SCALE;
+    assert_eq!(world.acknowledge(14), in_flight);
+}
+
+#[test]
+fn a_young_connection_ends_without_an_event() {
+    if check_permission().is_err() {
+        println!("SKIPPED: root (CAP_BPF) is needed");
+        return;
+    }
+    let mut world = World::new();
+    leave_alone(&world, 10);
+    for _ in 0..20 {
+        world.connect();
+        world.send(0, 0);
+        world.acknowledge(1);
+        world.run("leaving", &closing(LOCAL, REMOTE, (1100, 500)), 0);
+        world.run("arriving", &closing(REMOTE, LOCAL, (500, 1101)), 0);
+        let last = frame(LOCAL, REMOTE, Kind::Ack, (1101, Some(501)));
+        world.run("leaving", &last, 0);
+    }
+    let counted = [OPENED, CLOSED, REFUSED].map(|counter| world.counter(counter));
+    assert_eq!((counted, world.flows()), ([20, 20, 0], 0));
 }

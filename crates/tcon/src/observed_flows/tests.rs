@@ -128,6 +128,19 @@ fn rates_are_set_only_at_pacing_interfaces() {
 }
 
 #[test]
+fn the_beginning_of_a_connection_is_left_alone_as_far_as_no_rule_limits_it() {
+    let free = |congestion: &str| flows(congestion).free_window();
+    let initial = free("cubic");
+    assert_eq!(initial.segments, 10);
+    assert!(initial.bytes >= ByteSize::from_kib(600), "{initial:?}");
+    assert_eq!(free("cubic,initial_window=3").segments, 3);
+    assert_eq!(free("cubic,initial_window=30").segments, 10);
+    let bounded = free("cubic,max_window=5KB");
+    assert_eq!((bounded.segments, bounded.bytes), (3, ByteSize::from_bytes(5_000)));
+    assert_eq!(free("cubic,max_rate=8Mbps"), FreeWindow::default());
+}
+
+#[test]
 fn a_highest_rate_is_held_by_the_data_plane() {
     assert!(!flows("cubic").has_rates());
     let mut flows = flows("cubic,max_rate=8Mbps");
