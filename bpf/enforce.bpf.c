@@ -135,16 +135,6 @@ static __always_inline void count(__u32 what)
 		*counter += 1;
 }
 
-// Returns the flags for submitting an event of a flow that opens or closes. User space decides at once only
-// where a rule has a highest rate.
-static __always_inline __u64 wake_flags(void)
-{
-	__u32 first = 0;
-	struct settings *set = bpf_map_lookup_elem(&settings, &first);
-
-	return set && !set->has_rates ? set->wake : 0;
-}
-
 static __always_inline void give_back(__u32 slot)
 {
 	bpf_map_push_elem(&slots, &slot, 0);
@@ -166,7 +156,7 @@ static __always_inline void forget(const struct key *key, __u32 slot)
 	}
 	event->kind = KIND_CLOSED;
 	event->slot = slot;
-	bpf_ringbuf_submit(event, wake_flags());
+	bpf_ringbuf_submit(event, BPF_RB_NO_WAKEUP);
 }
 
 static __noinline int on_syn(struct __sk_buff *skb, struct packet *packet, struct key *key,
@@ -284,7 +274,8 @@ static __always_inline void continue_from(const struct handshake *handshake, str
 }
 
 // Starts to control a connection.
-static __noinline int open_flow(struct __sk_buff *skb, struct key *key, struct handshake *handshake)
+static __noinline int open_flow(struct __sk_buff *skb, struct key *key, struct handshake *handshake,
+				struct settings *set)
 {
 	struct tracked *tracked;
 	struct zeros *fresh;
@@ -333,7 +324,7 @@ static __noinline int open_flow(struct __sk_buff *skb, struct key *key, struct h
 	describe(handshake, tracked, opened);
 	continue_from(handshake, &tracked->flow, now);
 	tracked->is_ready = 1;
-	bpf_ringbuf_submit(opened, wake_flags());
+	bpf_ringbuf_submit(opened, set ? set->opens_wake : 0);
 	return 1;
 }
 
@@ -385,7 +376,7 @@ static __noinline int begin(struct __sk_buff *skb, struct packet *packet, struct
 		    (packet->segment.flags & RST))
 			return 0;
 		if (!set || !set->free_segments) {
-			if (open_flow(skb, key, half_open))
+			if (open_flow(skb, key, half_open, set))
 				count(OPENED);
 			bpf_map_delete_elem(&handshakes, key);
 			return 1;
@@ -406,7 +397,7 @@ static __noinline int begin(struct __sk_buff *skb, struct packet *packet, struct
 	if ((packet->segment.flags & RST) || ends == (LOCAL_FIN | REMOTE_FIN))
 		count(CLOSED);
 	else
-		open_flow(skb, key, handshake);
+		open_flow(skb, key, handshake, set);
 	bpf_map_delete_elem(&young, key);
 	return 1;
 }
@@ -439,12 +430,18 @@ static __always_inline void rewrite_window(struct __sk_buff *skb, const struct p
 	count(LOWERED);
 }
 
+// A sender that has little to send is not held back by a window: nothing depends on its reports, unless they
+// tell of losses or marks.
+#define WITHOUT_NEED 8
+
 static __always_inline int is_due(const struct flow *flow, const struct settings *now_set, __u64 now)
 {
 	__u64 silence = now - flow->reported_at;
+	int is_limited = flow->delivered < flow->limited_until && !flow->marked_answers;
 
-	return silence >= now_set->interval ||
-	       (flow->is_urgent && silence >= now_set->interval / 4);
+	if (flow->is_urgent)
+		return silence >= now_set->interval / 4;
+	return silence >= (is_limited ? WITHOUT_NEED * now_set->interval : now_set->interval);
 }
 
 // Starts the clock of a flow's highest rate.

@@ -54,8 +54,9 @@ struct cap {
 struct settings {
 	// The time between two reports of one flow, in nanoseconds.
 	__u64 interval;
-	// The flags for submitting to the ring buffer.
+	// The flags for submitting reports, and flows that open, to the ring buffer.
 	__u64 wake;
+	__u64 opens_wake;
 	// The network namespace of the interfaces, for programs of sockets.
 	__u64 netns_cookie;
 	// Whether some rule has a highest rate.

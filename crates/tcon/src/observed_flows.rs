@@ -75,6 +75,8 @@ pub struct ObservedFlows<T> {
     rounds: u64,
     /// Flows with a recent report.
     active: u64,
+    /// Those of them whose senders have as much to send as they may.
+    busy: u64,
 }
 
 /// Counts of all flows, since the start.
@@ -122,6 +124,8 @@ struct Flow<T> {
     reported_at: Time,
     /// When the data plane was last asked about its silence.
     asked_at: Time,
+    /// Whether its sender has as much to send as it may.
+    is_busy: bool,
 }
 
 impl<T> ObservedFlows<T> {
@@ -136,6 +140,7 @@ impl<T> ObservedFlows<T> {
             round_at: Time::ZERO,
             rounds: 0,
             active: 0,
+            busy: 0,
         }
     }
 
@@ -205,6 +210,7 @@ impl<T> ObservedFlows<T> {
             counters: EnforcementCounters::default(),
             reported_at: now,
             asked_at: now,
+            is_busy: true,
         };
         self.flows.insert(number, flow);
         true
@@ -229,7 +235,19 @@ impl<T> ObservedFlows<T> {
         self.counters.marked += counters.marked - before.marked;
         self.counters.sent_again += counters.sent_again - before.sent_again;
         flow.reported_at = now;
+        let is_troubled =
+            counters.marked > before.marked || counters.sent_again > before.sent_again;
+        flow.is_busy = is_troubled || report.delivered >= report.limited_until;
+        let is_busy = flow.is_busy;
+        self.note_active(is_busy);
+    }
+
+    /// Reports are read at once as flows are active, and as often as a busy one needs.
+    fn note_active(&mut self, is_busy: bool) {
         self.active = self.active.max(1);
+        if is_busy {
+            self.busy = self.busy.max(1);
+        }
     }
 
     /// Removes a flow that is over.
@@ -243,8 +261,11 @@ impl<T> ObservedFlows<T> {
             return None;
         }
         self.round_at = now;
-        let heard = self.flows.values().map(|flow| now.since(flow.reported_at));
-        self.active = heard.filter(|silence| *silence < ACTIVE).count() as u64;
+        let is_active = |flow: &&Flow<T>| now.since(flow.reported_at) < ACTIVE;
+        (self.active, self.busy) = (self.flows.values().filter(is_active))
+            .fold((0, 0), |(active, busy), flow| {
+                (active + 1, busy + u64::from(flow.is_busy))
+            });
         self.rounds += 1;
         if self.rounds.is_multiple_of(ROUNDS_PER_SEARCH) {
             Some(SamplingRound::CapsAndSilentFlows)
@@ -268,7 +289,7 @@ impl<T> ObservedFlows<T> {
 
     /// Returns how often flows are to be reported, and the reports read.
     pub fn schedule(&self) -> ReportSchedule {
-        ReportSchedule::new(self.active, self.reports_per_second)
+        ReportSchedule::new(self.active, self.busy, self.reports_per_second)
     }
 
     /// Removes and returns flows that were silent for too long (RFC 5382, section 5). `active_at`

@@ -115,7 +115,7 @@ impl World {
             MapHandle::try_from(&found).unwrap()
         };
         let caps = Caps::map(map("caps").as_fd(), FLOWS).unwrap();
-        let settings = MappedWords::map(map("settings").as_fd(), 6).unwrap();
+        let settings = MappedWords::map(map("settings").as_fd(), 7).unwrap();
         let slots = map("slots");
         for slot in 0..FLOWS {
             slots
@@ -351,8 +351,8 @@ fn a_connection_whose_rule_may_have_a_highest_rate_starts_with_a_small_window() 
     world.send(0, 0);
     assert_eq!(world.acknowledge(1), ANNOUNCED, "no rule has one");
     let mut world = World::new();
-    let [_, _, _, has_rates, ..] = world.settings.words() else {
-        panic!("four settings");
+    let [_, _, _, _, has_rates, ..] = world.settings.words() else {
+        panic!("seven settings");
     };
     has_rates.store(1, std::sync::atomic::Ordering::Relaxed);
     let begun = now();
@@ -375,7 +375,7 @@ fn a_connection_whose_rule_may_have_a_highest_rate_starts_with_a_small_window() 
 fn leave_alone(world: &World, segments: u64) {
     use std::sync::atomic::Ordering::Relaxed;
     let [.., free_segments, free_bytes] = world.settings.words() else {
-        panic!("six settings");
+        panic!("seven settings");
     };
     free_segments.store(segments, Relaxed);
     free_bytes.store(u64::MAX, Relaxed);
