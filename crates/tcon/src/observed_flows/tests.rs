@@ -187,6 +187,32 @@ fn reports_wake_the_reader_until_a_flow_is_active() {
 }
 
 #[test]
+fn reports_of_senders_with_little_to_send_are_read_later() {
+    let mut flows = flows("cubic");
+    assert!(flows.on_opened(at(1), 2, &flow(81), &BEGINNING, 20));
+    let limited = |now, delivered| ProgressReport {
+        limited_until: ByteSize::from_bytes(delivered + 1),
+        ..report(now, delivered)
+    };
+    flows.on_report(at(2), 2, &limited(at(2), 5_000), 0);
+    let lazy = flows.schedule();
+    assert!(lazy.opens_wake && lazy.sleep.is_some(), "{lazy:?}");
+    // It has more to send, and then marks.
+    flows.on_report(at(3), 2, &report(at(3), 10_000), 0);
+    let busy = flows.schedule();
+    assert!(!busy.opens_wake && busy.sleep < lazy.sleep, "{busy:?}");
+    flows.on_report(at(4), 2, &limited(at(4), 15_000), 0);
+    assert!(flows.handle_timeout(at(300)).is_some());
+    assert_eq!(flows.schedule(), lazy);
+    let marked = ProgressReport {
+        marked: ByteSize::from_bytes(1_000),
+        ..limited(at(301), 20_000)
+    };
+    flows.on_report(at(301), 2, &marked, 0);
+    assert_eq!(flows.schedule(), busy);
+}
+
+#[test]
 fn silent_flows_are_forgotten() {
     let mut flows = flows("cubic");
     for number in 1..=3 {
