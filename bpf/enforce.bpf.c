@@ -340,7 +340,7 @@ static __always_inline void start_clock(struct tracked *tracked, __u64 rate)
 // Returns the window field to announce to the sender. It is called after flow_answered(), whose paths the
 // verifier would otherwise follow for each case here.
 static __always_inline __u32 limited_window(struct tracked *tracked, __u64 now, const struct segment *segment,
-					    const struct cap *cap, const struct settings *set)
+					    const struct cap *cap, const struct settings *set, __u32 *is_withheld)
 {
 	struct flow *flow = &tracked->flow;
 	__u64 allowed = ~0ULL >> 1, floor = 0, rate = 0, by_rate, more;
@@ -361,6 +361,7 @@ static __always_inline __u32 limited_window(struct tracked *tracked, __u64 now, 
 		// Rounded up: a sender with a window of less than a segment waits, or sends less than one.
 		if (more)
 			allowed += (1ULL << flow->scale) - 1;
+		*is_withheld = !more && is_last(flow, segment);
 		floor = 0;
 	}
 	return told_window(flow, now, segment, allowed, floor);
@@ -375,14 +376,15 @@ static __noinline int answered(struct __sk_buff *skb, struct packet *packet, str
 	struct settings *set;
 	struct cap *cap;
 	int news, over;
+	__u32 is_withheld = 0;
 
 	set = bpf_map_lookup_elem(&settings, &first);
 	if (!set || !tracked->is_ready)
-		return 0;
+		return NEXT;
 	slot = tracked->slot;
 	cap = bpf_map_lookup_elem(&caps, &slot);
 	if (!cap)
-		return 0;
+		return NEXT;
 	read_sack(skb, tracked, packet);
 	if (is_due(&tracked->flow, set, now)) {
 		reported = bpf_ringbuf_reserve(&events, sizeof(*reported), 0);
@@ -390,7 +392,7 @@ static __noinline int answered(struct __sk_buff *skb, struct packet *packet, str
 	}
 	bpf_spin_lock(&tracked->lock);
 	news = flow_answered(&tracked->flow, now, &packet->segment);
-	window = limited_window(tracked, now, &packet->segment, cap, set);
+	window = limited_window(tracked, now, &packet->segment, cap, set, &is_withheld);
 	had_urgent = tracked->flow.is_urgent;
 	over = is_over(&tracked->flow);
 	if (reported && (news || had_urgent))
@@ -404,12 +406,14 @@ static __noinline int answered(struct __sk_buff *skb, struct packet *packet, str
 		else
 			bpf_ringbuf_discard(reported, BPF_RB_NO_WAKEUP);
 	}
+	if (over)
+		forget(key, slot);
+	if (is_withheld)
+		return DROP;
 	if (window < packet->segment.window && (packet->segment.flags & ACK) &&
 	    !(packet->segment.flags & RST))
 		rewrite_window(skb, packet, window);
-	if (over)
-		forget(key, slot);
-	return 0;
+	return NEXT;
 }
 
 // Returns a segment's departure time: not before its sender's, and not later than fq accepts.
@@ -508,8 +512,7 @@ static __always_inline int follow(struct __sk_buff *skb, __u32 side)
 	now = bpf_ktime_get_ns();
 	if (side == LOCAL)
 		return sent(skb, &packet, &key, tracked, now);
-	answered(skb, &packet, &key, tracked, now);
-	return NEXT;
+	return answered(skb, &packet, &key, tracked, now);
 }
 
 SEC("tcx/egress")
