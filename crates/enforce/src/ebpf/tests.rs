@@ -283,7 +283,10 @@ fn the_window_ends_where_the_highest_rate_does() {
         let bytes: u64 = 3_000 + room(120_000_000 + nanos);
         bytes.next_multiple_of(1 << SCALE)
     });
-    assert!((least..=most).contains(&told), "{least} <= {told} <= {most}");
+    assert!(
+        (least..=most).contains(&told),
+        "{least} <= {told} <= {most}"
+    );
 }
 
 #[test]
@@ -299,7 +302,10 @@ fn a_sender_that_ignores_its_window_loses_what_is_beyond_the_rate() {
     assert_eq!(world.acknowledge(1), 0);
     let verdicts = (1..100).map(|number| world.try_run("leaving", &data(number), 0).verdict);
     let verdicts: Vec<_> = verdicts.collect();
-    let passed = verdicts.iter().take_while(|verdict| **verdict == NEXT).count();
+    let passed = verdicts
+        .iter()
+        .take_while(|verdict| **verdict == NEXT)
+        .count();
     // A super-packet's worth of debt.
     assert!((64..=67).contains(&passed), "{passed}");
     assert_eq!(verdicts[passed], DROP);

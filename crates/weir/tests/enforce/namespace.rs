@@ -38,7 +38,9 @@ impl Namespace {
     /// As [`Self::command`], with the mounts of this process: `ip netns exec` hides the control groups.
     pub(crate) fn enter(&self, program: &str) -> Command {
         let mut command = Command::new("nsenter");
-        command.arg(format!("--net=/run/netns/{}", self.0)).arg(program);
+        command
+            .arg(format!("--net=/run/netns/{}", self.0))
+            .arg(program);
         command
     }
 

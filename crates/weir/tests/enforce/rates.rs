@@ -67,10 +67,14 @@ fn assert_limited(running: &Running, stream: &mut Stream, port: u16) {
 fn pacing_limit(namespace: &Namespace, port: u16) -> Option<String> {
     let mut command = namespace.command("ss");
     let filter = format!("sport = {port}");
-    let output = command.args(["-tinH", "state", "established", &filter]).output();
+    let output = command
+        .args(["-tinH", "state", "established", &filter])
+        .output();
     let text = String::from_utf8(output.unwrap().stdout).unwrap();
     // The rate, and behind a slash its limit if there is one.
-    let mut words = text.split_whitespace().skip_while(|word| *word != "pacing_rate");
+    let mut words = text
+        .split_whitespace()
+        .skip_while(|word| *word != "pacing_rate");
     let (_, limit) = words.nth(1)?.split_once('/')?;
     Some(limit.to_owned())
 }
@@ -105,7 +109,9 @@ fn sockets_are_paced_at_the_highest_rate_until_the_enforcer_ends() {
     running.end();
     assert_eq!(pacing_limit(&server, 8002).as_deref(), PACED);
     let running = Running::start(&server, LIMITED, &["-i", "eth0"]);
-    wait("its rate is its own", || pacing_limit(&server, 8002).is_none());
+    wait("its rate is its own", || {
+        pacing_limit(&server, 8002).is_none()
+    });
     stream.read(TIME / 10);
     assert_eq!(pacing_limit(&server, 8002), None);
     drop(running);
@@ -129,7 +135,9 @@ fn sockets_of_another_namespace_with_the_same_addresses_are_left_alone() {
         Stream::open(server, client, 8001),
         Stream::open(other, its_client, 8001),
     ];
-    let addresses = streams.each_ref().map(|stream| stream.into.local_addr().unwrap());
+    let addresses = streams
+        .each_ref()
+        .map(|stream| stream.into.local_addr().unwrap());
     assert_eq!(addresses[0], addresses[1]);
     for stream in &mut streams {
         stream.read(TIME / 5);
