@@ -23,7 +23,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define LATEST_NS 1000000000ULL
 
 // How long a connection waits for user space to decide whether it has a highest rate.
-#define DECISION_NS 1000000000ULL
+#define DECISION_NS 10000000000ULL
 
 // The SYNs of a connection, the local and the remote end's.
 enum { LOCAL = 0, REMOTE = 1 };
@@ -331,10 +331,10 @@ static __always_inline int is_due(const struct flow *flow, const struct settings
 }
 
 // Starts the clock of a flow's highest rate.
-static __always_inline void start_clock(struct tracked *tracked, __u64 rate)
+static __always_inline void start_clock(struct tracked *tracked, __u64 now, __u64 rate)
 {
 	if (!tracked->paid_at)
-		tracked->paid_at = first_paid_at(&tracked->flow, tracked->opened_at, rate);
+		tracked->paid_at = first_paid_at(&tracked->flow, tracked->opened_at, now, rate);
 }
 
 // Returns the window field to announce to the sender. It is called after flow_answered(), whose paths the
@@ -348,12 +348,13 @@ static __always_inline __u32 limited_window(struct tracked *tracked, __u64 now, 
 	if (cap->expires_at > now) {
 		allowed = cap->allowed;
 		floor = cap->floor;
-		rate = cap->max_rate;
 	} else if (set->has_rates && !cap->expires_at && now - tracked->opened_at < DECISION_NS) {
 		allowed = first_window(flow);
 	}
+	if (holds_rate(cap, now))
+		rate = cap->max_rate;
 	if (rate) {
-		start_clock(tracked, rate);
+		start_clock(tracked, now, rate);
 		more = room(flow, tracked->paid_at, now, rate, held_time(flow, rate));
 		by_rate = in_flight(flow) + more;
 		allowed = allowed > floor ? allowed : floor;
@@ -443,13 +444,13 @@ static __noinline int sent(struct __sk_buff *skb, struct packet *packet, struct 
 		return NEXT;
 	slot = tracked->slot;
 	cap = bpf_map_lookup_elem(&caps, &slot);
-	if (cap && cap->expires_at > now && packet->segment.length) {
+	if (cap && packet->segment.length && (cap->expires_at > now || holds_rate(cap, now))) {
 		rate = cap->is_socket_paced ? 0 : cap->rate;
 		max_rate = cap->max_rate;
 	}
 	bpf_spin_lock(&tracked->lock);
 	if (max_rate) {
-		start_clock(tracked, max_rate);
+		start_clock(tracked, now, max_rate);
 		beyond = is_beyond(&tracked->flow, &packet->segment, tracked->paid_at, now, max_rate);
 	}
 	if (max_rate && !beyond)
