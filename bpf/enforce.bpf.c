@@ -26,7 +26,7 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 #define LATEST_NS 1000000000ULL
 
 // How long a connection waits for user space to decide whether it has a highest rate.
-#define DECISION_NS 1000000000ULL
+#define DECISION_NS 10000000000ULL
 
 // The SYNs of a connection, the local and the remote end's.
 enum { LOCAL = 0, REMOTE = 1 };
@@ -445,16 +445,16 @@ static __always_inline int is_due(const struct flow *flow, const struct settings
 }
 
 // Starts the clock of a flow's highest rate.
-static __always_inline void start_clock(struct tracked *tracked, __u64 rate)
+static __always_inline void start_clock(struct tracked *tracked, __u64 now, __u64 rate)
 {
 	if (!tracked->paid_at)
-		tracked->paid_at = first_paid_at(&tracked->flow, tracked->opened_at, rate);
+		tracked->paid_at = first_paid_at(&tracked->flow, tracked->opened_at, now, rate);
 }
 
 // Returns the window field to announce to the sender. It is called after flow_answered(), whose paths the
 // verifier would otherwise follow for each case here.
 static __always_inline __u32 limited_window(struct tracked *tracked, __u64 now, const struct segment *segment,
-					    const struct cap *cap, const struct settings *set)
+					    const struct cap *cap, const struct settings *set, __u32 *is_withheld)
 {
 	struct flow *flow = &tracked->flow;
 	__u64 allowed = ~0ULL >> 1, floor = 0, rate = 0, by_rate, more;
@@ -462,12 +462,13 @@ static __always_inline __u32 limited_window(struct tracked *tracked, __u64 now, 
 	if (cap->expires_at > now) {
 		allowed = cap->allowed;
 		floor = cap->floor;
-		rate = cap->max_rate;
 	} else if (set->has_rates && !cap->expires_at && now - tracked->opened_at < DECISION_NS) {
 		allowed = first_window(flow);
 	}
+	if (holds_rate(cap, now))
+		rate = cap->max_rate;
 	if (rate) {
-		start_clock(tracked, rate);
+		start_clock(tracked, now, rate);
 		more = room(flow, tracked->paid_at, now, rate, held_time(flow, rate));
 		by_rate = in_flight(flow) + more;
 		allowed = allowed > floor ? allowed : floor;
@@ -475,6 +476,7 @@ static __always_inline __u32 limited_window(struct tracked *tracked, __u64 now, 
 		// Rounded up: a sender with a window of less than a segment waits, or sends less than one.
 		if (more)
 			allowed += (1ULL << flow->scale) - 1;
+		*is_withheld = !more && is_last(flow, segment);
 		floor = 0;
 	}
 	return told_window(flow, now, segment, allowed, floor);
@@ -489,14 +491,15 @@ static __noinline int answered(struct __sk_buff *skb, struct packet *packet, str
 	struct settings *set;
 	struct cap *cap;
 	int news, over;
+	__u32 is_withheld = 0;
 
 	set = bpf_map_lookup_elem(&settings, &first);
 	if (!set || !tracked->is_ready)
-		return 0;
+		return NEXT;
 	slot = tracked->slot;
 	cap = bpf_map_lookup_elem(&caps, &slot);
 	if (!cap)
-		return 0;
+		return NEXT;
 	read_sack(skb, tracked, packet);
 	if (is_due(&tracked->flow, set, now)) {
 		reported = bpf_ringbuf_reserve(&events, sizeof(*reported), 0);
@@ -504,7 +507,7 @@ static __noinline int answered(struct __sk_buff *skb, struct packet *packet, str
 	}
 	bpf_spin_lock(&tracked->lock);
 	news = flow_answered(&tracked->flow, now, &packet->segment);
-	window = limited_window(tracked, now, &packet->segment, cap, set);
+	window = limited_window(tracked, now, &packet->segment, cap, set, &is_withheld);
 	had_urgent = tracked->flow.is_urgent;
 	over = is_over(&tracked->flow);
 	if (reported && (news || had_urgent))
@@ -518,12 +521,14 @@ static __noinline int answered(struct __sk_buff *skb, struct packet *packet, str
 		else
 			bpf_ringbuf_discard(reported, BPF_RB_NO_WAKEUP);
 	}
+	if (over)
+		forget(key, slot);
+	if (is_withheld)
+		return DROP;
 	if (window < packet->segment.window && (packet->segment.flags & ACK) &&
 	    !(packet->segment.flags & RST))
 		rewrite_window(skb, packet, window);
-	if (over)
-		forget(key, slot);
-	return 0;
+	return NEXT;
 }
 
 // Returns a segment's departure time: not before its sender's, and not later than fq accepts.
@@ -553,13 +558,13 @@ static __noinline int sent(struct __sk_buff *skb, struct packet *packet, struct 
 		return NEXT;
 	slot = tracked->slot;
 	cap = bpf_map_lookup_elem(&caps, &slot);
-	if (cap && cap->expires_at > now && packet->segment.length) {
+	if (cap && packet->segment.length && (cap->expires_at > now || holds_rate(cap, now))) {
 		rate = cap->is_socket_paced ? 0 : cap->rate;
 		max_rate = cap->max_rate;
 	}
 	bpf_spin_lock(&tracked->lock);
 	if (max_rate) {
-		start_clock(tracked, max_rate);
+		start_clock(tracked, now, max_rate);
 		beyond = is_beyond(&tracked->flow, &packet->segment, tracked->paid_at, now, max_rate);
 	}
 	if (max_rate && !beyond)
@@ -622,8 +627,7 @@ static __always_inline int follow(struct __sk_buff *skb, __u32 side)
 	now = bpf_ktime_get_ns();
 	if (side == LOCAL)
 		return sent(skb, &packet, &key, tracked, now);
-	answered(skb, &packet, &key, tracked, now);
-	return NEXT;
+	return answered(skb, &packet, &key, tracked, now);
 }
 
 SEC("tcx/egress")

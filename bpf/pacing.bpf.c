@@ -166,14 +166,14 @@ static __always_inline void follow_cap(struct bpf_sock_ops *ops)
 	if (!cap || !cap->expires_at)
 		return;
 	rate = cap->socket_rate;
-	if (cap->expires_at <= bpf_ktime_get_ns()) {
+	if (!rate) {
+		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags & ~FLAGS);
+		return;
+	}
+	if (!holds_rate(cap, bpf_ktime_get_ns())) {
 		if (cap->is_socket_paced)
 			pace(ops, UNLIMITED);
 		cap->is_socket_paced = 0;
-		return;
-	}
-	if (!rate) {
-		bpf_sock_ops_cb_flags_set(ops, ops->bpf_sock_ops_cb_flags & ~FLAGS);
 		return;
 	}
 	pace(ops, rate < UNLIMITED ? rate : UNLIMITED - 1);

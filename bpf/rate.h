@@ -16,6 +16,9 @@
 // What it holds as the connection opens: the initial window of ten segments at 1 Mbps.
 #define INITIAL_NS (120 * SECOND_NS / 1000)
 
+// The most that a connection pays for data sent before its rule was known.
+#define MOST_EARLY_NS (5 * SECOND_NS)
+
 // The window, in segments, of a connection whose rule is not known yet: first in all, then at a time.
 enum { FIRST_SEGMENTS = 10, NEXT_SEGMENTS = 2 };
 
@@ -38,11 +41,12 @@ static inline __u64 held_time(const struct flow *flow, __u64 rate)
 }
 
 // Returns the clock of a connection under a rate for the first time, when it has sent what `flow` tells.
-static inline __u64 first_paid_at(const struct flow *flow, __u64 opened_at, __u64 rate)
+static inline __u64 first_paid_at(const struct flow *flow, __u64 opened_at, __u64 now, __u64 rate)
 {
 	__u64 sent = flow->acked + (flow->nxt - flow->una);
+	__u64 paid_at = opened_at - INITIAL_NS + time_of(sent, rate);
 
-	return opened_at - INITIAL_NS + time_of(sent, rate);
+	return paid_at < now + MOST_EARLY_NS ? paid_at : now + MOST_EARLY_NS;
 }
 
 // Returns the clock after sending `bytes`.
@@ -62,6 +66,16 @@ static inline __u64 room(const struct flow *flow, __u64 paid_at, __u64 now, __u6
 	if (saved > held)
 		saved = held;
 	return saved / 1000 * rate / (SECOND_NS / 1000) / size * size;
+}
+
+// Returns whether a segment only acknowledges all that was sent. With a closed window its sender would ask for
+// another after 200 ms, and the receiver answers only every other of such questions (tcp_invalid_ratelimit). If
+// it is withheld, the sender repeats its last segment after some 10 ms (a tail loss probe, RFC 8985), and the
+// receiver answers each time.
+static inline int is_last(const struct flow *flow, const struct segment *segment)
+{
+	return flow->una == flow->nxt && !segment->length && segment->flags == ACK &&
+	       segment->acknowledgment == flow->nxt;
 }
 
 // Returns the window of a connection whose rule is not known yet. It is never closed.

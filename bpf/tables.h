@@ -43,13 +43,23 @@ struct cap {
 	__u64 rate;
 	// The highest rate, if the window is to enforce it.
 	__u64 max_rate;
-	// The rate at which a socket of this machine is to pace itself.
+	// The rate at which a socket of this machine is to pace itself; every flow with a highest rate has one.
 	__u64 socket_rate;
 	// Whether one does; written by the kernel.
 	__u64 is_socket_paced;
 	// A cap is a cache line.
 	__u64 padding;
 };
+
+// How much longer than the rest of a cap its highest rate holds. On a busy machine user space may be late, and
+// a flow without a limit then makes it later.
+#define RATE_HOLD_NS 9000000000ULL
+
+// Returns whether a flow has a highest rate that holds.
+static inline int holds_rate(const struct cap *cap, __u64 now)
+{
+	return cap->socket_rate && cap->expires_at && cap->expires_at + RATE_HOLD_NS > now;
+}
 
 struct settings {
 	// The time between two reports of one flow, in nanoseconds.

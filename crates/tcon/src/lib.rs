@@ -35,6 +35,7 @@
 
 mod ack_replay;
 mod advertised_window;
+mod busy_rate;
 mod cap;
 mod counters;
 mod ecn;

@@ -159,9 +159,9 @@ impl ObservedFlow {
             self.flow_controller.window(),
             self.flow_controller.pacing_rate(),
         );
-        let rate = self.max_rate.map_or(rate, |most| {
-            Some(rate.map_or(most, |rate| rate.min(most)))
-        });
+        let rate = self
+            .max_rate
+            .map_or(rate, |most| Some(rate.map_or(most, |rate| rate.min(most))));
         let allowed = match (self.max_rate, rate) {
             (Some(most), _) => window.min(self.burst_at(most)),
             (None, Some(rate)) if !is_paced && self.flow_controller.rtt.min != Duration::MAX => {

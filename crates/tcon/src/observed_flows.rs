@@ -151,7 +151,11 @@ impl<T> ObservedFlows<T> {
 
     /// Returns whether a rule of the policy has a highest rate.
     pub fn has_rates(&self) -> bool {
-        let mut controls = self.policy.rules.iter().filter_map(|rule| rule.control.as_ref());
+        let mut controls = self
+            .policy
+            .rules
+            .iter()
+            .filter_map(|rule| rule.control.as_ref());
         controls.any(|control| control.congestion.max_rate().is_some())
     }
 

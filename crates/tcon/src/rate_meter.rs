@@ -33,7 +33,11 @@ impl RateMeter {
         }
         self.marks.push_back((now, delivered));
         // The first mark stays as long as no later one is old enough to take its place.
-        while self.marks.get(1).is_some_and(|(time, _)| now.since(*time) >= SPAN) {
+        while self
+            .marks
+            .get(1)
+            .is_some_and(|(time, _)| now.since(*time) >= SPAN)
+        {
             self.marks.pop_front();
         }
     }
@@ -73,7 +77,11 @@ mod tests {
         for until in [100, 500, 1_000, 9_900, 10_000, 60_000] {
             let (meter, delivered) = steady(until);
             let rate = meter.rate(at(until), delivered);
-            assert_eq!(rate, Some(Rate::from_bits_per_second(80_000)), "after {until} ms");
+            assert_eq!(
+                rate,
+                Some(Rate::from_bits_per_second(80_000)),
+                "after {until} ms"
+            );
         }
     }
 
@@ -83,13 +91,19 @@ mod tests {
         assert!(meter.marks.len() <= 12);
         // Silence.
         let rate = meter.rate(at(65_000), delivered).unwrap();
-        assert!(rate >= Rate::from_bits_per_second(40_000) && rate < Rate::from_bits_per_second(44_000), "{rate}");
+        assert!(
+            rate >= Rate::from_bits_per_second(40_000) && rate < Rate::from_bits_per_second(44_000),
+            "{rate}"
+        );
         assert_eq!(meter.rate(at(80_000), delivered), Some(Rate::ZERO));
         // Ten times the rate.
         for millis in (80_100..=95_000).step_by(100) {
             delivered += ByteSize::from_bytes(10_000);
             meter.on_delivered(at(millis), delivered);
         }
-        assert_eq!(meter.rate(at(95_000), delivered), Some(Rate::from_bits_per_second(800_000)));
+        assert_eq!(
+            meter.rate(at(95_000), delivered),
+            Some(Rate::from_bits_per_second(800_000))
+        );
     }
 }

@@ -70,7 +70,19 @@ impl Caps {
 
     /// Sets a cap that expires at a time of the monotonic clock.
     pub(super) fn set(&self, slot: u32, cap: Cap, until: Time) {
-        if let Some([allowed, floor, expires_at, rate, max_rate, socket_rate, _, _]) = self.cap(slot) {
+        if let Some(
+            [
+                allowed,
+                floor,
+                expires_at,
+                rate,
+                max_rate,
+                socket_rate,
+                _,
+                _,
+            ],
+        ) = self.cap(slot)
+        {
             rate.store(bytes_per_second(cap.rate), Ordering::Relaxed);
             max_rate.store(bytes_per_second(cap.max_rate), Ordering::Relaxed);
             socket_rate.store(bytes_per_second(cap.socket_rate), Ordering::Relaxed);

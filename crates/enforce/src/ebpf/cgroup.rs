@@ -39,7 +39,12 @@ fn mount_point(mounts: &str) -> Option<String> {
 
 /// Replaces the octal escapes of a blank, a tab, a line feed and a backslash.
 fn unescaped(path: &str) -> String {
-    let escapes = [("\\040", " "), ("\\011", "\t"), ("\\012", "\n"), ("\\134", "\\")];
+    let escapes = [
+        ("\\040", " "),
+        ("\\011", "\t"),
+        ("\\012", "\n"),
+        ("\\134", "\\"),
+    ];
     let replace = |path: String, (escape, plain): (&str, &str)| path.replace(escape, plain);
     escapes.into_iter().fold(path.to_owned(), replace)
 }
@@ -58,7 +63,11 @@ mod tests {
 33 30 0:27 / /sys/fs/two\\040words rw,relatime shared:9 master:1 - cgroup2 cgroup2 rw
 ";
         assert_eq!(mount_point(mounts).as_deref(), Some("/sys/fs/two words"));
-        let part: String = mounts.lines().take(3).map(|line| format!("{line}\n")).collect();
+        let part: String = mounts
+            .lines()
+            .take(3)
+            .map(|line| format!("{line}\n"))
+            .collect();
         assert_eq!(mount_point(&part).as_deref(), Some("/srv/part"));
         assert_eq!(mount_point("22 1 0:20 / /sys rw - sysfs sysfs rw"), None);
         assert_eq!(mount_point("nonsense"), None);

@@ -31,12 +31,18 @@ pub(super) struct SocketPacing {
 impl SocketPacing {
     /// Attaches the program to the sockets of all control groups, with the maps of `shared`. Sockets that a
     /// killed process has left paced get their own rates back.
-    pub(super) fn attach(shared: impl Fn(&'static str) -> Result<MapHandle, BpfError>) -> Result<Self, BpfError> {
+    pub(super) fn attach(
+        shared: impl Fn(&'static str) -> Result<MapHandle, BpfError>,
+    ) -> Result<Self, BpfError> {
         let system = |doing| move |source| BpfError::System { doing, source };
         let root = open_root().map_err(system("opening the root of the control groups"))?;
         let namespace = File::open("/proc/thread-self/ns/net")
             .map_err(system("opening /proc/thread-self/ns/net"))?;
-        let mut pacing = Self { link: None, object: load(shared)?, namespace };
+        let mut pacing = Self {
+            link: None,
+            object: load(shared)?,
+            namespace,
+        };
         pacing.link = Some(pacing.attach_at(&root)?);
         pacing.for_each_socket("restore_stale")?;
         Ok(pacing)
@@ -46,7 +52,9 @@ impl SocketPacing {
         let mut programs = self.object.progs_mut();
         let program = programs
             .find(|program| program.name() == "socket_event")
-            .ok_or(BpfError::Object { missing: "socket_event" })?;
+            .ok_or(BpfError::Object {
+                missing: "socket_event",
+            })?;
         program.attach_cgroup(root.as_raw_fd()).map_err(refused)
     }
 
@@ -57,7 +65,10 @@ impl SocketPacing {
             .find(|program| program.name() == name)
             .ok_or(BpfError::Object { missing: name })?;
         let program = program.as_libbpf_object().as_ptr();
-        let system = |source| BpfError::System { doing: "iterating over the TCP sockets", source };
+        let system = |source| BpfError::System {
+            doing: "iterating over the TCP sockets",
+            source,
+        };
         // SAFETY: the program is loaded, and no options are given.
         let link = unsafe { bpf_program__attach_iter(program, std::ptr::null()) };
         let link = NonNull::new(link).ok_or_else(|| system(std::io::Error::last_os_error()))?;
@@ -72,10 +83,11 @@ impl SocketPacing {
     /// Gives the sockets their own rates back.
     fn restore(&self) {
         let kind = Some(LinkNameSpaceType::Network);
-        if move_into_link_name_space(self.namespace.as_fd(), kind).is_ok() {
-            // Without it they stay paced until the next start.
-            let _ = self.for_each_socket("restore");
-        }
+        // It takes CAP_SYS_ADMIN, but this thread is usually there already. In another namespace there are no
+        // sockets to restore.
+        let _ = move_into_link_name_space(self.namespace.as_fd(), kind);
+        // Without it they stay paced until the next start.
+        let _ = self.for_each_socket("restore");
     }
 }
 

@@ -8,6 +8,8 @@ mod at_interfaces;
 mod in_line;
 mod in_line_lasting;
 mod namespace;
+#[cfg(feature = "bpf")]
+mod rates;
 mod running;
 #[path = "../support/mod.rs"]
 mod support;
