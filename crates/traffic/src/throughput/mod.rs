@@ -44,7 +44,7 @@ pub use path::{PathSample, PathSummary};
 pub use payload::BLOCK;
 pub use protocol::{Outcome, StreamOutcome};
 pub use server::{Server, ServerEvent};
-pub use weir_net::check_policy_rule;
+pub use weir_net::{check_policy_rule, register_metrics};
 pub use weir_net::dcudp::{PreSharedKey, read_key};
 
 #[cfg(test)]

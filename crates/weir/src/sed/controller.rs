@@ -137,12 +137,13 @@ impl Controller {
         if let Some(exporter) = &exporter {
             tracing::info!("metrics at http://{}/metrics", exporter.local_address());
         }
-        service_manager::ready(&format!("listens on {}", process.address()));
         let hangup = signal(SignalKind::hangup()).map_err(Failure::of)?;
         let reload = rules::reload(self.rules.clone(), hangup, process.handle());
         tokio::spawn(reload);
         let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::of)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(Failure::of)?;
+        // It is ready when signals have their handlers.
+        service_manager::ready(&format!("listens on {}", process.address()));
         let stop = async {
             tokio::select! {
                 _ = interrupt.recv() => {}
