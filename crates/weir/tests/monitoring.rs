@@ -57,8 +57,9 @@ fn list() -> String {
     let mut common: Vec<Description> = Vec::new();
     for (command, metrics) in commands() {
         let _ = writeln!(text, "\n### `{command}`\n");
-        let (known, new): (Vec<_>, Vec<_>) =
-            metrics.into_iter().partition(|metric| common.contains(metric));
+        let (known, new): (Vec<_>, Vec<_>) = metrics
+            .into_iter()
+            .partition(|metric| common.contains(metric));
         if !known.is_empty() {
             let only_there: Vec<_> = { common.iter() }
                 .filter(|metric| !known.contains(metric))
@@ -72,7 +73,11 @@ fn list() -> String {
         }
         text.push_str("| metric | type | labels | meaning |\n|---|---|---|---|\n");
         for metric in &new {
-            let labels: Vec<_> = metric.labels.iter().map(|name| format!("`{name}`")).collect();
+            let labels: Vec<_> = metric
+                .labels
+                .iter()
+                .map(|name| format!("`{name}`"))
+                .collect();
             let (name, kind, labels) = (&metric.name, &metric.kind, labels.join(", "));
             let _ = writeln!(text, "| `{name}` | {kind} | {labels} | {} |", metric.help);
         }
@@ -126,7 +131,11 @@ fn names_have_base_units_and_everything_has_a_help_text() {
         for metric in metrics {
             let name = &metric.name;
             assert!(name.starts_with("weir_"), "{command}: {name}");
-            assert!(metric.help.len() > 8 && !metric.help.ends_with('.'), "{name}: {}", metric.help);
+            assert!(
+                metric.help.len() > 8 && !metric.help.ends_with('.'),
+                "{name}: {}",
+                metric.help
+            );
             assert_eq!(name.ends_with("_total"), metric.kind == "counter", "{name}");
             for unit in ["_ms", "_us", "_ns", "_kb", "_bits", "millis", "micros"] {
                 assert!(!name.contains(unit), "{name}");
@@ -139,10 +148,16 @@ fn names_have_base_units_and_everything_has_a_help_text() {
 fn a_perf_server_serves_well_formed_metrics() {
     let server = PerfServer::start(&["--metrics", "0"]);
     let pin = server.fingerprint.clone();
-    let output = server.client(&["--pin", &pin, "--bytes", "1MB"]).output().unwrap();
+    let output = server
+        .client(&["--pin", &pin, "--bytes", "1MB"])
+        .output()
+        .unwrap();
     assert!(output.status.success(), "{output:?}");
     let metrics = scrape(server.metrics.unwrap());
-    assert!(metrics.contains("# TYPE weir_connections_total counter\n"), "{metrics}");
+    assert!(
+        metrics.contains("# TYPE weir_connections_total counter\n"),
+        "{metrics}"
+    );
     assert!(metrics.contains("direction=\"sent\"} "), "{metrics}");
     assert_well_formed("a_perf_server_serves_well_formed_metrics", &metrics);
 }

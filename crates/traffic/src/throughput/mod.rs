@@ -44,8 +44,8 @@ pub use path::{PathSample, PathSummary};
 pub use payload::BLOCK;
 pub use protocol::{Outcome, StreamOutcome};
 pub use server::{Server, ServerEvent};
-pub use weir_net::{check_policy_rule, register_metrics};
 pub use weir_net::dcudp::{PreSharedKey, read_key};
+pub use weir_net::{check_policy_rule, register_metrics};
 
 #[cfg(test)]
 mod tests;

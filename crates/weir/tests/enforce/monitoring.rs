@@ -17,7 +17,13 @@ fn target(number: u8) -> SocketAddr {
 }
 
 /// Connects a namespace to that of Prometheus, and starts an enforcer with metrics there.
-fn observed(prometheus: &Namespace, namespace: &Namespace, number: u8, policy: &str, on: &[&str]) -> Running {
+fn observed(
+    prometheus: &Namespace,
+    namespace: &Namespace,
+    number: u8,
+    policy: &str,
+    on: &[&str],
+) -> Running {
     let name = format!("to{number}");
     join((prometheus, &name), (namespace, "manage"));
     prometheus.ip(&format!("address add 10.77.{number}.1/24 dev {name}"));
@@ -49,8 +55,16 @@ fn every_query_of_the_dashboard_returns_data() {
     let policy = "[[rules]]\nfrom_port = 8001\ncongestion = \"cubic\"\n";
     let at_interface = observed(&manager, &server, 1, policy, &["-i", "eth0"]);
     let policy = format!("{DOWNLOADS}\"dctcp\"\n");
-    let in_line = observed(&manager, &row.middle, 2, &policy, &["--inline", "lan0", "wan0"]);
-    at_interface.reload("[[rules]]\nfrom_port = 8001\ncongestion = \"cubic\"\n# changed\n").ok();
+    let in_line = observed(
+        &manager,
+        &row.middle,
+        2,
+        &policy,
+        &["--inline", "lan0", "wan0"],
+    );
+    at_interface
+        .reload("[[rules]]\nfrom_port = 8001\ncongestion = \"cubic\"\n# changed\n")
+        .ok();
     let downloads = [
         Download::between([&server, &client], 8001),
         Download::start(&row, 8001),
@@ -87,16 +101,19 @@ fn check_dashboard(manager: &Namespace) {
     manager.run(|| {
         prometheus.wait();
         for (panel, query) in dashboard::queries() {
-            wait(&format!("data of `{panel}`: {query}"), || {
-                match prometheus.query(&query) {
+            wait(
+                &format!("data of `{panel}`: {query}"),
+                || match prometheus.query(&query) {
                     Ok(series) => series.iter().map(prometheus::value).any(f64::is_finite),
                     Err(error) => panic!("`{panel}`: {query}: {error}"),
-                }
-            });
+                },
+            );
         }
         for (variable, metric, label) in dashboard::variables() {
             let series = prometheus.query(&metric).unwrap();
-            let has_label = series.iter().any(|series| series["metric"][&label].is_string());
+            let has_label = series
+                .iter()
+                .any(|series| series["metric"][&label].is_string());
             assert!(has_label, "`{variable}`: no {label} in {metric}");
         }
     });

@@ -9,8 +9,8 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::namespace::Namespace;
-use crate::support::{CommandOutput, run};
 pub(crate) use crate::support::wait;
+use crate::support::{CommandOutput, run};
 
 /// An enforcer in a namespace; ended when dropped.
 pub(crate) struct Running {

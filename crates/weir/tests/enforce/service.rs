@@ -32,7 +32,9 @@ fn the_service_manager_is_told_of_start_reload_and_end() {
     running.reload(&two).ok();
     assert_eq!(manager.expect_reload(), "2 rules between lan0 and wan0");
     // A policy with a mistake is not in force, but the service is ready again.
-    running.reload("[[rules]]\nto = 5\n").failed(1, &["rules.0.to"]);
+    running
+        .reload("[[rules]]\nto = 5\n")
+        .failed(1, &["rules.0.to"]);
     assert_eq!(manager.expect_reload(), "2 rules between lan0 and wan0");
     std::fs::write(&running.policy, POLICY).unwrap();
     running.signal(Signal::HUP);
@@ -51,8 +53,14 @@ fn reloads_are_logged_with_time_asker_and_changed_rules() {
     let (namespace, manager) = (machine(), NotifySocket::new());
     let running = Running::start_with(&namespace, POLICY, &INLINE, &[manager.variable()]);
     manager.expect("READY=1");
-    running.reload(&format!("{POLICY}[[rules]]\ninterface = \"eth*\"\npass = true\n")).ok();
-    running.reload("[[rules]]\nto = 5\nfrom = 6\n").failed(1, &["stays in force"]);
+    running
+        .reload(&format!(
+            "{POLICY}[[rules]]\ninterface = \"eth*\"\npass = true\n"
+        ))
+        .ok();
+    running
+        .reload("[[rules]]\nto = 5\nfrom = 6\n")
+        .failed(1, &["stays in force"]);
     manager.expect_reload();
     manager.expect_reload();
     std::fs::write(&running.policy, "\n[[rules]]\ncongestion = \"cubic\"\n").unwrap();
@@ -62,8 +70,17 @@ fn reloads_are_logged_with_time_asker_and_changed_rules() {
     let (_, said) = running.end();
     let lines: Vec<_> = said.lines().collect();
     let expected: [&[&str]; 5] = [
-        &[" WARN ", "policy.toml:4: rules.1.interface: ", "eth* is not attached", ": lan0, wan0"],
-        &[" INFO ", "policy.toml: reloaded, asked by uid 0, pid ", ": 2 rules; added line 3"],
+        &[
+            " WARN ",
+            "policy.toml:4: rules.1.interface: ",
+            "eth* is not attached",
+            ": lan0, wan0",
+        ],
+        &[
+            " INFO ",
+            "policy.toml: reloaded, asked by uid 0, pid ",
+            ": 2 rules; added line 3",
+        ],
         &[
             " WARN ",
             "policy.toml: not reloaded, asked by uid 0, pid ",

@@ -3,7 +3,10 @@
 use serde_json::Value;
 
 fn dashboard() -> Value {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/grafana/weir-enforce.json");
+    let path = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../../deploy/grafana/weir-enforce.json"
+    );
     serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
 }
 

@@ -14,7 +14,9 @@ pub(crate) fn is_installed(test: &str) -> bool {
     let has = |program: &str| Command::new(program).arg("--version").output().is_ok();
     let is_installed = has("prometheus") && has("promtool");
     if !is_installed {
-        eprintln!("SKIPPED: {test}: no Prometheus here (apt-get install prometheus, or make setup)");
+        eprintln!(
+            "SKIPPED: {test}: no Prometheus here (apt-get install prometheus, or make setup)"
+        );
     }
     is_installed
 }
@@ -54,7 +56,10 @@ pub(crate) fn assert_well_formed(test: &str, metrics: &str) {
     let output = child.wait_with_output().unwrap();
     let said = [output.stdout, output.stderr].concat();
     let said = String::from_utf8(said).unwrap();
-    assert!(output.status.success() && said.is_empty(), "{said}\n{metrics}");
+    assert!(
+        output.status.success() && said.is_empty(),
+        "{said}\n{metrics}"
+    );
 }
 
 /// A Prometheus that scrapes every second; ended when dropped.
@@ -84,7 +89,10 @@ impl Prometheus {
         let log = std::fs::File::create(folder.path().join("log")).unwrap();
         let child = command("prometheus")
             .arg(format!("--config.file={}", file.display()))
-            .arg(format!("--storage.tsdb.path={}", folder.path().join("data").display()))
+            .arg(format!(
+                "--storage.tsdb.path={}",
+                folder.path().join("data").display()
+            ))
             .arg(format!("--web.listen-address={address}"))
             .stdout(Stdio::null())
             .stderr(log)
@@ -99,7 +107,9 @@ impl Prometheus {
 
     /// Waits until it answers. It is called where its address can be reached.
     pub(crate) fn wait(&self) {
-        wait("Prometheus answers", || TcpStream::connect(self.address).is_ok());
+        wait("Prometheus answers", || {
+            TcpStream::connect(self.address).is_ok() && self.query("vector(1)").is_ok()
+        });
     }
 
     /// Returns the series of a query's answer now, or the error.
