@@ -129,7 +129,7 @@ mod tests {
         let warned = |bound: &[&str]| {
             let bound: Vec<_> = bound.iter().map(ToString::to_string).collect();
             let check = |rule: &PolicyRule| check_policy_rule(rule, &bound);
-            let checked = parse_policy_for("test", text, check).unwrap();
+            let checked = parse_policy_for("test", text, check);
             let keys = checked.warnings.iter().map(|warning| warning.key.clone());
             keys.collect::<Vec<_>>()
         };

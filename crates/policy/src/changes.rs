@@ -144,7 +144,7 @@ mod tests {
     fn policy(ports: &[u16]) -> Policy {
         let rule = |(index, port): (usize, &u16)| PolicyRule {
             line: 2 * index as u32 + 1,
-            to_ports: vec![port.to_string().parse().unwrap()],
+            to_ports: vec![(port + 1).to_string().parse().unwrap()],
             ..PolicyRule::new(None)
         };
         Policy {

@@ -90,7 +90,11 @@ fn a_check_for_a_plane_finds_what_it_refuses_and_what_has_no_effect() {
         format!("{path}:4: rules.0.ecn"),
         format!("{path}:9: rules.1.ecn"),
     );
-    refused.failed(1, &[&first, &second, "net.ipv4.tcp_ecn"]);
+    let warned = [":2: rules.0.interface: ", ":8: rules.1.buffer: "];
+    refused.failed(
+        1,
+        &[&first, &second, "net.ipv4.tcp_ecn", warned[0], warned[1]],
+    );
     let inline = check(&["--for", "inline", "-i", "eth0", "-i", "wan0"]);
     let warned = &inline.ok().stderr;
     assert!(

@@ -47,10 +47,10 @@ struct Rule {
 pub(crate) const SECTIONS: [&Section; 2] = [File::SECTION, Rule::SECTION];
 
 /// A policy, and what is doubtful about it where it is to be put in force.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Debug)]
 pub struct CheckedPolicy {
-    /// The policy.
-    pub policy: Policy,
+    /// The policy; the mistakes of its file, and what the data plane refuses.
+    pub policy: Result<Policy, ScenarioError>,
     /// Keys without effect, and rules that never match.
     pub warnings: Vec<Problem>,
 }
@@ -61,7 +61,7 @@ pub struct CheckedPolicy {
 /// The file cannot be read, or it has mistakes: the error lists those that were found, with their
 /// lines and keys.
 pub fn load_policy(path: &Path) -> Result<Policy, ScenarioError> {
-    load_policy_for(path, |_| Vec::new()).map(|checked| checked.policy)
+    load_policy_for(path, |_| Vec::new()).policy
 }
 
 /// Reads a policy from text; errors contain `name`.
@@ -69,34 +69,29 @@ pub fn load_policy(path: &Path) -> Result<Policy, ScenarioError> {
 /// # Errors
 /// See [`load_policy`].
 pub fn parse_policy(name: &str, text: &str) -> Result<Policy, ScenarioError> {
-    parse_policy_for(name, text, |_| Vec::new()).map(|checked| checked.policy)
+    parse_policy_for(name, text, |_| Vec::new()).policy
 }
 
-/// Reads a policy file for a data plane, which checks each rule.
-///
-/// # Errors
-/// See [`load_policy`]; what the data plane refuses is listed with the file's other mistakes.
+/// Reads a policy file for a data plane, which checks each rule. What it refuses is listed with the
+/// file's other mistakes.
 pub fn load_policy_for(
     path: &Path,
     check: impl Fn(&PolicyRule) -> Vec<RuleFinding>,
-) -> Result<CheckedPolicy, ScenarioError> {
+) -> CheckedPolicy {
     let checks = RuleChecks::new(&check);
-    let policy = rules::load(path, "policy", |at| policy(at, &checks))?;
-    Ok(checks.applied_to(policy))
+    let policy = rules::load(path, "policy", |at| policy(at, &checks));
+    checks.applied_to(policy)
 }
 
-/// Reads a policy from text for a data plane, which checks each rule; errors contain `name`.
-///
-/// # Errors
-/// See [`load_policy_for`].
+/// Reads a policy from text for a data plane, as [`load_policy_for`] does; errors contain `name`.
 pub fn parse_policy_for(
     name: &str,
     text: &str,
     check: impl Fn(&PolicyRule) -> Vec<RuleFinding>,
-) -> Result<CheckedPolicy, ScenarioError> {
+) -> CheckedPolicy {
     let checks = RuleChecks::new(&check);
-    let policy = rules::parse_as(name, text, |at| policy(at, &checks))?;
-    Ok(checks.applied_to(policy))
+    let policy = rules::parse_as(name, text, |at| policy(at, &checks));
+    checks.applied_to(policy)
 }
 
 fn policy(at: &Cursor<'_>, checks: &RuleChecks<'_>) -> Result<Policy, Reported> {
@@ -138,7 +133,7 @@ impl<'c> RuleChecks<'c> {
         result.map(|()| rule)
     }
 
-    fn applied_to(self, policy: Policy) -> CheckedPolicy {
+    fn applied_to(self, policy: Result<Policy, ScenarioError>) -> CheckedPolicy {
         CheckedPolicy {
             policy,
             warnings: self.warnings.into_inner(),

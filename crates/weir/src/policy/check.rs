@@ -66,11 +66,10 @@ impl Check {
             return self.file.load();
         };
         let checked = plane.load(self.file.path(), &self.interface);
-        let checked = checked.map_err(Failure::of)?;
         for warning in checked.warnings {
             eprintln!("warning: {warning}");
         }
-        Ok(checked.policy)
+        checked.policy.map_err(Failure::of)
     }
 }
 

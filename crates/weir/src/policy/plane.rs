@@ -5,7 +5,7 @@ use std::path::Path;
 
 use clap::ValueEnum;
 use weir_enforce::{ebpf, inline};
-use weir_scenario::{CheckedPolicy, ScenarioError, load_policy_for};
+use weir_scenario::{CheckedPolicy, load_policy_for};
 use weir_traffic::throughput;
 
 /// What puts a policy in force.
@@ -22,14 +22,7 @@ pub(crate) enum Plane {
 impl Plane {
     /// Loads a policy file and checks that it can be put in force. `interfaces` are those that it is for;
     /// none if they are not known.
-    ///
-    /// # Errors
-    /// The mistakes in the file, and what cannot be put in force.
-    pub(crate) fn load(
-        self,
-        file: &Path,
-        interfaces: &[String],
-    ) -> Result<CheckedPolicy, ScenarioError> {
+    pub(crate) fn load(self, file: &Path, interfaces: &[String]) -> CheckedPolicy {
         load_policy_for(file, |rule| match self {
             Self::Enforce => ebpf::check_rule(rule, interfaces),
             Self::Inline => inline::check_rule(rule, interfaces),
