@@ -32,21 +32,21 @@ fn commands() -> Vec<(&'static str, Vec<Description>)> {
         })
     };
     vec![
-        ("weir enforce --interface", enforcer(PlaneKind::Kernel)),
-        ("weir enforce --inline", enforcer(PlaneKind::InLine)),
+        ("`weir enforce --interface`", enforcer(PlaneKind::Kernel)),
+        ("`weir enforce --inline`", enforcer(PlaneKind::InLine)),
         (
-            "weir sed controller",
+            "`weir sed controller`",
             registered(weir_control::register_controller_metrics),
         ),
         (
-            "weir sed agent",
+            "`weir sed agent`",
             registered(|registry| {
                 weir_enforce::inline::register_agent_metrics(registry);
                 weir_control::register_agent_metrics(registry);
             }),
         ),
         (
-            "weir perf server, and endpoints of weir-net",
+            "`weir perf server`, and endpoints of `weir-net`",
             registered(weir_traffic::throughput::register_metrics),
         ),
     ]
@@ -56,7 +56,7 @@ fn list() -> String {
     let mut text = String::new();
     let mut common: Vec<Description> = Vec::new();
     for (command, metrics) in commands() {
-        let _ = writeln!(text, "\n### `{command}`\n");
+        let _ = writeln!(text, "\n### {command}\n");
         let (known, new): (Vec<_>, Vec<_>) = metrics
             .into_iter()
             .partition(|metric| common.contains(metric));
