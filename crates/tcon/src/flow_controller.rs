@@ -67,6 +67,11 @@ impl FlowController {
         window
     }
 
+    /// Returns whether the controller uses the fraction of marked bytes.
+    pub(crate) fn counts_marks(&self) -> bool {
+        self.controller.snapshot().ce_fraction.is_some()
+    }
+
     /// Returns the lower bound of the window, whatever the controller decides.
     pub(crate) fn smallest_window(&self) -> ByteSize {
         ByteSize::from_bytes(2 * self.segment_size)

@@ -42,6 +42,7 @@ mod element;
 mod flight;
 mod flow_controller;
 mod flow_policy;
+mod mark_feedback;
 mod memory_budget;
 mod observed_flow;
 mod observed_flows;

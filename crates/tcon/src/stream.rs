@@ -15,6 +15,7 @@ use crate::counters::{Counters, EnforcementCounters};
 use crate::flight::Flight;
 use crate::flow_controller::FlowController;
 use crate::flow_policy::FlowPolicy;
+use crate::mark_feedback::MarkFeedback;
 use crate::memory_budget::MemoryBudget;
 
 pub(crate) use acknowledgment::AckVerdict;
@@ -39,8 +40,7 @@ pub(crate) struct Stream<P> {
     flight: Flight<P>,
     /// First sequence numbers of the waiting segments, in the order of arrival.
     waiting: VecDeque<Sequence>,
-    /// Whether data is sent as ECN-capable.
-    pub(crate) is_marked: bool,
+    pub(crate) marks: MarkFeedback,
     /// The most bytes of packets that may be kept.
     buffer: ByteSize,
     /// Bytes of packets kept.
@@ -92,14 +92,16 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             seed,
             is_paced: false,
         };
+        let flow_controller = FlowController::new(&policy.congestion, &context, rtt);
+        let counts_marks = flow_controller.counts_marks();
         Some(Self {
             direction: way,
             rule: policy.rule,
             counters: EnforcementCounters::default(),
-            flow_controller: FlowController::new(&policy.congestion, &context, rtt),
+            flow_controller,
             flight: Flight::new(first),
             waiting: VecDeque::new(),
-            is_marked,
+            marks: MarkFeedback::new(is_marked, counts_marks),
             buffer: policy.buffer,
             kept: ByteSize::ZERO,
             pace_at: Time::ZERO,
