@@ -1,6 +1,8 @@
 //! Inline enforcement while kernel TCP at the ends uses ECN: super-packets stay whole, which the rate depends
 //! on.
 
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -9,7 +11,7 @@ use weir_fabric::{Element, Output, Packet, PortIndex};
 use weir_units::Time;
 use weir_wire::tcp::Flags;
 
-use crate::in_line::{DOWNLOADS, Download, Row, set_ecn};
+use crate::in_line::{CLIENT, DOWNLOADS, Row, set_ecn};
 use crate::namespace::{Namespace, possible};
 use crate::running::Running;
 use crate::support::run;
@@ -68,6 +70,22 @@ fn frames_sent(namespace: &Namespace) -> u64 {
     column.unwrap().parse().unwrap()
 }
 
+/// The server opens a connection and sends; the client reads until its end.
+fn upload(row: &Row, port: u16, amount: u64) {
+    let listener = (row.client).run(move || TcpListener::bind((CLIENT, port)).unwrap());
+    let mut to = (row.server).run(move || TcpStream::connect((CLIENT, port)).unwrap());
+    let (mut from, _) = listener.accept().unwrap();
+    let receiver = std::thread::spawn(move || {
+        let mut buffer = vec![0; 1 << 16];
+        std::iter::repeat_with(|| from.read(&mut buffer).unwrap() as u64)
+            .take_while(|count| *count > 0)
+            .sum::<u64>()
+    });
+    to.write_all(&vec![1; amount as usize]).unwrap();
+    drop(to);
+    assert_eq!(receiver.join().unwrap(), amount);
+}
+
 #[test]
 fn super_packets_stay_whole_with_ecn_at_the_ends() {
     if !possible("super_packets_stay_whole_with_ecn_at_the_ends") {
@@ -90,9 +108,7 @@ fn super_packets_stay_whole_with_ecn_at_the_ends() {
             set_ecn(&row.server, ecn);
             set_ecn(&row.client, ecn);
             let (before, sent) = (counts.read(), frames_sent(&row.server));
-            let download = Download::start(&row, ports.next().unwrap());
-            download.get(AMOUNT, AMOUNT);
-            download.end();
+            upload(&row, ports.next().unwrap(), AMOUNT);
             let sent = frames_sent(&row.server) - sent;
             let after = counts.read();
             let [segments, frames, with_cwr] = [0, 1, 2].map(|index| after[index] - before[index]);
@@ -108,7 +124,8 @@ fn super_packets_stay_whole_with_ecn_at_the_ends() {
                 _ => false,
             };
             if counts_marks {
-                assert!(with_cwr >= frames, "each frame begins with CWR: {seen}");
+                // Repeated segments have none.
+                assert!(with_cwr >= frames / 2, "frames begin with CWR: {seen}");
             } else {
                 // Nothing marks here. But the sender's TCP sets CWR after every reduction of its own.
                 assert!(with_cwr <= 5 + frames / 4, "{seen}");
