@@ -109,6 +109,15 @@ impl FlowController {
         self.controller.on_idle_restart(now);
     }
 
+    /// Returns whether so much is in flight that it cannot all be on its way: some waits in a queue, and the
+    /// path limits the rate. Only a controller that estimates the bandwidth knows.
+    pub(crate) fn fills_path(&self, in_flight: ByteSize) -> bool {
+        let bandwidth = self.controller.snapshot().bandwidth;
+        let min = self.rtt.min;
+        bandwidth
+            .is_some_and(|rate| min != Duration::MAX && in_flight > rate.size_in(min + min / 4))
+    }
+
     /// Notes that the sender lacks data: what is sent from here on measures the sender, not the
     /// network.
     pub(crate) fn set_app_limited(&mut self, in_flight: ByteSize) {

@@ -182,12 +182,16 @@ impl<P: Packet + Clone + 'static> Stream<P> {
 
     /// Whether the sender has left room in a window for so long that it must be app-limited. The time
     /// is twice the sender's RTT, plus a quarter of the receiver's, as sending opportunities come in
-    /// bursts.
+    /// bursts. A sender whose own window is smaller than the controller's leaves room too, but not the path
+    /// idle.
     fn lacks_data(&mut self, now: Time) -> bool {
         let patience = self.sender_rtt * 2 + self.flow_controller.rtt.smoothed() / 4;
         let room = self.advertised.room(now, patience, self.flight.nxt);
         let amounts = self.flight.bytes;
-        amounts.waiting == 0 && amounts.lost == 0 && room >= 2 * self.flow_controller.segment_size
+        amounts.waiting == 0
+            && amounts.lost == 0
+            && room >= 2 * self.flow_controller.segment_size
+            && !self.flow_controller.fills_path(self.in_flight())
     }
 
     /// Notes the header of a sender's segment, with or without data.
