@@ -92,7 +92,7 @@ impl Row {
     }
 
     /// Creates a row with this element in place of the lossy one.
-    pub(crate) fn with(element: impl Element<Segment> + Send + 'static) -> Self {
+    pub(crate) fn with(element: impl Element<Segment>) -> Self {
         let [server, middle, lossy, client] = [(); 4].map(|()| Namespace::new());
         join((&server, "eth0"), (&middle, "lan0"));
         join((&middle, "wan0"), (&lossy, "in0"));
