@@ -168,6 +168,31 @@ fn segments_leave_apart_while_marks_are_echoed() {
     );
 }
 
+/// Its own window is smaller than BBR's in start-up, but larger than the path.
+#[test]
+fn bbr_detects_the_full_path_of_a_sender_with_a_smaller_window() {
+    let mut setup = setup("bbr");
+    setup.sender = "cubic,max_window=180KB";
+    setup.link = (
+        Rate::from_mbps(5),
+        Duration::from_micros(79_900),
+        bytes(128_000),
+    );
+    let mut world = World::new(&setup);
+    let open = |world: &World| world.server.state() == State::Established;
+    assert!(world.run_until(100_000, open));
+    world.server.write(bytes(10_000_000));
+    let until = world.now + Duration::from_secs(5);
+    assert!(world.run_until(100_000, |world| world.now >= until));
+    let data = world
+        .tcon()
+        .flows()
+        .find(|flow| flow.flow.source_port == 80);
+    // In start-up it is 2.89 times the path's rate, afterwards 1.25 times at most.
+    let rate = data.unwrap().pacing_rate.unwrap();
+    assert!(rate < Rate::from_mbps(7), "{rate}");
+}
+
 /// The ends negotiate ECN themselves, and nothing needs the fraction of marked bytes.
 #[test]
 fn cwr_answers_an_echo_once_per_round_trip() {
