@@ -221,7 +221,7 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
             if answer == AckVerdict::ForwardCleaned {
                 packet.clear_sack_blocks();
             }
-            if stream.is_marked {
+            if stream.marks.is_active() {
                 packet.set_flags(segment.flags.without(Flags::ECE));
             }
             stream.clamp(now, &mut packet, answer, &handshake, shared);

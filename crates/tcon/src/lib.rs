@@ -43,6 +43,7 @@ mod flight;
 mod flow_class;
 mod flow_controller;
 mod flow_policy;
+mod mark_feedback;
 mod memory_budget;
 mod observed_flow;
 mod observed_flows;

@@ -16,6 +16,7 @@ use crate::flight::Flight;
 use crate::flow_class::{ClassIndex, FlowClasses};
 use crate::flow_controller::FlowController;
 use crate::flow_policy::FlowPolicy;
+use crate::mark_feedback::MarkFeedback;
 use crate::memory_budget::MemoryBudget;
 
 pub(crate) use acknowledgment::AckVerdict;
@@ -42,8 +43,7 @@ pub(crate) struct Stream<P> {
     flight: Flight<P>,
     /// First sequence numbers of the waiting segments, in the order of arrival.
     waiting: VecDeque<Sequence>,
-    /// Whether data is sent as ECN-capable.
-    pub(crate) is_marked: bool,
+    pub(crate) marks: MarkFeedback,
     /// The most bytes of packets that may be kept.
     buffer: ByteSize,
     /// Bytes of packets kept.
@@ -98,15 +98,17 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             seed,
             is_paced: false,
         };
+        let flow_controller = FlowController::new(&policy.congestion, &context, rtt);
+        let counts_marks = flow_controller.counts_marks();
         Some(Self {
             direction: way,
             rule: policy.rule,
             class,
             counters: EnforcementCounters::default(),
-            flow_controller: FlowController::new(&policy.congestion, &context, rtt),
+            flow_controller,
             flight: Flight::new(first),
             waiting: VecDeque::new(),
-            is_marked,
+            marks: MarkFeedback::new(is_marked, counts_marks),
             buffer: policy.buffer,
             kept: ByteSize::ZERO,
             pace_at: Time::ZERO,
@@ -193,12 +195,16 @@ impl<P: Packet + Clone + 'static> Stream<P> {
 
     /// Whether the sender has left room in a window for so long that it must be app-limited. The time
     /// is twice the sender's RTT, plus a quarter of the receiver's, as sending opportunities come in
-    /// bursts.
+    /// bursts. A sender whose own window is smaller than the controller's leaves room too, but not the path
+    /// idle.
     fn lacks_data(&mut self, now: Time) -> bool {
         let patience = self.sender_rtt * 2 + self.flow_controller.rtt.smoothed() / 4;
         let room = self.advertised.room(now, patience, self.flight.nxt);
         let amounts = self.flight.bytes;
-        amounts.waiting == 0 && amounts.lost == 0 && room >= 2 * self.flow_controller.segment_size
+        amounts.waiting == 0
+            && amounts.lost == 0
+            && room >= 2 * self.flow_controller.segment_size
+            && !self.flow_controller.fills_path(self.in_flight())
     }
 
     /// Notes the header of a sender's segment, with or without data.

@@ -47,7 +47,7 @@ use weir_fabric::{EgressPort, Element, Faults, Link, PortIndex, Queue, Routes, S
 use weir_units::{Duration, Rate, Time};
 
 use crate::port::Port;
-use crate::segment::{FramePools, Segment, SegmentRun};
+use crate::segment::{Egress, FramePools, Segment, SegmentRun};
 
 pub use agent_bridge::{AgentBridge, TxQueue, Waker};
 pub use agent_metrics::register_agent_metrics;
@@ -281,7 +281,8 @@ impl Inline {
         for side in [0, 1] {
             while let Some(segment) = self.switch.poll_delivered(now, SIDES[side]) {
                 let run = &mut self.leaving[side];
-                if run.as_mut().is_some_and(|run| run.extend(&segment)) {
+                let extends = |run: &mut SegmentRun| run.extend(&segment, Egress::Network);
+                if run.as_mut().is_some_and(extends) {
                     continue;
                 }
                 if let Some(run) = run.replace(SegmentRun::new(&segment)) {

@@ -255,9 +255,11 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             return;
         };
         let mut marked = 0;
-        if self.is_marked && segment.flags.contains(Flags::ECE) {
+        let mut is_new = false;
+        if self.marks.is_active() && segment.flags.contains(Flags::ECE) {
             shared.counters.echoes += 1;
             marked = summary.delivered;
+            is_new = self.marks.on_echo(now, segment.acknowledgment);
         }
         let [arrived, echoed] = [summary.delivered, marked].map(ByteSize::from_bytes);
         self.add_counts(shared, |counters| {
@@ -268,7 +270,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         shared.counters.marked += echoed;
         let delivered = DeliverySummary {
             bytes: summary.delivered,
-            marked,
+            marked: if is_new { marked } else { 0 },
             newest_sent,
             rtt: summary.once_sent.map(|sent| now.since(sent)),
             app_limited: summary.app_limited,

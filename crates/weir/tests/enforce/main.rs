@@ -6,6 +6,7 @@
 #[cfg(feature = "bpf")]
 mod at_interfaces;
 mod in_line;
+mod in_line_ecn;
 mod in_line_lasting;
 #[cfg(feature = "bpf")]
 mod monitoring;
