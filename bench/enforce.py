@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures the cost of `weir enforce`: kernel TCP between two network namespaces, with and without it.
 
-make bench-enforce runs it (root; some minutes): parts `throughput`, `inline`, `crowd`, `rate` and `requests`,
+make bench-enforce runs it (root; some minutes): parts `throughput`, `inline`, `ecn`, `crowd`, `rate` and `requests`,
 or the parts named.
 Needs only Python's standard library, `ip` and a `weir` built with --features weir/bpf.
 """
@@ -26,6 +26,7 @@ CUBIC = '[[rules]]\ncongestion = "cubic"\n'
 PASS = "[[rules]]\npass = true\n"
 RUNS, SECONDS = 10, 2.0
 FLOWS, ACTIVE = 20_000, 1_000
+ROUNDS = 7
 
 
 def send_for_ever(out):
@@ -123,6 +124,40 @@ def inline(weir):
     print("wanted: 5 Gbit/s; medians of 3 runs")
 
 
+def ecn(weir):
+    print(
+        f"\nThe same with `net.ipv4.tcp_ecn` 0, 1 and 2 at both ends: medians of {ROUNDS} interleaved runs of 1 s"
+    )
+    listed = subprocess.run([weir, "algorithms", "--json"], check=True, capture_output=True).stdout
+    names = [one["name"] for one in json.loads(listed)]
+    with Namespaces("server", "middle", "client") as spaces:
+        spaces.join("server", "eth0", "middle", "lan0")
+        spaces.join("middle", "wan0", "client", "eth0")
+        spaces.address("server", "eth0", f"{SERVER}/16")
+        spaces.address("client", "eth0", f"{CLIENT}/16")
+        for name in ["pass", *names]:
+            policy = PASS if name == "pass" else CUBIC.replace("cubic", name)
+            running = Enforcer(weir, spaces, "middle", policy, ["--inline", "lan0", "wan0"])
+            rates, costs = ({mode: [] for mode in "012"} for _ in range(2))
+            for _ in range(ROUNDS):
+                for mode, found in rates.items():
+                    for space in ("server", "client"):
+                        with spaces.inside(space):
+                            Path("/proc/sys/net/ipv4/tcp_ecn").write_text(mode)
+                    cpu, begun = running.cpu(), time.monotonic()
+                    found.append(transfer(spaces, "server", "client", CLIENT, 1.0))
+                    sent = found[-1] * (time.monotonic() - begun)
+                    costs[mode].append((running.cpu() - cpu) / sent)
+            running.stop()
+            rates, costs = ({mode: statistics.median(of[mode]) for mode in of} for of in (rates, costs))
+            ratios = ", ".join(
+                f"with {mode} {rates[mode] / rates['0']:.2f} of it (CPU time {costs[mode] / costs['0']:.2f})"
+                for mode in "12"
+            )
+            print(f"  {name:18} {rates['0']:6.2f} Gbit/s without ECN; {ratios}", flush=True)
+    print("wanted: 0.9 of the rate without ECN; CPU time is that of `weir` per bit, which other load disturbs less")
+
+
 def receive_all(listeners):
     """Accepts all connections and reads all their data until it is killed."""
     poll, sockets = select.epoll(), {listener.fileno(): listener for listener in listeners}
@@ -182,7 +217,14 @@ def crowd(weir):
     print("wanted: 5 % of a core")
 
 
-PARTS = {"throughput": throughput, "inline": inline, "crowd": crowd, "rate": rate, "requests": requests}
+PARTS = {
+    "throughput": throughput,
+    "inline": inline,
+    "ecn": ecn,
+    "crowd": crowd,
+    "rate": rate,
+    "requests": requests,
+}
 
 
 def main():

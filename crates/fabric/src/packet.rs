@@ -97,6 +97,10 @@ pub trait Packet {
     fn set_flags(&mut self, flags: Flags) {
         let _ = flags;
     }
+
+    /// Requests a frame of its own, where segments of a super-packet could leave in one. By default does
+    /// nothing.
+    fn keep_apart(&mut self) {}
 }
 
 /// A segment of a super-packet, which a host has handed over as one packet (TSO). All its segments have

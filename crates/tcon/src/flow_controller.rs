@@ -70,6 +70,11 @@ impl FlowController {
         window
     }
 
+    /// Returns whether the controller uses the fraction of marked bytes.
+    pub(crate) fn counts_marks(&self) -> bool {
+        self.controller.snapshot().ce_fraction.is_some()
+    }
+
     /// Returns the lower bound of the window, whatever the controller decides.
     pub(crate) fn smallest_window(&self) -> ByteSize {
         ByteSize::from_bytes(2 * self.segment_size)
@@ -105,6 +110,15 @@ impl FlowController {
     /// Restarts after the sender was idle for longer than the RTO.
     pub(crate) fn on_idle_restart(&mut self, now: Time) {
         self.controller.on_idle_restart(now);
+    }
+
+    /// Returns whether so much is in flight that it cannot all be on its way: some waits in a queue, and the
+    /// path limits the rate. Only a controller that estimates the bandwidth knows.
+    pub(crate) fn fills_path(&self, in_flight: ByteSize) -> bool {
+        let bandwidth = self.controller.snapshot().bandwidth;
+        let min = self.rtt.min;
+        bandwidth
+            .is_some_and(|rate| min != Duration::MAX && in_flight > rate.size_in(min + min / 4))
     }
 
     /// Notes that the sender lacks data: what is sent from here on measures the sender, not the

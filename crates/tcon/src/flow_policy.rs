@@ -14,8 +14,7 @@ pub struct FlowPolicy {
     /// The congestion control algorithm.
     pub congestion: AlgorithmSpec,
     /// Whether ECN is negotiated with the receiver on behalf of a sender without ECN (RFC 3168, section
-    /// 6.1.1). Every data segment then carries CWR, so that an echo covers the segments marked since
-    /// the previous echo, and not a round trip.
+    /// 6.1.1).
     pub ecn: bool,
     /// The most bytes of packets that may be kept of one flow.
     pub buffer: ByteSize,

@@ -11,6 +11,7 @@ use weir_wire::tcp::Sequence;
 
 use crate::cap::Cap;
 use crate::counters::{EnforcementCounters, FlowReport};
+use crate::flow_class::{ClassIndex, FlowClass, FlowClasses};
 use crate::observed_flow::{FlowStart, ObservedFlow};
 use crate::progress_report::ProgressReport;
 use crate::rate_meter::RateMeter;
@@ -70,6 +71,7 @@ pub struct ObservedFlows<T> {
     policy: Policy,
     reports_per_second: u32,
     flows: BTreeMap<u32, Flow<T>>,
+    classes: FlowClasses<String>,
     counters: ObservedCounters,
     round_at: Time,
     rounds: u64,
@@ -118,6 +120,7 @@ struct Flow<T> {
     handle: T,
     key: FlowKey,
     rule: u32,
+    class: ClassIndex,
     observed: ObservedFlow,
     meter: RateMeter,
     counters: EnforcementCounters,
@@ -136,6 +139,7 @@ impl<T> ObservedFlows<T> {
             policy,
             reports_per_second,
             flows: BTreeMap::new(),
+            classes: FlowClasses::default(),
             counters: ObservedCounters::default(),
             round_at: Time::ZERO,
             rounds: 0,
@@ -166,7 +170,11 @@ impl<T> ObservedFlows<T> {
             return FreeWindow::default();
         }
         let least = |segment_size: u32| {
-            let controls = self.policy.rules.iter().filter_map(|rule| rule.control.as_ref());
+            let controls = self
+                .policy
+                .rules
+                .iter()
+                .filter_map(|rule| rule.control.as_ref());
             let beginning = FlowStart {
                 first: Sequence::new(0),
                 segment_size,
@@ -197,7 +205,7 @@ impl<T> ObservedFlows<T> {
         known_by: T,
     ) -> bool {
         // The close of the number's previous flow may have been lost.
-        self.flows.remove(&number);
+        self.on_closed(number);
         let rule = self.policy.rule(flow);
         let Some((rule, control)) = rule.and_then(|rule| Some((rule, rule.control.as_ref()?)))
         else {
@@ -205,10 +213,13 @@ impl<T> ObservedFlows<T> {
             return false;
         };
         let seed = u64::from(number) ^ now.since(Time::ZERO).as_nanos();
+        let interface = flow.interface.unwrap_or_default().to_owned();
+        let class = (self.classes).begin(interface, rule.line, control.congestion.name());
         let flow = Flow {
             handle: known_by,
             key: flow.key,
             rule: rule.line,
+            class,
             observed: ObservedFlow::new(&control.congestion, beginning, seed),
             meter: RateMeter::new(now),
             counters: EnforcementCounters::default(),
@@ -238,6 +249,11 @@ impl<T> ObservedFlows<T> {
         self.counters.delivered += counters.delivered - before.delivered;
         self.counters.marked += counters.marked - before.marked;
         self.counters.sent_again += counters.sent_again - before.sent_again;
+        let (rtt, window) = (flow.observed.rtt(), flow.observed.window());
+        self.classes.update(flow.class, |class| {
+            class.add(&before, &counters);
+            class.decided(rtt, window);
+        });
         flow.reported_at = now;
         let is_troubled =
             counters.marked > before.marked || counters.sent_again > before.sent_again;
@@ -256,7 +272,9 @@ impl<T> ObservedFlows<T> {
 
     /// Removes a flow that is over.
     pub fn on_closed(&mut self, number: u32) {
-        self.flows.remove(&number);
+        if let Some(flow) = self.flows.remove(&number) {
+            self.classes.end(flow.class);
+        }
     }
 
     /// Returns what to do if a round begins.
@@ -316,6 +334,7 @@ impl<T> ObservedFlows<T> {
         }
         let silent = numbers.into_iter().filter_map(|number| {
             let flow = self.flows.remove(&number)?;
+            self.classes.end(flow.class);
             Some((number, flow.handle))
         });
         let silent: Vec<_> = silent.collect();
@@ -331,6 +350,11 @@ impl<T> ObservedFlows<T> {
     /// Returns the counters of all flows.
     pub fn counters(&self) -> ObservedCounters {
         self.counters
+    }
+
+    /// Returns the counts by interface, rule and algorithm, of all flows since the start.
+    pub fn classes(&self) -> &[FlowClass<String>] {
+        self.classes.all()
     }
 
     /// Returns the current state of each flow, with its handle.

@@ -52,7 +52,10 @@ mod tests {
         assert_eq!(schedule(20_000).interval, LONGEST);
         assert_eq!((schedule(0).sleep, schedule(1).sleep), (None, Some(LOOK)));
         assert_eq!(schedule(1_000).sleep, Some(Duration::from_micros(6_250)));
-        assert_eq!((schedule(0).opens_wake, schedule(1).opens_wake), (true, false));
+        assert_eq!(
+            (schedule(0).opens_wake, schedule(1).opens_wake),
+            (true, false)
+        );
     }
 
     #[test]

@@ -6,15 +6,17 @@ mod transmit;
 use std::collections::VecDeque;
 
 use weir_congestion::Context;
-use weir_fabric::{Clamped, Direction, Handshake, Packet, PacketCount, WindowLimit};
+use weir_fabric::{Clamped, Direction, Handshake, Packet, PacketCount, PortIndex, WindowLimit};
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Segment, Sequence, Timestamps};
 
 use crate::advertised_window::AdvertisedWindow;
 use crate::counters::{Counters, EnforcementCounters};
 use crate::flight::Flight;
+use crate::flow_class::{ClassIndex, FlowClasses};
 use crate::flow_controller::FlowController;
 use crate::flow_policy::FlowPolicy;
+use crate::mark_feedback::MarkFeedback;
 use crate::memory_budget::MemoryBudget;
 use crate::rate_meter::RateMeter;
 
@@ -25,6 +27,7 @@ pub(crate) use acknowledgment::AckVerdict;
 pub(crate) struct StreamContext {
     pub(crate) memory: MemoryBudget,
     pub(crate) counters: Counters,
+    pub(crate) classes: FlowClasses<Option<PortIndex>>,
     /// Packets that have arrived and not been forwarded.
     pub(crate) held: PacketCount,
 }
@@ -35,6 +38,7 @@ pub(crate) struct Stream<P> {
     pub(crate) direction: Direction,
     /// The policy rule that applies.
     pub(crate) rule: u32,
+    pub(crate) class: ClassIndex,
     pub(crate) counters: EnforcementCounters,
     pub(crate) meter: RateMeter,
     /// The highest rate of its policy.
@@ -43,8 +47,7 @@ pub(crate) struct Stream<P> {
     flight: Flight<P>,
     /// First sequence numbers of the waiting segments, in the order of arrival.
     waiting: VecDeque<Sequence>,
-    /// Whether data is sent as ECN-capable.
-    pub(crate) is_marked: bool,
+    pub(crate) marks: MarkFeedback,
     /// The most bytes of packets that may be kept.
     buffer: ByteSize,
     /// Bytes of packets kept.
@@ -78,35 +81,46 @@ pub(crate) struct Stream<P> {
     pub(crate) scheduled: Option<Time>,
 }
 
+/// A direction of a connection whose handshake is complete.
+pub(crate) struct StreamStart<'h> {
+    pub(crate) now: Time,
+    pub(crate) policy: &'h FlowPolicy,
+    pub(crate) egress: Option<PortIndex>,
+    pub(crate) handshake: &'h Handshake,
+    pub(crate) way: Direction,
+    pub(crate) is_marked: bool,
+    /// The RTTs to the receiver and to the sender, if the handshake has measured them.
+    pub(crate) rtt: Option<Duration>,
+    pub(crate) sender_rtt: Option<Duration>,
+    pub(crate) seed: u64,
+}
+
 impl<P: Packet + Clone + 'static> Stream<P> {
-    /// Creates a stream after its handshake. `rtts` are the RTTs to the receiver and to the sender that
-    /// the handshake has measured.
-    pub(crate) fn new(
-        now: Time,
-        policy: &FlowPolicy,
-        handshake: &Handshake,
-        way: Direction,
-        is_marked: bool,
-        (rtt, sender_rtt): (Option<Duration>, Option<Duration>),
-        seed: u64,
-    ) -> Option<Self> {
+    /// Creates a stream after its handshake.
+    pub(crate) fn new(start: &StreamStart<'_>, shared: &mut StreamContext) -> Option<Self> {
+        let (policy, handshake, way) = (start.policy, start.handshake, start.way);
         let segment_size = u64::from(handshake.segment_size(way)?);
         let first = handshake.offer(way)?.sequence + 1;
+        let congestion = policy.congestion.name();
+        let class = shared.classes.begin(start.egress, policy.rule, congestion);
         let context = Context {
             packet_size: ByteSize::from_bytes(segment_size),
-            seed,
+            seed: start.seed,
             is_paced: false,
         };
+        let flow_controller = FlowController::new(&policy.congestion, &context, start.rtt);
+        let counts_marks = flow_controller.counts_marks();
         Some(Self {
             direction: way,
             rule: policy.rule,
+            class,
             counters: EnforcementCounters::default(),
-            meter: RateMeter::new(now),
+            meter: RateMeter::new(start.now),
             max_rate: policy.congestion.max_rate(),
-            flow_controller: FlowController::new(&policy.congestion, &context, rtt),
+            flow_controller,
             flight: Flight::new(first),
             waiting: VecDeque::new(),
-            is_marked,
+            marks: MarkFeedback::new(start.is_marked, counts_marks),
             buffer: policy.buffer,
             kept: ByteSize::ZERO,
             pace_at: Time::ZERO,
@@ -119,7 +133,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             last_window: None,
             last_forwarded_ack: None,
             advertised: AdvertisedWindow::new(first),
-            sender_rtt: sender_rtt.unwrap_or(Duration::ZERO),
+            sender_rtt: start.sender_rtt.unwrap_or(Duration::ZERO),
             newest: None,
             answer_due: false,
             scheduled: None,
@@ -159,12 +173,12 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         packet: &mut P,
         answer: AckVerdict,
         handshake: &Handshake,
-        counters: &mut Counters,
+        shared: &mut StreamContext,
     ) {
         let way = self.direction.reversed();
         if self.limit().clamp(packet, handshake, way) == Clamped::Lowered {
-            counters.lowered += 1;
-            self.counters.lowered += 1;
+            shared.counters.lowered += 1;
+            self.add_counts(shared, |counters| counters.lowered += 1);
         }
         let Some(mut segment) = packet.tcp() else {
             return;
@@ -185,14 +199,24 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         self.advertised.on_forwarded(now, edge);
     }
 
+    /// Counts for this flow and for its class.
+    fn add_counts(&mut self, shared: &mut StreamContext, add: impl Fn(&mut EnforcementCounters)) {
+        add(&mut self.counters);
+        (shared.classes).update(self.class, |class| add(&mut class.counters));
+    }
+
     /// Whether the sender has left room in a window for so long that it must be app-limited. The time
     /// is twice the sender's RTT, plus a quarter of the receiver's, as sending opportunities come in
-    /// bursts.
+    /// bursts. A sender whose own window is smaller than the controller's leaves room too, but not the path
+    /// idle.
     fn lacks_data(&mut self, now: Time) -> bool {
         let patience = self.sender_rtt * 2 + self.flow_controller.rtt.smoothed() / 4;
         let room = self.advertised.room(now, patience, self.flight.nxt);
         let amounts = self.flight.bytes;
-        amounts.waiting == 0 && amounts.lost == 0 && room >= 2 * self.flow_controller.segment_size
+        amounts.waiting == 0
+            && amounts.lost == 0
+            && room >= 2 * self.flow_controller.segment_size
+            && !self.flow_controller.fills_path(self.in_flight())
     }
 
     /// Notes the header of a sender's segment, with or without data.

@@ -31,6 +31,7 @@ mod attachment;
 mod caps;
 #[cfg(bpf_programs)]
 mod cgroup;
+mod check;
 mod enforcer;
 #[cfg_attr(
     not(bpf_programs),
@@ -52,7 +53,8 @@ mod tests;
 
 #[cfg(not(bpf_programs))]
 pub use absent::DataPlane;
-pub use enforcer::{Enforcer, UnsupportedRule};
+pub use check::check_rule;
+pub use enforcer::Enforcer;
 #[cfg(bpf_programs)]
 pub use plane::DataPlane;
 

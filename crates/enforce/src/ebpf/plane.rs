@@ -186,7 +186,11 @@ impl DataPlane {
                 0
             };
             wake.store(flags, Ordering::Relaxed);
-            let flags = if self.is_woken() { FORCE_WAKEUP } else { NO_WAKEUP };
+            let flags = if self.is_woken() {
+                FORCE_WAKEUP
+            } else {
+                NO_WAKEUP
+            };
             opens_wake.store(flags, Ordering::Relaxed);
         }
     }

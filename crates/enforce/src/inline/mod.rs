@@ -29,6 +29,7 @@
 
 mod agent_bridge;
 mod agent_metrics;
+mod check;
 mod enforcer;
 mod interface_pair;
 mod rules;
@@ -46,9 +47,11 @@ use weir_fabric::{EgressPort, Element, Faults, Link, PortIndex, Queue, Routes, S
 use weir_units::{Duration, Rate, Time};
 
 use crate::port::Port;
-use crate::segment::{FramePools, Segment, SegmentRun};
+use crate::segment::{Egress, FramePools, Segment, SegmentRun};
 
 pub use agent_bridge::{AgentBridge, TxQueue, Waker};
+pub use agent_metrics::register_agent_metrics;
+pub use check::check_rule;
 pub use enforcer::Enforcer;
 pub use interface_pair::AttachError;
 use interface_pair::InterfacePair;
@@ -279,7 +282,8 @@ impl Inline {
         for side in [0, 1] {
             while let Some(segment) = self.switch.poll_delivered(now, SIDES[side]) {
                 let run = &mut self.leaving[side];
-                if run.as_mut().is_some_and(|run| run.extend(&segment)) {
+                let extends = |run: &mut SegmentRun| run.extend(&segment, Egress::Network);
+                if run.as_mut().is_some_and(extends) {
                     continue;
                 }
                 if let Some(run) = run.replace(SegmentRun::new(&segment)) {

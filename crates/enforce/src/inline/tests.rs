@@ -1,5 +1,7 @@
 //! The cable between socket pairs in place of interfaces: no privileges needed.
 
+mod ecn;
+
 use std::os::fd::OwnedFd;
 
 use rustix::event::{EventfdFlags, eventfd};
@@ -61,9 +63,13 @@ fn pair() -> (Tap, Tap) {
 
 /// Returns the cable, the two ends that it joins, and the descriptor that stops it.
 fn cable() -> (Inline, [Tap; 2], OwnedFd) {
+    cable_with(Meddler::default())
+}
+
+fn cable_with(element: impl Element<Segment>) -> (Inline, [Tap; 2], OwnedFd) {
     let (left, left_end) = pair();
     let (right, right_end) = pair();
-    let cable = Inline::new([left.into(), right.into()], Meddler::default());
+    let cable = Inline::new([left.into(), right.into()], element);
     let stop = eventfd(0, EventfdFlags::NONBLOCK).unwrap();
     (cable, [left_end, right_end], stop)
 }

@@ -53,8 +53,9 @@ impl SuperFrame {
     ///
     /// The headers are those of a network card that segments the whole (Linux: `tcp_gso_segment`): an
     /// own sequence number or length, FIN and PSH only with the last segment, CWR only with the first, a
-    /// counting IPv4 identification. A partial checksum stays partial; a complete one is updated. An
-    /// added CWR is set only in the first segment.
+    /// counting IPv4 identification. A partial checksum stays partial; a complete one is updated. A
+    /// receiver that gets the frame whole takes an added CWR to be in all segments; a network card that
+    /// splits it leaves CWR to the first.
     pub fn cut(
         &self,
         range: Range<u16>,

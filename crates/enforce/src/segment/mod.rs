@@ -20,7 +20,7 @@ use weir_wire::{Ecn, FlowKey};
 use crate::offload::{CutFrame, HeaderChanges, SuperFrame};
 
 pub use pool::FramePools;
-pub use run::SegmentRun;
+pub use run::{Egress, SegmentRun};
 
 /// A received frame, and its time of arrival.
 #[derive(Debug)]
@@ -44,6 +44,8 @@ pub struct Segment {
     changes: HeaderChanges,
     length: u32,
     destination: u32,
+    /// Whether it needs a frame of its own on a network.
+    is_apart: bool,
 }
 
 impl Segment {
@@ -56,6 +58,7 @@ impl Segment {
             from,
             index,
             destination,
+            is_apart: false,
         }
     }
 
@@ -135,5 +138,9 @@ impl Packet for Segment {
         if let Some(segment) = self.tcp() {
             self.changes.tcp.set_flags(segment.flags, flags);
         }
+    }
+
+    fn keep_apart(&mut self) {
+        self.is_apart = true;
     }
 }

@@ -101,7 +101,7 @@ proptest! {
             .collect();
         let mut runs: Vec<SegmentRun> = Vec::new();
         for packet in &packets {
-            if !runs.last_mut().is_some_and(|run| run.extend(packet)) {
+            if !runs.last_mut().is_some_and(|run| run.extend(packet, Egress::Network)) {
                 runs.push(SegmentRun::new(packet));
             }
         }
@@ -110,14 +110,18 @@ proptest! {
             let frame = parsed(&joined(&run.frame())).unwrap();
             prop_assert_eq!(frame.segments(), run.segments());
             let segments = 0..frame.segments();
-            sent.extend(segments.map(|index| joined(&frame.on_wire(index, frame.ecn()))));
+            let cut = |index| (index > 0, joined(&frame.on_wire(index, frame.ecn())));
+            sent.extend(segments.map(cut));
         }
-        let expected = packets.iter().map(|packet| joined(&packet.on_wire()));
-        let expected: Vec<_> = expected.collect();
-        prop_assert_eq!(sent.len(), expected.len());
-        for (sent, expected) in sent.iter().zip(&expected) {
-            prop_assert_eq!(header_of(sent), header_of(expected));
-            prop_assert_eq!(verified(sent).payload, verified(expected).payload);
+        prop_assert_eq!(sent.len(), packets.len());
+        for ((follows, sent), packet) in sent.iter().zip(&packets) {
+            let expected = joined(&packet.on_wire());
+            let mut header = header_of(&expected);
+            if let Some(header) = &mut header && *follows {
+                header.flags = header.flags.without(Flags::CWR);
+            }
+            prop_assert_eq!(header_of(sent), header);
+            prop_assert_eq!(verified(sent).payload, verified(&expected).payload);
         }
     }
 
@@ -185,16 +189,39 @@ fn segments_keep_their_burst_until_changed() {
 }
 
 #[test]
-fn a_segment_with_added_cwr_is_sent_alone() {
+fn segments_with_added_cwr_leave_together_unless_they_are_to_be_apart() {
     let from = arrived(&frame_of_100_byte_segments(300));
     let packet = |index| Segment::new(Arc::clone(&from), index, 0);
     let mut run = SegmentRun::new(&packet(0));
-    assert!(run.extend(&packet(1)) && !run.extend(&packet(1)) && run.extend(&packet(2)));
+    let mut extends = |packet| run.extend(&packet, Egress::Network);
+    assert!(extends(packet(1)) && !extends(packet(1)) && extends(packet(2)));
     assert_eq!(run.segments(), 3);
     let reduced = |index| {
         let mut packet = packet(index);
         packet.set_flags(Flags::ACK | Flags::CWR);
         packet
     };
-    assert!(!SegmentRun::new(&reduced(0)).extend(&reduced(1)));
+    let mut run = SegmentRun::new(&reduced(0));
+    assert!(!run.extend(&packet(1), Egress::Network), "other flags");
+    assert!(run.extend(&reduced(1), Egress::Network));
+    let frame = parsed(&joined(&run.frame())).unwrap();
+    assert_eq!(frame.segments(), 2);
+    // A receiver of the whole sees CWR; a card that splits it leaves CWR to the first.
+    assert!(frame.tcp(0).unwrap().flags.contains(Flags::CWR));
+    let second = header_of(&joined(&frame.on_wire(1, frame.ecn()))).unwrap();
+    assert!(!second.flags.contains(Flags::CWR));
+
+    let apart = |index| {
+        let mut packet = reduced(index);
+        packet.keep_apart();
+        packet
+    };
+    for (one, other) in [
+        (apart(0), apart(1)),
+        (apart(0), reduced(1)),
+        (reduced(0), apart(1)),
+    ] {
+        assert!(!SegmentRun::new(&one).extend(&other, Egress::Network));
+        assert!(SegmentRun::new(&one).extend(&other, Egress::Host));
+    }
 }

@@ -1,23 +1,28 @@
 //! Writes frames to a host's interface; merges segments that are due together.
 
+use smallvec::SmallVec;
 use weir_enforce::offload::MacAddress;
 use weir_enforce::port::Port;
-use weir_enforce::segment::{Segment, SegmentRun};
+use weir_enforce::segment::{Egress, Segment, SegmentRun};
 use weir_units::Time;
 
 use super::fidelity::Fidelity;
 use super::losses::Losses;
 use crate::clock::Clock;
 
-/// The egress side of a host's interface, with pending consecutive segments of one frame.
+/// Runs of at most this many frames are pending: flows that share a link alternate on it.
+const RUNS: usize = 8;
+
+/// The egress side of a host's interface, with pending runs in the order of their first segments.
 #[derive(Debug, Default)]
 pub(super) struct TxPort {
-    pending: Option<PendingSegment>,
+    pending: SmallVec<[PendingRun; RUNS]>,
     pub(super) losses: Losses,
 }
 
+/// Consecutive segments of one frame.
 #[derive(Debug)]
-struct PendingSegment {
+struct PendingRun {
     run: SegmentRun,
     /// When the first and the last left the last link.
     due: (Time, Time),
@@ -32,8 +37,8 @@ pub(super) struct TxTarget<'a> {
 }
 
 impl TxPort {
-    /// Adds a segment that was `due`. Flushes pending segments that it cannot be merged with. Returns
-    /// whether it is the only pending segment.
+    /// Adds a segment that was `due`. Segments of other flows may pass it, as in a host's own receive
+    /// offload; those of its flow keep their order. Returns whether nothing was pending.
     pub(super) fn push(
         &mut self,
         due: Time,
@@ -41,15 +46,18 @@ impl TxPort {
         exit: TxTarget<'_>,
         fidelity: &mut Fidelity,
     ) -> bool {
-        if let Some(pending) = &mut self.pending
-            && pending.run.extend(segment)
+        let last_of_flow = (self.pending.iter_mut().rev()).find(|one| one.run.is_of_flow(segment));
+        if let Some(pending) = last_of_flow
+            && pending.run.extend(segment, Egress::Host)
         {
             pending.due.1 = due;
             return false;
         }
-        let is_first = self.pending.is_none();
-        self.flush(exit, fidelity);
-        self.pending = Some(PendingSegment {
+        let is_first = self.pending.is_empty();
+        if self.pending.len() == RUNS {
+            self.flush(exit, fidelity);
+        }
+        self.pending.push(PendingRun {
             run: SegmentRun::new(segment),
             due: (due, due),
         });
@@ -58,16 +66,15 @@ impl TxPort {
 
     /// Writes the pending segments.
     pub(super) fn flush(&mut self, exit: TxTarget<'_>, fidelity: &mut Fidelity) {
-        let Some(PendingSegment { run, due }) = self.pending.take() else {
-            return;
-        };
-        let count = u64::from(run.segments());
-        fidelity.handed_over(exit.clock.now(), due, count, run.unread());
-        let cut = run.frame_to(exit.to);
-        match exit.port.send(&cut.slices()) {
-            Ok(true) => {}
-            Ok(false) => self.losses.full += 1,
-            Err(error) => self.losses.count(&error),
+        for PendingRun { run, due } in self.pending.drain(..) {
+            let count = u64::from(run.segments());
+            fidelity.handed_over(exit.clock.now(), due, count, run.unread());
+            let cut = run.frame_to(exit.to);
+            match exit.port.send(&cut.slices()) {
+                Ok(true) => {}
+                Ok(false) => self.losses.full += 1,
+                Err(error) => self.losses.count(&error),
+            }
         }
     }
 }

@@ -255,19 +255,23 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             return;
         };
         let mut marked = 0;
-        if self.is_marked && segment.flags.contains(Flags::ECE) {
+        let mut is_new = false;
+        if self.marks.is_active() && segment.flags.contains(Flags::ECE) {
             shared.counters.echoes += 1;
             marked = summary.delivered;
+            is_new = self.marks.on_echo(now, segment.acknowledgment);
         }
         let [arrived, echoed] = [summary.delivered, marked].map(ByteSize::from_bytes);
-        self.counters.delivered += arrived;
-        self.counters.marked += echoed;
+        self.add_counts(shared, |counters| {
+            counters.delivered += arrived;
+            counters.marked += echoed;
+        });
         self.meter.on_delivered(now, self.counters.delivered);
         shared.counters.delivered += arrived;
         shared.counters.marked += echoed;
         let delivered = DeliverySummary {
             bytes: summary.delivered,
-            marked,
+            marked: if is_new { marked } else { 0 },
             newest_sent,
             rtt: summary.once_sent.map(|sent| now.since(sent)),
             app_limited: summary.app_limited,
@@ -275,6 +279,11 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             in_flight: self.in_flight(),
         };
         self.flow_controller.on_ack(now, &delivered);
+        let (rtt, window) = (
+            self.flow_controller.rtt.smoothed(),
+            self.flow_controller.window(),
+        );
+        (shared.classes).update(self.class, |class| class.decided(rtt, window));
     }
 
     /// Decides whether the sender gets the acknowledgment: always if it carries more than a loss

@@ -93,7 +93,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         record.state = SegmentState::InFlight;
         let position = self.flight.insert(record);
         self.note_sent(now, position);
-        out.forward(ingress, self.prepared(packet, true));
+        let packet = self.prepared(now, packet, true);
+        out.forward(ingress, packet);
     }
 
     /// Handles a retransmission by the sender.
@@ -109,7 +110,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         out: &mut Output<'_, P>,
     ) {
         let again = ByteSize::from_bytes(distance(end, start));
-        self.counters.sent_again += again;
+        self.add_counts(shared, |counters| counters.sent_again += again);
         shared.counters.sent_again += again;
         let (mut reached, mut all_kept) = (start, true);
         for position in known.clone() {
@@ -149,7 +150,8 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             (self.flow_controller).on_loss(now, lost, newest, cause, in_flight);
         }
         self.flight.extend_to(end);
-        out.forward(ingress, self.prepared(packet, false));
+        let packet = self.prepared(now, packet, false);
+        out.forward(ingress, packet);
     }
 
     /// Marks a segment as lost that has been in flight for an RTT, as its sender asks for it.
@@ -234,7 +236,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let Some(copy) = record.copy.clone() else {
             return;
         };
-        let packet = self.prepared(copy, first);
+        let packet = self.prepared(now, copy, first);
         self.flight.move_to(position, SegmentState::InFlight);
         self.note_sent(now, position);
         if let Some(rate) = self.flow_controller.pacing_rate() {
@@ -246,8 +248,9 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             out.forward(ingress, packet);
         } else {
             shared.counters.retransmissions += 1;
-            self.counters.masked += ByteSize::from_bytes(length);
-            shared.counters.masked += ByteSize::from_bytes(length);
+            let masked = ByteSize::from_bytes(length);
+            shared.counters.masked += masked;
+            self.add_counts(shared, |counters| counters.masked += masked);
             out.inject(ingress, packet);
         }
     }
@@ -271,20 +274,26 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         }
     }
 
-    /// Prepares a sender's packet for the receiver. New data carries CWR, so that an echo covers what
-    /// follows it. A packet that has waited gets the sender's latest acknowledgment and time stamp, as
-    /// receivers reject old time stamps (RFC 7323, section 5) and old acknowledgments (RFC 5961,
-    /// section 5).
-    fn prepared(&self, mut packet: P, is_new: bool) -> P {
+    /// Prepares a sender's packet for the receiver. A packet that has waited gets the sender's latest
+    /// acknowledgment and time stamp, as receivers reject old time stamps (RFC 7323, section 5) and old
+    /// acknowledgments (RFC 5961, section 5).
+    fn prepared(&mut self, now: Time, mut packet: P, is_new: bool) -> P {
         if let Some(newest) = &self.newest {
             newest.renew(&mut packet);
         }
-        if self.is_marked {
-            if packet.ecn() == Ecn::NotEct {
-                packet.set_ecn(Ecn::Ect0);
-            }
-            if let Some(segment) = packet.tcp().filter(|_| is_new) {
-                packet.set_flags(segment.flags | Flags::CWR);
+        if !self.marks.is_active() {
+            return packet;
+        }
+        if packet.ecn() == Ecn::NotEct {
+            packet.set_ecn(Ecn::Ect0);
+        }
+        if let Some(segment) = packet.tcp().filter(|_| is_new)
+            && self.marks.take_cwr(segment.sequence)
+        {
+            packet.set_flags(segment.flags | Flags::CWR);
+            let rtt = self.flow_controller.rtt.smoothed();
+            if self.marks.needs_own_frames(now, rtt) {
+                packet.keep_apart();
             }
         }
         packet

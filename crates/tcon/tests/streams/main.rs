@@ -139,6 +139,94 @@ fn dctcp_needs_ecn_only_at_the_receiver() {
     );
 }
 
+/// From the first echo on, and until no mark has been echoed for many round trips.
+#[test]
+fn segments_leave_apart_while_marks_are_echoed() {
+    let mut setup = setup("dctcp,max_window=60KB");
+    setup.config.ecn = EcnMode::Classic;
+    setup.echo_every = Some(9_001);
+    let mut world = World::new(&setup);
+    world.record = true;
+    let open = |world: &World| world.server.state() == State::Established;
+    assert!(world.run_until(100_000, open));
+    world.server.write(bytes(20_000_000));
+    assert!(world.run_until(1_000_000, |world| world.client.received()
+        == bytes(20_000_000)));
+    let data = world
+        .to_client
+        .iter()
+        .filter(|packet| packet.segment.payload > 0);
+    let data: Vec<_> = data.map(|packet| packet.apart).collect();
+    let runs: Vec<_> = data.chunk_by(|one, other| one == other).collect();
+    let runs: Vec<_> = runs.iter().map(|run| (run[0], run.len())).collect();
+    assert!(
+        matches!(
+            runs[..],
+            [(false, 1_000..), (true, 1_000..), (false, 1_000..), ..]
+        ),
+        "{runs:?}"
+    );
+}
+
+/// Its own window is smaller than BBR's in start-up, but larger than the path.
+#[test]
+fn bbr_detects_the_full_path_of_a_sender_with_a_smaller_window() {
+    let mut setup = setup("bbr");
+    setup.sender = "cubic,max_window=180KB";
+    setup.link = (
+        Rate::from_mbps(5),
+        Duration::from_micros(79_900),
+        bytes(128_000),
+    );
+    let mut world = World::new(&setup);
+    let open = |world: &World| world.server.state() == State::Established;
+    assert!(world.run_until(100_000, open));
+    world.server.write(bytes(10_000_000));
+    let until = world.now + Duration::from_secs(5);
+    assert!(world.run_until(100_000, |world| world.now >= until));
+    let data = world
+        .tcon()
+        .flows(world.now)
+        .find(|flow| flow.flow.source_port == 80);
+    // In start-up it is 2.89 times the path's rate, afterwards 1.25 times at most.
+    let rate = data.unwrap().pacing_rate.unwrap();
+    assert!(rate < Rate::from_mbps(7), "{rate}");
+}
+
+/// The ends negotiate ECN themselves, and nothing needs the fraction of marked bytes.
+#[test]
+fn cwr_answers_an_echo_once_per_round_trip() {
+    let mut setup = setup("cubic");
+    setup.config.ecn = EcnMode::Classic;
+    setup.server_ecn = EcnMode::Classic;
+    setup.echo_every = Some(400);
+    let mut world = World::new(&setup);
+    world.record = true;
+    let open = |world: &World| world.server.state() == State::Established;
+    assert!(world.run_until(100_000, open));
+    world.server.write(bytes(5_000_000));
+    assert!(world.run_until(1_000_000, |world| world.client.received()
+        == bytes(5_000_000)));
+    use weir_wire::tcp::Flags;
+    let with = |packets: &[world::Datagram], flag| {
+        let has = |packet: &&world::Datagram| {
+            packet.segment.payload > 0 && packet.segment.flags.contains(flag)
+        };
+        packets.iter().filter(has).count() as u64
+    };
+    let (answers, echoes) = (
+        with(&world.to_client, Flags::CWR),
+        world.tcon().counters().echoes,
+    );
+    assert!(answers > 3 && answers <= echoes, "{answers} of {echoes}");
+    assert_eq!(
+        world.server.counters().cwr_sent,
+        0,
+        "the server sees no echo"
+    );
+    assert!(world.to_client.iter().all(|packet| !packet.apart));
+}
+
 #[test]
 fn the_sender_retransmits_segments_beyond_the_memory_limit() {
     let mut setup = setup("bbr");

@@ -19,6 +19,8 @@ pub(crate) struct Datagram {
     pub(crate) to_client: bool,
     pub(crate) segment: Segment,
     pub(crate) ecn: Ecn,
+    /// Whether it is to have a frame of its own.
+    pub(crate) apart: bool,
 }
 
 impl Packet for Datagram {
@@ -56,6 +58,9 @@ impl Packet for Datagram {
     }
     fn set_flags(&mut self, flags: Flags) {
         self.segment.flags = flags;
+    }
+    fn keep_apart(&mut self) {
+        self.apart = true;
     }
     fn set_acknowledgment(&mut self, number: Sequence) {
         self.segment.acknowledgment = number;
@@ -213,6 +218,7 @@ impl World {
                     to_client: false,
                     segment,
                     ecn,
+                    apart: false,
                 },
             );
         }
@@ -223,6 +229,7 @@ impl World {
                     to_client: true,
                     segment,
                     ecn,
+                    apart: false,
                 },
             );
         }

@@ -82,6 +82,17 @@ pub(crate) struct Row {
 
 impl Row {
     pub(crate) fn new(lose_one_of: u64, mark_one_of: u64) -> Self {
+        Self::with(Lossy {
+            lose_one_of,
+            mark_one_of,
+            seen: 0,
+            lost: 0,
+            written: Vec::new(),
+        })
+    }
+
+    /// Creates a row with this element in place of the lossy one.
+    pub(crate) fn with(element: impl Element<Segment>) -> Self {
         let [server, middle, lossy, client] = [(); 4].map(|()| Namespace::new());
         join((&server, "eth0"), (&middle, "lan0"));
         join((&middle, "wan0"), (&lossy, "in0"));
@@ -89,13 +100,6 @@ impl Row {
         server.ip(&format!("address add {SERVER}/24 dev eth0"));
         client.ip(&format!("address add {CLIENT}/24 dev eth0"));
         let ports = lossy.run(|| ["in0", "out0"].map(|name| PacketSocket::bind(name).unwrap()));
-        let element = Lossy {
-            lose_one_of,
-            mark_one_of,
-            seen: 0,
-            lost: 0,
-            written: Vec::new(),
-        };
         let mut cable = Inline::new(ports.map(Into::into), element);
         let stop = eventfd(0, EventfdFlags::empty()).unwrap();
         let stopped = stop.try_clone().unwrap();
@@ -276,7 +280,9 @@ fn losses_are_hidden_from_kernel_tcp_and_a_reload_leaves_flows_alone() {
     let metrics = running.first.trim().rsplit(", http://").next().unwrap();
     let metrics = scraped(&row.middle, metrics);
     assert!(
-        metrics.contains("weir_enforce_masked_losses_total"),
+        metrics.contains(
+            "weir_enforce_repaired_bytes_total{interface=\"wan0\",rule=\"1\",algorithm=\"bbr\"}"
+        ),
         "{metrics}"
     );
     first.end();
@@ -386,17 +392,20 @@ fn tshark(file: &Path, filter: &str) -> usize {
     String::from_utf8(output.stdout).unwrap().lines().count()
 }
 
+/// Sets `net.ipv4.tcp_ecn` of a namespace.
+pub(crate) fn set_ecn(namespace: &Namespace, value: u8) {
+    let file = "/proc/sys/net/ipv4/tcp_ecn";
+    namespace.run(move || std::fs::write(file, value.to_string()).unwrap());
+}
+
 #[test]
 fn ecn_is_negotiated_and_a_signal_in_the_middle_of_a_flow_ends_it() {
     if !possible("ecn_is_negotiated_and_a_signal_in_the_middle_of_a_flow_ends_it") {
         return;
     }
     let row = Row::new(u64::MAX, 20);
-    let ecn = |namespace: &Namespace, value: &'static str| {
-        namespace.run(move || std::fs::write("/proc/sys/net/ipv4/tcp_ecn", value).unwrap());
-    };
-    ecn(&row.server, "0");
-    ecn(&row.client, "1");
+    set_ecn(&row.server, 0);
+    set_ecn(&row.client, 1);
     let policy = format!("{DOWNLOADS}\"dctcp\"\n");
     let running = Running::start(&row.middle, &policy, &["--inline", "wan0", "lan0"]);
     let download = Download::start(&row, 8003);
