@@ -71,11 +71,11 @@ static inline __u64 room(const struct flow *flow, __u64 paid_at, __u64 now, __u6
 // Returns whether a segment only acknowledges all that was sent. With a closed window its sender would ask for
 // another after 200 ms, and the receiver answers only every other of such questions (tcp_invalid_ratelimit). If
 // it is withheld, the sender repeats its last segment after some 10 ms (a tail loss probe, RFC 8985), and the
-// receiver answers each time.
+// receiver answers each time. A sender that has closed its end needs no window.
 static inline int is_last(const struct flow *flow, const struct segment *segment)
 {
 	return flow->una == flow->nxt && !segment->length && segment->flags == ACK &&
-	       segment->acknowledgment == flow->nxt;
+	       segment->acknowledgment == flow->nxt && !(flow->ends & LOCAL_FIN);
 }
 
 // Returns the window of a connection whose rule is not known yet. It is never closed.
