@@ -1,24 +1,25 @@
 #!/usr/bin/env python3
 """Measures the cost of `weir enforce`: kernel TCP between two network namespaces, with and without it.
 
-make bench-enforce runs it (root; some minutes): parts `throughput`, `inline`, `ecn` and `crowd`, or the parts named.
+make bench-enforce runs it (root; some minutes): parts `throughput`, `inline`, `ecn`, `crowd`, `rate` and `requests`,
+or the parts named.
 Needs only Python's standard library, `ip` and a `weir` built with --features weir/bpf.
 """
 
 import contextlib
-import ctypes
-import json
 import os
 import resource
 import select
 import signal
 import socket
 import statistics
-import subprocess
 import sys
-import tempfile
 import time
 from pathlib import Path
+
+from namespaces import Enforcer, Namespaces
+from rate_limit import rate
+from small_requests import requests
 
 SERVER, CLIENT = "10.67.0.1", "10.67.0.2"
 CUBIC = '[[rules]]\ncongestion = "cubic"\n'
@@ -26,98 +27,6 @@ PASS = "[[rules]]\npass = true\n"
 RUNS, SECONDS = 10, 2.0
 FLOWS, ACTIVE = 20_000, 1_000
 ROUNDS = 7
-
-
-CLONE_NEWNET = 0x4000_0000
-LIBC = ctypes.CDLL(None, use_errno=True)
-
-
-def enter(namespace):
-    """Moves this thread to a network namespace (os.setns needs Python 3.12)."""
-    if LIBC.setns(namespace, CLONE_NEWNET) != 0:
-        raise OSError(ctypes.get_errno(), "setns")
-
-
-def ip(words):
-    subprocess.run(["ip", *words.split()], check=True)
-
-
-class Namespaces:
-    """Network namespaces with these names, deleted on exit."""
-
-    def __init__(self, *names):
-        self.names = {name: f"weir-bench-{os.getpid()}-{name}" for name in names}
-
-    def __enter__(self):
-        for name in self.names.values():
-            ip(f"netns add {name}")
-            ip(f"-n {name} link set lo up")
-        return self
-
-    def __exit__(self, *_):
-        for name in self.names.values():
-            subprocess.run(["ip", "netns", "delete", name], check=False)
-
-    def join(self, one, its, other, theirs):
-        one, other = self.names[one], self.names[other]
-        ip(f"-n {one} link add {its} type veth peer name {theirs} netns {other}")
-        ip(f"-n {one} link set {its} up")
-        ip(f"-n {other} link set {theirs} up")
-
-    def address(self, name, interface, address):
-        ip(f"-n {self.names[name]} address add {address} dev {interface}")
-
-    @contextlib.contextmanager
-    def inside(self, name):
-        """Within this context, sockets of this thread open in the namespace."""
-        own = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
-        there = os.open(f"/run/netns/{self.names[name]}", os.O_RDONLY)
-        try:
-            enter(there)
-            yield
-        finally:
-            enter(own)
-            os.close(own)
-            os.close(there)
-
-
-class Enforcer:
-    """A running `weir enforce`."""
-
-    def __init__(self, weir, spaces, where, policy, arguments):
-        self.folder = tempfile.TemporaryDirectory()
-        folder = Path(self.folder.name)
-        (folder / "policy.toml").write_text(policy)
-        self.weir, self.socket = weir, str(folder / "weir.sock")
-        command = ["ip", "netns", "exec", spaces.names[where], weir, "enforce", *arguments]
-        command += ["--policy", str(folder / "policy.toml"), "--control", self.socket]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
-        if not self.process.stdout.readline():
-            raise SystemExit("weir enforce did not start; was it built with --features weir/bpf?")
-
-    def status(self):
-        command = [self.weir, "enforce", "status", "--json", "--control", self.socket]
-        return json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
-
-    def cpu(self):
-        """CPU seconds of all its threads, user and system."""
-        fields = Path(f"/proc/{self.process.pid}/stat").read_text().rsplit(")", 1)[1].split()
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def programs(self):
-        """Run count and run time in nanoseconds of each of its BPF programs."""
-        found = {}
-        for file in Path(f"/proc/{self.process.pid}/fdinfo").iterdir():
-            lines = (line.split(":", 1) for line in file.read_text().splitlines() if ":" in line)
-            info = {key: value.strip() for key, value in lines}
-            if "run_cnt" in info:
-                found[int(info["prog_id"])] = (int(info["run_cnt"]), int(info["run_time_ns"]))
-        return [found[key] for key in sorted(found)]
-
-    def stop(self):
-        self.process.send_signal(signal.SIGINT)
-        self.process.wait()
-        self.folder.cleanup()
 
 
 def send_for_ever(out):
@@ -308,7 +217,14 @@ def crowd(weir):
     print("wanted: 5 % of a core")
 
 
-PARTS = {"throughput": throughput, "inline": inline, "ecn": ecn, "crowd": crowd}
+PARTS = {
+    "throughput": throughput,
+    "inline": inline,
+    "ecn": ecn,
+    "crowd": crowd,
+    "rate": rate,
+    "requests": requests,
+}
 
 
 def main():

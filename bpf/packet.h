@@ -3,21 +3,11 @@
 // VLAN tags, TCP. Malformed packets, fragments and other protocols are ignored.
 #pragma once
 
-#include "tc.h"
-#include "flow.h"
+#include "tables.h"
 
 enum { ETHERNET = 14, ETHERTYPE = 12, VLAN_TAG = 4 };
 enum { IPV4 = 0x0800, IPV6 = 0x86dd, VLAN = 0x8100, SERVICE_VLAN = 0x88a8 };
 enum { PROTOCOL_TCP = 6, HOP_BY_HOP = 0, ROUTING = 43, DESTINATION_OPTIONS = 60 };
-
-// A connection from the view of the end behind the interface. IPv4 addresses are mapped to IPv6
-// (::ffff:a.b.c.d).
-struct key {
-	__u8 local[16];
-	__u8 remote[16];
-	__be16 local_port;
-	__be16 remote_port;
-};
 
 struct packet {
 	// Source and destination of the packet.

@@ -13,6 +13,7 @@ enum {
 	BPF_MAP_TYPE_PERCPU_ARRAY = 6,
 	BPF_MAP_TYPE_LRU_HASH = 9,
 	BPF_MAP_TYPE_QUEUE = 22,
+	BPF_MAP_TYPE_SK_STORAGE = 24,
 	BPF_MAP_TYPE_RINGBUF = 27,
 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_F_MMAPABLE = 1 << 10 };
@@ -21,6 +22,9 @@ enum { BPF_RB_NO_WAKEUP = 1, BPF_RB_FORCE_WAKEUP = 2 };
 
 // Leaves the decision to the next program: TCX_NEXT, and TC_ACT_UNSPEC of a classifier.
 enum { NEXT = -1 };
+
+// Drops the packet: TCX_DROP, and TC_ACT_SHOT.
+enum { DROP = 2 };
 
 struct bpf_spin_lock {
 	__u32 val;

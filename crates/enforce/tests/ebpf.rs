@@ -260,6 +260,8 @@ fn slots_are_reused_and_passed_connections_need_none() {
     let policy = format!("[[rules]]\nto_port = {}\npass = true\n{SMALL}", ports[1]);
     let enforcer = attach(&pair.client, "one", Hook::Automatic, &policy);
     let running = Running::start(enforcer);
+    // More than no rule limits: user space decides.
+    let contents = vec![1; 40_000];
     for listener in &listeners {
         let address = listener.local_addr().unwrap();
         // There are fewer slots.
@@ -268,11 +270,11 @@ fn slots_are_reused_and_passed_connections_need_none() {
                 .client
                 .run(move || TcpStream::connect(address).unwrap());
             let (mut server, _) = listener.accept().unwrap();
-            client.write_all(b"hello").unwrap();
+            client.write_all(&contents).unwrap();
             drop(client);
             let mut all = Vec::new();
             server.read_to_end(&mut all).unwrap();
-            assert_eq!(all, b"hello");
+            assert_eq!(all, contents);
         }
     }
     std::thread::sleep(Duration::from_millis(300));

@@ -265,7 +265,7 @@ impl Programs {
 
     /// Sets this limit in every slot.
     fn allow(&self, allowed: u64, expires_at: u64) {
-        let value = [allowed, 2 * 1460, expires_at, 0]
+        let value = [allowed, 2 * 1460, expires_at, 0, 0, 0, 0, 0]
             .map(u64::to_ne_bytes)
             .concat();
         for slot in 0..8_u32 {

@@ -14,4 +14,9 @@ pub struct Cap {
     pub limit: WindowLimit,
     /// The rate at which its segments may leave, where the interface paces them.
     pub rate: Option<Rate>,
+    /// The highest rate of its payload, where the interface does not pace: the window must hold it.
+    pub max_rate: Option<Rate>,
+    /// The rate at which the sender's socket is to pace itself, if it is one of this machine and has a
+    /// highest rate.
+    pub socket_rate: Option<Rate>,
 }

@@ -75,6 +75,11 @@ pub struct FlowReport {
     pub enforced: ByteSize,
     /// The rate by which segments are paced.
     pub pacing_rate: Option<Rate>,
+    /// The highest rate of its payload (`max_rate` of its rule).
+    pub max_rate: Option<Rate>,
+    /// The rate at which its payload has been delivered in the last ten seconds, or since it began;
+    /// `None` if it has just begun.
+    pub measured_rate: Option<Rate>,
     /// Bytes in flight to the receiver.
     pub in_flight: ByteSize,
     /// Bytes of packet copies that are kept.

@@ -15,7 +15,7 @@ use crate::ecn::Negotiation;
 use crate::flow_class::{FlowClass, FlowClasses};
 use crate::flow_policy::{FlowInfo, PolicyLookup};
 use crate::memory_budget::MemoryBudget;
-use crate::stream::{AckVerdict, Stream, StreamContext};
+use crate::stream::{AckVerdict, Stream, StreamContext, StreamStart};
 
 /// Memory limits of a [`Tcon`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,10 +154,10 @@ impl<P> Tcon<P> {
 
 impl<P: Packet + Clone + Send + 'static> Tcon<P> {
     /// Returns each controlled flow.
-    pub fn flows(&self) -> impl Iterator<Item = FlowReport> {
-        self.connections.iter().flat_map(|(_, connection)| {
+    pub fn flows(&self, now: Time) -> impl Iterator<Item = FlowReport> {
+        self.connections.iter().flat_map(move |(_, connection)| {
             let streams = connection.state.streams.iter().flatten();
-            streams.map(|stream| report(connection, stream))
+            streams.map(move |stream| report(now, connection, stream))
         })
     }
 
@@ -354,17 +354,19 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<TrackedConnection<P>
             };
             let is_marked = self.state.negotiation.is_active(way);
             let seed = seed ^ (way.index() as u64) << 63;
-            let treatment = (policy, info.egress);
-            let handshake = &self.handshake;
-            let stream = Stream::new(
-                treatment,
-                handshake,
+            let (rtt, sender_rtt) = rtts(way);
+            let start = StreamStart {
+                now,
+                policy,
+                egress: info.egress,
+                handshake: &self.handshake,
                 way,
                 is_marked,
-                rtts(way),
+                rtt,
+                sender_rtt,
                 seed,
-                shared,
-            );
+            };
+            let stream = Stream::new(&start, shared);
             if let Some(place) = self.state.streams.get_mut(way.index()) {
                 shared.counters.flows += u64::from(stream.is_some());
                 *place = stream.map(Box::new);
@@ -374,6 +376,7 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<TrackedConnection<P>
 }
 
 fn report<P: Packet + Clone + 'static>(
+    now: Time,
     connection: &Connection<TrackedConnection<P>>,
     stream: &Stream<P>,
 ) -> FlowReport {
@@ -387,6 +390,8 @@ fn report<P: Packet + Clone + 'static>(
         window: stream.flow_controller.window(),
         enforced: stream.limit().allowed,
         pacing_rate: stream.flow_controller.pacing_rate(),
+        max_rate: stream.max_rate,
+        measured_rate: stream.meter.rate(now, stream.counters.delivered),
         in_flight: stream.in_flight(),
         kept: stream.kept,
         counters: stream.counters,

@@ -2,11 +2,12 @@
 //! segments, and an observed flow, which only receives reports, decide here.
 
 use weir_congestion::{
-    AckSample, AlgorithmSpec, Context, Controller, DeliveryRate, LossCause, LossSample,
-    PacketDelivery, PacketSent,
+    AckSample, AlgorithmSpec, Context, Controller, DeliveryRate, DeliverySample, LossCause,
+    LossSample, PacketDelivery, PacketSent,
 };
 use weir_units::{ByteSize, Duration, Rate, Time};
 
+use crate::busy_rate::BusyRate;
 use crate::rtt::RttEstimator;
 
 /// The congestion controller, with the state that spans acknowledgments.
@@ -14,6 +15,7 @@ use crate::rtt::RttEstimator;
 pub(crate) struct FlowController {
     pub(crate) controller: Box<dyn Controller>,
     pub(crate) rate: DeliveryRate,
+    busy_rate: BusyRate,
     pub(crate) rtt: RttEstimator,
     /// The largest payload of a segment, in bytes.
     pub(crate) segment_size: u64,
@@ -50,6 +52,7 @@ impl FlowController {
         Self {
             controller: algorithm.build(context),
             rate: DeliveryRate::new(),
+            busy_rate: BusyRate::default(),
             rtt: round_trip,
             segment_size: context.packet_size.bytes(),
             round_started: Time::ZERO,
@@ -132,8 +135,9 @@ impl FlowController {
         sent_at: Time,
         size: u64,
     ) {
-        self.rate
-            .on_acked(now, sent, sent_at, ByteSize::from_bytes(size));
+        let size = ByteSize::from_bytes(size);
+        self.rate.on_acked(now, sent, sent_at, size);
+        self.busy_rate.on_delivered(now, sent.delivered_at, size);
     }
 
     /// Notes lost data; `in_flight` excludes it.
@@ -154,6 +158,15 @@ impl FlowController {
             cause,
             in_flight,
         });
+    }
+
+    /// Returns the delivery rate that the acknowledgment measures, without bursts.
+    fn delivery(&mut self, shortest: Duration) -> Option<DeliverySample> {
+        let mut sample = self.rate.sample(shortest)?;
+        if let Some(bound) = self.busy_rate.bound(sample.interval) {
+            sample.rate = sample.rate.min(bound);
+        }
+        Some(sample)
     }
 
     /// Passes the newly delivered data to the controller.
@@ -181,11 +194,88 @@ impl FlowController {
             prior_in_flight: delivered.prior_in_flight,
             in_flight: delivered.in_flight,
             newest_sent: delivered.newest_sent + Duration::from_nanos(1),
-            delivery: self.rate.sample(shortest),
+            delivery: self.delivery(shortest),
             app_limited: delivered.app_limited,
             is_recovering: false,
             round_ended,
         };
         self.controller.on_ack(&sample);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use super::*;
+
+    const PACKET: u64 = 1_000;
+
+    fn micros(micros: u64) -> Time {
+        Time::ZERO + Duration::from_micros(micros)
+    }
+
+    /// Delivers this many packets, one each `spacing` microseconds, over an RTT of as many spacings as there
+    /// are packets in flight. Returns the time of the last acknowledgment.
+    fn deliver(flow: &mut FlowController, begin: u64, spacing: u64, count: u64) -> u64 {
+        const FLIGHT: u64 = 10;
+        let mut sent = VecDeque::new();
+        let in_flight = |packets: usize| ByteSize::from_bytes(packets as u64 * PACKET);
+        let send = |flow: &mut FlowController, sent: &mut VecDeque<_>, now: u64| {
+            let state = flow.delivery_state(micros(now), PACKET, in_flight(sent.len()));
+            sent.push_back((now, state));
+            flow.on_sent(micros(now), PACKET, in_flight(sent.len()));
+        };
+        (0..FLIGHT.min(count)).for_each(|_| send(flow, &mut sent, begin));
+        let mut now = begin;
+        for number in 0..count {
+            now += spacing;
+            let (sent_at, state) = sent.pop_front().unwrap();
+            let prior_in_flight = in_flight(sent.len() + 1);
+            flow.on_delivered(micros(now), &state, micros(sent_at), PACKET);
+            let summary = DeliverySummary {
+                bytes: PACKET,
+                marked: 0,
+                newest_sent: micros(sent_at),
+                rtt: Some(Duration::from_micros(now - sent_at)),
+                app_limited: false,
+                prior_in_flight,
+                in_flight: in_flight(sent.len()),
+            };
+            flow.on_ack(micros(now), &summary);
+            if number + FLIGHT < count {
+                send(flow, &mut sent, now);
+            }
+        }
+        now
+    }
+
+    #[test]
+    fn bursts_through_a_token_bucket_are_not_taken_for_bandwidth() {
+        let context = Context {
+            packet_size: ByteSize::from_bytes(PACKET),
+            seed: 1,
+            is_paced: false,
+        };
+        let mut flow = FlowController::new(&"bbr".parse().unwrap(), &context, None);
+        // A link of 200 Mbps, whose bucket passes 64 packets at 8 Gbps after each silence.
+        let mut now = 0;
+        let mut most = Rate::ZERO;
+        for round in 0..100 {
+            for (silence, spacing, count) in [(3_000, 1, 64), (0, 40, 250)] {
+                now = deliver(&mut flow, now + silence, spacing, count);
+                if round >= 20 {
+                    most = most.max(flow.controller.pacing_rate().unwrap());
+                }
+            }
+        }
+        // Little more than ten busy milliseconds have two bursts and the link's 250 packets. The bound and
+        // BBR's probing have gains of 1.25. Without the bound it is 10 Gbps.
+        let delivered = Rate::from_size_over(
+            ByteSize::from_bytes(378 * PACKET),
+            Duration::from_millis(10),
+        );
+        assert!(most < delivered.mul_f64(1.25 * 1.26), "{most}");
+        assert!(most > Rate::from_mbps(200), "{most}");
     }
 }

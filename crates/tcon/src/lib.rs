@@ -35,6 +35,7 @@
 
 mod ack_replay;
 mod advertised_window;
+mod busy_rate;
 mod cap;
 mod counters;
 mod ecn;
@@ -48,6 +49,7 @@ mod memory_budget;
 mod observed_flow;
 mod observed_flows;
 mod progress_report;
+mod rate_meter;
 mod report_schedule;
 mod rtt;
 mod stream;
@@ -58,6 +60,6 @@ pub use element::{Limits, Tcon};
 pub use flow_class::{Distribution, FlowClass};
 pub use flow_policy::{FlowInfo, FlowPolicy, PolicyLookup};
 pub use observed_flow::{FlowStart, ObservedFlow};
-pub use observed_flows::{ObservedCounters, ObservedFlows, SamplingRound};
+pub use observed_flows::{FreeWindow, ObservedCounters, ObservedFlows, SamplingRound};
 pub use progress_report::{DeliveryPoint, PLACES, ProgressReport};
 pub use report_schedule::ReportSchedule;

@@ -20,6 +20,14 @@ const DUPLICATE_THRESHOLD: u64 = 3;
 /// (`tcp_tso_autosize`), which delays the acknowledgment of a segment.
 const BURST: Duration = Duration::from_millis(1);
 
+/// The window of a flow with a highest rate covers the RTT plus this. It bounds only bursts: the rate itself is
+/// held by the data plane. Senders and receivers on busy machines wake up this late.
+const LATENESS: Duration = Duration::from_millis(10);
+
+/// The least window of a flow with a highest rate, in segments: less makes a sender wait for delayed
+/// acknowledgments.
+const LEAST_SEGMENTS: u64 = 4;
+
 /// Losses that are remembered to tell data sent before them from data sent after them.
 const LOSSES: usize = 64;
 
@@ -57,6 +65,7 @@ pub struct FlowStart {
 #[derive(Debug)]
 pub struct ObservedFlow {
     flow_controller: FlowController,
+    max_rate: Option<Rate>,
     is_marked: bool,
     /// From the last report, or the initial value before the first.
     una: Sequence,
@@ -92,6 +101,7 @@ impl ObservedFlow {
         };
         Self {
             flow_controller: FlowController::new(algorithm, &context, beginning.rtt),
+            max_rate: algorithm.max_rate(),
             is_marked: beginning.is_marked,
             una: beginning.first,
             nxt: beginning.first,
@@ -131,22 +141,31 @@ impl ObservedFlow {
         self.flow_controller.pacing_rate()
     }
 
+    /// Returns the highest rate of its payload.
+    pub fn max_rate(&self) -> Option<Rate> {
+        self.max_rate
+    }
+
     /// Returns the bytes in flight to the receiver.
     pub fn in_flight(&self) -> ByteSize {
         ByteSize::from_bytes(self.in_flight)
     }
 
     /// Returns the limits for the sender. Where its segments are not paced (`is_paced`), the rate is
-    /// converted to the window that yields it over the shortest RTT.
+    /// converted to the window that yields it over the shortest RTT. A highest rate is left to the data
+    /// plane, because it has to hold whatever the RTT is.
     pub fn cap(&self, is_paced: bool) -> Cap {
         let (window, rate) = (
             self.flow_controller.window(),
             self.flow_controller.pacing_rate(),
         );
-        let min_rtt = self.flow_controller.rtt.min;
-        let allowed = match rate {
-            Some(rate) if !is_paced && min_rtt != Duration::MAX => {
-                window.min(rate.size_in(min_rtt + BURST))
+        let rate = self
+            .max_rate
+            .map_or(rate, |most| Some(rate.map_or(most, |rate| rate.min(most))));
+        let allowed = match (self.max_rate, rate) {
+            (Some(most), _) => window.min(self.burst_at(most)),
+            (None, Some(rate)) if !is_paced && self.flow_controller.rtt.min != Duration::MAX => {
+                window.min(rate.size_in(self.flow_controller.rtt.min + BURST))
             }
             _ => window,
         };
@@ -156,7 +175,15 @@ impl ObservedFlow {
                 floor: self.flow_controller.smallest_window(),
             },
             rate: rate.filter(|_| is_paced),
+            max_rate: self.max_rate.filter(|_| !is_paced),
+            socket_rate: self.max_rate.and(rate),
         }
+    }
+
+    /// Returns the window of a flow with this highest rate.
+    fn burst_at(&self, most: Rate) -> ByteSize {
+        let least = ByteSize::from_bytes(LEAST_SEGMENTS * self.flow_controller.segment_size);
+        most.size_in(self.rtt() + LATENESS).max(least)
     }
 
     /// Processes a report.

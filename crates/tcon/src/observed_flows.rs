@@ -7,12 +7,14 @@ use weir_fabric::ConnectionLimits;
 use weir_policy::{Policy, PolicyFlow};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::FlowKey;
+use weir_wire::tcp::Sequence;
 
 use crate::cap::Cap;
 use crate::counters::{EnforcementCounters, FlowReport};
 use crate::flow_class::{ClassIndex, FlowClass, FlowClasses};
 use crate::observed_flow::{FlowStart, ObservedFlow};
 use crate::progress_report::ProgressReport;
+use crate::rate_meter::RateMeter;
 use crate::report_schedule::ReportSchedule;
 
 /// How often caps are renewed although nothing has changed: several times while they
@@ -24,6 +26,14 @@ const ROUNDS_PER_SEARCH: u64 = 4;
 
 /// A flow with a report within this time is active.
 const ACTIVE: Duration = Duration::from_millis(500);
+
+/// The most segments that are left alone at the beginning of a connection: the initial window of senders
+/// (RFC 6928).
+const FREE_SEGMENTS: u64 = 10;
+
+/// The segment sizes by which limits in segments and limits in bytes are told apart.
+const ETHERNET_SEGMENT: u32 = 1448;
+const LONGEST_SEGMENT: u32 = 65_495;
 
 /// The flows that a policy controls, by numbers that the data plane assigns. Each carries a `T`: the
 /// data plane's handle of the flow.
@@ -67,6 +77,8 @@ pub struct ObservedFlows<T> {
     rounds: u64,
     /// Flows with a recent report.
     active: u64,
+    /// Those of them whose senders have as much to send as they may.
+    busy: u64,
 }
 
 /// Counts of all flows, since the start.
@@ -82,6 +94,15 @@ pub struct ObservedCounters {
     pub marked: ByteSize,
     /// Data of controlled flows that their senders have retransmitted.
     pub sent_again: ByteSize,
+}
+
+/// The data of a connection that no rule limits: the smaller of the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FreeWindow {
+    /// In segments of the connection.
+    pub segments: u64,
+    /// In bytes.
+    pub bytes: ByteSize,
 }
 
 /// What to do when a round begins.
@@ -101,10 +122,13 @@ struct Flow<T> {
     rule: u32,
     class: ClassIndex,
     observed: ObservedFlow,
+    meter: RateMeter,
     counters: EnforcementCounters,
     reported_at: Time,
     /// When the data plane was last asked about its silence.
     asked_at: Time,
+    /// Whether its sender has as much to send as it may.
+    is_busy: bool,
 }
 
 impl<T> ObservedFlows<T> {
@@ -120,12 +144,54 @@ impl<T> ObservedFlows<T> {
             round_at: Time::ZERO,
             rounds: 0,
             active: 0,
+            busy: 0,
         }
     }
 
     /// Replaces the policy for flows that open from now on; existing flows keep theirs.
     pub fn set_policy(&mut self, policy: Policy) {
         self.policy = policy;
+    }
+
+    /// Returns whether a rule of the policy has a highest rate.
+    pub fn has_rates(&self) -> bool {
+        let mut controls = self
+            .policy
+            .rules
+            .iter()
+            .filter_map(|rule| rule.control.as_ref());
+        controls.any(|control| control.congestion.max_rate().is_some())
+    }
+
+    /// Returns what no rule of the policy limits of a connection's data: a number of segments, and of bytes.
+    /// Until a sender has sent more there is nothing to decide. A highest rate limits everything.
+    pub fn free_window(&self) -> FreeWindow {
+        if self.has_rates() {
+            return FreeWindow::default();
+        }
+        let least = |segment_size: u32| {
+            let controls = self
+                .policy
+                .rules
+                .iter()
+                .filter_map(|rule| rule.control.as_ref());
+            let beginning = FlowStart {
+                first: Sequence::new(0),
+                segment_size,
+                is_marked: false,
+                rtt: None,
+            };
+            let limits = controls.map(|control| {
+                let flow = ObservedFlow::new(&control.congestion, &beginning, 0);
+                flow.cap(false).limit.allowed
+            });
+            limits.min().unwrap_or(ByteSize::from_bytes(u64::MAX))
+        };
+        let segments = least(ETHERNET_SEGMENT).bytes() / u64::from(ETHERNET_SEGMENT);
+        FreeWindow {
+            segments: segments.min(FREE_SEGMENTS),
+            bytes: least(LONGEST_SEGMENT),
+        }
     }
 
     /// Adds a flow whose handshake is complete. Returns whether it is controlled; others are not
@@ -155,9 +221,11 @@ impl<T> ObservedFlows<T> {
             rule: rule.line,
             class,
             observed: ObservedFlow::new(&control.congestion, beginning, seed),
+            meter: RateMeter::new(now),
             counters: EnforcementCounters::default(),
             reported_at: now,
             asked_at: now,
+            is_busy: true,
         };
         self.flows.insert(number, flow);
         true
@@ -169,6 +237,7 @@ impl<T> ObservedFlows<T> {
             return;
         };
         flow.observed.on_report(report);
+        flow.meter.on_delivered(now, report.delivered);
         let counters = EnforcementCounters {
             delivered: report.delivered,
             marked: report.marked,
@@ -186,7 +255,19 @@ impl<T> ObservedFlows<T> {
             class.decided(rtt, window);
         });
         flow.reported_at = now;
+        let is_troubled =
+            counters.marked > before.marked || counters.sent_again > before.sent_again;
+        flow.is_busy = is_troubled || report.delivered >= report.limited_until;
+        let is_busy = flow.is_busy;
+        self.note_active(is_busy);
+    }
+
+    /// Reports are read at once as flows are active, and as often as a busy one needs.
+    fn note_active(&mut self, is_busy: bool) {
         self.active = self.active.max(1);
+        if is_busy {
+            self.busy = self.busy.max(1);
+        }
     }
 
     /// Removes a flow that is over.
@@ -202,8 +283,11 @@ impl<T> ObservedFlows<T> {
             return None;
         }
         self.round_at = now;
-        let heard = self.flows.values().map(|flow| now.since(flow.reported_at));
-        self.active = heard.filter(|silence| *silence < ACTIVE).count() as u64;
+        let is_active = |flow: &&Flow<T>| now.since(flow.reported_at) < ACTIVE;
+        (self.active, self.busy) = (self.flows.values().filter(is_active))
+            .fold((0, 0), |(active, busy), flow| {
+                (active + 1, busy + u64::from(flow.is_busy))
+            });
         self.rounds += 1;
         if self.rounds.is_multiple_of(ROUNDS_PER_SEARCH) {
             Some(SamplingRound::CapsAndSilentFlows)
@@ -227,7 +311,7 @@ impl<T> ObservedFlows<T> {
 
     /// Returns how often flows are to be reported, and the reports read.
     pub fn schedule(&self) -> ReportSchedule {
-        ReportSchedule::new(self.active, self.reports_per_second)
+        ReportSchedule::new(self.active, self.busy, self.reports_per_second)
     }
 
     /// Removes and returns flows that were silent for too long (RFC 5382, section 5). `active_at`
@@ -274,14 +358,18 @@ impl<T> ObservedFlows<T> {
     }
 
     /// Returns the current state of each flow, with its handle.
-    pub fn reports(&self, is_paced: impl Fn(&T) -> bool) -> impl Iterator<Item = (&T, FlowReport)> {
+    pub fn reports(
+        &self,
+        now: Time,
+        is_paced: impl Fn(&T) -> bool,
+    ) -> impl Iterator<Item = (&T, FlowReport)> {
         let flows = self.flows.values();
-        flows.map(move |flow| (&flow.handle, flow.report(is_paced(&flow.handle))))
+        flows.map(move |flow| (&flow.handle, flow.report(now, is_paced(&flow.handle))))
     }
 }
 
 impl<T> Flow<T> {
-    fn report(&self, is_paced: bool) -> FlowReport {
+    fn report(&self, now: Time, is_paced: bool) -> FlowReport {
         FlowReport {
             flow: self.key,
             egress: None,
@@ -291,6 +379,8 @@ impl<T> Flow<T> {
             window: self.observed.window(),
             enforced: self.observed.cap(is_paced).limit.allowed,
             pacing_rate: self.observed.pacing_rate(),
+            max_rate: self.observed.max_rate(),
+            measured_rate: self.meter.rate(now, self.counters.delivered),
             in_flight: self.observed.in_flight(),
             kept: ByteSize::ZERO,
             counters: self.counters,

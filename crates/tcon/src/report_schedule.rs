@@ -11,6 +11,9 @@ const LONGEST: Duration = Duration::from_millis(100);
 /// as much as a report.
 const LOOK: Duration = Duration::from_micros(500);
 
+/// The same while no sender is held back by its window.
+const LAZY_LOOK: Duration = Duration::from_millis(5);
+
 /// The report interval of the data plane, and the polling interval of the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReportSchedule {
@@ -18,17 +21,21 @@ pub struct ReportSchedule {
     pub interval: Duration,
     /// How long the reader sleeps between polls; `None` if a report wakes it.
     pub sleep: Option<Duration>,
+    /// Whether a flow that opens wakes the reader.
+    pub opens_wake: bool,
 }
 
 impl ReportSchedule {
-    /// Computes the schedule for this many active flows and this many reports per second of all of
-    /// them.
-    pub fn new(active: u64, reports_per_second: u32) -> Self {
+    /// Computes the schedule for this many active flows, of which so many are `busy`: their senders have as
+    /// much to send as they may. All flows together are to make this many reports per second.
+    pub fn new(active: u64, busy: u64, reports_per_second: u32) -> Self {
         let share = Duration::from_secs(1) * active / u64::from(reports_per_second.max(1));
         let interval = share.clamp(SHORTEST, LONGEST);
+        let look = if busy > 0 { LOOK } else { LAZY_LOOK };
         Self {
             interval,
-            sleep: (active > 0).then(|| (interval / 8).max(LOOK)),
+            sleep: (active > 0).then(|| (interval / 8).max(look)),
+            opens_wake: busy == 0,
         }
     }
 }
@@ -39,11 +46,24 @@ mod tests {
 
     #[test]
     fn report_intervals_grow_with_the_number_of_flows() {
-        let schedule = |active| ReportSchedule::new(active, 20_000);
+        let schedule = |active| ReportSchedule::new(active, active, 20_000);
         assert_eq!(schedule(0).interval, SHORTEST);
         assert_eq!(schedule(1_000).interval, Duration::from_millis(50));
         assert_eq!(schedule(20_000).interval, LONGEST);
         assert_eq!((schedule(0).sleep, schedule(1).sleep), (None, Some(LOOK)));
         assert_eq!(schedule(1_000).sleep, Some(Duration::from_micros(6_250)));
+        assert_eq!(
+            (schedule(0).opens_wake, schedule(1).opens_wake),
+            (true, false)
+        );
+    }
+
+    #[test]
+    fn reports_of_senders_with_little_to_send_are_read_later() {
+        let lazy = ReportSchedule::new(64, 0, 20_000);
+        let busy = ReportSchedule::new(64, 1, 20_000);
+        assert_eq!(lazy.interval, busy.interval);
+        assert_eq!((lazy.sleep, busy.sleep), (Some(LAZY_LOOK), Some(LOOK)));
+        assert!(lazy.opens_wake);
     }
 }

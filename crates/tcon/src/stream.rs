@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 
 use weir_congestion::Context;
 use weir_fabric::{Clamped, Direction, Handshake, Packet, PacketCount, PortIndex, WindowLimit};
-use weir_units::{ByteSize, Duration, Time};
+use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Segment, Sequence, Timestamps};
 
 use crate::advertised_window::AdvertisedWindow;
@@ -18,6 +18,7 @@ use crate::flow_controller::FlowController;
 use crate::flow_policy::FlowPolicy;
 use crate::mark_feedback::MarkFeedback;
 use crate::memory_budget::MemoryBudget;
+use crate::rate_meter::RateMeter;
 
 pub(crate) use acknowledgment::AckVerdict;
 
@@ -39,6 +40,9 @@ pub(crate) struct Stream<P> {
     pub(crate) rule: u32,
     pub(crate) class: ClassIndex,
     pub(crate) counters: EnforcementCounters,
+    pub(crate) meter: RateMeter,
+    /// The highest rate of its policy.
+    pub(crate) max_rate: Option<Rate>,
     pub(crate) flow_controller: FlowController,
     flight: Flight<P>,
     /// First sequence numbers of the waiting segments, in the order of arrival.
@@ -77,38 +81,46 @@ pub(crate) struct Stream<P> {
     pub(crate) scheduled: Option<Time>,
 }
 
+/// A direction of a connection whose handshake is complete.
+pub(crate) struct StreamStart<'h> {
+    pub(crate) now: Time,
+    pub(crate) policy: &'h FlowPolicy,
+    pub(crate) egress: Option<PortIndex>,
+    pub(crate) handshake: &'h Handshake,
+    pub(crate) way: Direction,
+    pub(crate) is_marked: bool,
+    /// The RTTs to the receiver and to the sender, if the handshake has measured them.
+    pub(crate) rtt: Option<Duration>,
+    pub(crate) sender_rtt: Option<Duration>,
+    pub(crate) seed: u64,
+}
+
 impl<P: Packet + Clone + 'static> Stream<P> {
-    /// Creates a stream after its handshake. `rtts` are the RTTs to the receiver and to the sender that
-    /// the handshake has measured.
-    pub(crate) fn new(
-        (policy, egress): (&FlowPolicy, Option<PortIndex>),
-        handshake: &Handshake,
-        way: Direction,
-        is_marked: bool,
-        (rtt, sender_rtt): (Option<Duration>, Option<Duration>),
-        seed: u64,
-        shared: &mut StreamContext,
-    ) -> Option<Self> {
+    /// Creates a stream after its handshake.
+    pub(crate) fn new(start: &StreamStart<'_>, shared: &mut StreamContext) -> Option<Self> {
+        let (policy, handshake, way) = (start.policy, start.handshake, start.way);
         let segment_size = u64::from(handshake.segment_size(way)?);
         let first = handshake.offer(way)?.sequence + 1;
         let congestion = policy.congestion.name();
-        let class = shared.classes.begin(egress, policy.rule, congestion);
+        let class = shared.classes.begin(start.egress, policy.rule, congestion);
         let context = Context {
             packet_size: ByteSize::from_bytes(segment_size),
-            seed,
+            seed: start.seed,
             is_paced: false,
         };
-        let flow_controller = FlowController::new(&policy.congestion, &context, rtt);
+        let flow_controller = FlowController::new(&policy.congestion, &context, start.rtt);
         let counts_marks = flow_controller.counts_marks();
         Some(Self {
             direction: way,
             rule: policy.rule,
             class,
             counters: EnforcementCounters::default(),
+            meter: RateMeter::new(start.now),
+            max_rate: policy.congestion.max_rate(),
             flow_controller,
             flight: Flight::new(first),
             waiting: VecDeque::new(),
-            marks: MarkFeedback::new(is_marked, counts_marks),
+            marks: MarkFeedback::new(start.is_marked, counts_marks),
             buffer: policy.buffer,
             kept: ByteSize::ZERO,
             pace_at: Time::ZERO,
@@ -121,7 +133,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             last_window: None,
             last_forwarded_ack: None,
             advertised: AdvertisedWindow::new(first),
-            sender_rtt: sender_rtt.unwrap_or(Duration::ZERO),
+            sender_rtt: start.sender_rtt.unwrap_or(Duration::ZERO),
             newest: None,
             answer_due: false,
             scheduled: None,

@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use weir_units::Rate;
+
 use super::parameter::ParameterType;
 use super::{Algorithm, Context, MAX_RATE, MAX_WINDOW, Parameter, SpecError, Typed, Value};
 use crate::capped::CappedController;
@@ -44,16 +46,22 @@ impl AlgorithmSpec {
             .map(|(parameter, value)| (parameter.name, *value))
     }
 
+    /// Returns the highest rate (`max_rate`), if one is set.
+    pub fn max_rate(&self) -> Option<Rate> {
+        let rate = self.get(&MAX_RATE);
+        (rate != MAX_RATE.default).then_some(rate)
+    }
+
     /// Builds a controller in its initial state.
     pub fn build(&self, context: &Context) -> Box<dyn Controller> {
         let controller = (self.algorithm.build)(self, context);
-        let (window, rate) = (self.get(&MAX_WINDOW), self.get(&MAX_RATE));
-        if window == MAX_WINDOW.default && rate == MAX_RATE.default {
+        let (window, rate) = (self.get(&MAX_WINDOW), self.max_rate());
+        if window == MAX_WINDOW.default && rate.is_none() {
             return controller;
         }
         let mut capped = CappedController::new(controller);
         capped.set_window_cap(Some(window));
-        capped.set_rate_cap((rate != MAX_RATE.default).then_some(rate));
+        capped.set_rate_cap(rate);
         Box::new(capped)
     }
 

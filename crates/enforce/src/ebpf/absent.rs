@@ -1,6 +1,6 @@
 //! Replaces the programs in a build without them.
 
-use weir_tcon::{Cap, ReportSchedule};
+use weir_tcon::{Cap, FreeWindow, ReportSchedule};
 use weir_units::Time;
 
 use super::Options;
@@ -44,7 +44,15 @@ impl DataPlane {
         match *self {}
     }
 
+    pub(super) fn set_rates(&mut self, _: bool) -> Result<(), BpfError> {
+        match *self {}
+    }
+
     pub(super) fn paces(&self, _: u32) -> bool {
+        match *self {}
+    }
+
+    pub(super) fn set_free_window(&self, _: FreeWindow) {
         match *self {}
     }
 

@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use weir_tcon::Cap;
-use weir_units::Time;
+use weir_units::{Rate, Time};
 
 /// The words of an array map, shared by the kernel and this process.
 #[derive(Debug)]
@@ -56,8 +56,12 @@ impl Drop for MappedWords {
 #[derive(Debug)]
 pub(super) struct Caps(MappedWords);
 
-/// The words of one cap: the limit, the floor, the expiry, the rate in bytes per second or zero.
-const WORDS: usize = 4;
+/// The words of one cap: the limit, the floor, the expiry; the rates of departures, of the window, and of the
+/// socket, in bytes per second or zero; whether the socket is paced, which the kernel writes; padding.
+const WORDS: usize = 8;
+
+/// The highest rate that the programs calculate with: 800 Gbps.
+const MOST: u64 = 100_000_000_000;
 
 impl Caps {
     pub(super) fn map(map: BorrowedFd<'_>, slots: u32) -> io::Result<Self> {
@@ -66,9 +70,22 @@ impl Caps {
 
     /// Sets a cap that expires at a time of the monotonic clock.
     pub(super) fn set(&self, slot: u32, cap: Cap, until: Time) {
-        if let Some([allowed, floor, expires_at, rate]) = self.cap(slot) {
-            let bytes_per_second = cap.rate.map_or(0, |rate| rate.bits_per_second() / 8);
-            rate.store(bytes_per_second, Ordering::Relaxed);
+        if let Some(
+            [
+                allowed,
+                floor,
+                expires_at,
+                rate,
+                max_rate,
+                socket_rate,
+                _,
+                _,
+            ],
+        ) = self.cap(slot)
+        {
+            rate.store(bytes_per_second(cap.rate), Ordering::Relaxed);
+            max_rate.store(bytes_per_second(cap.max_rate), Ordering::Relaxed);
+            socket_rate.store(bytes_per_second(cap.socket_rate), Ordering::Relaxed);
             allowed.store(cap.limit.allowed.bytes(), Ordering::Relaxed);
             floor.store(cap.limit.floor.bytes(), Ordering::Relaxed);
             expires_at.store(until.since(Time::ZERO).as_nanos(), Ordering::Release);
@@ -77,7 +94,7 @@ impl Caps {
 
     /// Removes the cap.
     pub(super) fn clear(&self, slot: u32) {
-        if let Some([_, _, expires_at, _]) = self.cap(slot) {
+        if let Some([_, _, expires_at, ..]) = self.cap(slot) {
             expires_at.store(0, Ordering::Release);
         }
     }
@@ -86,4 +103,9 @@ impl Caps {
         let first = slot as usize * WORDS;
         self.0.words().get(first..)?.first_chunk()
     }
+}
+
+/// Returns a rate in the programs' unit; zero is none.
+fn bytes_per_second(rate: Option<Rate>) -> u64 {
+    rate.map_or(0, |rate| (rate.bits_per_second() / 8).clamp(1, MOST))
 }

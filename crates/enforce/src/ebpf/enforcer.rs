@@ -19,6 +19,7 @@ pub struct Enforcer {
     metrics: Option<EnforcerMetrics>,
     events: Vec<Event>,
     gone: Vec<String>,
+    warnings: Vec<String>,
 }
 
 /// A flow's identity in the programs.
@@ -32,12 +33,25 @@ struct TrackedFlow {
 impl Enforcer {
     /// Enforces a policy on connections that open from now on.
     pub fn new(plane: DataPlane, policy: Policy, options: &Options) -> Self {
-        Self {
+        let mut enforcer = Self {
             plane,
             flows: ObservedFlows::new(policy, options.reports_per_second),
             metrics: None,
             events: Vec::new(),
             gone: Vec::new(),
+            warnings: Vec::new(),
+        };
+        enforcer.prepare();
+        enforcer
+    }
+
+    /// Prepares the programs for the policy: its highest rates, and what it does not limit.
+    fn prepare(&mut self) {
+        self.plane.set_free_window(self.flows.free_window());
+        if let Err(error) = self.plane.set_rates(self.flows.has_rates()) {
+            self.warnings.push(format!(
+                "the sockets of this machine are not paced, so that flows with `max_rate` come in bursts: {error}"
+            ));
         }
     }
 
@@ -129,6 +143,7 @@ impl Enforce for Enforcer {
 
     fn set_policy(&mut self, policy: Policy) {
         self.flows.set_policy(policy);
+        self.prepare();
     }
 
     fn step(&mut self) -> Result<(), BpfError> {
@@ -153,12 +168,16 @@ impl Enforce for Enforcer {
         std::mem::take(&mut self.gone)
     }
 
+    fn take_warnings(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.warnings)
+    }
+
     fn is_over(&self) -> bool {
         self.plane.interfaces().is_empty()
     }
 
     fn status(&self) -> Status {
-        let flows = self.flows.reports(|flow| self.is_paced(flow));
+        let flows = self.flows.reports(monotonic(), |flow| self.is_paced(flow));
         let flows =
             flows.map(|(tracked, report)| FlowStatus::of(&report, tracked.interface.clone()));
         Status::new(self.plane.interfaces(), self.totals(), flows)

@@ -12,6 +12,9 @@ use crate::bpf::BpfError;
 /// `ARPHRD_ETHER` of linux/if_arp.h.
 const ETHERNET: u16 = 1;
 
+/// From asm-generic/socket.h.
+const SO_NETNS_COOKIE: libc::c_int = 71;
+
 /// An interface, by its name and its index.
 #[derive(Clone, Debug)]
 pub(super) struct Interface {
@@ -73,6 +76,30 @@ fn hardware_type(socket: &OwnedFd, name: &str) -> io::Result<u16> {
     // SAFETY: the request has written this member.
     let address = unsafe { request.ifr_ifru.ifru_hwaddr };
     Ok(address.sa_family)
+}
+
+/// Returns the cookie of this thread's network namespace (Linux 5.14), which programs of sockets compare.
+pub(super) fn own_netns_cookie() -> Result<u64, BpfError> {
+    let system = |doing| move |source| BpfError::System { doing, source };
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)
+        .map_err(|errno| system("making a socket")(errno.into()))?;
+    let mut cookie = 0_u64;
+    let mut length = size_of::<u64>() as libc::socklen_t;
+    // SAFETY: the option is a number of this length, which the kernel writes.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            SO_NETNS_COOKIE,
+            std::ptr::from_mut(&mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    if result < 0 {
+        let doing = "asking for the network namespace's cookie (Linux 5.14)";
+        return Err(system(doing)(io::Error::last_os_error()));
+    }
+    Ok(cookie)
 }
 
 /// Returns the names in /proc, which are those of this thread's namespace.

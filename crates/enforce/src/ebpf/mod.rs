@@ -29,6 +29,8 @@ mod absent;
 mod attachment;
 #[cfg(bpf_programs)]
 mod caps;
+#[cfg(bpf_programs)]
+mod cgroup;
 mod check;
 mod enforcer;
 #[cfg_attr(
@@ -43,6 +45,8 @@ mod event;
 mod interface;
 #[cfg(bpf_programs)]
 mod plane;
+#[cfg(bpf_programs)]
+mod socket_pacing;
 #[cfg(bpf_programs)]
 #[cfg(test)]
 mod tests;

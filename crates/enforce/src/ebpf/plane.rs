@@ -9,13 +9,14 @@ use libbpf_rs::{
     MapCore as _, MapFlags, MapHandle, Object, ObjectBuilder, RingBuffer, RingBufferBuilder,
 };
 use weir_netlink::Client;
-use weir_tcon::{Cap, ReportSchedule};
+use weir_tcon::{Cap, FreeWindow, ReportSchedule};
 use weir_units::{Duration, Time};
 
 use super::attachment::Attachment;
 use super::caps::{Caps, MappedWords};
 use super::event::{Event, KEY};
-use super::interface::Interface;
+use super::interface::{Interface, own_netns_cookie};
+use super::socket_pacing::SocketPacing;
 use super::{Hook, Options};
 use crate::bpf::BpfError;
 use crate::bpf::loader::{check_permission, collect_log, refused};
@@ -29,14 +30,19 @@ const ACTIVE_AT: usize = 16 + 10 * 8;
 /// The time that a reader waits for the first report.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// `BPF_RB_NO_WAKEUP` of linux/bpf.h.
+/// `BPF_RB_NO_WAKEUP` and `BPF_RB_FORCE_WAKEUP` of linux/bpf.h. An event without flags wakes only a reader
+/// that has read all before it.
 const NO_WAKEUP: u64 = 1;
+const FORCE_WAKEUP: u64 = 2;
 
 /// The programs at some interfaces of this thread's network namespace. Dropping this removes them.
 #[derive(Debug)]
 pub struct DataPlane {
     // The attachments are dropped first, then the resources of the programs.
     attachments: Vec<(Interface, [Attachment; 2])>,
+    /// Attached while a policy has highest rates, if the kernel allows it.
+    sockets: Option<SocketPacing>,
+    has_rates: bool,
     ring: Ring,
     events: Arc<Mutex<Vec<Event>>>,
     caps: Caps,
@@ -73,7 +79,7 @@ impl DataPlane {
         let object = load(options)?;
         let caps = Caps::map(map(&object, "caps")?.as_fd(), options.flows).map_err(mapping)?;
         let settings = map(&object, "settings")?;
-        let settings = MappedWords::map(settings.as_fd(), 2).map_err(mapping)?;
+        let settings = MappedWords::map(settings.as_fd(), 7).map_err(mapping)?;
         let slots = map(&object, "slots")?;
         for slot in 0..options.flows {
             push(&slots, slot).map_err(refused)?;
@@ -82,6 +88,8 @@ impl DataPlane {
         let ring = listen(&map(&object, "events")?, &events)?;
         let mut plane = Self {
             attachments: Vec::new(),
+            sockets: None,
+            has_rates: false,
             ring,
             events,
             caps,
@@ -89,7 +97,7 @@ impl DataPlane {
             flows: map(&object, "flows")?,
             slots,
             counters: map(&object, "counters")?,
-            schedule: ReportSchedule::new(0, options.reports_per_second),
+            schedule: ReportSchedule::new(0, 0, options.reports_per_second),
             pacing: Vec::new(),
             // Without it no interface counts as pacing, and only windows are used.
             netlink: Client::open().ok(),
@@ -154,8 +162,8 @@ impl DataPlane {
     /// Waits for events of the programs for a limited time; appends them to `events`.
     pub(super) fn listen(&self, events: &mut Vec<Event>) -> Result<(), BpfError> {
         match self.schedule.sleep {
-            Some(sleep) => std::thread::sleep(sleep.into()),
-            None => match self.ring.0.poll(PATIENCE.into()) {
+            Some(sleep) if !self.is_woken() => std::thread::sleep(sleep.into()),
+            sleep => match self.ring.0.poll(sleep.unwrap_or(PATIENCE).into()) {
                 // Signals have their own handler.
                 Err(error) if error.kind() == libbpf_rs::ErrorKind::Interrupted => {}
                 result => result.map_err(refused)?,
@@ -170,7 +178,7 @@ impl DataPlane {
 
     pub(super) fn set_schedule(&mut self, schedule: ReportSchedule) {
         self.schedule = schedule;
-        if let [interval, wake] = self.settings.words() {
+        if let [interval, wake, opens_wake, ..] = self.settings.words() {
             interval.store(schedule.interval.as_nanos(), Ordering::Relaxed);
             let flags = if schedule.sleep.is_some() {
                 NO_WAKEUP
@@ -178,6 +186,42 @@ impl DataPlane {
                 0
             };
             wake.store(flags, Ordering::Relaxed);
+            let flags = if self.is_woken() {
+                FORCE_WAKEUP
+            } else {
+                NO_WAKEUP
+            };
+            opens_wake.store(flags, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether a flow that opens ends [`Self::listen`]. One that may have a highest rate waits for the
+    /// decision.
+    fn is_woken(&self) -> bool {
+        self.schedule.opens_wake || self.has_rates
+    }
+
+    /// Sets whether a rule of the policy has a highest rate. Fails if this machine's sockets cannot be paced;
+    /// the windows then hold their rates, too.
+    pub(super) fn set_rates(&mut self, has_rates: bool) -> Result<(), BpfError> {
+        self.has_rates = has_rates;
+        self.set_schedule(self.schedule);
+        if let [_, _, _, netns_cookie, word, ..] = self.settings.words() {
+            word.store(has_rates.into(), Ordering::Relaxed);
+            if has_rates && self.sockets.is_none() {
+                netns_cookie.store(own_netns_cookie()?, Ordering::Relaxed);
+                let shared = |name| map(&self._object, name);
+                self.sockets = Some(SocketPacing::attach(shared)?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Sets what no rule limits of a connection's data.
+    pub(super) fn set_free_window(&self, free: FreeWindow) {
+        if let [.., segments, bytes] = self.settings.words() {
+            bytes.store(free.bytes.bytes(), Ordering::Relaxed);
+            segments.store(free.segments, Ordering::Relaxed);
         }
     }
 
@@ -230,6 +274,7 @@ impl DataPlane {
             kernel: Some(KernelCounts {
                 reports: count(5),
                 lost_reports: count(6),
+                beyond_rate: count(7),
             }),
             ..totals
         }
@@ -250,7 +295,7 @@ pub(super) fn load(options: &Options) -> Result<Object, BpfError> {
         .map_err(refused)?;
     for mut map in open.maps_mut() {
         let entries = match map.name().to_str() {
-            Some("flows" | "slots" | "caps") => options.flows,
+            Some("flows" | "young" | "slots" | "caps") => options.flows,
             Some("handshakes") => options.half_open,
             _ => continue,
         };

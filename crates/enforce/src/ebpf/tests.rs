@@ -10,7 +10,7 @@ use weir_tcon::Cap;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::Options;
-use super::caps::Caps;
+use super::caps::{Caps, MappedWords};
 use super::plane::load;
 use crate::bpf::loader::check_permission;
 
@@ -23,6 +23,19 @@ const WIRE_LENGTH: std::ops::Range<usize> = 160..164;
 const FLOWS: u32 = 8;
 /// The payload of a segment.
 const PAYLOAD: usize = 1000;
+/// The segment size of the connection, and the scale of the windows.
+const SEGMENT: u64 = 1460;
+const SCALE: u32 = 7;
+/// The window that the receiver announces.
+const ANNOUNCED: u64 = 500 << SCALE;
+/// The window field of a frame without options.
+const WINDOW: std::ops::Range<usize> = 48..50;
+/// The control bits of a frame without options.
+const FLAGS: usize = 47;
+/// The counters of the programs: `enum counter` of `bpf/enforce.bpf.c`.
+const OPENED: u32 = 0;
+const CLOSED: u32 = 1;
+const REFUSED: u32 = 2;
 /// Its length with headers.
 const LENGTH: u32 = 1000 + 14 + 20 + 20;
 
@@ -45,7 +58,7 @@ fn frame(
     if kind == Kind::Syn {
         let options = [
             TcpOptionElement::MaximumSegmentSize(1460),
-            TcpOptionElement::WindowScale(7),
+            TcpOptionElement::WindowScale(SCALE as u8),
         ];
         builder = builder.syn().options(&options).unwrap();
     }
@@ -58,10 +71,37 @@ fn frame(
     bytes
 }
 
+/// Returns the segment with this number.
+fn data(number: u32) -> Vec<u8> {
+    let sequence = 100 + number * PAYLOAD as u32;
+    let segment = frame(LOCAL, REMOTE, Kind::Data, (sequence, Some(500)));
+    assert_eq!(segment.len() as u32, LENGTH);
+    segment
+}
+
 struct World {
     object: Object,
     caps: Caps,
+    settings: MappedWords,
 }
+
+/// Returns a segment with a FIN.
+fn closing(from: [u8; 4], to: [u8; 4], (sequence, number): (u32, u32)) -> Vec<u8> {
+    let mut bytes = frame(from, to, Kind::Ack, (sequence, Some(number)));
+    bytes[FLAGS] |= 1;
+    bytes
+}
+
+/// What became of a frame.
+struct Outcome {
+    verdict: i32,
+    frame: Vec<u8>,
+    departure: u64,
+}
+
+/// The verdicts `TCX_NEXT` and `TCX_DROP`.
+const NEXT: i32 = -1;
+const DROP: i32 = 2;
 
 impl World {
     fn new() -> Self {
@@ -75,17 +115,30 @@ impl World {
             MapHandle::try_from(&found).unwrap()
         };
         let caps = Caps::map(map("caps").as_fd(), FLOWS).unwrap();
+        let settings = MappedWords::map(map("settings").as_fd(), 7).unwrap();
         let slots = map("slots");
         for slot in 0..FLOWS {
             slots
                 .update(&[], &slot.to_ne_bytes(), libbpf_rs::MapFlags::ANY)
                 .unwrap();
         }
-        Self { object, caps }
+        Self {
+            object,
+            caps,
+            settings,
+        }
     }
 
-    /// Runs a program on a frame with departure time `wanted`; returns the new departure time.
+    /// Runs a program on a frame with departure time `wanted`, which passes; returns the new departure
+    /// time.
     fn run(&mut self, program: &str, frame: &[u8], wanted: u64) -> u64 {
+        let outcome = self.try_run(program, frame, wanted);
+        assert_eq!(outcome.verdict, NEXT);
+        outcome.departure
+    }
+
+    fn try_run(&mut self, program: &str, frame: &[u8], wanted: u64) -> Outcome {
+        let mut changed = vec![0; frame.len()];
         let mut before = [0; CONTEXT];
         before[TSTAMP].copy_from_slice(&wanted.to_ne_bytes());
         before[WIRE_LENGTH].copy_from_slice(&(frame.len() as u32).to_ne_bytes());
@@ -100,12 +153,15 @@ impl World {
                 context_in: Some(&mut before),
                 context_out: Some(&mut after),
                 data_in: Some(frame),
+                data_out: Some(&mut changed),
                 ..ProgramInput::default()
             })
             .unwrap();
-        // TCX_NEXT.
-        assert_eq!(output.return_value as i32, -1);
-        u64::from_ne_bytes(after[TSTAMP].try_into().unwrap())
+        Outcome {
+            verdict: output.return_value as i32,
+            frame: changed,
+            departure: u64::from_ne_bytes(after[TSTAMP].try_into().unwrap()),
+        }
     }
 
     fn connect(&mut self) {
@@ -124,21 +180,63 @@ impl World {
 
     /// Sends the segment with this number.
     fn send(&mut self, number: u32, wanted: u64) -> u64 {
-        let sequence = 100 + number * PAYLOAD as u32;
-        let segment = frame(LOCAL, REMOTE, Kind::Data, (sequence, Some(500)));
-        assert_eq!(segment.len() as u32, LENGTH);
-        self.run("leaving", &segment, wanted)
+        self.run("leaving", &data(number), wanted)
+    }
+
+    /// Acknowledges the segments before this number; returns the window that the sender is told, or `None` if
+    /// it is told nothing.
+    fn acknowledge(&mut self, number: u32) -> Option<u64> {
+        let upto = 100 + number * PAYLOAD as u32;
+        let segment = frame(REMOTE, LOCAL, Kind::Ack, (500, Some(upto)));
+        let outcome = self.try_run("arriving", &segment, 0);
+        let field = outcome.frame[WINDOW].try_into().unwrap();
+        (outcome.verdict == NEXT).then(|| u64::from(u16::from_be_bytes(field)) << SCALE)
     }
 
     /// Allows this rate in all slots, for a minute.
     fn allow(&self, rate: Option<Rate>) {
+        self.cap(rate, None);
+    }
+
+    /// Sets a highest rate, held by windows, in all slots.
+    fn limit(&self, bytes_per_second: u64) {
+        self.cap(None, Some(Rate::from_bits_per_second(8 * bytes_per_second)));
+    }
+
+    fn map(&self, name: &str) -> MapHandle {
+        let found = self.object.maps().find(|map| map.name() == name).unwrap();
+        MapHandle::try_from(&found).unwrap()
+    }
+
+    fn counter(&self, counter: u32) -> u64 {
+        let key = counter.to_ne_bytes();
+        let values = self
+            .map("counters")
+            .lookup_percpu(&key, libbpf_rs::MapFlags::ANY);
+        let values = values.unwrap().unwrap_or_default();
+        let numbers = values.iter().map(|bytes| *bytes.first_chunk().unwrap());
+        numbers.map(u64::from_ne_bytes).sum()
+    }
+
+    /// The number of flows that are followed.
+    fn flows(&self) -> usize {
+        self.map("flows").keys().count()
+    }
+
+    fn cap(&self, rate: Option<Rate>, max_rate: Option<Rate>) {
         let limit = WindowLimit {
             allowed: ByteSize::from_mib(1),
             floor: ByteSize::ZERO,
         };
         let until = Time::from_nanos(now()) + Duration::from_secs(60);
         for slot in 0..FLOWS {
-            self.caps.set(slot, Cap { limit, rate }, until);
+            let cap = Cap {
+                limit,
+                rate,
+                max_rate,
+                socket_rate: max_rate,
+            };
+            self.caps.set(slot, cap, until);
         }
     }
 }
@@ -180,6 +278,156 @@ fn segments_leave_at_the_rate_that_is_given() {
     // Never further ahead than fq accepts.
     let far = world.send(8, now() + 60_000_000_000);
     assert!(far <= now() + 1_000_000_000 && far > later);
+}
+
+#[test]
+fn the_window_ends_where_the_highest_rate_does() {
+    if check_permission().is_err() {
+        println!("SKIPPED: root (CAP_BPF) is needed");
+        return;
+    }
+    let mut world = World::new();
+    world.connect();
+    world.limit(1_000_000_000);
+    world.send(0, 0);
+    assert_eq!(world.acknowledge(1), Some(ANNOUNCED), "plenty is left");
+
+    // A byte per millisecond: nothing is left, but what is in flight is not taken back.
+    let mut world = World::new();
+    world.connect();
+    world.limit(1_000);
+    (0..4).for_each(|number| assert_eq!(world.send(number, 0), 0));
+    let in_flight = |count: u64| Some((count * PAYLOAD as u64) >> SCALE << SCALE);
+    assert_eq!(world.acknowledge(1), in_flight(3));
+    assert_eq!(world.acknowledge(3), in_flight(1));
+    assert_eq!(world.acknowledge(4), None, "it would close the window");
+
+    // Between: 120 ms of the rate at the start, in whole segments, and what time has brought since.
+    let mut world = World::new();
+    let rate = 100_000;
+    let begun = now();
+    world.connect();
+    world.limit(rate);
+    (0..3).for_each(|number| assert_eq!(world.send(number, 0), 0));
+    let told = world.acknowledge(0).unwrap();
+    let spent = now() - begun;
+    let room = |nanos: u64| (nanos * rate / 1_000_000_000 - 3_000) / SEGMENT * SEGMENT;
+    let [least, most] = [0, spent].map(|nanos| {
+        let bytes: u64 = 3_000 + room(120_000_000 + nanos);
+        bytes.next_multiple_of(1 << SCALE)
+    });
+    assert!(
+        (least..=most).contains(&told),
+        "{least} <= {told} <= {most}"
+    );
+}
+
+#[test]
+fn a_sender_that_ignores_its_window_loses_what_is_beyond_the_rate() {
+    if check_permission().is_err() {
+        println!("SKIPPED: root (CAP_BPF) is needed");
+        return;
+    }
+    let mut world = World::new();
+    world.connect();
+    world.limit(1_000);
+    world.send(0, 0);
+    assert_eq!(world.acknowledge(1), None);
+    let verdicts = (1..100).map(|number| world.try_run("leaving", &data(number), 0).verdict);
+    let verdicts: Vec<_> = verdicts.collect();
+    let passed = verdicts
+        .iter()
+        .take_while(|verdict| **verdict == NEXT)
+        .count();
+    // A super-packet's worth of debt.
+    assert!((64..=67).contains(&passed), "{passed}");
+    assert_eq!(verdicts[passed], DROP);
+    // What has left may be sent again.
+    assert_eq!(world.send(40, 0), 0);
+}
+
+#[test]
+fn a_connection_whose_rule_may_have_a_highest_rate_starts_with_a_small_window() {
+    if check_permission().is_err() {
+        println!("SKIPPED: root (CAP_BPF) is needed");
+        return;
+    }
+    let mut world = World::new();
+    world.connect();
+    world.send(0, 0);
+    assert_eq!(world.acknowledge(1), Some(ANNOUNCED), "no rule has one");
+    let mut world = World::new();
+    let [_, _, _, _, has_rates, ..] = world.settings.words() else {
+        panic!("seven settings");
+    };
+    has_rates.store(1, std::sync::atomic::Ordering::Relaxed);
+    let begun = now();
+    world.connect();
+    (0..20).for_each(|number| assert_eq!(world.send(number, 0), 0));
+    let told = [1, 5, 20].map(|number| world.acknowledge(number));
+    if now() - begun > 10_000_000_000 {
+        println!("SKIPPED: this machine needs more than ten seconds, after which nothing waits");
+        return;
+    }
+    let segments = |count: u64| (count * SEGMENT) >> SCALE << SCALE;
+    let first = |number: u64| (10 * SEGMENT - number * PAYLOAD as u64) >> SCALE << SCALE;
+    assert_eq!(told, [first(1), first(5), segments(2)].map(Some));
+    world.limit(1_000_000_000);
+    world.send(20, 0);
+    assert_eq!(world.acknowledge(21), Some(ANNOUNCED), "it is decided");
+}
+
+/// Lets connections send this many segments before they count.
+fn leave_alone(world: &World, segments: u64) {
+    use std::sync::atomic::Ordering::Relaxed;
+    let [.., free_segments, free_bytes] = world.settings.words() else {
+        panic!("seven settings");
+    };
+    free_segments.store(segments, Relaxed);
+    free_bytes.store(u64::MAX, Relaxed);
+}
+
+#[test]
+fn a_connection_opens_when_its_sender_has_sent_more_than_no_rule_limits() {
+    if check_permission().is_err() {
+        println!("SKIPPED: root (CAP_BPF) is needed");
+        return;
+    }
+    let mut world = World::new();
+    leave_alone(&world, 10);
+    world.connect();
+    // A byte per millisecond would leave nothing: but the connection is young.
+    world.limit(1_000);
+    (0..14).for_each(|number| assert_eq!(world.send(number, 0), 0));
+    assert_eq!(world.acknowledge(13), Some(ANNOUNCED));
+    assert_eq!((world.counter(OPENED), world.flows()), (1, 0));
+    // The 15th segment goes beyond ten of the connection's.
+    world.send(14, 0);
+    assert_eq!((world.counter(OPENED), world.flows()), (1, 1));
+    world.limit(1_000);
+    let in_flight = (PAYLOAD as u64) >> SCALE << SCALE;
+    assert_eq!(world.acknowledge(14), Some(in_flight));
+}
+
+#[test]
+fn a_young_connection_ends_without_an_event() {
+    if check_permission().is_err() {
+        println!("SKIPPED: root (CAP_BPF) is needed");
+        return;
+    }
+    let mut world = World::new();
+    leave_alone(&world, 10);
+    for _ in 0..20 {
+        world.connect();
+        world.send(0, 0);
+        world.acknowledge(1);
+        world.run("leaving", &closing(LOCAL, REMOTE, (1100, 500)), 0);
+        world.run("arriving", &closing(REMOTE, LOCAL, (500, 1101)), 0);
+        let last = frame(LOCAL, REMOTE, Kind::Ack, (1101, Some(501)));
+        world.run("leaving", &last, 0);
+    }
+    let counted = [OPENED, CLOSED, REFUSED].map(|counter| world.counter(counter));
+    assert_eq!((counted, world.flows()), ([20, 20, 0], 0));
 }
 
 /// The most instructions that the verifier may follow in a program: 100,000 take about 0.15 s. There were

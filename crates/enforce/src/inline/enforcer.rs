@@ -167,7 +167,8 @@ impl Enforce for Enforcer {
     }
 
     fn status(&self) -> Status {
-        let reports = self.tcon().into_iter().flat_map(Tcon::flows);
+        let now = self.cable.now();
+        let reports = self.tcon().into_iter().flat_map(|tcon| tcon.flows(now));
         let flows = reports.map(|report| {
             let egress = report.egress;
             let interface = egress.map_or(String::new(), |port| self.ends.name_of(port));

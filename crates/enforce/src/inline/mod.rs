@@ -171,6 +171,7 @@ impl Inline {
         Ok(stopped)
     }
 
+    /// Returns the time of the element's clock.
     fn now(&self) -> Time {
         Time::ZERO + Duration::from(self.begun.elapsed())
     }

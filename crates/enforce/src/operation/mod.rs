@@ -33,6 +33,11 @@ pub trait Enforce {
     /// Returns the names of interfaces that have disappeared since the last call.
     fn take_gone(&mut self) -> Vec<String>;
 
+    /// Returns what it cannot do as the policy asks, since the last call.
+    fn take_warnings(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Returns whether too few interfaces are left to continue.
     fn is_over(&self) -> bool;
 

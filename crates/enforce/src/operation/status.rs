@@ -57,6 +57,8 @@ pub struct KernelCounts {
     pub reports: u64,
     /// Reports lost for lack of room: the next ones carry their contents.
     pub lost_reports: u64,
+    /// Segments dropped because their sender did not heed the window that holds its highest rate.
+    pub beyond_rate: u64,
 }
 
 /// The counters of an enforcer between two interfaces.
@@ -125,6 +127,11 @@ pub struct FlowStatus {
     pub enforced: u64,
     /// The controller's pacing rate, in bits per second.
     pub pacing_rate: Option<u64>,
+    /// The highest rate that its rule allows, in bits of payload per second.
+    pub max_rate: Option<u64>,
+    /// The rate of the payload that was delivered in the last ten seconds, or since it opened, in bits per
+    /// second.
+    pub measured_rate: Option<u64>,
     /// Bytes in flight.
     pub in_flight: u64,
     /// Delivered bytes.
@@ -172,6 +179,8 @@ impl FlowStatus {
             window: report.window.bytes(),
             enforced: report.enforced.bytes(),
             pacing_rate: report.pacing_rate.map(Rate::bits_per_second),
+            max_rate: report.max_rate.map(Rate::bits_per_second),
+            measured_rate: report.measured_rate.map(Rate::bits_per_second),
             in_flight: report.in_flight.bytes(),
             delivered: counters.delivered.bytes(),
             marked: counters.marked.bytes(),

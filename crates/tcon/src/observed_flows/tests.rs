@@ -110,7 +110,7 @@ fn the_policy_determines_the_controlled_flows() {
     assert_eq!(flows.cap(1, |_| false), None);
     let cap = flows.cap(2, |_| false).unwrap();
     assert_eq!(cap.limit.allowed, ByteSize::from_bytes(10_000));
-    let reports: Vec<_> = flows.reports(|_| false).collect();
+    let reports: Vec<_> = flows.reports(at(5), |_| false).collect();
     let (known_by, report) = &reports[0];
     assert_eq!(
         (**known_by, report.rule, report.congestion),
@@ -132,7 +132,7 @@ fn reports_are_counted_and_raise_the_window() {
     flows.on_report(at(3), 2, &report(at(3), 8_000), 3);
     flows.on_report(at(3), 9, &report(at(3), 8_000), 3);
     assert_eq!(flows.counters().delivered, ByteSize::from_bytes(8_000));
-    let reports: Vec<_> = flows.reports(|_| false).collect();
+    let reports: Vec<_> = flows.reports(at(5), |_| false).collect();
     assert_eq!(reports.len(), 1);
     assert_eq!(reports[0].1.counters.lowered, 3);
     assert!(reports[0].1.enforced > ByteSize::from_bytes(10_000));
@@ -159,6 +159,46 @@ fn rates_are_set_only_at_pacing_interfaces() {
 }
 
 #[test]
+fn the_beginning_of_a_connection_is_left_alone_as_far_as_no_rule_limits_it() {
+    let free = |congestion: &str| flows(congestion).free_window();
+    let initial = free("cubic");
+    assert_eq!(initial.segments, 10);
+    assert!(initial.bytes >= ByteSize::from_kib(600), "{initial:?}");
+    assert_eq!(free("cubic,initial_window=3").segments, 3);
+    assert_eq!(free("cubic,initial_window=30").segments, 10);
+    let bounded = free("cubic,max_window=5KB");
+    assert_eq!(
+        (bounded.segments, bounded.bytes),
+        (3, ByteSize::from_bytes(5_000))
+    );
+    assert_eq!(free("cubic,max_rate=8Mbps"), FreeWindow::default());
+}
+
+#[test]
+fn a_highest_rate_is_held_by_the_data_plane() {
+    assert!(!flows("cubic").has_rates());
+    let mut flows = flows("cubic,max_rate=8Mbps");
+    assert!(flows.has_rates());
+    assert!(flows.on_opened(at(1), 2, &flow(81), &BEGINNING, 20));
+    for millis in 2..20 {
+        let report = report(at(millis), (millis - 1) * 1_000);
+        flows.on_report(at(millis), 2, &report, 0);
+    }
+    let [paced, other] = [true, false].map(|is| flows.cap(2, |_| is).unwrap());
+    let rate = Some(Rate::from_mbps(8));
+    assert_eq!((paced.rate, paced.max_rate), (rate, None));
+    assert_eq!((other.rate, other.max_rate), (None, rate));
+    assert_eq!((paced.socket_rate, other.socket_rate), (rate, rate));
+    // The rate over the RTT of a millisecond, and ten more.
+    assert_eq!(other.limit.allowed, ByteSize::from_bytes(11_000));
+    let reports: Vec<_> = flows.reports(at(20), |_| false).collect();
+    let (_, report) = &reports[0];
+    assert_eq!(report.max_rate, rate);
+    let measured = Rate::average(ByteSize::from_bytes(18_000), Duration::from_millis(19));
+    assert_eq!(report.measured_rate, Some(measured));
+}
+
+#[test]
 fn reports_wake_the_reader_until_a_flow_is_active() {
     let mut flows = flows("cubic");
     assert!(flows.on_opened(at(1), 2, &flow(81), &BEGINNING, 20));
@@ -178,6 +218,32 @@ fn reports_wake_the_reader_until_a_flow_is_active() {
             Some(SamplingRound::CapsAndSilentFlows)
         ]
     );
+}
+
+#[test]
+fn reports_of_senders_with_little_to_send_are_read_later() {
+    let mut flows = flows("cubic");
+    assert!(flows.on_opened(at(1), 2, &flow(81), &BEGINNING, 20));
+    let limited = |now, delivered| ProgressReport {
+        limited_until: ByteSize::from_bytes(delivered + 1),
+        ..report(now, delivered)
+    };
+    flows.on_report(at(2), 2, &limited(at(2), 5_000), 0);
+    let lazy = flows.schedule();
+    assert!(lazy.opens_wake && lazy.sleep.is_some(), "{lazy:?}");
+    // It has more to send, and then marks.
+    flows.on_report(at(3), 2, &report(at(3), 10_000), 0);
+    let busy = flows.schedule();
+    assert!(!busy.opens_wake && busy.sleep < lazy.sleep, "{busy:?}");
+    flows.on_report(at(4), 2, &limited(at(4), 15_000), 0);
+    assert!(flows.handle_timeout(at(300)).is_some());
+    assert_eq!(flows.schedule(), lazy);
+    let marked = ProgressReport {
+        marked: ByteSize::from_bytes(1_000),
+        ..limited(at(301), 20_000)
+    };
+    flows.on_report(at(301), 2, &marked, 0);
+    assert_eq!(flows.schedule(), busy);
 }
 
 #[test]

@@ -266,6 +266,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             counters.delivered += arrived;
             counters.marked += echoed;
         });
+        self.meter.on_delivered(now, self.counters.delivered);
         shared.counters.delivered += arrived;
         shared.counters.marked += echoed;
         let delivered = DeliverySummary {

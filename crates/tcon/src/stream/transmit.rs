@@ -13,6 +13,9 @@ use crate::flight::{SegmentState, SentSegment, distance};
 /// in as much time (`sk_pacing_shift`).
 const LATEST: Duration = Duration::from_millis(1);
 
+/// The same for a flow with a highest rate, which is meant to be had: on a busy machine timers are late by more.
+const LATEST_OF_LIMITED: Duration = Duration::from_millis(50);
+
 /// A segment further ahead of nxt is not of this connection: the largest window is 2^30 (RFC 7323,
 /// section 2.3).
 const FURTHEST: u64 = 1 << 30;
@@ -202,7 +205,11 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// Sends the segments that are due. If the call is late for a waiting segment, those that became
     /// due since are sent too: timers cannot wake for every segment of a rate.
     pub(crate) fn pump(&mut self, now: Time, shared: &mut StreamContext, out: &mut Output<'_, P>) {
-        let earliest = if self.is_paced { now - LATEST } else { now };
+        let latest = match self.max_rate {
+            Some(_) => LATEST_OF_LIMITED,
+            None => LATEST,
+        };
+        let earliest = if self.is_paced { now - latest } else { now };
         self.pace_at = self.pace_at.max(earliest);
         self.is_paced = false;
         while let Some(position) = self.next_to_send() {

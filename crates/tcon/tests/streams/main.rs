@@ -69,7 +69,7 @@ fn exchange(setup: &Setup, down: u64, up: u64) -> World {
             end.counters()
         )
     });
-    let flows: Vec<_> = world.tcon().flows().collect();
+    let flows: Vec<_> = world.tcon().flows(world.now).collect();
     assert!(
         done,
         "at {}: {ends:#?} {flows:#?} {:?}",
@@ -186,7 +186,7 @@ fn bbr_detects_the_full_path_of_a_sender_with_a_smaller_window() {
     assert!(world.run_until(100_000, |world| world.now >= until));
     let data = world
         .tcon()
-        .flows()
+        .flows(world.now)
         .find(|flow| flow.flow.source_port == 80);
     // In start-up it is 2.89 times the path's rate, afterwards 1.25 times at most.
     let rate = data.unwrap().pacing_rate.unwrap();
@@ -386,6 +386,6 @@ proptest! {
         let mut world = exchange(&setup, down, up);
         // Nothing is left over.
         while world.step() {}
-        prop_assert!(world.tcon().kept().packets <= 2 || world.tcon().flows().count() > 0);
+        prop_assert!(world.tcon().kept().packets <= 2 || world.tcon().flows(world.now).count() > 0);
     }
 }

@@ -307,7 +307,7 @@ impl World {
         }
         self.switch.forward(self.now, ingress, packet, |_, _| {});
         if self.record {
-            let flow = self.tcon().flows().next();
+            let flow = self.tcon().flows(self.now).next();
             self.passed.push(Passed {
                 now: self.now,
                 datagram: packet,

@@ -101,6 +101,9 @@ impl Running<'_> {
                     self.interface_gone_message
                 );
             }
+            for warning in plane.take_warnings() {
+                eprintln!("{warning}");
+            }
             if plane.is_over() {
                 return Err(Failure::logged(self.over(&plane)));
             }

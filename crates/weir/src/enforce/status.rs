@@ -84,14 +84,16 @@ fn text(found: &Found) -> String {
     }
     let _ = writeln!(
         out,
-        "{:>24} {:>24}  {:8} {:>9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9} {:>9}",
+        "{:>24} {:>24}  {:8} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9}",
         "from",
         "to",
         "by",
         "RTT",
         "window",
         "enforced",
-        "rate",
+        "pacing",
+        "max rate",
+        "measured",
         "delivered",
         "marked",
         "again",
@@ -134,16 +136,18 @@ fn inline_counters(in_line: &InlineCounts) -> String {
 
 fn line(flow: &FlowStatus) -> String {
     let size = |bytes| short(bytes as f64, "B");
-    let rate = flow.pacing_rate.map(|bits| short(bits as f64, "bps"));
+    let rate = |bits: Option<u64>| bits.map_or(String::new(), |bits| short(bits as f64, "bps"));
     format!(
-        "{:>24} {:>24}  {:8} {:>9} {:>9} {:>9} {:>10} {:>9} {:>9} {:>9} {:>9}\n",
+        "{:>24} {:>24}  {:8} {:>9} {:>9} {:>9} {:>10} {:>10} {:>10} {:>9} {:>9} {:>9} {:>9}\n",
         flow.from,
         flow.to,
         flow.congestion,
         format!("{:.3}ms", flow.rtt_us / 1e3),
         size(flow.window),
         size(flow.enforced),
-        rate.unwrap_or_default(),
+        rate(flow.pacing_rate),
+        rate(flow.max_rate),
+        rate(flow.measured_rate),
         size(flow.delivered),
         size(flow.marked),
         size(flow.sent_again),

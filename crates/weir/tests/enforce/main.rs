@@ -11,6 +11,8 @@ mod in_line_lasting;
 #[cfg(feature = "bpf")]
 mod monitoring;
 mod namespace;
+#[cfg(feature = "bpf")]
+mod rates;
 mod running;
 mod service;
 #[path = "../support/mod.rs"]

@@ -39,7 +39,7 @@ impl Running {
         let file = folder.path().join("policy.toml");
         let socket = folder.path().join("weir.sock");
         std::fs::write(&file, policy).unwrap();
-        let mut child = (namespace.command(env!("CARGO_BIN_EXE_weir")).arg("enforce"))
+        let mut child = (namespace.enter(env!("CARGO_BIN_EXE_weir")).arg("enforce"))
             .args(arguments)
             .arg("--control")
             .arg(&socket)
