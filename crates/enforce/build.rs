@@ -8,7 +8,7 @@ use std::process::Command;
 
 const SOURCES: &str = "../../bpf";
 /// The programs; each becomes an object file of its name.
-const PROGRAMS: [&str; 2] = ["congestion", "enforce"];
+const PROGRAMS: [&str; 3] = ["bypass", "congestion", "enforce"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-check-cfg=cfg(bpf_programs)");

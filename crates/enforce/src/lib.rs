@@ -25,9 +25,13 @@
 //! ```
 
 pub mod bpf;
+mod claim;
 pub mod ebpf;
 pub mod inline;
+mod namespace;
 pub mod offload;
 pub mod operation;
 pub mod port;
 pub mod segment;
+
+pub use claim::ClaimError;

@@ -65,6 +65,9 @@ pub enum BpfError {
         /// Its name.
         name: String,
     },
+    /// Another process controls the interface.
+    #[error(transparent)]
+    Claim(#[from] crate::claim::ClaimError),
     /// The kernel refused the program.
     #[error("the kernel refused the program: {source}{}", with_log(log))]
     Refused {

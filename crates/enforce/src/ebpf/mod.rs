@@ -48,7 +48,10 @@ mod tests;
 
 #[cfg(not(bpf_programs))]
 pub use absent::DataPlane;
+#[cfg(bpf_programs)]
+pub(crate) use caps::MappedWords;
 pub use enforcer::{Enforcer, UnsupportedRule};
+pub(crate) use interface::names as interface_names;
 #[cfg(bpf_programs)]
 pub use plane::DataPlane;
 

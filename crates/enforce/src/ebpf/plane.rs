@@ -19,6 +19,7 @@ use super::interface::Interface;
 use super::{Hook, Options};
 use crate::bpf::BpfError;
 use crate::bpf::loader::{check_permission, collect_log, refused};
+use crate::claim::InterfaceClaim;
 use crate::operation::{KernelCounts, Totals};
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforce.o"));
@@ -49,6 +50,7 @@ pub struct DataPlane {
     pacing: Vec<u32>,
     netlink: Option<Client>,
     _object: Object,
+    _claims: Vec<InterfaceClaim>,
 }
 
 struct Ring(RingBuffer<'static>);
@@ -69,6 +71,8 @@ impl DataPlane {
         let interfaces = interfaces.iter().map(|name| Interface::find(name));
         let interfaces: Vec<_> = interfaces.collect::<Result<_, _>>()?;
         check_permission()?;
+        let claims = interfaces.iter().map(claim);
+        let claims = claims.collect::<Result<_, _>>()?;
         collect_log();
         let object = load(options)?;
         let caps = Caps::map(map(&object, "caps")?.as_fd(), options.flows).map_err(mapping)?;
@@ -94,6 +98,7 @@ impl DataPlane {
             // Without it no interface counts as pacing, and only windows are used.
             netlink: Client::open().ok(),
             _object: object,
+            _claims: claims,
         };
         plane.set_schedule(plane.schedule);
         plane.attachments = (interfaces.into_iter())
@@ -234,6 +239,10 @@ impl DataPlane {
             ..totals
         }
     }
+}
+
+fn claim(interface: &Interface) -> Result<InterfaceClaim, BpfError> {
+    Ok(InterfaceClaim::take(&interface.name, interface.index)?)
 }
 
 /// Returns whether all egress traffic of an interface passes fq (tc-fq(8)): one, or one per queue.

@@ -68,7 +68,12 @@ static KERNEL_COUNTERS: [Row<Totals>; 1] = [Row::counter(
     |totals| kernel(totals).lost_reports,
 )];
 
-static IN_LINE_GAUGES: [Row<Totals>; 2] = [
+static IN_LINE_GAUGES: [Row<Totals>; 3] = [
+    Row::gauge(
+        "weir_enforce_fail_open",
+        "Whether frames pass if the enforcer dies or hangs",
+        |totals| in_line(totals).bypass.is_some().into(),
+    ),
     Row::gauge(
         "weir_enforce_kept_packets",
         "Packets kept until they are acknowledged",
@@ -81,7 +86,22 @@ static IN_LINE_GAUGES: [Row<Totals>; 2] = [
     ),
 ];
 
-static IN_LINE_COUNTERS: [Row<Totals>; 8] = [
+static IN_LINE_COUNTERS: [Row<Totals>; 11] = [
+    Row::counter(
+        "weir_enforce_bypasses",
+        "How often frames began to pass without the enforcer",
+        |totals| in_line(totals).bypass.unwrap_or_default().times,
+    ),
+    Row::counter(
+        "weir_enforce_bypassed_frames",
+        "Frames that passed without the enforcer",
+        |totals| in_line(totals).bypass.unwrap_or_default().frames,
+    ),
+    Row::counter(
+        "weir_enforce_late_frames",
+        "Frames dropped after the enforcer had paused",
+        |totals| in_line(totals).late,
+    ),
     Row::counter(
         "weir_enforce_masked_losses",
         "Lost segments sent again from here",

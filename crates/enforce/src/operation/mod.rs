@@ -9,7 +9,7 @@ use weir_metrics::Registry;
 use weir_policy::Policy;
 
 pub use metrics::EnforcerMetrics;
-pub use status::{FlowStatus, InlineCounts, KernelCounts, Status, Totals};
+pub use status::{BypassCounts, FlowStatus, InlineCounts, KernelCounts, Status, Totals};
 
 /// A data plane that enforces a policy on the connections that open while it runs.
 pub trait Enforce {

@@ -11,6 +11,7 @@ use weir_policy::Policy;
 use weir_scenario::load_policy;
 
 use super::Enforce;
+use crate::fail_open;
 use crate::failure::Failure;
 use crate::interrupt::{Hangup, Stop};
 use crate::output;
@@ -26,8 +27,14 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
         }
         .run(arguments, |policy| {
             let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
-            inline::Enforcer::attach([one, other], policy, arguments.limits(), seed)
-                .map_err(Failure::of)
+            let mut cable =
+                inline::Enforcer::attach([one, other], policy, arguments.limits(), seed)
+                    .map_err(Failure::of)?;
+            match arguments.fail_closed {
+                true => fail_open::disarm(&cable)?,
+                false => fail_open::arm(&mut cable, [one, other])?,
+            }
+            Ok(cable)
         }),
         _ => Running {
             file,

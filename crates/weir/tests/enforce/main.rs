@@ -5,6 +5,11 @@
 
 #[cfg(feature = "bpf")]
 mod at_interfaces;
+mod exclusive;
+#[cfg(feature = "bpf")]
+mod fail_open;
+#[cfg(feature = "bpf")]
+mod files;
 mod in_line;
 mod in_line_lasting;
 mod namespace;

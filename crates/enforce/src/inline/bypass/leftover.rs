@@ -1,0 +1,142 @@
+//! What a killed process has left: its bypass, which forwards.
+
+use std::os::fd::{AsFd as _, OwnedFd};
+
+use rustix::net::netdevice::name_to_index;
+use rustix::net::{AddressFamily, SocketType, socket};
+
+use super::{BypassError, CABLE, PROGRAM, WORDS, Word, promiscuous};
+use crate::bpf::tcx;
+use crate::claim::InterfaceClaim;
+use crate::ebpf::interface_names;
+
+/// A bypass at one interface.
+#[derive(Debug)]
+pub(super) struct Leftover {
+    interface: u32,
+    pub(super) program: OwnedFd,
+    /// Its `struct cable`; `None` if another version of Weir made it.
+    pub(super) words: Option<[u64; WORDS]>,
+}
+
+impl Leftover {
+    /// Returns the bypass at an interface of the calling thread's network namespace.
+    pub(super) fn find(interface: u32) -> Result<Option<Self>, BypassError> {
+        let Some(program) = tcx::find(interface, PROGRAM).map_err(BypassError::of_search)? else {
+            return Ok(None);
+        };
+        let words = tcx::read_words(&program, CABLE).map_err(BypassError::of_search)?;
+        Ok(Some(Self {
+            interface,
+            program,
+            words,
+        }))
+    }
+
+    pub(super) fn word(&self, word: Word) -> u64 {
+        let words = self.words.unwrap_or_default();
+        words.get(word as usize).copied().unwrap_or(0)
+    }
+
+    /// Returns the interfaces that it joins.
+    pub(super) fn ends(&self) -> [u32; 2] {
+        ends(self.word(Word::Ends))
+    }
+
+    /// Returns whether the interface was set promiscuous for it.
+    pub(super) fn is_promiscuous(&self) -> bool {
+        let side = self.ends().iter().position(|end| *end == self.interface);
+        side.is_some_and(|side| self.word(Word::Promiscuous) & 1 << side != 0)
+    }
+
+    fn remove(&self) -> Result<(), BypassError> {
+        if self.is_promiscuous() {
+            // The interface works with it too.
+            let _ = promiscuous::set(self.interface, false);
+        }
+        let removed = tcx::detach(self.interface, self.program.as_fd());
+        removed.map_err(BypassError::of("removing a program from an interface"))
+    }
+}
+
+/// Returns the interfaces' indices from the word in which they are.
+pub(super) fn ends(word: u64) -> [u32; 2] {
+    let [a, b, c, d, e, f, g, h] = word.to_ne_bytes();
+    [[a, b, c, d], [e, f, g, h]].map(u32::from_ne_bytes)
+}
+
+/// Returns the word with the interfaces' indices.
+#[cfg_attr(not(bpf_programs), allow(dead_code, reason = "only programs read it"))]
+pub(super) fn word_of([one, other]: [u32; 2]) -> u64 {
+    let [[a, b, c, d], [e, f, g, h]] = [one, other].map(u32::to_ne_bytes);
+    u64::from_ne_bytes([a, b, c, d, e, f, g, h])
+}
+
+/// Removes the bypass from interfaces of the calling thread's network namespace, if there is one.
+///
+/// # Errors
+/// It cannot be told whether there is one, or the kernel refuses to remove it.
+pub(in crate::inline) fn remove(interfaces: [u32; 2]) -> Result<(), BypassError> {
+    for interface in interfaces {
+        match Leftover::find(interface) {
+            Ok(Some(leftover)) => leftover.remove()?,
+            Ok(None) | Err(BypassError::NoTcx) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// An interface that had a bypass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CleanedInterface {
+    /// Its name.
+    pub name: String,
+    /// Why the bypass was left there: the process that armed it is alive.
+    pub in_use: Option<String>,
+}
+
+/// Removes what killed processes have left at the interfaces of the calling thread's network namespace:
+/// from then on nothing passes between them. Returns the interfaces with a bypass.
+///
+/// # Errors
+/// It cannot be told whether there is a bypass, or the kernel refuses to remove it.
+pub fn clean() -> Result<Vec<CleanedInterface>, BypassError> {
+    let failed = BypassError::of("making a socket");
+    let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)
+        .map_err(|errno| failed(errno.into()))?;
+    let mut cleaned = Vec::new();
+    for name in interface_names() {
+        // It may be gone already.
+        let Ok(index) = name_to_index(&socket, &name) else {
+            continue;
+        };
+        let leftover = match Leftover::find(index) {
+            Ok(Some(leftover)) => leftover,
+            Ok(None) => continue,
+            Err(BypassError::NoTcx) => break,
+            Err(error) => return Err(error),
+        };
+        let in_use = match InterfaceClaim::take(&name, index) {
+            Ok(_claim) => {
+                leftover.remove()?;
+                None
+            }
+            Err(error) => Some(error.to_string()),
+        };
+        cleaned.push(CleanedInterface { name, in_use });
+    }
+    Ok(cleaned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interfaces_are_two_numbers_in_one_word() {
+        assert_eq!(ends(word_of([7, 12])), [7, 12]);
+        // In the order of `ends` in `struct cable`.
+        assert_eq!(word_of([7, 0]).to_ne_bytes()[..4], 7_u32.to_ne_bytes());
+    }
+}

@@ -1,0 +1,148 @@
+//! The programs, run by the kernel on test frames (`BPF_PROG_TEST_RUN`), against a model.
+
+use libbpf_rs::{ProgramInput, ProgramMut};
+use proptest::prelude::*;
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+
+use super::armed::{CAPABILITIES, FILTER};
+use super::*;
+use crate::bpf::loader::check_capabilities;
+
+/// Verdicts of the kernel's: TCX_NEXT and TCX_REDIRECT.
+const NEXT: i32 = -1;
+const REDIRECT: i32 = 7;
+
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    Beat,
+    /// The last beat gets stale.
+    Hang,
+    /// A frame arrives.
+    Frame,
+    /// A frame arrives after the socket was closed.
+    FrameWithoutSocket,
+}
+
+fn events() -> impl Strategy<Value = Vec<Event>> {
+    let event = prop_oneof![
+        8 => Just(Event::Beat),
+        1 => Just(Event::Hang),
+        4 => Just(Event::Frame),
+        1 => Just(Event::FrameWithoutSocket),
+    ];
+    prop::collection::vec(event, 1..80)
+}
+
+/// The rules of `bpf/bypass.bpf.c`.
+#[derive(Debug, Default)]
+struct Model {
+    is_stale: bool,
+    beats: u64,
+    is_bypassed: bool,
+    resumes_at: u64,
+    times: u64,
+    frames: u64,
+}
+
+impl Model {
+    /// Returns whether the process gets the frame.
+    fn on_frame(&mut self, has_socket: bool) -> bool {
+        if self.is_stale || !has_socket {
+            self.times += u64::from(!self.is_bypassed);
+            self.is_bypassed = true;
+            self.resumes_at = self.beats + BEATS;
+        } else if self.beats >= self.resumes_at {
+            self.is_bypassed = false;
+        }
+        self.frames += u64::from(self.is_bypassed);
+        !self.is_bypassed
+    }
+}
+
+fn run(bypass: &mut Bypass, program: &str) -> i32 {
+    let program: ProgramMut<'_> = (bypass.object.progs_mut())
+        .find(|found| found.name() == program)
+        .unwrap();
+    let output = program.test_run(ProgramInput {
+        data_in: Some(&[0; 64]),
+        ..ProgramInput::default()
+    });
+    output.unwrap().return_value as i32
+}
+
+/// Handles an event, and compares each verdict with the model's.
+fn apply(bypass: &mut Bypass, model: &mut Model, event: Event) {
+    // Beats of the future stay fresh, however slow the test is.
+    let fresh = u64::MAX >> 2;
+    match event {
+        Event::Beat => {
+            model.beats += 1;
+            model.is_stale = false;
+            bypass.set(Word::Beats, model.beats);
+            bypass.set(Word::BeatAt, fresh);
+        }
+        Event::Hang => {
+            model.is_stale = true;
+            bypass.set(Word::BeatAt, 0);
+        }
+        Event::Frame => {
+            let expected = match model.on_frame(true) {
+                true => (-1, NEXT),
+                false => (0, REDIRECT),
+            };
+            let found = (run(bypass, FILTER), run(bypass, PROGRAM));
+            assert_eq!(found, expected, "{model:?}");
+        }
+        Event::FrameWithoutSocket => {
+            model.on_frame(false);
+            assert_eq!(run(bypass, PROGRAM), REDIRECT, "{model:?}");
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn the_programs_follow_the_model_and_each_frame_has_one_way(events in events()) {
+        if check_capabilities(&CAPABILITIES).is_err() {
+            println!("SKIPPED: root is needed");
+            return Ok(());
+        }
+        // The verdict on a frame is kept by the CPU.
+        let mut here = CpuSet::new();
+        here.set(sched_getcpu());
+        sched_setaffinity(None, &here).unwrap();
+        let mut bypass = Bypass::load([1, 2]).unwrap();
+        bypass.prepare(&[None, None]);
+        let mut model = Model::default();
+        apply(&mut bypass, &mut model, Event::Beat);
+        for event in events {
+            apply(&mut bypass, &mut model, event);
+            let counts = bypass.counts();
+            prop_assert_eq!((counts.times, counts.frames), (model.times, model.frames));
+            prop_assert_eq!(counts.is_active, model.is_bypassed);
+        }
+    }
+}
+
+#[test]
+fn the_process_forwards_after_ten_beats_and_not_before() {
+    if check_capabilities(&CAPABILITIES).is_err() {
+        println!("SKIPPED: root is needed");
+        return;
+    }
+    let mut here = CpuSet::new();
+    here.set(sched_getcpu());
+    sched_setaffinity(None, &here).unwrap();
+    let mut bypass = Bypass::load([1, 2]).unwrap();
+    bypass.prepare(&[None, None]);
+    let mut model = Model::default();
+    let mut apply = |event| apply(&mut bypass, &mut model, event);
+    [Event::Beat, Event::Frame, Event::Hang, Event::Frame].map(&mut apply);
+    for _ in 0..9 {
+        [Event::Beat, Event::Frame].map(&mut apply);
+    }
+    [Event::Beat, Event::Frame].map(&mut apply);
+    let counts = bypass.counts();
+    assert_eq!((counts.times, counts.frames), (1, 10));
+    assert!(!counts.is_active);
+}
