@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd, BorrowedFd};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
@@ -27,5 +27,11 @@ impl NetworkNamespace {
             });
             thread.join().ok().flatten()
         })
+    }
+}
+
+impl AsFd for NetworkNamespace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
     }
 }

@@ -29,6 +29,8 @@ mod absent;
 mod attachment;
 #[cfg(bpf_programs)]
 mod caps;
+#[cfg(bpf_programs)]
+mod clsact;
 mod enforcer;
 #[cfg_attr(
     not(bpf_programs),
@@ -64,7 +66,7 @@ pub enum Hook {
     /// tcx: the kernel removes the programs with the process, however it ends.
     Tcx,
     /// clsact: the programs of a killed process stay until the next one replaces them, but have no
-    /// effect.
+    /// effect. The qdisc goes with the programs if Weir made it.
     Clsact,
 }
 

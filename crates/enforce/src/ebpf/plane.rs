@@ -12,11 +12,11 @@ use weir_netlink::Client;
 use weir_tcon::{Cap, ReportSchedule};
 use weir_units::{Duration, Time};
 
+use super::Options;
 use super::attachment::Attachment;
 use super::caps::{Caps, MappedWords};
 use super::event::{Event, KEY};
 use super::interface::Interface;
-use super::{Hook, Options};
 use crate::bpf::BpfError;
 use crate::bpf::loader::{check_permission, collect_log, refused};
 use crate::claim::InterfaceClaim;
@@ -103,19 +103,12 @@ impl DataPlane {
         plane.set_schedule(plane.schedule);
         plane.attachments = (interfaces.into_iter())
             .map(|interface| {
-                let places = plane.attach_both(&interface, options.hook)?;
+                let places = Attachment::both(&plane._object, &interface, options.hook)?;
                 Ok((interface, places))
             })
             .collect::<Result<_, BpfError>>()?;
         plane.look_for_pacing();
         Ok(plane)
-    }
-
-    fn attach_both(&self, interface: &Interface, hook: Hook) -> Result<[Attachment; 2], BpfError> {
-        Ok([
-            Attachment::new(&self._object, "leaving", interface, hook)?,
-            Attachment::new(&self._object, "arriving", interface, hook)?,
-        ])
     }
 
     /// Returns the name of an interface with programs.

@@ -143,8 +143,9 @@ fn bypass(counted: Option<BypassCounts>) -> String {
     match counted.last_ms_ago {
         None => "fails open; never bypassed\n".to_owned(),
         Some(millis) => format!(
-            "fails open; bypassed {} times, last {} ago, {} frames{now}\n",
+            "fails open; bypassed {} time{}, last {} ago, {} frames{now}\n",
             counted.times,
+            if counted.times == 1 { "" } else { "s" },
             humantime::format_duration(whole(millis)),
             counted.frames,
         ),

@@ -29,7 +29,9 @@ fn row() -> [Namespace; 3] {
 /// Returns whether programs can outlive their process here; prints the reason if not.
 fn can_fail_open(test: &str) -> bool {
     let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    let mut numbers = release.split(['.', '-']).map_while(|part| part.parse().ok());
+    let mut numbers = release
+        .split(['.', '-'])
+        .map_while(|part| part.parse().ok());
     let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
     if possible(test) && version < (6, 6) {
         eprintln!("SKIPPED: {test}: it takes Linux 6.6");
@@ -48,7 +50,9 @@ fn times(running: &Running) -> u64 {
 
 /// Waits until the enforcer forwards, which needs some frames.
 fn wait_until_it_forwards(running: &Running) {
-    wait("the enforcer forwards", || bypass(running)["is_active"] == false);
+    wait("the enforcer forwards", || {
+        bypass(running)["is_active"] == false
+    });
 }
 
 fn clean(middle: &Namespace) -> CommandOutput {
@@ -87,7 +91,10 @@ fn transfers_survive_a_kill_a_takeover_and_a_stop() {
 
     running.signal(Signal::KILL);
     let (status, said) = running.end();
-    assert!(!status.success() && said.contains("fail-open is armed"), "{said}");
+    assert!(
+        !status.success() && said.contains("fail-open is armed"),
+        "{said}"
+    );
     // Nobody is there to forward these.
     files.wait_for_more(500_000);
     eprintln!("longest gap after kill -9: {:?}", files.take_longest_gap());
@@ -95,7 +102,10 @@ fn transfers_survive_a_kill_a_takeover_and_a_stop() {
     let running = Running::start(&middle, &policy, &INLINE);
     wait_until_it_forwards(&running);
     files.wait_for_more(500_000);
-    eprintln!("longest gap at the takeover: {:?}", files.take_longest_gap());
+    eprintln!(
+        "longest gap at the takeover: {:?}",
+        files.take_longest_gap()
+    );
     let counted = bypass(&running);
     assert!(counted["times"].as_u64() >= Some(1), "{counted}");
     // At least one frame for each 64 KB of these files.
@@ -119,7 +129,13 @@ fn transfers_survive_a_kill_a_takeover_and_a_stop() {
     let kept = clean(&middle);
     let lines: Vec<_> = kept.ok().stdout.lines().collect();
     assert_eq!(lines.len(), 2, "{}", kept.stdout);
-    assert!(lines.iter().all(|line| line.contains("controlled by process")), "{}", kept.stdout);
+    assert!(
+        lines
+            .iter()
+            .all(|line| line.contains("controlled by process")),
+        "{}",
+        kept.stdout
+    );
     files.finish();
     running.signal(Signal::TERM);
     let (status, said) = running.end();
@@ -152,7 +168,10 @@ fn what_a_killed_enforcer_leaves_can_be_removed() {
     running.signal(Signal::KILL);
     running.end();
     assert_connected(&server, &client, 8002);
-    assert!(is_promiscuous(&middle, "lan0"), "frames for others have to arrive");
+    assert!(
+        is_promiscuous(&middle, "lan0"),
+        "frames for others have to arrive"
+    );
     let said = clean(&middle);
     for name in ["lan0: ", "wan0: "] {
         assert!(said.ok().stdout.contains(name), "{}", said.stdout);

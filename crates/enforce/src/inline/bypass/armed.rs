@@ -35,7 +35,7 @@ pub(in crate::inline) struct Bypass {
     attached: Vec<u32>,
     program: OwnedFd,
     namespace: NetworkNamespace,
-    object: Object,
+    pub(super) object: Object,
 }
 
 impl Bypass {
@@ -176,11 +176,13 @@ impl Bypass {
         let times = read(Word::Times);
         let since = Time::from_nanos(read(Word::Since));
         let now = monotonic();
+        // After enough beats the next frame ends it.
+        let needs_beats = read(Word::Beats) < read(Word::ResumesAt);
         BypassCounts {
             times,
             frames: read(Word::Frames),
             last_ms_ago: (times > 0).then(|| now.since(since.min(now)).as_nanos() / 1_000_000),
-            is_active: read(Word::IsBypassed) != 0,
+            is_active: read(Word::IsBypassed) != 0 && needs_beats,
         }
     }
 

@@ -74,7 +74,7 @@ mod tests {
 
     #[test]
     fn beats_are_an_interval_apart_and_pauses_are_told_by_their_length() {
-        let at = |millis| Time::from_nanos(millis * 1_000_000);
+        let at = |millis: u64| Time::from_nanos(millis * 1_000_000);
         let mut pulse = Pulse::new(at(1000));
         assert_eq!(pulse.until_next(at(1000)), INTERVAL);
         assert!(!pulse.take_beat(at(1009)));

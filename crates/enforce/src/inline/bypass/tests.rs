@@ -119,7 +119,8 @@ proptest! {
             apply(&mut bypass, &mut model, event);
             let counts = bypass.counts();
             prop_assert_eq!((counts.times, counts.frames), (model.times, model.frames));
-            prop_assert_eq!(counts.is_active, model.is_bypassed);
+            let is_active = model.is_bypassed && model.beats < model.resumes_at;
+            prop_assert_eq!(counts.is_active, is_active);
         }
     }
 }
