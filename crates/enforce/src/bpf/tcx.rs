@@ -161,7 +161,7 @@ pub(crate) fn find(interface: u32, name: &str) -> io::Result<Option<OwnedFd>> {
 }
 
 /// Returns the IDs of the programs at the ingress of an interface.
-fn query(interface: u32) -> io::Result<Vec<u32>> {
+pub(crate) fn query(interface: u32) -> io::Result<Vec<u32>> {
     let mut programs = [0_u32; MOST];
     let mut attributes = QueryAttributes {
         interface,

@@ -7,7 +7,7 @@ use weir_netlink::Client;
 
 use super::interface::Interface;
 use crate::bpf::BpfError;
-use crate::bpf::loader::refused;
+use crate::bpf::loader::{collect_log, refused};
 use crate::namespace::NetworkNamespace;
 
 /// The priority of our filters: the next process finds those of a killed one by it.
@@ -52,29 +52,50 @@ impl Direction {
 impl Clsact {
     /// Finds the clsact of an interface of the calling thread's network namespace, or makes one.
     pub(super) fn find_or_create(interface: &Interface) -> Result<Self, BpfError> {
-        let system = |doing| move |source| BpfError::System { doing, source };
-        let namespace = NetworkNamespace::of_this_thread();
-        let mut qdisc = Self {
-            interface: interface.clone(),
-            is_own: true,
-            namespace: namespace.map_err(system("opening /proc/thread-self/ns/net"))?,
-        };
+        if let Some(found) = Self::find(interface)? {
+            return Ok(found);
+        }
+        let qdisc = Self::new(interface, true)?;
+        match qdisc.any_hook(Direction::Ingress).create() {
+            Ok(_) => Ok(qdisc),
+            Err(error) => Err(refused(error)),
+        }
+    }
+
+    /// Finds the clsact of an interface. It is Weir's own if filters that a killed process has left say so.
+    fn find(interface: &Interface) -> Result<Option<Self>, BpfError> {
         let disciplines = Client::open().and_then(|mut client| client.disciplines());
-        let disciplines = disciplines.map_err(system("listing queueing disciplines"))?;
+        let disciplines = disciplines.map_err(|source| BpfError::System {
+            doing: "listing queueing disciplines",
+            source,
+        })?;
         let is_found = |(index, kind): &(u32, String)| {
             *index == interface.index && matches!(kind.as_str(), "clsact" | "ingress")
         };
-        if disciplines.iter().any(is_found) {
-            let mut hooks = Direction::BOTH.map(|direction| qdisc.any_hook(direction));
-            qdisc.is_own = hooks.iter_mut().any(|hook| hook.query().is_ok());
-        } else {
-            let mut hook = qdisc.any_hook(Direction::Ingress);
-            if let Err(error) = hook.create() {
-                qdisc.is_own = false;
-                return Err(refused(error));
-            }
+        if !disciplines.iter().any(is_found) {
+            return Ok(None);
         }
-        Ok(qdisc)
+        let mut qdisc = Self::new(interface, true)?;
+        qdisc.is_own = qdisc.has_filter();
+        Ok(Some(qdisc))
+    }
+
+    fn new(interface: &Interface, is_own: bool) -> Result<Self, BpfError> {
+        let namespace = NetworkNamespace::of_this_thread();
+        Ok(Self {
+            interface: interface.clone(),
+            is_own,
+            namespace: namespace.map_err(|source| BpfError::System {
+                doing: "opening /proc/thread-self/ns/net",
+                source,
+            })?,
+        })
+    }
+
+    /// Returns whether one of our filters is there, with the handle that belongs to `is_own`.
+    fn has_filter(&self) -> bool {
+        let mut hooks = Direction::BOTH.map(|direction| self.any_hook(direction));
+        hooks.iter_mut().any(|hook| hook.query().is_ok())
     }
 
     /// Returns the place of one of our filters.
@@ -129,4 +150,24 @@ impl Drop for Clsact {
             self.within(Self::remove_if_empty);
         }
     }
+}
+
+/// Returns whether an interface of the calling thread's network namespace has filters of ours.
+pub(crate) fn has_filters(interface: &str) -> bool {
+    found(interface).is_some_and(|qdisc| qdisc.has_filter())
+}
+
+/// Removes the filters that a killed process has left.
+pub(crate) fn remove_filters(interface: &str) {
+    if let Some(qdisc) = found(interface) {
+        for direction in Direction::BOTH {
+            // One that cannot be removed has no effect.
+            let _ = qdisc.any_hook(direction).detach();
+        }
+    }
+}
+
+fn found(interface: &str) -> Option<Clsact> {
+    collect_log();
+    Clsact::find(&Interface::find(interface).ok()?).ok()?
 }

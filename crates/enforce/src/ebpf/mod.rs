@@ -50,8 +50,12 @@ mod tests;
 
 #[cfg(not(bpf_programs))]
 pub use absent::DataPlane;
+#[cfg(not(bpf_programs))]
+pub(crate) use absent::{has_filters, remove_filters};
 #[cfg(bpf_programs)]
 pub(crate) use caps::MappedWords;
+#[cfg(bpf_programs)]
+pub(crate) use clsact::{has_filters, remove_filters};
 pub use enforcer::{Enforcer, UnsupportedRule};
 pub(crate) use interface::names as interface_names;
 #[cfg(bpf_programs)]

@@ -20,6 +20,7 @@ use super::interface::Interface;
 use crate::bpf::BpfError;
 use crate::bpf::loader::{check_permission, collect_log, refused};
 use crate::claim::InterfaceClaim;
+use crate::inline::bypass;
 use crate::operation::{KernelCounts, Totals};
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforce.o"));
@@ -234,8 +235,15 @@ impl DataPlane {
     }
 }
 
+/// Claims an interface, which must have no bypass.
 fn claim(interface: &Interface) -> Result<InterfaceClaim, BpfError> {
-    Ok(InterfaceClaim::take(&interface.name, interface.index)?)
+    let claim = InterfaceClaim::take(&interface.name, interface.index)?;
+    match bypass::is_left(interface.index) {
+        true => Err(BpfError::Bypassed {
+            name: interface.name.clone(),
+        }),
+        false => Ok(claim),
+    }
 }
 
 /// Returns whether all egress traffic of an interface passes fq (tc-fq(8)): one, or one per queue.

@@ -1,7 +1,7 @@
 //! `weir enforce clean`
 
 use clap::Args;
-use weir_enforce::inline::bypass;
+use weir_enforce::inline::bypass::{self, Left};
 
 use crate::failure::Failure;
 use crate::output;
@@ -10,11 +10,12 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Example:
-  weir enforce clean     after `weir enforce --inline` or `weir sed agent --inline` was killed, and
-                         neither is to be started again: until then frames pass without it
+  weir enforce clean     after `weir enforce` or `weir sed agent` was killed and is not to be started again
 
-It looks at the interfaces of its own network namespace. --inline removes all of this itself when it ends by
-Ctrl-C, SIGTERM or an error; after it was killed, its next start takes over.")]
+A killed --inline leaves a bypass, by which frames pass without it; this ends that. What `--hook clsact`
+leaves has no effect, and is removed too. What belongs to a living process stays. Without a kill there is
+nothing to do: both commands remove all of it when they end by Ctrl-C, SIGTERM or an error, and after a kill
+the next start takes over. It looks at the interfaces of its own network namespace.")]
 pub(super) struct Clean {}
 
 impl Clean {
@@ -24,12 +25,15 @@ impl Clean {
             return output::print("there is nothing to remove\n");
         }
         for interface in cleaned {
-            output::print(&match interface.in_use {
-                None => format!(
-                    "{}: the bypass of a process that has died is removed: its frames pass no more\n",
-                    interface.name
+            let name = interface.name;
+            output::print(&match (interface.in_use, interface.left) {
+                (Some(reason), _) => format!("left alone: {reason}\n"),
+                (None, Left::Bypass) => format!(
+                    "{name}: removed the bypass of a process that has died: its frames pass no more\n"
                 ),
-                Some(reason) => format!("left alone: {reason}\n"),
+                (None, Left::Filters) => {
+                    format!("{name}: removed the filters of a process that has died\n")
+                }
             })?;
         }
         Ok(())

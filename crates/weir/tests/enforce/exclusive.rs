@@ -8,7 +8,7 @@ use crate::running::Running;
 use crate::support::{CommandOutput, command_output};
 
 /// Runs an enforcer with its own control socket, which is to end by itself.
-fn refused(namespace: &Namespace, arguments: &[&str]) -> CommandOutput {
+pub(crate) fn run_to_end(namespace: &Namespace, arguments: &[&str]) -> CommandOutput {
     let folder = tempfile::tempdir().unwrap();
     let (policy, socket) = (
         folder.path().join("policy.toml"),
@@ -43,9 +43,9 @@ fn a_second_enforcer_at_an_interface_is_refused() {
         "`two` is controlled by process {}",
         Pid::from_child(&first.child)
     );
-    refused(&namespace, &["--inline", "three", "two"]).failed(1, &[&holder]);
+    run_to_end(&namespace, &["--inline", "three", "two"]).failed(1, &[&holder]);
     if cfg!(feature = "bpf") {
-        refused(&namespace, &["-i", "two"]).failed(1, &[&holder]);
+        run_to_end(&namespace, &["-i", "two"]).failed(1, &[&holder]);
     }
     let beside = Running::start(&namespace, POLICY, &["--inline", "three", "four"]);
     let other = Running::start(&elsewhere, POLICY, &["--inline", "one", "two"]);

@@ -6,9 +6,11 @@ use std::time::Duration;
 use rustix::process::Signal;
 use serde_json::Value;
 
+use crate::datagrams::Datagrams;
+use crate::exclusive::run_to_end;
 use crate::files::Files;
 use crate::in_line::{CLIENT, DOWNLOADS, SERVER, is_promiscuous};
-use crate::namespace::{Namespace, join, possible};
+use crate::namespace::{Namespace, can_fail_open, join};
 use crate::running::{Running, wait};
 use crate::support::{CommandOutput, command_output};
 
@@ -24,20 +26,6 @@ fn row() -> [Namespace; 3] {
     server.ip(&format!("address add {SERVER}/24 dev eth0"));
     client.ip(&format!("address add {CLIENT}/24 dev eth0"));
     [server, middle, client]
-}
-
-/// Returns whether programs can outlive their process here; prints the reason if not.
-fn can_fail_open(test: &str) -> bool {
-    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
-    let mut numbers = release
-        .split(['.', '-'])
-        .map_while(|part| part.parse().ok());
-    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
-    if possible(test) && version < (6, 6) {
-        eprintln!("SKIPPED: {test}: it takes Linux 6.6");
-        return false;
-    }
-    possible(test)
 }
 
 fn bypass(running: &Running) -> Value {
@@ -219,4 +207,52 @@ fn renamed_interfaces_are_taken_over_and_new_ones_are_armed() {
     assert_connected(&server, &client, 8004);
     assert!(clean(&middle).ok().stdout.contains("inside: "));
     assert!(is_promiscuous(&middle, "inside") && !is_promiscuous(&middle, "wan0"));
+}
+
+#[test]
+fn no_frame_is_doubled() {
+    if !can_fail_open("no_frame_is_doubled") {
+        return;
+    }
+    let [server, middle, client] = row();
+    let mut running = Running::start(&middle, crate::POLICY, &INLINE);
+    let datagrams = Datagrams::start([&server, &client], (CLIENT, 8005));
+    for pause in [120, 150, 500].map(Duration::from_millis) {
+        running.signal(Signal::STOP);
+        std::thread::sleep(pause);
+        running.signal(Signal::CONT);
+        wait_until_it_forwards(&running);
+    }
+    for _ in 0..2 {
+        running.signal(Signal::KILL);
+        running.end();
+        running = Running::start(&middle, crate::POLICY, &INLINE);
+        wait_until_it_forwards(&running);
+    }
+    let fate = datagrams.end();
+    let in_line = running.status()["totals"]["in_line"].clone();
+    eprintln!("{fate:?}, {in_line}");
+    assert_eq!(fate.doubled, 0, "{fate:?}");
+    assert!(fate.lost < fate.sent / 2, "{fate:?}");
+    assert!(in_line["bypass"]["times"].as_u64() >= Some(4), "{in_line}");
+}
+
+#[test]
+fn an_enforcer_at_an_interface_is_refused_beside_a_bypass() {
+    if !can_fail_open("an_enforcer_at_an_interface_is_refused_beside_a_bypass") {
+        return;
+    }
+    let [_server, middle, _client] = row();
+    let running = Running::start(&middle, crate::POLICY, &INLINE);
+    running.signal(Signal::KILL);
+    running.end();
+    let refused = run_to_end(&middle, &["-i", "lan0"]);
+    refused.failed(1, &["`lan0`", "`weir enforce clean`"]);
+    clean(&middle).ok();
+    let running = Running::start(&middle, crate::POLICY, &["-i", "lan0"]);
+    assert!(
+        running.first.contains("1 rules on lan0"),
+        "{}",
+        running.first
+    );
 }

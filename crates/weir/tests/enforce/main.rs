@@ -5,6 +5,10 @@
 
 #[cfg(feature = "bpf")]
 mod at_interfaces;
+#[cfg(feature = "bpf")]
+mod clsact;
+#[cfg(feature = "bpf")]
+mod datagrams;
 mod exclusive;
 #[cfg(feature = "bpf")]
 mod fail_open;

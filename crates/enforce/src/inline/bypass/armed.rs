@@ -8,7 +8,7 @@ use weir_units::{Duration, Time};
 
 use super::leftover::{Leftover, word_of};
 use super::pulse::{BEATS, INTERVAL, Pause, Pulse, monotonic};
-use super::{Arming, BypassError, CABLE, PROGRAM, WORDS, Word, promiscuous};
+use super::{Arming, BypassError, CABLE, PROGRAM, WORDS, Word, is_active, promiscuous};
 use crate::bpf::loader::{check_capabilities, collect_log, refused};
 use crate::bpf::{BpfError, tcx};
 use crate::ebpf::MappedWords;
@@ -102,7 +102,7 @@ impl Bypass {
         for word in [Word::Times, Word::Since, Word::Frames] {
             self.set(word, before.word(word));
         }
-        if before.word(Word::IsBypassed) == 0 {
+        if !is_active(|word| before.word(word)) {
             // No frame has come since the process died.
             self.word(Word::Times).fetch_add(1, Ordering::Relaxed);
             self.set(Word::Since, now);
@@ -176,13 +176,11 @@ impl Bypass {
         let times = read(Word::Times);
         let since = Time::from_nanos(read(Word::Since));
         let now = monotonic();
-        // After enough beats the next frame ends it.
-        let needs_beats = read(Word::Beats) < read(Word::ResumesAt);
         BypassCounts {
             times,
             frames: read(Word::Frames),
             last_ms_ago: (times > 0).then(|| now.since(since.min(now)).as_nanos() / 1_000_000),
-            is_active: read(Word::IsBypassed) != 0 && needs_beats,
+            is_active: is_active(read),
         }
     }
 

@@ -8,7 +8,7 @@ use rustix::net::{AddressFamily, SocketType, socket};
 use super::{BypassError, CABLE, PROGRAM, WORDS, Word, promiscuous};
 use crate::bpf::tcx;
 use crate::claim::InterfaceClaim;
-use crate::ebpf::interface_names;
+use crate::ebpf::{self, interface_names};
 
 /// A bypass at one interface.
 #[derive(Debug)]
@@ -87,17 +87,35 @@ pub(in crate::inline) fn remove(interfaces: [u32; 2]) -> Result<(), BypassError>
     Ok(())
 }
 
-/// An interface that had a bypass.
+/// Returns whether an interface of the calling thread's network namespace has a bypass, as far as this
+/// process may see that.
+#[cfg(bpf_programs)]
+pub(crate) fn is_left(interface: u32) -> bool {
+    matches!(Leftover::find(interface), Ok(Some(_)))
+}
+
+/// What a process that was killed has left at an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Left {
+    /// A bypass, by which the interface's frames pass.
+    Bypass,
+    /// Clsact filters, which have no effect any more.
+    Filters,
+}
+
+/// An interface at which a process has left something.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CleanedInterface {
     /// Its name.
     pub name: String,
-    /// Why the bypass was left there: the process that armed it is alive.
+    /// What is there.
+    pub left: Left,
+    /// Why it was not removed: its process is alive.
     pub in_use: Option<String>,
 }
 
 /// Removes what killed processes have left at the interfaces of the calling thread's network namespace:
-/// from then on nothing passes between them. Returns the interfaces with a bypass.
+/// from then on nothing passes between those of a cable. Returns the interfaces at which something is.
 ///
 /// # Errors
 /// It cannot be told whether there is a bypass, or the kernel refuses to remove it.
@@ -108,25 +126,34 @@ pub fn clean() -> Result<Vec<CleanedInterface>, BypassError> {
     let mut cleaned = Vec::new();
     for name in interface_names() {
         // It may be gone already.
-        let Ok(index) = name_to_index(&socket, &name) else {
-            continue;
-        };
-        let leftover = match Leftover::find(index) {
-            Ok(Some(leftover)) => leftover,
-            Ok(None) => continue,
-            Err(BypassError::NoTcx) => break,
-            Err(error) => return Err(error),
-        };
-        let in_use = match InterfaceClaim::take(&name, index) {
-            Ok(_claim) => {
-                leftover.remove()?;
-                None
-            }
-            Err(error) => Some(error.to_string()),
-        };
-        cleaned.push(CleanedInterface { name, in_use });
+        if let Ok(index) = name_to_index(&socket, &name) {
+            cleaned.extend(clean_interface(&name, index)?);
+        }
     }
     Ok(cleaned)
+}
+
+fn clean_interface(name: &str, index: u32) -> Result<Option<CleanedInterface>, BypassError> {
+    let leftover = match Leftover::find(index) {
+        Err(BypassError::NoTcx) => None,
+        found => found?,
+    };
+    let left = match leftover {
+        Some(_) => Left::Bypass,
+        None if ebpf::has_filters(name) => Left::Filters,
+        None => return Ok(None),
+    };
+    let claim = InterfaceClaim::take(name, index);
+    match (&claim, leftover) {
+        (Ok(_), Some(leftover)) => leftover.remove()?,
+        (Ok(_), None) => ebpf::remove_filters(name),
+        (Err(_), _) => {}
+    }
+    Ok(Some(CleanedInterface {
+        name: name.to_owned(),
+        left,
+        in_use: claim.err().map(|error| error.to_string()),
+    }))
 }
 
 #[cfg(test)]

@@ -27,8 +27,10 @@ use crate::bpf::BpfError;
 pub(super) use absent::Bypass;
 #[cfg(bpf_programs)]
 pub(super) use armed::Bypass;
+#[cfg(bpf_programs)]
+pub(crate) use leftover::is_left;
 pub(super) use leftover::remove;
-pub use leftover::{CleanedInterface, clean};
+pub use leftover::{CleanedInterface, Left, clean};
 pub use pulse::{BEATS, INTERVAL, LATE, STALE};
 pub(super) use pulse::{Pause, monotonic};
 
@@ -53,6 +55,12 @@ enum Word {
     Ends = 7,
     /// A note for the next process: which ends were set promiscuous for the bypass, one bit each.
     Promiscuous = 8,
+}
+
+/// Returns whether the programs forward frames: after enough beats the next frame ends that.
+#[cfg(bpf_programs)]
+fn is_active(word: impl Fn(Word) -> u64) -> bool {
+    word(Word::IsBypassed) != 0 && word(Word::Beats) < word(Word::ResumesAt)
 }
 
 /// How a bypass was armed.

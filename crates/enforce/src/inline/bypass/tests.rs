@@ -1,12 +1,16 @@
 //! The programs, run by the kernel on test frames (`BPF_PROG_TEST_RUN`), against a model.
 
+use std::process::Command;
+
 use libbpf_rs::{ProgramInput, ProgramMut};
 use proptest::prelude::*;
-use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
+use rustix::thread::{CpuSet, UnshareFlags, sched_getcpu, sched_setaffinity, unshare_unsafe};
 
 use super::armed::{CAPABILITIES, FILTER};
 use super::*;
 use crate::bpf::loader::check_capabilities;
+use crate::bpf::tcx;
+use crate::port::PacketSocket;
 
 /// Verdicts of the kernel's: TCX_NEXT and TCX_REDIRECT.
 const NEXT: i32 = -1;
@@ -138,12 +142,101 @@ fn the_process_forwards_after_ten_beats_and_not_before() {
     bypass.prepare(&[None, None]);
     let mut model = Model::default();
     let mut apply = |event| apply(&mut bypass, &mut model, event);
-    [Event::Beat, Event::Frame, Event::Hang, Event::Frame].map(&mut apply);
-    for _ in 0..9 {
-        [Event::Beat, Event::Frame].map(&mut apply);
+    for event in [Event::Beat, Event::Frame, Event::Hang, Event::Frame] {
+        apply(event);
     }
-    [Event::Beat, Event::Frame].map(&mut apply);
+    for _ in 0..10 {
+        apply(Event::Beat);
+        apply(Event::Frame);
+    }
     let counts = bypass.counts();
     assert_eq!((counts.times, counts.frames), (1, 10));
     assert!(!counts.is_active);
+}
+
+/// Runs a closure in a network namespace of its own, with sockets at both ends of a veth pair.
+fn with_interfaces(work: impl FnOnce([PacketSocket; 2]) + Send) {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            // SAFETY: only this thread changes its namespace, and nothing depends on the one before.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNET) }.unwrap();
+            for words in [
+                "link add one type veth peer name two",
+                "link set one up",
+                "link set two up",
+            ] {
+                let status = Command::new("ip").args(words.split(' ')).status();
+                assert!(status.unwrap().success(), "ip {words}");
+            }
+            work(["one", "two"].map(|name| PacketSocket::bind(name).unwrap()));
+        });
+        thread.join().unwrap();
+    });
+}
+
+#[test]
+fn the_next_process_replaces_the_programs_and_the_last_removes_them() {
+    let has_ip = Command::new("ip").arg("-V").output().is_ok();
+    if check_capabilities(&CAPABILITIES).is_err() || !has_ip {
+        println!("SKIPPED: root and `ip` are needed");
+        return;
+    }
+    with_interfaces(|sockets| {
+        let [one, two] = &sockets;
+        let ends = [one.interface(), two.interface()];
+        let count = || ends.map(|end| tcx::query(end).unwrap().len());
+        let (first, arming) = Bypass::arm([one, two]).unwrap();
+        assert_eq!((arming, count()), (Arming::Fresh, [1, 1]));
+        // Like a kill: nobody removes anything.
+        std::mem::forget(first);
+        let (second, arming) = Bypass::arm([one, two]).unwrap();
+        assert_eq!((arming, count()), (Arming::TookOver, [1, 1]));
+        let counts = second.counts();
+        assert!(counts.times == 1 && !counts.is_active, "{counts:?}");
+        std::mem::forget(second);
+        // The sides may be named in the other order.
+        let (third, arming) = Bypass::arm([two, one]).unwrap();
+        assert_eq!((arming, count()), (Arming::TookOver, [1, 1]));
+        assert_eq!(third.counts().times, 2);
+        drop(third);
+        assert_eq!(count(), [0, 0]);
+        assert!(
+            !promiscuous::set(ends[0], false).unwrap(),
+            "it is not left so"
+        );
+        // Those of a cable with another interface are replaced, but nothing has passed by them.
+        let (fourth, _) = Bypass::arm([one, two]).unwrap();
+        fourth.set(Word::Ends, leftover::word_of([ends[0], 99]));
+        std::mem::forget(fourth);
+        let (fifth, arming) = Bypass::arm([one, two]).unwrap();
+        assert_eq!((arming, count()), (Arming::Fresh, [1, 1]));
+        drop(fifth);
+        assert_eq!(count(), [0, 0]);
+        assert_eq!(clean().unwrap(), []);
+    });
+}
+
+#[test]
+fn a_panic_leaves_the_bypass_as_a_kill_does() {
+    let has_ip = Command::new("ip").arg("-V").output().is_ok();
+    if check_capabilities(&CAPABILITIES).is_err() || !has_ip {
+        println!("SKIPPED: root and `ip` are needed");
+        return;
+    }
+    with_interfaces(|[one, two]| {
+        let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            let _bypass = Bypass::arm([&one, &two]).unwrap();
+            std::panic::resume_unwind(Box::new("a bug"));
+        }));
+        assert!(caught.is_err());
+        let cleaned = clean().unwrap();
+        let found = cleaned
+            .iter()
+            .map(|it| (it.name.as_str(), it.left, it.in_use.as_deref()));
+        let mut found: Vec<_> = found.collect();
+        found.sort_by_key(|(name, ..)| *name);
+        let expected = [("one", Left::Bypass, None), ("two", Left::Bypass, None)];
+        assert_eq!(found, expected);
+        assert_eq!(clean().unwrap(), []);
+    });
 }
