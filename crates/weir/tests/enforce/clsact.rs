@@ -9,8 +9,16 @@ use crate::support::command_output;
 
 fn tc(namespace: &Namespace, words: &str) -> String {
     let mut command = namespace.command("tc");
-    let output = command_output(command.args(words.split(' ')).output().unwrap());
-    output.ok().stdout.clone()
+    // The last words may be one argument.
+    let (words, last) = words.split_once(" bytecode ").unwrap_or((words, ""));
+    command.args(words.split(' '));
+    if !last.is_empty() {
+        command.args(["bytecode", last]);
+    }
+    command_output(command.output().unwrap())
+        .ok()
+        .stdout
+        .clone()
 }
 
 fn has_clsact(namespace: &Namespace) -> bool {
@@ -20,7 +28,11 @@ fn has_clsact(namespace: &Namespace) -> bool {
 fn filters(namespace: &Namespace) -> usize {
     let both = ["ingress", "egress"];
     let shown = both.map(|way| tc(namespace, &format!("filter show dev one {way}")));
-    shown.concat().matches("bpf ").count()
+    // Those with Weir's priority, 0x7765.
+    shown
+        .concat()
+        .matches("pref 30565 bpf chain 0 handle")
+        .count()
 }
 
 #[test]
@@ -69,7 +81,7 @@ fn clsact_goes_with_an_enforcer_that_made_it() {
     let running = start();
     tc(
         &namespace,
-        "filter add dev one ingress protocol ip prio 7 matchall action pass",
+        "filter add dev one ingress protocol all prio 7 bpf bytecode 1,6 0 0 0,",
     );
     stop(running, Signal::INT);
     assert!(has_clsact(&namespace) && filters(&namespace) == 0);

@@ -2,7 +2,7 @@
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::{JoinHandle, sleep};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 /// Numbered datagrams on their way from one namespace to another.
 pub(crate) struct Datagrams {
     stop: Arc<AtomicBool>,
+    received: Arc<AtomicU32>,
     sender: JoinHandle<u32>,
     receiver: JoinHandle<Vec<u32>>,
 }
@@ -28,7 +29,7 @@ pub(crate) struct Fate {
 
 impl Datagrams {
     pub(crate) fn start([from, to]: [&Namespace; 2], address: (Ipv4Addr, u16)) -> Self {
-        let stop = Arc::<AtomicBool>::default();
+        let (stop, received) = (Arc::<AtomicBool>::default(), Arc::<AtomicU32>::default());
         let incoming = to.run(move || UdpSocket::bind(address).unwrap());
         let outgoing = from.run(move || {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
@@ -39,12 +40,18 @@ impl Datagrams {
         incoming
             .set_read_timeout(Some(Duration::from_secs(2)))
             .unwrap();
-        let stopped = stop.clone();
+        let (stopped, count) = (stop.clone(), received.clone());
         Self {
             stop,
+            received,
             sender: std::thread::spawn(move || send(&outgoing, &stopped)),
-            receiver: std::thread::spawn(move || receive(&incoming)),
+            receiver: std::thread::spawn(move || receive(&incoming, &count)),
         }
+    }
+
+    /// Returns whether datagrams pass: before the first, the ends look for each other.
+    pub(crate) fn pass(&self) -> bool {
+        self.received.load(Ordering::Relaxed) > 0
     }
 
     /// Stops the sender, and waits for the last datagrams.
@@ -74,10 +81,11 @@ fn send(to: &UdpSocket, stop: &AtomicBool) -> u32 {
     number
 }
 
-fn receive(from: &UdpSocket) -> Vec<u32> {
+fn receive(from: &UdpSocket, count: &AtomicU32) -> Vec<u32> {
     let (mut buffer, mut numbers) = ([0; 4], Vec::new());
     while from.recv(&mut buffer).is_ok() {
         numbers.push(u32::from_ne_bytes(buffer));
+        count.fetch_add(1, Ordering::Relaxed);
     }
     numbers
 }
