@@ -28,6 +28,7 @@ pub mod bpf;
 mod claim;
 pub mod ebpf;
 pub mod inline;
+#[cfg(bpf_programs)]
 mod namespace;
 pub mod offload;
 pub mod operation;

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd as _, BorrowedFd, FromRawFd as _, OwnedFd};
 
 /// Commands of bpf(2), from linux/bpf.h.
 const MAP_LOOKUP: libc::c_int = 1;
+#[cfg(bpf_programs)]
 const PROGRAM_ATTACH: libc::c_int = 8;
 const PROGRAM_DETACH: libc::c_int = 9;
 const PROGRAM_BY_ID: libc::c_int = 13;
@@ -14,7 +15,9 @@ const OBJECT_INFO: libc::c_int = 15;
 const PROGRAM_QUERY: libc::c_int = 16;
 
 const INGRESS: u32 = 46;
+#[cfg(bpf_programs)]
 const FLAG_REPLACE: u32 = 1 << 2;
+#[cfg(bpf_programs)]
 const FLAG_BEFORE: u32 = 1 << 3;
 
 /// The most programs at an interface (`BPF_MPROG_MAX`), and the most maps of a program that are looked at.
@@ -112,6 +115,7 @@ unsafe fn call<T>(command: libc::c_int, attributes: &mut T) -> io::Result<libc::
 
 /// Puts a program first at the ingress of an interface, or in another's place. It stays there until it is
 /// detached, or the interface is gone.
+#[cfg(bpf_programs)]
 pub(crate) fn attach(
     interface: u32,
     program: BorrowedFd<'_>,

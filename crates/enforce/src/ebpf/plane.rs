@@ -238,12 +238,12 @@ impl DataPlane {
 /// Claims an interface, which must have no bypass.
 fn claim(interface: &Interface) -> Result<InterfaceClaim, BpfError> {
     let claim = InterfaceClaim::take(&interface.name, interface.index)?;
-    match bypass::is_left(interface.index) {
-        true => Err(BpfError::Bypassed {
+    if bypass::is_left(interface.index) {
+        return Err(BpfError::Bypassed {
             name: interface.name.clone(),
-        }),
-        false => Ok(claim),
+        });
     }
+    Ok(claim)
 }
 
 /// Returns whether all egress traffic of an interface passes fq (tc-fq(8)): one, or one per queue.

@@ -30,9 +30,10 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
             let mut cable =
                 inline::Enforcer::attach([one, other], policy, arguments.limits(), seed)
                     .map_err(Failure::of)?;
-            match arguments.fail_closed {
-                true => fail_open::disarm(&cable)?,
-                false => fail_open::arm(&mut cable, [one, other])?,
+            if arguments.fail_closed {
+                fail_open::disarm(&cable)?;
+            } else {
+                fail_open::arm(&mut cable, [one, other])?;
             }
             Ok(cable)
         }),

@@ -109,9 +109,10 @@ impl Agent {
         };
         let mut cable = AgentBridge::attach(names, outlets, config, seed).map_err(Failure::of)?;
         let exporter = self.export(runtime, &mut cable)?;
-        match self.fail_closed {
-            true => fail_open::disarm(&cable)?,
-            false => fail_open::arm(&mut cable, names)?,
+        if self.fail_closed {
+            fail_open::disarm(&cable)?;
+        } else {
+            fail_open::arm(&mut cable, names)?;
         }
         let waker = cable.waker();
         let entered = runtime.enter();

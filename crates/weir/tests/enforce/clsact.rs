@@ -42,7 +42,13 @@ fn clsact_goes_with_an_enforcer_that_made_it() {
     }
     let namespace = Namespace::new();
     namespace.ip("link add one type veth peer name two");
-    let start = || Running::start(&namespace, POLICY, &["-i", "one", "--hook", "clsact"]);
+    let start = || {
+        Running::start(
+            &namespace,
+            POLICY,
+            &["-i", "one", "--hook", "clsact", "--flows", "64"],
+        )
+    };
     let stop = |running: Running, signal| {
         running.signal(signal);
         running.end();

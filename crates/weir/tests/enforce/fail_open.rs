@@ -9,7 +9,7 @@ use serde_json::Value;
 use crate::datagrams::Datagrams;
 use crate::exclusive::run_to_end;
 use crate::files::Files;
-use crate::in_line::{CLIENT, DOWNLOADS, SERVER, is_promiscuous};
+use crate::in_line::{CLIENT, DOWNLOADS, Download, SERVER, flow_of, is_promiscuous};
 use crate::namespace::{Namespace, can_fail_open, join};
 use crate::running::{Running, wait};
 use crate::support::{CommandOutput, command_output};
@@ -257,4 +257,33 @@ fn an_enforcer_at_an_interface_is_refused_beside_a_bypass() {
         "{}",
         running.first
     );
+}
+
+#[test]
+fn flows_are_controlled_again_after_a_stop() {
+    if !can_fail_open("flows_are_controlled_again_after_a_stop") {
+        return;
+    }
+    let [server, middle, client] = row();
+    let policy = format!("{DOWNLOADS}\"cubic\"\n");
+    let running = Running::start(&middle, &policy, &INLINE);
+    let download = Download::between([&server, &client], 8001);
+    download.get(500_000, 500_000);
+    let before = flow_of(&running.status(), 8001)["delivered"]
+        .as_u64()
+        .unwrap();
+    running.signal(Signal::STOP);
+    download.get(5_000_000, 5_500_000);
+    running.signal(Signal::CONT);
+    wait_until_it_forwards(&running);
+    download.get(2_000_000, 7_500_000);
+    let status = running.status();
+    let delivered = flow_of(&status, 8001)["delivered"].as_u64().unwrap();
+    assert!(delivered >= before + 1_000_000, "{status}");
+    assert_eq!(status["totals"]["controlled"], 1, "{status}");
+    download.end();
+    // Its end is seen.
+    wait("it is forgotten", || {
+        running.status()["totals"]["controlled"] == 0
+    });
 }

@@ -61,6 +61,7 @@ impl Bypass {
                 bypass.beat(monotonic());
             }
         }
+        bypass.beat(monotonic());
         Ok((bypass, arming))
     }
 

@@ -14,6 +14,7 @@ mod absent;
 mod armed;
 mod leftover;
 mod promiscuous;
+#[cfg_attr(not(bpf_programs), allow(dead_code, reason = "nobody looks for beats"))]
 mod pulse;
 #[cfg(bpf_programs)]
 #[cfg(test)]
@@ -81,10 +82,9 @@ pub enum BypassError {
     /// The kernel has no tcx.
     #[error("the kernel has no tcx, which Linux 6.6 has")]
     NoTcx,
-    /// The process may not see whose programs are attached.
+    /// The process may not see which programs are attached.
     #[error(
-        "programs are attached to an interface, perhaps by a process that was killed; to tell takes root \
-         or CAP_SYS_ADMIN"
+        "to tell whether a killed process has left a bypass takes root, or CAP_NET_ADMIN and CAP_SYS_ADMIN"
     )]
     NotPermitted,
     /// A system call failed.

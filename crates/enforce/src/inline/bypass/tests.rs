@@ -90,9 +90,10 @@ fn apply(bypass: &mut Bypass, model: &mut Model, event: Event) {
             bypass.set(Word::BeatAt, 0);
         }
         Event::Frame => {
-            let expected = match model.on_frame(true) {
-                true => (-1, NEXT),
-                false => (0, REDIRECT),
+            let expected = if model.on_frame(true) {
+                (-1, NEXT)
+            } else {
+                (0, REDIRECT)
             };
             let found = (run(bypass, FILTER), run(bypass, PROGRAM));
             assert_eq!(found, expected, "{model:?}");
