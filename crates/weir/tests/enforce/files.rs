@@ -3,7 +3,7 @@
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
@@ -13,15 +13,16 @@ const CHUNK: u64 = 16_384;
 /// The time that every transfer has for more bytes.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Transfers of one file each, all at the same time.
+/// Transfers of one file each, all at the same time. A file ends when the test is over.
 pub(crate) struct Files {
     transfers: Vec<Transfer>,
-    size: u64,
+    stop: Arc<AtomicBool>,
 }
 
 struct Transfer {
     progress: Arc<Progress>,
-    sender: JoinHandle<()>,
+    /// The file's size, and what has arrived of it.
+    sender: JoinHandle<u64>,
     receiver: JoinHandle<u64>,
 }
 
@@ -38,27 +39,28 @@ fn byte(file: u64, position: u64) -> u8 {
 }
 
 impl Files {
-    /// Begins to send `count` files of a size, each at this many bytes per second, from one namespace to an
-    /// address in another.
+    /// Begins to send `count` files, each at this many bytes per second, from one namespace to an address in
+    /// another.
     pub(crate) fn start(
         [from, to]: [&Namespace; 2],
         address: (Ipv4Addr, u16),
-        (count, size, per_second): (u64, u64, u64),
+        (count, per_second): (u64, u64),
     ) -> Self {
+        let stop = Arc::<AtomicBool>::default();
         let listener = to.run(move || TcpListener::bind(address).unwrap());
         let transfers = (0..count).map(|file| {
             let outgoing = from.run(move || TcpStream::connect(address).unwrap());
             let (incoming, _) = listener.accept().unwrap();
             let progress = Arc::<Progress>::default();
-            let seen = progress.clone();
+            let (seen, stopped) = (progress.clone(), stop.clone());
             Transfer {
                 progress,
-                sender: std::thread::spawn(move || send(outgoing, file, size, per_second)),
+                sender: std::thread::spawn(move || send(outgoing, file, per_second, &stopped)),
                 receiver: std::thread::spawn(move || receive(incoming, file, &seen)),
             }
         });
         let transfers = transfers.collect();
-        Self { transfers, size }
+        Self { transfers, stop }
     }
 
     /// Waits until each file has this many more bytes.
@@ -67,7 +69,6 @@ impl Files {
         let before: Vec<_> = self.transfers.iter().map(now).collect();
         let deadline = Instant::now() + PATIENCE;
         for (transfer, before) in self.transfers.iter().zip(before) {
-            assert!(before + bytes <= self.size, "the files are too small");
             while now(transfer) < before + bytes {
                 let is_over = transfer.receiver.is_finished();
                 assert!(!is_over && Instant::now() < deadline, "a transfer stands");
@@ -83,29 +84,32 @@ impl Files {
         Duration::from_micros(gaps.max().unwrap_or(0))
     }
 
-    /// Waits until all files are complete.
+    /// Ends the files, and waits until they are complete.
     ///
     /// # Panics
     /// A connection has failed, or a byte is wrong or missing.
     pub(crate) fn finish(self) {
+        self.stop.store(true, Ordering::Relaxed);
         for transfer in self.transfers {
-            transfer.sender.join().unwrap();
-            assert_eq!(transfer.receiver.join().unwrap(), self.size);
+            let size = transfer.sender.join().unwrap();
+            assert_eq!(transfer.receiver.join().unwrap(), size);
         }
     }
 }
 
-fn send(mut to: TcpStream, file: u64, size: u64, per_second: u64) {
-    let begun = Instant::now();
+/// Sends a file until it is to stop; returns its size.
+fn send(mut to: TcpStream, file: u64, per_second: u64, stop: &AtomicBool) -> u64 {
+    let pause = Duration::from_micros(CHUNK * 1_000_000 / per_second);
     let mut position = 0;
-    while position < size {
-        let due = Duration::from_micros(position * 1_000_000 / per_second);
-        sleep(due.saturating_sub(begun.elapsed()));
-        let next = (position + CHUNK).min(size);
-        let chunk: Vec<u8> = (position..next).map(|at| byte(file, at)).collect();
+    while !stop.load(Ordering::Relaxed) {
+        let chunk: Vec<u8> = (position..position + CHUNK)
+            .map(|at| byte(file, at))
+            .collect();
         to.write_all(&chunk).unwrap();
-        position = next;
+        position += CHUNK;
+        sleep(pause);
     }
+    position
 }
 
 fn receive(mut from: TcpStream, file: u64, progress: &Progress) -> u64 {

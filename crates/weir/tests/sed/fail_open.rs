@@ -15,11 +15,7 @@ fn transfers_survive_a_killed_agent_and_the_next_one() {
     let row = Row::new();
     let arguments = ["--rate", "1Gbps", "--metrics", "9102"];
     let agent = row.agent(&arguments);
-    let files = Files::start(
-        [&row.server, &row.client],
-        (CLIENT, 8001),
-        (20, 4_000_000, 1_000_000),
-    );
+    let files = Files::start([&row.server, &row.client], (CLIENT, 8001), (20, 1_000_000));
     files.wait_for_more(300_000);
     eprintln!("longest gap as usual: {:?}", files.take_longest_gap());
     agent.signal(Signal::KILL);
