@@ -93,7 +93,7 @@ pub(crate) struct Enforce {
 enum Command {
     /// Show the controlled flows
     Status(status::Status),
-    /// Remove the bypass that a killed `--inline` has left
+    /// Remove what a killed enforcer or agent has left
     Clean(clean::Clean),
 }
 

@@ -60,7 +60,7 @@ pub(crate) fn arm(cable: &mut impl Cable, [one, other]: [&str; 2]) -> Result<(),
 pub(crate) fn disarm(cable: &impl Cable) -> Result<(), Failure> {
     match cable.remove_bypass() {
         // Where this process may not even look, none like it has armed one.
-        Err(error @ BypassError::NotPermitted) => {
+        Err(error @ BypassError::MayNotLook) => {
             eprintln!("warning: {error}; with one, frames pass twice");
             Ok(())
         }

@@ -46,7 +46,10 @@ struct QueryAttributes {
     programs: u64,
     count: u32,
     padding: u32,
-    unused: [u64; 4],
+    program_flags: u64,
+    links: u64,
+    link_flags: u64,
+    revision: u64,
 }
 
 #[derive(Default)]
@@ -145,39 +148,39 @@ pub(crate) fn detach(interface: u32, program: BorrowedFd<'_>) -> io::Result<()> 
     unsafe { call(PROGRAM_DETACH, &mut attributes) }.map(drop)
 }
 
-/// Returns the program of this name at the ingress of an interface. It takes CAP_SYS_ADMIN where there are
-/// any programs.
-pub(crate) fn find(interface: u32, name: &str) -> io::Result<Option<OwnedFd>> {
-    for id in query(interface)? {
-        let program = match by_id(PROGRAM_BY_ID, id) {
-            Ok(program) => program,
-            // It was removed meanwhile.
-            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
-            Err(error) => return Err(error),
-        };
-        let mut info = ProgramInfo::default();
-        read_info(&program, &mut info)?;
-        if is_named(&info.name, name) {
-            return Ok(Some(program));
-        }
-    }
-    Ok(None)
+/// Returns a program if it has this name. It takes CAP_SYS_ADMIN.
+pub(crate) fn open(id: u32, name: &str) -> io::Result<Option<OwnedFd>> {
+    let program = match by_id(PROGRAM_BY_ID, id) {
+        Ok(program) => program,
+        // It was removed meanwhile.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut info = ProgramInfo::default();
+    read_info(&program, &mut info)?;
+    Ok(is_named(&info.name, name).then_some(program))
 }
 
-/// Returns the IDs of the programs at the ingress of an interface.
+/// Returns the IDs of the programs at the ingress of an interface that stay without a process: they have no
+/// link. It takes CAP_NET_ADMIN.
 pub(crate) fn query(interface: u32) -> io::Result<Vec<u32>> {
-    let mut programs = [0_u32; MOST];
+    let (mut programs, mut links) = ([0_u32; MOST], [0_u32; MOST]);
     let mut attributes = QueryAttributes {
         interface,
         kind: INGRESS,
         programs: address(&mut programs),
         count: MOST as u32,
+        links: address(&mut links),
         ..QueryAttributes::default()
     };
-    // SAFETY: the array has room for as many numbers as `count` says, and lives until the call returns.
+    // SAFETY: the arrays have room for as many numbers as `count` says, and live until the call returns.
     unsafe { call(PROGRAM_QUERY, &mut attributes) }?;
-    let count = (attributes.count as usize).min(MOST);
-    Ok(programs.into_iter().take(count).collect())
+    let found = programs
+        .into_iter()
+        .zip(links)
+        .take(attributes.count as usize);
+    let without_link = found.filter(|(_, link)| *link == 0);
+    Ok(without_link.map(|(program, _)| program).collect())
 }
 
 /// Reads the first value of the array map of this name that a program uses, as words; `None` if the program

@@ -22,15 +22,17 @@ pub(super) struct Leftover {
 impl Leftover {
     /// Returns the bypass at an interface of the calling thread's network namespace.
     pub(super) fn find(interface: u32) -> Result<Option<Self>, BypassError> {
-        let Some(program) = tcx::find(interface, PROGRAM).map_err(BypassError::of_search)? else {
-            return Ok(None);
-        };
-        let words = tcx::read_words(&program, CABLE).map_err(BypassError::of_search)?;
-        Ok(Some(Self {
-            interface,
-            program,
-            words,
-        }))
+        for id in tcx::query(interface).map_err(BypassError::of_query)? {
+            if let Some(program) = tcx::open(id, PROGRAM).map_err(BypassError::of_open)? {
+                let words = tcx::read_words(&program, CABLE).map_err(BypassError::of_open)?;
+                return Ok(Some(Self {
+                    interface,
+                    program,
+                    words,
+                }));
+            }
+        }
+        Ok(None)
     }
 
     pub(super) fn word(&self, word: Word) -> u64 {

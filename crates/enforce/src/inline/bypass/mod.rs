@@ -83,10 +83,14 @@ pub enum BypassError {
     #[error("the kernel has no tcx, which Linux 6.6 has")]
     NoTcx,
     /// The process may not see which programs are attached.
+    #[error("to see whether a killed process has left a bypass takes root or CAP_NET_ADMIN")]
+    MayNotLook,
+    /// The process may not see whose a program is.
     #[error(
-        "to tell whether a killed process has left a bypass takes root, or CAP_NET_ADMIN and CAP_SYS_ADMIN"
+        "an interface has a program of no living process, perhaps the bypass of one that was killed, by which \
+         frames would pass twice: to tell takes root or CAP_SYS_ADMIN"
     )]
-    NotPermitted,
+    MayNotOpen,
     /// A system call failed.
     #[error("{doing}: {source}")]
     System {
@@ -102,12 +106,20 @@ impl BypassError {
         move |source| Self::System { doing, source }
     }
 
-    /// Returns the error of looking for programs.
-    fn of_search(source: io::Error) -> Self {
+    /// Returns the error of asking for the programs at an interface.
+    fn of_query(source: io::Error) -> Self {
         match source.raw_os_error() {
-            Some(libc::EPERM | libc::EACCES) => Self::NotPermitted,
+            Some(libc::EPERM | libc::EACCES) => Self::MayNotLook,
             Some(libc::EINVAL) => Self::NoTcx,
-            _ => Self::of("looking for programs at an interface")(source),
+            _ => Self::of("asking for the programs at an interface")(source),
+        }
+    }
+
+    /// Returns the error of opening one of them.
+    fn of_open(source: io::Error) -> Self {
+        match source.raw_os_error() {
+            Some(libc::EPERM | libc::EACCES) => Self::MayNotOpen,
+            _ => Self::of("opening a program at an interface")(source),
         }
     }
 }
