@@ -40,15 +40,15 @@ pub(crate) fn arm(cable: &mut impl Cable, [one, other]: [&str; 2]) -> Result<(),
                 Arming::Fresh => "",
                 Arming::TookOver => "; they did since an earlier process died",
             };
-            eprintln!(
+            tracing::info!(
                 "fail-open is armed: frames pass between {one} and {other} without this process if it dies \
                  or hangs{before}"
             );
         }
         Err(reason) => {
             disarm(cable)?;
-            eprintln!(
-                "warning: fail-open is not armed, so nothing passes between {one} and {other} if this \
+            tracing::warn!(
+                "fail-open is not armed, so nothing passes between {one} and {other} if this \
                  process dies or hangs: {reason}; --fail-closed accepts that"
             );
         }
@@ -61,7 +61,7 @@ pub(crate) fn disarm(cable: &impl Cable) -> Result<(), Failure> {
     match cable.remove_bypass() {
         // Where this process may not even look, none like it has armed one.
         Err(error @ BypassError::MayNotLook) => {
-            eprintln!("warning: {error}; with one, frames pass twice");
+            tracing::warn!("{error}; with one, frames pass twice");
             Ok(())
         }
         result => result.map_err(Failure::of),

@@ -29,6 +29,7 @@ mod absent;
 mod attachment;
 #[cfg(bpf_programs)]
 mod caps;
+mod check;
 #[cfg(bpf_programs)]
 mod clsact;
 mod enforcer;
@@ -54,9 +55,10 @@ pub use absent::DataPlane;
 pub(crate) use absent::{has_filters, remove_filters};
 #[cfg(bpf_programs)]
 pub(crate) use caps::MappedWords;
+pub use check::check_rule;
 #[cfg(bpf_programs)]
 pub(crate) use clsact::{has_filters, remove_filters};
-pub use enforcer::{Enforcer, UnsupportedRule};
+pub use enforcer::Enforcer;
 pub(crate) use interface::names as interface_names;
 #[cfg(bpf_programs)]
 pub use plane::DataPlane;

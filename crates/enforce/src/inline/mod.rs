@@ -30,6 +30,7 @@
 mod agent_bridge;
 mod agent_metrics;
 pub mod bypass;
+mod check;
 mod enforcer;
 mod interface_pair;
 mod rules;
@@ -51,7 +52,9 @@ use crate::port::{PacketSocket, Port};
 use crate::segment::{FramePools, Segment, SegmentRun};
 
 pub use agent_bridge::{AgentBridge, TxQueue, Waker};
+pub use agent_metrics::register_agent_metrics;
 use bypass::{Arming, Bypass, BypassError, Pause, monotonic};
+pub use check::check_rule;
 pub use enforcer::Enforcer;
 pub use interface_pair::AttachError;
 use interface_pair::InterfacePair;

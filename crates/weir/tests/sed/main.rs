@@ -12,6 +12,7 @@ mod files;
 mod namespace;
 mod network;
 mod rules;
+mod service;
 #[path = "../support/mod.rs"]
 mod support;
 
