@@ -106,19 +106,25 @@ def throughput(weir):
 
 def inline(weir):
     print("\nOne kernel-TCP flow through `weir enforce --inline` between two veth pairs")
-    for name, policy in (("all pass", PASS), ("cubic", CUBIC), ("bbr", CUBIC.replace("cubic", "bbr"))):
+    rows = (
+        ("all pass", PASS, []),
+        ("the same, --fail-closed", PASS, ["--fail-closed"]),
+        ("cubic", CUBIC, []),
+        ("bbr", CUBIC.replace("cubic", "bbr"), []),
+    )
+    for name, policy, more in rows:
         with Namespaces("server", "middle", "client") as spaces:
             spaces.join("server", "eth0", "middle", "lan0")
             spaces.join("middle", "wan0", "client", "eth0")
             spaces.address("server", "eth0", f"{SERVER}/16")
             spaces.address("client", "eth0", f"{CLIENT}/16")
-            running = Enforcer(weir, spaces, "middle", policy, ["--inline", "lan0", "wan0"])
+            running = Enforcer(weir, spaces, "middle", policy, ["--inline", "lan0", "wan0", *more])
             rates = [transfer(spaces, "server", "client", CLIENT, SECONDS) for _ in range(3)]
             totals = running.status()["totals"]["in_line"]
             running.stop()
             kept = f"at most {totals['most_kept_packets']} packets ({totals['most_kept_bytes']} bytes) kept"
             print(
-                f"  {name:10} {statistics.median(rates):6.2f} Gbit/s; {kept}, {totals['masked']} lost and mended,"
+                f"  {name:24} {statistics.median(rates):6.2f} Gbit/s; {kept}, {totals['masked']} lost and mended,"
                 f" {totals['full']} without room, {totals['overrun']} unread"
             )
     print("wanted: 5 Gbit/s; medians of 3 runs")

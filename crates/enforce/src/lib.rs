@@ -25,9 +25,14 @@
 //! ```
 
 pub mod bpf;
+mod claim;
 pub mod ebpf;
 pub mod inline;
+#[cfg(bpf_programs)]
+mod namespace;
 pub mod offload;
 pub mod operation;
 pub mod port;
 pub mod segment;
+
+pub use claim::ClaimError;

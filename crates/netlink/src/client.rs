@@ -6,7 +6,7 @@ use std::net::IpAddr;
 use netlink_packet_core::{NLM_F_ACK, NLM_F_CREATE, NLM_F_DUMP, NLM_F_REPLACE};
 use netlink_packet_route::RouteNetlinkMessage;
 use netlink_packet_route::address::{AddressAttribute, AddressMessage};
-use netlink_packet_route::tc::{TcAttribute, TcMessage};
+use netlink_packet_route::tc::{TcAttribute, TcHandle, TcMessage};
 use rustix::net::SocketFlags;
 
 use crate::socket::{BUFFER, Content, Socket};
@@ -81,6 +81,22 @@ impl Client {
                     _ => None,
                 }));
             }
+        })?;
+        Ok(found)
+    }
+
+    /// Returns whether an interface has traffic-control filters below this parent (major, minor).
+    ///
+    /// # Errors
+    /// The kernel's error: there is no such interface or parent.
+    pub fn has_filters(&mut self, interface: u32, (major, minor): (u16, u16)) -> io::Result<bool> {
+        let mut request = TcMessage::default();
+        request.header.index = i32::try_from(interface).map_err(io::Error::other)?;
+        request.header.parent = TcHandle { major, minor };
+        let mut found = false;
+        let request = RouteNetlinkMessage::GetTrafficFilter(request);
+        self.ask(request, NLM_F_DUMP, |answer| {
+            found |= matches!(answer, RouteNetlinkMessage::NewTrafficFilter(_));
         })?;
         Ok(found)
     }

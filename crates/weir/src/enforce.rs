@@ -1,6 +1,7 @@
 //! `weir enforce`: controls the congestion of TCP flows that leave by this machine's interfaces, or
 //! that are bridged between two of them.
 
+mod clean;
 mod running;
 mod status;
 
@@ -27,6 +28,7 @@ Examples:
   weir enforce --inline lan0 wan0 --policy policy.toml   as a bridge between the two
   weir enforce status --watch                            which flows, their windows and rates
   weir policy reload                                     after a change to the policy file
+  weir enforce clean                                     removes what a killed one has left
 
 With --interface the data is controlled that leaves by the interfaces, of connections that open from
 now on: programs in the kernel lower the receive windows of the acknowledgments that come in. Nothing
@@ -34,8 +36,9 @@ else changes, and when weir ends, by whatever, TCP goes on by its own congestion
 
 With --inline all frames that come in at one of the two interfaces leave by the other, and the data that
 passes is controlled: losses are repaired and hidden from the senders, segments are paced, ECN is
-negotiated for senders that do not know of it. When weir ends, nothing passes any more. The interfaces
-want no addresses of their own.
+negotiated for senders that do not know of it. If weir is killed or hangs, frames pass as they are, without
+it (Linux 6.6); the next start takes over. When it ends by Ctrl-C, SIGTERM or an error, nothing passes any
+more. The interfaces want no addresses of their own.
 
 docs/tcon.md explains where each can run, docs/policy.md how to write a policy."
 )]
@@ -54,6 +57,10 @@ pub(crate) struct Enforce {
     /// Policy file: which flows are controlled, and how
     #[arg(long, short, value_name = "FILE", required = true)]
     policy: Option<PathBuf>,
+
+    /// Let nothing pass when this process dies or hangs; by default frames then pass without it
+    #[arg(long, conflicts_with = "interface")]
+    fail_closed: bool,
 
     /// Control socket, for `weir enforce status` and `weir policy reload`
     #[arg(long, value_name = "SOCKET", default_value = DEFAULT_PATH)]
@@ -86,6 +93,8 @@ pub(crate) struct Enforce {
 enum Command {
     /// Show the controlled flows
     Status(status::Status),
+    /// Remove what a killed enforcer or agent has left
+    Clean(clean::Clean),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -102,6 +111,7 @@ impl Enforce {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         match (&self.command, &self.policy) {
             (Some(Command::Status(status)), _) => status.run(),
+            (Some(Command::Clean(clean)), _) => clean.run(),
             (None, Some(policy)) => running::run(self, policy),
             (None, None) => Err(Failure::option("policy", "it is missing")),
         }

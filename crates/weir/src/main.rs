@@ -12,6 +12,7 @@ mod check;
 mod compare;
 mod dcudp;
 mod enforce;
+mod fail_open;
 mod failure;
 mod interrupt;
 mod lab;

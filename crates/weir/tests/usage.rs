@@ -23,6 +23,7 @@ fn every_command_explains_itself_with_examples() {
         &["lab", "list", "--help"],
         &["enforce", "--help"],
         &["enforce", "status", "--help"],
+        &["enforce", "clean", "--help"],
         &["policy", "check", "--help"],
         &["policy", "reload", "--help"],
         &["policy", "explain", "--help"],

@@ -65,6 +65,18 @@ pub enum BpfError {
         /// Its name.
         name: String,
     },
+    /// The bypass of a killed `weir enforce --inline` or `weir sed agent` forwards the interface's frames.
+    #[error(
+        "`{name}` has the bypass of a cable whose process has died, which takes its frames: \
+         `weir enforce clean` removes it"
+    )]
+    Bypassed {
+        /// Its name.
+        name: String,
+    },
+    /// Another process controls the interface.
+    #[error(transparent)]
+    Claim(#[from] crate::claim::ClaimError),
     /// The kernel refused the program.
     #[error("the kernel refused the program: {source}{}", with_log(log))]
     Refused {

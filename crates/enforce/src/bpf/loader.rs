@@ -140,6 +140,11 @@ fn attach(object: &mut Object, algorithm: Algorithm) -> Result<Link, BpfError> {
 
 /// Fails unless the process has the capabilities needed for loading.
 pub(crate) fn check_permission() -> Result<(), BpfError> {
+    check_capabilities(&CAPABILITIES)
+}
+
+/// Fails unless the process has these capabilities, given with their bits.
+pub(crate) fn check_capabilities(wanted: &[(&'static str, u32)]) -> Result<(), BpfError> {
     const CAP_SYS_ADMIN: u32 = 21;
     let status =
         std::fs::read_to_string("/proc/self/status").map_err(|source| BpfError::System {
@@ -157,7 +162,7 @@ pub(crate) fn check_permission() -> Result<(), BpfError> {
         let split_off = name != "CAP_NET_ADMIN" && has(CAP_SYS_ADMIN);
         (!has(bit) && !split_off).then_some(name)
     };
-    let missing: Vec<_> = CAPABILITIES.iter().filter_map(lacks).collect();
+    let missing: Vec<_> = wanted.iter().filter_map(lacks).collect();
     if missing.is_empty() {
         return Ok(());
     }

@@ -26,6 +26,7 @@ pub(crate) mod loader;
 mod parameters;
 mod socket;
 mod socket_map;
+pub(crate) mod tcx;
 
 #[cfg(not(bpf_programs))]
 use absent as loader;

@@ -12,6 +12,14 @@ use crate::operation::Totals;
 #[derive(Debug)]
 pub enum DataPlane {}
 
+/// Returns whether an interface has our clsact filters; this build cannot tell.
+pub(crate) fn has_filters(_: &str) -> bool {
+    false
+}
+
+/// Removes our clsact filters.
+pub(crate) fn remove_filters(_: &str) {}
+
 impl DataPlane {
     /// Fails, because this build has no programs.
     ///

@@ -1,24 +1,18 @@
 //! A program attached to an interface, for the lifetime of the value.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
-use libbpf_rs::{
-    AsRawLibbpf as _, Link, Object, ProgramMut, TC_EGRESS, TC_INGRESS, TcHook, TcHookBuilder,
-};
+use libbpf_rs::{AsRawLibbpf as _, Link, Object, ProgramMut};
 use libbpf_sys::bpf_program__attach_tcx;
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
 use super::Hook;
+use super::clsact::{Clsact, Direction};
 use super::interface::Interface;
 use crate::bpf::BpfError;
 use crate::bpf::loader::refused;
-
-/// The priority of our clsact filters: the next process finds those of a killed one by it.
-const PRIORITY: u32 = 0x7765;
-const HANDLE: u32 = 1;
 
 /// An attached program.
 #[derive(Debug)]
@@ -33,38 +27,46 @@ pub(super) enum Attachment {
 #[derive(Debug)]
 pub(super) struct Filter {
     program: OwnedFd,
-    interface: Interface,
-    arriving: bool,
-    /// The network namespace that the interface is in.
-    namespace: File,
+    direction: Direction,
+    qdisc: Arc<Clsact>,
 }
 
 impl Attachment {
-    /// Attaches the program of this name to an interface; the name gives the direction.
-    pub(super) fn new(
+    /// Attaches the programs of both directions to an interface.
+    pub(super) fn both(
         object: &Object,
-        name: &'static str,
         interface: &Interface,
         hook: Hook,
-    ) -> Result<Self, BpfError> {
-        let mut programs = object.progs_mut();
-        let program = programs
-            .find(|program| program.name() == name)
-            .ok_or(BpfError::Object { missing: name })?;
-        let filter = || {
-            let _filter = Filter::new(&program, interface)?;
-            Ok(Self::Clsact { _filter })
-        };
+    ) -> Result<[Self; 2], BpfError> {
         match hook {
-            Hook::Clsact => filter(),
-            Hook::Tcx => Self::tcx(&program, interface).map_err(tcx_failed),
-            Hook::Automatic => match Self::tcx(&program, interface) {
-                Ok(attachment) => Ok(attachment),
+            Hook::Clsact => Self::filters(object, interface),
+            Hook::Tcx => Self::links(object, interface)?.map_err(tcx_failed),
+            Hook::Automatic => match Self::links(object, interface)? {
+                Ok(attachments) => Ok(attachments),
                 // A kernel without tcx rejects such a link.
-                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => filter(),
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {
+                    Self::filters(object, interface)
+                }
                 Err(error) => Err(tcx_failed(error)),
             },
         }
+    }
+
+    fn filters(object: &Object, interface: &Interface) -> Result<[Self; 2], BpfError> {
+        let qdisc = Arc::new(Clsact::find_or_create(interface)?);
+        let filter = |(name, direction)| {
+            let filter = Filter::new(&program(object, name)?, direction, Arc::clone(&qdisc));
+            filter.map(|_filter| Self::Clsact { _filter })
+        };
+        let [leaving, arriving] = PROGRAMS;
+        Ok([filter(leaving)?, filter(arriving)?])
+    }
+
+    fn links(object: &Object, interface: &Interface) -> Result<io::Result<[Self; 2]>, BpfError> {
+        let [leaving, arriving] = PROGRAMS.map(|(name, _)| program(object, name));
+        let programs = [leaving?, arriving?];
+        let [leaving, arriving] = programs.each_ref().map(|it| Self::tcx(it, interface));
+        Ok(leaving.and_then(|leaving| Ok([leaving, arriving?])))
     }
 
     fn tcx(program: &ProgramMut<'_>, interface: &Interface) -> io::Result<Self> {
@@ -86,50 +88,44 @@ fn tcx_failed(source: io::Error) -> BpfError {
     }
 }
 
+/// The programs' names, with their directions.
+const PROGRAMS: [(&str, Direction); 2] = [
+    ("leaving", Direction::Egress),
+    ("arriving", Direction::Ingress),
+];
+
+fn program<'o>(object: &'o Object, name: &'static str) -> Result<ProgramMut<'o>, BpfError> {
+    let mut programs = object.progs_mut();
+    let found = programs.find(|program| program.name() == name);
+    found.ok_or(BpfError::Object { missing: name })
+}
+
 impl Filter {
-    fn new(program: &ProgramMut<'_>, interface: &Interface) -> Result<Self, BpfError> {
-        let system = |doing| move |source| BpfError::System { doing, source };
+    fn new(
+        program: &ProgramMut<'_>,
+        direction: Direction,
+        qdisc: Arc<Clsact>,
+    ) -> Result<Self, BpfError> {
+        let copy = program.as_fd().try_clone_to_owned();
         let filter = Self {
-            program: (program.as_fd().try_clone_to_owned())
-                .map_err(system("duplicating a file descriptor"))?,
-            interface: interface.clone(),
-            arriving: program.name() == "arriving",
-            namespace: File::open("/proc/thread-self/ns/net")
-                .map_err(system("opening /proc/thread-self/ns/net"))?,
+            program: copy.map_err(|source| BpfError::System {
+                doing: "duplicating a file descriptor",
+                source,
+            })?,
+            direction,
+            qdisc,
         };
-        let mut hook = filter.hook(filter.program.as_fd());
-        hook.create().map_err(refused)?;
-        hook.attach().map_err(refused)?;
+        let hook = filter.qdisc.hook(filter.program.as_fd(), direction);
+        { hook }.attach().map_err(refused)?;
         Ok(filter)
-    }
-
-    fn hook(&self, program: BorrowedFd<'_>) -> TcHook {
-        let point = if self.arriving { TC_INGRESS } else { TC_EGRESS };
-        TcHookBuilder::new(program)
-            .ifindex(i32::try_from(self.interface.index).unwrap_or(0))
-            .replace(true)
-            .handle(HANDLE)
-            .priority(PRIORITY)
-            .hook(point)
-    }
-
-    fn remove(&self) {
-        let kind = Some(LinkNameSpaceType::Network);
-        if move_into_link_name_space(self.namespace.as_fd(), kind).is_ok() {
-            // Other users may need the qdisc, so it stays. A filter that cannot be removed has no effect,
-            // because its limits are no longer refreshed.
-            let _ = self.hook(self.program.as_fd()).detach();
-        }
     }
 }
 
 impl Drop for Filter {
     fn drop(&mut self) {
-        if self.interface.exists() {
-            // In a separate thread, because this one may be in another namespace and has to stay there.
-            std::thread::scope(|scope| {
-                scope.spawn(|| self.remove());
-            });
-        }
+        self.qdisc.within(|qdisc| {
+            // A filter that cannot be removed has no effect, because its limits are no longer refreshed.
+            let _ = qdisc.hook(self.program.as_fd(), self.direction).detach();
+        });
     }
 }

@@ -10,7 +10,7 @@ use weir_units::{Rate, Time};
 
 /// The words of an array map, shared by the kernel and this process.
 #[derive(Debug)]
-pub(super) struct MappedWords {
+pub(crate) struct MappedWords {
     memory: NonNull<AtomicU64>,
     words: usize,
 }
@@ -20,7 +20,7 @@ unsafe impl Send for MappedWords {}
 
 impl MappedWords {
     /// Maps the first `words` words of an array map's values.
-    pub(super) fn map(map: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
+    pub(crate) fn map(map: BorrowedFd<'_>, words: usize) -> io::Result<Self> {
         // SAFETY: a new mapping of a file, at an address that the kernel chooses.
         let address = unsafe {
             libc::mmap(
@@ -39,7 +39,7 @@ impl MappedWords {
         Ok(Self { memory, words })
     }
 
-    pub(super) fn words(&self) -> &[AtomicU64] {
+    pub(crate) fn words(&self) -> &[AtomicU64] {
         // SAFETY: the mapping has this many words, aligned to a page, and lives as long as `self`.
         unsafe { std::slice::from_raw_parts(self.memory.as_ptr(), self.words) }
     }

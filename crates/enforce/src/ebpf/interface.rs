@@ -103,7 +103,7 @@ pub(super) fn own_netns_cookie() -> Result<u64, BpfError> {
 }
 
 /// Returns the names in /proc, which are those of this thread's namespace.
-fn names() -> Vec<String> {
+pub(crate) fn names() -> Vec<String> {
     let list = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
     let lines = list.lines().filter_map(|line| line.split_once(':'));
     lines.map(|(name, _)| name.trim().to_owned()).collect()

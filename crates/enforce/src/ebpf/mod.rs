@@ -32,6 +32,8 @@ mod caps;
 #[cfg(bpf_programs)]
 mod cgroup;
 mod check;
+#[cfg(bpf_programs)]
+mod clsact;
 mod enforcer;
 #[cfg_attr(
     not(bpf_programs),
@@ -53,8 +55,15 @@ mod tests;
 
 #[cfg(not(bpf_programs))]
 pub use absent::DataPlane;
+#[cfg(not(bpf_programs))]
+pub(crate) use absent::{has_filters, remove_filters};
+#[cfg(bpf_programs)]
+pub(crate) use caps::MappedWords;
 pub use check::check_rule;
+#[cfg(bpf_programs)]
+pub(crate) use clsact::{has_filters, remove_filters};
 pub use enforcer::Enforcer;
+pub(crate) use interface::names as interface_names;
 #[cfg(bpf_programs)]
 pub use plane::DataPlane;
 
@@ -67,7 +76,7 @@ pub enum Hook {
     /// tcx: the kernel removes the programs with the process, however it ends.
     Tcx,
     /// clsact: the programs of a killed process stay until the next one replaces them, but have no
-    /// effect.
+    /// effect. The qdisc goes with the programs if Weir made it.
     Clsact,
 }
 

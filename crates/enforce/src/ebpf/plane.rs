@@ -12,14 +12,16 @@ use weir_netlink::Client;
 use weir_tcon::{Cap, FreeWindow, ReportSchedule};
 use weir_units::{Duration, Time};
 
+use super::Options;
 use super::attachment::Attachment;
 use super::caps::{Caps, MappedWords};
 use super::event::{Event, KEY};
 use super::interface::{Interface, own_netns_cookie};
 use super::socket_pacing::SocketPacing;
-use super::{Hook, Options};
 use crate::bpf::BpfError;
 use crate::bpf::loader::{check_permission, collect_log, refused};
+use crate::claim::InterfaceClaim;
+use crate::inline::bypass;
 use crate::operation::{KernelCounts, Totals};
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforce.o"));
@@ -55,6 +57,7 @@ pub struct DataPlane {
     pacing: Vec<u32>,
     netlink: Option<Client>,
     _object: Object,
+    _claims: Vec<InterfaceClaim>,
 }
 
 struct Ring(RingBuffer<'static>);
@@ -75,6 +78,8 @@ impl DataPlane {
         let interfaces = interfaces.iter().map(|name| Interface::find(name));
         let interfaces: Vec<_> = interfaces.collect::<Result<_, _>>()?;
         check_permission()?;
+        let claims = interfaces.iter().map(claim);
+        let claims = claims.collect::<Result<_, _>>()?;
         collect_log();
         let object = load(options)?;
         let caps = Caps::map(map(&object, "caps")?.as_fd(), options.flows).map_err(mapping)?;
@@ -102,23 +107,17 @@ impl DataPlane {
             // Without it no interface counts as pacing, and only windows are used.
             netlink: Client::open().ok(),
             _object: object,
+            _claims: claims,
         };
         plane.set_schedule(plane.schedule);
         plane.attachments = (interfaces.into_iter())
             .map(|interface| {
-                let places = plane.attach_both(&interface, options.hook)?;
+                let places = Attachment::both(&plane._object, &interface, options.hook)?;
                 Ok((interface, places))
             })
             .collect::<Result<_, BpfError>>()?;
         plane.look_for_pacing();
         Ok(plane)
-    }
-
-    fn attach_both(&self, interface: &Interface, hook: Hook) -> Result<[Attachment; 2], BpfError> {
-        Ok([
-            Attachment::new(&self._object, "leaving", interface, hook)?,
-            Attachment::new(&self._object, "arriving", interface, hook)?,
-        ])
     }
 
     /// Returns the name of an interface with programs.
@@ -279,6 +278,17 @@ impl DataPlane {
             ..totals
         }
     }
+}
+
+/// Claims an interface, which must have no bypass.
+fn claim(interface: &Interface) -> Result<InterfaceClaim, BpfError> {
+    let claim = InterfaceClaim::take(&interface.name, interface.index)?;
+    if bypass::is_left(interface.index) {
+        return Err(BpfError::Bypassed {
+            name: interface.name.clone(),
+        });
+    }
+    Ok(claim)
 }
 
 /// Returns whether all egress traffic of an interface passes fq (tc-fq(8)): one, or one per queue.

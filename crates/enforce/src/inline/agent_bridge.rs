@@ -11,6 +11,7 @@ use weir_sed::{Agent, AgentConfig};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::agent_metrics::{AgentCounts, AgentMetrics, InterfaceCounts};
+use super::bypass::{Arming, BypassError};
 use super::{AttachError, Inline, InterfacePair};
 use crate::segment::Segment;
 
@@ -92,6 +93,24 @@ impl AgentBridge {
         })
     }
 
+    /// Makes the cable fail open: see [`bypass`](super::bypass). Call [`Self::step`] without delay from now
+    /// on.
+    ///
+    /// # Errors
+    /// See [`BypassError`]. The cable then fails closed, as without the call, but what a killed process has
+    /// left may still forward frames: see [`Self::remove_bypass`].
+    pub fn arm_bypass(&mut self) -> Result<Arming, BypassError> {
+        self.cable.arm_bypass()
+    }
+
+    /// Removes what a killed process may have left, which would forward each frame a second time.
+    ///
+    /// # Errors
+    /// See [`BypassError`].
+    pub fn remove_bypass(&self) -> Result<(), BypassError> {
+        self.cable.remove_bypass()
+    }
+
     /// Returns a handle that wakes it.
     pub fn waker(&self) -> Waker {
         self.wake.clone()
@@ -141,6 +160,7 @@ impl AgentBridge {
                 agent: agent.map(Agent::counters).unwrap_or_default(),
                 cable: self.cable.counters,
                 overrun: self.ends.overrun,
+                bypass: self.cable.bypass_counts(),
             };
             let queues = self.cable.switch.ports().iter().map(EgressPort::queue);
             let interfaces = { self.ends.names.iter().zip(queues) }

@@ -5,6 +5,7 @@ use weir_metrics::{Registry, Row, SeriesRow, SeriesTable, Table, Timestamp};
 use weir_sed::AgentCounters;
 
 use super::InlineCounters;
+use crate::operation::BypassCounts;
 
 /// The counters of the agent and its cable.
 #[derive(Clone, Copy, Debug)]
@@ -13,9 +14,31 @@ pub(super) struct AgentCounts {
     pub(super) cable: InlineCounters,
     /// Frames lost before they were read.
     pub(super) overrun: u64,
+    /// The counters of the bypass, if one is armed.
+    pub(super) bypass: Option<BypassCounts>,
 }
 
-static COUNTERS: [Row<AgentCounts>; 11] = [
+static COUNTERS: [Row<AgentCounts>; 15] = [
+    Row::gauge(
+        "fail_open",
+        "Whether frames pass if the agent dies or hangs",
+        |counted| counted.bypass.is_some().into(),
+    ),
+    Row::counter(
+        "bypasses",
+        "How often frames began to pass without the agent",
+        |counted| counted.bypass.unwrap_or_default().times,
+    ),
+    Row::counter(
+        "bypassed_frames",
+        "Frames that passed without the agent",
+        |counted| counted.bypass.unwrap_or_default().frames,
+    ),
+    Row::counter(
+        "late_frames",
+        "Frames dropped after the agent had paused",
+        |counted| counted.cable.late,
+    ),
     Row::counter(
         "congested",
         "How often a queue became congested",

@@ -9,6 +9,7 @@ use weir_policy::Policy;
 use weir_tcon::{FlowClass, Limits, Tcon};
 use weir_units::Duration;
 
+use super::bypass::{Arming, BypassError};
 use super::rules::PolicyRules;
 use super::{AttachError, Inline, InterfacePair};
 use crate::operation::{
@@ -56,6 +57,24 @@ impl Enforcer {
             metrics: None,
             steps: 0,
         })
+    }
+
+    /// Makes the cable fail open: see [`bypass`](super::bypass). Call [`Enforce::step`] without delay from
+    /// now on.
+    ///
+    /// # Errors
+    /// See [`BypassError`]. The cable then fails closed, as without the call, but what a killed process has
+    /// left may still forward frames: see [`Self::remove_bypass`].
+    pub fn arm_bypass(&mut self) -> Result<Arming, BypassError> {
+        self.cable.arm_bypass()
+    }
+
+    /// Removes what a killed process may have left, which would forward each frame a second time.
+    ///
+    /// # Errors
+    /// See [`BypassError`].
+    pub fn remove_bypass(&self) -> Result<(), BypassError> {
+        self.cable.remove_bypass()
     }
 
     fn tcon(&self) -> Option<&Tcon<Segment>> {
@@ -115,6 +134,7 @@ impl Enforcer {
             full: passed.full,
             too_long: passed.too_long,
             down: passed.down,
+            late: passed.late,
             masked: counters.retransmissions,
             masked_bytes: counters.masked.bytes(),
             timeouts: counters.timeouts,
@@ -127,6 +147,7 @@ impl Enforcer {
             kept_bytes: kept.size.bytes(),
             most_kept_packets: most.packets,
             most_kept_bytes: most.size.bytes(),
+            bypass: self.cable.bypass_counts(),
         }
     }
 }

@@ -5,6 +5,7 @@ use std::io;
 use weir_fabric::PortIndex;
 
 use super::SIDES;
+use crate::claim::{ClaimError, InterfaceClaim};
 use crate::port::{PacketSocket, Port, PortError};
 
 /// Two interfaces cannot be joined.
@@ -27,6 +28,9 @@ pub enum AttachError {
     /// An interface does not exist, or may not be used.
     #[error(transparent)]
     Port(#[from] PortError),
+    /// Another process controls an interface.
+    #[error(transparent)]
+    Claim(#[from] ClaimError),
     /// Another system error.
     #[error("making an event descriptor: {0}")]
     System(#[from] io::Error),
@@ -41,6 +45,7 @@ pub(super) struct InterfacePair {
     pub(super) exist: bool,
     /// Frames lost before they were read.
     pub(super) overrun: u64,
+    _claims: [InterfaceClaim; 2],
 }
 
 impl InterfacePair {
@@ -52,6 +57,8 @@ impl InterfacePair {
         if one.interface() == other.interface() {
             return Err(AttachError::SameInterface(interfaces[1].to_owned()));
         }
+        let claim = |name, port: &PacketSocket| InterfaceClaim::take(name, port.interface());
+        let claims = [claim(interfaces[0], one)?, claim(interfaces[1], other)?];
         for port in &ports {
             port.set_promiscuous()?;
         }
@@ -60,6 +67,7 @@ impl InterfacePair {
             gone: Vec::new(),
             exist: true,
             overrun: 0,
+            _claims: claims,
         };
         Ok((ends, ports.map(Port::from)))
     }

@@ -4,8 +4,8 @@
 //! A frame received at one port leaves by the other with its Ethernet addresses. IP packets pass the
 //! element segment by segment, as in a switch ([`segment`](crate::segment)). Neighbouring segments that
 //! are changed alike leave as super-packets again. Other frames pass unchanged. When the runner ends,
-//! the cable ends too, and packets held by the element are lost. Frames that have to pass without it
-//! need another path.
+//! packets held by the element are lost, and the cable ends too, unless a [`bypass`] is armed at its
+//! interfaces.
 //!
 //! An [`Enforcer`] is such a cable between two interfaces by name, with transparent congestion control by
 //! a policy. An [`AgentBridge`] has queues, and SED's agent to monitor them.
@@ -29,6 +29,7 @@
 
 mod agent_bridge;
 mod agent_metrics;
+pub mod bypass;
 mod check;
 mod enforcer;
 mod interface_pair;
@@ -46,11 +47,13 @@ use rustix::io::Errno;
 use weir_fabric::{EgressPort, Element, Faults, Link, PortIndex, Queue, Routes, Switch};
 use weir_units::{Duration, Rate, Time};
 
-use crate::port::Port;
+use crate::operation::BypassCounts;
+use crate::port::{PacketSocket, Port};
 use crate::segment::{Egress, FramePools, Segment, SegmentRun};
 
 pub use agent_bridge::{AgentBridge, TxQueue, Waker};
 pub use agent_metrics::register_agent_metrics;
+use bypass::{Arming, Bypass, BypassError, Pause, monotonic};
 pub use check::check_rule;
 pub use enforcer::Enforcer;
 pub use interface_pair::AttachError;
@@ -80,6 +83,8 @@ pub struct InlineCounters {
     pub too_long: u64,
     /// Frames for a side that is down or gone.
     pub down: u64,
+    /// Frames and segments that were too old to be forwarded after this process had paused.
+    pub late: u64,
 }
 
 /// Two ports, and an element between them.
@@ -92,6 +97,7 @@ pub struct Inline {
     leaving: [Option<SegmentRun>; 2],
     begun: Instant,
     counters: InlineCounters,
+    bypass: Option<Bypass>,
 }
 
 impl Inline {
@@ -123,12 +129,38 @@ impl Inline {
             leaving: [None, None],
             begun: Instant::now(),
             counters: InlineCounters::default(),
+            bypass: None,
         }
     }
 
     /// Returns the counters.
     pub fn counters(&self) -> InlineCounters {
         self.counters
+    }
+
+    /// Has the frames of both interfaces pass without this process if it dies or hangs. Forward frames
+    /// from now on.
+    fn arm_bypass(&mut self) -> Result<Arming, BypassError> {
+        let [Port::PacketSocket(one), Port::PacketSocket(other)] = &self.ports else {
+            unreachable!("a TAP interface ends with its process, and is not joined by name");
+        };
+        let (bypass, arming) = Bypass::arm([one, other])?;
+        self.bypass = Some(bypass);
+        Ok(arming)
+    }
+
+    /// Removes the bypass that a process has left at both interfaces.
+    fn remove_bypass(&self) -> Result<(), BypassError> {
+        let index = |port: &Port| match port {
+            Port::PacketSocket(socket) => PacketSocket::interface(socket),
+            Port::Tap(_) => 0,
+        };
+        bypass::remove([index(&self.ports[0]), index(&self.ports[1])])
+    }
+
+    /// Returns the counters of the bypass, if one is armed.
+    fn bypass_counts(&self) -> Option<BypassCounts> {
+        self.bypass.as_ref().map(Bypass::counts)
     }
 
     /// Returns the element, if it has this type.
@@ -162,6 +194,7 @@ impl Inline {
     /// Waits for an event, at most until `until`, and handles it; returns whether `stop` is readable.
     fn turn(&mut self, stop: BorrowedFd<'_>, until: Time) -> io::Result<bool> {
         let (stopped, ready) = self.wait(stop, until)?;
+        self.beat();
         for side in [0, 1] {
             if ready.get(side) == Some(&true) {
                 self.receive_frames(side);
@@ -187,7 +220,8 @@ impl Inline {
     fn wait(&self, stop: BorrowedFd<'_>, until: Time) -> io::Result<(bool, [bool; 2])> {
         let now = self.now();
         let due = self.timeout().unwrap_or(Time::MAX).min(until);
-        let nanos = due.since(now.min(due)).min(IDLE).as_nanos();
+        let beat = (self.bypass.as_ref()).map_or(IDLE, |it| it.until_next_beat(monotonic()));
+        let nanos = due.since(now.min(due)).min(beat).as_nanos();
         let timeout = Timespec {
             tv_sec: (nanos / 1_000_000_000) as i64,
             tv_nsec: (nanos % 1_000_000_000) as i64,
@@ -206,9 +240,41 @@ impl Inline {
         Ok((stop, [one, other]))
     }
 
+    /// Beats for the bypass. After a long pause, what has waited meanwhile is dropped first: until the beat
+    /// nothing new can have joined it.
+    fn beat(&mut self) {
+        if self.pause() == Pause::Long {
+            self.drop_late();
+        }
+        if let Some(bypass) = &mut self.bypass {
+            bypass.beat(monotonic());
+        }
+    }
+
+    fn pause(&self) -> Pause {
+        let bypass = self.bypass.as_ref();
+        bypass.map_or(Pause::None, |bypass| bypass.pause(monotonic()))
+    }
+
+    /// Drops the frames that wait in the sockets, and the packets that are due to leave the element or
+    /// its links.
+    fn drop_late(&mut self) {
+        self.counters.late += self.ports.iter().map(Port::discard).sum::<u64>();
+        let now = self.now();
+        self.switch.handle_timeout(now, |_, _| {});
+        for side in SIDES {
+            while self.switch.poll_delivered(now, side).is_some() {
+                self.counters.late += 1;
+            }
+        }
+    }
+
     /// Reads frames from one side.
     fn receive_frames(&mut self, side: usize) {
         for _ in 0..FRAMES {
+            if self.pause() != Pause::None {
+                break;
+            }
             let Some(port) = self.ports.get(side) else {
                 return;
             };

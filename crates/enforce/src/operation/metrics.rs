@@ -120,7 +120,27 @@ static KERNEL_COUNTERS: [Row<Totals>; 2] = [
     ),
 ];
 
-static IN_LINE_COUNTERS: [Row<Totals>; 10] = [
+static IN_LINE_COUNTERS: [Row<Totals>; 14] = [
+    Row::gauge(
+        "fail_open",
+        "Whether frames pass if the enforcer dies or hangs",
+        |totals| in_line(totals).bypass.is_some().into(),
+    ),
+    Row::counter(
+        "bypasses",
+        "How often frames began to pass without the enforcer",
+        |totals| in_line(totals).bypass.unwrap_or_default().times,
+    ),
+    Row::counter(
+        "bypassed_frames",
+        "Frames that passed without the enforcer",
+        |totals| in_line(totals).bypass.unwrap_or_default().frames,
+    ),
+    Row::counter(
+        "late_frames",
+        "Frames dropped after the enforcer had paused",
+        |totals| in_line(totals).late,
+    ),
     Row::gauge(
         "kept_packets",
         "Packets kept until they are acknowledged",

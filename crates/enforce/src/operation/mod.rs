@@ -11,7 +11,7 @@ use weir_policy::Policy;
 
 pub use metrics::{EnforcerMetrics, PlaneKind};
 pub use policy_metrics::PolicyMetrics;
-pub use status::{FlowStatus, InlineCounts, KernelCounts, Status, Totals};
+pub use status::{BypassCounts, FlowStatus, InlineCounts, KernelCounts, Status, Totals};
 
 /// A data plane that enforces a policy on the connections that open while it runs.
 pub trait Enforce {

@@ -80,6 +80,8 @@ pub struct InlineCounts {
     pub too_long: u64,
     /// Frames for an interface that was down.
     pub down: u64,
+    /// Frames and segments dropped because the enforcer had paused: they were too old.
+    pub late: u64,
     /// Lost segments retransmitted from here, without their senders' knowledge.
     pub masked: u64,
     /// Their bytes.
@@ -104,6 +106,23 @@ pub struct InlineCounts {
     pub most_kept_packets: u64,
     /// Their bytes.
     pub most_kept_bytes: u64,
+    /// The counters of the bypass; without it the cable fails closed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bypass: Option<BypassCounts>,
+}
+
+/// The counters of the programs that forward frames while the enforcer is dead or hangs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BypassCounts {
+    /// How often they began to forward.
+    pub times: u64,
+    /// The frames that they have forwarded, super-packets counted once.
+    pub frames: u64,
+    /// The time since they last began, in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_ms_ago: Option<u64>,
+    /// Whether they forward now.
+    pub is_active: bool,
 }
 
 /// A controlled flow.

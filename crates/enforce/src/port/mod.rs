@@ -58,6 +58,14 @@ impl Port {
         }
     }
 
+    /// Discards the frames that a packet socket has and that have not been read; returns their number.
+    pub(crate) fn discard(&self) -> u64 {
+        match self {
+            Self::Tap(_) => 0,
+            Self::PacketSocket(socket) => socket.discard(),
+        }
+    }
+
     /// Writes a frame: see [`Tap::send`].
     ///
     /// # Errors

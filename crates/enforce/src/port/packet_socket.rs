@@ -81,6 +81,29 @@ impl PacketSocket {
             .map_err(|error| PortError::of("setting promiscuous mode", CAPABILITY, error))
     }
 
+    /// Has a BPF program decide which frames it receives from now on.
+    #[cfg(bpf_programs)]
+    pub(crate) fn set_filter(&self, program: BorrowedFd<'_>) -> io::Result<()> {
+        let program: libc::c_int = program.as_raw_fd();
+        self.set(libc::SOL_SOCKET, libc::SO_ATTACH_BPF, program)
+    }
+
+    /// Discards the frames that have not been read; returns their number.
+    pub(crate) fn discard(&self) -> u64 {
+        let mut discarded = 0;
+        loop {
+            // A frame is removed whole, however little of it is read.
+            match self.read(&mut [0; 64]) {
+                Ok(_) => discarded += 1,
+                Err(error) => match error.raw_os_error() {
+                    // The second is an error of the past, returned once.
+                    Some(libc::EINTR | libc::ENETDOWN) => {}
+                    _ => return discarded,
+                },
+            }
+        }
+    }
+
     /// Returns whether the interface still exists.
     pub fn is_attached(&self) -> bool {
         self.bound()

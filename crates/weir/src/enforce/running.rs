@@ -11,6 +11,7 @@ use weir_policy::{Policy, RuleChange};
 use weir_scenario::ScenarioError;
 
 use super::Enforce;
+use crate::fail_open;
 use crate::failure::Failure;
 use crate::interrupt::{Hangup, Stop};
 use crate::policy::Plane;
@@ -28,8 +29,15 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
         }
         .run(arguments, |policy| {
             let seed = std::hash::BuildHasher::hash_one(&std::hash::RandomState::new(), 0);
-            inline::Enforcer::attach([one, other], policy, arguments.limits(), seed)
-                .map_err(Failure::of)
+            let mut cable =
+                inline::Enforcer::attach([one, other], policy, arguments.limits(), seed)
+                    .map_err(Failure::of)?;
+            if arguments.fail_closed {
+                fail_open::disarm(&cable)?;
+            } else {
+                fail_open::arm(&mut cable, [one, other])?;
+            }
+            Ok(cable)
         }),
         _ => Running {
             file,

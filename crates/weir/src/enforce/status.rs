@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Args;
 use weir_enforce::operation::control::{self, ControlRequest, ControlResponse, DEFAULT_PATH};
-use weir_enforce::operation::{FlowStatus, InlineCounts, Status as Found};
+use weir_enforce::operation::{BypassCounts, FlowStatus, InlineCounts, Status as Found};
 
 use crate::failure::Failure;
 use crate::{interrupt, output};
@@ -127,11 +127,39 @@ fn inline_counters(in_line: &InlineCounts) -> String {
         (in_line.full, "without room at the other interface"),
         (in_line.too_long, "too long for the other interface"),
         (in_line.down, "for an interface that was down"),
+        (in_line.late, "because the enforcer had paused"),
     ];
     for (frames, why) in lost.into_iter().filter(|(frames, _)| *frames > 0) {
         let _ = writeln!(out, "{frames} frames lost {why}");
     }
+    out.push_str(&bypass(in_line.bypass));
     out
+}
+
+/// Tells whether frames pass without the enforcer, and how often they did.
+fn bypass(counted: Option<BypassCounts>) -> String {
+    let Some(counted) = counted else {
+        return "fails closed: nothing passes without the enforcer\n".to_owned();
+    };
+    let now = if counted.is_active { ", also now" } else { "" };
+    match counted.last_ms_ago {
+        None => "fails open; never bypassed\n".to_owned(),
+        Some(millis) => format!(
+            "fails open; bypassed {} time{}, last {} ago, {} frames{now}\n",
+            counted.times,
+            if counted.times == 1 { "" } else { "s" },
+            humantime::format_duration(whole(millis)),
+            counted.frames,
+        ),
+    }
+}
+
+/// Returns a duration in whole seconds, if it has any.
+fn whole(millis: u64) -> Duration {
+    match millis {
+        1000.. => Duration::from_secs(millis / 1000),
+        _ => Duration::from_millis(millis),
+    }
 }
 
 fn line(flow: &FlowStatus) -> String {

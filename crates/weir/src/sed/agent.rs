@@ -16,6 +16,7 @@ use weir_units::{ByteSize, Duration, Rate};
 
 use super::per_interface::{PerInterface, per_interface, required_per_interface};
 use super::{CertificateArguments, controller_address};
+use crate::fail_open;
 use crate::failure::Failure;
 use crate::interrupt::Stop;
 use crate::{output, service_manager};
@@ -32,7 +33,9 @@ Examples:
 All frames that come in at one of the two interfaces leave by the other, through a queue of its own that is
 emptied at the given rate: a little less than the link's, so that what has to wait waits here. From which
 length on a queue is congested, and all else, the controller says. Without a controller everything passes
-as it is. When weir ends, nothing passes any more. The interfaces want no addresses of their own.
+as it is. If weir is killed or hangs, frames pass without it and its queues (Linux 6.6); the next start takes
+over, and `weir enforce clean` removes that. When it ends by Ctrl-C, SIGTERM or an error, nothing passes any
+more. The interfaces want no addresses of their own.
 
 `weir sed status` shows what the controller knows of it; docs/sed.md tells where to run it.")]
 pub(crate) struct Agent {
@@ -74,6 +77,10 @@ pub(crate) struct Agent {
           value_parser = clap::value_parser!(u32).range(1..=10_000_000))]
     flows: u32,
 
+    /// Let nothing pass when this process dies or hangs; by default frames then pass without it
+    #[arg(long)]
+    fail_closed: bool,
+
     /// Serve Prometheus metrics by HTTP at /metrics; a port alone is on 127.0.0.1
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = weir_metrics::parse_address)]
     metrics: Option<SocketAddr>,
@@ -104,6 +111,11 @@ impl Agent {
         let registry = Registry::new();
         cable.set_registry(&registry);
         let exporter = self.export(runtime, &registry)?;
+        if self.fail_closed {
+            fail_open::disarm(&cable)?;
+        } else {
+            fail_open::arm(&mut cable, names)?;
+        }
         let waker = cable.waker();
         let entered = runtime.enter();
         let channel = AgentChannel::start(AgentOptions {

@@ -5,6 +5,15 @@
 
 #[cfg(feature = "bpf")]
 mod at_interfaces;
+#[cfg(feature = "bpf")]
+mod clsact;
+#[cfg(feature = "bpf")]
+mod datagrams;
+mod exclusive;
+#[cfg(feature = "bpf")]
+mod fail_open;
+#[cfg(feature = "bpf")]
+mod files;
 mod in_line;
 mod in_line_ecn;
 mod in_line_lasting;

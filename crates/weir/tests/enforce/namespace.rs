@@ -98,3 +98,17 @@ pub(crate) fn possible(test: &str) -> bool {
     eprintln!("SKIPPED: {test}: {reason}");
     false
 }
+
+/// Returns whether programs can outlive their process here; prints the reason if not.
+pub(crate) fn can_fail_open(test: &str) -> bool {
+    let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
+    let mut numbers = release
+        .split(['.', '-'])
+        .map_while(|part| part.parse().ok());
+    let version: (u32, u32) = (numbers.next().unwrap_or(0), numbers.next().unwrap_or(0));
+    if possible(test) && version < (6, 6) {
+        eprintln!("SKIPPED: {test}: it takes Linux 6.6");
+        return false;
+    }
+    possible(test)
+}

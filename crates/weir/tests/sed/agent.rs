@@ -73,7 +73,7 @@ fn windows_end_with_the_controller_and_all_state_with_the_agent() {
         let with_window = flows.iter().filter(|flow| !flow["window"].is_null());
         with_window.count() == 6
     });
-    let metrics = scraped(&row.middle);
+    let metrics = row.metrics();
     assert!(
         metrics.contains("weir_sed_agent_congested_total"),
         "{metrics}"
@@ -154,19 +154,6 @@ fn a_wrong_certificate_or_removed_interface_ends_the_agent() {
     ] {
         assert!(told.contains(words), "no {words:?} in: {told}");
     }
-}
-
-/// Returns the Prometheus metrics.
-fn scraped(namespace: &Namespace) -> String {
-    namespace.run(|| {
-        use std::io::{Read as _, Write as _};
-        let mut stream = std::net::TcpStream::connect("127.0.0.1:9102").unwrap();
-        let ask = b"GET /metrics HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n";
-        stream.write_all(ask).unwrap();
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer).unwrap();
-        answer
-    })
 }
 
 fn is_promiscuous(namespace: &Namespace, name: &str) -> bool {

@@ -3,6 +3,11 @@
 #![allow(dead_code, reason = "the support is shared with other tests")]
 
 mod agent;
+#[cfg(feature = "bpf")]
+mod fail_open;
+#[cfg(feature = "bpf")]
+#[path = "../enforce/files.rs"]
+mod files;
 #[path = "../enforce/namespace.rs"]
 mod namespace;
 mod network;

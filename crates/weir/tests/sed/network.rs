@@ -147,6 +147,29 @@ impl Row {
         });
     }
 
+    /// Returns the Prometheus metrics of an agent.
+    pub(crate) fn metrics(&self) -> String {
+        self.middle.run(|| {
+            let mut stream = TcpStream::connect("127.0.0.1:9102").unwrap();
+            let ask = b"GET /metrics HTTP/1.1\r\nHost: weir\r\nConnection: close\r\n\r\n";
+            stream.write_all(ask).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        })
+    }
+
+    /// Returns one of its metrics, without labels.
+    pub(crate) fn metric(&self, name: &str) -> u64 {
+        let metrics = self.metrics();
+        let name = format!("weir_sed_agent_{name} ");
+        let value = metrics.lines().find_map(|line| line.strip_prefix(&name));
+        value
+            .unwrap_or_else(|| panic!("no {name}: {metrics}"))
+            .parse()
+            .unwrap()
+    }
+
     /// Returns the windows of the server's connections to a port, in bytes.
     pub(crate) fn windows(&self, port: u16) -> Vec<u64> {
         let mut command = self.server.command("ss");
