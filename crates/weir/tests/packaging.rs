@@ -1,5 +1,6 @@
 //! What a package installs beside the command: manual pages, completions, and the files in `deploy/`.
 #![allow(clippy::unwrap_used, reason = "a test that fails may panic")]
+#![allow(clippy::print_stdout, reason = "it says what it skips")]
 #![allow(dead_code, reason = "the support is shared with other tests")]
 
 mod support;
