@@ -83,6 +83,8 @@ skipped:
 	@$(CAN_BUILD_QUICHE) || \
 		echo "SKIPPED: interoperability with quiche, quinn and s2n-quic: no cmake, c++ or libclang to build quiche (make setup)"
 	@command -v tshark >/dev/null || echo "SKIPPED: Wireshark on our packets: no tshark (make setup)"
+	@command -v prometheus >/dev/null && command -v promtool >/dev/null || \
+		echo "SKIPPED: promtool on the metrics, Prometheus on the dashboard: no prometheus (make setup)"
 	@$(HAS_PYTHON) || \
 		echo "SKIPPED: the Python package, HTTP/3 with aioquic: no Python 3.10 with venv (apt-get install python3-venv)"
 	@$(HAS_GO) || echo "SKIPPED: HTTP/3 and gRPC with quic-go and connect-go: no Go 1.24 (make setup; Debian 12 has none)"
@@ -105,7 +107,7 @@ setup: ## install optional tools for the tests and kernel DCTCP (Debian, Ubuntu;
 	@# apt-get refuses to work after an interrupted installation; finish it first.
 	-DEBIAN_FRONTEND=noninteractive dpkg --force-confold --configure -a </dev/null
 	apt-get update -q
-	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(BPF_NEEDS) $(QUICHE_NEEDS) tshark python3-venv
+	DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $(BPF_NEEDS) $(QUICHE_NEEDS) tshark prometheus python3-venv
 	$(HAS_GO) || DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends golang-go
 
 stacks: ## only the interoperability tests with quinn, quiche, s2n-quic and Wireshark (a long build)

@@ -133,6 +133,7 @@ fn agent(
         name: "tor".to_owned(),
         ports: vec![port],
         wake: Some(Arc::new(move || measuring.unpark())),
+        metrics: None,
     })
 }
 

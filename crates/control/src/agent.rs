@@ -1,5 +1,6 @@
 //! An agent's connection to its controller, in any data plane.
 
+mod metrics;
 mod task;
 
 use std::net::IpAddr;
@@ -7,11 +8,13 @@ use std::sync::Arc;
 
 use tokio::sync::{Notify, mpsc, watch};
 use weir_fabric::Packet;
+use weir_metrics::Registry;
 use weir_sed::{Agent, AgentConfig, SwitchReport, WindowOrder};
 use weir_units::{Rate, Time};
 
 use crate::credentials::Credentials;
 use crate::leader_epoch::LeaderEpoch;
+pub use metrics::register_agent_metrics;
 use task::AgentTask;
 
 /// A port of the agent's switch.
@@ -41,6 +44,8 @@ pub struct AgentOptions {
     /// Called from another thread when [`AgentChannel::next_event`] has an event; it must return
     /// quickly.
     pub wake: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// The registry of the channel's metrics.
+    pub metrics: Option<Registry>,
 }
 
 impl std::fmt::Debug for AgentOptions {

@@ -27,6 +27,7 @@ use crate::v1::agents_server::AgentsServer;
 use crate::v1::flows_server::FlowsServer;
 use crate::v1::operation_server::OperationServer;
 use metrics::ControllerMetrics;
+pub use metrics::register_controller_metrics;
 use services::Services;
 use task::ControllerTask;
 

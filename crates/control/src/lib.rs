@@ -56,9 +56,13 @@ pub mod v1 {
     tonic::include_proto!("weir.sed.v1");
 }
 
-pub use agent::{AgentChannel, AgentEvent, AgentOptions, AgentState, PortDescription};
+pub use agent::{
+    AgentChannel, AgentEvent, AgentOptions, AgentState, PortDescription, register_agent_metrics,
+};
 pub use client::{Client, ClientError};
-pub use controller::{Controller, ControllerError, ControllerHandle, ControllerOptions};
+pub use controller::{
+    Controller, ControllerError, ControllerHandle, ControllerOptions, register_controller_metrics,
+};
 pub use credentials::{Credentials, CredentialsError};
 pub use error::AgentError;
 pub use leader_epoch::{EpochFile, LeaderEpoch, StateError};

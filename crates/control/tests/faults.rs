@@ -49,6 +49,7 @@ impl World {
             name: "tor".to_owned(),
             ports: ports(),
             wake: None,
+            metrics: None,
         })
     }
 

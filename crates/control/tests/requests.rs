@@ -142,6 +142,7 @@ fn a_certificate_is_valid_only_for_its_role() {
                 name: name.to_owned(),
                 ports: ports(),
                 wake: None,
+                metrics: None,
             })
         };
         let state = channel.state();

@@ -58,6 +58,7 @@ impl World {
             name: "tor".to_owned(),
             ports: vec![port],
             wake: None,
+            metrics: None,
         });
         let senders = SenderChannel::start(SenderOptions {
             controllers: vec![address],

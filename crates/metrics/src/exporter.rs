@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::header::{ACCEPT, ALLOW, CONTENT_TYPE, HeaderValue, VARY};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
-use crate::Registry;
+use crate::{Registry, TextFormat};
 
 /// Limit of concurrent connections; further ones wait.
 const CONNECTIONS: usize = 16;
@@ -27,8 +27,6 @@ const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 const GRACE: Duration = Duration::from_secs(1);
 /// Pause after a failed accept, mostly a lack of file descriptors.
 const PAUSE: Duration = Duration::from_millis(100);
-
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Why metrics cannot be served.
 #[derive(Debug, thiserror::Error)]
@@ -181,8 +179,17 @@ fn answer<Body>(request: &Request<Body>, registry: &Registry) -> Response<Full<B
         response.headers_mut().insert(ALLOW, allowed);
         return response;
     }
-    let mut response = Response::new(Full::from(registry.encode()));
-    let content_type = HeaderValue::from_static(OPEN_METRICS);
-    response.headers_mut().insert(CONTENT_TYPE, content_type);
+    // Several header lines are one list.
+    let accept: Vec<_> = { request.headers().get_all(ACCEPT).iter() }
+        .filter_map(|value| value.to_str().ok())
+        .collect();
+    let format = TextFormat::accepted(&accept.join(","));
+    let mut response = Response::new(Full::from(registry.encode_as(format)));
+    let headers = response.headers_mut();
+    headers.insert(
+        CONTENT_TYPE,
+        HeaderValue::from_static(format.content_type()),
+    );
+    headers.insert(VARY, HeaderValue::from_static("accept"));
     response
 }

@@ -7,6 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use prometheus_client::encoding::text::encode;
 
+use crate::description::Description;
+use crate::registration::Registration;
+use crate::text_format::{TextFormat, prometheus_text};
+
 /// Metrics of a process. Clones are handles to the same registry.
 #[derive(Clone, Default)]
 pub struct Registry {
@@ -18,6 +22,7 @@ type Hook = Box<dyn Fn() -> bool + Send>;
 #[derive(Default)]
 struct Inner {
     metrics: prometheus_client::registry::Registry,
+    descriptions: Vec<Description>,
     /// The metrics of each part, by their type.
     sets: HashMap<TypeId, Box<dyn Any + Send>>,
     hooks: Vec<Hook>,
@@ -34,15 +39,20 @@ impl Registry {
     /// `register` must not use this registry by another handle.
     pub fn shared<Set: Clone + Send + 'static>(
         &self,
-        register: impl FnOnce(&mut prometheus_client::registry::Registry) -> Set,
+        register: impl FnOnce(&mut Registration<'_>) -> Set,
     ) -> Set {
         let mut inner = self.lock();
-        let Inner { metrics, sets, .. } = &mut *inner;
+        let Inner {
+            metrics,
+            descriptions,
+            sets,
+            ..
+        } = &mut *inner;
         let key = TypeId::of::<Set>();
         if let Some(set) = sets.get(&key).and_then(|set| set.downcast_ref::<Set>()) {
             return set.clone();
         }
-        let set = register(metrics);
+        let set = register(&mut Registration::new(metrics, descriptions));
         sets.insert(key, Box::new(set.clone()));
         set
     }
@@ -51,6 +61,11 @@ impl Registry {
     /// not called again. It must not use this registry.
     pub fn before_scrape(&self, hook: impl Fn() -> bool + Send + 'static) {
         self.lock().hooks.push(Box::new(hook));
+    }
+
+    /// Returns what is registered, with or without values, in the order of registration.
+    pub fn descriptions(&self) -> Vec<Description> {
+        self.lock().descriptions.clone()
     }
 
     /// Returns all metrics as OpenMetrics text.
@@ -63,6 +78,14 @@ impl Registry {
             tracing::error!(%error, "a metric cannot be written");
         }
         text
+    }
+
+    /// Returns all metrics in a format.
+    pub fn encode_as(&self, format: TextFormat) -> String {
+        match format {
+            TextFormat::OpenMetrics => self.encode(),
+            TextFormat::Prometheus => prometheus_text(&self.encode()),
+        }
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -91,7 +114,8 @@ mod tests {
     fn set(registry: &Registry) -> Set {
         registry.shared(|registry| {
             let family = Family::default();
-            registry.register("things", "Things that happened", family.clone());
+            let help = "Things that happened";
+            registry.register("things", help, &["who"], family.clone());
             Set(family)
         })
     }
@@ -106,6 +130,9 @@ mod tests {
         assert!(text.contains("things_total{who=\"a\"} 1\n"), "{text}");
         assert!(text.contains("things_total{who=\"b\"} 2\n"), "{text}");
         assert!(text.ends_with("# EOF\n"));
+        let descriptions = registry.descriptions();
+        assert_eq!(descriptions.len(), 1);
+        assert_eq!(descriptions[0].name, "things_total");
     }
 
     #[test]

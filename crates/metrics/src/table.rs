@@ -4,7 +4,8 @@ use std::sync::atomic::AtomicU64;
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::registry::Registry;
+
+use crate::registration::Registration;
 
 /// A metric, and the accessor of its value in a `Source`.
 #[derive(Clone, Copy, Debug)]
@@ -70,19 +71,19 @@ enum Metric {
 impl<Source: 'static> Table<Source> {
     /// Registers the metrics in the rows' order.
     pub fn register(
-        registry: &mut Registry,
+        registration: &mut Registration<'_>,
         rows: impl IntoIterator<Item = &'static Row<Source>>,
     ) -> Self {
         let metrics = rows.into_iter().map(|row| {
             let metric = match row.kind {
                 Kind::Counter => {
                     let counter = Counter::default();
-                    registry.register(row.name, row.help, counter.clone());
+                    registration.register(row.name, row.help, &[], counter.clone());
                     Metric::Counter(counter)
                 }
                 Kind::Gauge => {
                     let gauge = Gauge::default();
-                    registry.register(row.name, row.help, gauge.clone());
+                    registration.register(row.name, row.help, &[], gauge.clone());
                     Metric::Gauge(gauge)
                 }
             };
@@ -116,7 +117,7 @@ impl<Source: 'static> Table<Source> {
 }
 
 /// Raises a counter to a value, unless it is higher already.
-pub fn raise(counter: &Counter<u64, AtomicU64>, value: u64) {
+fn raise(counter: &Counter<u64, AtomicU64>, value: u64) {
     counter.inc_by(value.saturating_sub(counter.get()));
 }
 

@@ -15,8 +15,13 @@ fn loopback() -> SocketAddr {
 
 /// Returns the server's response to a request on a connection of its own.
 async fn ask(address: SocketAddr, request: &str) -> String {
+    ask_raw(address, &format!("{request} HTTP/1.1")).await
+}
+
+/// Returns the response to a request with the version and its own headers.
+async fn ask_raw(address: SocketAddr, request: &str) -> String {
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let head = format!("{request} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
+    let head = format!("{request}\r\nhost: test\r\nconnection: close\r\n\r\n");
     stream.write_all(head.as_bytes()).await.unwrap();
     let mut answer = String::new();
     stream.read_to_string(&mut answer).await.unwrap();
@@ -31,7 +36,7 @@ async fn metrics_are_at_one_path_by_one_method() {
     let registry = Registry::new();
     let set = registry.shared(|registry| {
         let counter = Counter::default();
-        registry.register("questions", "Questions asked", counter.clone());
+        registry.register("questions", "Questions asked", &[], counter.clone());
         Set(counter)
     });
     set.0.inc_by(7);
@@ -40,8 +45,26 @@ async fn metrics_are_at_one_path_by_one_method() {
 
     let answer = ask(address, "GET /metrics").await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    assert!(answer.contains("application/openmetrics-text"), "{answer}");
-    assert!(answer.contains("questions_total 7\n"), "{answer}");
+    assert!(
+        answer.contains("content-type: text/plain; version=0.0.4"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("# TYPE questions_total counter\nquestions_total 7\n"),
+        "{answer}"
+    );
+    assert!(!answer.contains("EOF"), "{answer}");
+    let accept = "GET /metrics HTTP/1.1\r\naccept: text/plain;q=0.5\r\n\
+                  accept: application/openmetrics-text;version=1.0.0";
+    let answer = ask_raw(address, accept).await;
+    assert!(
+        answer.contains("content-type: application/openmetrics-text"),
+        "{answer}"
+    );
+    assert!(
+        answer.contains("# TYPE questions counter\nquestions_total 7\n# EOF\n"),
+        "{answer}"
+    );
     assert!(ask(address, "GET /").await.starts_with("HTTP/1.1 404"));
     assert!(
         ask(address, "POST /metrics")

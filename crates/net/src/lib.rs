@@ -120,8 +120,11 @@ pub use error::{
     ConnectError, ConnectionError, DatagramError, DeadlinePassed, EndpointError, MoveError,
     ReadError, WriteError,
 };
+#[cfg(feature = "metrics")]
+pub use observe::register_metrics;
 pub use path_updates::PathUpdate;
 pub use paths::{PathEvents, PathInfo, PathState};
+pub use policy_resolver::check_policy_rule;
 pub use recv_stream::RecvStream;
 pub use rpc::{
     Call, CallError, IncomingCall, Refusal, Request, RequestError, Responder, ServeOptions,

@@ -4,10 +4,52 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
 use weir_congestion::{Context, Controller};
-use weir_policy::{PolicyFlow, PolicySource};
+use weir_policy::{Dscp, PolicyFlow, PolicyRule, PolicySource, RuleFinding};
 use weir_quic::{Congestion, PathEndpoints, TransportConfig};
+use weir_units::ByteSize;
 
 use crate::socket::BindAddress;
+
+/// The default of `buffer`, which a file cannot be told from.
+const DEFAULT_BUFFER: ByteSize = ByteSize::from_mib(4);
+
+/// Checks a policy's rule for an endpoint that is bound to these interfaces; none if it is bound to
+/// addresses only.
+pub fn check_policy_rule(rule: &PolicyRule, bound: &[String]) -> Vec<RuleFinding> {
+    let mut findings = Vec::new();
+    if bound.is_empty() && !rule.interfaces.is_empty() {
+        findings.push(RuleFinding::warning(
+            "interface",
+            "the rule never matches: the endpoint is bound to no interface",
+            "name addresses by `from`",
+        ));
+    }
+    findings.extend(rule.unmatched_interfaces(bound));
+    if !rule.dscp.is_empty() && !rule.dscp.contains(&Dscp::DEFAULT) {
+        findings.push(RuleFinding::warning(
+            "dscp",
+            "the rule never matches: endpoints send packets of class 0",
+            "leave it out, or name class 0 too",
+        ));
+    }
+    if let Some(control) = &rule.control {
+        if control.ecn.is_some() {
+            findings.push(RuleFinding::warning(
+                "ecn",
+                "it has no effect: it is for TCP, and DCQUIC counts marks by itself",
+                "leave it out",
+            ));
+        }
+        if control.buffer != DEFAULT_BUFFER {
+            findings.push(RuleFinding::warning(
+                "buffer",
+                "it has no effect: it is for TCP",
+                "leave it out",
+            ));
+        }
+    }
+    findings
+}
 
 /// Looks up the rule for the packets of a path.
 #[derive(Debug)]
@@ -76,9 +118,27 @@ impl PolicyResolver {
 
 #[cfg(test)]
 mod tests {
-    use weir_scenario::parse_policy;
+    use weir_scenario::{parse_policy, parse_policy_for};
 
     use super::*;
+
+    #[test]
+    fn conditions_and_actions_for_tcp_are_warned_of() {
+        let text = "[[rules]]\ninterface = \"eth*\"\ndscp = \"ef\"\npass = true\n\
+                    [[rules]]\ndscp = [\"ef\", 0]\ncongestion = \"bbr\"\necn = true\nbuffer = \"1MB\"\n";
+        let warned = |bound: &[&str]| {
+            let bound: Vec<_> = bound.iter().map(ToString::to_string).collect();
+            let check = |rule: &PolicyRule| check_policy_rule(rule, &bound);
+            let checked = parse_policy_for("test", text, check);
+            let keys = checked.warnings.iter().map(|warning| warning.key.clone());
+            keys.collect::<Vec<_>>()
+        };
+        let [interface, dscp] = ["rules.0.interface", "rules.0.dscp"];
+        let [ecn, buffer] = ["rules.1.ecn", "rules.1.buffer"];
+        assert_eq!(warned(&[]), [interface, dscp, ecn, buffer]);
+        assert_eq!(warned(&["eth0"]), [dscp, ecn, buffer]);
+        assert_eq!(warned(&["wan0"]), [interface, dscp, ecn, buffer]);
+    }
 
     fn name(chooser: &PolicyResolver, local: Option<&str>, remote: &str) -> &'static str {
         let ends = PathEndpoints {

@@ -153,6 +153,12 @@ pub(crate) trait Protocol: Sized + Send + 'static {
     /// Closes a connection that was not accepted; returns whether that changes anything.
     fn close_unused(&mut self, now: Time) -> bool;
 
+    /// Returns how many messages, or parts of them, have arrived since the last call: there may be as
+    /// many answers.
+    fn take_arrived(&mut self) -> u64 {
+        0
+    }
+
     /// Returns whether a reply of the peer is expected soon.
     fn is_reply_due(&self) -> bool;
 }

@@ -56,6 +56,8 @@ struct LockedState<P> {
     in_batch: bool,
     /// Whether a task has ended a message, and sent it, since the last receive batch.
     has_sent_message: bool,
+    /// The messages that the last receive batch with any has brought, less those sent since.
+    answers_awaited: u64,
     /// Whether the driver has woken tasks that have not come since.
     awaits_tasks: bool,
     /// Whether it counts among the connections with an expected reply.
@@ -94,6 +96,7 @@ impl<P: Protocol> SharedConnection<P> {
             queued: false,
             in_batch: false,
             has_sent_message: false,
+            answers_awaited: 0,
             awaits_tasks: false,
             reply_due: false,
             deadline: Time::MAX,
@@ -230,14 +233,18 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         }
     }
 
-    /// Sends a message that is complete. The first one after a receive batch leaves at once; others
-    /// are probably on their way, such as the answers to the batch's other requests, and leave
-    /// together in the driver's next turn, as long as it is awake.
+    /// Sends a message that is complete. After a receive batch with several messages the answers leave
+    /// together: in the driver's next turn, or with the last of them. After a batch with one, the first
+    /// message leaves at once, and others in the driver's next turn, as long as it is awake.
     pub(crate) fn send_message(&mut self) {
-        if mem::replace(&mut self.inner.has_sent_message, true) && self.leave_to_driver() {
-            return;
+        let is_first = !mem::replace(&mut self.inner.has_sent_message, true);
+        let awaited = self.inner.answers_awaited;
+        self.inner.answers_awaited = awaited.saturating_sub(1);
+        if awaited > 1 {
+            self.queue();
+        } else if is_first || awaited == 1 || !self.leave_to_driver() {
+            self.send();
         }
-        self.send();
     }
 
     /// Leaves what is written to the driver, if it is awake.
@@ -348,6 +355,10 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
     pub(crate) fn settle_into(mut self, woken: &mut Vec<Waker>) {
         self.settle();
         self.is_settled = true;
+        let arrived = self.inner.connection.take_arrived();
+        if arrived > 0 {
+            self.inner.answers_awaited = arrived;
+        }
         self.inner.awaits_tasks |= !self.woken.0.is_empty();
         woken.append(&mut self.woken.0);
     }

@@ -25,6 +25,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod changes;
+mod check;
 mod deadlines;
 mod dscp;
 mod first_match;
@@ -37,6 +39,8 @@ mod source;
 #[cfg(test)]
 mod tests;
 
+pub use changes::RuleChange;
+pub use check::{RuleFinding, Severity};
 pub use deadlines::{DeadlinePolicy, DeadlineRule};
 pub use dscp::{Dscp, DscpError};
 pub use first_match::{Match, first_match};

@@ -79,7 +79,10 @@ pub use level::{Buffer, Level};
 pub use live::{AddressFamily, LiveOptions, Network, NetworkParseError};
 pub use loader::{Document, Setting, SettingError};
 pub use measurements::{Measurements, Reduction};
-pub use policy_file::{load_deadlines, load_policy, parse_deadlines, parse_policy};
+pub use policy_file::{
+    CheckedPolicy, load_deadlines, load_policy, load_policy_for, parse_deadlines, parse_policy,
+    parse_policy_for,
+};
 pub use queue::{Discipline, PriorityClass, Queue, Red, RedLength};
 pub use reference::{deadline_key_reference, key_reference, policy_key_reference};
 pub use scenario::Scenario;

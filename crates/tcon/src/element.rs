@@ -12,6 +12,7 @@ use weir_wire::tcp::{Flags, Segment};
 
 use crate::counters::{Counters, FlowReport};
 use crate::ecn::Negotiation;
+use crate::flow_class::{FlowClass, FlowClasses};
 use crate::flow_policy::{FlowInfo, PolicyLookup};
 use crate::memory_budget::MemoryBudget;
 use crate::stream::{AckVerdict, Stream, StreamContext};
@@ -112,6 +113,7 @@ impl<P> Tcon<P> {
             shared: StreamContext {
                 memory: MemoryBudget::new(limits.memory),
                 counters: Counters::default(),
+                classes: FlowClasses::default(),
                 held: PacketCount::ZERO,
             },
             timers: BinaryHeap::new(),
@@ -127,6 +129,11 @@ impl<P> Tcon<P> {
     /// Returns the counters of the connection table.
     pub fn connections(&self) -> ConnectionCounters {
         self.connections.counters()
+    }
+
+    /// Returns the counts by egress port, rule and algorithm, of all flows since the start.
+    pub fn classes(&self) -> &[FlowClass<Option<PortIndex>>] {
+        self.shared.classes.all()
     }
 
     /// Returns the packets that are kept now.
@@ -162,6 +169,7 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
         while let Some(connection) = self.connections.reclaim(now) {
             for stream in connection.state.streams.into_iter().flatten() {
                 self.shared.counters.ended += 1;
+                self.shared.classes.end(stream.class);
                 stream.dissolve(&mut self.shared, out);
             }
         }
@@ -186,7 +194,7 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
         }
         if connection.state.stage == Stage::Opening && connection.is_open() {
             let seed = self.seed ^ shared.counters.flows;
-            connection.start(now, way, choose, seed, &mut shared.counters);
+            connection.start(now, way, choose, seed, shared);
         }
         let handshake = connection.handshake;
         let state = &mut connection.state;
@@ -216,7 +224,7 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
             if stream.is_marked {
                 packet.set_flags(segment.flags.without(Flags::ECE));
             }
-            stream.clamp(now, &mut packet, answer, &handshake, &mut shared.counters);
+            stream.clamp(now, &mut packet, answer, &handshake, shared);
         }
         let echoes = state.negotiation.echoes(way);
         if echoes && let Some(segment) = packet.tcp() {
@@ -269,7 +277,7 @@ trait Opening<P> {
         way: Direction,
         choose: &dyn PolicyLookup,
         seed: u64,
-        counters: &mut Counters,
+        shared: &mut StreamContext,
     );
 }
 
@@ -325,7 +333,7 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<TrackedConnection<P>
         way: Direction,
         choose: &dyn PolicyLookup,
         seed: u64,
-        counters: &mut Counters,
+        shared: &mut StreamContext,
     ) {
         self.state.stage = Stage::Started;
         let [forth, back] = self.state.syns.map(|syn| syn.at);
@@ -339,15 +347,26 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<TrackedConnection<P>
             Direction::Reverse => (second, first),
         };
         for way in [Direction::Forward, Direction::Reverse] {
-            let Some(policy) = choose.policy_for(&self.info(way)) else {
-                counters.passed += 1;
+            let info = self.info(way);
+            let Some(policy) = choose.policy_for(&info) else {
+                shared.counters.passed += 1;
                 continue;
             };
             let is_marked = self.state.negotiation.is_active(way);
             let seed = seed ^ (way.index() as u64) << 63;
-            let stream = Stream::new(policy, &self.handshake, way, is_marked, rtts(way), seed);
+            let treatment = (policy, info.egress);
+            let handshake = &self.handshake;
+            let stream = Stream::new(
+                treatment,
+                handshake,
+                way,
+                is_marked,
+                rtts(way),
+                seed,
+                shared,
+            );
             if let Some(place) = self.state.streams.get_mut(way.index()) {
-                counters.flows += u64::from(stream.is_some());
+                shared.counters.flows += u64::from(stream.is_some());
                 *place = stream.map(Box::new);
             }
         }

@@ -10,6 +10,7 @@ use weir_wire::FlowKey;
 
 use crate::cap::Cap;
 use crate::counters::{EnforcementCounters, FlowReport};
+use crate::flow_class::{ClassIndex, FlowClass, FlowClasses};
 use crate::observed_flow::{FlowStart, ObservedFlow};
 use crate::progress_report::ProgressReport;
 use crate::report_schedule::ReportSchedule;
@@ -60,6 +61,7 @@ pub struct ObservedFlows<T> {
     policy: Policy,
     reports_per_second: u32,
     flows: BTreeMap<u32, Flow<T>>,
+    classes: FlowClasses<String>,
     counters: ObservedCounters,
     round_at: Time,
     rounds: u64,
@@ -97,6 +99,7 @@ struct Flow<T> {
     handle: T,
     key: FlowKey,
     rule: u32,
+    class: ClassIndex,
     observed: ObservedFlow,
     counters: EnforcementCounters,
     reported_at: Time,
@@ -112,6 +115,7 @@ impl<T> ObservedFlows<T> {
             policy,
             reports_per_second,
             flows: BTreeMap::new(),
+            classes: FlowClasses::default(),
             counters: ObservedCounters::default(),
             round_at: Time::ZERO,
             rounds: 0,
@@ -135,7 +139,7 @@ impl<T> ObservedFlows<T> {
         known_by: T,
     ) -> bool {
         // The close of the number's previous flow may have been lost.
-        self.flows.remove(&number);
+        self.on_closed(number);
         let rule = self.policy.rule(flow);
         let Some((rule, control)) = rule.and_then(|rule| Some((rule, rule.control.as_ref()?)))
         else {
@@ -143,10 +147,13 @@ impl<T> ObservedFlows<T> {
             return false;
         };
         let seed = u64::from(number) ^ now.since(Time::ZERO).as_nanos();
+        let interface = flow.interface.unwrap_or_default().to_owned();
+        let class = (self.classes).begin(interface, rule.line, control.congestion.name());
         let flow = Flow {
             handle: known_by,
             key: flow.key,
             rule: rule.line,
+            class,
             observed: ObservedFlow::new(&control.congestion, beginning, seed),
             counters: EnforcementCounters::default(),
             reported_at: now,
@@ -173,13 +180,20 @@ impl<T> ObservedFlows<T> {
         self.counters.delivered += counters.delivered - before.delivered;
         self.counters.marked += counters.marked - before.marked;
         self.counters.sent_again += counters.sent_again - before.sent_again;
+        let (rtt, window) = (flow.observed.rtt(), flow.observed.window());
+        self.classes.update(flow.class, |class| {
+            class.add(&before, &counters);
+            class.decided(rtt, window);
+        });
         flow.reported_at = now;
         self.active = self.active.max(1);
     }
 
     /// Removes a flow that is over.
     pub fn on_closed(&mut self, number: u32) {
-        self.flows.remove(&number);
+        if let Some(flow) = self.flows.remove(&number) {
+            self.classes.end(flow.class);
+        }
     }
 
     /// Returns what to do if a round begins.
@@ -236,6 +250,7 @@ impl<T> ObservedFlows<T> {
         }
         let silent = numbers.into_iter().filter_map(|number| {
             let flow = self.flows.remove(&number)?;
+            self.classes.end(flow.class);
             Some((number, flow.handle))
         });
         let silent: Vec<_> = silent.collect();
@@ -251,6 +266,11 @@ impl<T> ObservedFlows<T> {
     /// Returns the counters of all flows.
     pub fn counters(&self) -> ObservedCounters {
         self.counters
+    }
+
+    /// Returns the counts by interface, rule and algorithm, of all flows since the start.
+    pub fn classes(&self) -> &[FlowClass<String>] {
+        self.classes.all()
     }
 
     /// Returns the current state of each flow, with its handle.

@@ -6,13 +6,14 @@ mod transmit;
 use std::collections::VecDeque;
 
 use weir_congestion::Context;
-use weir_fabric::{Clamped, Direction, Handshake, Packet, PacketCount, WindowLimit};
+use weir_fabric::{Clamped, Direction, Handshake, Packet, PacketCount, PortIndex, WindowLimit};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::tcp::{Segment, Sequence, Timestamps};
 
 use crate::advertised_window::AdvertisedWindow;
 use crate::counters::{Counters, EnforcementCounters};
 use crate::flight::Flight;
+use crate::flow_class::{ClassIndex, FlowClasses};
 use crate::flow_controller::FlowController;
 use crate::flow_policy::FlowPolicy;
 use crate::memory_budget::MemoryBudget;
@@ -24,6 +25,7 @@ pub(crate) use acknowledgment::AckVerdict;
 pub(crate) struct StreamContext {
     pub(crate) memory: MemoryBudget,
     pub(crate) counters: Counters,
+    pub(crate) classes: FlowClasses<Option<PortIndex>>,
     /// Packets that have arrived and not been forwarded.
     pub(crate) held: PacketCount,
 }
@@ -34,6 +36,7 @@ pub(crate) struct Stream<P> {
     pub(crate) direction: Direction,
     /// The policy rule that applies.
     pub(crate) rule: u32,
+    pub(crate) class: ClassIndex,
     pub(crate) counters: EnforcementCounters,
     pub(crate) flow_controller: FlowController,
     flight: Flight<P>,
@@ -78,15 +81,18 @@ impl<P: Packet + Clone + 'static> Stream<P> {
     /// Creates a stream after its handshake. `rtts` are the RTTs to the receiver and to the sender that
     /// the handshake has measured.
     pub(crate) fn new(
-        policy: &FlowPolicy,
+        (policy, egress): (&FlowPolicy, Option<PortIndex>),
         handshake: &Handshake,
         way: Direction,
         is_marked: bool,
         (rtt, sender_rtt): (Option<Duration>, Option<Duration>),
         seed: u64,
+        shared: &mut StreamContext,
     ) -> Option<Self> {
         let segment_size = u64::from(handshake.segment_size(way)?);
         let first = handshake.offer(way)?.sequence + 1;
+        let congestion = policy.congestion.name();
+        let class = shared.classes.begin(egress, policy.rule, congestion);
         let context = Context {
             packet_size: ByteSize::from_bytes(segment_size),
             seed,
@@ -95,6 +101,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         Some(Self {
             direction: way,
             rule: policy.rule,
+            class,
             counters: EnforcementCounters::default(),
             flow_controller: FlowController::new(&policy.congestion, &context, rtt),
             flight: Flight::new(first),
@@ -152,12 +159,12 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         packet: &mut P,
         answer: AckVerdict,
         handshake: &Handshake,
-        counters: &mut Counters,
+        shared: &mut StreamContext,
     ) {
         let way = self.direction.reversed();
         if self.limit().clamp(packet, handshake, way) == Clamped::Lowered {
-            counters.lowered += 1;
-            self.counters.lowered += 1;
+            shared.counters.lowered += 1;
+            self.add_counts(shared, |counters| counters.lowered += 1);
         }
         let Some(mut segment) = packet.tcp() else {
             return;
@@ -176,6 +183,12 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         let edge = segment.acknowledgment + (u32::from(segment.window) << scale);
         self.last_forwarded_ack = Some((segment.acknowledgment, segment.window, edge));
         self.advertised.on_forwarded(now, edge);
+    }
+
+    /// Counts for this flow and for its class.
+    fn add_counts(&mut self, shared: &mut StreamContext, add: impl Fn(&mut EnforcementCounters)) {
+        add(&mut self.counters);
+        (shared.classes).update(self.class, |class| add(&mut class.counters));
     }
 
     /// Whether the sender has left room in a window for so long that it must be app-limited. The time

@@ -20,6 +20,9 @@ pub(crate) enum Failure {
         /// The exit code that shells use for the signal.
         code: u8,
     },
+    /// A long-running command failed, and its log tells why.
+    #[error("{0}")]
+    Logged(String),
     /// The reader of the output is gone: exit without a message.
     #[error("the reader of the output is gone")]
     OutputClosed,
@@ -34,6 +37,13 @@ impl Failure {
     /// For `map_err` on errors with complete messages.
     pub(crate) fn of(error: impl std::fmt::Display) -> Self {
         Self::Failed(error.to_string())
+    }
+
+    /// For `map_err` on errors of a long-running command that has begun its work: they are logged.
+    pub(crate) fn logged(error: impl std::fmt::Display) -> Self {
+        let message = error.to_string();
+        tracing::error!("{message}");
+        Self::Logged(message)
     }
 
     /// For `map_err` on writing results.
@@ -55,6 +65,7 @@ impl Failure {
                 eprintln!("error: {message}");
                 ExitCode::FAILURE
             }
+            Self::Logged(_) => ExitCode::FAILURE,
             Self::Interrupted { message, code } => {
                 eprintln!("{message}");
                 ExitCode::from(*code)

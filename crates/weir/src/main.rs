@@ -26,6 +26,7 @@ mod python;
 mod run;
 mod scenarios;
 mod sed;
+mod service_manager;
 mod sweep;
 mod tune;
 

@@ -11,11 +11,11 @@ use std::sync::Arc;
 use clap::Subcommand;
 use tokio::runtime::Runtime;
 use weir_policy::Policy;
-use weir_scenario::load_policy;
 use weir_traffic::throughput::{PreSharedKey, read_key};
 
 use crate::failure::Failure;
 use crate::interrupt;
+use crate::policy::Plane;
 
 /// Throughput tests.
 #[derive(Debug, Subcommand)]
@@ -46,7 +46,12 @@ fn shared_key(path: &Path) -> Result<Arc<PreSharedKey>, Failure> {
     Ok(Arc::new(key))
 }
 
-/// Reads the policy from a file.
+/// Reads the policy from a file, and prints warnings.
 fn policy(file: &Path) -> Result<Policy, Failure> {
-    load_policy(file).map_err(Failure::of)
+    // The endpoints are bound to no interface.
+    let checked = Plane::Dcquic.load(file, &[]);
+    for warning in checked.warnings {
+        eprintln!("warning: {warning}");
+    }
+    checked.policy.map_err(Failure::of)
 }

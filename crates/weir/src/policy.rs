@@ -2,6 +2,7 @@
 
 mod check;
 mod explain;
+mod plane;
 mod reload;
 
 use std::path::{Path, PathBuf};
@@ -11,6 +12,8 @@ use weir_policy::{Policy as Rules, PolicyRule};
 use weir_scenario::load_policy;
 
 use crate::failure::Failure;
+
+pub(crate) use plane::Plane;
 
 /// The subcommands of `weir policy`.
 #[derive(Debug, Subcommand)]

@@ -75,3 +75,65 @@ fn mistakes_are_reported_with_file_line_and_key() {
     ];
     run(&wrong).failed(2, &["--dscp", "af41"]);
 }
+
+#[test]
+fn a_check_for_a_plane_finds_what_it_refuses_and_what_has_no_effect() {
+    let file = file(
+        "[[rules]]\ninterface = \"eth1\"\ncongestion = \"dctcp\"\necn = true\n\n\
+         [[rules]]\ncongestion = \"bbr\"\nbuffer = \"1MB\"\necn = true\n",
+    );
+    let path = file.path().to_str().unwrap();
+    let check = |more: &[&str]| run(&[&["policy", "check", path], more].concat());
+    assert!(check(&[]).ok().stderr.is_empty());
+    let refused = check(&["--for", "enforce", "--interface", "eth0"]);
+    let (first, second) = (
+        format!("{path}:4: rules.0.ecn"),
+        format!("{path}:9: rules.1.ecn"),
+    );
+    let warned = [":2: rules.0.interface: ", ":8: rules.1.buffer: "];
+    refused.failed(
+        1,
+        &[&first, &second, "net.ipv4.tcp_ecn", warned[0], warned[1]],
+    );
+    let inline = check(&["--for", "inline", "-i", "eth0", "-i", "wan0"]);
+    let warned = &inline.ok().stderr;
+    assert!(
+        warned.starts_with(&format!("warning: {path}:2: rules.0.interface: ")),
+        "{warned}"
+    );
+    assert!(
+        warned.contains("eth1 is not attached") && warned.contains("eth0, wan0"),
+        "{warned}"
+    );
+    assert_eq!(warned.lines().count(), 1, "{warned}");
+    assert!(check(&["--for", "inline"]).ok().stderr.is_empty());
+    assert!(
+        check(&["--for", "inline", "-i", "eth1"])
+            .ok()
+            .stderr
+            .is_empty()
+    );
+    let warned = &check(&["--for", "dcquic", "--json"]).ok().stderr.clone();
+    for key in [
+        ":2: rules.0.interface",
+        ":4: rules.0.ecn",
+        ":8: rules.1.buffer",
+    ] {
+        assert!(warned.contains(key), "no {key} in {warned}");
+    }
+    check(&["--interface", "eth0"]).failed(2, &["--for"]);
+    check(&["--for", "switch"]).failed(2, &["switch", "enforce", "inline", "dcquic"]);
+}
+
+#[test]
+fn a_perf_client_warns_of_what_has_no_effect() {
+    let file = file("[[rules]]\ndscp = \"ef\"\ncongestion = \"swift\"\n");
+    let path = file.path().to_str().unwrap();
+    let client = ["perf", "client", "127.0.0.1", "--port", "1", "--pin"];
+    let pin = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    let said = run(&[&client[..], &[pin, "--policy", path]].concat());
+    said.failed(
+        1,
+        &[&format!("warning: {path}:2: rules.0.dscp: "), "class 0"],
+    );
+}

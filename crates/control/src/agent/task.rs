@@ -7,6 +7,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
 use weir_sed::{AgentConfig, SwitchReport};
 
+use super::metrics::ChannelMetrics;
 use super::{AgentEvent, AgentOptions, AgentState, PortDescription};
 use crate::connect::connect;
 use crate::controller_stream::{
@@ -33,6 +34,7 @@ pub(super) struct AgentTask {
     /// A report has been lost.
     lost: Arc<Notify>,
     quota: LogQuota,
+    metrics: ChannelMetrics,
 }
 
 type Attached = crate::controller_stream::ControllerStream<v1::FromAgent>;
@@ -44,6 +46,7 @@ impl AgentTask {
         state: watch::Sender<AgentState>,
         lost: Arc<Notify>,
     ) -> Self {
+        let registry = options.metrics.clone().unwrap_or_default();
         Self {
             options,
             events,
@@ -51,6 +54,7 @@ impl AgentTask {
             governed: LeaderLease::default(),
             lost,
             quota: LogQuota::new(Instant::now()),
+            metrics: ChannelMetrics::new(&registry),
         }
     }
 
@@ -66,7 +70,10 @@ impl AgentTask {
                 let end = match attached {
                     Ok(attached) => {
                         pause = FIRST_PAUSE;
-                        self.follow(attached, &mut reports).await
+                        self.metrics.set_attached(true);
+                        let end = self.follow(attached, &mut reports).await;
+                        self.metrics.set_attached(false);
+                        end
                     }
                     Err(end) => end,
                 };
@@ -155,6 +162,7 @@ impl AgentTask {
         message: v1::FromController,
     ) -> Result<(), DisconnectCause> {
         let orders = self.governed.accept_orders(lease, message)?;
+        self.metrics.heard();
         if orders.is_empty() {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use weir_metrics::prometheus::histogram::{Histogram, exponential_buckets};
-use weir_metrics::{Registry, Row, Table};
+use weir_metrics::{Registration, Registry, Row, Table, Timestamp};
 use weir_sed::{Controller as Logic, ControllerCounters};
 
 use super::senders::Senders;
@@ -69,6 +69,30 @@ static ROWS: [Row<MetricValues>; 13] = [
 struct MetricFamilies {
     table: Table<MetricValues>,
     decisions: Histogram,
+    step: Timestamp,
+}
+
+/// Registers the metrics of controllers, as the first controller with this registry does.
+pub fn register_controller_metrics(registry: &Registry) {
+    registry.shared(MetricFamilies::register);
+}
+
+impl MetricFamilies {
+    fn register(registration: &mut Registration<'_>) -> Self {
+        let mut registration = registration.with_prefix("weir_sed");
+        let table = Table::register(&mut registration, &ROWS);
+        // From 10 us to 80 ms.
+        let decisions = Histogram::new(exponential_buckets(1e-5, 2.0, 14));
+        let help = "From reports to the orders that follow from them, in seconds";
+        registration.register("decision_seconds", help, &[], decisions.clone());
+        let help = "When the controller last handled an event or a timer";
+        let step = Timestamp::register(&mut registration, "last_step", help);
+        Self {
+            table,
+            decisions,
+            step,
+        }
+    }
 }
 
 /// The metrics, and the values last exported.
@@ -82,19 +106,8 @@ pub(super) struct ControllerMetrics {
 
 impl ControllerMetrics {
     pub(super) fn new(registry: &Registry) -> Self {
-        let metrics = registry.shared(|registry| {
-            let registry = registry.sub_registry_with_prefix("weir_sed");
-            let metrics = MetricFamilies {
-                table: Table::register(registry, &ROWS),
-                // From 10 us to 80 ms.
-                decisions: Histogram::new(exponential_buckets(1e-5, 2.0, 14)),
-            };
-            let help = "From reports to the orders that follow from them, in seconds";
-            registry.register("decision_seconds", help, metrics.decisions.clone());
-            metrics
-        });
         Self {
-            metrics,
+            metrics: registry.shared(MetricFamilies::register),
             reported: MetricValues::default(),
             refused_registrations: 0,
             garbled: 0,
@@ -127,6 +140,7 @@ impl ControllerMetrics {
             garbled: self.garbled,
         };
         self.metrics.table.add(&now, &self.reported);
+        self.metrics.step.set_now();
         self.reported = now;
     }
 }

@@ -2,14 +2,14 @@
 
 use rustix::time::{ClockId, clock_gettime};
 use weir_metrics::Registry;
-use weir_policy::{Policy, PolicyFlow, PolicyRule};
+use weir_policy::{Policy, PolicyFlow};
 use weir_tcon::{HOLD, ObservedFlows, SamplingRound};
 use weir_units::{Duration, Time};
 
 use super::event::{Event, FlowOpened, KEY};
 use super::{DataPlane, Options};
 use crate::bpf::BpfError;
-use crate::operation::{Enforce, EnforcerMetrics, FlowStatus, Status, Totals};
+use crate::operation::{Enforce, EnforcerMetrics, FlowStatus, PlaneKind, Status, Totals};
 
 /// Assigns controllers to flows, and enforces their windows on the senders.
 #[derive(Debug)]
@@ -29,33 +29,7 @@ struct TrackedFlow {
     interface: String,
 }
 
-/// A rule requires an action that is not possible at an interface.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "line {line}: `ecn = true`: at an interface nobody negotiates ECN for the ends; turn it on at both \
-     (net.ipv4.tcp_ecn = 1), and leave `ecn` out"
-)]
-pub struct UnsupportedRule {
-    /// The rule's first line in its file.
-    pub line: u32,
-}
-
 impl Enforcer {
-    /// Checks that all actions of a policy are possible at an interface.
-    ///
-    /// # Errors
-    /// The first rule that is not possible.
-    pub fn check(policy: &Policy) -> Result<(), UnsupportedRule> {
-        let asks = |rule: &&PolicyRule| {
-            let control = rule.control.as_ref();
-            control.is_some_and(|control| control.ecn == Some(true))
-        };
-        match policy.rules.iter().find(asks) {
-            Some(rule) => Err(UnsupportedRule { line: rule.line }),
-            None => Ok(()),
-        }
-    }
-
     /// Enforces a policy on connections that open from now on.
     pub fn new(plane: DataPlane, policy: Policy, options: &Options) -> Self {
         Self {
@@ -139,7 +113,7 @@ impl Enforcer {
             }
         }
         if let Some(metrics) = &self.metrics {
-            metrics.set(&self.totals());
+            metrics.set(&self.totals(), self.flows.classes().iter().cloned());
         }
         Ok(())
     }
@@ -150,7 +124,7 @@ impl Enforce for Enforcer {
     type Error = BpfError;
 
     fn set_registry(&mut self, registry: &Registry) {
-        self.metrics = Some(EnforcerMetrics::register(registry, &self.totals()));
+        self.metrics = Some(EnforcerMetrics::register(registry, PlaneKind::Kernel));
     }
 
     fn set_policy(&mut self, policy: Policy) {
@@ -195,20 +169,4 @@ impl Enforce for Enforcer {
 fn monotonic() -> Time {
     let now = std::time::Duration::try_from(clock_gettime(ClockId::Monotonic));
     Time::ZERO + Duration::from(now.unwrap_or_default())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn rules_that_negotiate_ecn_are_unsupported_at_interfaces() {
-        let rules = |ecn: &str| {
-            let text = format!("[[rules]]\npass = true\n[[rules]]\ncongestion = \"dctcp\"\n{ecn}");
-            Enforcer::check(&weir_scenario::parse_policy("test", &text).unwrap())
-        };
-        assert_eq!(rules("ecn = true"), Err(UnsupportedRule { line: 3 }));
-        assert_eq!(rules("ecn = false"), Ok(()));
-        assert_eq!(rules(""), Ok(()));
-    }
 }

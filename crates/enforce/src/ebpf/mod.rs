@@ -29,6 +29,7 @@ mod absent;
 mod attachment;
 #[cfg(bpf_programs)]
 mod caps;
+mod check;
 mod enforcer;
 #[cfg_attr(
     not(bpf_programs),
@@ -48,7 +49,8 @@ mod tests;
 
 #[cfg(not(bpf_programs))]
 pub use absent::DataPlane;
-pub use enforcer::{Enforcer, UnsupportedRule};
+pub use check::check_rule;
+pub use enforcer::Enforcer;
 #[cfg(bpf_programs)]
 pub use plane::DataPlane;
 

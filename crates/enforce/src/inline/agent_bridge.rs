@@ -10,7 +10,7 @@ use weir_metrics::Registry;
 use weir_sed::{Agent, AgentConfig};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
-use super::agent_metrics::{AgentCounts, AgentMetrics};
+use super::agent_metrics::{AgentCounts, AgentMetrics, InterfaceCounts};
 use super::{AttachError, Inline, InterfacePair};
 use crate::segment::Segment;
 
@@ -99,7 +99,7 @@ impl AgentBridge {
 
     /// Registers its metrics in a registry.
     pub fn set_registry(&mut self, registry: &Registry) {
-        self.metrics = Some(AgentMetrics::register(registry, &self.ends.names));
+        self.metrics = Some(AgentMetrics::register(registry));
     }
 
     /// Forwards frames for a duration. `exchange` is called after each event: it takes the agent's reports,
@@ -142,11 +142,15 @@ impl AgentBridge {
                 cable: self.cable.counters,
                 overrun: self.ends.overrun,
             };
-            let names = self.ends.names.iter().map(String::as_str);
             let queues = self.cable.switch.ports().iter().map(EgressPort::queue);
-            let queues = names.zip(queues);
-            let queues = queues.map(|(name, queue)| (name, queue.backlog(), queue.counters()));
-            metrics.set(&counted, queues);
+            let interfaces = { self.ends.names.iter().zip(queues) }
+                .map(|(name, queue)| InterfaceCounts {
+                    name: name.clone(),
+                    waiting: queue.backlog(),
+                    counters: queue.counters(),
+                })
+                .collect();
+            metrics.set(&counted, interfaces);
         }
     }
 

@@ -1,12 +1,7 @@
 //! The Prometheus metrics of SED's agent between two interfaces.
 
-use std::sync::atomic::AtomicU64;
-
 use weir_fabric::{PacketCount, StageCounters as PipeCounters};
-use weir_metrics::prometheus::counter::Counter;
-use weir_metrics::prometheus::family::Family;
-use weir_metrics::prometheus::gauge::Gauge;
-use weir_metrics::{Registry, Row, Table, raise};
+use weir_metrics::{Registry, Row, SeriesRow, SeriesTable, Table, Timestamp};
 use weir_sed::AgentCounters;
 
 use super::InlineCounters;
@@ -76,57 +71,66 @@ static COUNTERS: [Row<AgentCounts>; 11] = [
     ),
 ];
 
-/// The label with an interface's name.
-type Label = Vec<(&'static str, String)>;
+/// The egress queue of an interface.
+#[derive(Clone, Debug)]
+pub(super) struct InterfaceCounts {
+    pub(super) name: String,
+    /// What waits.
+    pub(super) waiting: PacketCount,
+    pub(super) counters: PipeCounters,
+}
+
+static INTERFACE_ROWS: [SeriesRow<InterfaceCounts>; 2] = [
+    SeriesRow::gauge("queued_bytes", "Bytes that wait for an interface", |of| {
+        of.waiting.size.bytes()
+    }),
+    SeriesRow::counter(
+        "dropped_packets",
+        "Packets that the queue of an interface had no room for",
+        |of| of.counters.dropped.total().packets,
+    ),
+];
 
 /// The metrics of an agent.
 #[derive(Clone, Debug)]
 pub(super) struct AgentMetrics {
     counters: Table<AgentCounts>,
-    queued: Family<Label, Gauge>,
-    dropped: Family<Label, Counter<u64, AtomicU64>>,
+    interfaces: SeriesTable<InterfaceCounts>,
+    step: Timestamp,
+}
+
+/// Registers the metrics of SED's agents between two interfaces, as the first one with this registry does.
+pub fn register_agent_metrics(registry: &Registry) {
+    AgentMetrics::register(registry);
 }
 
 impl AgentMetrics {
-    /// Registers the metrics for two interfaces.
-    pub(super) fn register(registry: &Registry, interfaces: &[String; 2]) -> Self {
-        let metrics = registry.shared(|registry| {
-            let registry = registry.sub_registry_with_prefix("weir_sed_agent");
-            let metrics = Self {
-                counters: Table::register(registry, &COUNTERS),
-                queued: Family::default(),
-                dropped: Family::default(),
-            };
-            let help = "Bytes that wait for an interface";
-            registry.register("queued_bytes", help, metrics.queued.clone());
-            let help = "Packets that its queue had no room for";
-            registry.register("dropped_packets", help, metrics.dropped.clone());
-            metrics
-        });
-        for name in interfaces {
-            drop(metrics.queued.get_or_create(&label(name)));
-            drop(metrics.dropped.get_or_create(&label(name)));
-        }
-        metrics
+    /// Registers the metrics.
+    pub(super) fn register(registry: &Registry) -> Self {
+        registry.shared(|registration| {
+            let mut registration = registration.with_prefix("weir_sed_agent");
+            let name = |of: &InterfaceCounts| [of.name.clone()];
+            Self {
+                counters: Table::register(&mut registration, &COUNTERS),
+                interfaces: SeriesTable::register(
+                    &mut registration,
+                    &["interface"],
+                    name,
+                    &INTERFACE_ROWS,
+                ),
+                step: Timestamp::register(
+                    &mut registration,
+                    "last_step",
+                    "When the agent last looked at its interfaces",
+                ),
+            }
+        })
     }
 
-    /// Updates the metrics from the counters, and for each interface from its queue length and the
-    /// counters of its egress port.
-    pub(super) fn set<'a>(
-        &self,
-        counted: &AgentCounts,
-        queues: impl Iterator<Item = (&'a str, PacketCount, PipeCounters)>,
-    ) {
+    /// Updates the metrics.
+    pub(super) fn set(&self, counted: &AgentCounts, interfaces: Vec<InterfaceCounts>) {
         self.counters.set(counted);
-        for (name, waiting, counters) in queues {
-            let bytes = i64::try_from(waiting.size.bytes()).unwrap_or(i64::MAX);
-            self.queued.get_or_create(&label(name)).set(bytes);
-            let dropped = counters.dropped.total().packets;
-            raise(&self.dropped.get_or_create(&label(name)), dropped);
-        }
+        self.interfaces.set(interfaces);
+        self.step.set_now();
     }
-}
-
-fn label(interface: &str) -> Label {
-    vec![("interface", interface.to_owned())]
 }

@@ -6,12 +6,14 @@ use std::os::fd::OwnedFd;
 use rustix::event::{EventfdFlags, eventfd};
 use weir_metrics::Registry;
 use weir_policy::Policy;
-use weir_tcon::{Limits, Tcon};
+use weir_tcon::{FlowClass, Limits, Tcon};
 use weir_units::Duration;
 
 use super::rules::PolicyRules;
 use super::{AttachError, Inline, InterfacePair};
-use crate::operation::{Enforce, EnforcerMetrics, FlowStatus, InlineCounts, Status, Totals};
+use crate::operation::{
+    Enforce, EnforcerMetrics, FlowStatus, InlineCounts, PlaneKind, Status, Totals,
+};
 use crate::segment::Segment;
 
 /// The time for which a step forwards frames.
@@ -82,6 +84,24 @@ impl Enforcer {
         }
     }
 
+    /// Returns the counts by the names of interfaces.
+    fn classes(&self) -> impl Iterator<Item = FlowClass<String>> {
+        let classes = self.tcon().map(Tcon::classes).unwrap_or_default();
+        classes.iter().map(|class| FlowClass {
+            egress: class
+                .egress
+                .map_or(String::new(), |port| self.ends.name_of(port)),
+            rule: class.rule,
+            congestion: class.congestion,
+            flows: class.flows,
+            begun: class.begun,
+            counters: class.counters,
+            decisions: class.decisions,
+            rtt: class.rtt,
+            window: class.window,
+        })
+    }
+
     fn in_line(&self, tcon: &Tcon<Segment>) -> InlineCounts {
         let passed = self.cable.counters;
         let counters = tcon.counters();
@@ -116,7 +136,7 @@ impl Enforce for Enforcer {
     type Error = io::Error;
 
     fn set_registry(&mut self, registry: &Registry) {
-        self.metrics = Some(EnforcerMetrics::register(registry, &self.totals()));
+        self.metrics = Some(EnforcerMetrics::register(registry, PlaneKind::InLine));
     }
 
     fn set_policy(&mut self, policy: Policy) {
@@ -132,7 +152,7 @@ impl Enforce for Enforcer {
         if self.steps.is_multiple_of(STEPS_PER_ROUND) {
             self.ends.look_at(&self.cable.ports);
             if let Some(metrics) = &self.metrics {
-                metrics.set(&self.totals());
+                metrics.set(&self.totals(), self.classes());
             }
         }
         Ok(())

@@ -29,6 +29,7 @@
 
 mod agent_bridge;
 mod agent_metrics;
+mod check;
 mod enforcer;
 mod interface_pair;
 mod rules;
@@ -49,6 +50,8 @@ use crate::port::Port;
 use crate::segment::{FramePools, Segment, SegmentRun};
 
 pub use agent_bridge::{AgentBridge, TxQueue, Waker};
+pub use agent_metrics::register_agent_metrics;
+pub use check::check_rule;
 pub use enforcer::Enforcer;
 pub use interface_pair::AttachError;
 use interface_pair::InterfacePair;

@@ -1,7 +1,9 @@
 //! The control socket of a running enforcer: a Unix socket with one line of JSON per request and per
 //! response.
 
+use std::fmt;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -123,11 +125,55 @@ pub fn send_request(
     serde_json::from_str(&answer).map_err(foreign)
 }
 
+/// The process at the other end of the socket, when it connected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// Its user.
+    pub uid: u32,
+    /// Its process ID.
+    pub pid: i32,
+}
+
+impl fmt::Display for Peer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "uid {}, pid {}", self.uid, self.pid)
+    }
+}
+
+impl Peer {
+    /// Asks the kernel (`SO_PEERCRED`). The process ID is 0 for a process of an outer namespace.
+    fn of(stream: &UnixStream) -> Option<Self> {
+        let mut credentials = libc::ucred {
+            pid: 0,
+            uid: 0,
+            gid: 0,
+        };
+        let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+        // SAFETY: the kernel writes at most `length` bytes, which is the size of the structure, and any
+        // numbers are valid in it.
+        let result = unsafe {
+            libc::getsockopt(
+                stream.as_raw_fd(),
+                libc::SOL_SOCKET,
+                libc::SO_PEERCRED,
+                (&raw mut credentials).cast(),
+                &raw mut length,
+            )
+        };
+        (result == 0).then_some(Self {
+            uid: credentials.uid,
+            pid: credentials.pid,
+        })
+    }
+}
+
 /// A request that waits for its response.
 #[derive(Debug)]
 pub struct PendingRequest {
     /// The request.
     pub request: ControlRequest,
+    /// Who asks; `None` if the kernel does not say so.
+    pub peer: Option<Peer>,
     reply: Sender<ControlResponse>,
 }
 
@@ -216,6 +262,7 @@ fn converse(stream: UnixStream, questions: &Sender<PendingRequest>) -> io::Resul
     questions
         .send(PendingRequest {
             request: question,
+            peer: Peer::of(&stream),
             reply,
         })
         .map_err(hung_up)?;
@@ -248,6 +295,11 @@ mod tests {
             std::thread::yield_now();
         };
         assert_eq!(asked.request, ControlRequest::Status);
+        let own = Peer {
+            uid: rustix::process::geteuid().as_raw(),
+            pid: std::process::id().cast_signed(),
+        };
+        assert_eq!(asked.peer, Some(own));
         asked.answer(ControlResponse::Status(Box::default()));
         let answer = thread.join().unwrap().unwrap();
         assert_eq!(answer, ControlResponse::Status(Box::default()));

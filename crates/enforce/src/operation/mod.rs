@@ -3,12 +3,14 @@
 
 pub mod control;
 mod metrics;
+mod policy_metrics;
 mod status;
 
 use weir_metrics::Registry;
 use weir_policy::Policy;
 
-pub use metrics::EnforcerMetrics;
+pub use metrics::{EnforcerMetrics, PlaneKind};
+pub use policy_metrics::PolicyMetrics;
 pub use status::{FlowStatus, InlineCounts, KernelCounts, Status, Totals};
 
 /// A data plane that enforces a policy on the connections that open while it runs.

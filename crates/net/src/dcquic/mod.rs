@@ -52,6 +52,8 @@ pub(crate) struct ConnectionState {
     pub(crate) error: Option<ConnectionError>,
     /// The codes with which a draining connection refuses streams, and closes.
     pub(crate) drain_codes: (u64, u64),
+    /// Streams with new data, and new streams, that the driver has not seen yet.
+    arrived: u64,
     /// The handshake is complete, but the driver has not seen it yet.
     connected: bool,
     /// The driver has seen that the client sends early data.
@@ -142,6 +144,7 @@ impl Protocol for ConnectionState {
             path_events: PathEventSender::default(),
             error: None,
             drain_codes: (SHUT_DOWN, SHUT_DOWN),
+            arrived: 0,
             connected: false,
             early_data_seen: false,
             early_data_rejected: false,
@@ -293,6 +296,10 @@ impl Protocol for ConnectionState {
         }
         self.engine.refuse(now);
         true
+    }
+
+    fn take_arrived(&mut self) -> u64 {
+        mem::take(&mut self.arrived)
     }
 
     fn is_reply_due(&self) -> bool {

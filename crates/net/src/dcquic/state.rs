@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::task::{Poll, Waker};
 
 use bytes::Bytes;
-use weir_quic::{Direction, Event, GoAway, PathError, StreamId};
+use weir_quic::{Direction, Event, GoAway, PathError, StreamEvent, StreamId};
 use weir_units::Time;
 
 use super::{ConnectionState, Locked, OpenedStream};
@@ -65,7 +65,14 @@ impl ConnectionState {
     pub(super) fn wake_waiting(&mut self, woken: &mut Vec<Waker>) {
         while let Some(event) = self.engine.poll_event() {
             match event {
-                Event::Stream(event) => self.waiting.on_stream(event, woken),
+                Event::Stream(event) => {
+                    self.arrived += match event {
+                        StreamEvent::Readable(_) => 1,
+                        StreamEvent::Opened(direction) => self.engine.acceptable(direction),
+                        _ => 0,
+                    };
+                    self.waiting.on_stream(event, woken);
+                }
                 Event::Path(event) => {
                     tracing::debug!(%event, "the way to the peer changed");
                     self.path_events.send(PathUpdate::Event(event));

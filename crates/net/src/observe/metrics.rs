@@ -6,12 +6,13 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use weir_metrics::Registration;
 pub(crate) use weir_metrics::Registry;
+use weir_metrics::prometheus::Unit;
 use weir_metrics::prometheus::counter::Counter;
 use weir_metrics::prometheus::family::Family;
 use weir_metrics::prometheus::gauge::Gauge;
 use weir_metrics::prometheus::histogram::{Histogram, exponential_buckets};
-use weir_metrics::prometheus::{self, Unit};
 use weir_quic::observe::{Interest, Metrics, Observation, Observer, Phase, Totals};
 use weir_quic::{ConnectionError, PathEvent, PathId, Side};
 use weir_units::{Duration, Time};
@@ -30,9 +31,9 @@ fn round_trips() -> Histogram {
     Histogram::new(exponential_buckets(10e-6, 2.0, 18))
 }
 
-/// Declares the metrics: field, type, name, unit where there is one, and help.
+/// Declares the metrics: field, type, label besides `endpoint`, name, unit where there is one, and help.
 macro_rules! families {
-    ($($field:ident: $type:ident, $name:literal, $($unit:ident,)? $help:literal;)*) => {
+    ($($field:ident: $type:ident $(by $label:literal)?, $name:literal, $($unit:ident,)? $help:literal;)*) => {
         /// The metrics of all endpoints of a process; the label `endpoint` distinguishes them.
         #[derive(Clone)]
         struct Families {
@@ -40,11 +41,11 @@ macro_rules! families {
         }
 
         impl Families {
-            fn register(registry: &mut prometheus::Registry) -> Self {
-                let registry = registry.sub_registry_with_prefix("weir");
+            fn register(registration: &mut Registration<'_>) -> Self {
+                let mut registration = registration.with_prefix("weir");
                 $(
                     let $field = families!(@new $type);
-                    families!(@register registry, $field, $name, $($unit,)? $help);
+                    families!(@register registration, $field, $name, ["endpoint" $(, $label)?], $($unit,)? $help);
                 )*
                 Self { $($field,)* }
             }
@@ -52,21 +53,21 @@ macro_rules! families {
     };
     (@new Histograms) => { Histograms::new_with_constructor(round_trips) };
     (@new $type:ident) => { $type::default() };
-    (@register $registry:ident, $field:ident, $name:literal, $help:literal) => {
-        $registry.register($name, $help, $field.clone());
+    (@register $to:ident, $field:ident, $name:literal, [$($label:literal),*], $help:literal) => {
+        $to.register($name, $help, &[$($label),*], $field.clone());
     };
-    (@register $registry:ident, $field:ident, $name:literal, $unit:ident, $help:literal) => {
-        $registry.register_with_unit($name, $help, Unit::$unit, $field.clone());
+    (@register $to:ident, $field:ident, $name:literal, [$($label:literal),*], $unit:ident, $help:literal) => {
+        $to.register_with_unit($name, $help, Unit::$unit, &[$($label),*], $field.clone());
     };
 }
 
 families! {
-    begun: Counters, "connections", "Connections begun, by side";
-    closed: Counters, "connections_closed", "Connections that are over, by cause";
-    handshakes_failed: Counters, "handshakes_failed",
+    begun: Counters by "side", "connections", "Connections begun, by side";
+    closed: Counters by "cause", "connections_closed", "Connections that are over, by cause";
+    handshakes_failed: Counters by "cause", "handshakes_failed",
         "Connections that were over before their handshake was complete, by cause";
-    datagrams: Counters, "datagrams", "UDP datagrams of connections, by direction";
-    packets: Counters, "packets", "QUIC packets, by direction";
+    datagrams: Counters by "direction", "datagrams", "UDP datagrams of connections, by direction";
+    packets: Counters by "direction", "packets", "QUIC packets, by direction";
     dropped: Counters, "packets_dropped", "Packets received and dropped";
     lost: Counters, "packets_lost", "Packets declared lost";
     spurious: Counters, "spurious_losses", "Packets acknowledged after they had been declared lost";
@@ -76,11 +77,11 @@ families! {
     probe_timeouts: Counters, "probe_timeouts", "Expirations of the probe timeout";
     black_holes: Counters, "black_holes", "Paths that stopped carrying a packet size that was in use";
     key_updates: Counters, "key_updates", "Updates of 1-RTT keys";
-    moves: Counters, "path_moves", "Moves of connections to another path, by cause";
-    decisions: Counters, "migration_decisions",
+    moves: Counters by "cause", "path_moves", "Moves of connections to another path, by cause";
+    decisions: Counters by "cause", "migration_decisions",
         "Moves that the migration monitor decided on, by cause";
-    replies: Counters, "stateless_replies", "Answers without a connection, by kind";
-    tls_reloads: Counters, "tls_reloads",
+    replies: Counters by "kind", "stateless_replies", "Answers without a connection, by kind";
+    tls_reloads: Counters by "result", "tls_reloads",
         "Times that certificates, keys or lists were read from their files again, by result";
     client_limits: Counters, "client_limit_refusals",
         "Connections refused as their client or its network has too many";
@@ -101,14 +102,14 @@ families! {
         "Datagrams lost as there was no socket to send them by";
     batches: Counters, "receive_batches", "Receive batches, each of one system call";
     qlog_lost: Counters, "qlog_events_lost", "Events that qlog files could not take";
-    payload: Counters, "udp_payload", Bytes, "UDP payload of connections, by direction";
+    payload: Counters by "direction", "udp_payload", Bytes, "UDP payload of connections, by direction";
     retransmitted: Counters, "retransmitted", Bytes,
         "Stream and handshake data that had to be sent again";
     rtt: Histograms, "rtt", Seconds, "Round-trip times, one sample per receive batch at most";
     handshake: Histograms, "handshake", Seconds, "How long handshakes took";
     spinning: Spans, "spinning", Seconds, "Time spent looking for replies instead of sleeping";
     open: Gauges, "connections_open", "Connections that are not forgotten yet";
-    buffers: Gauges, "socket_buffer", Bytes,
+    buffers: Gauges by "direction", "socket_buffer", Bytes,
         "What the kernel granted for each socket's buffer, by direction";
 }
 
@@ -118,6 +119,11 @@ type Series<'f, Source> = (
     Option<(&'static str, &'static str)>,
     fn(&Source) -> u64,
 );
+
+/// Registers the metrics of endpoints, as the first endpoint with this registry does.
+pub fn register_metrics(registry: &Registry) {
+    registry.shared(Families::register);
+}
 
 impl Families {
     /// Returns the series that engines count per connection.

@@ -21,6 +21,8 @@ use crate::lost_events::LostEvents;
 use log::EndpointLog;
 use metrics::EndpointMetrics;
 pub(crate) use metrics::Registry;
+#[cfg(feature = "metrics")]
+pub use metrics::register_metrics;
 use qlog::QlogWriter;
 
 /// The requested observers.

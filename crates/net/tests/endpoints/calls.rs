@@ -27,6 +27,35 @@ fn a_response_comes_back_for_each_request() {
 }
 
 #[test]
+fn calls_that_begin_together_stay_together() {
+    run(async {
+        let pair = pair().await;
+        serve(pair.server.clone(), ServeOptions::default());
+        let (callers, calls) = (10, 100);
+        let sent = |connection: &Connection| connection.stats().totals.packets_sent;
+        let before = (sent(&pair.client), sent(&pair.server));
+        let mut running = tokio::task::JoinSet::new();
+        for caller in 0..callers {
+            let client = pair.client.clone();
+            running.spawn(async move {
+                for _ in 0..calls {
+                    let request = pattern(caller, 100);
+                    assert_eq!(client.call(request.clone()).await.unwrap(), request);
+                }
+            });
+        }
+        running.join_all().await;
+        let requests = sent(&pair.client) - before.0;
+        let answers = sent(&pair.server) - before.1;
+        let packets = callers * calls / 4;
+        assert!(
+            requests < packets && answers < packets,
+            "{requests} {answers}"
+        );
+    });
+}
+
+#[test]
 fn slow_calls_do_not_hold_up_others() {
     run(async {
         let pair = pair().await;

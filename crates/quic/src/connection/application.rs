@@ -27,6 +27,12 @@ impl Connection {
         self.streams.accept(direction)
     }
 
+    /// Returns the number of streams that the peer has opened and [`Connection::accept`] has not
+    /// returned yet.
+    pub fn acceptable(&self, direction: Direction) -> u64 {
+        self.streams.acceptable(direction)
+    }
+
     /// Copies data into a stream's send buffer; returns the number of bytes accepted.
     ///
     /// # Errors

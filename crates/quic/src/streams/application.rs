@@ -28,6 +28,11 @@ impl Streams {
         Some(id)
     }
 
+    /// Returns how many streams the application may accept now.
+    pub(crate) fn acceptable(&self, direction: Direction) -> u64 {
+        self.map.numbers.acceptable(direction)
+    }
+
     /// Copies as much of `data` into the stream's send buffer as fits; returns how much.
     ///
     /// # Errors

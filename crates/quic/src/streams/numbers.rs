@@ -141,11 +141,16 @@ impl StreamNumbers {
         }
     }
 
+    /// Returns how many streams of the peer the application may accept now.
+    pub(super) fn acceptable(&self, direction: Direction) -> u64 {
+        let accepted = self.remote[direction as usize].accepted;
+        self.served(direction).saturating_sub(accepted)
+    }
+
     /// Whether the application has accepted all streams of the peer that are not refused.
     pub(super) fn are_all_accepted(&self) -> bool {
         let directions = [Direction::Bidirectional, Direction::Unidirectional];
-        (directions.into_iter())
-            .all(|direction| self.remote[direction as usize].accepted >= self.served(direction))
+        (directions.into_iter()).all(|direction| self.acceptable(direction) == 0)
     }
 
     /// Refuses bidirectional streams that the peer has not opened yet, or, if `unaccepted`, that the

@@ -33,18 +33,23 @@ impl Problems {
     }
 
     pub(crate) fn add(&self, position: Position, key: String, kind: ProblemKind) -> Reported {
-        let problem = Problem {
-            file: Arc::clone(&self.file),
-            position,
-            variant: self.variant.clone(),
-            key,
-            kind,
-        };
+        let problem = self.describe(position, key, kind);
         let mut found = self.found.borrow_mut();
         if found.len() < MOST_SHOWN && !found.contains(&problem) {
             found.push(problem);
         }
         Reported
+    }
+
+    /// Describes a mistake without adding it.
+    fn describe(&self, position: Position, key: String, kind: ProblemKind) -> Problem {
+        Problem {
+            file: Arc::clone(&self.file),
+            position,
+            variant: self.variant.clone(),
+            key,
+            kind,
+        }
     }
 
     /// Returns `value`, or the mistakes if there are any.
@@ -79,11 +84,19 @@ impl<'a> Cursor<'a> {
 
     /// Reports that this value is wrong.
     pub(crate) fn problem(&self, kind: ProblemKind) -> Reported {
-        let key = match &self.node.parameter {
+        (self.problems).add(self.node.position.clone(), self.full_key(), kind)
+    }
+
+    /// Describes what is doubtful about this value; it is no mistake.
+    pub(crate) fn describe(&self, kind: ProblemKind) -> Problem {
+        (self.problems).describe(self.node.position.clone(), self.full_key(), kind)
+    }
+
+    fn full_key(&self) -> String {
+        match &self.node.parameter {
             Some(parameter) => format!("{} (parameters.{parameter})", self.key),
             None => self.key.clone(),
-        };
-        self.problems.add(self.node.position.clone(), key, kind)
+        }
     }
 
     /// Reports that this value conflicts with another one.

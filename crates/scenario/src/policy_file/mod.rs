@@ -35,4 +35,4 @@ mod tests;
 pub(crate) use deadlines::SECTIONS as DEADLINE_SECTIONS;
 pub use deadlines::{load_deadlines, parse_deadlines};
 pub(crate) use policy::SECTIONS as POLICY_SECTIONS;
-pub use policy::{load_policy, parse_policy};
+pub use policy::{CheckedPolicy, load_policy, load_policy_for, parse_policy, parse_policy_for};

@@ -1,24 +1,29 @@
 //! Policy files: which flows are controlled, and by which algorithm.
 
+use std::cell::RefCell;
 use std::path::Path;
 
-use weir_policy::{Dscp, NamePattern, Policy, PolicyRule, TconControl};
+use weir_policy::{Dscp, NamePattern, Policy, PolicyRule, RuleFinding, Severity, TconControl};
 use weir_scenario_derive::Keys;
 
 use super::condition;
 use super::rules::{self, FlowEnds};
-use crate::ScenarioError;
 use crate::document::{Cursor, Reported};
 use crate::schema::Section;
 use crate::topology::{ControlKeys, control};
+use crate::{Problem, ProblemKind, ScenarioError};
 
 /// The tables and keys of a policy file.
 #[derive(Keys)]
-#[keys(title = "the top of the file", doc = "A policy is a list of rules.")]
+#[keys(
+    title = "the top of the file",
+    doc = "A policy is a list of rules.",
+    context = &RuleChecks<'_>
+)]
 struct File {
     /// The rules; the first one that matches a flow applies. A flow that matches none is not
     /// controlled.
-    #[key(accepts = rules::RULES, read = at.all("tables `[[rules]]`", rule))]
+    #[key(accepts = rules::RULES, read = at.all("tables `[[rules]]`", |at| context.read(at)))]
     rules: Vec<PolicyRule>,
 }
 
@@ -41,13 +46,22 @@ struct Rule {
 /// The tables of a policy file.
 pub(crate) const SECTIONS: [&Section; 2] = [File::SECTION, Rule::SECTION];
 
+/// A policy, and what is doubtful about it where it is to be put in force.
+#[derive(Debug)]
+pub struct CheckedPolicy {
+    /// The policy; the mistakes of its file, and what the data plane refuses.
+    pub policy: Result<Policy, ScenarioError>,
+    /// Keys without effect, and rules that never match.
+    pub warnings: Vec<Problem>,
+}
+
 /// Reads a policy file.
 ///
 /// # Errors
 /// The file cannot be read, or it has mistakes: the error lists those that were found, with their
 /// lines and keys.
 pub fn load_policy(path: &Path) -> Result<Policy, ScenarioError> {
-    rules::load(path, "policy", policy)
+    load_policy_for(path, |_| Vec::new()).policy
 }
 
 /// Reads a policy from text; errors contain `name`.
@@ -55,11 +69,76 @@ pub fn load_policy(path: &Path) -> Result<Policy, ScenarioError> {
 /// # Errors
 /// See [`load_policy`].
 pub fn parse_policy(name: &str, text: &str) -> Result<Policy, ScenarioError> {
-    rules::parse_as(name, text, policy)
+    parse_policy_for(name, text, |_| Vec::new()).policy
 }
 
-fn policy(at: &Cursor<'_>) -> Result<Policy, Reported> {
-    File::read(at, ()).map(|file| Policy { rules: file.rules })
+/// Reads a policy file for a data plane, which checks each rule. What it refuses is listed with the
+/// file's other mistakes.
+pub fn load_policy_for(
+    path: &Path,
+    check: impl Fn(&PolicyRule) -> Vec<RuleFinding>,
+) -> CheckedPolicy {
+    let checks = RuleChecks::new(&check);
+    let policy = rules::load(path, "policy", |at| policy(at, &checks));
+    checks.applied_to(policy)
+}
+
+/// Reads a policy from text for a data plane, as [`load_policy_for`] does; errors contain `name`.
+pub fn parse_policy_for(
+    name: &str,
+    text: &str,
+    check: impl Fn(&PolicyRule) -> Vec<RuleFinding>,
+) -> CheckedPolicy {
+    let checks = RuleChecks::new(&check);
+    let policy = rules::parse_as(name, text, |at| policy(at, &checks));
+    checks.applied_to(policy)
+}
+
+fn policy(at: &Cursor<'_>, checks: &RuleChecks<'_>) -> Result<Policy, Reported> {
+    File::read(at, checks).map(|file| Policy { rules: file.rules })
+}
+
+/// The checks of a data plane, and what they found that is no mistake.
+struct RuleChecks<'c> {
+    check: &'c dyn Fn(&PolicyRule) -> Vec<RuleFinding>,
+    warnings: RefCell<Vec<Problem>>,
+}
+
+impl<'c> RuleChecks<'c> {
+    fn new(check: &'c dyn Fn(&PolicyRule) -> Vec<RuleFinding>) -> Self {
+        Self {
+            check,
+            warnings: RefCell::default(),
+        }
+    }
+
+    /// Reads and checks a rule.
+    fn read(&self, at: &Cursor<'_>) -> Result<PolicyRule, Reported> {
+        let rule = rule(at)?;
+        let mut result = Ok(());
+        for finding in (self.check)(&rule) {
+            // A finding may be about a key that is absent.
+            let table = at.node.as_table();
+            let node = table.and_then(|table| table.get(finding.key));
+            let key = node.map_or_else(|| at.clone(), |node| at.child(finding.key, node));
+            let kind = ProblemKind::Conflict {
+                conflict: finding.problem,
+                remedy: finding.remedy,
+            };
+            match finding.severity {
+                Severity::Refused => result = Err(key.problem(kind)),
+                Severity::Warning => self.warnings.borrow_mut().push(key.describe(kind)),
+            }
+        }
+        result.map(|()| rule)
+    }
+
+    fn applied_to(self, policy: Result<Policy, ScenarioError>) -> CheckedPolicy {
+        CheckedPolicy {
+            policy,
+            warnings: self.warnings.into_inner(),
+        }
+    }
 }
 
 fn rule(at: &Cursor<'_>) -> Result<PolicyRule, Reported> {

@@ -71,6 +71,37 @@ fn report(now: Time, delivered: u64) -> ProgressReport {
 }
 
 #[test]
+fn classes_count_what_their_flows_report() {
+    let mut flows = flows("cubic");
+    let on = |interface, port| PolicyFlow {
+        interface: Some(interface),
+        ..flow(port)
+    };
+    for (number, interface) in [(1, "eth0"), (2, "eth0"), (3, "eth1")] {
+        assert!(flows.on_opened(at(1), number, &on(interface, 81), &BEGINNING, 0));
+    }
+    assert!(!flows.on_opened(at(1), 4, &on("eth0", 80), &BEGINNING, 0));
+    for (number, delivered, lowered) in [(1, 4000, 1), (1, 6000, 3), (2, 1000, 1)] {
+        flows.on_report(at(2), number, &report(at(2), delivered), lowered);
+    }
+    flows.on_closed(1);
+    // The number is used again, although its close was lost.
+    assert!(flows.on_opened(at(3), 2, &on("eth0", 81), &BEGINNING, 0));
+    let [first, second] = flows.classes() else {
+        panic!("{:?}", flows.classes());
+    };
+    let name = |class: &FlowClass<String>| (class.egress.clone(), class.rule, class.congestion);
+    assert_eq!(name(first), ("eth0".to_owned(), Some(4), "cubic"));
+    assert_eq!(name(second), ("eth1".to_owned(), Some(4), "cubic"));
+    assert_eq!((first.flows, first.begun, first.decisions), (1, 3, 3));
+    assert_eq!(first.counters.delivered, ByteSize::from_bytes(7000));
+    assert_eq!(first.counters.lowered, 4);
+    let samples: u64 = first.rtt.buckets().map(|(_, count)| count).sum();
+    assert_eq!(samples, 3);
+    assert_eq!((second.flows, second.decisions), (1, 0));
+}
+
+#[test]
 fn the_policy_determines_the_controlled_flows() {
     let mut flows = flows("cubic");
     assert!(!flows.on_opened(at(1), 1, &flow(80), &BEGINNING, 10));

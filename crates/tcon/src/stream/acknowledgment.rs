@@ -260,8 +260,10 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             marked = summary.delivered;
         }
         let [arrived, echoed] = [summary.delivered, marked].map(ByteSize::from_bytes);
-        self.counters.delivered += arrived;
-        self.counters.marked += echoed;
+        self.add_counts(shared, |counters| {
+            counters.delivered += arrived;
+            counters.marked += echoed;
+        });
         shared.counters.delivered += arrived;
         shared.counters.marked += echoed;
         let delivered = DeliverySummary {
@@ -274,6 +276,11 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             in_flight: self.in_flight(),
         };
         self.flow_controller.on_ack(now, &delivered);
+        let (rtt, window) = (
+            self.flow_controller.rtt.smoothed(),
+            self.flow_controller.window(),
+        );
+        (shared.classes).update(self.class, |class| class.decided(rtt, window));
     }
 
     /// Decides whether the sender gets the acknowledgment: always if it carries more than a loss

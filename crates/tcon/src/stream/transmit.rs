@@ -106,7 +106,7 @@ impl<P: Packet + Clone + 'static> Stream<P> {
         out: &mut Output<'_, P>,
     ) {
         let again = ByteSize::from_bytes(distance(end, start));
-        self.counters.sent_again += again;
+        self.add_counts(shared, |counters| counters.sent_again += again);
         shared.counters.sent_again += again;
         let (mut reached, mut all_kept) = (start, true);
         for position in known.clone() {
@@ -239,8 +239,9 @@ impl<P: Packet + Clone + 'static> Stream<P> {
             out.forward(ingress, packet);
         } else {
             shared.counters.retransmissions += 1;
-            self.counters.masked += ByteSize::from_bytes(length);
-            shared.counters.masked += ByteSize::from_bytes(length);
+            let masked = ByteSize::from_bytes(length);
+            shared.counters.masked += masked;
+            self.add_counts(shared, |counters| counters.masked += masked);
             out.inject(ingress, packet);
         }
     }

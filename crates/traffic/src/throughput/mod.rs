@@ -45,6 +45,7 @@ pub use payload::BLOCK;
 pub use protocol::{Outcome, StreamOutcome};
 pub use server::{Server, ServerEvent};
 pub use weir_net::dcudp::{PreSharedKey, read_key};
+pub use weir_net::{check_policy_rule, register_metrics};
 
 #[cfg(test)]
 mod tests;

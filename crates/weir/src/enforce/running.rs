@@ -3,23 +3,25 @@
 use std::path::Path;
 
 use tokio::runtime::Runtime;
-use weir_enforce::operation::Enforce as DataPlane;
 use weir_enforce::operation::control::{Control, ControlRequest, ControlResponse};
+use weir_enforce::operation::{Enforce as DataPlane, PolicyMetrics};
 use weir_enforce::{ebpf, inline};
 use weir_metrics::{Exporter, Registry};
-use weir_policy::Policy;
-use weir_scenario::load_policy;
+use weir_policy::{Policy, RuleChange};
+use weir_scenario::ScenarioError;
 
 use super::Enforce;
 use crate::failure::Failure;
 use crate::interrupt::{Hangup, Stop};
-use crate::output;
+use crate::policy::Plane;
+use crate::{logging, output, service_manager};
 
 pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
     match arguments.inline.as_deref() {
         Some([one, other]) => Running {
             file,
-            check: |_| Ok(()),
+            plane: Plane::Inline,
+            interfaces: vec![one.clone(), other.clone()],
             location: format!("between {one} and {other}"),
             interface_gone_message: "nothing passes any more",
             end_message: "nothing passes any more",
@@ -31,7 +33,8 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
         }),
         _ => Running {
             file,
-            check: |policy| ebpf::Enforcer::check(policy).map_err(|error| error.to_string()),
+            plane: Plane::Enforce,
+            interfaces: arguments.interface.clone(),
             location: format!("on {}", arguments.interface.join(", ")),
             interface_gone_message: "its flows are their ends' own again",
             end_message: "the programs are removed: TCP goes on by its own congestion control",
@@ -49,8 +52,10 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
 struct Running<'f> {
     /// The policy file.
     file: &'f Path,
-    /// Checks whether the data plane can enforce a policy; the error names the reason.
-    check: fn(&Policy) -> Result<(), String>,
+    /// What the policy is checked for.
+    plane: Plane,
+    /// The interfaces, by name.
+    interfaces: Vec<String>,
     /// Where flows are controlled, for messages.
     location: String,
     /// The message for an interface that has disappeared.
@@ -65,74 +70,110 @@ impl Running<'_> {
         arguments: &Enforce,
         attach: impl FnOnce(Policy) -> Result<P, Failure>,
     ) -> Result<(), Failure> {
-        let policy = self.load().map_err(Failure::Failed)?;
+        let mut policy = self.load().map_err(Failure::of)?;
         let rules = policy.rules.len();
         // A signal during attachment must still remove what was attached.
         let (stop, hangup) = (Stop::on_signals()?, Hangup::on_signals()?);
         let control = Control::listen(&arguments.control).map_err(Failure::of)?;
-        let mut plane = attach(policy)?;
+        let mut plane = attach(policy.clone())?;
+        let registry = Registry::new();
+        plane.set_registry(&registry);
+        let metrics = PolicyMetrics::register(&registry);
+        metrics.set_rules(rules);
         let exporter = match arguments.metrics {
-            Some(address) => Some(Metrics::start(address, &mut plane)?),
+            Some(address) => Some(Metrics::start(address, registry)?),
             None => None,
         };
-        let metrics = exporter.as_ref().map_or(String::new(), |metrics| {
+        let address = exporter.as_ref().map_or(String::new(), |metrics| {
             format!(", http://{}/metrics", metrics.exporter.local_address())
         });
         output::print(&format!(
-            "{}: {rules} rules {}{metrics}\n",
+            "{}: {rules} rules {}{address}\n",
             self.file.display(),
             self.location,
         ))?;
+        service_manager::ready(&self.status(rules));
         while !stop.should_stop() {
-            plane.step().map_err(Failure::of)?;
+            plane.step().map_err(Failure::logged)?;
             for name in plane.take_gone() {
-                eprintln!(
+                tracing::warn!(
                     "the interface {name} is gone: {}",
                     self.interface_gone_message
                 );
             }
             if plane.is_over() {
-                return Err(Failure::Failed(self.over(&plane)));
+                return Err(Failure::logged(self.over(&plane)));
             }
-            if hangup.take()
-                && let ControlResponse::Refused { reason } = self.reload(&mut plane)
-            {
-                eprintln!("{reason}\nthe policy before it stays in force");
+            if hangup.take() {
+                self.reload(&mut plane, &mut policy, &metrics, "SIGHUP");
             }
             while let Some(asked) = control.next() {
                 let answer = match asked.request {
                     ControlRequest::Status => ControlResponse::Status(Box::new(plane.status())),
-                    ControlRequest::Reload => self.reload(&mut plane),
+                    ControlRequest::Reload => {
+                        let peer = asked.peer.map(|peer| peer.to_string());
+                        let peer = peer.as_deref().unwrap_or("an unknown process");
+                        self.reload(&mut plane, &mut policy, &metrics, peer)
+                    }
                 };
                 asked.answer(answer);
             }
         }
-        eprintln!("{}", self.end_message);
+        service_manager::stopping();
+        tracing::info!("{}", self.end_message);
         Ok(())
     }
 
-    /// Reloads the policy file. A file with mistakes changes nothing.
-    fn reload(&self, plane: &mut impl DataPlane) -> ControlResponse {
-        match self.load() {
-            Ok(policy) => {
-                let rules = policy.rules.len();
-                plane.set_policy(policy);
+    /// Reloads the policy file, and logs who asked for it and what changes. A file with mistakes changes
+    /// nothing.
+    fn reload(
+        &self,
+        plane: &mut impl DataPlane,
+        policy: &mut Policy,
+        metrics: &PolicyMetrics,
+        asked_by: &str,
+    ) -> ControlResponse {
+        service_manager::reloading();
+        let file = self.file.display();
+        let answer = match self.load() {
+            Ok(new) => {
+                let (rules, changes) = (new.rules.len(), changes(policy, &new));
+                tracing::info!("{file}: reloaded, asked by {asked_by}: {rules} rules; {changes}");
+                *policy = new.clone();
+                plane.set_policy(new);
+                metrics.set_rules(rules);
                 ControlResponse::Reloaded {
                     file: self.file.to_owned(),
                     rules,
                 }
             }
-            Err(reason) => ControlResponse::Refused { reason },
-        }
+            Err(error) => {
+                let mistakes = logging::in_one_line(&error);
+                tracing::warn!(
+                    "{file}: not reloaded, asked by {asked_by}: {mistakes}; the policy before it stays in force"
+                );
+                ControlResponse::Refused {
+                    reason: error.to_string(),
+                }
+            }
+        };
+        metrics.reloaded(matches!(answer, ControlResponse::Reloaded { .. }));
+        service_manager::ready(&self.status(policy.rules.len()));
+        answer
     }
 
-    /// Loads the policy and checks that it can be enforced here.
-    fn load(&self) -> Result<Policy, String> {
-        let policy = load_policy(self.file).map_err(|error| error.to_string())?;
-        match (self.check)(&policy) {
-            Ok(()) => Ok(policy),
-            Err(error) => Err(format!("{}: {error}", self.file.display())),
+    /// Loads the policy and checks that it can be enforced here; logs warnings.
+    fn load(&self) -> Result<Policy, ScenarioError> {
+        let checked = self.plane.load(self.file, &self.interfaces);
+        for warning in &checked.warnings {
+            tracing::warn!("{warning}");
         }
+        checked.policy
+    }
+
+    /// Returns what the service manager shows.
+    fn status(&self, rules: usize) -> String {
+        format!("{rules} rules {}", self.location)
     }
 
     fn over(&self, plane: &impl DataPlane) -> String {
@@ -143,6 +184,22 @@ impl Running<'_> {
     }
 }
 
+/// The most changed rules that one line of the log lists.
+const MOST_LISTED: usize = 20;
+
+/// Describes the difference between two versions of a policy.
+fn changes(old: &Policy, new: &Policy) -> String {
+    let changes = old.changes(new);
+    let listed = changes.iter().take(MOST_LISTED);
+    let mut texts: Vec<_> = listed.map(RuleChange::to_string).collect();
+    match changes.len() {
+        0 => texts.push("no rule changed".to_owned()),
+        count if count > MOST_LISTED => texts.push(format!("and {} more", count - MOST_LISTED)),
+        _ => {}
+    }
+    texts.join(", ")
+}
+
 /// A metrics exporter and its runtime.
 struct Metrics {
     exporter: Exporter,
@@ -150,14 +207,12 @@ struct Metrics {
 }
 
 impl Metrics {
-    fn start(address: std::net::SocketAddr, plane: &mut impl DataPlane) -> Result<Self, Failure> {
+    fn start(address: std::net::SocketAddr, registry: Registry) -> Result<Self, Failure> {
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .enable_all()
             .build()
             .map_err(Failure::of)?;
-        let registry = Registry::new();
-        plane.set_registry(&registry);
         let exporter = runtime
             .block_on(Exporter::bind(address, registry))
             .map_err(Failure::of)?;

@@ -192,12 +192,12 @@ impl Server {
     fn print(&self, event: &ServerEvent) -> Result<(), Failure> {
         match event {
             ServerEvent::Began { client, parameters } => {
-                eprintln!("{client}: {}", text::summary(parameters));
+                tracing::info!("{client}: {}", text::summary(parameters));
                 Ok(())
             }
             ServerEvent::Ended { measurement, .. } => self.print_report(measurement),
             ServerEvent::Failed { client, error } => {
-                eprintln!("{client}: {error}");
+                tracing::warn!("{client}: {error}");
                 Ok(())
             }
         }

@@ -4,9 +4,9 @@ use std::fmt::{Display, Write as _};
 
 use clap::Args;
 use serde::Serialize;
-use weir_policy::PolicyRule;
+use weir_policy::{Policy, PolicyRule};
 
-use super::{File, action};
+use super::{File, Plane, action};
 use crate::failure::Failure;
 use crate::output;
 
@@ -14,13 +14,24 @@ use crate::output;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  weir policy check policy.toml          its mistakes, or its rules
-  weir policy check policy.toml --json   for programs
+  weir policy check policy.toml                its mistakes, or its rules
+  weir policy check policy.toml --json         for programs
+  weir policy check policy.toml --for enforce --interface eth0 --interface eth1
+                                               also what `weir enforce` would refuse there, and
+                                               rules that would never match
 
-Exit code 1 tells of mistakes.")]
+Exit code 1 tells of mistakes. Warnings do not change it.")]
 pub(crate) struct Check {
     #[command(flatten)]
     file: File,
+
+    /// What is to put the policy in force: also reports what it refuses, and what has no effect there
+    #[arg(long = "for", value_enum, value_name = "PLANE")]
+    plane: Option<Plane>,
+
+    /// An interface that the policy is for: also reports rules that match no such interface (repeatable)
+    #[arg(long, short, value_name = "NAME", requires = "plane")]
+    interface: Vec<String>,
 
     /// Print JSON
     #[arg(long)]
@@ -37,7 +48,7 @@ struct Listed {
 
 impl Check {
     pub(crate) fn run(&self) -> Result<(), Failure> {
-        let policy = self.file.load()?;
+        let policy = self.load()?;
         let listed: Vec<_> = policy.rules.iter().map(listed).collect();
         if self.json {
             return output::print_json(&listed);
@@ -48,6 +59,17 @@ impl Check {
         }
         out.push_str("otherwise  every flow: pass\n");
         output::print(&out)
+    }
+
+    fn load(&self) -> Result<Policy, Failure> {
+        let Some(plane) = self.plane else {
+            return self.file.load();
+        };
+        let checked = plane.load(self.file.path(), &self.interface);
+        for warning in checked.warnings {
+            eprintln!("warning: {warning}");
+        }
+        checked.policy.map_err(Failure::of)
     }
 }
 

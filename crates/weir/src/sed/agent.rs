@@ -18,7 +18,7 @@ use super::per_interface::{PerInterface, per_interface, required_per_interface};
 use super::{CertificateArguments, controller_address};
 use crate::failure::Failure;
 use crate::interrupt::Stop;
-use crate::output;
+use crate::{output, service_manager};
 
 /// The arguments of `weir sed agent`.
 #[derive(Debug, Args)]
@@ -101,7 +101,9 @@ impl Agent {
             ..AgentConfig::paper()
         };
         let mut cable = AgentBridge::attach(names, outlets, config, seed).map_err(Failure::of)?;
-        let exporter = self.export(runtime, &mut cable)?;
+        let registry = Registry::new();
+        cable.set_registry(&registry);
+        let exporter = self.export(runtime, &registry)?;
         let waker = cable.waker();
         let entered = runtime.enter();
         let channel = AgentChannel::start(AgentOptions {
@@ -114,6 +116,7 @@ impl Agent {
             name: self.name.clone(),
             ports,
             wake: Some(Arc::new(move || waker.wake())),
+            metrics: Some(registry),
         });
         drop(entered);
         let [one, other] = outlets;
@@ -124,8 +127,10 @@ impl Agent {
             "{}: {} at {}, {} at {}{metrics}\n",
             self.name, names[0], one.rate, names[1], other.rate
         ))?;
+        service_manager::ready("no controller yet; everything passes");
         pass(&mut cable, channel, &stop)?;
-        eprintln!("nothing passes any more");
+        service_manager::stopping();
+        tracing::info!("nothing passes any more");
         Ok(())
     }
 
@@ -177,17 +182,11 @@ impl Agent {
         Ok((0..).zip(sides).map(port).collect())
     }
 
-    fn export(
-        &self,
-        runtime: &Runtime,
-        cable: &mut AgentBridge,
-    ) -> Result<Option<Exporter>, Failure> {
+    fn export(&self, runtime: &Runtime, registry: &Registry) -> Result<Option<Exporter>, Failure> {
         let Some(address) = self.metrics else {
             return Ok(None);
         };
-        let registry = Registry::new();
-        cable.set_registry(&registry);
-        let exporter = runtime.block_on(Exporter::bind(address, registry));
+        let exporter = runtime.block_on(Exporter::bind(address, registry.clone()));
         exporter.map(Some).map_err(Failure::of)
     }
 }
@@ -197,14 +196,14 @@ fn pass(cable: &mut AgentBridge, mut channel: AgentChannel, stop: &Stop) -> Resu
     let mut told = StateReporter::new(channel.state());
     while !stop.should_stop() {
         let step = cable.step(STEP, |now, agent| channel.exchange(now, agent));
-        step.map_err(Failure::of)?;
+        step.map_err(Failure::logged)?;
         told.report_change();
         for name in cable.take_gone() {
-            eprintln!("the interface {name} is gone: nothing passes any more");
+            tracing::warn!("the interface {name} is gone: nothing passes any more");
         }
         if !cable.is_whole() {
             let reason = "a cable needs both its interfaces";
-            return Err(Failure::Failed(reason.to_owned()));
+            return Err(Failure::logged(reason));
         }
     }
     Ok(())
@@ -237,11 +236,16 @@ impl StateReporter {
             } => {
                 self.failing = false;
                 let (name, term) = (&leader_epoch.name, leader_epoch.term);
-                eprintln!("obeys the controller {name} with term {term} at {controller}");
+                let said = format!("obeys the controller {name} with term {term} at {controller}");
+                tracing::info!("{said}");
+                service_manager::status(&said);
             }
             AgentState::Failed(reason) if !self.failing => {
                 self.failing = true;
-                eprintln!("no controller: {reason}; everything passes, and it goes on trying");
+                let said =
+                    format!("no controller: {reason}; everything passes, and it goes on trying");
+                tracing::warn!("{said}");
+                service_manager::status(&said);
             }
             AgentState::Failed(_) | AgentState::Searching => {}
         }

@@ -13,6 +13,7 @@ use weir_units::{ByteSize, Duration};
 use super::{CertificateArguments, rules};
 use crate::arguments::{limit, size};
 use crate::failure::Failure;
+use crate::service_manager;
 
 /// The arguments of `weir sed controller`.
 #[derive(Debug, Args)]
@@ -127,28 +128,34 @@ impl Controller {
             metrics: Some(registry),
         });
         let process = process.await.map_err(Failure::of)?;
-        eprintln!(
+        tracing::info!(
             "controller {} with term {} listens on {}",
             leader_epoch.name,
             leader_epoch.term,
             process.address()
         );
         if let Some(exporter) = &exporter {
-            eprintln!("metrics at http://{}/metrics", exporter.local_address());
+            tracing::info!("metrics at http://{}/metrics", exporter.local_address());
         }
         let hangup = signal(SignalKind::hangup()).map_err(Failure::of)?;
         let reload = rules::reload(self.rules.clone(), hangup, process.handle());
         tokio::spawn(reload);
         let mut interrupt = signal(SignalKind::interrupt()).map_err(Failure::of)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(Failure::of)?;
+        // It is ready when signals have their handlers.
+        service_manager::ready(&format!("listens on {}", process.address()));
         let stop = async {
             tokio::select! {
                 _ = interrupt.recv() => {}
                 _ = terminate.recv() => {}
             }
         };
-        process.run(stop).await.map_err(Failure::of)?;
-        eprintln!(
+        let stop = async {
+            stop.await;
+            service_manager::stopping();
+        };
+        process.run(stop).await.map_err(Failure::logged)?;
+        tracing::info!(
             "ended; windows in force hold for {} more at most",
             self.lease
         );

@@ -8,6 +8,8 @@ use weir_policy::{DeadlineRule, PortRange, Prefix};
 use weir_scenario::{ScenarioError, load_deadlines};
 use weir_sed::{Demand, DemandRule};
 
+use crate::{logging, service_manager};
+
 /// Loads the rules of a file.
 pub(super) fn load(path: &Path) -> Result<Vec<DemandRule>, ScenarioError> {
     let deadlines = load_deadlines(path)?;
@@ -22,21 +24,27 @@ pub(super) async fn reload(
 ) {
     while hangup.recv().await.is_some() {
         let Some(path) = &path else {
-            eprintln!("there are no --rules to read again");
+            tracing::warn!("SIGHUP: there are no --rules to read again");
             continue;
         };
+        service_manager::reloading();
         match load(path) {
             Ok(rules) => {
                 let count = rules.len();
                 if !controller.set_rules(rules).await {
                     return;
                 }
-                eprintln!(
-                    "{}: {count} rules in force for flows that begin from now on",
+                tracing::info!(
+                    "SIGHUP: {}: {count} rules in force for flows that begin from now on",
                     path.display()
                 );
+                service_manager::ready(&format!("{count} rules in force"));
             }
-            Err(error) => eprintln!("{error}\nthe rules before it stay in force"),
+            Err(error) => {
+                let mistakes = logging::in_one_line(&error);
+                tracing::warn!("SIGHUP: {mistakes}; the rules before it stay in force");
+                service_manager::ready("a file with mistakes was refused: see the log");
+            }
         }
     }
 }

@@ -276,7 +276,9 @@ fn losses_are_hidden_from_kernel_tcp_and_a_reload_leaves_flows_alone() {
     let metrics = running.first.trim().rsplit(", http://").next().unwrap();
     let metrics = scraped(&row.middle, metrics);
     assert!(
-        metrics.contains("weir_enforce_masked_losses_total"),
+        metrics.contains(
+            "weir_enforce_repaired_bytes_total{interface=\"wan0\",rule=\"1\",algorithm=\"bbr\"}"
+        ),
         "{metrics}"
     );
     first.end();

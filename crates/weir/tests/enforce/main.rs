@@ -7,8 +7,11 @@
 mod at_interfaces;
 mod in_line;
 mod in_line_lasting;
+#[cfg(feature = "bpf")]
+mod monitoring;
 mod namespace;
 mod running;
+mod service;
 #[path = "../support/mod.rs"]
 mod support;
 mod traffic;
@@ -32,7 +35,7 @@ fn missing_or_invalid_arguments_are_named() {
     on("lo").failed(1, &["`lo`", "no Ethernet frames"]);
     enforce(&["-i", "lo", "--policy", "/no/such"]).failed(1, &["/no/such"]);
     std::fs::write(&file, format!("{POLICY}ecn = true\n")).unwrap();
-    on("lo").failed(1, &["policy.toml: line 1", "tcp_ecn"]);
+    on("lo").failed(1, &["policy.toml:3: rules.0.ecn: ", "tcp_ecn"]);
     let ask = ["enforce", "status", "--control", socket];
     run(&ask).failed(1, &["weir.sock", "`weir enforce` starts one"]);
     run(&["policy", "reload", "--control", socket]).failed(1, &["weir.sock"]);

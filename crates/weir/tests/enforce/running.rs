@@ -3,13 +3,13 @@
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::namespace::Namespace;
+pub(crate) use crate::support::wait;
 use crate::support::{CommandOutput, run};
 
 /// An enforcer in a namespace; ended when dropped.
@@ -25,6 +25,16 @@ pub(crate) struct Running {
 impl Running {
     /// Starts an enforcer with this policy and these arguments, and waits until it is ready.
     pub(crate) fn start(namespace: &Namespace, policy: &str, arguments: &[&str]) -> Self {
+        Self::start_with(namespace, policy, arguments, &[])
+    }
+
+    /// Starts it with these environment variables.
+    pub(crate) fn start_with(
+        namespace: &Namespace,
+        policy: &str,
+        arguments: &[&str],
+        environment: &[(&str, &str)],
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("policy.toml");
         let socket = folder.path().join("weir.sock");
@@ -35,6 +45,7 @@ impl Running {
             .arg(&socket)
             .arg("--policy")
             .arg(&file)
+            .envs(environment.iter().copied())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
@@ -94,14 +105,5 @@ impl Drop for Running {
         // It has usually ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
-    }
-}
-
-/// Waits until a condition holds.
-pub(crate) fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
-    let deadline = Instant::now() + Duration::from_secs(30);
-    while !is_so() {
-        assert!(Instant::now() < deadline, "not within 30 s: {what}");
-        std::thread::sleep(Duration::from_millis(10));
     }
 }

@@ -7,6 +7,7 @@ mod agent;
 mod namespace;
 mod network;
 mod rules;
+mod service;
 #[path = "../support/mod.rs"]
 mod support;
 

@@ -79,15 +79,26 @@ impl Row {
         self.agent_of("tor1", more)
     }
 
+    /// Starts an agent with these environment variables.
+    pub(crate) fn agent_with(&self, more: &[&str], environment: &[(&str, &str)]) -> Process {
+        let mut command = self.agent_command("tor1", more);
+        command.envs(environment.iter().copied());
+        Process::start(command, true)
+    }
+
     /// Starts an agent with the name of another switch.
     pub(crate) fn agent_of(&self, name: &str, more: &[&str]) -> Process {
+        Process::start(self.agent_command(name, more), true)
+    }
+
+    fn agent_command(&self, name: &str, more: &[&str]) -> Command {
         let mut command = self.middle.command(env!("CARGO_BIN_EXE_weir"));
         command
             .args(["sed", "agent", "--inline", "lan0", "wan0", "--name", name])
             .args(["--controllers", "127.0.0.1"])
             .args(["--certificates", &self.path("certificates")])
             .args(more);
-        Process::start(command, true)
+        command
     }
 
     /// Returns the operator's view of the controller.

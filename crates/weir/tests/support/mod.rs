@@ -1,8 +1,13 @@
 //! Runs the built binary.
 
+pub(crate) mod dashboard;
+pub(crate) mod notify;
+pub(crate) mod prometheus;
+
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -11,6 +16,25 @@ pub(crate) fn weir(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
     command.args(arguments).stdin(Stdio::null());
     command
+}
+
+/// Waits until a condition holds.
+pub(crate) fn wait(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "not within 30 s: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Returns whether a line begins with a time of RFC 3339 in UTC.
+pub(crate) fn has_time(line: &str) -> bool {
+    let is_like = |(found, like): (char, char)| match like {
+        '0' => found.is_ascii_digit(),
+        other => found == other,
+    };
+    let pattern = "0000-00-00T00:00:00.000000Z ";
+    line.len() > pattern.len() && line.chars().zip(pattern.chars()).all(is_like)
 }
 
 /// The exit code and the output of the binary.
