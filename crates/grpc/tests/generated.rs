@@ -5,7 +5,7 @@ use std::path::Path;
 
 #[test]
 fn the_examples_code_is_that_of_its_proto_file() {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/kv");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/grpc-kv");
     let files = protox::compile(["kv.proto"], [&directory]).unwrap();
     let output = tempfile::tempdir().unwrap();
     // Without `connect`, which is for HTTP/2.

@@ -10,6 +10,7 @@ mod arguments;
 mod bench;
 mod check;
 mod compare;
+mod completions;
 mod dcudp;
 mod enforce;
 mod fail_open;
@@ -18,6 +19,7 @@ mod interrupt;
 mod lab;
 mod list;
 mod logging;
+mod manual;
 mod output;
 mod perf;
 mod policy;
@@ -106,6 +108,11 @@ enum Command {
     /// Meet the deadlines of TCP flows: the controller, the agents, and their status
     #[command(subcommand)]
     Sed(sed::Sed),
+    /// Print a shell's completion script
+    Completions(completions::Completions),
+    /// Write the manual pages
+    #[command(hide = true)]
+    Manual(manual::Manual),
 }
 
 fn main() -> ExitCode {
@@ -134,5 +141,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::Policy(policy) => policy.run(),
         Command::Dcudp(dcudp) => dcudp.run(),
         Command::Sed(sed) => sed.run(),
+        Command::Completions(completions) => completions.run(),
+        Command::Manual(manual) => manual.run(),
     }
 }

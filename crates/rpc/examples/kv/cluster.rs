@@ -1,4 +1,4 @@
-//! Several servers, as processes, that are restarted one after the other.
+//! Several servers, as processes, that are restarted one after the other. The example `grpc-kv` has it too.
 
 use std::net::SocketAddr;
 use std::process::Stdio;

@@ -1,15 +1,15 @@
 //! A client that writes and reads.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 use weir_net::{Duration, Endpoint};
-use weir_rpc::{CallError, Channel};
+use weir_rpc::Channel;
 
+use super::outcome::Outcome;
 use super::{Failure, Place, files};
 
 /// How long a worker waits after a failed call, so that it does not fill a terminal, or a disk.
@@ -33,13 +33,6 @@ pub(crate) struct Options {
     deadline: Duration,
 }
 
-#[derive(Default)]
-struct Outcome {
-    stopped: AtomicBool,
-    failed: AtomicU64,
-    wrong: AtomicU64,
-}
-
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
     let mut terminated = signal(SignalKind::terminate())?;
     let mut interrupted = signal(SignalKind::interrupt())?;
@@ -61,14 +54,19 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         _ = terminated.recv() => {}
         _ = interrupted.recv() => {}
     }
-    outcome.stopped.store(true, Ordering::Relaxed);
+    outcome.stop();
     let latencies = workers.join_all().await.concat();
     let mut responses = channel.call("kv.Keys").server_streaming("").await?;
     let mut keys = 0;
     while responses.next().await?.is_some() {
         keys += 1;
     }
-    let result = report(&channel, &outcome, latencies, keys);
+    let stats = channel.stats();
+    let channel = format!(
+        "{} made again, {} connections",
+        stats.retries, stats.connections
+    );
+    let result = outcome.report(&channel, latencies, keys);
     // Tells the servers, which would otherwise wait for an acknowledgment of their last answer.
     endpoint.shutdown(Duration::from_secs(1)).await?;
     result
@@ -83,7 +81,7 @@ async fn work(
 ) -> Vec<Duration> {
     let mut latencies = Vec::new();
     let mut number = 0;
-    while !outcome.stopped.load(Ordering::Relaxed) {
+    while !outcome.is_stopped() {
         let key = format!("key-{worker}-{}", number % 10);
         let value = format!("value {number}");
         number += 1;
@@ -93,7 +91,7 @@ async fn work(
         let put = put.unary(format!("{key}={value}")).await;
         latencies.push(start.elapsed().into());
         if let Err(error) = put {
-            outcome.count(&error);
+            outcome.add_failure(&error);
             tokio::time::sleep(AFTER_FAILURE.into()).await;
             continue;
         }
@@ -102,46 +100,9 @@ async fn work(
         latencies.push(start.elapsed().into());
         match get {
             Ok(response) if response.body == value => {}
-            Ok(_) => _ = outcome.wrong.fetch_add(1, Ordering::Relaxed),
-            Err(error) => outcome.count(&error),
+            Ok(_) => outcome.add_wrong_answer(),
+            Err(error) => outcome.add_failure(&error),
         }
     }
     latencies
-}
-
-impl Outcome {
-    fn count(&self, error: &CallError) {
-        println!("a call failed: {error}");
-        self.failed.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-fn report(
-    channel: &Channel,
-    outcome: &Outcome,
-    mut latencies: Vec<Duration>,
-    keys: usize,
-) -> Result<(), Failure> {
-    latencies.sort_unstable();
-    let calls = latencies.len();
-    let quantile = |per_mille: usize| {
-        let latency = latencies.get(calls * per_mille / 1000);
-        latency.copied().unwrap_or_default().as_micros()
-    };
-    let stats = channel.stats();
-    let failed = outcome.failed.load(Ordering::Relaxed);
-    let wrong = outcome.wrong.load(Ordering::Relaxed);
-    println!(
-        "{calls} calls, {failed} failed, {wrong} wrong answers, {} made again, {} connections; \
-         p50 {} us, p99 {} us, p99.9 {} us; {keys} keys",
-        stats.retries,
-        stats.connections,
-        quantile(500),
-        quantile(990),
-        quantile(999),
-    );
-    match failed + wrong {
-        0 => Ok(()),
-        count => Err(format!("{count} calls went wrong").into()),
-    }
 }

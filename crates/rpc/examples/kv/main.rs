@@ -9,6 +9,7 @@
 mod cluster;
 mod files;
 mod load;
+mod outcome;
 mod serve;
 mod store;
 

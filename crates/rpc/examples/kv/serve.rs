@@ -9,7 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use weir_net::{Duration, Endpoint};
 use weir_rpc::{Code, Context, ResponseSender, Server, Status};
 
-use super::store::Store;
+use super::store::{Store, StoreError};
 use super::{Failure, files};
 
 /// How long running calls may take when the server drains.
@@ -46,7 +46,7 @@ fn methods(store: Store) -> Result<Server, weir_rpc::ServerError> {
     Server::builder()
         .method("kv.Get", move |_: Context, key: Bytes| {
             let store = reading.clone();
-            async move { store.get(text(&key)?).await }
+            async move { store.get(text(&key)?).await.map_err(status) }
         })
         .method("kv.Put", move |_: Context, pair: Bytes| {
             let store = writing.clone();
@@ -55,14 +55,15 @@ fn methods(store: Store) -> Result<Server, weir_rpc::ServerError> {
                 let (key, value) = pair.split_once('=').ok_or_else(|| {
                     Status::new(Code::InvalidArgument, "the request is no key=value")
                 })?;
-                store.put(key.to_owned(), value.into()).await?;
+                let written = store.put(key.to_owned(), value.to_owned()).await;
+                written.map_err(status)?;
                 Ok(Bytes::new())
             }
         })
         .server_streaming("kv.Keys", move |_, _, mut responses: ResponseSender| {
             let store = listing.clone();
             async move {
-                for key in store.keys().await? {
+                for key in store.keys().await.map_err(status)? {
                     responses.send(key).await?;
                 }
                 Ok(())
@@ -74,4 +75,13 @@ fn methods(store: Store) -> Result<Server, weir_rpc::ServerError> {
 fn text(bytes: &Bytes) -> Result<String, Status> {
     let text = String::from_utf8(bytes.to_vec());
     text.map_err(|error| Status::new(Code::InvalidArgument, error.to_string()))
+}
+
+fn status(error: StoreError) -> Status {
+    let code = match error {
+        StoreError::NotFound(_) => Code::NotFound,
+        StoreError::InvalidKey => Code::InvalidArgument,
+        StoreError::Failed(_) => Code::Internal,
+    };
+    Status::new(code, error.to_string())
 }

@@ -1,11 +1,13 @@
 //! A key-value store by gRPC on three servers that are restarted one after the other, under load.
 //!
 //! ```sh
-//! cargo run -p weir-grpc --example kv -- cluster
-//! cargo run -p weir-grpc --example kv -- load
+//! cargo run -p weir-grpc --example grpc-kv -- cluster
+//! cargo run -p weir-grpc --example grpc-kv -- load
 //! ```
 #![allow(clippy::print_stdout, reason = "a program prints")]
 
+// What has nothing to do with gRPC is that of weir-rpc's example `kv`.
+#[path = "../../../rpc/examples/kv/cluster.rs"]
 mod cluster;
 mod files;
 #[rustfmt::skip]
@@ -18,7 +20,10 @@ mod files;
 )]
 mod generated;
 mod load;
+#[path = "../../../rpc/examples/kv/outcome.rs"]
+mod outcome;
 mod serve;
+#[path = "../../../rpc/examples/kv/store.rs"]
 mod store;
 
 use std::ffi::OsString;

@@ -1,19 +1,18 @@
 //! A client that writes and reads.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
 use clap::Args;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
-use tonic::Status;
 use weir_grpc::Channel;
 use weir_grpc::weir_h3;
 use weir_net::{Duration, Endpoint};
 
 use super::generated::store_client::StoreClient;
 use super::generated::{All, Key, Pair};
+use super::outcome::Outcome;
 use super::{Failure, Place, files};
 
 /// How long a worker waits after a failed call, so that it does not fill a terminal, or a disk.
@@ -32,13 +31,6 @@ pub(crate) struct Options {
     /// The deadline of a call
     #[arg(long, default_value = "5s")]
     deadline: Duration,
-}
-
-#[derive(Default)]
-struct Outcome {
-    stopped: AtomicBool,
-    failed: AtomicU64,
-    wrong: AtomicU64,
 }
 
 pub(crate) async fn run(options: Options) -> Result<(), Failure> {
@@ -62,14 +54,15 @@ pub(crate) async fn run(options: Options) -> Result<(), Failure> {
         _ = terminated.recv() => {}
         _ = interrupted.recv() => {}
     }
-    outcome.stopped.store(true, Ordering::Relaxed);
+    outcome.stop();
     let latencies = workers.join_all().await.concat();
     let mut responses = client.keys(All {}).await?.into_inner();
     let mut keys = 0;
     while responses.message().await?.is_some() {
         keys += 1;
     }
-    let result = report(&channel, &outcome, latencies, keys);
+    let channel = format!("{} connections", channel.http().stats().connections);
+    let result = outcome.report(&channel, latencies, keys);
     // Tells the servers, which would otherwise wait for an acknowledgment of their last answer.
     endpoint.shutdown(Duration::from_secs(1)).await?;
     result
@@ -83,7 +76,7 @@ async fn work(
 ) -> Vec<Duration> {
     let mut latencies = Vec::new();
     let mut number = 0;
-    while !outcome.stopped.load(Ordering::Relaxed) {
+    while !outcome.is_stopped() {
         let key = format!("key-{worker}-{}", number % 10);
         let value = format!("value {number}");
         number += 1;
@@ -95,7 +88,7 @@ async fn work(
         let put = client.put(pair).await;
         latencies.push(start.elapsed().into());
         if let Err(status) = put {
-            outcome.count(&status);
+            outcome.add_failure(&status);
             tokio::time::sleep(AFTER_FAILURE.into()).await;
             continue;
         }
@@ -104,45 +97,9 @@ async fn work(
         latencies.push(start.elapsed().into());
         match get {
             Ok(response) if response.get_ref().value == value => {}
-            Ok(_) => _ = outcome.wrong.fetch_add(1, Ordering::Relaxed),
-            Err(status) => outcome.count(&status),
+            Ok(_) => outcome.add_wrong_answer(),
+            Err(status) => outcome.add_failure(&status),
         }
     }
     latencies
-}
-
-impl Outcome {
-    fn count(&self, status: &Status) {
-        println!("a call failed: {status}");
-        self.failed.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-fn report(
-    channel: &Channel,
-    outcome: &Outcome,
-    mut latencies: Vec<Duration>,
-    keys: usize,
-) -> Result<(), Failure> {
-    latencies.sort_unstable();
-    let calls = latencies.len();
-    let quantile = |per_mille: usize| {
-        let latency = latencies.get(calls * per_mille / 1000);
-        latency.copied().unwrap_or_default().as_micros()
-    };
-    let stats = channel.http().stats();
-    let failed = outcome.failed.load(Ordering::Relaxed);
-    let wrong = outcome.wrong.load(Ordering::Relaxed);
-    println!(
-        "{calls} calls, {failed} failed, {wrong} wrong answers, {} connections; \
-         p50 {} us, p99 {} us, p99.9 {} us; {keys} keys",
-        stats.connections,
-        quantile(500),
-        quantile(990),
-        quantile(999),
-    );
-    match failed + wrong {
-        0 => Ok(()),
-        count => Err(format!("{count} calls went wrong").into()),
-    }
 }

@@ -14,7 +14,7 @@ use weir_net::Duration;
 
 use super::generated::store_server::{Store as Service, StoreServer};
 use super::generated::{All, Done, Key, Pair, Value};
-use super::store::Store;
+use super::store::{Store, StoreError};
 use super::{Failure, files};
 
 /// How long running calls may take when the server drains.
@@ -51,19 +51,28 @@ impl Service for Handlers {
     type KeysStream = BoxStream<Key>;
 
     async fn get(&self, request: Request<Key>) -> Result<Response<Value>, Status> {
-        let value = self.0.clone().get(request.into_inner().key).await?;
+        let value = self.0.clone().get(request.into_inner().key).await;
+        let value = value.map_err(status)?;
         Ok(Response::new(Value { value }))
     }
 
     async fn put(&self, request: Request<Pair>) -> Result<Response<Done>, Status> {
         let Pair { key, value } = request.into_inner();
-        self.0.clone().put(key, value).await?;
+        self.0.clone().put(key, value).await.map_err(status)?;
         Ok(Response::new(Done {}))
     }
 
     async fn keys(&self, _: Request<All>) -> Result<Response<BoxStream<Key>>, Status> {
-        let keys = self.0.clone().keys().await?.into_iter();
-        let keys = stream::iter(keys.map(|key| Ok(Key { key })));
+        let keys = self.0.clone().keys().await.map_err(status)?;
+        let keys = stream::iter(keys.into_iter().map(|key| Ok(Key { key })));
         Ok(Response::new(Box::pin(keys)))
+    }
+}
+
+fn status(error: StoreError) -> Status {
+    match error {
+        StoreError::NotFound(_) => Status::not_found(error.to_string()),
+        StoreError::InvalidKey => Status::invalid_argument(error.to_string()),
+        StoreError::Failed(_) => Status::internal(error.to_string()),
     }
 }
