@@ -171,7 +171,7 @@ bench-setup: ## allocations and time of a connection with one call, a handshake'
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-quic --bench setup
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-net --bench setup
 
-bench-setup-instructions: ## instructions of the same connections by callgrind, by what they are for (valgrind; a minute and a build)
+bench-setup-instructions: ## instructions of the same connections in the engine by callgrind, by what they are for (valgrind; a minute)
 	@$(PYTHON) bench/setup_instructions.py
 
 bench-threads: ## a DCQUIC server with two engines beside one (half a minute)

@@ -137,7 +137,7 @@ impl Pair {
         let stream = client.open(Direction::Unidirectional).unwrap();
         Self {
             now,
-            client,
+            client: *client,
             server: server.unwrap(),
             stream,
             buffer,

@@ -2,9 +2,6 @@
 //! with a reply of 10 KB, and ends. `make bench-setup` prints the allocations of Rust's code, their bytes and
 //! the processor time of each side's thread, for a full handshake of DCQUIC and of quinn, and for a known
 //! peer.
-//!
-//! With `--lives KIND COUNT` it only lets that many connections live, both sides in one thread, for
-//! `bench/setup_instructions.py`.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
 
 mod dcquic;
@@ -49,14 +46,9 @@ struct Cost {
 }
 
 fn main() {
-    let arguments: Vec<String> = std::env::args().collect();
     // `cargo test` runs benchmarks too.
-    if !arguments.iter().any(|argument| argument == "--bench") {
+    if !std::env::args().any(|argument| argument == "--bench") {
         return;
-    }
-    let lives = arguments.iter().position(|argument| argument == "--lives");
-    if let Some([kind, count, ..]) = lives.and_then(|index| arguments.get(index + 1..)) {
-        return live(kind, count.parse().unwrap());
     }
     println!(
         "per connection; processor times are medians of {ROUNDS} rounds of {LIVES} connections"
@@ -164,19 +156,4 @@ fn rounds(runtime: &Runtime, life: impl AsyncFn()) -> Cost {
 fn processor_time() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
-}
-
-/// Lets connections of a kind live in this thread, without measuring them.
-fn live(kind: &str, count: u32) {
-    let has_known_peers = kind == "known-peer";
-    let (client, server) = dcquic::credentials(has_known_peers);
-    runtime().block_on(async {
-        let server = DcquicServer::bind(server, loopback());
-        let client = DcquicClient::bind(client, loopback());
-        let (address, reply) = (server.address(), reply());
-        for _ in 0..WARM_UP + count {
-            let (received, ()) = tokio::join!(client.call(address), server.serve(reply.clone()));
-            assert_eq!(received, REPLY);
-        }
-    });
 }

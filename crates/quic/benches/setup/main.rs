@@ -31,7 +31,7 @@ fn main() {
     let lives = arguments.iter().position(|argument| argument == "--lives");
     match lives.and_then(|index| arguments.get(index + 1..)) {
         Some([kind, count, ..]) => live(kind, count.parse().unwrap()),
-        _ => KINDS.into_iter().for_each(|kind| print_table(kind)),
+        _ => KINDS.into_iter().for_each(print_table),
     }
 }
 
@@ -39,6 +39,7 @@ fn main() {
 fn live(kind: &str, count: u32) {
     let (_, is_known) = KINDS.into_iter().find(|(name, _)| *name == kind).unwrap();
     let mut world = World::new(is_known);
+    world.stop_measuring();
     (0..WARM_UP + count).for_each(|_| world.live());
 }
 
