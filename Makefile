@@ -56,7 +56,7 @@ EVERYTHING = --workspace \
 	$(shell test -x $(PYTHON_ENV)/bin/python || echo --exclude weir-python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo deb test-package lint-deploy test validate-kernel everything skipped fmt lint doc unit stacks python python-uv python-env python-test interop long longer bench bench-timeline bench-dcudp bench-packets bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce fuzz deny lines
+.PHONY: help setup demo deb test-package lint-deploy test validate-kernel everything skipped fmt lint doc unit stacks python python-uv python-env python-test interop long longer bench bench-timeline bench-dcudp bench-packets bench-setup bench-setup-instructions bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce fuzz deny lines
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -180,6 +180,13 @@ bench-dcudp: ## one DCUDP flow on loopback beside raw UDP, DCQUIC and TCP (a min
 
 bench-packets: ## what a packet costs the DCQUIC engine without sockets, beside AES-GCM alone (a second)
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-quic --bench packets
+
+bench-setup: ## allocations and time of a connection with one call, a handshake's and a known peer's: the engine alone, and endpoints beside quinn's (seconds)
+	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-quic --bench setup
+	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-net --bench setup
+
+bench-setup-instructions: ## instructions of the same connections in the engine by callgrind, by what they are for (valgrind; a minute)
+	@$(PYTHON) bench/setup_instructions.py
 
 bench-threads: ## a DCQUIC server with two engines beside one (half a minute)
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-net --bench threads

@@ -66,7 +66,7 @@ impl Pair {
     fn connect(&mut self) -> Connection {
         let (config, local) = (self.config.clone(), Some(address(1)));
         let begun = self.client.connect(NOW, config, address(2), local, "server");
-        begun.unwrap().1
+        *begun.unwrap().1
     }
 
     fn meet(&mut self) {

@@ -517,7 +517,7 @@ impl Received<'_> {
                 None => true,
             },
             Route::New(index, engine) => {
-                let connection = SharedConnection::new(index, shared.clone(), *engine);
+                let connection = SharedConnection::new(index, shared.clone(), engine);
                 let connection = routing.insert(index, connection);
                 drop(routing);
                 // Where nobody accepts any more, those who end the endpoint find it in the table.

@@ -60,7 +60,7 @@ pub(crate) trait Protocol: Sized + Send + 'static {
     /// The routing key: consecutive datagrams with the same key belong to the same connection.
     type Key: Copy + PartialEq;
 
-    fn new(engine: Self::Engine) -> Self;
+    fn new(engine: Box<Self::Engine>) -> Self;
 
     /// Returns the key of a datagram, where it has one.
     fn key(arrival: &DatagramMeta, datagram: &[u8]) -> Option<Self::Key>;

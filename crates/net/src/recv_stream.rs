@@ -134,7 +134,7 @@ impl RecvStream {
         }
         self.state = ReadState::Stopped;
         let mut state = self.handle.connection.lock();
-        state.waiting.readers.remove(&self.opened.id);
+        state.waiting.readers.remove(self.opened.id);
         if state.is_rejected(self.opened) || state.error.is_some() {
             return;
         }

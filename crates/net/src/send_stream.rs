@@ -229,7 +229,10 @@ impl SendStream {
                 return Poll::Ready(Err(state.draining().into()));
             }
             let error = state.closed();
-            let watch = state.waiting.sends.entry(self.opened.id).or_default();
+            let watch = state
+                .waiting
+                .sends
+                .get_or_insert_with(self.opened.id, SendWatch::default);
             match (watch.outcome, error) {
                 (Some(outcome), _) => Poll::Ready(Ok::<_, WriteError>(outcome)),
                 (None, Some(error)) => Poll::Ready(Err(error.into())),
@@ -309,7 +312,7 @@ impl Future for StopNotice {
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<u64>> {
         let mut state = self.handle.connection.lock();
         let is_over = state.error.is_some();
-        let Some(watch) = state.waiting.sends.get_mut(&self.id) else {
+        let Some(watch) = state.waiting.sends.get_mut(self.id) else {
             return Poll::Ready(None);
         };
         match watch.outcome {
@@ -355,8 +358,8 @@ impl AsyncWrite for SendStream {
 impl Drop for SendStream {
     fn drop(&mut self) {
         let mut state = self.handle.connection.lock();
-        state.waiting.sends.remove(&self.opened.id);
-        state.waiting.writers.remove(&self.opened.id);
+        state.waiting.sends.remove(self.opened.id);
+        state.waiting.writers.remove(self.opened.id);
         if self.ended || state.is_rejected(self.opened) || state.error.is_some() {
             return;
         }

@@ -86,7 +86,7 @@ impl<P: Protocol> SharedConnection<P> {
     pub(crate) fn new(
         index: usize,
         shared: Arc<SharedEndpoint<P, Self>>,
-        engine: P::Engine,
+        engine: Box<P::Engine>,
     ) -> Self {
         let inner = LockedState {
             connection: P::new(engine),

@@ -78,7 +78,7 @@ impl Undecided {
         let mut routing = shared.routing();
         match routing.engine.decide(now, self.info.id, decision) {
             Route::New(handle, engine) => {
-                let connection = SharedDcquicConnection::new(handle.0, shared.clone(), *engine);
+                let connection = SharedDcquicConnection::new(handle.0, shared.clone(), engine);
                 let connection = routing.insert(handle.0, connection);
                 drop(routing);
                 self.begin(now, &connection);

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 use std::mem;
 use std::task::Waker;
 
-use rustc_hash::FxHashMap;
-use weir_quic::{Direction, StreamEvent, StreamId};
+use weir_quic::{Direction, StreamEvent, StreamId, StreamTable};
 use weir_units::Time;
 
 /// How a stream's sending half ended.
@@ -27,9 +26,9 @@ pub(crate) struct SendWatch {
 /// The tasks that wait on one connection.
 #[derive(Debug, Default)]
 pub(crate) struct Waiters {
-    pub(crate) readers: FxHashMap<StreamId, Waker>,
-    pub(crate) writers: FxHashMap<StreamId, Waker>,
-    pub(crate) sends: FxHashMap<StreamId, SendWatch>,
+    pub(crate) readers: StreamTable<Waker>,
+    pub(crate) writers: StreamTable<Waker>,
+    pub(crate) sends: StreamTable<SendWatch>,
     /// For streams that the peer opens, by direction.
     pub(crate) accepting: [Vec<Waker>; 2],
     /// For permission to open a stream, by direction.
@@ -53,18 +52,18 @@ impl Waiters {
         match event {
             StreamEvent::Opened(direction) => woken.append(self.accepting(direction)),
             StreamEvent::Available(direction) => woken.append(self.opening(direction)),
-            StreamEvent::Readable(id) => woken.extend(self.readers.remove(&id)),
-            StreamEvent::Writable(id) => woken.extend(self.writers.remove(&id)),
+            StreamEvent::Readable(id) => woken.extend(self.readers.remove(id)),
+            StreamEvent::Writable(id) => woken.extend(self.writers.remove(id)),
             StreamEvent::Finished(id) => self.on_outcome(id, SendOutcome::Finished, woken),
             StreamEvent::Stopped { id, code } => {
-                woken.extend(self.writers.remove(&id));
+                woken.extend(self.writers.remove(id));
                 self.on_outcome(id, SendOutcome::Stopped(code), woken);
             }
         }
     }
 
     fn on_outcome(&mut self, id: StreamId, outcome: SendOutcome, woken: &mut Vec<Waker>) {
-        if let Some(watch) = self.sends.get_mut(&id) {
+        if let Some(watch) = self.sends.get_mut(id) {
             watch.outcome.get_or_insert(outcome);
             woken.extend(watch.waker.take());
         }

@@ -3,21 +3,23 @@
 //! and the acknowledgments, beside what AES-128-GCM alone takes to seal and open as many bytes.
 #![allow(clippy::print_stdout, clippy::unwrap_used, reason = "a benchmark")]
 
+#[path = "support/credentials.rs"]
+mod credentials;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Instant;
 
 use aws_lc_rs::aead::{AES_128_GCM, Aad, LessSafeKey, Nonce, UnboundKey};
 use bytes::Bytes;
-use rustls::pki_types::PrivateKeyDer;
-use rustls::{RootCertStore, version};
-use weir_quic::crypto::tls::{TlsClient, TlsServer, provider};
 use weir_quic::{
     ClientConfig, Connection, Direction, Endpoint, EndpointConfig, Route, ServerConfig, StreamId,
     TransportConfig,
 };
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::{Ecn, Transmit};
+
+use credentials::credentials;
 
 /// UDP payloads.
 const SIZES: [u64; 2] = [1452, 8972];
@@ -135,7 +137,7 @@ impl Pair {
         let stream = client.open(Direction::Unidirectional).unwrap();
         Self {
             now,
-            client,
+            client: *client,
             server: server.unwrap(),
             stream,
             buffer,
@@ -247,30 +249,4 @@ fn aes_gcm(size: usize) -> f64 {
     }
     rounds.sort_by(f64::total_cmp);
     rounds[ROUNDS / 2]
-}
-
-fn credentials() -> (Arc<TlsClient>, Arc<TlsServer>) {
-    let key = rcgen::KeyPair::generate().unwrap();
-    let parameters = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
-    let certificate = parameters.self_signed(&key).unwrap().der().clone();
-    let key = PrivateKeyDer::try_from(key.serialize_der()).unwrap();
-    let mut roots = RootCertStore::empty();
-    roots.add(certificate.clone()).unwrap();
-    let mut client = rustls::ClientConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&version::TLS13])
-        .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
-    let mut server = rustls::ServerConfig::builder_with_provider(provider())
-        .with_protocol_versions(&[&version::TLS13])
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate], key)
-        .unwrap();
-    client.alpn_protocols = vec![b"weir".to_vec()];
-    server.alpn_protocols = vec![b"weir".to_vec()];
-    server.max_early_data_size = u32::MAX;
-    let client = TlsClient::new(Arc::new(client)).unwrap();
-    let server = TlsServer::new(Arc::new(server)).unwrap();
-    (Arc::new(client), Arc::new(server))
 }

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`packet`], [`frame`], [`transport_parameters`], [`codec`] | the wire format, and its integers |
 //! | [`crypto`] | the key interface: rustls, or a seeded provider for simulations |
+//! | `stream_table`, `inline_queue` | a table and a queue whose first element needs no allocation |
 //! | `streams` | stream states, send and reassembly buffers, flow control, priorities |
 //! | `recovery` | sent and received packets: ACKs, loss detection, RTT, pacing, ECN validation |
 //! | `path` | an address pair and its state: congestion controller, ECN, MTU discovery |
@@ -32,6 +33,7 @@ mod event;
 pub mod frame;
 mod id_layout;
 mod ids;
+mod inline_queue;
 mod interfaces;
 mod known_peers;
 pub mod migration;
@@ -45,6 +47,7 @@ mod recovery;
 mod secret;
 mod space;
 mod stateless_reset;
+mod stream_table;
 mod streams;
 mod token;
 pub mod transport_parameters;
@@ -75,6 +78,7 @@ pub use known_peers::{
 pub use path::{MoveCause, MtuPhase, PathError, PathEvent};
 pub use secret::EndpointSecret;
 pub use space::{Level, Space};
+pub use stream_table::StreamTable;
 pub use streams::{ReadError, Skipped, StreamEvent, WriteError};
 pub use token::TokenStore;
 pub use version::{Version, Versions};

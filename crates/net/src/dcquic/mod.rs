@@ -42,7 +42,7 @@ pub(crate) type Locked<'l> = crate::shared_connection::WriteGuard<'l, Connection
 
 /// A connection's engine and the state around it.
 pub(crate) struct ConnectionState {
-    pub(crate) engine: Engine,
+    pub(crate) engine: Box<Engine>,
     pub(crate) waiting: Waiters,
     /// Its deadlines, and the cwnd cap that follows from them.
     pub(crate) allocation: Allocation,
@@ -136,7 +136,7 @@ impl Protocol for ConnectionState {
     type Buffers = ReusedBuffers;
     type Key = [u8; CONNECTION_ID_LENGTH];
 
-    fn new(engine: Engine) -> Self {
+    fn new(engine: Box<Engine>) -> Self {
         Self {
             engine,
             waiting: Waiters::default(),

@@ -87,7 +87,7 @@ impl Endpoint {
         let (handle, engine) = routing.engine.connect(now, config, remote, None)?;
         let connection = routing.insert(
             handle.0,
-            SharedDcudpConnection::new(handle.0, shared.clone(), engine),
+            SharedDcudpConnection::new(handle.0, shared.clone(), Box::new(engine)),
         );
         drop(routing);
         connection.lock_at(Some(now)).send();

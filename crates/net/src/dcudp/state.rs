@@ -74,9 +74,9 @@ impl Protocol for DcudpState {
     type Buffers = OwnedBuffers;
     type Key = (SocketAddr, [u8; 4]);
 
-    fn new(engine: Engine) -> Self {
+    fn new(engine: Box<Engine>) -> Self {
         Self {
-            engine,
+            engine: *engine,
             end: None,
             reader: None,
             writer: None,

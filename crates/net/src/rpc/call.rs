@@ -271,8 +271,8 @@ impl Call {
         let Progress::Running { opened, .. } = self.progress else {
             return false;
         };
-        state.waiting.readers.remove(&opened.id);
-        state.waiting.writers.remove(&opened.id);
+        state.waiting.readers.remove(opened.id);
+        state.waiting.writers.remove(opened.id);
         if state.is_rejected(opened) || state.error.is_some() {
             return false;
         }

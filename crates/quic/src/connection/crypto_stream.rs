@@ -35,6 +35,13 @@ impl CryptoStream {
         self.outgoing.extend_from_slice(data);
     }
 
+    /// Lets `append` append bytes for the peer.
+    pub(super) fn write_with(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
+        // The message of a known peer, mostly.
+        self.outgoing.reserve(32);
+        append(&mut self.outgoing);
+    }
+
     pub(super) fn wants_to_send(&self) -> bool {
         !self.lost.is_empty() || self.sent < self.outgoing.len()
     }

@@ -1,9 +1,8 @@
 //! Connection IDs of a connection: those that we issued and those that the peer issued (RFC 9000,
 //! section 5.1).
 
-use std::collections::VecDeque;
-
 use rand_core::Rng;
+use smallvec::{SmallVec, smallvec};
 
 use crate::frame::NewConnectionId;
 use crate::ranges::RangeSet;
@@ -25,7 +24,7 @@ pub(super) struct LocalIds {
     pub(super) layout: ConnectionIdLayout,
     /// The ID of the handshake, the source of long-header packets.
     pub(super) handshake: ConnectionId,
-    active: VecDeque<(u64, ConnectionId)>,
+    active: SmallVec<[(u64, ConnectionId); 1]>,
     next_sequence: u64,
 }
 
@@ -35,7 +34,7 @@ impl LocalIds {
         Self {
             layout,
             handshake,
-            active: [(0, handshake)].into(),
+            active: smallvec![(0, handshake)],
             next_sequence: 1,
         }
     }
@@ -43,7 +42,7 @@ impl LocalIds {
     /// Adds the ID of the transport parameter `preferred_address`, which has sequence number one
     /// (RFC 9000, section 5.1.1).
     pub(super) fn issue_preferred(&mut self, id: ConnectionId) {
-        self.active.push_back((1, id));
+        self.active.push((1, id));
         self.next_sequence = 2;
     }
 
@@ -59,7 +58,7 @@ impl LocalIds {
             let id = self.layout.generate(rng);
             let sequence = self.next_sequence;
             self.next_sequence += 1;
-            self.active.push_back((sequence, id));
+            self.active.push((sequence, id));
             issued(NewConnectionId {
                 sequence,
                 retire_prior_to: 0,
@@ -93,7 +92,8 @@ impl LocalIds {
             // RFC 9000, section 19.16.
             return violation("a connection ID was retired by a packet that carries it");
         }
-        Ok(self.active.remove(position).map(|(_, id)| id))
+        let (_, id) = self.active.remove(position);
+        Ok(Some(id))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = ConnectionId> + '_ {

@@ -4,7 +4,10 @@
 use weir_units::{Duration, Time};
 
 use super::UpdateKeysError;
-use crate::crypto::{DirectionKeys, HeaderKey, KeyChange, KeyUpdates, Keys, PacketKey, PacketKeys};
+use crate::crypto::{
+    AnyHeaderKey, AnyPacketKey, DirectionKeys, HeaderKey, KeyChange, KeyUpdates, Keys, PacketKey,
+    PacketKeys,
+};
 use crate::recovery::SentFrame;
 use crate::{Level, Side};
 
@@ -101,14 +104,14 @@ impl KeySet {
 
 /// 1-RTT keys with their phases.
 pub(super) struct OneRttKeys {
-    local_header: Box<dyn HeaderKey>,
-    pub(super) remote_header: Box<dyn HeaderKey>,
+    local_header: AnyHeaderKey,
+    pub(super) remote_header: AnyHeaderKey,
     current: PacketKeys,
     /// The keys of the next phase, derived in advance: a key update by the peer must not take
     /// measurably longer (RFC 9001, section 9.5). Short connections derive none.
     next: Option<PacketKeys>,
     /// For reordered packets of the previous phase.
-    previous: Option<Box<dyn PacketKey>>,
+    previous: Option<AnyPacketKey>,
     updates: Box<dyn KeyUpdates>,
     /// The key phase bit of packets that we send.
     pub(super) phase: bool,

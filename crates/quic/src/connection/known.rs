@@ -14,9 +14,10 @@ use crate::crypto::KeyChange;
 use crate::event::Event;
 use crate::known_peers::{
     CredentialId, HandshakePermit, KeyId, KnownClient, KnownClients, KnownServer, KnownServers,
-    KnownSession, PARAMETERS_ADDED, PARAMETERS_ALL, parameters_message,
+    KnownSession, PARAMETERS_ADDED, PARAMETERS_ALL, write_parameters_message,
 };
 use crate::packet::{Header, Kind, LongKind};
+use crate::secret::ResetToken;
 use crate::transport_parameters::TransportParameters;
 use crate::{Side, Space, TransportError};
 use renewal::Renewal;
@@ -54,6 +55,10 @@ pub(crate) enum KnownStart {
 pub(crate) struct KnownSetup {
     pub(crate) role: KnownRole,
     pub(crate) start: KnownStart,
+    /// The peer's parameters as remembered, where the connection begins without a handshake.
+    pub(crate) remembered: Option<TransportParameters>,
+    /// Whether the peer remembers ours as they are now.
+    pub(crate) is_remembered: bool,
     /// The time since 1970 at [`Time::ZERO`].
     pub(crate) epoch: Duration,
 }
@@ -100,6 +105,8 @@ pub(super) struct KnownPeerState {
     /// authenticated them.
     held: Option<TransportParameters>,
     renewal: Renewal,
+    /// Whether the peer remembers our parameters.
+    is_remembered: bool,
     /// Whether a client has kept the secret of the handshake. The same offer may come again, in another
     /// packet; it must not begin the secret's key IDs again, which would use keys twice.
     has_kept: bool,
@@ -121,6 +128,7 @@ impl KnownPeerState {
             permit: None,
             held: None,
             renewal: Renewal::default(),
+            is_remembered: setup.is_remembered,
             has_kept: false,
             offered: None,
             epoch: setup.epoch,
@@ -213,18 +221,15 @@ impl Connection {
         self.known.began_without_handshake()
     }
 
-    /// Begins without a handshake.
-    ///
-    /// # Errors
-    /// The remembered parameters are not valid, which this endpoint has checked before.
+    /// Begins without a handshake, with the peer's remembered parameters.
     pub(super) fn begin_known(
         &mut self,
         now: Time,
         key_id: Option<KeyId>,
-    ) -> Result<(), TransportError> {
+        peer: TransportParameters,
+    ) {
         match (&self.known.stage, key_id) {
             (Stage::Undrawn(server), _) => {
-                let peer = TransportParameters::decode(Side::Server, &server.peer_parameters)?;
                 let due = server
                     .renewal_due
                     .map(|at| self.known.in_connection_time(at));
@@ -236,37 +241,33 @@ impl Connection {
                 self.known.offered = Some(client.secret.id());
                 let (keys, updates) = client.secret.keys(key_id, Side::Server);
                 self.install_keys(KeyChange::OneRtt(keys, updates));
-                let peer = TransportParameters::decode(Side::Client, &client.peer_parameters)?;
                 self.apply_peer_parameters(now, peer);
-                let mut own = self.own_parameters();
-                own.stateless_reset_token =
-                    Some(self.endpoint_keys.reset_token(&self.local_ids.handshake));
-                self.write_parameters(&own, &client.own_parameters);
+                let token = self.endpoint_keys.reset_token(&self.local_ids.handshake);
+                self.write_parameters(Some(token));
                 self.on_confirmed(now);
             }
-            _ => return Ok(()),
+            _ => return,
         }
         self.handshake.complete = true;
         self.counters.handshake = Some(Duration::ZERO);
         self.events.push_back(Event::Connected);
-        Ok(())
     }
 
-    /// Writes our parameters for the peer as far as it does not remember them.
-    fn write_parameters(&mut self, own: &TransportParameters, remembered: &[u8]) {
-        let mut encoded = Vec::with_capacity(128);
-        let kind = if *own.to_remembered(self.side) == *remembered {
-            own.of_connection().encode(self.side, &mut encoded, None);
-            PARAMETERS_ADDED
+    /// Writes our parameters for the peer as far as it does not remember them, and a server's reset token.
+    fn write_parameters(&mut self, reset_token: Option<ResetToken>) {
+        let side = self.side;
+        let (kind, mut own) = if self.known.is_remembered {
+            (PARAMETERS_ADDED, TransportParameters::default())
         } else {
-            let own = own.without_connection().with_connection(own);
-            own.encode(self.side, &mut encoded, None);
-            PARAMETERS_ALL
+            (PARAMETERS_ALL, self.own_parameters().without_connection())
         };
-        if !encoded.is_empty() {
-            let message = parameters_message(kind, &encoded);
-            self.crypto[Space::Data as usize].write(&message);
+        own.stateless_reset_token = reset_token;
+        if kind == PARAMETERS_ADDED && reset_token.is_none() {
+            return;
         }
+        self.crypto[Space::Data as usize].write_with(|out| {
+            write_parameters_message(out, kind, |out| own.encode(side, out, None));
+        });
     }
 
     /// Handles the parameters of a known peer that we do not remember.
@@ -314,8 +315,7 @@ impl Connection {
         let (keys, updates) = server.secret.keys(key_id, Side::Client);
         self.session.set_key_id(key_id);
         self.install_keys(KeyChange::OneRtt(keys, updates));
-        let own = self.own_parameters();
-        self.write_parameters(&own, &server.own_parameters);
+        self.write_parameters(None);
         self.known.stage = Stage::Unconfirmed(Attempt {
             asks_for_version: server.is_to_be_asked(now + self.known.epoch),
             server,

@@ -49,12 +49,12 @@ mod transmit;
 mod validation;
 mod version;
 
-use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
+use smallvec::SmallVec;
 use weir_congestion::{Context, Deadline};
 use weir_units::{ByteSize, Duration, Time};
 
@@ -69,6 +69,7 @@ pub(crate) use validation::{ClientSetup, ServerSetup};
 use crate::config::{PathEndpoints, TransportConfig};
 use crate::crypto::{KeyChange, Provider, Session};
 use crate::event::{EndpointEvent, Event};
+use crate::inline_queue::InlineQueue;
 use crate::interfaces::{Interfaces, SMALLEST_MAX_UDP_PAYLOAD};
 use crate::migration::MigrationMonitor;
 use crate::path::{Path, PathConfig};
@@ -104,7 +105,7 @@ pub struct Connection {
     paths: Vec<Path>,
     sizing: packet_size::PacketSizing,
     table: paths::PathTable,
-    /// Watches the path in use (clients only).
+    /// Watches the path in use, on clients with a standby path.
     monitor: Option<Box<MigrationMonitor>>,
     /// The deadline that the congestion controller received last.
     deadline: Option<Deadline>,
@@ -138,15 +139,15 @@ pub struct Connection {
     validation: validation::Validation,
     known: known::KnownPeerState,
     /// Reset tokens of the peer that the endpoint has registered for this connection.
-    reset_tokens: Vec<ResetToken>,
+    reset_tokens: SmallVec<[ResetToken; 1]>,
     /// The peer's transport parameters; defaults until they arrive.
     peer: TransportParameters,
     peer_known: bool,
     handshake: handshake::HandshakeProgress,
     timers: timers::Timers,
     unreachable: liveness::Unreachable,
-    events: VecDeque<Event>,
-    endpoint_events: VecDeque<EndpointEvent>,
+    events: InlineQueue<Event>,
+    endpoint_events: InlineQueue<EndpointEvent>,
     /// PTO probes still to be sent, by space.
     probes: [u8; 3],
     /// Streams that the peer opened with early data, by direction.
@@ -163,7 +164,7 @@ pub struct Connection {
 }
 
 /// What our interfaces and sockets accept.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Accepted {
     /// The largest UDP payload.
     pub(crate) payload: ByteSize,
@@ -200,7 +201,8 @@ pub(crate) struct Setup {
 }
 
 impl Connection {
-    pub(crate) fn new(now: Time, setup: Setup, session: Box<dyn Session>) -> Self {
+    pub(crate) fn new(now: Time, mut setup: Setup, session: Box<dyn Session>) -> Self {
+        let remembered = setup.known.remembered.take();
         let Setup {
             config,
             remote,
@@ -274,7 +276,7 @@ impl Connection {
                 setup.found_size.map(|size| (remote.ip(), size)),
             ),
             table: paths::PathTable::new(local),
-            monitor: monitor(now, &config, side),
+            monitor: None,
             deadline: None,
             window_cap: None,
             streams,
@@ -296,14 +298,14 @@ impl Connection {
             endpoint_keys: setup.keys,
             validation: validation::Validation::new(setup.client, setup.server),
             known: known::KnownPeerState::new(setup.known),
-            reset_tokens: Vec::new(),
+            reset_tokens: SmallVec::new(),
             peer: TransportParameters::default(),
             peer_known: false,
             handshake: handshake::HandshakeProgress::default(),
             timers: timers::Timers::new(now, &config),
             unreachable: liveness::Unreachable::default(),
-            events: VecDeque::new(),
-            endpoint_events: VecDeque::new(),
+            events: InlineQueue::default(),
+            endpoint_events: InlineQueue::default(),
             probes: [0; 3],
             early_streams: [0; 2],
             batch_finished: false,
@@ -324,8 +326,8 @@ impl Connection {
         if has_handshake {
             connection.take_token();
             connection.drive_session(now);
-        } else if let Err(error) = connection.begin_known(now, key_id) {
-            connection.close_with(now, error);
+        } else if let Some(peer) = remembered {
+            connection.begin_known(now, key_id, peer);
         }
         connection.report_changes(now);
         connection
@@ -429,15 +431,6 @@ fn path_config(config: &TransportConfig, side: Side) -> PathConfig {
         // section 8.1).
         validated: side.is_client(),
     }
-}
-
-fn monitor(now: Time, config: &TransportConfig, side: Side) -> Option<Box<MigrationMonitor>> {
-    if !side.is_client() {
-        return None;
-    }
-    // The configuration was checked when the connection was requested.
-    let monitor = MigrationMonitor::new(config.migration, now, PathId::FIRST).ok()?;
-    Some(Box::new(monitor))
 }
 
 fn streams_config(config: &TransportConfig) -> StreamsConfig {

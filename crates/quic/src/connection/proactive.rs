@@ -28,11 +28,23 @@ impl Connection {
             .is_some_and(|monitor| monitor.is_armed())
     }
 
+    /// Makes the monitor of a client, which has nothing to do before there is a second path.
+    fn make_monitor(&mut self, now: Time) {
+        if self.monitor.is_none() && self.side.is_client() {
+            // The configuration was checked when the connection was requested.
+            let made = MigrationMonitor::new(self.config.migration, now, self.paths[0].id);
+            self.monitor = made.ok().map(Box::new);
+        }
+    }
+
     /// Reports a change of the path list.
     pub(super) fn note_standby(&mut self, now: Time) {
         let standby = self.paths[1..]
             .iter()
             .any(|path| path.validated || path.validation.is_running());
+        if standby {
+            self.make_monitor(now);
+        }
         if let Some(monitor) = &mut self.monitor {
             monitor.set_standby(now, standby);
         }
@@ -113,6 +125,7 @@ impl Connection {
             .has_sample()
             .then(|| self.recovery.pto(&self.paths[0]));
         let id = path.id;
+        self.make_monitor(now);
         if let Some(monitor) = &mut self.monitor {
             monitor.on_moved(now, id, pto);
         }

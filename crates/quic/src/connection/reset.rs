@@ -1,5 +1,6 @@
 //! Stateless resets of the peer (RFC 9000, section 10.3.1).
 
+use smallvec::SmallVec;
 use weir_units::Time;
 
 use super::Connection;
@@ -12,7 +13,7 @@ impl Connection {
     /// Reports to the endpoint which reset tokens belong to this connection after a change of the
     /// peer's connection IDs in use.
     pub(super) fn note_reset_tokens(&mut self) {
-        let in_use: Vec<_> = self.remote_ids.reset_tokens().collect();
+        let in_use: SmallVec<[ResetToken; 1]> = self.remote_ids.reset_tokens().collect();
         let old = self.reset_tokens.iter().filter(|old| !in_use.contains(old));
         let new = in_use.iter().filter(|new| !self.reset_tokens.contains(new));
         let retired = old.map(|token| EndpointEvent::ResetTokenRetired(*token));

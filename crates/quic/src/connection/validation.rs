@@ -26,7 +26,7 @@ const LONGEST_RETRY_TOKEN: usize = SMALLEST_MAX_UDP_PAYLOAD - SMALLEST_ROOM;
 /// A client's inputs to start a handshake, and to restart it.
 pub(crate) struct ClientSetup {
     pub(crate) crypto: Arc<dyn ClientCrypto>,
-    pub(crate) server_name: String,
+    pub(crate) server_name: Arc<str>,
     pub(crate) versions: Versions,
     pub(crate) tokens: Option<Arc<TokenStore>>,
 }

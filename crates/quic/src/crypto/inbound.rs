@@ -21,6 +21,12 @@ pub(crate) struct Message {
 }
 
 impl Message {
+    /// Returns the bytes after type and length, in the memory of the message.
+    pub(crate) fn into_body(mut self) -> Vec<u8> {
+        self.bytes.drain(..HEADER_LENGTH.min(self.bytes.len()));
+        self.bytes
+    }
+
     /// Returns the bytes after type and length.
     pub(crate) fn body(&self) -> &[u8] {
         self.bytes.get(HEADER_LENGTH..).unwrap_or_default()
@@ -83,11 +89,14 @@ impl HandshakeBuffer {
         let Some(bytes) = pending.get(..HEADER_LENGTH + body_length) else {
             return Ok(None);
         };
-        self.consumed += bytes.len();
-        Ok(Some(Message {
-            kind,
-            bytes: bytes.to_vec(),
-        }))
+        let bytes = if bytes.len() == self.buffer.len() {
+            // The only message.
+            std::mem::take(&mut self.buffer)
+        } else {
+            self.consumed += bytes.len();
+            bytes.to_vec()
+        };
+        Ok(Some(Message { kind, bytes }))
     }
 
     /// Expects messages at `level` from now on.

@@ -4,6 +4,7 @@
 //! depend on TLS. `tls` implements the interface with rustls, `seeded` with a deterministic
 //! stand-in for simulations and tests. `known_peers` has one more session, without a handshake.
 
+mod any_key;
 mod inbound;
 pub(crate) mod packet_protection;
 #[cfg(test)]
@@ -14,6 +15,7 @@ pub mod tls;
 use std::fmt;
 use std::sync::Arc;
 
+pub use any_key::{AnyHeaderKey, AnyPacketKey};
 pub(crate) use inbound::HandshakeBuffer;
 
 use weir_units::Time;
@@ -66,9 +68,9 @@ pub trait HeaderKey: Send + Sync {
 /// The keys of one direction at one level.
 pub struct DirectionKeys {
     /// Header protection.
-    pub header: Box<dyn HeaderKey>,
+    pub header: AnyHeaderKey,
     /// The AEAD.
-    pub packet: Box<dyn PacketKey>,
+    pub packet: AnyPacketKey,
 }
 
 /// The keys of one level.
@@ -82,9 +84,9 @@ pub struct Keys {
 /// The packet keys of a key phase; header keys do not change (RFC 9001, section 6).
 pub struct PacketKeys {
     /// For packets that we send.
-    pub local: Box<dyn PacketKey>,
+    pub local: AnyPacketKey,
     /// For packets that the peer sends.
-    pub remote: Box<dyn PacketKey>,
+    pub remote: AnyPacketKey,
 }
 
 /// Derives the packet keys of the next key phases, one after another.

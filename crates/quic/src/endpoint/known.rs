@@ -13,7 +13,7 @@ use super::{Endpoint, Route, Slot};
 use crate::Side;
 use crate::config::{ClientConfig, ServerConfig};
 use crate::connection::{
-    Connection, KnownRole, KnownSetup, KnownStart, ServerSetup, Setup, known_session,
+    Accepted, Connection, KnownRole, KnownSetup, KnownStart, ServerSetup, Setup, known_session,
 };
 use crate::known_peers::{
     CredentialId, KeyId, KnownClient, KnownClients, Refusal, RefusalKind, Verdict, refusal_token,
@@ -21,6 +21,7 @@ use crate::known_peers::{
 use crate::observe::Subject;
 use crate::packet::{Header, Kind};
 use crate::rate_limit::RateLimit;
+use crate::recovery::Precision;
 use crate::transport_parameters::TransportParameters;
 
 /// A server with 10,000 clients that restarts can notify them all at once.
@@ -57,11 +58,12 @@ pub(super) struct FirstPacket<'a> {
 impl Endpoint {
     /// Returns how a client begins a connection to this server.
     pub(super) fn known_start(
-        &self,
+        &mut self,
         now: Time,
         client: &ClientConfig,
-        remote: SocketAddr,
-        server_name: &str,
+        (remote, server_name): (SocketAddr, &Arc<str>),
+        accepted: Accepted,
+        precision: &Precision,
     ) -> KnownSetup {
         let epoch = self.config.epoch;
         let Some(servers) = &client.known_servers else {
@@ -70,10 +72,35 @@ impl Endpoint {
                 ..KnownSetup::default()
             };
         };
-        let server = servers.find(now + epoch, server_name, remote);
+        let role = KnownRole::Client(servers.clone());
+        let known = servers
+            .find(now + epoch, server_name, remote)
+            .and_then(|server| {
+                let peer = &server.peer_parameters;
+                let remembered = self.servers_parameters.decode(Side::Server, peer)?.clone();
+                Some((server, remembered))
+            });
+        let Some((server, remembered)) = known else {
+            return KnownSetup {
+                role,
+                epoch,
+                ..KnownSetup::default()
+            };
+        };
+        let own = &mut self.own_parameters[Side::Client as usize];
+        let config = &client.transport;
         KnownSetup {
-            role: KnownRole::Client(servers.clone()),
-            start: server.map_or(KnownStart::Handshake, KnownStart::Server),
+            role,
+            is_remembered: own.are(
+                &server.own_parameters,
+                Side::Client,
+                config,
+                accepted,
+                precision,
+                true,
+            ),
+            start: KnownStart::Server(server),
+            remembered: Some(remembered),
             epoch,
         }
     }
@@ -85,6 +112,7 @@ impl Endpoint {
             role: role.map_or(KnownRole::None, KnownRole::Server),
             start,
             epoch: self.config.epoch,
+            ..KnownSetup::default()
         }
     }
 
@@ -129,7 +157,7 @@ impl Endpoint {
             header,
             datagram,
         };
-        let Some(client) = client.filter(|client| keeps_promises(client, &server)) else {
+        let Some(client) = client.filter(|client| self.keeps_promises(client, &server)) else {
             return Some(self.refuse_unknown(&packet, &credential));
         };
         Some(self.accept_known(&server, &clients, client, key_id, packet))
@@ -203,7 +231,7 @@ impl Endpoint {
         let now = packet.now + self.config.epoch;
         // A decision may have taken long, or may promise less.
         let clients = clients.filter(|clients| clients.has(now, &client));
-        let Some(clients) = clients.filter(|_| keeps_promises(&client, server)) else {
+        let Some(clients) = clients.filter(|_| self.keeps_promises(&client, server)) else {
             return self.refuse_unknown(&packet, &client.secret.id());
         };
         let is_refused = matches!(answer, Answer::Refuse);
@@ -273,6 +301,23 @@ impl Endpoint {
                 Connection::parameters(&server.transport, accepted, &precision, local_id, None);
             self.reporter(subject, parameters)
         });
+        let own = &mut self.own_parameters[Side::Server as usize];
+        let config = &server.transport;
+        let known = KnownSetup {
+            is_remembered: own.are(
+                &client.own_parameters,
+                Side::Server,
+                config,
+                accepted,
+                &precision,
+                server.known_clients.is_some(),
+            ),
+            remembered: self
+                .clients_parameters
+                .decode(Side::Client, &client.peer_parameters)
+                .cloned(),
+            ..self.known_setup(server, KnownStart::Client(client.clone(), key_id))
+        };
         let setup = Setup {
             config: server.transport.clone(),
             seed: self.connection_seed(),
@@ -297,9 +342,17 @@ impl Endpoint {
                 epoch: self.config.epoch,
                 preferred_id: None,
             }),
-            known: self.known_setup(server, KnownStart::Client(client.clone(), key_id)),
+            known,
         };
         (local_id, setup)
+    }
+
+    /// Whether this server promises at least what it promised the client: a client may send at once what
+    /// it remembers (RFC 9000, section 7.4.1).
+    fn keeps_promises(&mut self, client: &KnownClient, server: &ServerConfig) -> bool {
+        let promised = &mut self.promised_parameters;
+        let promised = promised.decode(Side::Server, &client.own_parameters);
+        promised.is_some_and(|promised| holds(promised, server))
     }
 
     fn refuse_key(
@@ -351,12 +404,8 @@ fn refusal(now: Time, mut connection: Box<Connection>) -> Route {
     }
 }
 
-/// Whether this server promises at least what it promised the client: a client may send at once what
-/// it remembers (RFC 9000, section 7.4.1).
-fn keeps_promises(client: &KnownClient, server: &ServerConfig) -> bool {
-    let Ok(promised) = TransportParameters::decode(Side::Server, &client.own_parameters) else {
-        return false;
-    };
+/// Whether a server promises at least this.
+fn holds(promised: &TransportParameters, server: &ServerConfig) -> bool {
     let now = &server.transport;
     let stream_window = now.stream_window.bytes();
     let datagrams = now

@@ -9,6 +9,7 @@ mod found_sizes;
 mod incoming;
 mod incoming_names;
 mod known;
+mod known_parameters;
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use rand_chacha::ChaCha12Rng;
 use rand_core::{Rng, SeedableRng};
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 
@@ -42,6 +44,7 @@ use draining::{Draining, DrainingKey};
 use found_sizes::FoundSizes;
 use incoming::Undecided;
 pub use incoming::{Decision, IncomingId, IncomingInfo};
+use known_parameters::{DecodedParameters, OwnParameters};
 
 /// A client's first destination ID must not be shorter (RFC 9000, section 7.2).
 const SHORTEST_INITIAL_DESTINATION: usize = 8;
@@ -120,7 +123,7 @@ pub struct EndpointCounters {
 /// The endpoint's state of a connection.
 #[derive(Default)]
 struct Slot {
-    ids: Vec<ConnectionId>,
+    ids: SmallVec<[ConnectionId; 1]>,
     /// The client's address and first destination ID, on servers, while the handshake is half open.
     initial: Option<(SocketAddr, ConnectionId)>,
     /// The credential and the key ID of a known peer's connection, on servers.
@@ -128,7 +131,7 @@ struct Slot {
     /// The client's place among those of its address, on servers: held until the connection is removed.
     _place: Option<ClientPlace>,
     /// Reset tokens of the peer's connection IDs in use.
-    resets: Vec<ResetTokenDigest>,
+    resets: SmallVec<[ResetTokenDigest; 1]>,
 }
 
 /// The state that all connections of a QUIC endpoint share.
@@ -156,6 +159,12 @@ pub struct Endpoint {
     /// Connections that known peers began, by credential and key ID.
     known: FxHashMap<(CredentialId, KeyId), ConnectionHandle>,
     refusals: known::Refusals,
+    /// The remembered parameters of servers, of clients, and what we have promised to clients.
+    servers_parameters: DecodedParameters,
+    clients_parameters: DecodedParameters,
+    promised_parameters: DecodedParameters,
+    /// Our own as a client and as a server.
+    own_parameters: [OwnParameters; 2],
     undecided: Undecided,
     observers: Option<Arc<dyn Observers>>,
     interfaces: Arc<Interfaces>,
@@ -189,6 +198,10 @@ impl Endpoint {
             initials: BTreeMap::new(),
             known: FxHashMap::default(),
             refusals: known::Refusals::new(),
+            servers_parameters: DecodedParameters::default(),
+            clients_parameters: DecodedParameters::default(),
+            promised_parameters: DecodedParameters::default(),
+            own_parameters: Default::default(),
             undecided: Undecided::default(),
             observers: None,
             interfaces: Arc::default(),
@@ -255,7 +268,7 @@ impl Endpoint {
         remote: SocketAddr,
         local: Option<SocketAddr>,
         server_name: &str,
-    ) -> Result<(ConnectionHandle, Connection), ConnectError> {
+    ) -> Result<(ConnectionHandle, Box<Connection>), ConnectError> {
         client.transport.validate()?;
         if !client.versions.contains(client.version) {
             return Err(ConfigError::FirstVersion {
@@ -269,9 +282,10 @@ impl Endpoint {
         let local_id = self.config.connection_ids.generate(&mut self.rng);
         let remote_id = FIRST_DESTINATION.generate(&mut self.rng);
         let grease = self.rng.next_u64();
+        let server_name = Arc::<str>::from(server_name);
         let setup = ClientSetup {
             crypto: client.crypto.clone(),
-            server_name: server_name.to_owned(),
+            server_name: server_name.clone(),
             versions: client.versions,
             tokens: client.tokens.clone(),
         };
@@ -293,7 +307,7 @@ impl Endpoint {
             .observers
             .is_some()
             .then(|| self.reporter(subject, parameters.clone()));
-        let known = self.known_start(now, &client, remote, server_name);
+        let known = self.known_start(now, &client, (remote, &server_name), accepted, &precision);
         let session = match known_session(&known.start) {
             Some(session) => Box::new(session),
             None => setup.start(client.version, parameters, client.early_data, grease)?,
@@ -321,7 +335,7 @@ impl Endpoint {
         };
         let handle = self.insert(Slot::default());
         self.add_id(handle, local_id);
-        let mut connection = Connection::new(now, setup, session);
+        let mut connection = Box::new(Connection::new(now, setup, session));
         for local in client.local_addresses {
             connection.add_local_address(now, local);
         }

@@ -5,25 +5,39 @@ use aws_lc_rs::aead::NONCE_LEN;
 use aws_lc_rs::aead::quic::AES_128;
 use zeroize::Zeroize;
 
-use super::hkdf::expand;
+use super::hkdf::PseudorandomKey;
 use crate::crypto::packet_protection::{Aead, AeadPacketKey, ProtectionHeaderKey};
-use crate::crypto::{DirectionKeys, KeyUpdates, PacketKey, PacketKeys};
+use crate::crypto::{AnyHeaderKey, AnyPacketKey, DirectionKeys, KeyUpdates, Keys, PacketKeys};
 
 const KEY_LENGTH: usize = 16;
 
-/// Returns the keys of one direction from key, IV and header protection key.
-pub(super) fn direction_keys(parts: &[u8]) -> DirectionKeys {
-    let (key, rest) = parts.split_at(KEY_LENGTH);
-    let (iv, header) = rest.split_at(NONCE_LEN);
-    DirectionKeys {
-        header: Box::new(ProtectionHeaderKey::new(&AES_128, header)),
-        packet: packet_key(key, iv),
+/// Returns the keys of both directions, each from key, IV and header protection key.
+pub(super) fn keys(local: &[u8], remote: &[u8]) -> Keys {
+    let parts = [local, remote].map(|parts| {
+        let (key, rest) = parts.split_at(KEY_LENGTH);
+        let (iv, header) = rest.split_at(NONCE_LEN);
+        (
+            packet_key(key, iv),
+            ProtectionHeaderKey::new(&AES_128, header),
+        )
+    });
+    let [(local_packet, local_header), (remote_packet, remote_header)] = parts;
+    let [local_header, remote_header] = AnyHeaderKey::pair([local_header, remote_header]);
+    Keys {
+        local: DirectionKeys {
+            header: local_header,
+            packet: local_packet,
+        },
+        remote: DirectionKeys {
+            header: remote_header,
+            packet: remote_packet,
+        },
     }
 }
 
-fn packet_key(key: &[u8], iv: &[u8]) -> Box<dyn PacketKey> {
+fn packet_key(key: &[u8], iv: &[u8]) -> AnyPacketKey {
     let iv = iv.try_into().expect("12 bytes");
-    Box::new(AeadPacketKey::new(Aead::AES_128_GCM, key, iv))
+    AeadPacketKey::new(Aead::AES_128_GCM, key, iv).into()
 }
 
 /// Derives the key phases of both directions.
@@ -39,9 +53,9 @@ impl KnownKeyUpdates {
 }
 
 /// Returns the packet key of the next phase, and replaces the secret by that of the phase after it.
-fn next_key(secret: &mut [u8; 32]) -> Box<dyn PacketKey> {
+fn next_key(secret: &mut [u8; 32]) -> AnyPacketKey {
     let mut phase = [0; KEY_LENGTH + NONCE_LEN + 32];
-    expand(secret, &[b"update"], &mut phase);
+    PseudorandomKey::new(secret).expand(&[b"update"], &mut phase);
     let (parts, next) = phase.split_at(KEY_LENGTH + NONCE_LEN);
     let (key, iv) = parts.split_at(KEY_LENGTH);
     let key = packet_key(key, iv);

@@ -23,7 +23,9 @@ pub use secret::CredentialId;
 pub(crate) use secret::PathSecret;
 pub(crate) use servers::{HandshakePermit, KnownServer, spread_end};
 pub use servers::{KnownServers, KnownServersCounters};
-pub(crate) use session::{KnownSession, PARAMETERS_ADDED, PARAMETERS_ALL, parameters_message};
+pub(crate) use session::{
+    KnownSession, PARAMETERS_ADDED, PARAMETERS_ALL, write_parameters_message,
+};
 pub(crate) use window::Verdict;
 
 /// The QUIC version of connections without a handshake: "WEI" and the number of the protocol.

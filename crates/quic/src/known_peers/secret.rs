@@ -7,8 +7,8 @@ use aws_lc_rs::hmac;
 use zeroize::Zeroize;
 
 use super::KeyId;
-use super::hkdf::{expand, try_expand};
-use super::keys::{KnownKeyUpdates, direction_keys};
+use super::hkdf::PseudorandomKey;
+use super::keys::{KnownKeyUpdates, keys};
 use super::refusal::RefusalKind;
 use crate::Side;
 use crate::crypto::{KeyUpdates, Keys};
@@ -44,7 +44,7 @@ impl fmt::Debug for CredentialId {
 
 /// A path secret: the pseudorandom key of HKDF. Its memory is cleared at its end.
 pub(crate) struct PathSecret {
-    key: [u8; 32],
+    key: PseudorandomKey,
     id: CredentialId,
 }
 
@@ -55,9 +55,11 @@ impl PathSecret {
         let mut key = [0; 32];
         key.copy_from_slice(tag.as_ref());
         let mut id = [0; CredentialId::LENGTH];
-        expand(&key, &[b"credential"], &mut id);
+        let prk = PseudorandomKey::new(&key);
+        key.zeroize();
+        prk.expand(&[b"credential"], &mut id);
         Self {
-            key,
+            key: prk,
             id: CredentialId(id),
         }
     }
@@ -72,21 +74,22 @@ impl PathSecret {
         let mut phases = [[0; PHASE_LENGTH]; 2];
         for (direction, phase) in (0u8..).zip(&mut phases) {
             let purpose: [&[u8]; 3] = [b"keys", &[direction], &key_id.to_be_bytes()];
-            expand(&self.key, &purpose, phase);
+            self.key.expand(&purpose, phase);
         }
         if side == Side::Server {
             phases.reverse();
         }
-        let keys = phases.map(|phase| {
-            let (parts, next) = phase
-                .split_last_chunk()
-                .expect("a phase ends with a secret");
-            (direction_keys(parts), *next)
-        });
+        let [local, remote] = &phases;
+        let split = |phase| {
+            let (parts, next) =
+                <[u8]>::split_last_chunk(phase).expect("a phase ends with a secret");
+            (parts, *next)
+        };
+        let ((local, next_local), (remote, next_remote)) = (split(local), split(remote));
+        let keys = keys(local, remote);
         phases.zeroize();
-        let [(local, next_local), (remote, next_remote)] = keys;
         let updates = KnownKeyUpdates::new(next_local, next_remote);
-        (Keys { local, remote }, Box::new(updates))
+        (keys, Box::new(updates))
     }
 
     /// Derives keying material for the application on the connection with this key ID.
@@ -108,13 +111,13 @@ impl PathSecret {
             label,
             digest.as_ref(),
         ];
-        try_expand(&self.key, &purpose, output).is_ok()
+        self.key.try_expand(&purpose, output).is_ok()
     }
 
     /// Returns the tag of a refusal of this key ID.
     pub(crate) fn refusal_tag(&self, kind: RefusalKind, key_id: KeyId) -> [u8; 16] {
         let mut control = [0; 32];
-        expand(&self.key, &[b"control"], &mut control);
+        self.key.expand(&[b"control"], &mut control);
         let mut input = [0; 9];
         input[0] = kind.as_u8();
         input[1..].copy_from_slice(&key_id.to_be_bytes());
@@ -129,12 +132,6 @@ impl PathSecret {
 /// Whether two tags are equal, in constant time.
 pub(super) fn tags_are_equal(one: &[u8; 16], other: &[u8; 16]) -> bool {
     verify_slices_are_equal(one, other).is_ok()
-}
-
-impl Drop for PathSecret {
-    fn drop(&mut self) {
-        self.key.zeroize();
-    }
 }
 
 impl fmt::Debug for PathSecret {

@@ -90,14 +90,14 @@ pub struct KnownServersCounters {
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct Name {
-    name: String,
+    name: Arc<str>,
     address: SocketAddr,
 }
 
 impl Name {
-    fn new(name: &str, address: SocketAddr) -> Self {
+    fn new(name: &Arc<str>, address: SocketAddr) -> Self {
         Self {
-            name: name.to_owned(),
+            name: name.clone(),
             address,
         }
     }
@@ -268,7 +268,7 @@ impl KnownServers {
     pub(crate) fn find(
         &self,
         now: Time,
-        name: &str,
+        name: &Arc<str>,
         address: SocketAddr,
     ) -> Option<Arc<KnownServer>> {
         let key = Name::new(name, address);
@@ -288,7 +288,7 @@ impl KnownServers {
     /// Returns the secret of a server that has replaced this one.
     pub(crate) fn newer(
         &self,
-        name: &str,
+        name: &Arc<str>,
         address: SocketAddr,
         old: &Arc<KnownServer>,
     ) -> Option<Arc<KnownServer>> {
@@ -298,7 +298,7 @@ impl KnownServers {
     }
 
     /// Stores the secret that a handshake has established, instead of an earlier one.
-    pub(crate) fn put(&self, now: Time, name: &str, address: SocketAddr, server: KnownServer) {
+    pub(crate) fn put(&self, now: Time, name: &Arc<str>, address: SocketAddr, server: KnownServer) {
         if self.capacity == 0 {
             return;
         }
@@ -321,7 +321,7 @@ impl KnownServers {
     }
 
     /// Forgets this secret of a server, if it is still the one in use.
-    pub(crate) fn forget(&self, name: &str, address: SocketAddr, server: &Arc<KnownServer>) {
+    pub(crate) fn forget(&self, name: &Arc<str>, address: SocketAddr, server: &Arc<KnownServer>) {
         let key = Name::new(name, address);
         let mut servers = self.servers();
         if servers
@@ -339,7 +339,7 @@ impl KnownServers {
     pub(crate) fn claim_renewal(
         &self,
         now: Time,
-        name: &str,
+        name: &Arc<str>,
         address: SocketAddr,
     ) -> Result<(), Option<Time>> {
         let Some(server) = self.servers().get(&Name::new(name, address)).cloned() else {
@@ -407,14 +407,14 @@ mod tests {
     fn a_secret_is_usable_until_its_time_and_its_last_key_id() {
         let servers = KnownServers::new(4);
         let until = NOW + Duration::from_secs(10);
-        servers.put(NOW, "a", address(1), server(1, until));
-        let found = servers.find(NOW, "a", address(1)).unwrap();
-        assert!(servers.find(NOW, "b", address(1)).is_none());
-        assert!(servers.find(NOW, "a", address(2)).is_none());
+        servers.put(NOW, &"a".into(), address(1), server(1, until));
+        let found = servers.find(NOW, &"a".into(), address(1)).unwrap();
+        assert!(servers.find(NOW, &"b".into(), address(1)).is_none());
+        assert!(servers.find(NOW, &"a".into(), address(2)).is_none());
         found.next_key_id.store(MOST_KEY_IDS, Ordering::Relaxed);
-        assert!(servers.find(NOW, "a", address(1)).is_none());
-        servers.put(NOW, "a", address(1), server(2, until));
-        assert!(servers.find(until, "a", address(1)).is_none());
+        assert!(servers.find(NOW, &"a".into(), address(1)).is_none());
+        servers.put(NOW, &"a".into(), address(1), server(2, until));
+        assert!(servers.find(until, &"a".into(), address(1)).is_none());
         assert_eq!(servers.counters().held, 0);
     }
 
@@ -423,33 +423,33 @@ mod tests {
         let servers = KnownServers::new(2);
         let until = NOW + Duration::from_secs(10);
         let at = |seconds| NOW + Duration::from_secs(seconds);
-        servers.put(at(0), "a", address(1), server(1, until));
-        servers.put(at(1), "a", address(2), server(2, until));
-        assert!(servers.find(at(2), "a", address(1)).is_some());
-        servers.put(at(3), "a", address(3), server(3, until));
-        assert!(servers.find(at(3), "a", address(2)).is_none());
-        assert!(servers.find(at(3), "a", address(1)).is_some());
+        servers.put(at(0), &"a".into(), address(1), server(1, until));
+        servers.put(at(1), &"a".into(), address(2), server(2, until));
+        assert!(servers.find(at(2), &"a".into(), address(1)).is_some());
+        servers.put(at(3), &"a".into(), address(3), server(3, until));
+        assert!(servers.find(at(3), &"a".into(), address(2)).is_none());
+        assert!(servers.find(at(3), &"a".into(), address(1)).is_some());
     }
 
     #[test]
     fn only_the_secret_that_was_refused_is_forgotten() {
         let servers = KnownServers::new(2);
         let until = NOW + Duration::from_secs(10);
-        servers.put(NOW, "a", address(1), server(1, until));
-        let old = servers.find(NOW, "a", address(1)).unwrap();
-        servers.put(NOW, "a", address(1), server(2, until));
-        servers.forget("a", address(1), &old);
-        let new = servers.find(NOW, "a", address(1)).unwrap();
-        servers.forget("a", address(1), &new);
-        assert!(servers.find(NOW, "a", address(1)).is_none());
+        servers.put(NOW, &"a".into(), address(1), server(1, until));
+        let old = servers.find(NOW, &"a".into(), address(1)).unwrap();
+        servers.put(NOW, &"a".into(), address(1), server(2, until));
+        servers.forget(&"a".into(), address(1), &old);
+        let new = servers.find(NOW, &"a".into(), address(1)).unwrap();
+        servers.forget(&"a".into(), address(1), &new);
+        assert!(servers.find(NOW, &"a".into(), address(1)).is_none());
     }
 
     #[test]
     fn a_server_that_was_not_heard_of_is_asked_once() {
         let servers = KnownServers::new(2);
         let at = |millis| NOW + Duration::from_millis(millis);
-        servers.put(NOW, "a", address(1), server(1, at(60_000)));
-        let server = servers.find(NOW, "a", address(1)).unwrap();
+        servers.put(NOW, &"a".into(), address(1), server(1, at(60_000)));
+        let server = servers.find(NOW, &"a".into(), address(1)).unwrap();
         assert!(!server.is_to_be_asked(at(999)));
         assert!(server.is_to_be_asked(at(1000)));
         assert!(!server.is_to_be_asked(at(1001)));

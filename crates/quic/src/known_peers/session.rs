@@ -1,7 +1,6 @@
 //! The session of a connection without a handshake: its peer is known, and only transport parameters
 //! that differ from the remembered ones are exchanged.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::{KeyId, KnownClient, KnownServer, PathSecret};
@@ -13,17 +12,23 @@ pub(crate) const PARAMETERS_ALL: u8 = 1;
 /// A message with the transport parameters that only this connection has.
 pub(crate) const PARAMETERS_ADDED: u8 = 2;
 
-/// Returns the message of this kind with encoded transport parameters. They are far shorter than
-/// the 65,535 bytes that a message may have.
-pub(crate) fn parameters_message(kind: u8, encoded: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(encoded.len())
-        .unwrap_or(u32::MAX)
-        .to_be_bytes();
-    let mut message = Vec::with_capacity(4 + encoded.len());
-    message.push(kind);
-    message.extend_from_slice(&length[1..]);
-    message.extend_from_slice(encoded);
-    message
+/// Appends the message of this kind with the transport parameters that `encode` appends; nothing if it
+/// appends none. They are far shorter than the 65,535 bytes that a message may have.
+pub(crate) fn write_parameters_message(
+    out: &mut Vec<u8>,
+    kind: u8,
+    encode: impl FnOnce(&mut Vec<u8>),
+) {
+    let start = out.len();
+    out.extend_from_slice(&[kind, 0, 0, 0]);
+    let body = out.len();
+    encode(out);
+    if out.len() == body {
+        out.truncate(start);
+        return;
+    }
+    let length = u32::try_from(out.len() - body).unwrap_or(u32::MAX);
+    out[start + 1..body].copy_from_slice(&length.to_be_bytes()[1..]);
 }
 
 /// The peer of the connection.
@@ -38,7 +43,8 @@ pub(crate) struct KnownSession {
     /// `None` until a client draws it.
     key_id: Option<KeyId>,
     inbound: HandshakeBuffer,
-    events: VecDeque<SessionEvent>,
+    /// The peer's parameters, until the connection takes them.
+    parameters: Option<SessionEvent>,
     has_parameters: bool,
 }
 
@@ -58,7 +64,7 @@ impl KnownSession {
             peer,
             key_id,
             inbound: HandshakeBuffer::at(Level::OneRtt),
-            events: VecDeque::new(),
+            parameters: None,
             has_parameters: false,
         }
     }
@@ -83,8 +89,8 @@ impl Session for KnownSession {
             if std::mem::replace(&mut self.has_parameters, true) {
                 return Err(violation("transport parameters twice"));
             }
-            self.events.push_back(SessionEvent::KnownParameters {
-                encoded: message.body().to_vec(),
+            self.parameters = Some(SessionEvent::KnownParameters {
+                encoded: message.into_body(),
                 added,
             });
         }
@@ -98,7 +104,7 @@ impl Session for KnownSession {
     }
 
     fn poll(&mut self) -> Option<SessionEvent> {
-        self.events.pop_front()
+        self.parameters.take()
     }
 
     fn identity(&self) -> Identity {

@@ -10,6 +10,7 @@ use weir_units::Time;
 use weir_wire::Ecn;
 
 use super::SentFrames;
+use crate::inline_queue::InlineQueue;
 use crate::observe::{LossReason, LostPacket};
 use crate::{PathId, Space};
 
@@ -74,7 +75,7 @@ pub(super) struct SentPackets {
     base: u64,
     pub(super) slots: VecDeque<Slot>,
     /// A bit per number, set where the slot is not [`Slot::Gone`]; the first word holds `base`.
-    live: VecDeque<u64>,
+    live: InlineQueue<u64>,
 }
 
 impl SentPackets {

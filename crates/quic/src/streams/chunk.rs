@@ -29,6 +29,12 @@ impl Chunk {
         self.data.capacity() - self.data.len()
     }
 
+    /// Whether the next `length` bytes are all that the chunk holds, and nothing more can be appended
+    /// to it, nor is it used again.
+    pub(super) fn is_last_part(&self, length: usize) -> bool {
+        !self.pooled && self.room() == 0 && length == self.data.len()
+    }
+
     /// Whether this is a full-size chunk, which returns to the pool.
     pub(super) const fn is_pooled(&self) -> bool {
         self.pooled

@@ -1,7 +1,6 @@
 //! Stream events for the application.
 
-use std::collections::VecDeque;
-
+use crate::inline_queue::InlineQueue;
 use crate::{Direction, StreamId};
 
 /// An event of streams.
@@ -29,7 +28,7 @@ pub enum StreamEvent {
 /// Events waiting for the application.
 #[derive(Debug, Default)]
 pub(super) struct Events {
-    queue: VecDeque<StreamEvent>,
+    queue: InlineQueue<StreamEvent>,
     /// The directions with an [`StreamEvent::Opened`] in the queue.
     opened: [bool; 2],
 }

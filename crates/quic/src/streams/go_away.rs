@@ -20,7 +20,7 @@ impl Streams {
 
     /// Notes that an open stream lasts as long as the connection.
     pub(crate) fn set_lasting(&mut self, id: StreamId) {
-        if self.map.streams.contains_key(&id) && !self.map.lasting.contains(&id) {
+        if self.map.streams.contains(id) && !self.map.lasting.contains(&id) {
             self.map.lasting.push(id);
         }
     }
@@ -31,8 +31,8 @@ impl Streams {
         let StreamMap {
             numbers, lasting, ..
         } = &self.map;
-        let mut open = self.map.streams.keys();
-        numbers.are_all_accepted() && open.all(|id| numbers.refuses(*id) || lasting.contains(id))
+        let mut open = self.map.streams.ids();
+        numbers.are_all_accepted() && open.all(|id| numbers.refuses(id) || lasting.contains(&id))
     }
 
     /// Whether the peer refuses a stream of ours.
@@ -45,7 +45,7 @@ impl Streams {
     pub(crate) fn abandon_refused(&mut self, served: u64, code: u64) {
         self.map.numbers.limit_served(served);
         for id in self.map.ids() {
-            let Some(stream) = self.map.streams.get_mut(&id) else {
+            let Some(stream) = self.map.streams.get_mut(id) else {
                 continue;
             };
             if !self.map.numbers.is_refused(id) {

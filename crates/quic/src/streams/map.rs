@@ -1,23 +1,19 @@
 //! The open streams, by ID.
 
-use std::collections::HashMap;
-use std::collections::hash_map::Entry;
-
-use rustc_hash::FxBuildHasher;
-
 use super::events::Events;
 use super::numbers::{MissingStream, StreamNumbers};
 use super::receive::ReceiveHalf;
 use super::send::SendHalf;
 use super::stream::{SendDemand, Stream};
 use super::{PeerLimits, StreamEvent};
+use crate::stream_table::{Entry, StreamTable};
 use crate::{Code, Direction, StreamId, TransportError};
 
 /// The streams, their number limits, and the initial limits of new ones.
 #[derive(Debug)]
 pub(super) struct StreamMap {
     /// The streams that are not closed.
-    pub(super) streams: HashMap<StreamId, Stream, FxBuildHasher>,
+    pub(super) streams: StreamTable<Stream>,
     pub(super) numbers: StreamNumbers,
     initial: InitialLimits,
     /// The application error code for refused streams of the peer.
@@ -37,7 +33,7 @@ impl StreamMap {
     /// Creates an empty map; `window` is the receive window of each stream.
     pub(super) fn new(numbers: StreamNumbers, window: u64) -> Self {
         Self {
-            streams: HashMap::default(),
+            streams: StreamTable::default(),
             numbers,
             initial: InitialLimits {
                 peer: PeerLimits::default(),
@@ -52,14 +48,13 @@ impl StreamMap {
     pub(super) fn begin(&mut self, id: StreamId, local: bool) {
         let initial = &self.initial;
         self.streams
-            .entry(id)
-            .or_insert_with(|| initial.stream(id, local));
+            .get_or_insert_with(id, || initial.stream(id, local));
     }
 
     /// Returns the stream if it is not closed and the application opened or accepted it.
     pub(super) fn known(&mut self, id: StreamId) -> Option<&mut Stream> {
         if self.numbers.is_known(id) {
-            self.streams.get_mut(&id)
+            self.streams.get_mut(id)
         } else {
             None
         }
@@ -103,8 +98,8 @@ impl StreamMap {
         events: &mut Events,
     ) -> Result<Option<&mut Stream>, TransportError> {
         match self.streams.entry(id) {
-            Entry::Occupied(found) => Ok(Some(found.into_mut())),
-            Entry::Vacant(place) => {
+            Entry::Found(found) => Ok(Some(found)),
+            Entry::Missing(place) => {
                 match self.numbers.admit(id)? {
                     MissingStream::Closed => return Ok(None),
                     MissingStream::Opened => {}
@@ -124,7 +119,7 @@ impl StreamMap {
 
     /// Removes a closed stream.
     pub(super) fn remove(&mut self, id: StreamId) {
-        if self.streams.remove(&id).is_some() {
+        if self.streams.remove(id).is_some() {
             self.numbers.close(id);
             self.lasting.retain(|lasting| *lasting != id);
         }
@@ -133,7 +128,7 @@ impl StreamMap {
     /// Applies the peer's transport parameters, to open streams too.
     pub(super) fn set_peer_limits(&mut self, limits: &PeerLimits) {
         self.initial.peer = *limits;
-        for (&id, stream) in &mut self.streams {
+        for (id, stream) in self.streams.iter_mut() {
             if let Some(send) = &mut stream.send {
                 let local = self.numbers.is_local(id);
                 send.credit
@@ -144,7 +139,7 @@ impl StreamMap {
 
     /// Returns all streams, ordered by ID.
     pub(super) fn ids(&self) -> Vec<StreamId> {
-        let mut ids: Vec<_> = self.streams.keys().copied().collect();
+        let mut ids: Vec<_> = self.streams.ids().collect();
         ids.sort_unstable();
         ids
     }
@@ -154,7 +149,7 @@ impl StreamMap {
     pub(super) fn reject_early_data(&mut self) -> Vec<StreamEvent> {
         let mut wakes = Vec::new();
         for id in self.ids() {
-            let Some(stream) = self.streams.remove(&id) else {
+            let Some(stream) = self.streams.remove(id) else {
                 continue;
             };
             if stream.send.is_some_and(|send| send.blocked) {

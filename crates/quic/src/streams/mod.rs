@@ -118,7 +118,7 @@ impl Streams {
         self.credit.raise(limits.max_data);
         self.map.set_peer_limits(limits);
         for id in self.map.ids() {
-            if let Some(stream) = self.map.streams.get_mut(&id) {
+            if let Some(stream) = self.map.streams.get_mut(id) {
                 self.scheduler.update(id, stream);
             }
         }

@@ -36,7 +36,7 @@ impl Streams {
         let receive = self
             .map
             .streams
-            .get_mut(&id)
+            .get_mut(id)
             .and_then(|stream| stream.receive.as_ref());
         receive.is_none_or(ReceiveHalf::has_everything)
     }
@@ -119,7 +119,7 @@ impl Streams {
 
     /// Call it after a frame that may change a stream's data to send or end one of its halves.
     pub(super) fn settle(&mut self, id: StreamId) {
-        let Some(stream) = self.map.streams.get_mut(&id) else {
+        let Some(stream) = self.map.streams.get_mut(id) else {
             return;
         };
         let closed = stream.drop_done(&mut self.pool);

@@ -5,11 +5,12 @@
 //! control bounds the bytes. This module bounds the number of gaps, over all streams of the
 //! connection, so that single bytes with gaps between them cannot take much memory.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 use bytes::{Buf, Bytes};
 
 use super::chunk::{CHUNK_SIZE, Chunk, ChunkPool};
+use crate::inline_queue::InlineQueue;
 
 /// The most gaps over all streams. Data that would create another one is refused, and the peer
 /// sends it again once some have closed.
@@ -34,7 +35,7 @@ pub(crate) enum Received {
 #[derive(Debug, Default)]
 pub(super) struct ReceiveBuffer {
     /// Data in order that has not been read.
-    chunks: VecDeque<Chunk>,
+    chunks: InlineQueue<Chunk>,
     /// The offset of the next byte to be read.
     read: u64,
     /// The end offset of the data in order.
@@ -87,7 +88,12 @@ impl ReceiveBuffer {
             return None;
         }
         let length = max.min(chunk.data.len());
-        let bytes = chunk.data.split_to(length).freeze();
+        let bytes = if chunk.is_last_part(length) {
+            // Without shared ownership.
+            std::mem::take(&mut chunk.data).freeze()
+        } else {
+            chunk.data.split_to(length).freeze()
+        };
         self.read += length as u64;
         self.retire_front(pool);
         Some(bytes)
@@ -130,7 +136,7 @@ impl ReceiveBuffer {
 
     /// Drops all unread data.
     pub(super) fn discard(&mut self, pool: &mut ChunkPool) {
-        for chunk in self.chunks.drain(..) {
+        for chunk in self.chunks.drain() {
             pool.give(chunk);
         }
         for (_, chunk) in std::mem::take(&mut self.segments) {

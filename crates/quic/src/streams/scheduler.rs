@@ -5,10 +5,11 @@
 //! priority take turns. A stream is in a queue exactly while it has something for it, so the check
 //! for pending data needs no scan of streams.
 
-use std::collections::VecDeque;
+use smallvec::SmallVec;
 
 use super::stream::{SendDemand, Stream};
 use crate::StreamId;
+use crate::inline_queue::InlineQueue;
 
 /// The bytes that a stream sends before the next one of the same priority.
 const TURN: u64 = 16 * 1024;
@@ -18,7 +19,7 @@ const KEPT_LEVELS: usize = 8;
 /// The queues and their sums.
 #[derive(Debug, Default)]
 pub(super) struct Scheduler {
-    pub(super) control: VecDeque<StreamId>,
+    pub(super) control: InlineQueue<StreamId>,
     pub(super) retransmissions: PriorityQueue,
     pub(super) fresh: PriorityQueue,
     /// Lost bytes waiting.
@@ -91,14 +92,14 @@ impl Scheduler {
 #[derive(Debug, Default)]
 pub(super) struct PriorityQueue {
     /// Highest priority first.
-    levels: Vec<Level>,
+    levels: SmallVec<[Level; 1]>,
     length: usize,
 }
 
 #[derive(Debug)]
 struct Level {
     priority: i32,
-    queue: VecDeque<StreamId>,
+    queue: InlineQueue<StreamId>,
     /// Bytes that the first stream in the queue has sent in its turn.
     turn: u64,
 }
@@ -124,7 +125,7 @@ impl PriorityQueue {
         level.turn += bytes;
         if level.turn >= TURN {
             level.turn = 0;
-            level.queue.rotate_left(1);
+            level.queue.rotate();
         }
     }
 
@@ -148,7 +149,7 @@ impl PriorityQueue {
         }
         let level = Level {
             priority,
-            queue: VecDeque::from([id]),
+            queue: InlineQueue::from(id),
             turn: 0,
         };
         self.levels.insert(index, level);
@@ -174,8 +175,9 @@ impl PriorityQueue {
 }
 
 /// Usually the first is removed; a stream in the middle of the queue was reset.
-fn remove(queue: &mut VecDeque<StreamId>, id: StreamId) {
-    if let Some(index) = queue.iter().position(|&queued| queued == id) {
+fn remove(queue: &mut InlineQueue<StreamId>, id: StreamId) {
+    let index = queue.iter().position(|&queued| queued == id);
+    if let Some(index) = index {
         queue.remove(index);
     }
 }

@@ -5,12 +5,12 @@
 //! continue where the last one ended, and ACKs mostly arrive in order; both take constant time
 //! then.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use bytes::Bytes;
 
 use super::chunk::{CHUNK_SIZE, Chunk, ChunkPool};
+use crate::inline_queue::InlineQueue;
 use crate::ranges::RangeSet;
 
 /// The smallest chunk in bytes.
@@ -21,7 +21,7 @@ const COPY_BELOW: usize = 256;
 /// The send side's buffer of one stream.
 #[derive(Debug, Default)]
 pub(super) struct SendBuffer {
-    pieces: VecDeque<Piece>,
+    pieces: InlineQueue<Piece>,
     /// All data below this offset is acknowledged.
     acked: u64,
     /// Acknowledged ranges beyond `acked`.
@@ -156,7 +156,7 @@ impl SendBuffer {
         self.acked = self.end;
         self.acked_ahead.clear();
         self.cursor = 0;
-        for piece in self.pieces.drain(..) {
+        for piece in self.pieces.drain() {
             if let BufferMemory::Own(chunk) = piece.memory {
                 pool.give(chunk);
             }
@@ -194,7 +194,9 @@ impl SendBuffer {
             {
                 // A stream of small messages continues in its small chunk.
                 chunk.data.clear();
-                self.pieces[0].start = self.end;
+                if let Some(front) = self.pieces.front_mut() {
+                    front.start = self.end;
+                }
                 return;
             }
             self.cursor = self.cursor.saturating_sub(1);

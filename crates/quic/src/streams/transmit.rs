@@ -107,14 +107,14 @@ impl Streams {
     }
 
     fn send_half(&mut self, id: StreamId) -> Option<&mut SendHalf> {
-        self.map.streams.get_mut(&id)?.send.as_mut()
+        self.map.streams.get_mut(id)?.send.as_mut()
     }
 
     fn with_receive(&mut self, id: StreamId, act: impl FnOnce(&mut ReceiveHalf)) {
         if let Some(receive) = self
             .map
             .streams
-            .get_mut(&id)
+            .get_mut(id)
             .and_then(|stream| stream.receive.as_mut())
         {
             act(receive);
@@ -123,7 +123,7 @@ impl Streams {
     }
 
     fn on_data_acked(&mut self, id: StreamId, data: Sendable) {
-        let Some(stream) = self.map.streams.get_mut(&id) else {
+        let Some(stream) = self.map.streams.get_mut(id) else {
             return;
         };
         let Some(send) = &mut stream.send else {
@@ -179,7 +179,7 @@ impl Streams {
 
     fn fill_stream_control(&mut self, out: &mut Vec<u8>, limit: usize, sent: &mut SentFrames) {
         while let Some(&id) = self.scheduler.control.front() {
-            let Some(stream) = self.map.streams.get_mut(&id) else {
+            let Some(stream) = self.map.streams.get_mut(id) else {
                 debug_assert!(false, "{id} is queued and closed");
                 self.scheduler.control.pop_front();
                 continue;
@@ -196,7 +196,7 @@ impl Streams {
         while out.len() + MIN_FRAME <= limit
             && let Some(id) = self.scheduler.retransmissions.front()
         {
-            let Some(stream) = self.map.streams.get_mut(&id) else {
+            let Some(stream) = self.map.streams.get_mut(id) else {
                 return;
             };
             let Some(send) = &mut stream.send else {
@@ -219,7 +219,7 @@ impl Streams {
         while out.len() + MIN_FRAME <= limit
             && let Some(id) = self.scheduler.fresh.front()
         {
-            let Some(stream) = self.map.streams.get_mut(&id) else {
+            let Some(stream) = self.map.streams.get_mut(id) else {
                 return;
             };
             let Some(send) = &mut stream.send else {

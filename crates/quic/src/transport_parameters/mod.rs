@@ -183,14 +183,6 @@ impl TransportParameters {
         }
     }
 
-    /// Returns the parameters that belong to one connection of known peers only.
-    pub(crate) fn of_connection(&self) -> Self {
-        Self {
-            stateless_reset_token: self.stateless_reset_token,
-            ..Self::default()
-        }
-    }
-
     /// Returns these in the encoding that both sides remember of a known peer.
     pub(crate) fn to_remembered(&self, sender: Side) -> Box<[u8]> {
         let mut encoded = Vec::with_capacity(96);

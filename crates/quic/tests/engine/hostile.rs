@@ -8,8 +8,8 @@ use crate::world::{CLIENT, Plan, SERVER, World};
 use proptest::prelude::*;
 use weir_quic::crypto::seeded::SeededClient;
 use weir_quic::crypto::{
-    ClientCrypto, ClientStart, Identity, KeyChange, Keys, OpenError, PacketKey, Provider, Session,
-    SessionEvent, StartError,
+    AnyPacketKey, ClientCrypto, ClientStart, Identity, KeyChange, Keys, OpenError, PacketKey,
+    Provider, Session, SessionEvent, StartError,
 };
 use weir_quic::frame::{AckFrequency, NewConnectionId, ResetStream, write};
 use weir_quic::{
@@ -34,7 +34,7 @@ struct ForgingSession {
 }
 
 struct ForgingKey {
-    inner: Box<dyn PacketKey>,
+    inner: AnyPacketKey,
     forgery: Forgery,
 }
 
@@ -68,7 +68,7 @@ impl Session for ForgingSession {
         Some(match self.inner.poll()? {
             SessionEvent::Keys(KeyChange::OneRtt(mut keys, updates)) => {
                 let inner = keys.local.packet;
-                keys.local.packet = Box::new(ForgingKey {
+                keys.local.packet = AnyPacketKey::new(ForgingKey {
                     inner,
                     forgery: self.forgery.clone(),
                 });

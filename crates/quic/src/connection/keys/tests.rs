@@ -1,7 +1,7 @@
 //! Key phases, and when a side may start the next one.
 
 use super::*;
-use crate::crypto::{DirectionKeys, HeaderKey, OpenError};
+use crate::crypto::{AnyHeaderKey, DirectionKeys, HeaderKey, OpenError};
 
 /// Opens packets that were sealed in the phase with the same number.
 struct Phase(u8);
@@ -37,16 +37,16 @@ impl KeyUpdates for Phases {
     fn next_keys(&mut self) -> PacketKeys {
         self.0 += 1;
         PacketKeys {
-            local: Box::new(Phase(self.0)),
-            remote: Box::new(Phase(self.0)),
+            local: AnyPacketKey::new(Phase(self.0)),
+            remote: AnyPacketKey::new(Phase(self.0)),
         }
     }
 }
 
 fn keys() -> OneRttKeys {
     let direction = || DirectionKeys {
-        header: Box::new(Phase(0)),
-        packet: Box::new(Phase(0)),
+        header: AnyHeaderKey::new(Phase(0)),
+        packet: AnyPacketKey::new(Phase(0)),
     };
     let keys = Keys {
         local: direction(),

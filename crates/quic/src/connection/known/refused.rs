@@ -185,6 +185,8 @@ impl Connection {
             ..HandshakeProgress::default()
         };
         self.probes = [0; 3];
+        let own = self.own_parameters().to_remembered(self.side);
+        self.known.is_remembered = own == server.own_parameters;
         self.known.stage = Stage::Undrawn(server);
         self.apply_peer_parameters(now, peer);
         self.events.push_back(Event::Connected);

@@ -2,7 +2,7 @@
 
 use super::cipher::{SeededHeaderKey, SeededPacketKey};
 use super::mixing::Secret;
-use crate::crypto::{DirectionKeys, KeyUpdates, Keys, PacketKeys};
+use crate::crypto::{AnyHeaderKey, AnyPacketKey, DirectionKeys, KeyUpdates, Keys, PacketKeys};
 use crate::{ConnectionId, Side, Version};
 
 const NEXT_PHASE: u64 = 0x6b75;
@@ -20,8 +20,8 @@ pub(super) fn in_version(secret: Secret, version: Version) -> Secret {
 pub(super) fn direction_keys(secret: Secret, sender: Side) -> DirectionKeys {
     let secret = secret.derive(sender as u64);
     DirectionKeys {
-        header: Box::new(SeededHeaderKey::new(secret)),
-        packet: Box::new(SeededPacketKey::new(secret)),
+        header: AnyHeaderKey::new(SeededHeaderKey::new(secret)),
+        packet: AnyPacketKey::new(SeededPacketKey::new(secret)),
     }
 }
 

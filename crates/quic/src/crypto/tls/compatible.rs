@@ -14,7 +14,7 @@ use rustls::{CipherSuite, KeyLog};
 
 use crate::Version;
 use crate::crypto::packet_protection::{Aead, AeadPacketKey, ProtectionHeaderKey};
-use crate::crypto::{DirectionKeys, KeyUpdates, Keys, PacketKey, PacketKeys};
+use crate::crypto::{AnyHeaderKey, AnyPacketKey, DirectionKeys, KeyUpdates, Keys, PacketKeys};
 
 /// The labels of the handshake and application secrets, the client's and the server's (NSS key log
 /// format).
@@ -166,17 +166,17 @@ impl Secret {
         output
     }
 
-    fn packet_key(&self) -> Box<dyn PacketKey> {
+    fn packet_key(&self) -> AnyPacketKey {
         let key = self.expand("key", self.suite.aead.algorithm.key_len());
         let mut iv = [0; NONCE_LEN];
         iv.copy_from_slice(&self.expand("iv", NONCE_LEN));
-        Box::new(AeadPacketKey::new(self.suite.aead, &key, iv))
+        AeadPacketKey::new(self.suite.aead, &key, iv).into()
     }
 
     fn direction_keys(&self) -> DirectionKeys {
         let key = self.expand("hp", self.suite.header.key_len());
         DirectionKeys {
-            header: Box::new(ProtectionHeaderKey::new(self.suite.header, &key)),
+            header: AnyHeaderKey::new(ProtectionHeaderKey::new(self.suite.header, &key)),
             packet: self.packet_key(),
         }
     }

@@ -79,7 +79,8 @@ pub(super) fn retry_tag(
     bytes
 }
 
-struct TlsPacketKey(Box<dyn quic::PacketKey>);
+/// A packet key of rustls.
+pub(in crate::crypto) struct TlsPacketKey(Box<dyn quic::PacketKey>);
 
 impl PacketKey for TlsPacketKey {
     fn seal(&self, packet_number: u64, header_length: usize, packet: &mut [u8]) {
@@ -118,7 +119,8 @@ impl PacketKey for TlsPacketKey {
     }
 }
 
-struct TlsHeaderKey(Box<dyn quic::HeaderProtectionKey>);
+/// A header key of rustls.
+pub(in crate::crypto) struct TlsHeaderKey(Box<dyn quic::HeaderProtectionKey>);
 
 impl TlsHeaderKey {
     /// Returns the first byte, the packet number (as if of the greatest length) and the sample;
@@ -155,8 +157,8 @@ impl HeaderKey for TlsHeaderKey {
 impl From<quic::DirectionalKeys> for DirectionKeys {
     fn from(keys: quic::DirectionalKeys) -> Self {
         Self {
-            header: Box::new(TlsHeaderKey(keys.header)),
-            packet: Box::new(TlsPacketKey(keys.packet)),
+            header: TlsHeaderKey(keys.header).into(),
+            packet: TlsPacketKey(keys.packet).into(),
         }
     }
 }
@@ -177,8 +179,8 @@ impl KeyUpdates for TlsKeyUpdates {
     fn next_keys(&mut self) -> PacketKeys {
         let keys = self.0.next_packet_keys();
         PacketKeys {
-            local: Box::new(TlsPacketKey(keys.local)),
-            remote: Box::new(TlsPacketKey(keys.remote)),
+            local: TlsPacketKey(keys.local).into(),
+            remote: TlsPacketKey(keys.remote).into(),
         }
     }
 }

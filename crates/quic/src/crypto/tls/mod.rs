@@ -26,6 +26,7 @@ use rustls::quic::{self, ClientConnection, ServerConnection, Suite};
 use rustls::server::{NoServerSessionStorage, ProducesTickets};
 use rustls::{CipherSuite, ClientConfig, ServerConfig};
 
+pub(super) use keys::{TlsHeaderKey, TlsPacketKey};
 pub use provider::provider;
 
 use super::{

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use weir_quic::crypto::seeded::{SeededClient, SeededServer};
 use weir_quic::crypto::{
-    ClientCrypto, ClientStart, DirectionKeys, KeyChange, KeyUpdates, Keys, PacketKey, Provider,
+    AnyPacketKey, ClientCrypto, ClientStart, DirectionKeys, KeyChange, KeyUpdates, Keys, Provider,
     ServerAnswer, ServerCrypto, Session, SessionEvent,
 };
 use weir_quic::frame::{Close, Frame, Frames, write};
@@ -57,7 +57,7 @@ pub(crate) struct Peer {
     early: Option<DirectionKeys>,
     updates: Option<Box<dyn KeyUpdates>>,
     /// The keys to open the victim's packets of other key phases.
-    more_keys: Vec<Box<dyn PacketKey>>,
+    more_keys: Vec<AnyPacketKey>,
     phase: bool,
     local_id: ConnectionId,
     /// The destination ID of the client's first packet.

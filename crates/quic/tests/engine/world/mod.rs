@@ -339,7 +339,7 @@ impl World {
                 "server.test",
             )
             .unwrap();
-        host.connections.insert(handle, connection);
+        host.connections.insert(handle, *connection);
         handle
     }
 

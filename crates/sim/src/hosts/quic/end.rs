@@ -69,10 +69,7 @@ impl QuicEnd {
             let connected = endpoint.connect(now, config, remote, Some(local), SERVER_NAME);
             connected.ok()
         });
-        let connection = connected.map(|(handle, connection)| Engine {
-            handle,
-            connection: Box::new(connection),
-        });
+        let connection = connected.map(|(handle, connection)| Engine { handle, connection });
         Self {
             keeps_secrets,
             ..Self::new(endpoint, connection, messages, ways)

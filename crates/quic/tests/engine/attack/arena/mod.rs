@@ -185,7 +185,7 @@ impl Arena {
                 .endpoint
                 .connect(now, config, server, local, "honest.test")
                 .unwrap();
-            host.connections.insert(handle, connection);
+            host.connections.insert(handle, *connection);
             handle
         });
         self.collect();
@@ -283,7 +283,7 @@ impl Arena {
                 .endpoint
                 .connect(now, config, remote, local, "victim.test")
                 .unwrap();
-            host.connections.insert(handle, connection);
+            host.connections.insert(handle, *connection);
             handle
         });
         let first = self.victim.transmit(now);
