@@ -236,7 +236,7 @@ impl World {
                         end.set_deadline(deadline);
                         if let Some(sed) = &mut self.sed {
                             let segment = Segment::default();
-                            let packet = Packet::of_segment(segment, Ecn::NotEct, &address);
+                            let packet = Packet::of_segment(&segment, Ecn::NotEct, &address);
                             sed.register(packet.flow(), size, deadline.since(now));
                         }
                     }

@@ -44,14 +44,15 @@ impl Hosts {
     /// Has the processor fetch what a packet will need, in two steps: endpoints, and then what they point to.
     #[inline]
     fn prefetch(&self, packet: &Packet, stage: Stage, network: &Network) {
-        if !packet.has_data() {
+        if !packet.is_long() {
             return self.prefetch_sender(packet.endpoint, stage, network);
         }
         if stage == Stage::Packet {
             self.prefetch_receiver(packet.endpoint);
         }
         if self.taken_at_once != 0 {
-            self.prefetch_sender(packet.sender, stage, network);
+            // Both ends of a flow mostly lie beside each other, as one is put in place after the other.
+            self.prefetch_sender(packet.endpoint ^ 1, stage, network);
         }
     }
 
