@@ -510,7 +510,7 @@ impl Simulation {
             Some(_) => (flow.start, *achieved),
             None => {
                 let begin = flow.start.max(Time::ZERO + self.scenario.warm_up);
-                (begin, achieved.since(flow.before))
+                (begin, achieved.since(flow.before()))
             }
         };
         let span = flow.end.unwrap_or(self.now).since(from);
