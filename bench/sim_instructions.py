@@ -3,7 +3,8 @@
 
     bench/sim_instructions.py                    20 DCTCP flows, and 100 DCTCP and 100 CUBIC flows
     bench/sim_instructions.py NAME... FILE...    some of dctcp-20, dctcp-20-delayed, mixed-200, mixed-200-delayed,
-                                                 dcquic-20, fat-tree (some minutes), and scenario files
+                                                 flows-10000, hosts-10000, dcquic-20, fat-tree (some minutes),
+                                                 and scenario files
 
 Each case runs for a time and for twice that time; the difference is divided by the packets of the difference, so that
 the setup counts for nothing. In the fat tree packets are hops: one more run without callgrind counts them.
@@ -39,11 +40,15 @@ TWENTY = {
     "buffer_mb": 1.8,
 }
 MIXED = {**TWENTY, "dctcp_hosts": 10, "cubic_hosts": 10, "flows_per_host": 10}
+# The buffer holds the smallest windows of all flows.
+FLOWS = {**TWENTY, "dctcp_hosts": 10, "flows_per_host": 1000, "buffer_mb": 100}
 CASES = {
     "dctcp-20": TWENTY,
     "dctcp-20-delayed": {**TWENTY, "ack_every": 2},
     "mixed-200": MIXED,
     "mixed-200-delayed": {**MIXED, "ack_every": 2},
+    "flows-10000": FLOWS,
+    "hosts-10000": {**FLOWS, "dctcp_hosts": 10000, "flows_per_host": 1},
 }
 # Cases that are scenarios of the benchmark.
 SCENARIOS = ("dcquic-20", "fat-tree")

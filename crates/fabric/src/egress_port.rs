@@ -16,8 +16,6 @@ mod scheduled;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
-
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::Ecn;
 
@@ -25,7 +23,7 @@ use crate::counters::{DropReason, PacketCount, StageCounters};
 use crate::faults::{FaultSettings, Faults, Script};
 use crate::link::Link;
 use crate::packet::Packet;
-use crate::prefetch::{prefetch, prefetch_start};
+use crate::prefetch::prefetch;
 use crate::queue::{Admission, Queue};
 use crate::rule::Rule;
 use crate::timeline::PortChange;
@@ -42,39 +40,15 @@ use held::HeldPackets;
 ///
 /// The port of a caller that keeps its packets ([`Self::without_packets`]) has [`Self::transmit`] instead.
 #[derive(Debug)]
-// In this order: a network has thousands of ports. The fields that each packet needs come first, so that
-// they lie close together.
-#[repr(C)]
+// Small: a network has thousands of ports, and few of their queues are watched.
 pub struct EgressPort<P> {
     link: Link,
     /// The packets and the faults; `None` if the caller keeps the packets.
     held: Option<Box<HeldPackets<P>>>,
     queue: Queue,
-    /// The queue: packets whose transmission has not started, as of the last update. Not kept for a queue
-    /// that nobody watches.
-    waiting: VecDeque<WaitingPacket>,
     /// Packets larger than the MTU.
-    oversized: PacketCount,
+    oversized: Option<Box<PacketCount>>,
 }
-
-/// The fields before those of queues that somebody watches: the link, whether the port holds its packets,
-/// and the packets that have arrived.
-const HOT_BYTES: usize = size_of::<Link>() + 32;
-
-/// A packet in the queue.
-#[derive(Clone, Copy, Debug)]
-struct WaitingPacket {
-    /// When it leaves the queue for the link; [`Time::MAX`] at rate zero.
-    start: Time,
-    /// The length that was counted on arrival, so that the same is subtracted on departure.
-    length: ByteSize,
-}
-
-/// A queue of more packets does not stay in the processor's inner caches until its turn.
-const LONG_QUEUE: usize = 1_000;
-
-/// How many packets before its turn a packet of a long queue is fetched.
-const PREFETCHED: usize = 8;
 
 /// When a packet's transmission starts, and when it arrives at the far end.
 type TransmissionTimes = (Time, Time);
@@ -92,8 +66,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         Self {
             link,
             queue,
-            waiting: VecDeque::new(),
-            oversized: PacketCount::ZERO,
+            oversized: None,
             held: None,
         }
     }
@@ -136,7 +109,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     #[inline(always)]
     pub fn transmit(&mut self, now: Time, packet: &mut P) -> Option<Time> {
         let length = packet.length();
-        if !self.queue.tracks_backlog && length <= self.link.mtu() {
+        if !self.queue.is_watched() && length <= self.link.mtu() {
             self.queue.admit_untracked(length);
             return Some(self.link.transmit(now, length).1);
         }
@@ -166,7 +139,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         room: ByteSize,
     ) -> (Admission, Option<TransmissionTimes>) {
         if length > self.link.mtu() {
-            self.oversized.record(length);
+            self.count_oversized(length);
             return (Admission::Dropped(DropReason::Mtu), None);
         }
         self.start_transmissions(now);
@@ -177,38 +150,36 @@ impl<P: Packet + Clone> EgressPort<P> {
             Admission::Queued => {}
         }
         let times = self.link.transmit(now, length);
-        if times.0 > now || !self.waiting.is_empty() {
-            let start = times.0;
-            self.waiting.push_back(WaitingPacket { start, length });
-            self.queue.enter(now, length);
-        }
+        self.queue.push(now, times.0, length);
         (admission, Some(times))
+    }
+
+    #[cold]
+    fn count_oversized(&mut self, length: ByteSize) {
+        let oversized = self.oversized.get_or_insert_with(Box::default);
+        oversized.record(length);
+    }
+
+    fn oversized(&self) -> PacketCount {
+        let oversized = self.oversized.as_deref();
+        oversized.copied().unwrap_or_default()
     }
 
     /// Has the processor fetch what a packet needs at a port whose queue nobody watches.
     #[inline]
     pub fn prefetch(&self) {
-        prefetch_start(self, HOT_BYTES);
+        prefetch(self);
     }
 
     /// Keeps the queue's backlog up to date from now on. Packets that were sent before do not count.
     pub(crate) fn watch(&mut self) {
-        self.queue.tracks_backlog = true;
+        self.queue.keep_backlog();
     }
 
     /// Removes the packets from the queue whose transmission has started by `now`.
     #[inline]
     pub(crate) fn start_transmissions(&mut self, now: Time) {
-        while let Some(first) = self.waiting.front() {
-            if first.start > now || first.start == Time::MAX {
-                break;
-            }
-            self.queue.leave(first.start, first.length);
-            self.waiting.pop_front();
-            if self.waiting.len() >= LONG_QUEUE {
-                prefetch(&self.waiting[PREFETCHED]);
-            }
-        }
+        self.queue.start(now);
     }
 
     /// Starts every transmission that is due by `now`, of a port with a scheduler too.
@@ -249,7 +220,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// Returns when the next queued packet starts on the link; `None` if none waits, and at rate zero.
     #[inline]
     pub fn next_departure(&self) -> Option<Time> {
-        let next = match self.waiting.front() {
+        let next = match self.queue.waiting().front() {
             Some(first) => first.start,
             None => self.next_dequeue(),
         };
@@ -305,9 +276,9 @@ impl<P: Packet + Clone> EgressPort<P> {
         // Packets that met no faults went straight on.
         let passed = self.delivered() - faults.arrived;
         let mut dropped = queue.dropped + faults.dropped;
-        dropped.add(DropReason::Mtu, self.oversized);
+        dropped.add(DropReason::Mtu, self.oversized());
         StageCounters {
-            arrived: queue.arrived + self.oversized,
+            arrived: queue.arrived + self.oversized(),
             duplicated: faults.duplicated,
             departed: faults.departed + passed,
             dropped,

@@ -108,7 +108,7 @@ pub use counters::{DropReason, Drops, PacketCount, StageCounters};
 pub use egress_port::EgressPort;
 pub use faults::{FaultCounters, FaultSettings, Faults, Reordering, Script, Verdict};
 pub use flow_hash::mix;
-pub use link::{ETHERNET_FRAMING, Link};
+pub use link::{ETHERNET_FRAMING, Link, SharedLinkSettings};
 pub use occupancy::Occupancy;
 pub use packet::{Burst, Packet, flip_byte};
 pub use prefetch::{prefetch, prefetch_line, prefetch_start};

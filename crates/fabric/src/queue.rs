@@ -3,11 +3,14 @@
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
+
 use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
 use crate::counters::{DropReason, Drops, PacketCount, StageCounters};
 use crate::occupancy::Occupancy;
+use crate::prefetch::prefetch;
 use crate::random::{Generator, Probability, generator};
 use crate::red::{Ramp, Red, RedDecision, RedState};
 use crate::rule::{Action, Rule, Trigger};
@@ -15,22 +18,45 @@ use crate::rule::{Action, Rule, Trigger};
 /// A FIFO queue under a list of [`Rule`]s: its decisions and its counters. The packets themselves wait
 /// in the [`EgressPort`](crate::EgressPort) of the queue, or with its caller.
 #[derive(Clone, Debug)]
-// In this order: the fields that a packet of an unwatched queue needs come first.
-#[repr(C)]
+// Small: a network has thousands of queues, and few are watched.
 pub struct Queue {
     arrived: PacketCount,
-    /// Whether the backlog is kept up to date while packets come and go: there are or were rules,
-    /// occupancy statistics or a shared buffer, or the port holds its packets.
-    pub(crate) tracks_backlog: bool,
+    seed: u64,
+    /// What a watched queue has besides: there are or were rules, occupancy statistics or a shared buffer, or
+    /// the port holds its packets. Then the backlog is kept up to date while packets come and go.
+    watched: Option<Box<WatchedQueue>>,
+}
+
+/// What only a watched queue needs.
+#[derive(Clone, Debug)]
+struct WatchedQueue {
     backlog: PacketCount,
     /// For Not-ECT packets and for ECT packets.
     shortcuts: [Shortcut; 2],
     occupancy: Option<Box<Occupancy>>,
     marked: PacketCount,
-    seed: u64,
+    /// Packets whose transmission has not started, as of the last update, if their port keeps them here.
+    waiting: VecDeque<WaitingPacket>,
     /// The rules and their state, and the drops; `None` while there are none.
     discipline: Option<Box<Discipline>>,
 }
+
+/// A packet in a queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitingPacket {
+    /// When it leaves the queue for the link; [`Time::MAX`] at rate zero.
+    pub(crate) start: Time,
+    /// The length that was counted on arrival, so that the same is subtracted on departure.
+    pub(crate) length: ByteSize,
+}
+
+/// A queue of more packets does not stay in the processor's inner caches until its turn.
+const LONG_QUEUE: usize = 1_000;
+
+/// How many packets before its turn a packet of a long queue is fetched.
+const PREFETCHED: usize = 8;
+
+static NONE_WAITING: VecDeque<WaitingPacket> = VecDeque::new();
 
 /// The rules of a queue with their state.
 #[derive(Clone, Debug)]
@@ -90,13 +116,8 @@ impl Queue {
     pub fn new(rules: impl Into<Vec<Rule>>, seed: u64) -> Self {
         let mut queue = Self {
             arrived: PacketCount::ZERO,
-            tracks_backlog: false,
-            backlog: PacketCount::ZERO,
-            shortcuts: [Shortcut::WITHOUT_RULES; 2],
-            occupancy: None,
-            marked: PacketCount::ZERO,
             seed,
-            discipline: None,
+            watched: None,
         };
         queue.set_rules(rules);
         queue
@@ -104,61 +125,86 @@ impl Queue {
 
     /// Keeps statistics of the queue's length over time, from the epoch on. Without this they cost
     /// nothing.
-    pub fn with_occupancy(self) -> Self {
-        Self {
-            occupancy: Some(Box::default()),
-            tracks_backlog: true,
-            ..self
-        }
+    pub fn with_occupancy(mut self) -> Self {
+        self.watch().occupancy = Some(Box::default());
+        self
+    }
+
+    /// Whether the backlog is kept up to date.
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.watched.is_some()
+    }
+
+    /// Keeps the backlog up to date from now on.
+    #[inline]
+    pub(crate) fn keep_backlog(&mut self) {
+        self.watch();
+    }
+
+    #[inline]
+    fn watch(&mut self) -> &mut WatchedQueue {
+        self.watched.get_or_insert_with(WatchedQueue::empty)
     }
 
     /// Replaces the rules for packets to come. The state of random early detection starts anew.
     pub fn set_rules(&mut self, rules: impl Into<Vec<Rule>>) {
         let rules = rules.into();
-        if rules.is_empty() && self.discipline.is_none() {
+        if rules.is_empty() && self.rules().is_none() {
             return;
         }
-        self.tracks_backlog |= !rules.is_empty();
         let discipline = self.discipline();
         discipline.set_rules(&rules);
         // An average is sampled at the arrival of each packet, of any class.
-        self.shortcuts = if discipline.red_states.is_empty() {
+        let shortcuts = if discipline.red_states.is_empty() {
             let [not_ect, ect] = &discipline.rules_by_class;
             [Shortcut::of(not_ect), Shortcut::of(ect)]
         } else {
             [Shortcut::NONE; 2]
         };
+        self.watch().shortcuts = shortcuts;
     }
 
     fn discipline(&mut self) -> &mut Discipline {
         let seed = self.seed;
-        self.discipline.get_or_insert_with(|| {
-            Box::new(Discipline {
-                rules_by_class: Default::default(),
-                red_states: Vec::new(),
-                random: generator(seed, 0),
-                dropped: Drops::default(),
-            })
-        })
+        self.watch().discipline(seed)
+    }
+
+    /// Returns the rules, if there have been any.
+    fn rules(&self) -> Option<&Discipline> {
+        self.watched.as_ref()?.discipline.as_deref()
     }
 
     /// Returns the packets that wait: see [`EgressPort::advance`](crate::EgressPort::advance).
     #[inline]
     pub fn backlog(&self) -> PacketCount {
-        self.backlog
+        let watched = self.watched.as_ref();
+        watched.map_or(PacketCount::ZERO, |watched| watched.backlog)
+    }
+
+    /// Returns the waiting packets of [`Self::push`].
+    #[inline]
+    pub(crate) fn waiting(&self) -> &VecDeque<WaitingPacket> {
+        let watched = self.watched.as_ref();
+        watched.map_or(&NONE_WAITING, |watched| &watched.waiting)
+    }
+
+    /// Iterates over the waiting packets of [`Self::push`], whose start may change.
+    pub(crate) fn waiting_mut(&mut self) -> impl Iterator<Item = &mut WaitingPacket> {
+        let watched = self.watched.iter_mut();
+        watched.flat_map(|watched| &mut watched.waiting)
     }
 
     /// Returns the average backlog of the first [`Red`] rule, as of the last arrival.
     pub fn average(&self) -> Option<ByteSize> {
-        let discipline = self.discipline.as_deref()?;
-        let (_, state) = discipline.red_states.first()?;
+        let (_, state) = self.rules()?.red_states.first()?;
         Some(state.average())
     }
 
     /// Returns the statistics of the queue's length, if it keeps them. They cover the time up to the
     /// last change: see [`EgressPort::advance`](crate::EgressPort::advance).
     pub fn occupancy(&self) -> Option<&Occupancy> {
-        self.occupancy.as_deref()
+        self.watched.as_ref()?.occupancy.as_deref()
     }
 
     /// Returns the counters.
@@ -173,17 +219,18 @@ impl Queue {
 
     /// Returns the packets that this queue has marked. Packets that arrived with CE are not counted.
     pub fn marked(&self) -> PacketCount {
-        self.marked
+        let watched = self.watched.as_ref();
+        watched.map_or(PacketCount::ZERO, |watched| watched.marked)
     }
 
     /// Returns the packets that left for the link.
     pub(crate) fn departed(&self) -> PacketCount {
-        self.arrived - self.dropped().total() - self.backlog
+        self.arrived - self.dropped().total() - self.backlog()
     }
 
     fn dropped(&self) -> Drops {
-        let discipline = self.discipline.as_deref();
-        discipline.map_or(Drops::default(), |discipline| discipline.dropped)
+        self.rules()
+            .map_or(Drops::default(), |discipline| discipline.dropped)
     }
 
     /// Admits a packet to an unwatched queue.
@@ -203,24 +250,127 @@ impl Queue {
         room: ByteSize,
     ) -> Admission {
         self.arrived.record(length);
-        let backlog = self.backlog.size;
+        let seed = self.seed;
+        let watched = self.watch();
+        let backlog = watched.backlog.size;
         let end = backlog + length;
-        let shortcut = &self.shortcuts[usize::from(ecn.is_capable())];
+        let shortcut = &watched.shortcuts[usize::from(ecn.is_capable())];
         if backlog <= shortcut.above && end <= shortcut.limit.min(room) {
             if backlog > shortcut.mark_above && ecn != Ecn::Ce {
-                self.marked.record(length);
+                watched.marked.record(length);
                 return Admission::Marked;
             }
             return Admission::Queued;
         }
-        self.apply_rules(now, length, ecn, room)
+        watched.apply_rules(now, length, ecn, room, seed)
+    }
+
+    /// Adds an admitted packet to the backlog.
+    #[inline]
+    pub(crate) fn enter(&mut self, now: Time, length: ByteSize) {
+        self.watch().enter(now, length);
+    }
+
+    /// Adds an admitted packet to the backlog and to the waiting packets, unless it starts at once.
+    #[inline]
+    pub(crate) fn push(&mut self, now: Time, start: Time, length: ByteSize) {
+        let watched = self.watch();
+        if start > now || !watched.waiting.is_empty() {
+            watched.waiting.push_back(WaitingPacket { start, length });
+            watched.enter(now, length);
+        }
+    }
+
+    /// Removes the waiting packets that have started by `now`.
+    #[inline]
+    pub(crate) fn start(&mut self, now: Time) {
+        let Some(watched) = &mut self.watched else {
+            return;
+        };
+        while let Some(first) = watched.waiting.front() {
+            if first.start > now || first.start == Time::MAX {
+                break;
+            }
+            let (start, length) = (first.start, first.length);
+            watched.leave(start, length);
+            watched.waiting.pop_front();
+            if watched.waiting.len() >= LONG_QUEUE {
+                prefetch(&watched.waiting[PREFETCHED]);
+            }
+        }
+    }
+
+    /// Removes the first waiting packet.
+    pub(crate) fn start_first(&mut self) {
+        if let Some(watched) = &mut self.watched
+            && let Some(first) = watched.waiting.pop_front()
+        {
+            watched.leave(first.start, first.length);
+        }
+    }
+
+    /// Removes a packet from the backlog.
+    #[inline]
+    pub(crate) fn leave(&mut self, at: Time, length: ByteSize) {
+        self.watch().leave(at, length);
+    }
+
+    /// Counts a packet that is marked outside the rules.
+    pub(crate) fn record_mark(&mut self, length: ByteSize) {
+        self.watch().marked.record(length);
+    }
+
+    /// Corrects the count of marks: the packet is dropped after all.
+    pub(crate) fn forget_mark(&mut self, length: ByteSize) {
+        self.watch().marked.remove(length);
+    }
+
+    /// Counts a packet that has arrived, does not wait, and is dropped outside the rules.
+    pub(crate) fn record_drop(&mut self, reason: DropReason, length: ByteSize) {
+        self.discipline().dropped.record(reason, length);
+    }
+
+    pub(crate) fn occupancy_mut(&mut self) -> Option<&mut Occupancy> {
+        self.watched.as_mut()?.occupancy.as_deref_mut()
+    }
+}
+
+impl WatchedQueue {
+    /// An empty queue without rules.
+    fn empty() -> Box<Self> {
+        Box::new(Self {
+            backlog: PacketCount::ZERO,
+            shortcuts: [Shortcut::WITHOUT_RULES; 2],
+            occupancy: None,
+            marked: PacketCount::ZERO,
+            waiting: VecDeque::new(),
+            discipline: None,
+        })
+    }
+
+    fn discipline(&mut self, seed: u64) -> &mut Discipline {
+        self.discipline.get_or_insert_with(|| {
+            Box::new(Discipline {
+                rules_by_class: Default::default(),
+                red_states: Vec::new(),
+                random: generator(seed, 0),
+                dropped: Drops::default(),
+            })
+        })
     }
 
     /// Applies the rules one by one to a packet.
     #[inline(never)]
-    fn apply_rules(&mut self, now: Time, length: ByteSize, ecn: Ecn, room: ByteSize) -> Admission {
+    fn apply_rules(
+        &mut self,
+        now: Time,
+        length: ByteSize,
+        ecn: Ecn,
+        room: ByteSize,
+        seed: u64,
+    ) -> Admission {
         let backlog = self.backlog;
-        let discipline = self.discipline();
+        let discipline = self.discipline(seed);
         for (red, state) in &mut discipline.red_states {
             state.sample(now, backlog.size, red);
         }
@@ -237,18 +387,16 @@ impl Queue {
         admission
     }
 
-    /// Adds an admitted packet to the backlog.
     #[inline]
-    pub(crate) fn enter(&mut self, now: Time, length: ByteSize) {
+    fn enter(&mut self, now: Time, length: ByteSize) {
         self.backlog.record(length);
         if let Some(occupancy) = &mut self.occupancy {
             occupancy.set(now, self.backlog.size);
         }
     }
 
-    /// Removes a packet from the backlog.
     #[inline]
-    pub(crate) fn leave(&mut self, at: Time, length: ByteSize) {
+    fn leave(&mut self, at: Time, length: ByteSize) {
         self.backlog.remove(length);
         if let Some(occupancy) = &mut self.occupancy {
             occupancy.set(at, self.backlog.size);
@@ -259,25 +407,6 @@ impl Queue {
             let averages = discipline.red_states.iter_mut();
             averages.for_each(|(_, state)| state.emptied(at));
         }
-    }
-
-    /// Counts a packet that is marked outside the rules.
-    pub(crate) fn record_mark(&mut self, length: ByteSize) {
-        self.marked.record(length);
-    }
-
-    /// Corrects the count of marks: the packet is dropped after all.
-    pub(crate) fn forget_mark(&mut self, length: ByteSize) {
-        self.marked.remove(length);
-    }
-
-    /// Counts a packet that has arrived, does not wait, and is dropped outside the rules.
-    pub(crate) fn record_drop(&mut self, reason: DropReason, length: ByteSize) {
-        self.discipline().dropped.record(reason, length);
-    }
-
-    pub(crate) fn occupancy_mut(&mut self) -> Option<&mut Occupancy> {
-        self.occupancy.as_deref_mut()
     }
 }
 

@@ -183,7 +183,7 @@ impl<P: Packet> Scheduler<P> {
 impl<P: Packet> ClassFifo<P> {
     fn new(class: ClassQueue) -> Self {
         let mut queue = class.queue;
-        queue.tracks_backlog = true;
+        queue.keep_backlog();
         Self {
             classifier: class.classifier,
             queue,

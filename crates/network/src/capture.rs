@@ -42,6 +42,10 @@ impl Recorder for Capture {
         true
     }
 
+    fn wants_samples(&self) -> bool {
+        false
+    }
+
     fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
         let interface = |port| self.interfaces.get(port).copied();
         match observation {

@@ -21,6 +21,8 @@ pub(crate) struct PacketsInFlight<P> {
 pub struct SlotIndex(u32);
 
 #[derive(Clone, Debug)]
+// A simulated packet then takes one cache line.
+#[repr(align(64))]
 struct Slot<P> {
     /// When it reaches the far end of its link.
     arrival: Time,

@@ -34,12 +34,21 @@ pub trait Recorder {
     fn wants_packets(&self) -> bool {
         false
     }
+
+    /// Returns whether samples of ports and groups are wanted. If not, a simulation takes none.
+    fn wants_samples(&self) -> bool {
+        true
+    }
 }
 
 /// Ignores everything.
 impl Recorder for () {
     fn record(&mut self, _: Observation<'_>) -> Result<(), OutputError> {
         Ok(())
+    }
+
+    fn wants_samples(&self) -> bool {
+        false
     }
 }
 
@@ -52,6 +61,10 @@ impl<R: Recorder> Recorder for Option<R> {
     fn wants_packets(&self) -> bool {
         self.as_ref().is_some_and(Recorder::wants_packets)
     }
+
+    fn wants_samples(&self) -> bool {
+        self.as_ref().is_some_and(Recorder::wants_samples)
+    }
 }
 
 /// Forwards to both recorders.
@@ -63,5 +76,9 @@ impl<A: Recorder, B: Recorder> Recorder for (A, B) {
 
     fn wants_packets(&self) -> bool {
         self.0.wants_packets() || self.1.wants_packets()
+    }
+
+    fn wants_samples(&self) -> bool {
+        self.0.wants_samples() || self.1.wants_samples()
     }
 }

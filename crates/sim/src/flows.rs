@@ -89,16 +89,23 @@ pub(crate) struct Flow {
     pub(crate) deadline: Option<Time>,
     /// Its size; `None` for an endless flow.
     pub(crate) size: Option<ByteSize>,
-    /// Its counters at the end of the warm-up.
-    pub(crate) before: FlowCounters,
-    /// The counters of its earlier connections.
-    pub(crate) earlier: FlowCounters,
+    /// What it had counted earlier, if anything.
+    earlier: Option<Box<EarlierCounters>>,
     /// A number that spreads flows over the links of their hosts.
     pub(crate) spread: u32,
     /// How often it has moved to another link.
     pub(crate) moves: u32,
     /// Whether its connection is closed and it waits for another one.
     pub(crate) connection_closed: bool,
+}
+
+/// Counters of a flow that most flows do not have.
+#[derive(Clone, Copy, Debug, Default)]
+struct EarlierCounters {
+    /// At the end of the warm-up.
+    warm_up: FlowCounters,
+    /// Of its earlier connections.
+    connections: FlowCounters,
 }
 
 /// The RTT estimates of a flow's path.
@@ -158,12 +165,35 @@ impl Flow {
             end: None,
             deadline: None,
             size,
-            before: FlowCounters::ZERO,
-            earlier: FlowCounters::ZERO,
+            earlier: None,
             spread: 0,
             moves: 0,
             connection_closed: false,
         }
+    }
+
+    fn earlier(&self) -> EarlierCounters {
+        self.earlier.as_deref().copied().unwrap_or_default()
+    }
+
+    /// Returns its counters at the end of the warm-up.
+    pub(crate) fn before(&self) -> FlowCounters {
+        self.earlier().warm_up
+    }
+
+    /// Sets its counters at the end of the warm-up.
+    pub(crate) fn set_before(&mut self, counters: FlowCounters) {
+        self.earlier.get_or_insert_default().warm_up = counters;
+    }
+
+    /// Returns the counters of its earlier connections.
+    pub(crate) fn of_earlier_connections(&self) -> FlowCounters {
+        self.earlier().connections
+    }
+
+    /// Sets the counters of its earlier connections.
+    pub(crate) fn set_of_earlier_connections(&mut self, counters: FlowCounters) {
+        self.earlier.get_or_insert_default().connections = counters;
     }
 
     /// Returns its size and deadline, if it has a deadline.

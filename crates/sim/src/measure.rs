@@ -60,7 +60,7 @@ impl GroupMeter {
             .filter(|(_, flow)| flow.group == group);
         let endless = flows.filter(|(_, flow)| flow.size.is_none());
         let goodputs =
-            endless.map(|(_, flow)| world.achieved(flow).since(flow.before).goodput(span));
+            endless.map(|(_, flow)| world.achieved(flow).since(flow.before()).goodput(span));
         GroupSummary {
             flows: stats.flows,
             connections_without_handshake: world.without_handshake(group),

@@ -1,4 +1,4 @@
-//! Simulated packets: small records without allocations.
+//! Simulated packets: records of one size, which only options other than time stamps make allocate.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -27,44 +27,64 @@ const INITIATOR_PORTS: u32 = u16::MAX as u32 - INITIATOR_PORT as u32 + 1;
 /// The network of simulated packets.
 pub(crate) type Network = weir_network::Network<Packet>;
 
-/// An IP packet between two simulated hosts.
-#[derive(Clone, Copy, Debug, Default)]
+/// An IP packet between two simulated hosts. With its place on a link it takes one cache line.
+#[derive(Clone, Debug, Default)]
 pub(crate) struct Packet {
-    /// The header of a TCP segment. It is written in place, as copies would cost more than all else.
-    segment: Segment,
+    /// The options and the payload of a segment that has [`UNUSUAL`] options. It stays for later packets in
+    /// the same place.
+    unusual: Option<Box<UnusualSegment>>,
+    /// Of a segment that has [`TIMESTAMPS`].
+    timestamps: Timestamps,
     /// Its length, which is read at every hop.
     length: u32,
     /// The number of its flow.
     pub(crate) flow: u32,
     /// The position of its destination endpoint.
     pub(crate) endpoint: u32,
-    /// The position of its source endpoint.
-    pub(crate) sender: u32,
     /// Positions in the topology's list of hosts.
     pub(crate) source: u32,
     pub(crate) destination: u32,
-    datagram: RawDatagram,
-    kind: PacketKind,
-    pub(crate) ecn: Ecn,
-    /// Whether it goes from the flow's initiator to its responder.
-    pub(crate) forward: bool,
-    /// Whether there is a copy of it, which holds the same slot if it is a raw datagram.
-    pub(crate) is_copied: bool,
+    /// Of a segment, its sequence number; of a raw datagram, the slot of its bytes.
+    sequence: u32,
+    acknowledgment: Sequence,
+    /// Of a segment, its window; of a raw datagram, the editions of its addresses.
+    window: u16,
+    flags: Flags,
+    /// The ECN codepoint and the bits below.
+    bits: u8,
 }
 
-#[derive(Clone, Copy, Debug, Default)]
-enum PacketKind {
-    #[default]
-    Segment,
-    Datagram,
-    RawDatagram,
+/// The bits of the ECN codepoint.
+const ECN: u8 = 0b11;
+/// It is a datagram, and not a segment.
+const DATAGRAM: u8 = 1 << 2;
+/// It is a datagram with real bytes.
+const RAW: u8 = 1 << 3;
+/// It goes from the flow's initiator to its responder.
+const FORWARD: u8 = 1 << 4;
+/// There is a copy of it, which holds the same slot if it is a raw datagram.
+const COPIED: u8 = 1 << 5;
+/// A segment with the time stamps option.
+const TIMESTAMPS: u8 = 1 << 6;
+/// A segment with other options.
+const UNUSUAL: u8 = 1 << 7;
+
+/// The length of a TCP header without options, and of the time stamps option.
+const TCP_HEADER: u32 = 20;
+const TCP_TIMESTAMPS: u32 = 12;
+
+/// What a segment has besides if it has options other than time stamps.
+#[derive(Clone, Copy, Debug)]
+struct UnusualSegment {
+    options: Options,
+    payload: u32,
 }
 
 /// The contents of a packet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Contents<'a> {
+pub(crate) enum Contents {
     /// A TCP segment.
-    Segment(&'a Segment),
+    Segment(Segment),
     /// A UDP datagram.
     Datagram(Datagram),
     /// A UDP datagram of a QUIC or DCUDP connection.
@@ -148,34 +168,49 @@ pub(crate) fn ports(flow: u32) -> (u16, u16) {
 
 impl Packet {
     /// Creates a packet with a TCP segment of the endpoint with this address.
-    pub(crate) fn of_segment(segment: Segment, ecn: Ecn, address: &Address) -> Self {
-        let mut packet = Self {
-            segment,
-            ..Self::default()
-        };
-        packet.complete_segment(ecn, address);
+    pub(crate) fn of_segment(segment: &Segment, ecn: Ecn, address: &Address) -> Self {
+        let mut packet = Self::default();
+        packet.write_segment(segment, ecn, address);
         packet
     }
 
-    /// The segment, to be written; then the packet is [completed](Self::complete_segment).
-    #[inline]
-    pub(crate) fn segment_mut(&mut self) -> &mut Segment {
-        &mut self.segment
+    /// Makes it a packet with a TCP segment.
+    #[inline(always)]
+    pub(crate) fn write_segment(&mut self, segment: &Segment, ecn: Ecn, address: &Address) {
+        self.sequence = segment.sequence.number();
+        self.acknowledgment = segment.acknowledgment;
+        self.window = segment.window;
+        self.flags = segment.flags;
+        let (mut header, mut bits) = (TCP_HEADER, 0);
+        if let Some(timestamps) = segment.timestamps {
+            self.timestamps = timestamps;
+            (header, bits) = (header + TCP_TIMESTAMPS, TIMESTAMPS);
+        }
+        if segment.options != Options::None {
+            header = self.write_options(segment);
+            bits |= UNUSUAL;
+        }
+        self.complete(bits, header + segment.payload, ecn, address);
     }
 
-    /// Makes it a packet with the segment that has been written.
-    #[inline]
-    pub(crate) fn complete_segment(&mut self, ecn: Ecn, address: &Address) {
-        let length = self.segment.header_length().bytes() as u32 + self.segment.payload;
-        self.complete(PacketKind::Segment, length, ecn, address);
+    /// Keeps the options of a segment. Returns the length of its header.
+    #[inline(never)]
+    fn write_options(&mut self, segment: &Segment) -> u32 {
+        let unusual = UnusualSegment {
+            options: segment.options,
+            payload: segment.payload,
+        };
+        match &mut self.unusual {
+            Some(earlier) => **earlier = unusual,
+            none => *none = Some(Box::new(unusual)),
+        }
+        segment.header_length().bytes() as u32
     }
 
     /// Creates a packet with a UDP datagram.
     pub(crate) fn of_datagram(datagram: Datagram, ecn: Ecn, address: &Address) -> Self {
         let mut packet = Self::default();
-        packet.segment.payload = datagram.payload;
-        let length = UDP_HEADER + datagram.payload;
-        packet.complete(PacketKind::Datagram, length, ecn, address);
+        packet.complete(DATAGRAM, UDP_HEADER + datagram.payload, ecn, address);
         packet
     }
 
@@ -187,53 +222,106 @@ impl Packet {
         ecn: Ecn,
         address: &Address,
     ) {
-        self.datagram = datagram;
-        self.is_copied = false;
+        self.sequence = datagram.slot;
+        self.window = u16::from_ne_bytes(datagram.editions);
         let length = UDP_HEADER + u32::from(datagram.payload);
-        self.complete(PacketKind::RawDatagram, length, ecn, address);
+        self.complete(DATAGRAM | RAW, length, ecn, address);
     }
 
     #[inline(always)]
-    fn complete(&mut self, kind: PacketKind, length: u32, ecn: Ecn, address: &Address) {
+    fn complete(&mut self, bits: u8, length: u32, ecn: Ecn, address: &Address) {
         self.length = IP_HEADER + length;
         self.flow = address.flow.number;
         self.endpoint = address.peer;
-        self.sender = address.position;
         self.source = address.source;
         self.destination = address.destination;
-        self.kind = kind;
-        self.ecn = ecn;
-        self.forward = address.initiator;
+        let forward = if address.initiator { FORWARD } else { 0 };
+        self.bits = bits | forward | ecn.bits();
     }
 
-    /// Whether it is a TCP segment with data, or a datagram without congestion control.
     #[inline]
-    pub(crate) fn has_data(&self) -> bool {
-        self.segment.payload > 0
+    fn has(&self, bits: u8) -> bool {
+        self.bits & bits != 0
+    }
+
+    /// Whether there is a copy of it, which holds the same slot if it is a raw datagram.
+    #[inline]
+    pub(crate) fn is_copied(&self) -> bool {
+        self.has(COPIED)
+    }
+
+    /// Whether it is too long for a segment without data, or for a small datagram.
+    #[inline]
+    pub(crate) fn is_long(&self) -> bool {
+        self.length > IP_HEADER + TCP_HEADER + TCP_TIMESTAMPS
+    }
+
+    /// Returns the segment, if it is one.
+    #[inline(always)]
+    pub(crate) fn segment(&self) -> Option<Segment> {
+        if self.has(DATAGRAM) {
+            return None;
+        }
+        let timestamps = self.has(TIMESTAMPS).then_some(self.timestamps);
+        let options = timestamps.map_or(0, |_| TCP_TIMESTAMPS);
+        let mut segment = Segment {
+            sequence: Sequence::new(self.sequence),
+            acknowledgment: self.acknowledgment,
+            payload: self.length.wrapping_sub(IP_HEADER + TCP_HEADER + options),
+            window: self.window,
+            flags: self.flags,
+            timestamps,
+            options: Options::None,
+        };
+        if self.has(UNUSUAL)
+            && let Some(unusual) = self.unusual.as_deref()
+        {
+            (segment.options, segment.payload) = (unusual.options, unusual.payload);
+        }
+        Some(segment)
     }
 
     /// Returns its contents.
-    #[inline]
-    pub(crate) fn contents(&self) -> Contents<'_> {
-        match self.kind {
-            PacketKind::Segment => Contents::Segment(&self.segment),
-            PacketKind::Datagram => Contents::Datagram(Datagram {
-                payload: self.segment.payload,
+    #[inline(always)]
+    pub(crate) fn contents(&self) -> Contents {
+        match self.segment() {
+            Some(segment) => Contents::Segment(segment),
+            None if self.has(RAW) => Contents::RawDatagram(self.raw_datagram()),
+            None => Contents::Datagram(Datagram {
+                payload: self.length - IP_HEADER - UDP_HEADER,
             }),
-            PacketKind::RawDatagram => Contents::RawDatagram(self.datagram),
         }
     }
 
-    /// Returns the segment for changes, if it is one.
-    fn own_segment(&mut self) -> Option<&mut Segment> {
-        matches!(self.kind, PacketKind::Segment).then_some(&mut self.segment)
+    /// Returns the slot of its bytes, if it has any.
+    pub(crate) fn slot(&self) -> Option<u32> {
+        self.has(RAW).then_some(self.sequence)
+    }
+
+    #[inline]
+    fn raw_datagram(&self) -> RawDatagram {
+        RawDatagram {
+            slot: self.sequence,
+            // It had 16 bits before.
+            payload: (self.length - IP_HEADER - UDP_HEADER) as u16,
+            editions: self.window.to_ne_bytes(),
+        }
+    }
+
+    /// Returns the options that a segment has besides time stamps, for changes.
+    fn options_mut(&mut self) -> Option<&mut Options> {
+        if !self.has(UNUSUAL) {
+            return None;
+        }
+        self.unusual.as_mut().map(|unusual| &mut unusual.options)
     }
 
     /// Returns its source and destination.
     pub(crate) fn locations(&self) -> [Location; 2] {
-        let editions = match self.contents() {
-            Contents::RawDatagram(datagram) => datagram.editions,
-            Contents::Segment(_) | Contents::Datagram(_) => [0; 2],
+        let editions = if self.has(RAW) {
+            self.raw_datagram().editions
+        } else {
+            [0; 2]
         };
         let location = |number, edition| Location {
             number,
@@ -252,12 +340,12 @@ impl Packet {
             time,
             source: SocketAddr::new(flow.source, flow.source_port),
             destination: SocketAddr::new(flow.destination, flow.destination_port),
-            ecn: self.ecn,
+            ecn: self.ecn(),
             hops: HOPS,
             // It has no meaning in packets that must not be fragmented (RFC 6864).
             identification: 0,
             content: match self.contents() {
-                Contents::Segment(segment) => Content::Tcp(*segment),
+                Contents::Segment(segment) => Content::Tcp(segment),
                 Contents::Datagram(datagram) => {
                     Content::Udp(ByteSize::from_bytes(datagram.payload.into()))
                 }
@@ -277,12 +365,12 @@ impl FabricPacket for Packet {
 
     #[inline]
     fn ecn(&self) -> Ecn {
-        self.ecn
+        Ecn::from_bits(self.bits)
     }
 
     #[inline]
     fn set_ecn(&mut self, ecn: Ecn) {
-        self.ecn = ecn;
+        self.bits = self.bits & !ECN | ecn.bits();
     }
 
     #[inline]
@@ -291,14 +379,14 @@ impl FabricPacket for Packet {
     }
 
     fn duplicate(&mut self) -> Self {
-        self.is_copied = true;
-        *self
+        self.bits |= COPIED;
+        self.clone()
     }
 
     fn flow(&self) -> FlowKey {
         let (initiator, service) = ports(self.flow);
         let [source, destination] = self.locations();
-        let (source_port, destination_port) = if self.forward {
+        let (source_port, destination_port) = if self.has(FORWARD) {
             (initiator, service)
         } else {
             (service, initiator)
@@ -308,57 +396,140 @@ impl FabricPacket for Packet {
             destination: destination.ip(),
             source_port,
             destination_port,
-            protocol: match self.contents() {
-                Contents::Segment(_) => FlowKey::TCP,
-                Contents::Datagram(_) | Contents::RawDatagram(_) => FlowKey::UDP,
+            protocol: if self.has(DATAGRAM) {
+                FlowKey::UDP
+            } else {
+                FlowKey::TCP
             },
         }
     }
 
     fn tcp(&self) -> Option<Segment> {
-        match self.contents() {
-            Contents::Segment(segment) => Some(*segment),
-            Contents::Datagram(_) | Contents::RawDatagram(_) => None,
-        }
+        self.segment()
     }
 
     fn set_window(&mut self, window: u16) {
-        if let Some(segment) = self.own_segment() {
-            segment.window = window;
+        if !self.has(DATAGRAM) {
+            self.window = window;
         }
     }
 
     fn refuse_sack(&mut self) {
-        if let Some(segment) = self.own_segment()
-            && let Options::Syn(options) = &mut segment.options
-        {
+        if let Some(Options::Syn(options)) = self.options_mut() {
             options.sack_permitted = false;
         }
     }
 
     fn set_acknowledgment(&mut self, number: Sequence) {
-        if let Some(segment) = self.own_segment() {
-            segment.acknowledgment = number;
+        if !self.has(DATAGRAM) {
+            self.acknowledgment = number;
         }
     }
 
     fn set_timestamps(&mut self, timestamps: Timestamps) {
-        if let Some(segment) = self.own_segment() {
-            segment.timestamps = segment.timestamps.and(Some(timestamps));
+        if self.has(TIMESTAMPS) {
+            self.timestamps = timestamps;
         }
     }
 
     fn clear_sack_blocks(&mut self) {
-        if let Some(segment) = self.own_segment()
-            && let Options::Sack(_) = segment.options
+        if let Some(options) = self.options_mut()
+            && let Options::Sack(_) = options
         {
-            segment.options = Options::None;
+            *options = Options::None;
         }
     }
 
     fn set_flags(&mut self, flags: Flags) {
-        if let Some(segment) = self.own_segment() {
-            segment.flags = flags;
+        if !self.has(DATAGRAM) {
+            self.flags = flags;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_wire::tcp::{SackBlock, SynOptions};
+
+    use super::*;
+
+    const ADDRESS: Address = Address {
+        flow: FlowId { slot: 1, number: 2 },
+        position: 3,
+        host: 4,
+        peer: 5,
+        source: 6,
+        destination: 7,
+        port: 8,
+        initiator: true,
+    };
+
+    /// The slot of a packet on a link has 16 more.
+    #[test]
+    fn a_packet_on_a_link_fits_into_a_cache_line() {
+        assert_eq!(size_of::<Packet>(), 48);
+    }
+
+    #[test]
+    fn a_segment_is_read_as_it_was_written() {
+        let syn = SynOptions {
+            maximum_segment_size: 1460,
+            window_scale: Some(7),
+            sack_permitted: true,
+        };
+        let block = SackBlock {
+            start: Sequence::new(20),
+            end: Sequence::new(30),
+        };
+        let stamps = Timestamps { value: 9, echo: 11 };
+        let mut packet = Packet::default();
+        for options in [
+            Options::Syn(syn),
+            Options::None,
+            Options::Sack([block].into_iter().collect()),
+        ] {
+            for timestamps in [None, Some(stamps)] {
+                for payload in [0, 1, 70_000] {
+                    let segment = Segment {
+                        sequence: Sequence::new(u32::MAX),
+                        acknowledgment: Sequence::new(5),
+                        payload,
+                        window: u16::MAX,
+                        flags: Flags::ACK | Flags::ECE,
+                        timestamps,
+                        options,
+                    };
+                    packet.write_segment(&segment, Ecn::Ect0, &ADDRESS);
+                    packet.set_ecn(Ecn::Ce);
+                    assert_eq!((packet.tcp(), packet.ecn()), (Some(segment), Ecn::Ce));
+                    let length = segment.header_length().bytes() + u64::from(payload) + 20;
+                    assert_eq!(packet.length().bytes(), length);
+                    packet.clear_sack_blocks();
+                    packet.refuse_sack();
+                    assert_eq!(packet.tcp().map(|segment| segment.payload), Some(payload));
+                    assert_eq!(packet.length().bytes(), length);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_datagram_after_a_segment_is_none() {
+        let mut packet = Packet::default();
+        packet.write_segment(&Segment::default(), Ecn::Ect0, &ADDRESS);
+        let datagram = RawDatagram {
+            slot: u32::MAX,
+            payload: u16::MAX,
+            editions: [1, 2],
+        };
+        packet.write_raw_datagram(datagram, Ecn::NotEct, &ADDRESS);
+        assert!(packet.tcp().is_none() && !packet.is_copied());
+        let Contents::RawDatagram(read) = packet.duplicate().contents() else {
+            panic!("{packet:?}");
+        };
+        assert_eq!((read.slot, read.payload), (u32::MAX, u16::MAX));
+        let editions = packet.locations().map(|location| location.generation);
+        assert_eq!((packet.is_copied(), editions), (true, [1, 2]));
+        assert_eq!(packet.flow().protocol, FlowKey::UDP);
     }
 }

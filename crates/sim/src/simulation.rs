@@ -9,7 +9,7 @@ use weir_network::{PortMeter, Random, RngStream, Seeds, faults};
 use weir_results::{
     EpochRecord, FlowRecord, Observation, OutputError, Ratio, Recorder, RunSummary,
 };
-use weir_scenario::{PortIndex, Scenario};
+use weir_scenario::{Group, PortIndex, Scenario, Transport};
 use weir_units::{Duration, Time};
 
 use crate::deadlines;
@@ -74,8 +74,12 @@ pub struct Simulation {
     epoch_faults: ScheduledChanges<u32>,
     next_sample: Time,
     sampler: Random,
-    /// The earliest event outside of links and endpoints: `warm_up`, `faults`, `next_sample`, and the
-    /// groups' timeouts.
+    /// Whether samples are taken. Otherwise their times are no control times.
+    is_sampled: bool,
+    /// Whether samples are taken even if nobody wants them, as they may affect other results.
+    needs_samples: bool,
+    /// The earliest event outside of links and endpoints: `warm_up`, `faults`, `next_sample` if it is
+    /// taken, and the groups' timeouts.
     control: Time,
     /// Whether changes and the end come at known times: none by an epoch or by the controller's orders.
     is_steady: bool,
@@ -128,6 +132,8 @@ impl Simulation {
             epoch_faults: ScheduledChanges::new(by_epoch, epoch_addresses),
             next_sample: Time::ZERO,
             sampler: Random::new(seeds.of(RngStream::Samples, 0)),
+            is_sampled: true,
+            needs_samples: world.sed.is_some() || !scenario.groups.iter().all(is_tcp),
             control: Time::ZERO,
             is_steady: world.sed.is_none() && !has_epochs,
             ports: ports
@@ -185,6 +191,7 @@ impl Simulation {
         let mut until = until.min(self.end);
         let is_tapped = recorder.wants_packets();
         self.world.set_tapped(is_tapped);
+        self.set_sampled(recorder.wants_samples());
         if self.world.is_divided() {
             return self.advance_divided(until, recorder);
         }
@@ -308,8 +315,25 @@ impl Simulation {
         let sed = self.world.sed.as_ref();
         let sed = sed.and_then(|sed| sed.timeout(self.now));
         let first = groups.chain(fault).chain(self.warm_up).chain(sed).min();
-        self.control = first.unwrap_or(Time::MAX).min(self.next_sample);
+        self.control = first.unwrap_or(Time::MAX);
+        if self.is_sampled {
+            self.control = self.control.min(self.next_sample);
+        }
         self.collect_reports();
+    }
+
+    /// Sets whether samples are wanted from now on. The time of one does not depend on whether those before
+    /// it were.
+    fn set_sampled(&mut self, is_wanted: bool) {
+        let is_sampled = is_wanted || self.needs_samples;
+        if is_sampled == self.is_sampled {
+            return;
+        }
+        self.is_sampled = is_sampled;
+        while is_sampled && self.next_sample < self.now {
+            self.schedule_sample();
+        }
+        self.schedule_control();
     }
 
     /// Sends agents' reports to the controller of SED, if there is one.
@@ -352,7 +376,7 @@ impl Simulation {
                 group.handle_timeout(now, &mut self.world);
             }
         }
-        if self.next_sample <= now {
+        if self.is_sampled && self.next_sample <= now {
             self.sample(recorder)?;
             self.schedule_sample();
         }
@@ -486,7 +510,7 @@ impl Simulation {
             Some(_) => (flow.start, *achieved),
             None => {
                 let begin = flow.start.max(Time::ZERO + self.scenario.warm_up);
-                (begin, achieved.since(flow.before))
+                (begin, achieved.since(flow.before()))
             }
         };
         let span = flow.end.unwrap_or(self.now).since(from);
@@ -504,6 +528,15 @@ impl Simulation {
             min_rtt: path.min_rtt,
         }))
     }
+}
+
+/// Whether the flows of a group are TCP connections. At each sample SED's timers are asked for again; and the
+/// queues of hosts that send datagrams are brought up to date, which their statistics depend on.
+fn is_tcp(group: &Group) -> bool {
+    matches!(
+        group.transport,
+        Transport::Tcp { .. } | Transport::Tls { .. }
+    )
 }
 
 #[cfg(test)]

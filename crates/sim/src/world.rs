@@ -187,7 +187,8 @@ impl World {
         }
         let id = self.flows.renumber(id)?;
         let flow = self.flows.open.get_mut(id)?;
-        (flow.earlier, flow.connection_closed) = (achieved, false);
+        flow.set_of_earlier_connections(achieved);
+        flow.connection_closed = false;
         if link == PathChoice::Next {
             flow.moves += 1;
         }
@@ -236,7 +237,7 @@ impl World {
                         end.set_deadline(deadline);
                         if let Some(sed) = &mut self.sed {
                             let segment = Segment::default();
-                            let packet = Packet::of_segment(segment, Ecn::NotEct, &address);
+                            let packet = Packet::of_segment(&segment, Ecn::NotEct, &address);
                             sed.register(packet.flow(), size, deadline.since(now));
                         }
                     }
@@ -508,7 +509,7 @@ impl World {
     /// Returns an open flow's counters so far.
     pub(crate) fn achieved(&self, flow: &Flow) -> FlowCounters {
         let [initiator, responder] = self.ends(flow).map(|(hosts, end)| hosts.achieved(end));
-        flow.earlier + initiator + responder
+        flow.of_earlier_connections() + initiator + responder
     }
 
     /// Has the processor fetch what the counters of an open flow are computed from.
@@ -550,7 +551,7 @@ impl World {
         let marks: Vec<_> = flows.map(|(id, flow)| (id, self.achieved(flow))).collect();
         for (id, achieved) in marks {
             if let Some(flow) = self.flows.open.get_mut(id) {
-                flow.before = achieved;
+                flow.set_before(achieved);
             }
         }
         self.flows.forget_completions();

@@ -1,8 +1,10 @@
 //! Ports that hold their packets: delivery, faults, and changes of the link.
 
+use std::collections::VecDeque;
+
 use super::{
     ByteSize, Duration, EgressPort, FaultSettings, Faults, Packet, PacketCount, PortChange, Rate,
-    Rule, Script, Time, VecDeque,
+    Rule, Script, Time,
 };
 use crate::scheduler::Scheduler;
 
@@ -134,10 +136,8 @@ impl<P: Packet + Clone> EgressPort<P> {
     fn deliver(&mut self, now: Time) -> Option<P> {
         let held = self.held.as_mut()?;
         let packet = held.pop_arrived(now)?;
-        if self.waiting.len() > held.queued.len()
-            && let Some(first) = self.waiting.pop_front()
-        {
-            self.queue.leave(first.start, first.length);
+        if self.queue.waiting().len() > held.queued.len() {
+            self.queue.start_first();
         }
         Some(packet)
     }
@@ -202,13 +202,13 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// Changes the link's rate from `now` on.
     pub fn set_rate(&mut self, now: Time, rate: Rate) {
         self.start_queued(now);
-        let follows = self.waiting.front().map(|first| first.start);
+        let follows = self.queue.waiting().front().map(|first| first.start);
         self.link
             .set_rate(now, rate, follows, self.last_in_flight_arrival());
         let on_link = self.on_link();
         let held = self.held.iter_mut();
         let mut queued = held.flat_map(|held| held.queued.iter_mut().skip(on_link));
-        for waiting in &mut self.waiting {
+        for waiting in self.queue.waiting_mut() {
             let (start, arrival) = self.link.transmit(now, waiting.length);
             waiting.start = start;
             if let Some(slot) = queued.next() {
@@ -226,7 +226,7 @@ impl<P: Packet + Clone> EgressPort<P> {
         self.start_queued(now);
         let mut last_arrival = self.last_in_flight_arrival();
         // Queued packets are sent without a gap: each ends when the next one starts.
-        let starts = self.waiting.iter().skip(1);
+        let starts = self.queue.waiting().iter().skip(1);
         let mut ends: Vec<Time> = starts.map(|waiting| waiting.start).collect();
         ends.push(self.link.free_at());
         let on_link = self.on_link();
@@ -282,7 +282,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     /// Returns how many of the packets that the port holds are known to be on the link.
     fn on_link(&self) -> usize {
         let queued = self.held.as_ref().map_or(0, |held| held.queued.len());
-        queued.saturating_sub(self.waiting.len())
+        queued.saturating_sub(self.queue.waiting().len())
     }
 
     /// Returns when the last packet on the link arrives.

@@ -42,7 +42,7 @@ impl<P: Packet + Clone> EgressPort<P> {
     pub(super) fn enqueue(&mut self, now: Time, mut packet: P, room: ByteSize) -> Admission {
         let length = packet.length();
         if length > self.link.mtu() {
-            self.oversized.record(length);
+            self.count_oversized(length);
             return Admission::Dropped(DropReason::Mtu);
         }
         self.dequeue_due(now);

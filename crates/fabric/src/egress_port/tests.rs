@@ -1,5 +1,7 @@
 //! A packet's path through queue, link and faults.
 
+use std::collections::VecDeque;
+
 use super::*;
 use crate::packet::testing::NumberedPacket;
 
@@ -215,8 +217,8 @@ mod line {
                     tally
                 };
                 let queued = egress_port.queued();
-                let waiting = egress_port.waiting.iter().map(|waiting| waiting.length);
-                let on_link = queued.len() - egress_port.waiting.len();
+                let waiting = egress_port.queue.waiting().iter().map(|waiting| waiting.length);
+                let on_link = queued.len() - egress_port.queue.waiting().len();
                 let mut lengths = queued.iter().map(|(_, length)| *length);
                 prop_assert_eq!(tally(&mut lengths.by_ref().take(on_link)), egress_port.in_flight());
                 prop_assert!(lengths.eq(waiting.clone()));
@@ -403,4 +405,10 @@ impl Model {
         }
         out
     }
+}
+
+/// A simulation has two of them for each host.
+#[test]
+fn a_port_is_small() {
+    assert!(size_of::<EgressPort<NumberedPacket>>() <= 128);
 }

@@ -102,3 +102,32 @@ proptest! {
         }
     }
 }
+
+proptest! {
+    #[test]
+    fn a_product_with_the_reciprocal_is_the_quotient(
+        length in 0_u64..1 << 31,
+        framing in 0_u64..100,
+        rate in prop_oneof![1_u64..1000, 1..100_000_000_000_u64, 1..u64::MAX],
+    ) {
+        let TransmissionTime { time, rest, .. } =
+            TransmissionRate::new(Rate::from_bits_per_second(rate)).time(bytes(length), bytes(framing));
+        let bits = u128::from(length + framing) * 8 * 1_000_000_000;
+        prop_assert_eq!(u128::from(time.as_nanos()), bits / u128::from(rate));
+        prop_assert_eq!(u128::from(rest), bits % u128::from(rate));
+    }
+
+    #[test]
+    fn links_that_share_their_settings_change_apart(rates in prop::collection::vec(1_u64..12, 1..40)) {
+        let mut shared = SharedLinkSettings::default();
+        let link = |rate: &u64| Link::new(Rate::from_gbps(*rate), Duration::from_micros(1));
+        let mut links: Vec<Link> = rates.iter().map(link).collect();
+        links.iter_mut().for_each(|link| shared.share(link));
+        links[0].set_mtu(bytes(9000));
+        prop_assert_eq!(links[0].mtu(), bytes(9000));
+        for (link, rate) in links.iter().zip(&rates).skip(1) {
+            prop_assert_eq!((link.rate(), link.mtu()), (Rate::from_gbps(*rate), ByteSize::MAX));
+        }
+        prop_assert!(shared.0.len() <= REMEMBERED);
+    }
+}

@@ -309,7 +309,7 @@ fn every_arrival_counts_in_the_average_but_only_its_class_is_dropped() {
 #[test]
 fn the_room_covers_queue_and_packet() {
     let mut queue = Queue::new([], 1);
-    queue.tracks_backlog = true;
+    queue.keep_backlog();
     let mut arrive =
         |length, room| queue.arrive(Time::ZERO, bytes(length), Ecn::NotEct, bytes(room));
     assert_eq!(arrive(500, 500), Admission::Queued);
@@ -353,7 +353,7 @@ proptest! {
     ) {
         let mut fast = Waiting::new(rules.clone(), 1);
         let mut slow = Waiting::new(rules, 1);
-        slow.queue.shortcuts = [Shortcut::NONE; 2];
+        slow.queue.watch().shortcuts = [Shortcut::NONE; 2];
         for (number, (kind, bytes, room)) in (0..).zip(steps) {
             if kind == 0 {
                 prop_assert_eq!(fast.pop(), slow.pop());

@@ -2,7 +2,10 @@
 
 use std::collections::VecDeque;
 
-use weir_fabric::{self as fabric, EgressPort, FaultSettings, Faults, Link, SharedBuffer, Switch};
+use weir_fabric::{
+    self as fabric, EgressPort, FaultSettings, Faults, Link, SharedBuffer, SharedLinkSettings,
+    Switch,
+};
 use weir_scenario::{HostIndex, Node, PortIndex, SharedLimit, Topology};
 use weir_units::{Duration, Time};
 
@@ -30,12 +33,16 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         changing: impl Fn(PortIndex) -> bool,
         seeds: Seeds,
     ) -> Result<Self, NetworkError> {
-        let egress_port = |index: PortIndex| {
+        let mut shared = SharedLinkSettings::default();
+        let mut egress_port = |index: PortIndex| {
             let jitter = match topology.port(index).to {
                 Node::Host(_) => host_jitter,
                 Node::Switch(_) => Duration::ZERO,
             };
-            new_egress_port(topology, index, measured.contains(&index), jitter, seeds)
+            let is_measured = measured.contains(&index);
+            let mut link = new_link(topology, index, jitter, seeds);
+            shared.share(&mut link);
+            new_egress_port(topology, index, is_measured, link, seeds)
         };
         let holds = |port: PortIndex| {
             changing(port) || topology.port(port).queue.discipline.decides_at_dequeue()
@@ -44,7 +51,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         let (routes, several) = (topology.routes(), several_uplinks(topology));
         let mut switches = Vec::with_capacity(own_ports.len());
         for (index, ports) in topology.switch_indices().zip(own_ports) {
-            let egress_ports: Vec<_> = ports.iter().copied().map(egress_port).collect();
+            let egress_ports: Vec<_> = ports.iter().copied().map(&mut egress_port).collect();
             let local = |port: &PortIndex| match senders[port.index()] {
                 Sender::Switch { port, .. } => Some(port),
                 Sender::Host(_) => None,
@@ -213,18 +220,22 @@ fn senders(topology: &Topology) -> (Vec<Sender>, Vec<Vec<PortIndex>>) {
     (senders.collect(), own_ports)
 }
 
+fn new_link(topology: &Topology, index: PortIndex, jitter: Duration, seeds: Seeds) -> Link {
+    let port = topology.port(index);
+    Link::new(port.rate, port.delay)
+        .with_mtu(port.mtu)
+        .with_framing(port.framing)
+        .with_jitter(jitter, seeds.of(RngStream::HostJitter, index.index()))
+}
+
 fn new_egress_port<P: fabric::Packet + Clone>(
     topology: &Topology,
     index: PortIndex,
     measured: bool,
-    jitter: Duration,
+    link: Link,
     seeds: Seeds,
 ) -> EgressPort<P> {
     let port = topology.port(index);
-    let link = Link::new(port.rate, port.delay)
-        .with_mtu(port.mtu)
-        .with_framing(port.framing)
-        .with_jitter(jitter, seeds.of(RngStream::HostJitter, index.index()));
     let (mut queue, scheduler) = queues(port, seeds.of(RngStream::Queue, index.index()));
     if measured {
         queue = queue.with_occupancy();

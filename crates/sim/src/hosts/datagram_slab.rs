@@ -9,7 +9,7 @@
 use weir_units::Time;
 use weir_wire::Ecn;
 
-use crate::packet::{Address, Contents, Location, Network, Packet, RawDatagram};
+use crate::packet::{Address, Location, Network, Packet, RawDatagram};
 
 /// The number of slots before the first search.
 const FEWEST: usize = 256;
@@ -141,16 +141,6 @@ impl DatagramSlab {
         }
         self.free.push(slot);
         bytes
-    }
-}
-
-impl Packet {
-    /// Returns the slot of its bytes, if it has any.
-    fn slot(&self) -> Option<u32> {
-        match self.contents() {
-            Contents::RawDatagram(datagram) => Some(datagram.slot),
-            Contents::Segment(_) | Contents::Datagram(_) => None,
-        }
     }
 }
 

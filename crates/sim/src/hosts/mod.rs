@@ -31,6 +31,7 @@ use weir_units::{ByteSize, Time};
 
 use crate::flows::{FlowId, PathView};
 use crate::packet::{Address, Contents, Network, Packet};
+use weir_fabric::Packet as _;
 
 use datagram_slab::{DatagramRoute, DatagramSlab};
 pub(crate) use dcudp::{DcudpEnd, DcudpSetup};
@@ -224,26 +225,28 @@ impl Hosts {
             return None;
         };
         let shared = &mut self.shared;
+        if let Transport::Tcp(end) = transport
+            && let Some(segment) = packet.segment()
+        {
+            end.receive(time, &segment, packet.ecn());
+            network.release(arrival.slot);
+            return socket.attend_tcp(end, time, shared, network);
+        }
         match (transport, packet.contents()) {
-            (Transport::Tcp(end), Contents::Segment(segment)) => {
-                end.receive(time, segment, packet.ecn);
-                network.release(arrival.slot);
-                socket.attend_tcp(end, time, shared, network)
-            }
             (Transport::Quic(end), Contents::RawDatagram(datagram)) => {
-                let bytes = shared.datagrams.take(datagram.slot, packet.is_copied);
-                end.receive(time, packet.locations(), packet.ecn, bytes);
+                let bytes = shared.datagrams.take(datagram.slot, packet.is_copied());
+                end.receive(time, packet.locations(), packet.ecn(), bytes);
                 network.release(arrival.slot);
                 socket.attend_datagrams(&mut **end, time, shared, network)
             }
             (Transport::Dcudp(end), Contents::RawDatagram(datagram)) => {
-                let bytes = shared.datagrams.take(datagram.slot, packet.is_copied);
-                end.receive(time, packet.ecn, bytes);
+                let bytes = shared.datagrams.take(datagram.slot, packet.is_copied());
+                end.receive(time, packet.ecn(), bytes);
                 network.release(arrival.slot);
                 socket.attend_datagrams(&mut **end, time, shared, network)
             }
             (Transport::Udp(end), Contents::Datagram(datagram)) => {
-                end.receive(&datagram, packet.ecn);
+                end.receive(&datagram, packet.ecn());
                 network.release(arrival.slot);
                 None
             }

@@ -4,6 +4,7 @@ use std::mem::offset_of;
 
 use weir_fabric::{prefetch, prefetch_line, prefetch_start};
 use weir_network::{HostArrival, Stage};
+use weir_units::Time;
 
 use super::{Endpoint, Hosts, Transport, tcp};
 use crate::packet::{Address, Network, Packet};
@@ -13,6 +14,23 @@ const RECEIVER_BYTES: usize = offset_of!(Endpoint, transport) + 8 + tcp::RECEIVE
 
 /// With this many endpoints, their state no longer fits the processor's inner caches.
 const MANY_ENDPOINTS: usize = 1_000;
+
+impl Endpoint {
+    /// Returns to when a timer has been postponed since it was set; `None` if it has not been, or not surely.
+    /// One that another has replaced will do nothing.
+    fn postponed_to(&self, timer: Time) -> Option<Time> {
+        if self.socket.armed != timer {
+            return Some(Time::MAX);
+        }
+        match &self.transport {
+            Transport::Tcp(end) if self.socket.send_slot == Time::ZERO => {
+                let due = end.connection.timeout().unwrap_or(Time::MAX);
+                (due > timer).then_some(due)
+            }
+            _ => None,
+        }
+    }
+}
 
 impl Hosts {
     /// Whether there are so many endpoints that the processor may have to wait for them.
@@ -44,14 +62,15 @@ impl Hosts {
     /// Has the processor fetch what a packet will need, in two steps: endpoints, and then what they point to.
     #[inline]
     fn prefetch(&self, packet: &Packet, stage: Stage, network: &Network) {
-        if !packet.has_data() {
+        if !packet.is_long() {
             return self.prefetch_sender(packet.endpoint, stage, network);
         }
         if stage == Stage::Packet {
             self.prefetch_receiver(packet.endpoint);
         }
         if self.taken_at_once != 0 {
-            self.prefetch_sender(packet.sender, stage, network);
+            // Both ends of a flow mostly lie beside each other, as one is put in place after the other.
+            self.prefetch_sender(packet.endpoint ^ 1, stage, network);
         }
     }
 
@@ -99,7 +118,8 @@ impl Hosts {
         }
         let timers = &self.shared.timers;
         for host in [host, timers.next().1] {
-            self.prefetch_receiver(timers.first_endpoint(host).unwrap_or(u32::MAX));
+            let (_, endpoint) = timers.first(host as u32);
+            self.prefetch_receiver(endpoint);
         }
     }
 
@@ -108,7 +128,8 @@ impl Hosts {
     #[inline(always)]
     pub(crate) fn take_ahead(&mut self, arrival: HostArrival, network: &mut Network) {
         let host = network.packet(arrival.slot).destination;
-        let is_next = network.is_link_idle(arrival) && arrival.time <= self.shared.timers.of(host);
+        let is_next =
+            network.is_link_idle(arrival) && arrival.time <= self.next_timer(host, arrival.time);
         self.taken_at_once = self.taken_at_once << 1 | u8::from(is_next);
         if is_next {
             self.receive_ahead(arrival, network);
@@ -120,15 +141,49 @@ impl Hosts {
     /// Takes in a packet after those before it on its link, as far as the host's timers allow.
     #[cold]
     fn take_after_others(&mut self, arrival: HostArrival, host: u32, network: &mut Network) {
-        while let Some(before) = network.take_before(arrival, self.shared.timers.of(host)) {
+        while let Some(before) = network.take_before(arrival, self.next_timer(host, arrival.time)) {
             self.look_along_link(before.port(), network);
             self.receive_ahead(before, network);
         }
         // What it takes in may set a timer.
-        if arrival.time <= self.shared.timers.of(host) {
+        if arrival.time <= self.next_timer(host, arrival.time) {
             self.receive_ahead(arrival, network);
         } else {
             network.defer(arrival);
+        }
+    }
+
+    /// Returns the earliest timer of a host, of which those before `until` have not been postponed.
+    #[inline(always)]
+    fn next_timer(&mut self, host: u32, until: Time) -> Time {
+        let next = self.shared.timers.of(host);
+        if next >= until {
+            return next;
+        }
+        self.postpone_timers(host, until)
+    }
+
+    /// Sets the timers of a host anew that are before `until` and have been postponed, which does nothing else,
+    /// up to the first one that has not been. Returns that.
+    #[inline(never)]
+    fn postpone_timers(&mut self, host: u32, until: Time) -> Time {
+        loop {
+            let (next, position) = self.shared.timers.first(host);
+            if next >= until {
+                return next;
+            }
+            let endpoint = self.endpoints.get_mut(position as usize);
+            let endpoint = endpoint.and_then(Option::as_mut);
+            let Some(due) = endpoint.as_ref().and_then(|it| it.postponed_to(next)) else {
+                return next;
+            };
+            self.shared.timers.pop(host as usize);
+            if let Some(Endpoint { socket, .. }) = endpoint
+                && socket.armed == next
+            {
+                socket.armed = Time::MAX;
+                socket.set_timer(due, &mut self.shared);
+            }
         }
     }
 

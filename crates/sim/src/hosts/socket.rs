@@ -60,11 +60,11 @@ impl Socket {
             return self.send_next_burst(end, now, tx_port);
         }
         tx_port.send_with(now, |packet| {
-            let ecn = end.connection.write_next_segment(now, packet.segment_mut());
-            if let Some(ecn) = ecn {
-                packet.complete_segment(ecn, &self.address);
-            }
-            ecn.is_some()
+            let Some((segment, ecn)) = end.connection.next_segment(now) else {
+                return false;
+            };
+            packet.write_segment(&segment, ecn, &self.address);
+            true
         })
     }
 
@@ -84,7 +84,8 @@ impl Socket {
             return true;
         }
         let size = end.segment_size();
-        let mut send = |segment| tx_port.send(now, Packet::of_segment(segment, ecn, &self.address));
+        let mut send =
+            |segment| tx_port.send(now, Packet::of_segment(&segment, ecn, &self.address));
         // Segmentation takes divisions.
         if segment.payload <= size {
             send(segment);

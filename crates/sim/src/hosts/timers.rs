@@ -99,10 +99,11 @@ impl HostTimers {
         timers.map_or(Time::MAX, |timers| timers.first.0)
     }
 
-    /// Returns the endpoint of the earliest timer of a host.
+    /// Returns the earliest timer of a host and its endpoint; [`Time::MAX`] without timers.
     #[inline]
-    pub(super) fn first_endpoint(&self, host: usize) -> Option<u32> {
-        Some(self.hosts.get(host)?.first.1)
+    pub(super) fn first(&self, host: u32) -> Timer {
+        let timers = self.hosts.get(host as usize);
+        timers.map_or(NO_TIMER, |timers| timers.first)
     }
 
     /// Has the processor fetch the timers of a host.

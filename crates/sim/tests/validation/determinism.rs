@@ -7,7 +7,7 @@ use weir_results::{Observation, Output, OutputError, Recorder, RunSummary, Summa
 use weir_sim::Simulation;
 use weir_units::Duration;
 
-use crate::observe::{Rows, scenario};
+use crate::observe::{FlowRows, Rows, scenario};
 
 /// A mixture of all features: random controllers, workloads and queues, faults, and flows that come and
 /// go.
@@ -228,6 +228,33 @@ fn slices_of_time_make_no_difference() {
     let whole = packets(&WHOLE);
     assert!(whole.len() > 10_000, "{} packets", whole.len());
     assert!(whole == packets(&nanos));
+}
+
+#[test]
+fn samples_that_nobody_wants_make_no_difference() {
+    let whole = rows(7, &WHOLE);
+    let mut simulation = Simulation::new(scenario(SCENARIO, &settings(7))).unwrap();
+    let (mut flows, mut all) = (FlowRows::default(), Rows::default());
+    let half = simulation.end() - Duration::from_millis(150);
+    simulation.advance(half, &mut flows).unwrap();
+    assert!(!flows.0.text.is_empty());
+    simulation.advance(simulation.end(), &mut all).unwrap();
+    let summary = simulation.finish(&mut all).unwrap();
+    let summary = Summary::new("", "", summary).to_json().unwrap();
+    assert_eq!(whole.text.last(), Some(&summary));
+    // Goodput is that since the last sample, which the first sample does not have.
+    let of_groups = |row: &&String| row.starts_with("GroupSample");
+    let groups = all.text.iter().filter(of_groups).count();
+    let later = |rows: &Rows, skipped: usize| {
+        let samples = rows.text.iter().filter(of_groups).skip(skipped);
+        let others = rows.text.iter().filter(|row| row.starts_with("PortSample"));
+        (samples.cloned().collect(), others.cloned().collect())
+    };
+    let (samples, ports): (Vec<_>, Vec<_>) = later(&all, 6);
+    let (expected, expected_ports): (Vec<_>, Vec<_>) = later(&whole, 0);
+    assert!(groups > 60 && !ports.is_empty());
+    assert!(expected.ends_with(&samples) && expected_ports.ends_with(&ports));
+    assert!(expected.len() > samples.len() + 60);
 }
 
 #[test]

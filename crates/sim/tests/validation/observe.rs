@@ -125,3 +125,20 @@ impl Recorder for Rows {
         }
     }
 }
+
+/// Records flows alone, row by row, and wants no samples.
+#[derive(Default)]
+pub(crate) struct FlowRows(pub(crate) Rows);
+
+impl Recorder for FlowRows {
+    fn record(&mut self, observation: Observation<'_>) -> Result<(), OutputError> {
+        match observation {
+            Observation::Flow(_) => self.0.record(observation),
+            _ => Ok(()),
+        }
+    }
+
+    fn wants_samples(&self) -> bool {
+        false
+    }
+}

@@ -1,12 +1,12 @@
 //! Packets that run ahead of the events change nothing: random scenarios give the same rows with and
-//! without.
+//! without. Without samples they run ahead farther.
 
 use proptest::prelude::*;
 use weir_results::Summary;
 use weir_sim::Simulation;
 use weir_units::Time;
 
-use crate::observe::{Rows, scenario};
+use crate::observe::{FlowRows, Rows, scenario};
 
 /// The number of hosts, their algorithm, and their round trip in microseconds.
 type Senders = (u32, &'static str, u64);
@@ -166,6 +166,17 @@ fn rows(text: &str, runs_ahead: bool) -> Vec<String> {
     rows.text
 }
 
+/// Returns the rows of the flows of a run without samples and its summary, as text.
+fn flow_rows(text: &str) -> Vec<String> {
+    let mut simulation = Simulation::new(scenario(text, &[])).unwrap();
+    let mut rows = FlowRows::default();
+    simulation.advance(Time::MAX, &mut rows).unwrap();
+    let summary = simulation.finish(&mut rows).unwrap();
+    let FlowRows(Rows { text: mut rows }) = rows;
+    rows.push(Summary::new("", "", summary).to_json().unwrap());
+    rows
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
     #[test]
@@ -175,6 +186,12 @@ proptest! {
         let differs = ahead.iter().zip(&events).find(|(ahead, events)| ahead != events);
         prop_assert_eq!(differs, None);
         prop_assert_eq!(ahead.len(), events.len());
+        let is_sample = |row: &String| row.starts_with("PortSample") || row.starts_with("GroupSample");
+        let flows: Vec<String> = events.into_iter().filter(|row| !is_sample(row)).collect();
+        let unsampled = flow_rows(&text);
+        let differs = flows.iter().zip(&unsampled).find(|(with, without)| with != without);
+        prop_assert_eq!(differs, None);
+        prop_assert_eq!(flows.len(), unsampled.len());
     }
 }
 

@@ -104,7 +104,7 @@ impl Connection {
         if is_same && self.receiver.next > self.window_from {
             self.window_from = self.receiver.next;
         } else {
-            self.update_window(segment, 0, self.sender.una);
+            self.update_window(segment.window, 0, self.sender.una);
         }
     }
 

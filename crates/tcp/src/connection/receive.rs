@@ -24,7 +24,9 @@ impl Connection {
     pub fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
         self.counters.segments_received += 1;
         if !self.is_plain || !self.receive_plain(now, segment, ecn) {
-            self.receive_general(now, segment, ecn);
+            // Of a copy, so that the caller's need not lie in memory.
+            let segment = *segment;
+            self.receive_general(now, &segment, ecn);
         }
     }
 
@@ -64,7 +66,7 @@ impl Connection {
         }
         self.on_heard(now);
         let upto = una + u64::from(ahead.unsigned_abs());
-        self.update_window(segment, 0, upto);
+        self.update_window(segment.window, 0, upto);
         self.sender.on_peer_segment();
         let ece = segment.flags.contains(Flags::ECE);
         self.counters.ece_received += u64::from(ece);
@@ -264,7 +266,7 @@ impl Connection {
         }
         let upto = una + ahead.unsigned_abs();
         let previous = self.sender.edge;
-        self.update_window(segment, distance, upto);
+        self.update_window(segment.window, distance, upto);
         let repeats = ahead == 0
             && segment.payload == 0
             && !segment.flags.contains(Flags::FIN)
@@ -346,9 +348,9 @@ impl Connection {
 
     /// Updates the window on an acknowledgment of new data, on a newer segment, or if the same
     /// segment offers more (RFC 9293, section 3.10.7.4; Linux: `tcp_may_update_window`).
-    pub(super) fn update_window(&mut self, segment: &Segment, distance: i64, upto: u64) {
+    pub(super) fn update_window(&mut self, window: u16, distance: i64, upto: u64) {
         let from = self.receiver.next.saturating_add_signed(distance);
-        let window = u64::from(segment.window) << self.peer_scale;
+        let window = u64::from(window) << self.peer_scale;
         let edge = upto + window;
         let newer = upto > self.sender.una
             || from > self.window_from

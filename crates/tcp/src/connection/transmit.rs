@@ -11,43 +11,29 @@ use crate::sender::{OutgoingSegment, PlainNext};
 impl Connection {
     /// Returns the next segment to send now and the ECN codepoint of its packet. After every event,
     /// call it until it returns `None`.
-    pub fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
-        let mut segment = Segment::default();
-        let ecn = self.write_next_segment(now, &mut segment)?;
-        Some((segment, ecn))
-    }
-
-    /// Writes the [next segment](Self::next_segment), and returns the ECN codepoint of its packet; `None` if
-    /// there is none, and then `segment` means nothing.
     #[inline(always)]
-    pub fn write_next_segment(&mut self, now: Time, segment: &mut Segment) -> Option<Ecn> {
+    pub fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
         if !self.is_plain {
-            return self.write_next_in_general(now, segment);
+            return self.next_in_general(now);
         }
         let is_ack_due = self.receiver.acks.is_due();
         // While one for earlier data is due, so is the next one.
         if is_ack_due && self.receiver.echo.has_prior() {
-            return self.write_next_in_general(now, segment);
+            return self.next_in_general(now);
         }
         if !self.sender.has_sent_data() {
             match self.sender.next_plain(now, is_ack_due, &mut self.counters) {
                 PlainNext::Nothing => {}
                 PlainNext::Segment(outgoing) => {
-                    return Some(self.write_data(now, outgoing, segment));
+                    return Some(self.data_segment(now, outgoing));
                 }
-                PlainNext::General => return self.write_next_in_general(now, segment),
+                PlainNext::General => return self.next_in_general(now),
             }
         }
-        is_ack_due.then(|| self.write_plain_acknowledgment(now, segment))
+        is_ack_due.then(|| self.plain_acknowledgment(now))
     }
 
     #[inline(never)]
-    fn write_next_in_general(&mut self, now: Time, segment: &mut Segment) -> Option<Ecn> {
-        let (next, ecn) = self.next_in_general(now)?;
-        *segment = next;
-        Some(ecn)
-    }
-
     fn next_in_general(&mut self, now: Time) -> Option<(Segment, Ecn)> {
         if self.is_plain
             && let Some(prior) = self.receiver.echo.take_prior()
@@ -135,7 +121,7 @@ impl Connection {
     }
 
     /// Writes a header that acknowledges all received data.
-    #[inline]
+    #[inline(always)]
     fn write_header(&mut self, now: Time, offset: u64, segment: &mut Segment) {
         let next = self.receiver.next;
         self.last_acknowledged = next;
@@ -152,13 +138,14 @@ impl Connection {
         segment.options = Options::None;
     }
 
+    #[inline(always)]
     fn data_segment(&mut self, now: Time, outgoing: OutgoingSegment) -> (Segment, Ecn) {
         let mut segment = Segment::default();
         let ecn = self.write_data(now, outgoing, &mut segment);
         (segment, ecn)
     }
 
-    #[inline]
+    #[inline(always)]
     fn write_data(&mut self, now: Time, outgoing: OutgoingSegment, segment: &mut Segment) -> Ecn {
         self.write_header(now, outgoing.start, segment);
         self.receiver.acks.on_sent();
@@ -200,6 +187,7 @@ impl Connection {
     }
 
     /// Builds an acknowledgment without SACK blocks.
+    #[inline(always)]
     fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
         let mut segment = Segment::default();
         let ecn = self.write_plain_acknowledgment(now, &mut segment);
@@ -207,7 +195,7 @@ impl Connection {
     }
 
     /// Writes an acknowledgment without SACK blocks.
-    #[inline]
+    #[inline(always)]
     fn write_plain_acknowledgment(&mut self, now: Time, segment: &mut Segment) -> Ecn {
         self.counters.acks_sent += 1;
         self.write_header(now, self.sender.nxt, segment);
