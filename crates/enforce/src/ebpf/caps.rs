@@ -52,7 +52,7 @@ impl Drop for MappedWords {
     }
 }
 
-/// The caps of all slots: `struct cap` of `bpf/enforce.bpf.c`.
+/// The caps of all slots: `struct cap` of `bpf/tables.h`.
 #[derive(Debug)]
 pub(super) struct Caps(MappedWords);
 

@@ -1,4 +1,4 @@
-//! The events of the programs: the structures of `bpf/enforce.bpf.c` and `bpf/flow.h`.
+//! The events of the programs: the structures of `bpf/events.h` and `bpf/flow.h`.
 
 use std::net::{IpAddr, Ipv6Addr};
 

@@ -263,7 +263,7 @@ impl DataPlane {
                 .filter_map(|bytes| bytes.first_chunk().copied());
             numbers.map(u64::from_ne_bytes).sum()
         };
-        // `enum counter` of bpf/enforce.bpf.c.
+        // `enum counter` of bpf/events.h.
         Totals {
             opened: count(0),
             closed: count(1),

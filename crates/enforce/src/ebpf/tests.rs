@@ -32,7 +32,7 @@ const ANNOUNCED: u64 = 500 << SCALE;
 const WINDOW: std::ops::Range<usize> = 48..50;
 /// The control bits of a frame without options.
 const FLAGS: usize = 47;
-/// The counters of the programs: `enum counter` of `bpf/enforce.bpf.c`.
+/// The counters of the programs: `enum counter` of `bpf/events.h`.
 const OPENED: u32 = 0;
 const CLOSED: u32 = 1;
 const REFUSED: u32 = 2;
