@@ -21,9 +21,10 @@ from namespaces import Enforcer, Namespaces
 SERVER, CLIENT = "10.67.0.1", "10.67.0.2"
 CUBIC = '[[rules]]\ncongestion = "cubic"\n'
 PASS = "[[rules]]\npass = true\n"
-# From six rounds on there is an interval of 95 %.
 ROUNDS = int(os.environ.get("REQUEST_ROUNDS", "12"))
 SECONDS = int(os.environ.get("REQUEST_SECONDS", "3"))
+# Fewer rounds have no interval of 95 %.
+FEWEST_ROUNDS = 6
 CONNECTIONS = 64
 BODY = 1024
 
@@ -161,6 +162,8 @@ def requests(weir):
     if missing:
         print(f"\nSKIPPED: small requests need {' and '.join(missing)}")
         return
+    if ROUNDS < FEWEST_ROUNDS:
+        raise SystemExit(f"REQUEST_ROUNDS must be at least {FEWEST_ROUNDS}")
     print(f"\n1 KB by HTTP from nginx to wrk, {CONNECTIONS} connections, {ROUNDS} rounds of {SECONDS} s")
     print("  at the server's interface (eBPF), beside none")
     at_an_interface(weir)

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use weir_fabric::ConnectionLimits;
-use weir_policy::{Policy, PolicyFlow};
+use weir_policy::{Policy, PolicyFlow, TconControl};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::FlowKey;
 use weir_wire::tcp::Sequence;
@@ -155,12 +155,14 @@ impl<T> ObservedFlows<T> {
 
     /// Returns whether a rule of the policy has a highest rate.
     pub fn has_rates(&self) -> bool {
-        let mut controls = self
-            .policy
-            .rules
-            .iter()
-            .filter_map(|rule| rule.control.as_ref());
-        controls.any(|control| control.congestion.max_rate().is_some())
+        self.controls()
+            .any(|control| control.congestion.max_rate().is_some())
+    }
+
+    /// Returns what the rules that control flows ask for.
+    fn controls(&self) -> impl Iterator<Item = &TconControl> {
+        let rules = self.policy.rules.iter();
+        rules.filter_map(|rule| rule.control.as_ref())
     }
 
     /// Returns what no rule of the policy limits of a connection's data: a number of segments, and of bytes.
@@ -170,18 +172,13 @@ impl<T> ObservedFlows<T> {
             return FreeWindow::default();
         }
         let least = |segment_size: u32| {
-            let controls = self
-                .policy
-                .rules
-                .iter()
-                .filter_map(|rule| rule.control.as_ref());
             let beginning = FlowStart {
                 first: Sequence::new(0),
                 segment_size,
                 is_marked: false,
                 rtt: None,
             };
-            let limits = controls.map(|control| {
+            let limits = self.controls().map(|control| {
                 let flow = ObservedFlow::new(&control.congestion, &beginning, 0);
                 flow.cap(false).limit.allowed
             });

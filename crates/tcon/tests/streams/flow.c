@@ -51,7 +51,7 @@ static void sent(void)
 		flow_sent(&flow, now, &segment);
 }
 
-// As is_due() of bpf/enforce.bpf.c: an urgent report waits for a quarter of the interval.
+// As is_due() of bpf/enforce.bpf.c for a busy sender: an urgent report waits for a quarter of the interval.
 static int is_due(uint64_t now)
 {
 	uint32_t parts = flow.is_urgent ? 4 : 1;
