@@ -23,6 +23,8 @@ mod congestion;
 mod error;
 #[cfg(bpf_programs)]
 pub(crate) mod loader;
+#[cfg(bpf_programs)]
+pub(crate) mod mapped_words;
 mod parameters;
 mod socket;
 mod socket_map;

@@ -57,8 +57,6 @@ mod tests;
 pub use absent::DataPlane;
 #[cfg(not(bpf_programs))]
 pub(crate) use absent::{has_filters, remove_filters};
-#[cfg(bpf_programs)]
-pub(crate) use caps::MappedWords;
 pub use check::check_rule;
 #[cfg(bpf_programs)]
 pub(crate) use clsact::{has_filters, remove_filters};

@@ -14,12 +14,13 @@ use weir_units::{Duration, Time};
 
 use super::Options;
 use super::attachment::Attachment;
-use super::caps::{Caps, MappedWords};
+use super::caps::Caps;
 use super::event::{Event, KEY};
 use super::interface::{Interface, own_netns_cookie};
 use super::socket_pacing::SocketPacing;
 use crate::bpf::BpfError;
 use crate::bpf::loader::{check_permission, collect_log, refused};
+use crate::bpf::mapped_words::MappedWords;
 use crate::claim::InterfaceClaim;
 use crate::inline::bypass;
 use crate::operation::{KernelCounts, Totals};

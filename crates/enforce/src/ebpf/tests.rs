@@ -10,9 +10,10 @@ use weir_tcon::Cap;
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::Options;
-use super::caps::{Caps, MappedWords};
+use super::caps::Caps;
 use super::plane::load;
 use crate::bpf::loader::check_permission;
+use crate::bpf::mapped_words::MappedWords;
 
 const LOCAL: [u8; 4] = [10, 0, 0, 1];
 const REMOTE: [u8; 4] = [10, 0, 0, 2];
