@@ -11,15 +11,20 @@ use crate::newreno::NewReno;
 use crate::reno::Reno;
 use crate::{AckSample, Controller};
 
-/// A controller of any algorithm. NewReno, CUBIC and DCTCP are called without a vtable.
+/// A controller of any algorithm. NewReno, CUBIC and DCTCP are called without a vtable; NewReno and DCTCP lie
+/// in place.
 #[derive(Clone, Debug)]
 pub struct DirectController(Kind);
 
 #[derive(Clone, Debug)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "those in place are the usual ones of many thousands of flows"
+)]
 enum Kind {
-    Dctcp(Box<Reno<MarkedFraction>>),
+    Dctcp(Reno<MarkedFraction>),
     Cubic(Box<Cubic>),
-    NewReno(Box<Reno<NewReno>>),
+    NewReno(Reno<NewReno>),
     Other(Box<dyn Controller>),
 }
 
@@ -28,9 +33,9 @@ impl DirectController {
     #[inline]
     pub fn as_dyn(&self) -> &dyn Controller {
         match &self.0 {
-            Kind::Dctcp(controller) => controller.as_ref(),
+            Kind::Dctcp(controller) => controller,
             Kind::Cubic(controller) => controller.as_ref(),
-            Kind::NewReno(controller) => controller.as_ref(),
+            Kind::NewReno(controller) => controller,
             Kind::Other(controller) => controller.as_ref(),
         }
     }
@@ -39,21 +44,10 @@ impl DirectController {
     #[inline]
     pub fn as_dyn_mut(&mut self) -> &mut dyn Controller {
         match &mut self.0 {
-            Kind::Dctcp(controller) => controller.as_mut(),
+            Kind::Dctcp(controller) => controller,
             Kind::Cubic(controller) => controller.as_mut(),
-            Kind::NewReno(controller) => controller.as_mut(),
+            Kind::NewReno(controller) => controller,
             Kind::Other(controller) => controller.as_mut(),
-        }
-    }
-
-    /// Returns the address of its state.
-    #[inline]
-    pub fn address(&self) -> *const u8 {
-        match &self.0 {
-            Kind::Dctcp(controller) => std::ptr::from_ref(controller.as_ref()).cast(),
-            Kind::Cubic(controller) => std::ptr::from_ref(controller.as_ref()).cast(),
-            Kind::NewReno(controller) => std::ptr::from_ref(controller.as_ref()).cast(),
-            Kind::Other(controller) => std::ptr::from_ref(controller.as_ref()).cast(),
         }
     }
 
@@ -132,7 +126,7 @@ impl PlainAck {
 impl From<Box<dyn Controller>> for DirectController {
     fn from(controller: Box<dyn Controller>) -> Self {
         let controller = match downcast(controller) {
-            Ok(controller) => return Self(Kind::Dctcp(controller)),
+            Ok(controller) => return Self(Kind::Dctcp(*controller)),
             Err(controller) => controller,
         };
         let controller = match downcast(controller) {
@@ -140,7 +134,7 @@ impl From<Box<dyn Controller>> for DirectController {
             Err(controller) => controller,
         };
         match downcast(controller) {
-            Ok(controller) => Self(Kind::NewReno(controller)),
+            Ok(controller) => Self(Kind::NewReno(*controller)),
             Err(controller) => Self(Kind::Other(controller)),
         }
     }

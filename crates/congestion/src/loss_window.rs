@@ -2,7 +2,7 @@
 //! per round trip, collapse on a timeout, and undo (RFC 9002 section 7, RFC 6582). NewReno, DCTCP
 //! and D2TCP differ in their reduction factor; CUBIC also differs in its growth.
 
-use weir_units::{ByteSize, Time};
+use weir_units::{ByteSize, Duration, Time};
 
 use crate::algorithm::Typed;
 use crate::{AckSample, AlgorithmSpec, Context, LossCause, LossSample, SpuriousLoss};
@@ -75,15 +75,15 @@ pub(crate) struct LossWindow {
     /// [`ByteSize::MAX`] until the first reduction.
     ssthresh: ByteSize,
     pub(crate) packet: ByteSize,
-    initial_packets: u64,
     min_packets: f64,
+    initial_packets: u32,
     /// The window after a timeout.
-    loss_packets: u64,
+    loss_packets: u32,
     whole_packets: bool,
     /// Bytes acknowledged towards the next additive increase.
     credit: ByteSize,
-    /// Time of the last reduction. Packets sent before it cause no further reduction.
-    recovery_start: Option<Time>,
+    /// Packets sent before this time cause no further reduction: just after the last one.
+    reduced_until: Time,
     /// Whether the last acknowledgment was for packets sent before the last reduction.
     recovering: bool,
     /// Whether an acknowledgment or a loss has been seen.
@@ -101,12 +101,13 @@ impl LossWindow {
             cwnd: packet * initial_packets,
             ssthresh: ByteSize::MAX,
             packet,
-            initial_packets,
             min_packets,
-            loss_packets: spec.get(&LOSS_WINDOW).min(least_whole),
+            // They are at most 10,000.
+            initial_packets: initial_packets as u32,
+            loss_packets: spec.get(&LOSS_WINDOW).min(least_whole) as u32,
             whole_packets: spec.get(&WHOLE_PACKETS),
             credit: ByteSize::ZERO,
-            recovery_start: None,
+            reduced_until: Time::ZERO,
             recovering: false,
             used: false,
             undo: None,
@@ -146,7 +147,7 @@ impl LossWindow {
     /// Returns whether a packet was sent before the last reduction (RFC 9002 section 7.3.2).
     #[inline(always)]
     fn sent_before_reduction(&self, sent: Time) -> bool {
-        self.recovery_start.is_some_and(|start| sent <= start)
+        sent < self.reduced_until
     }
 
     /// Records an acknowledgment. Returns whether it may grow the window: not while the application
@@ -261,7 +262,7 @@ impl LossWindow {
         self.cwnd = self.cwnd.mul_f64(factor).max(self.minimum()).min(self.cwnd);
         self.ssthresh = self.cwnd;
         self.credit = ByteSize::ZERO;
-        self.recovery_start = Some(now);
+        self.reduced_until = now + Duration::from_nanos(1);
         self.recovering = true;
     }
 
@@ -273,9 +274,9 @@ impl LossWindow {
             let reduced = self.cwnd.mul_f64(factor);
             self.ssthresh = reduced.max(self.minimum()).min(self.ssthresh);
         }
-        self.cwnd = (self.packet * self.loss_packets).min(self.cwnd);
+        self.cwnd = (self.packet * u64::from(self.loss_packets)).min(self.cwnd);
         self.credit = ByteSize::ZERO;
-        self.recovery_start = Some(now);
+        self.reduced_until = now + Duration::from_nanos(1);
         self.recovering = true;
     }
 
@@ -299,7 +300,7 @@ impl LossWindow {
     /// Limits the window to the initial window after an idle period. Slow start then leads back to
     /// most of the old window (RFC 5681 section 4.1, RFC 2861).
     pub(crate) fn on_idle_restart(&mut self) {
-        let initial = self.packet * self.initial_packets;
+        let initial = self.packet * u64::from(self.initial_packets);
         if self.cwnd <= initial {
             return;
         }
@@ -317,7 +318,7 @@ impl LossWindow {
         self.cwnd = if self.used {
             self.cwnd.max(self.minimum())
         } else {
-            self.packet * self.initial_packets
+            self.packet * u64::from(self.initial_packets)
         };
     }
 }

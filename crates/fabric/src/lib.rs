@@ -111,7 +111,7 @@ pub use flow_hash::mix;
 pub use link::{ETHERNET_FRAMING, Link, SharedLinkSettings};
 pub use occupancy::Occupancy;
 pub use packet::{Burst, Packet, flip_byte};
-pub use prefetch::{prefetch, prefetch_line, prefetch_start};
+pub use prefetch::{prefetch, prefetch_line};
 pub use queue::{Admission, Queue};
 pub use random::{Probability, ProbabilityError};
 pub use red::{Ramp, Red};

@@ -7,12 +7,7 @@ const LINE: usize = 64;
 /// Has the processor fetch a value into its cache, without waiting for it.
 #[inline(always)]
 pub fn prefetch<T>(value: &T) {
-    prefetch_start(value, size_of::<T>());
-}
-
-/// Has the processor fetch the first bytes of a value.
-#[inline(always)]
-pub fn prefetch_start<T>(value: &T, bytes: usize) {
+    let bytes = size_of::<T>();
     let first = std::ptr::from_ref(value).cast::<u8>();
     let mut offset = 0;
     while offset < bytes {

@@ -140,7 +140,7 @@ impl World {
             sed,
             shard: Shard {
                 network,
-                hosts: Hosts::new(scenario.topology.hosts.len()),
+                hosts: new_hosts(scenario),
             },
             others: Vec::new(),
             division: None,
@@ -568,6 +568,12 @@ impl World {
         let notice = hosts.act(now, position, network, action);
         self.notices.extend(notice);
     }
+}
+
+/// Creates the hosts of a scenario, without endpoints, for the number of its flows.
+fn new_hosts(scenario: &Scenario) -> Hosts {
+    let flows: u64 = scenario.groups.iter().map(Group::flow_count).sum();
+    Hosts::new(scenario.topology.hosts.len(), 2 * flows as usize)
 }
 
 /// Returns, for each host, whether its endpoints are disturbed by nothing but their packets and timers

@@ -53,21 +53,43 @@ pub struct Counters {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct StoredCounters {
     pub(crate) segments_received: u64,
-    pub(crate) data_segments_sent: u64,
     pub(crate) acks_sent: u64,
     pub(crate) ce_received: u64,
     pub(crate) ece_received: u64,
-    pub(crate) ece_acknowledged: ByteSize,
-    pub(crate) cwr_sent: u64,
     /// Segments sent without data that are no pure ACKs.
     pub(crate) other_segments_sent: u64,
     /// All other counts.
-    rare: Option<Box<Counters>>,
+    rare: Option<Box<RareCounters>>,
+}
+
+/// The counters of losses and of what is rarer: small, as after a burst all flows may have them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RareCounters {
+    pub(crate) retransmitted_segments: u64,
+    pub(crate) retransmitted: ByteSize,
+    pub(crate) lost: ByteSize,
+    pub(crate) duplicate_segments: u64,
+    pub(crate) out_of_order_segments: u64,
+    pub(crate) fast_recoveries: u32,
+    pub(crate) timeouts: u32,
+    pub(crate) tail_loss_probes: u32,
+    pub(crate) spurious_recoveries: u32,
+    pub(crate) window_probes: u32,
+    pub(crate) keep_alive_probes: u32,
+    pub(crate) unacceptable_segments: u32,
+}
+
+/// The counters of the sending half, which lie beside its state.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SentCounters {
+    pub(crate) data_segments: u64,
+    pub(crate) ece_acknowledged: ByteSize,
+    pub(crate) cwr: u64,
 }
 
 impl StoredCounters {
     /// Returns the counters of rare events, to change them.
-    pub(crate) fn rare(&mut self) -> &mut Counters {
+    pub(crate) fn rare(&mut self) -> &mut RareCounters {
         self.rare.get_or_insert_default()
     }
 
@@ -85,25 +107,36 @@ impl StoredCounters {
         FlowCounters {
             retransmits: rare.map_or(0, |rare| rare.retransmitted_segments),
             retransmitted: rare.map_or(ByteSize::ZERO, |rare| rare.retransmitted),
-            timeouts: rare.map_or(0, |rare| rare.timeouts),
+            timeouts: rare.map_or(0, |rare| u64::from(rare.timeouts)),
             marks: self.ce_received,
             ..FlowCounters::ZERO
         }
     }
 
-    /// Returns all counters.
-    pub(crate) fn total(&self) -> Counters {
+    /// Returns all counters, with those of the sending half.
+    pub(crate) fn total(&self, sent: &SentCounters) -> Counters {
         let rare = self.rare.as_deref().copied().unwrap_or_default();
         Counters {
-            segments_sent: self.data_segments_sent + self.acks_sent + self.other_segments_sent,
-            data_segments_sent: self.data_segments_sent,
+            segments_sent: sent.data_segments + self.acks_sent + self.other_segments_sent,
+            data_segments_sent: sent.data_segments,
             acks_sent: self.acks_sent,
             segments_received: self.segments_received,
             ce_received: self.ce_received,
             ece_received: self.ece_received,
-            ece_acknowledged: self.ece_acknowledged,
-            cwr_sent: self.cwr_sent,
-            ..rare
+            ece_acknowledged: sent.ece_acknowledged,
+            cwr_sent: sent.cwr,
+            retransmitted_segments: rare.retransmitted_segments,
+            retransmitted: rare.retransmitted,
+            lost: rare.lost,
+            duplicate_segments: rare.duplicate_segments,
+            out_of_order_segments: rare.out_of_order_segments,
+            fast_recoveries: rare.fast_recoveries.into(),
+            timeouts: rare.timeouts.into(),
+            tail_loss_probes: rare.tail_loss_probes.into(),
+            spurious_recoveries: rare.spurious_recoveries.into(),
+            window_probes: rare.window_probes.into(),
+            keep_alive_probes: rare.keep_alive_probes.into(),
+            unacceptable_segments: rare.unacceptable_segments.into(),
         }
     }
 }

@@ -60,6 +60,7 @@
 mod cold;
 mod config;
 mod connection;
+mod controller_source;
 mod counters;
 mod receiver;
 mod rtt;
@@ -71,6 +72,7 @@ pub use config::{
     RtoFloor,
 };
 pub use connection::{Connection, Ending, Snapshot, State};
+pub use controller_source::{ControllerFactory, ControllerSource};
 pub use counters::Counters;
 
 /// Bytes that the timestamps option takes from a segment's data, padding included (RFC 7323,

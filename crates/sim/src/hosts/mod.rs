@@ -42,9 +42,9 @@ pub(crate) use tcp::{TcpEnd, TcpSetup};
 use timers::HostTimers;
 pub(crate) use udp::{UdpEnd, codepoint};
 
-/// One end of a flow. The socket comes first, and behind it what a receiver needs of its transport.
+/// One end of a flow, in whole cache lines.
 #[derive(Debug)]
-#[repr(C)]
+#[repr(C, align(64))]
 struct Endpoint {
     socket: Socket,
     transport: Transport,
@@ -143,10 +143,10 @@ impl Endpoint {
 }
 
 impl Hosts {
-    /// Creates hosts without endpoints.
-    pub(crate) fn new(hosts: usize) -> Self {
+    /// Creates hosts that will have this number of endpoints, or more.
+    pub(crate) fn new(hosts: usize, endpoints: usize) -> Self {
         Self {
-            endpoints: Vec::new(),
+            endpoints: Vec::with_capacity(endpoints),
             taken_at_once: 0,
             shared: HostContext {
                 timers: HostTimers::new(hosts),
@@ -410,5 +410,16 @@ impl Hosts {
             Transport::Dcudp(end) => &**end,
             Transport::Udp(end) => &**end,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A simulation may have many thousands, and a packet needs two.
+    #[test]
+    fn an_endpoint_is_small() {
+        assert_eq!(size_of::<Option<Endpoint>>(), 384);
     }
 }

@@ -1,16 +1,11 @@
 //! Hosts that take packets in ahead of the network's events.
 
-use std::mem::offset_of;
-
-use weir_fabric::{prefetch, prefetch_line, prefetch_start};
+use weir_fabric::{prefetch, prefetch_line};
 use weir_network::{HostArrival, Stage};
 use weir_units::Time;
 
-use super::{Endpoint, Hosts, Transport, tcp};
+use super::{Endpoint, Hosts, Transport};
 use crate::packet::{Address, Network, Packet};
-
-/// How many of its bytes an endpoint needs that only receives, or whose timer is postponed.
-const RECEIVER_BYTES: usize = offset_of!(Endpoint, transport) + 8 + tcp::RECEIVER_BYTES;
 
 /// With this many endpoints, their state no longer fits the processor's inner caches.
 const MANY_ENDPOINTS: usize = 1_000;
@@ -77,7 +72,7 @@ impl Hosts {
     #[inline(always)]
     fn prefetch_receiver(&self, position: u32) {
         if let Some(endpoint) = self.endpoints.get(position as usize) {
-            prefetch_start(endpoint, RECEIVER_BYTES);
+            prefetch(endpoint);
         }
     }
 
@@ -103,7 +98,7 @@ impl Hosts {
             Some(endpoint) if stage == Stage::Packet => prefetch(endpoint),
             Some(Some(endpoint)) => {
                 if let Transport::Tcp(end) = &endpoint.transport {
-                    end.connection.counter_line(prefetch_line);
+                    end.connection.counter_lines(prefetch_line);
                 }
             }
             _ => {}

@@ -40,7 +40,7 @@ impl Socket {
                 self.send_slot = tx_port.reserve_slot();
                 break;
             }
-            if !self.send_next(end, now, &mut tx_port) {
+            if end.connection.has_sent_all() || !self.send_next(end, now, &mut tx_port) {
                 break;
             }
         }

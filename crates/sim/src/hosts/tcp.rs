@@ -1,13 +1,13 @@
 //! Endpoints of TCP connections, with or without TLS.
 
-use std::mem::offset_of;
 use std::sync::Arc;
 
-use weir_congestion::{AlgorithmSpec, Context, Deadline};
+use weir_congestion::{AlgorithmSpec, Context, Controller, Deadline};
 use weir_counters::FlowCounters;
 use weir_scenario::{Pacing, PartialAckTimer, Recovery, RtoFloor, TcpEcn, TcpOptions, TlsOptions};
 use weir_tcp::{
-    Config, ConfigError, Connection, DelayedAcks, EcnMode, Ending, LossDetection, State,
+    Config, ConfigError, Connection, ControllerFactory, ControllerSource, DelayedAcks, EcnMode,
+    Ending, LossDetection, State,
 };
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
@@ -33,8 +33,28 @@ pub(crate) struct TcpSetup {
     /// Whether connections begin with a handshake, and end with FINs.
     pub(crate) handshake: bool,
     small_queues: bool,
-    congestion: AlgorithmSpec,
+    controllers: Arc<Controllers>,
+    /// Whether controllers may be built when connections begin to send.
+    builds_late: bool,
     tls: Option<TlsOptions>,
+}
+
+/// The congestion control of a group.
+#[derive(Debug)]
+struct Controllers {
+    congestion: AlgorithmSpec,
+    packet_size: ByteSize,
+    is_paced: bool,
+}
+
+impl ControllerFactory for Controllers {
+    fn build(&self, seed: u64) -> Box<dyn Controller> {
+        self.congestion.build(&Context {
+            packet_size: self.packet_size,
+            seed,
+            is_paced: self.is_paced,
+        })
+    }
 }
 
 impl TcpSetup {
@@ -92,11 +112,17 @@ impl TcpSetup {
             ..Config::default()
         };
         config.check()?;
+        let controllers = Controllers {
+            congestion: congestion.clone(),
+            packet_size: config.mss,
+            is_paced: config.pacing != weir_tcp::Pacing::Controller,
+        };
         Ok(Self {
+            builds_late: !controllers.build(0).wants_delivery(),
             config: Arc::new(config),
             handshake: options.handshake,
             small_queues: options.small_queues,
-            congestion: congestion.clone(),
+            controllers: Arc::new(controllers),
             tls,
         })
     }
@@ -120,11 +146,15 @@ impl TcpSetup {
         congestion: u64,
         sequence: u64,
     ) -> TcpEnd {
-        let controller = self.congestion.build(&Context {
-            packet_size: self.config.mss,
-            seed: congestion,
-            is_paced: self.config.pacing != weir_tcp::Pacing::Controller,
-        });
+        let controller = if self.builds_late {
+            let factory = Arc::clone(&self.controllers) as Arc<dyn ControllerFactory>;
+            ControllerSource::AtFirstWrite {
+                factory,
+                seed: congestion,
+            }
+        } else {
+            self.controllers.build(congestion).into()
+        };
         let (first, second) = (
             Sequence::new(sequence as u32),
             Sequence::new((sequence >> 32) as u32),
@@ -140,15 +170,19 @@ impl TcpSetup {
             (true, true) => Connection::client(now, config, controller, own),
             (true, false) => Connection::server(config, controller, own),
         };
-        let tls = |options| Box::new(Tls::new(options, initiator, is_resumed));
+        let tls = |options| Tls::new(options, initiator, is_resumed);
         let mut end = TcpEnd {
             connection: connection
                 .expect("the configuration was checked when the group was set up"),
             small_queues: self.small_queues,
             sends_bursts: self.config.burst_segments > 1,
             told: false,
-            tls: self.tls.as_ref().map(tls),
-            deadline: None,
+            extras: self.tls.as_ref().map(|options| {
+                Box::new(Extras {
+                    tls: Some(tls(options)),
+                    deadline: None,
+                })
+            }),
         };
         end.with_tls(Tls::begin);
         end
@@ -174,32 +208,51 @@ pub(crate) struct TcpEnd {
     sends_bursts: bool,
     /// Whether the application has been notified of the close.
     told: bool,
-    tls: Option<Box<Tls>>,
-    /// When its data must have arrived.
-    deadline: Option<Time>,
+    extras: Option<Box<Extras>>,
     pub(super) connection: Connection,
 }
 
-/// How many of its bytes an end needs that only receives.
-pub(super) const RECEIVER_BYTES: usize =
-    offset_of!(TcpEnd, connection) + Connection::RECEIVER_BYTES;
+/// What few ends have.
+#[derive(Debug, Default)]
+struct Extras {
+    tls: Option<Tls>,
+    /// When its data must have arrived.
+    deadline: Option<Time>,
+}
 
 impl TcpEnd {
     #[inline]
     pub(super) fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
-        if let Some(deadline) = self.deadline {
+        if self.extras.is_some() {
+            return self.receive_with_extras(now, segment, ecn);
+        }
+        self.connection.receive(now, segment, ecn);
+    }
+
+    #[inline(never)]
+    fn receive_with_extras(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
+        let deadline = self.extras.as_ref().and_then(|extras| extras.deadline);
+        if let Some(deadline) = deadline {
             self.update_deadline(now, deadline);
         }
         self.connection.receive(now, segment, ecn);
-        if self.tls.is_some() {
-            let received = self.connection.received().bytes();
-            self.with_tls(|tls, out| tls.on_received(received, out));
-        }
+        let received = self.connection.received().bytes();
+        self.with_tls(|tls, out| tls.on_received(received, out));
+    }
+
+    /// Returns the state of TLS, if it is in use.
+    #[inline]
+    fn tls(&self) -> Option<&Tls> {
+        self.extras.as_ref()?.tls.as_ref()
+    }
+
+    fn tls_mut(&mut self) -> Option<&mut Tls> {
+        self.extras.as_mut()?.tls.as_mut()
     }
 
     /// Sets the time by which its data must have arrived.
     pub(crate) fn set_deadline(&mut self, deadline: Time) {
-        self.deadline = Some(deadline);
+        self.extras.get_or_insert_default().deadline = Some(deadline);
     }
 
     /// Passes the remaining data and time to the congestion control.
@@ -212,7 +265,7 @@ impl TcpEnd {
 
     /// Calls TLS, if there is any, and applies its steps to TCP.
     fn with_tls(&mut self, act: impl FnOnce(&mut Tls, &mut Vec<Step>)) {
-        let Some(tls) = &mut self.tls else {
+        let Some(tls) = self.tls_mut() else {
             return;
         };
         let mut steps = Vec::new();
@@ -247,7 +300,7 @@ impl TcpEnd {
     /// Returns the bytes delivered to the application.
     #[inline]
     pub(super) fn delivered(&self) -> u64 {
-        match &self.tls {
+        match self.tls() {
             None => self.connection.received().bytes(),
             Some(tls) => tls.opened,
         }
@@ -264,21 +317,21 @@ impl TcpEnd {
     }
 
     pub(crate) fn write(&mut self, size: ByteSize) {
-        match self.tls {
+        match self.tls() {
             None => self.connection.write(size),
             Some(_) => self.with_tls(|tls, out| tls.write(size.bytes(), out)),
         }
     }
 
     pub(crate) fn write_endlessly(&mut self) {
-        match self.tls {
+        match self.tls() {
             None => self.connection.write_endlessly(),
             Some(_) => self.with_tls(Tls::write_endlessly),
         }
     }
 
     pub(crate) fn close(&mut self) {
-        match self.tls {
+        match self.tls() {
             None => self.connection.close(),
             Some(_) => self.with_tls(Tls::close),
         }
@@ -286,14 +339,14 @@ impl TcpEnd {
 
     /// Announces a write of the peer's application, as TLS record headers would.
     pub(crate) fn expect(&mut self, size: ByteSize) {
-        if let Some(tls) = &mut self.tls {
+        if let Some(tls) = self.tls_mut() {
             tls.expect(size.bytes());
         }
     }
 
     /// Announces that the peer's application sends endlessly.
     pub(crate) fn expect_endlessly(&mut self) {
-        if let Some(tls) = &mut self.tls {
+        if let Some(tls) = self.tls_mut() {
             tls.expect_endlessly();
         }
     }

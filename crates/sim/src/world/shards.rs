@@ -5,7 +5,7 @@ use weir_network::Partition;
 use weir_scenario::PortIndex;
 use weir_units::{Duration, Time};
 
-use super::{Division, Positions, Side, World};
+use super::{Division, Positions, Side, World, new_hosts};
 use crate::flows::{Flow, HostPair};
 use crate::hosts::Hosts;
 use crate::packet::Packet;
@@ -25,7 +25,7 @@ impl World {
             .split(&self.scenario.topology, &partition);
         let shards = shards.into_iter().map(|network| Shard {
             network,
-            hosts: Hosts::new(self.scenario.topology.hosts.len()),
+            hosts: new_hosts(&self.scenario),
         });
         let mut shards: Vec<_> = shards.collect();
         Self {

@@ -10,9 +10,8 @@ use weir_wire::tcp::Timestamps;
 pub(super) struct TimestampClock {
     /// The length of a tick in nanoseconds.
     tick: NonZeroU64,
-    /// The current tick: its number and its start. Cached because divisions are expensive.
+    /// The number of the current tick. Cached because divisions are expensive.
     number: u64,
-    began: Time,
     /// The peer's value that is echoed (TS.Recent).
     recent: u32,
     /// When `recent` was updated.
@@ -28,7 +27,6 @@ impl TimestampClock {
             // The configuration has been checked: no tick is zero.
             tick: NonZeroU64::new(tick.as_nanos()).unwrap_or(NonZeroU64::MIN),
             number: 0,
-            began: Time::ZERO,
             recent: 0,
             taken_at: Time::ZERO,
         }
@@ -41,9 +39,9 @@ impl TimestampClock {
     }
 
     fn advance(&mut self, now: Time) {
-        if now.since(self.began) >= self.tick() {
+        let began = Time::ZERO + self.tick() * self.number;
+        if now.since(began) >= self.tick() {
             self.number = now.since(Time::ZERO) / self.tick();
-            self.began = Time::ZERO + self.tick() * self.number;
         }
     }
 

@@ -5,6 +5,7 @@ use weir_wire::Ecn;
 use weir_wire::tcp::{Flags, Options, Segment, SynOptions};
 
 use super::{Connection, Ending, State};
+use crate::receiver::Receiver;
 use crate::{Config, EcnMode, TIMESTAMPS_LENGTH};
 
 /// The MSS of a peer that does not announce one (RFC 9293, section 3.7.1).
@@ -66,25 +67,30 @@ impl Connection {
             0
         };
         let room = |mss: u64| mss.saturating_sub(overhead).max(1);
-        let own = self.sender.config.mss.bytes();
-        self.sender
-            .set_mss(room(own.min(u64::from(peer.maximum_segment_size))));
-        self.sack = self.sender.config.sack && peer.sack_permitted;
-        self.sender
-            .set_sack(self.sack, self.sender.config.loss_detection);
-        let scale = match (self.sender.config.window_scale, peer.window_scale) {
+        let own = self.config.mss.bytes();
+        let mss = room(own.min(u64::from(peer.maximum_segment_size)));
+        // A segment is never longer than 64 KiB.
+        self.mss = u32::try_from(mss).unwrap_or(u32::MAX);
+        self.sack = self.config.sack && peer.sack_permitted;
+        if let Some(sender) = self.sender.built_mut() {
+            sender.set_mss(mss);
+            sender.set_sack(self.sack, self.config.loss_detection);
+        }
+        let scale = match (self.config.window_scale, peer.window_scale) {
             // RFC 7323, section 2.3: larger shifts mean 14.
             (Some(own), Some(theirs)) => (own, theirs.min(14)),
             _ => (0, 0),
         };
         self.peer_scale = scale.1;
-        self.receiver
-            .settle(room(own), scale.0, &self.sender.config);
+        self.receiver.settle(room(own), scale.0, &self.config);
     }
 
     pub(super) fn settle_ecn(&mut self, both: bool) {
         if !both {
-            self.sender.disable_ecn();
+            self.ecn = EcnMode::Off;
+            if let Some(sender) = self.sender.built_mut() {
+                sender.disable_ecn();
+            }
             self.receiver.disable_ecn();
         }
     }
@@ -103,8 +109,8 @@ impl Connection {
         }
         let options = self.take_syn(now, segment);
         // RFC 3168, section 6.1.1.
-        let ecn = segment.flags.contains(Flags::ECE | Flags::CWR)
-            && self.sender.config.ecn != EcnMode::Off;
+        let ecn =
+            segment.flags.contains(Flags::ECE | Flags::CWR) && self.config.ecn != EcnMode::Off;
         self.settle_ecn(ecn);
         self.rare.handshake.answer = Some(NegotiatedOptions {
             window_scale: options.window_scale.is_some(),
@@ -158,7 +164,7 @@ impl Connection {
         }
         self.take_syn(now, segment);
         let echoes = flags.intersects(Flags::ECE) && !flags.intersects(Flags::CWR);
-        self.settle_ecn(echoes && self.sender.config.ecn != EcnMode::Off);
+        self.settle_ecn(echoes && self.config.ecn != EcnMode::Off);
         self.establish(now);
         self.receiver.acks.ack_now();
     }
@@ -173,12 +179,11 @@ impl Connection {
             .handshake
             .sent_at
             .filter(|_| self.rare.handshake.timeouts == 0);
-        self.sender.on_handshake(
-            sent.map(|sent| now.since(sent))
-                .filter(|rtt| !rtt.is_zero()),
-        );
+        let rtt = sent.map(|sent| now.since(sent));
+        self.sending()
+            .on_handshake(rtt.filter(|rtt| !rtt.is_zero()));
         self.rare.handshake.due = false;
-        self.state = if self.sender.fin {
+        self.state = if self.sender.is_finished() {
             State::FinWait1
         } else {
             State::Established
@@ -203,17 +208,17 @@ impl Connection {
         if self.rare.handshake.timeouts > 0 {
             self.counters.rare().retransmitted_segments += 1;
         }
-        let mut options = offer(&self.sender.config);
+        let mut options = offer(&self.config);
         let mut segment = Segment {
             sequence: self.local + u32::MAX,
-            window: self.receiver.initial_window(),
+            window: Receiver::initial_window(&self.config),
             flags: Flags::SYN,
             timestamps: self.clock.as_mut().map(|clock| clock.stamp(now)),
             ..Segment::default()
         };
         let wants_ecn = match self.rare.handshake.answer {
             None => {
-                let wanted = self.sender.config.ecn != EcnMode::Off;
+                let wanted = self.config.ecn != EcnMode::Off;
                 if wanted {
                     segment.flags |= Flags::ECE | Flags::CWR;
                 }
@@ -231,7 +236,7 @@ impl Connection {
             }
         };
         segment.options = Options::Syn(options);
-        let capable = wants_ecn && self.sender.config.ecn == EcnMode::Dctcp;
+        let capable = wants_ecn && self.config.ecn == EcnMode::Dctcp;
         Some((segment, if capable { Ecn::Ect0 } else { Ecn::NotEct }))
     }
 
@@ -239,12 +244,12 @@ impl Connection {
         let factor = 1u64
             .checked_shl(self.rare.handshake.timeouts)
             .unwrap_or(u64::MAX);
-        (self.sender.config.initial_rto * factor).min(self.sender.config.max_rto)
+        (self.config.initial_rto * factor).min(self.config.max_rto)
     }
 
     /// Handles a timeout of the SYN.
     pub(super) fn on_handshake_time(&mut self) {
-        if self.rare.handshake.timeouts >= self.sender.config.max_syn_retries {
+        if self.rare.handshake.timeouts >= self.config.max_syn_retries {
             self.end(Ending::TimedOut);
             return;
         }

@@ -5,14 +5,14 @@ mod clock;
 mod handshake;
 mod plain;
 mod receive;
+mod sending_half;
 mod state;
 mod timers;
 mod transmit;
 
-use std::mem::offset_of;
 use std::sync::Arc;
 
-use weir_congestion::{Controller, Deadline};
+use weir_congestion::Deadline;
 use weir_counters::FlowCounters;
 use weir_units::{ByteSize, Duration, Rate, Time};
 use weir_wire::tcp::{Segment, Sequence};
@@ -21,9 +21,10 @@ use crate::cold::{Cold, Initial};
 use crate::counters::StoredCounters;
 use crate::receiver::{self, Receiver};
 use crate::sender::Sender;
-use crate::{Config, ConfigError, Counters};
+use crate::{Config, ConfigError, ControllerSource, Counters, EcnMode};
 use clock::TimestampClock;
 use handshake::Handshake;
+use sending_half::SendingHalf;
 pub use state::{Ending, State};
 
 /// What a connection needs at its ends, for keep-alive probes, and for segments that it rejects.
@@ -79,7 +80,10 @@ pub struct Connection {
     /// Shift count of the peer's windows.
     peer_scale: u8,
     sack: bool,
+    ecn: EcnMode,
     ending: Option<Ending>,
+    /// Data size of a full segment.
+    mss: u32,
     /// The sequence number of the first byte that this end sends.
     local: Sequence,
     /// The sequence number of the first byte that the peer sends.
@@ -93,7 +97,9 @@ pub struct Connection {
     last_acknowledged: u64,
     counters: StoredCounters,
     receiver: Receiver,
-    sender: Sender,
+    /// Shared with the connections of the same settings.
+    config: Arc<Config>,
+    sender: SendingHalf,
     rare: Cold<Rare>,
 }
 
@@ -122,11 +128,25 @@ pub struct Snapshot {
     pub controller: weir_congestion::Snapshot,
 }
 
-impl Connection {
-    /// How many of its bytes a connection needs that only receives, for callers that have the processor fetch
-    /// them before.
-    pub const RECEIVER_BYTES: usize = offset_of!(Self, sender) + Sender::RECEIVER_BYTES;
+impl Snapshot {
+    fn of(sender: &Sender) -> Self {
+        let (rtt, controller) = (&sender.rtt, sender.controller());
+        Self {
+            congestion_window: controller.window(),
+            in_flight: ByteSize::from_bytes(sender.scoreboard.in_flight()),
+            peer_window: ByteSize::from_bytes(sender.offered()),
+            smoothed_rtt: rtt.smoothed,
+            rtt_variation: rtt.variation,
+            min_rtt: rtt.sampled.then_some(rtt.min),
+            retransmission_timeout: rtt.rto(),
+            pacing_rate: controller.pacing_rate(),
+            recovering: sender.is_recovering(),
+            controller: controller.snapshot(),
+        }
+    }
+}
 
+impl Connection {
     /// Opens a connection: a SYN with sequence number `isn` is due first.
     ///
     /// # Errors
@@ -134,10 +154,10 @@ impl Connection {
     pub fn client(
         now: Time,
         config: &Arc<Config>,
-        controller: Box<dyn Controller>,
+        controller: impl Into<ControllerSource>,
         isn: Sequence,
     ) -> Result<Self, ConfigError> {
-        let mut client = Self::new(config, controller, isn, State::SynSent)?;
+        let mut client = Self::new(config, controller.into(), isn, State::SynSent)?;
         client.restart_keep_alive(now);
         client.rare.handshake.pending = true;
         client.rare.handshake.due = true;
@@ -150,10 +170,10 @@ impl Connection {
     /// The configuration is invalid.
     pub fn server(
         config: &Arc<Config>,
-        controller: Box<dyn Controller>,
+        controller: impl Into<ControllerSource>,
         isn: Sequence,
     ) -> Result<Self, ConfigError> {
-        Self::new(config, controller, isn, State::Listen)
+        Self::new(config, controller.into(), isn, State::Listen)
     }
 
     /// Creates one end of an established connection, without a handshake: both ends know each
@@ -166,12 +186,12 @@ impl Connection {
         now: Time,
         config: &Arc<Config>,
         peer: &Config,
-        controller: Box<dyn Controller>,
+        controller: impl Into<ControllerSource>,
         isn: Sequence,
         peer_isn: Sequence,
     ) -> Result<Self, ConfigError> {
         peer.check()?;
-        let mut end = Self::new(config, controller, isn, State::Established)?;
+        let mut end = Self::new(config, controller.into(), isn, State::Established)?;
         end.remote = peer_isn + 1;
         end.settle_options(&handshake::offer(peer), peer.timestamps.is_some());
         end.settle_ecn(config.ecn != crate::EcnMode::Off && peer.ecn != crate::EcnMode::Off);
@@ -185,7 +205,7 @@ impl Connection {
 
     fn new(
         config: &Arc<Config>,
-        controller: Box<dyn Controller>,
+        controller: ControllerSource,
         isn: Sequence,
         state: State,
     ) -> Result<Self, ConfigError> {
@@ -193,8 +213,12 @@ impl Connection {
         let mss = config.segment_size();
         Ok(Self {
             state,
-            sender: Sender::new(config, controller, mss),
+            sender: SendingHalf::new(config, controller),
             receiver: Receiver::new(config, mss, 0),
+            config: Arc::clone(config),
+            // A segment is never longer than 64 KiB.
+            mss: u32::try_from(mss).unwrap_or(u32::MAX),
+            ecn: config.ecn,
             local: isn + 1,
             remote: Sequence::default(),
             peer_scale: 0,
@@ -212,12 +236,12 @@ impl Connection {
 
     /// Adds that many bytes to the send buffer. Has no effect after [`Connection::close`].
     pub fn write(&mut self, bytes: ByteSize) {
-        self.sender.write(bytes.bytes());
+        self.sending().write(bytes.bytes());
     }
 
     /// Keeps the send buffer filled from now on.
     pub fn write_endlessly(&mut self) {
-        self.sender.write_endlessly();
+        self.sending().write_endlessly();
     }
 
     /// Removes that many bytes from the receive buffer. Only needed if
@@ -228,7 +252,7 @@ impl Connection {
 
     /// Closes the sending direction: FIN follows the buffered data. The peer may continue to send.
     pub fn close(&mut self) {
-        self.sender.finish();
+        self.sending().finish();
         match self.state {
             State::Established | State::SynReceived => self.state = State::FinWait1,
             State::CloseWait => self.state = State::LastAck,
@@ -256,14 +280,15 @@ impl Connection {
     /// Sets what remains until the deadline of the current transfer, for deadline-aware
     /// controllers.
     pub fn set_deadline(&mut self, deadline: Option<Deadline>) {
-        self.sender.controller_mut().on_deadline(deadline);
-        self.sender.on_controller_changed();
+        let sender = self.sending();
+        sender.controller_mut().on_deadline(deadline);
+        sender.on_controller_changed();
     }
 
     /// Returns the data size of a full segment, into which bursts are [cut](Segment::segments).
     #[inline]
     pub fn segment_size(&self) -> ByteSize {
-        ByteSize::from_bytes(self.sender.mss)
+        ByteSize::from_bytes(u64::from(self.mss))
     }
 
     /// Returns the state.
@@ -288,17 +313,20 @@ impl Connection {
 
     /// Returns the bytes that the peer has acknowledged.
     pub fn acknowledged(&self) -> ByteSize {
-        ByteSize::from_bytes(self.sender.acknowledged())
+        let sender = self.sender.built();
+        ByteSize::from_bytes(sender.map_or(0, Sender::acknowledged))
     }
 
     /// Returns the bytes written and not acknowledged yet.
     pub fn remaining(&self) -> ByteSize {
-        ByteSize::from_bytes(self.sender.remaining())
+        let sender = self.sender.built();
+        ByteSize::from_bytes(sender.map_or(0, Sender::remaining))
     }
 
     /// Returns the counters.
     pub fn counters(&self) -> Counters {
-        self.counters.total()
+        let sent = self.sender.built().map(|sender| sender.sent);
+        self.counters.total(&sent.unwrap_or_default())
     }
 
     /// Returns the counters that all transports have.
@@ -311,30 +339,12 @@ impl Connection {
 
     /// Returns the controller's congestion window.
     pub fn congestion_window(&self) -> ByteSize {
-        ByteSize::from_bytes(self.sender.controller_window())
-    }
-
-    /// Returns the congestion control algorithm.
-    pub fn controller(&self) -> &dyn Controller {
-        self.sender.controller()
+        ByteSize::from_bytes(self.read_sending(Sender::controller_window))
     }
 
     /// Returns the state of the sending half.
     pub fn snapshot(&self) -> Snapshot {
-        let rtt = &self.sender.rtt;
-        let controller = self.sender.controller();
-        Snapshot {
-            congestion_window: controller.window(),
-            in_flight: ByteSize::from_bytes(self.sender.scoreboard.in_flight()),
-            peer_window: ByteSize::from_bytes(self.sender.offered()),
-            smoothed_rtt: rtt.smoothed,
-            rtt_variation: rtt.variation,
-            min_rtt: rtt.sampled.then_some(rtt.min),
-            retransmission_timeout: rtt.rto(),
-            pacing_rate: controller.pacing_rate(),
-            recovering: self.sender.is_recovering(),
-            controller: controller.snapshot(),
-        }
+        self.read_sending(Snapshot::of)
     }
 
     /// Ends the connection and stops all timers.
@@ -371,8 +381,8 @@ mod tests {
     /// A simulation has two of them for each flow, and reads most of each for each packet.
     #[test]
     fn a_connection_is_small() {
-        assert!(size_of::<Connection>() <= 600);
-        assert!(size_of::<Sender>() <= 304);
-        assert!(size_of::<Receiver>() <= 144);
+        assert_eq!(size_of::<Connection>(), 304);
+        assert_eq!(size_of::<Sender>(), 472);
+        assert_eq!(size_of::<Receiver>(), 128);
     }
 }

@@ -9,6 +9,7 @@ use weir_wire::Ecn;
 use weir_wire::tcp::{Flags, Options, Segment};
 
 use super::{Connection, State};
+use crate::sender::Sender;
 
 impl Connection {
     /// Makes this end handle every event on its general paths. For tests, which compare the two.
@@ -24,13 +25,21 @@ impl Connection {
     /// for callers with many connections, which have the processor fetch them before.
     #[inline]
     pub fn heap_lines(&self, fetch: impl Fn(*const u8)) {
-        self.sender.heap_lines(fetch);
+        if let Some(sender) = self.sender.built() {
+            let first = std::ptr::from_ref(sender).cast::<u8>();
+            let lines = size_of::<Sender>().div_ceil(64);
+            (0..lines).for_each(|line| fetch(first.wrapping_add(line * 64)));
+        }
     }
 
-    /// Calls `fetch` with the address beyond the connection itself that its counters are read from.
+    /// Calls `fetch` with the addresses beyond the connection itself that its counters and its window are read
+    /// from.
     #[inline]
-    pub fn counter_line(&self, fetch: impl Fn(*const u8)) {
+    pub fn counter_lines(&self, fetch: impl Fn(*const u8)) {
         fetch(self.counters.rare_address());
+        if let Some(sender) = self.sender.built() {
+            fetch(sender.window_address());
+        }
     }
 
     /// Recomputes whether the fast paths apply. Every general path ends with it.
@@ -42,7 +51,8 @@ impl Connection {
             && !self.rare.keep_alive_due
             && self.sender.has_fast_paths()
             && self.receiver.has_fast_paths();
-        self.is_plain = is_plain && self.sender.scoreboard.drop_records();
+        let sender = self.sender.built_mut();
+        self.is_plain = is_plain && sender.is_none_or(|sender| sender.scoreboard.drop_records());
         if self.is_plain && !self.rare.is_initial() && self.rare.is_over() {
             self.rare.reset();
         }
@@ -59,7 +69,7 @@ impl Connection {
         {
             return false;
         }
-        let una = self.sender.una;
+        let una = self.sender.una();
         let ahead = segment.acknowledgment.distance_from(self.sequence(una));
         if segment.payload > 0 {
             if ahead != 0
@@ -80,7 +90,11 @@ impl Connection {
             return false;
         }
         let upto = una + u64::from(ahead.unsigned_abs());
-        let Some(segments) = self.sender.scoreboard.whole_segments(upto) else {
+        let Some(segments) = self
+            .sender
+            .built()
+            .and_then(|sender| sender.scoreboard.whole_segments(upto))
+        else {
             return false;
         };
         if !self.take_predicted_timestamps(now, segment) {
@@ -88,10 +102,11 @@ impl Connection {
         }
         let window = u64::from(segment.window) << self.peer_scale;
         self.window_from = self.receiver.next;
-        self.sender.set_edge(upto + window, window);
         let ece = self.count_echo(segment);
-        self.sender
-            .acknowledge_whole(now, upto, &segments, ece, &mut self.counters);
+        if let Some(sender) = self.sender.built_mut() {
+            sender.set_edge(upto + window, window);
+            sender.acknowledge_whole(now, upto, &segments, ece);
+        }
         true
     }
 
@@ -100,11 +115,12 @@ impl Connection {
     #[inline(always)]
     fn follow_same_window(&mut self, segment: &Segment) {
         let window = u64::from(segment.window) << self.peer_scale;
-        let is_same = self.sender.una + window == self.sender.edge;
+        let una = self.sender.una();
+        let is_same = una + window == self.sender.edge();
         if is_same && self.receiver.next > self.window_from {
             self.window_from = self.receiver.next;
         } else {
-            self.update_window(segment.window, 0, self.sender.una);
+            self.update_window(segment.window, 0, una);
         }
     }
 

@@ -8,7 +8,7 @@ use super::handshake::reset_for;
 use super::{Connection, Ending, State};
 use crate::receiver::{Arrival, InOrderData};
 use crate::scoreboard::SackRange;
-use crate::sender::Acknowledgment;
+use crate::sender::{Acknowledgment, Sender};
 
 /// The shortest interval between ACKs for unacceptable segments without data. It keeps two ends in
 /// disagreement from answering each other forever (RFC 5961, section 7; Linux:
@@ -51,15 +51,15 @@ impl Connection {
         if !plain {
             return false;
         }
-        let una = self.sender.una;
+        let una = self.sender.una();
         let ahead = segment.acknowledgment.distance_from(self.sequence(una));
         let data = segment.payload > 0;
         let expected = if data {
             ahead == 0 && self.receiver.expects(segment.payload)
         } else {
             ahead > 0
-                && u64::from(ahead.unsigned_abs()) <= self.sender.nxt - una
-                && self.sender.is_plain()
+                && u64::from(ahead.unsigned_abs()) <= self.sender.nxt() - una
+                && self.sender.built().is_some_and(Sender::is_plain)
         };
         if !expected || !self.take_predicted_timestamps(now, segment) {
             return false;
@@ -75,8 +75,8 @@ impl Connection {
             let data = self.in_order_data(segment);
             self.receiver
                 .on_expected(now, &data, cwr, ecn, &mut self.counters);
-        } else {
-            self.sender.on_plain_ack(now, upto, ece, &mut self.counters);
+        } else if let Some(sender) = self.sender.built_mut() {
+            sender.on_plain_ack(now, upto, ece);
         }
         true
     }
@@ -199,11 +199,12 @@ impl Connection {
             return;
         }
         if self.state == State::TimeWait && segment.flags.contains(Flags::FIN) {
-            self.rare.state_at = now + self.sender.config.time_wait;
+            self.rare.state_at = now + self.config.time_wait;
         }
         if distance < 0 && segment.payload > 0 && distance + length <= 0 {
             self.counters.rare().duplicate_segments += 1;
-            self.receiver.on_old_data(distance, segment.payload);
+            self.receiver
+                .on_old_data(distance, segment.payload, self.config.delayed_acks);
         }
         // Window probes and keep-alive probes must be answered: they carry data, or the sequence
         // number before the next one.
@@ -247,7 +248,7 @@ impl Connection {
     /// The acknowledgment field (RFC 9293, section 3.10.7.4, fifth step; RFC 5961, section 5).
     #[inline]
     fn process_acknowledgment(&mut self, now: Time, segment: &Segment, distance: i64) -> bool {
-        let (una, nxt) = (self.sender.una, self.sender.nxt);
+        let (una, nxt) = (self.sender.una(), self.sender.nxt());
         let ahead = i64::from(segment.acknowledgment.distance_from(self.sequence(una)));
         if self.awaits_acknowledgment_of_syn() {
             if ahead < 0 || ahead.unsigned_abs() > nxt - una {
@@ -258,19 +259,19 @@ impl Connection {
         }
         if ahead < 0 {
             // An old acknowledgment, but its data may be new.
-            return ahead.unsigned_abs() <= self.sender.largest_window;
+            return ahead.unsigned_abs() <= self.sender.largest_window();
         }
         if ahead.unsigned_abs() > nxt - una {
             self.send_challenge_ack(now, segment.payload > 0);
             return false;
         }
         let upto = una + ahead.unsigned_abs();
-        let previous = self.sender.edge;
+        let previous = self.sender.edge();
         self.update_window(segment.window, distance, upto);
         let repeats = ahead == 0
             && segment.payload == 0
             && !segment.flags.contains(Flags::FIN)
-            && self.sender.edge == previous;
+            && self.sender.edge() == previous;
         let ece = segment.flags.contains(Flags::ECE);
         self.counters.ece_received += u64::from(ece);
         self.sender.on_peer_segment();
@@ -287,7 +288,7 @@ impl Connection {
         }
         match segment.options {
             Options::Sack(_) if self.sack => self.process_sack(now, segment, &ack, tick),
-            _ if ahead > 0 || repeats => self.sender.on_ack(now, &ack, tick, &mut self.counters),
+            _ if ahead > 0 || repeats => self.on_ack(now, &ack, tick),
             _ => {}
         }
         true
@@ -303,7 +304,7 @@ impl Connection {
         let Options::Sack(sacks) = segment.options else {
             return;
         };
-        let nxt = self.sender.nxt;
+        let nxt = self.sender.nxt();
         let mut blocks = [SackRange::default(); BLOCKS];
         let (mut count, mut first, mut duplicate) = (0, None, None);
         for (index, sack) in sacks.iter().enumerate() {
@@ -343,7 +344,14 @@ impl Connection {
             duplicate,
             ..*ack
         };
-        self.sender.on_ack(now, &ack, tick, &mut self.counters);
+        self.on_ack(now, &ack, tick);
+    }
+
+    /// Processes an acknowledgment. One that never sent has nothing to learn from it.
+    fn on_ack(&mut self, now: Time, ack: &Acknowledgment<'_>, tick: Duration) {
+        if let Some(sender) = self.sender.built_mut() {
+            sender.on_ack(now, ack, tick, &mut self.counters);
+        }
     }
 
     /// Updates the window on an acknowledgment of new data, on a newer segment, or if the same
@@ -352,9 +360,9 @@ impl Connection {
         let from = self.receiver.next.saturating_add_signed(distance);
         let window = u64::from(window) << self.peer_scale;
         let edge = upto + window;
-        let newer = upto > self.sender.una
+        let newer = upto > self.sender.una()
             || from > self.window_from
-            || (from == self.window_from && (edge > self.sender.edge || window == 0));
+            || (from == self.window_from && (edge > self.sender.edge() || window == 0));
         if newer {
             self.window_from = from;
             self.sender.on_window(edge, window);
@@ -366,11 +374,10 @@ impl Connection {
         InOrderData {
             payload: segment.payload,
             is_pushed: segment.flags.contains(Flags::PSH),
-            rto: self
-                .receiver
-                .acks
-                .needs_rto()
-                .then(|| self.sender.rtt.rto()),
+            delayed: self.config.delayed_acks,
+            rto: (self.config.delayed_acks)
+                .is_some()
+                .then(|| self.sender.rto(&self.config)),
         }
     }
 
@@ -408,7 +415,7 @@ impl Connection {
             self.sender.stop();
             self.rare.keep_alive_at = Time::MAX;
             self.ending = Some(Ending::Closed);
-            self.rare.state_at = now + self.sender.config.time_wait;
+            self.rare.state_at = now + self.config.time_wait;
         }
     }
 }

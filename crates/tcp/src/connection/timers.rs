@@ -37,8 +37,9 @@ impl Connection {
 
     fn handle_timers(&mut self, now: Time) {
         self.receiver.acks.handle_timeout(now);
-        if self.sender.timeout() <= now
-            && self.sender.handle_timeout(now, &mut self.counters) == Expiry::GiveUp
+        if let Some(sender) = self.sender.built_mut()
+            && sender.timeout() <= now
+            && sender.handle_timeout(now, &mut self.counters) == Expiry::GiveUp
         {
             self.end(Ending::TimedOut);
             return;
@@ -60,10 +61,10 @@ impl Connection {
 
     /// RFC 9293, section 3.8.4. A connection with data outstanding has other timers.
     fn on_keep_alive_time(&mut self, now: Time) {
-        let Some(keep_alive) = self.sender.config.keep_alive else {
+        let Some(keep_alive) = self.config.keep_alive else {
             return;
         };
-        if self.sender.una < self.sender.nxt || !self.state.is_synchronized() {
+        if self.sender.una() < self.sender.nxt() || !self.state.is_synchronized() {
             self.rare.keep_alive_at = now + keep_alive.idle;
             return;
         }
@@ -86,7 +87,7 @@ impl Connection {
     }
 
     pub(super) fn restart_keep_alive(&mut self, now: Time) {
-        if let Some(keep_alive) = &self.sender.config.keep_alive {
+        if let Some(keep_alive) = &self.config.keep_alive {
             self.rare.keep_alive_at = now + keep_alive.idle;
             self.rare.keep_alive_probes = 0;
         }

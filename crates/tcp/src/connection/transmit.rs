@@ -6,7 +6,7 @@ use weir_wire::tcp::{Flags, Options, SackBlock, SackBlocks, Segment};
 
 use super::{Connection, State};
 use crate::EcnMode;
-use crate::sender::{OutgoingSegment, PlainNext};
+use crate::sender::{OutgoingSegment, PlainNext, Sender};
 
 impl Connection {
     /// Returns the next segment to send now and the ECN codepoint of its packet. After every event,
@@ -21,8 +21,10 @@ impl Connection {
         if is_ack_due && self.receiver.echo.has_prior() {
             return self.next_in_general(now);
         }
-        if !self.sender.has_sent_data() {
-            match self.sender.next_plain(now, is_ack_due, &mut self.counters) {
+        if let Some(sender) = self.sender.built_mut()
+            && !sender.has_sent_data()
+        {
+            match sender.next_plain(now, is_ack_due) {
                 PlainNext::Nothing => {}
                 PlainNext::Segment(outgoing) => {
                     return Some(self.data_segment(now, outgoing));
@@ -31,6 +33,14 @@ impl Connection {
             }
         }
         is_ack_due.then(|| self.plain_acknowledgment(now))
+    }
+
+    /// Whether there is nothing to send before the next event. `true` is certain.
+    #[inline]
+    pub fn has_sent_all(&self) -> bool {
+        self.is_plain
+            && !self.receiver.acks.is_due()
+            && self.sender.built().is_none_or(Sender::has_sent_data)
     }
 
     #[inline(never)]
@@ -56,7 +66,10 @@ impl Connection {
                 if !has_blocks && !self.receiver.echo.has_prior() {
                     return Some(self.plain_acknowledgment(now));
                 }
-            } else if !is_ack_due && self.sender.waits_for_window(now) {
+            } else if !is_ack_due
+                && let Some(sender) = self.sender.built_mut()
+                && sender.waits_for_window(now)
+            {
                 return None;
             }
         }
@@ -78,14 +91,15 @@ impl Connection {
         let apart = self.receiver.acks.is_due() && self.receiver.acks.has_blocks();
         if !apart
             && !self.sender.is_quiet()
-            && let Some(outgoing) = self.sender.next(now, &mut self.counters)
+            && let Some(sender) = self.sender.built_mut()
+            && let Some(outgoing) = sender.next(now, &mut self.counters)
         {
             return Some(self.data_segment(now, outgoing));
         }
         if self.receiver.acks.is_due() {
             return Some(self.acknowledgment(now));
         }
-        if self.sender.take_window_probe() {
+        if (self.sender.built_mut()).is_some_and(Sender::take_window_probe) {
             self.counters.rare().window_probes += 1;
             return Some(self.probe(now));
         }
@@ -149,9 +163,12 @@ impl Connection {
     fn write_data(&mut self, now: Time, outgoing: OutgoingSegment, segment: &mut Segment) -> Ecn {
         self.write_header(now, outgoing.start, segment);
         self.receiver.acks.on_sent();
-        self.receiver.acks.on_data_sent(now);
+        self.receiver
+            .acks
+            .on_data_sent(now, self.config.delayed_acks.as_ref());
         segment.payload = outgoing.payload;
-        if outgoing.push || self.sender.pushes_every_segment() {
+        let sender = self.sender.built_mut();
+        if outgoing.push || sender.is_some_and(Sender::pushes_every_segment) {
             segment.flags |= Flags::PSH;
         }
         if outgoing.fin {
@@ -160,7 +177,7 @@ impl Connection {
         if outgoing.cwr {
             segment.flags |= Flags::CWR;
         }
-        match self.sender.ecn {
+        match self.ecn {
             EcnMode::Dctcp => Ecn::Ect0,
             // RFC 3168, section 6.1.5: not on retransmissions.
             EcnMode::Classic if outgoing.new && outgoing.payload > 0 => Ecn::Ect0,
@@ -171,7 +188,7 @@ impl Connection {
     /// RFC 3168, section 6.1.4: not on pure ACKs. DCTCP in Linux does.
     #[inline]
     fn codepoint_without_data(&self) -> Ecn {
-        if self.sender.ecn == EcnMode::Dctcp {
+        if self.ecn == EcnMode::Dctcp {
             Ecn::Ect0
         } else {
             Ecn::NotEct
@@ -198,7 +215,7 @@ impl Connection {
     #[inline(always)]
     fn write_plain_acknowledgment(&mut self, now: Time, segment: &mut Segment) -> Ecn {
         self.counters.acks_sent += 1;
-        self.write_header(now, self.sender.nxt, segment);
+        self.write_header(now, self.sender.nxt(), segment);
         self.receiver.acks.on_sent();
         self.codepoint_without_data()
     }
@@ -223,7 +240,7 @@ impl Connection {
         prior: crate::receiver::PriorAck,
     ) -> (Segment, Ecn) {
         self.counters.acks_sent += 1;
-        let mut segment = self.header(now, self.sender.nxt);
+        let mut segment = self.header(now, self.sender.nxt());
         segment.acknowledgment = self.remote + prior.next as u32;
         segment.window = self.receiver.advertise_from(prior.next);
         segment.flags = segment.flags.without(Flags::ECE);
@@ -237,7 +254,7 @@ impl Connection {
     /// first unacknowledged byte (RFC 9293, section 3.8.4).
     fn probe(&mut self, now: Time) -> (Segment, Ecn) {
         self.counters.other_segments_sent += 1;
-        let mut segment = self.header(now, self.sender.una);
+        let mut segment = self.header(now, self.sender.una());
         segment.sequence = segment.sequence - 1;
         (segment, self.codepoint_without_data())
     }
@@ -245,7 +262,7 @@ impl Connection {
     /// Builds a reset that the peer must accept (RFC 5961, section 3: exactly the next number).
     pub(super) fn reset_at_next(&self) -> Segment {
         Segment {
-            sequence: self.sequence(self.sender.nxt),
+            sequence: self.sequence(self.sender.nxt()),
             acknowledgment: self.remote + self.receiver.next as u32,
             flags: Flags::RST | Flags::ACK,
             ..Segment::default()

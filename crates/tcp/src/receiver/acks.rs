@@ -5,12 +5,10 @@
 //! once, and those after an idle time or a duplicate. So is a segment that ends a write, unless this
 //! end answers each request with data: the response then carries the ACK.
 
-use std::sync::Arc;
-
 use weir_units::{Duration, Time};
 
-use crate::Config;
 use crate::scoreboard::SackRange;
+use crate::{Config, DelayedAcks};
 
 /// Number of SACK blocks stored for later acknowledgments.
 const RECENT: usize = 3;
@@ -24,14 +22,15 @@ pub(crate) struct InOrderData {
     pub(crate) payload: u32,
     /// Whether PSH is set: the segment ends a write, or its sender waits for the ACK.
     pub(crate) is_pushed: bool,
-    /// This end's retransmission time-out, if [needed](AckState::needs_rto): how long an idle time is.
+    /// How ACKs are delayed.
+    pub(crate) delayed: Option<DelayedAcks>,
+    /// This end's retransmission time-out, if ACKs are delayed: how long an idle time is.
     pub(crate) rto: Option<Duration>,
 }
 
 /// The delayed-ACK state and the SACK blocks of the next acknowledgment.
 #[derive(Clone, Debug)]
 pub(crate) struct AckState {
-    config: Arc<Config>,
     /// Expiry of the delayed-ACK timer.
     at: Time,
     /// The arrival of the last data; [`Time::MAX`] before the first.
@@ -65,10 +64,9 @@ impl Blocks {
 }
 
 impl AckState {
-    pub(super) fn new(config: &Arc<Config>) -> Self {
+    pub(super) fn new(config: &Config) -> Self {
         let delayed = config.delayed_acks;
         Self {
-            config: Arc::clone(config),
             at: Time::MAX,
             last_data: Time::MAX,
             pending: 0,
@@ -80,16 +78,10 @@ impl AckState {
         }
     }
 
-    /// Whether in-order data comes with this end's retransmission time-out: ACKs may be delayed.
-    #[inline]
-    pub(crate) fn needs_rto(&self) -> bool {
-        self.config.delayed_acks.is_some()
-    }
-
     /// Records in-order data.
     #[inline(always)]
     pub(super) fn on_in_order(&mut self, now: Time, data: &InOrderData, mss: u64) {
-        let Some(delayed) = &self.config.delayed_acks else {
+        let Some(delayed) = &data.delayed else {
             self.now = true;
             return;
         };
@@ -141,26 +133,25 @@ impl AckState {
     }
 
     /// Acknowledges the next segments at once: their sender has a small window, or misses ACKs.
-    pub(super) fn acknowledge_quickly(&mut self) {
-        let delayed = &self.config.delayed_acks;
+    fn acknowledge_quickly(&mut self, delayed: Option<DelayedAcks>) {
         self.quick = delayed.map_or(0, |delayed| delayed.quick_segments);
         self.is_interactive = false;
     }
 
     /// Records that data is sent.
     #[inline]
-    pub(crate) fn on_data_sent(&mut self, now: Time) {
+    pub(crate) fn on_data_sent(&mut self, now: Time, delayed: Option<&DelayedAcks>) {
         if self.last_data != Time::MAX
-            && let Some(delayed) = &self.config.delayed_acks
+            && let Some(delayed) = delayed
         {
             self.is_interactive |= now.since(self.last_data) < delayed.timeout;
         }
     }
 
     /// Records duplicate data.
-    pub(super) fn on_duplicate(&mut self, start: u64, end: u64) {
+    pub(super) fn on_duplicate(&mut self, start: u64, end: u64, delayed: Option<DelayedAcks>) {
         self.now = true;
-        self.acknowledge_quickly();
+        self.acknowledge_quickly(delayed);
         if end > start {
             self.blocks.get_or_insert_default().duplicate = Some(SackRange { start, end });
         }
@@ -276,6 +267,7 @@ mod tests {
         let data = InOrderData {
             payload,
             is_pushed,
+            delayed: Config::default().delayed_acks,
             rto: Some(RTO),
         };
         acks.on_in_order(now, &data, 1448);
@@ -288,7 +280,7 @@ mod tests {
 
     /// Returns the state after the quick ACKs of the start.
     fn started() -> AckState {
-        let mut acks = AckState::new(&Arc::new(Config::default()));
+        let mut acks = AckState::new(&Config::default());
         assert!((0..16).all(|_| deliver(&mut acks, at(1), false)));
         acks
     }
@@ -306,14 +298,14 @@ mod tests {
     fn a_pushed_segment_is_acknowledged_at_once_unless_the_answer_will_carry_it() {
         let mut acks = started();
         assert!(deliver(&mut acks, at(2), true));
-        acks.on_data_sent(at(3));
+        acks.on_data_sent(at(3), Config::default().delayed_acks.as_ref());
         assert!(!deliver_bytes(&mut acks, at(4), 500, true));
         acks.on_sent();
         // A full one is not the end of a request, but all that a small window holds.
         assert!(deliver(&mut acks, at(5), true));
         // An answer that comes later than the timer does not count.
         let mut slow = started();
-        slow.on_data_sent(at(60));
+        slow.on_data_sent(at(60), Config::default().delayed_acks.as_ref());
         assert!(deliver(&mut slow, at(61), true));
     }
 
@@ -324,8 +316,8 @@ mod tests {
         acks.on_sent();
         assert!(deliver(&mut acks, at(301), false));
         let mut acks = started();
-        acks.on_data_sent(at(2));
-        acks.on_duplicate(0, 1448);
+        acks.on_data_sent(at(2), Config::default().delayed_acks.as_ref());
+        acks.on_duplicate(0, 1448, Config::default().delayed_acks);
         acks.on_sent();
         assert!(deliver(&mut acks, at(3), false));
     }

@@ -14,12 +14,14 @@ pub(crate) struct EcnEcho {
     ece: bool,
     /// Whether an acknowledgment of the data before the mark changed is due.
     has_prior: bool,
+    /// Whether that carries ECE.
+    prior_ece: bool,
     /// What it acknowledges.
-    prior: PriorAck,
+    prior_next: u64,
 }
 
 /// An acknowledgment of data whose marks differ from the following data.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct PriorAck {
     /// The next expected byte at that time.
     pub(crate) next: u64,
@@ -33,7 +35,8 @@ impl EcnEcho {
             is_quick,
             ece: false,
             has_prior: false,
-            prior: PriorAck::default(),
+            prior_ece: false,
+            prior_next: 0,
         }
     }
 
@@ -59,10 +62,7 @@ impl EcnEcho {
                 }
                 if waiting {
                     self.has_prior = true;
-                    self.prior = PriorAck {
-                        next,
-                        ece: self.ece,
-                    };
+                    (self.prior_next, self.prior_ece) = (next, self.ece);
                 }
                 self.ece = marked;
                 true
@@ -78,7 +78,10 @@ impl EcnEcho {
     /// Returns the acknowledgment to send before the next one.
     #[inline]
     pub(crate) fn take_prior(&mut self) -> Option<PriorAck> {
-        std::mem::take(&mut self.has_prior).then_some(self.prior)
+        std::mem::take(&mut self.has_prior).then_some(PriorAck {
+            next: self.prior_next,
+            ece: self.prior_ece,
+        })
     }
 
     #[inline]

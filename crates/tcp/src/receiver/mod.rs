@@ -5,13 +5,11 @@ mod echo;
 mod reassembly;
 mod window;
 
-use std::sync::Arc;
-
 use weir_units::{ByteSize, Time};
 use weir_wire::Ecn;
 
 use crate::counters::StoredCounters;
-use crate::{Config, EcnMode};
+use crate::{Config, DelayedAcks, EcnMode};
 use acks::AckState;
 pub(crate) use acks::InOrderData;
 use echo::EcnEcho;
@@ -43,7 +41,12 @@ pub(crate) struct Receiver {
     pub(crate) echo: EcnEcho,
     /// While there are gaps.
     reassembly: Option<Box<Reassembly>>,
-    mss: u64,
+    mss: u32,
+}
+
+/// A segment is never longer than 64 KiB.
+fn shortened(mss: u64) -> u32 {
+    u32::try_from(mss).unwrap_or(u32::MAX)
 }
 
 /// Whether some segments are acknowledged at once although ACKs are delayed.
@@ -60,7 +63,7 @@ pub(crate) fn whole_window(config: &Config, scale: u8) -> u64 {
 }
 
 impl Receiver {
-    pub(crate) fn new(config: &Arc<Config>, mss: u64, scale: u8) -> Self {
+    pub(crate) fn new(config: &Config, mss: u64, scale: u8) -> Self {
         Self {
             next: 0,
             fin: u64::MAX,
@@ -68,13 +71,13 @@ impl Receiver {
             acks: AckState::new(config),
             echo: EcnEcho::new(config.ecn, has_quick_acks(config)),
             reassembly: None,
-            mss,
+            mss: shortened(mss),
         }
     }
 
     /// Applies the negotiated MSS and window scale.
     pub(crate) fn settle(&mut self, mss: u64, scale: u8, config: &Config) {
-        self.mss = mss;
+        self.mss = shortened(mss);
         self.window.set_scale(scale, config);
     }
 
@@ -84,14 +87,20 @@ impl Receiver {
     }
 
     /// Returns the window field of a SYN, which is not shifted.
-    pub(crate) fn initial_window(&self) -> u16 {
-        self.window.initial()
+    pub(crate) fn initial_window(config: &Config) -> u16 {
+        Window::initial(config)
     }
 
     /// Handles a segment whose data has all arrived before.
-    pub(crate) fn on_old_data(&mut self, distance: i64, payload: u32) {
+    pub(crate) fn on_old_data(
+        &mut self,
+        distance: i64,
+        payload: u32,
+        delayed: Option<DelayedAcks>,
+    ) {
         let start = self.next.saturating_sub(distance.unsigned_abs());
-        self.acks.on_duplicate(start, start + u64::from(payload));
+        let end = start + u64::from(payload);
+        self.acks.on_duplicate(start, end, delayed);
     }
 
     /// Announces the whole buffer, if there is no handshake.
@@ -142,7 +151,7 @@ impl Receiver {
         self.note_mark(cwr, ecn, counters);
         self.next += u64::from(data.payload);
         self.window.on_delivered(self.next);
-        self.acks.on_in_order(now, data, self.mss);
+        self.acks.on_in_order(now, data, u64::from(self.mss));
     }
 
     /// Records the ECN mark of a data segment.
@@ -183,8 +192,8 @@ impl Receiver {
         };
         if end < 0 || (end == 0 && arrival.data.payload > 0 && !arrival.fin) {
             counters.rare().duplicate_segments += 1;
-            self.acks
-                .on_duplicate(start, start + u64::from(arrival.data.payload));
+            let end = start + u64::from(arrival.data.payload);
+            self.acks.on_duplicate(start, end, arrival.data.delayed);
             return;
         }
         let end = self.next + end.unsigned_abs();
@@ -199,7 +208,8 @@ impl Receiver {
         let end = end.min(edge).min(self.fin);
         if arrival.distance < 0 && arrival.data.payload > 0 {
             counters.rare().duplicate_segments += 1;
-            self.acks.on_duplicate(start, self.next.min(end.max(start)));
+            let end = self.next.min(end.max(start));
+            self.acks.on_duplicate(start, end, arrival.data.delayed);
         }
         if arrival.distance > 0 {
             counters.rare().out_of_order_segments += 1;
@@ -208,7 +218,7 @@ impl Receiver {
         let filled_gap = self.reassembly.is_some() || arrival.distance != 0;
         if start > self.next {
             if end > start {
-                self.store_out_of_order(start, end, counters);
+                self.store_out_of_order(start, end, arrival.data.delayed, counters);
             }
             self.acks.ack_now();
             return;
@@ -231,17 +241,24 @@ impl Receiver {
         if filled_gap {
             self.acks.ack_now();
         } else {
-            self.acks.on_in_order(now, &arrival.data, self.mss);
+            self.acks
+                .on_in_order(now, &arrival.data, u64::from(self.mss));
         }
     }
 
     /// Stores out-of-order data. With too many gaps it is discarded (RFC 2018, section 8, permits
     /// even more).
-    fn store_out_of_order(&mut self, start: u64, end: u64, counters: &mut StoredCounters) {
+    fn store_out_of_order(
+        &mut self,
+        start: u64,
+        end: u64,
+        delayed: Option<DelayedAcks>,
+        counters: &mut StoredCounters,
+    ) {
         let runs = self.reassembly.get_or_insert_default();
         if let Some(known) = runs.overlap(start, end) {
             counters.rare().duplicate_segments += 1;
-            self.acks.on_duplicate(known.start, known.end);
+            self.acks.on_duplicate(known.start, known.end, delayed);
         }
         if let Some(run) = runs.insert(start, end) {
             self.acks.on_out_of_order(run);
@@ -253,7 +270,7 @@ impl Receiver {
     pub(crate) fn on_read(&mut self, bytes: ByteSize) {
         let received = self.received();
         self.window.on_read(bytes, received);
-        if self.window.has_opened(self.next, self.mss) {
+        if self.window.has_opened(self.next, u64::from(self.mss)) {
             self.acks.ack_now();
         }
     }
@@ -271,11 +288,11 @@ impl Receiver {
     /// Returns the window field of the segment that leaves now, in units of the scale.
     #[inline]
     pub(crate) fn advertise(&mut self) -> u16 {
-        self.window.announce(self.next, self.mss)
+        self.window.announce(self.next, u64::from(self.mss))
     }
 
     /// Returns the window field of an acknowledgment of `next`, less than has arrived.
     pub(crate) fn advertise_from(&mut self, next: u64) -> u16 {
-        self.window.advertise(next, self.mss)
+        self.window.advertise(next, u64::from(self.mss))
     }
 }

@@ -18,8 +18,6 @@ pub(super) struct Window {
     max_announced_edge: u64,
     /// The buffer size, limited to what the window field can express: 30 bits.
     size: u32,
-    /// The window field of a SYN, which is not shifted.
-    initial: u16,
     /// The last announced window field.
     field: u16,
     /// Whether nothing has changed since it was announced.
@@ -30,15 +28,13 @@ pub(super) struct Window {
 
 impl Window {
     pub(super) fn new(config: &Config, scale: u8) -> Self {
-        let buffer = Self::buffer(config);
-        let initial = u16::try_from(buffer).unwrap_or(u16::MAX);
+        let initial = Self::initial(config);
         let mut window = Self {
             read: 0,
             // The peer's first flight may use the window of the SYN.
             edge: u64::from(initial),
             max_announced_edge: u64::from(initial),
             size: 0,
-            initial,
             field: 0,
             is_announced: false,
             scale,
@@ -68,9 +64,9 @@ impl Window {
         self.max_announced_edge = self.edge;
     }
 
-    /// Returns the window field of a SYN.
-    pub(super) fn initial(&self) -> u16 {
-        self.initial
+    /// Returns the window field of a SYN, which is not shifted.
+    pub(super) fn initial(config: &Config) -> u16 {
+        u16::try_from(Self::buffer(config)).unwrap_or(u16::MAX)
     }
 
     /// Returns the end of acceptable data.

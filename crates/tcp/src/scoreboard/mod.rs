@@ -167,12 +167,6 @@ impl Scoreboard {
         self.mss = shortened(mss);
     }
 
-    /// Returns the oldest segment of the ring, for [callers that fetch it](crate::Connection::heap_lines).
-    #[inline]
-    pub(crate) fn oldest(&self) -> Option<&u64> {
-        self.ring.oldest()
-    }
-
     /// Returns the bytes in flight: sent, not arrived and not declared lost.
     #[inline]
     pub(crate) fn in_flight(&self) -> u64 {

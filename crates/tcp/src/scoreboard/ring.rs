@@ -5,6 +5,12 @@ use weir_units::Time;
 /// The bits of a slot that hold a segment's length, less one.
 const LENGTH_BITS: u32 = 16;
 
+/// The number of slots of a ring with few segments.
+const FEWEST_SLOTS: usize = 4;
+
+/// One that holds less than a segment for so many slots is shortened.
+const SPARSE: usize = 8;
+
 /// Segments that follow each other in the stream, each sent once. Of each it holds the send time and the
 /// length.
 #[derive(Clone, Debug, Default)]
@@ -40,16 +46,6 @@ impl SentRing {
         self.len
     }
 
-    /// Returns the first segment's slot.
-    #[inline]
-    pub(super) fn oldest(&self) -> Option<&u64> {
-        if self.len == 0 {
-            return None;
-        }
-        let mask = (self.slots.len() as u32).wrapping_sub(1);
-        self.slots.get((self.first & mask) as usize)
-    }
-
     #[inline]
     fn slot(&self, number: u32) -> Option<u64> {
         if number >= self.len {
@@ -81,11 +77,21 @@ impl SentRing {
 
     #[cold]
     fn grow(&mut self) {
-        let slots: Vec<u64> = (0..self.len)
-            .filter_map(|number| self.slot(number))
-            .collect();
-        let mut slots = slots;
-        slots.resize((2 * slots.len()).max(4), 0);
+        self.move_to((2 * self.slots.len()).max(FEWEST_SLOTS));
+    }
+
+    /// Frees most of the slots of an earlier burst.
+    #[cold]
+    fn shrink(&mut self) {
+        let count = (self.len as usize + 1).next_power_of_two();
+        self.move_to(count.max(FEWEST_SLOTS));
+    }
+
+    /// Moves the segments to this number of slots, a power of two.
+    fn move_to(&mut self, count: usize) {
+        let mut slots = Vec::with_capacity(count);
+        slots.extend((0..self.len).filter_map(|number| self.slot(number)));
+        slots.resize(count, 0);
         self.slots = slots.into();
         self.first = 0;
     }
@@ -112,6 +118,9 @@ impl SentRing {
     pub(super) fn take(&mut self, segments: &WholeSegments) {
         self.first = self.first.wrapping_add(segments.count);
         self.len -= segments.count.min(self.len);
+        if self.slots.len() > 2 * FEWEST_SLOTS && self.len as usize * SPARSE < self.slots.len() {
+            self.shrink();
+        }
     }
 
     /// Returns the send time and the length of the first segment.

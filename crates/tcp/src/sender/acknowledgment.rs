@@ -30,13 +30,7 @@ pub(crate) struct Acknowledgment<'a> {
 impl Sender {
     /// Processes an acknowledgment of new data, while [`Sender::is_plain`].
     #[inline]
-    pub(crate) fn on_plain_ack(
-        &mut self,
-        now: Time,
-        upto: u64,
-        ece: bool,
-        counters: &mut StoredCounters,
-    ) {
+    pub(crate) fn on_plain_ack(&mut self, now: Time, upto: u64, ece: bool) {
         let prior_in_flight = self.scoreboard.in_flight();
         let mut summary = self.scoreboard.new_summary(self.rtt.min);
         self.scoreboard.acknowledge_plain(now, upto, &mut summary);
@@ -51,7 +45,7 @@ impl Sender {
             self.sample_once_sent(now, oldest, newest);
         }
         let reducing = self.reduction.is_active();
-        self.report_ack(now, ece, &summary, prior_in_flight, reducing, counters);
+        self.report_ack(now, ece, &summary, prior_in_flight, reducing);
         if self.reduction.is_active() {
             self.reduce(summary.delivered, true);
         }
@@ -87,7 +81,7 @@ impl Sender {
         let new_losses = (!plain || (!advanced && ack.repeats))
             && self.recover(now, ack, &summary, advanced, counters);
         if summary.delivered > 0 {
-            self.report_ack(now, ack.ece, &summary, prior_in_flight, reducing, counters);
+            self.report_ack(now, ack.ece, &summary, prior_in_flight, reducing);
         }
         if self.reduction.is_active() {
             let delivered = self.delivered_for_reduction(ack, &summary, advanced);
@@ -162,12 +156,11 @@ impl Sender {
         summary: &AckSummary,
         prior_in_flight: u64,
         reducing: bool,
-        counters: &mut StoredCounters,
     ) {
         let acked = ByteSize::from_bytes(summary.delivered);
         let (mut ce_marked, mut ece) = (ByteSize::ZERO, false);
         if echo {
-            counters.ece_acknowledged += acked;
+            self.sent.ece_acknowledged += acked;
             match self.ecn {
                 EcnMode::Off => {}
                 EcnMode::Classic => ece = true,

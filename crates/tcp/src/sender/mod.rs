@@ -13,13 +13,13 @@ mod tail_probe;
 mod timeout;
 mod transmit;
 
-use std::mem::offset_of;
 use std::sync::Arc;
 
 use weir_congestion::{Controller, DirectController};
 use weir_units::{ByteSize, Duration, Time};
 
 use crate::cold::{Cold, Initial};
+use crate::counters::SentCounters;
 use crate::rtt::RttEstimator;
 use crate::scoreboard::Scoreboard;
 use crate::{Config, EcnMode, LossDetection};
@@ -93,8 +93,7 @@ impl Initial for LossState {
     }
 }
 
-/// The sending half of a connection. What a receiver reads of it lies in front, what every ACK reads behind
-/// that.
+/// The sending half of a connection. What every ACK reads lies in front.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub(crate) struct Sender {
@@ -140,12 +139,10 @@ pub(crate) struct Sender {
     loss_state: Cold<LossState>,
     /// ECE up to this offset belongs to a reduction already made (RFC 3168, section 6.1.2).
     reduced_up_to: u64,
+    pub(crate) sent: SentCounters,
 }
 
 impl Sender {
-    /// How many of its bytes a receiver reads.
-    pub(crate) const RECEIVER_BYTES: usize = offset_of!(Self, mss);
-
     /// Creates a sender without data. `controller` must count packets of at most `mss`.
     pub(crate) fn new(config: &Arc<Config>, mut controller: Box<dyn Controller>, mss: u64) -> Self {
         controller.on_packet_size(ByteSize::from_bytes(mss));
@@ -171,6 +168,7 @@ impl Sender {
             reduction: Reduction::default(),
             loss_state: Cold::new(),
             reduced_up_to: 0,
+            sent: SentCounters::default(),
             cwr_due: false,
             largest_window: 0,
             detection: Detection::DuplicateAcks,
@@ -288,6 +286,12 @@ impl Sender {
     /// Returns the controller's window (cwnd).
     pub(crate) fn controller_window(&self) -> u64 {
         self.cwnd
+    }
+
+    /// Returns where the controller's window lies.
+    #[inline]
+    pub(crate) fn window_address(&self) -> *const u8 {
+        std::ptr::from_ref(&self.cwnd).cast()
     }
 
     pub(crate) fn is_recovering(&self) -> bool {

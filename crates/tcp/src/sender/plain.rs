@@ -5,7 +5,6 @@ use weir_congestion::{PacketSent, PlainAck};
 use weir_units::{ByteSize, Duration, Time};
 
 use super::{Detection, EarlyTimer, OutgoingSegment, Sender};
-use crate::counters::StoredCounters;
 use crate::scoreboard::WholeSegments;
 use crate::{EcnMode, Pacing};
 
@@ -33,19 +32,6 @@ impl Sender {
             && !self.fin
     }
 
-    /// Calls `fetch` with the addresses beyond the sender itself that the next acknowledgment will read.
-    #[inline]
-    pub(crate) fn heap_lines(&self, fetch: impl Fn(*const u8)) {
-        if let Some(oldest) = self.scoreboard.oldest() {
-            fetch(std::ptr::from_ref(oldest).cast());
-            let controller = self.controller.address();
-            (0..3).for_each(|line| fetch(controller.wrapping_add(line * 64)));
-        }
-        if self.reduction.is_active() {
-            fetch(self.reduction.address());
-        }
-    }
-
     /// Processes the acknowledgment of the first segments, each whole and sent once.
     #[inline(always)]
     pub(crate) fn acknowledge_whole(
@@ -54,7 +40,6 @@ impl Sender {
         upto: u64,
         segments: &WholeSegments,
         ece: bool,
-        counters: &mut StoredCounters,
     ) {
         let prior_in_flight = self.scoreboard.in_flight();
         let (oldest, newest) = (segments.oldest, segments.newest);
@@ -64,7 +49,7 @@ impl Sender {
         self.rtt.on_sample(now.since(oldest), &self.config);
         self.rtt.on_min_sample(now.since(newest));
         if ece {
-            counters.ece_acknowledged += acked;
+            self.sent.ece_acknowledged += acked;
             if self.ecn != EcnMode::Off {
                 self.note_reduction();
             }
@@ -149,12 +134,7 @@ impl Sender {
 
     /// Returns the next segment, if it is a full one of new data and the sender has not been idle.
     #[inline(always)]
-    pub(crate) fn next_plain(
-        &mut self,
-        now: Time,
-        is_ack_due: bool,
-        counters: &mut StoredCounters,
-    ) -> PlainNext {
+    pub(crate) fn next_plain(&mut self, now: Time, is_ack_due: bool) -> PlainNext {
         let (data, flight) = (self.written - self.nxt, self.scoreboard.in_flight());
         let waits = flight > 0 && flight + self.mss.min(data) > self.window();
         if waits && !is_ack_due {
@@ -171,7 +151,7 @@ impl Sender {
             self.note_limit(now);
             return PlainNext::Nothing;
         }
-        PlainNext::Segment(self.send_full(now, counters))
+        PlainNext::Segment(self.send_full(now))
     }
 
     /// Starts the timers for the first outstanding segment.
@@ -187,7 +167,7 @@ impl Sender {
 
     /// Sends a full segment of new data.
     #[inline(always)]
-    fn send_full(&mut self, now: Time, counters: &mut StoredCounters) -> OutgoingSegment {
+    fn send_full(&mut self, now: Time) -> OutgoingSegment {
         let (start, mss) = (self.nxt, self.mss);
         self.scoreboard.push(now, start, mss as u32);
         self.nxt += mss;
@@ -204,9 +184,9 @@ impl Sender {
                 in_flight,
             });
         }
-        counters.data_segments_sent += 1;
+        self.sent.data_segments += 1;
         let cwr = std::mem::take(&mut self.cwr_due);
-        counters.cwr_sent += u64::from(cwr);
+        self.sent.cwr += u64::from(cwr);
         if self.rto_at == Time::MAX || self.scoreboard.is_single() {
             self.start_timers(now);
         } else if self.detection == Detection::Rack {

@@ -8,7 +8,7 @@ use super::{Acknowledgment, Detection, Sender};
 use crate::scoreboard::AckSummary;
 
 /// The state of one reduction.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RateReduction {
     /// Bytes that have arrived since its start.
     delivered: u64,
@@ -18,8 +18,8 @@ pub(super) struct RateReduction {
     flight: u64,
     /// Bytes that may be in flight now.
     pub(super) window: u64,
-    /// A reaction to ECE ends when this offset has been acknowledged; a fast recovery ends by itself.
-    until: Option<u64>,
+    /// A reaction to ECE ends when this offset has been acknowledged; a fast recovery ends by itself: [`u64::MAX`].
+    until: u64,
 }
 
 impl RateReduction {
@@ -48,12 +48,12 @@ impl RateReduction {
     }
 }
 
-/// The reduction in progress, if there is one. The place of an earlier one is used again.
+/// The reduction in progress, if there is one.
 #[derive(Clone, Debug)]
 pub(super) struct Reduction {
     /// The window that it permits now; [`NO_REDUCTION`] without one.
     window: u64,
-    last: Option<Box<RateReduction>>,
+    last: RateReduction,
 }
 
 /// Larger than any window.
@@ -63,7 +63,7 @@ impl Default for Reduction {
     fn default() -> Self {
         Self {
             window: NO_REDUCTION,
-            last: None,
+            last: RateReduction::default(),
         }
     }
 }
@@ -80,27 +80,14 @@ impl Reduction {
         if self.is_active() { self.window } else { cwnd }
     }
 
-    /// Returns the address of the reduction's state.
-    #[inline]
-    pub(super) fn address(&self) -> *const u8 {
-        let last = self.last.as_deref();
-        last.map_or(std::ptr::null(), |last| std::ptr::from_ref(last).cast())
-    }
-
     #[inline]
     pub(super) fn get_mut(&mut self) -> Option<&mut RateReduction> {
-        if !self.is_active() {
-            return None;
-        }
-        self.last.as_deref_mut()
+        self.is_active().then_some(&mut self.last)
     }
 
     fn begin(&mut self, reduction: RateReduction) {
         self.window = reduction.window;
-        match &mut self.last {
-            Some(last) => **last = reduction,
-            last => *last = Some(Box::new(reduction)),
-        }
+        self.last = reduction;
     }
 
     #[inline]
@@ -118,7 +105,7 @@ impl Sender {
         }
         let begun = self.new_reduction(prior_flight);
         match self.reduction.get_mut() {
-            Some(reduction) => reduction.until = None,
+            Some(reduction) => reduction.until = u64::MAX,
             None => self.reduction.begin(begun),
         }
     }
@@ -130,7 +117,7 @@ impl Sender {
             && self.reduces_proportionally()
         {
             let mut begun = self.new_reduction(prior_flight);
-            begun.until = Some(self.nxt);
+            begun.until = self.nxt;
             self.reduction.begin(begun);
         }
     }
@@ -146,7 +133,7 @@ impl Sender {
             out: 0,
             flight: prior_flight,
             window: self.scoreboard.in_flight(),
-            until: None,
+            until: u64::MAX,
         }
     }
 
@@ -179,7 +166,7 @@ impl Sender {
         if delivered > 0 {
             reduction.update(delivered, in_flight, target, mss, safe);
         }
-        let is_over = reduction.until.is_some_and(|until| self.una >= until);
+        let is_over = self.una >= reduction.until;
         let window = reduction.window;
         self.reduction.window = if is_over {
             NO_REDUCTION
@@ -204,7 +191,7 @@ mod tests {
             out: 0,
             flight: 20 * MSS,
             window: in_flight,
-            until: None,
+            until: u64::MAX,
         };
         for _ in 0..19 {
             in_flight -= MSS;
@@ -234,7 +221,7 @@ mod tests {
             out: 0,
             flight: 20 * MSS,
             window: 0,
-            until: None,
+            until: u64::MAX,
         };
         // Many losses: 3 are in flight, the target is 10.
         reduction.update(MSS, 3 * MSS, 10 * MSS, MSS, false);

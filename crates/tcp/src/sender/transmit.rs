@@ -37,7 +37,7 @@ impl Sender {
         if self.scoreboard.lost() > 0 {
             return self.next_in_recovery(now, counters);
         }
-        let new = self.next_new(now, counters);
+        let new = self.next_new(now);
         if new.is_none() && self.repeats_unsure_segments() {
             return self.next_unsure(now, counters);
         }
@@ -127,9 +127,7 @@ impl Sender {
             ..
         }) = self.loss_state.recovery
         {
-            let new = (segments > 0)
-                .then(|| self.next_new(now, counters))
-                .flatten();
+            let new = (segments > 0).then(|| self.next_new(now)).flatten();
             if new.is_some() || self.scoreboard.in_flight() > 0 {
                 return new;
             }
@@ -185,7 +183,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn next_new(&mut self, now: Time, counters: &mut StoredCounters) -> Option<OutgoingSegment> {
+    fn next_new(&mut self, now: Time) -> Option<OutgoingSegment> {
         let data = self.written.saturating_sub(self.nxt);
         if self.has_sent_all() {
             self.on_nothing_to_send();
@@ -204,7 +202,7 @@ impl Sender {
             return None;
         }
         let length = self.burst_length(size, data.min(allowed));
-        Some(self.send_new(now, length, counters))
+        Some(self.send_new(now, length))
     }
 
     /// Returns whether a segment below the full size may be sent: silly window avoidance at the
@@ -254,12 +252,7 @@ impl Sender {
     }
 
     #[inline(always)]
-    fn send_new(
-        &mut self,
-        now: Time,
-        length: u64,
-        counters: &mut StoredCounters,
-    ) -> OutgoingSegment {
+    fn send_new(&mut self, now: Time, length: u64) -> OutgoingSegment {
         let start = self.nxt;
         let was_empty = self.scoreboard.is_empty();
         let fin = self.fin && start + length == self.written;
@@ -276,9 +269,9 @@ impl Sender {
         self.nxt += left;
         self.on_sent(now, total);
         self.note_probing(segments as u32);
-        counters.data_segments_sent += segments;
+        self.sent.data_segments += segments;
         let cwr = std::mem::take(&mut self.cwr_due);
-        counters.cwr_sent += u64::from(cwr);
+        self.sent.cwr += u64::from(cwr);
         if was_empty || self.rto_at == Time::MAX {
             if let Some(loss_state) = self.loss_state.changed() {
                 loss_state.window_probes = 0;
@@ -361,7 +354,7 @@ impl Sender {
         }
         let fin = record.end() > self.written;
         let payload = record.length - u32::from(fin);
-        counters.data_segments_sent += 1;
+        self.sent.data_segments += 1;
         counters.rare().retransmitted_segments += 1;
         counters.rare().retransmitted += ByteSize::from_bytes(u64::from(payload));
         OutgoingSegment {
@@ -385,7 +378,7 @@ impl Sender {
         let data = self.written.saturating_sub(self.nxt);
         let size = self.mss.min(data);
         if size > 0 && self.nxt + size <= self.edge {
-            let outgoing = self.send_new(now, size, counters);
+            let outgoing = self.send_new(now, size);
             self.on_tail_probe_sent(None);
             return Some(outgoing);
         }

@@ -1,11 +1,16 @@
-//! Compares connections with fast paths to the same connections without: every segment, every timeout, the
-//! counters and the state, over a network that loses, delays, reorders, duplicates and marks at random.
+//! Compares connections with fast paths, whose sending halves are built at the first write, to the same
+//! connections without: every segment, every timeout, the counters and the state, over a network that loses,
+//! delays, reorders, duplicates and marks at random.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use weir_tcp::{Config, Connection, DelayedAcks, EcnMode, KeepAlive, LossDetection, Pacing};
+use weir_congestion::Controller;
+use weir_tcp::{
+    Config, ConfigError, Connection, ControllerFactory, ControllerSource, DelayedAcks, EcnMode,
+    KeepAlive, LossDetection, Pacing,
+};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
 use weir_wire::tcp::{Segment, Sequence};
@@ -18,11 +23,42 @@ struct Twins {
     general: Connection,
 }
 
+/// The controllers of a case.
+#[derive(Debug)]
+struct Factory {
+    algorithm: &'static str,
+    config: Arc<Config>,
+}
+
+impl ControllerFactory for Factory {
+    fn build(&self, _: u64) -> Box<dyn Controller> {
+        controller(self.algorithm, &self.config)
+    }
+}
+
+impl Factory {
+    /// Returns the latest source that the algorithm allows.
+    fn late(self: &Arc<Self>) -> ControllerSource {
+        let controller = self.build(0);
+        if controller.wants_delivery() {
+            return controller.into();
+        }
+        ControllerSource::AtFirstWrite {
+            factory: Arc::clone(self) as Arc<dyn ControllerFactory>,
+            seed: 0,
+        }
+    }
+}
+
 impl Twins {
-    fn new(end: Connection) -> Self {
+    fn new(
+        factory: &Arc<Factory>,
+        end: impl Fn(ControllerSource) -> Result<Connection, ConfigError>,
+    ) -> Self {
+        let general = end(factory.build(0).into()).unwrap();
         Self {
-            general: end.clone().without_fast_paths(),
-            fast: end,
+            general: general.without_fast_paths(),
+            fast: end(factory.late()).unwrap(),
         }
     }
 
@@ -115,21 +151,25 @@ impl Arena {
     fn new(case: &Case) -> Self {
         let now = Time::ZERO + Duration::from_secs(1);
         let config = &Arc::new(case.config.clone());
-        let build = || controller(case.algorithm, config);
+        let factory = Arc::new(Factory {
+            algorithm: case.algorithm,
+            config: Arc::clone(config),
+        });
+        let twins = |end: &dyn Fn(ControllerSource) -> _| Twins::new(&factory, end);
         let (ours, theirs) = (Sequence::new(u32::MAX - 40_000), Sequence::new(77));
         let ends = match case.opening {
             Opening::Handshake => [
-                Connection::client(now, config, build(), ours),
-                Connection::server(config, build(), theirs),
+                twins(&|source| Connection::client(now, config, source, ours)),
+                twins(&|source| Connection::server(config, source, theirs)),
             ],
             Opening::Established => [
-                Connection::established(now, config, config, build(), ours, theirs),
-                Connection::established(now, config, config, build(), theirs, ours),
+                twins(&|source| Connection::established(now, config, config, source, ours, theirs)),
+                twins(&|source| Connection::established(now, config, config, source, theirs, ours)),
             ],
         };
         Self {
             now,
-            ends: ends.map(|end| Twins::new(end.unwrap())),
+            ends,
             ways: [BTreeMap::new(), BTreeMap::new()],
             sent: 0,
             dice: Dice(case.seed | 1),

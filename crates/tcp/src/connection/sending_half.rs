@@ -1,0 +1,197 @@
+//! The sending half of a connection, which is built when it is first needed: most ends of a simulation only
+//! receive.
+
+use std::sync::Arc;
+
+use weir_congestion::Controller;
+use weir_units::{Duration, Time};
+
+use super::Connection;
+use crate::sender::Sender;
+use crate::{Config, ControllerFactory, ControllerSource, EcnMode};
+
+/// The sending half of a connection.
+#[derive(Clone, Debug)]
+pub(super) enum SendingHalf {
+    /// Nothing has been written.
+    Unused(UnusedHalf),
+    Built(Box<Sender>),
+}
+
+/// What is known of a sending half before it is built.
+#[derive(Clone, Debug)]
+pub(super) struct UnusedHalf {
+    /// The right edge of the peer's window.
+    edge: u64,
+    /// The largest window that the peer has announced.
+    largest_window: u64,
+    factory: Arc<dyn ControllerFactory>,
+    seed: u64,
+}
+
+impl SendingHalf {
+    pub(super) fn new(config: &Arc<Config>, source: ControllerSource) -> Self {
+        match source {
+            ControllerSource::Built(controller) => {
+                Self::Built(Box::new(new_sender(config, controller)))
+            }
+            ControllerSource::AtFirstWrite { factory, seed } => Self::Unused(UnusedHalf {
+                edge: 0,
+                largest_window: 0,
+                factory,
+                seed,
+            }),
+        }
+    }
+
+    #[inline]
+    pub(super) fn built(&self) -> Option<&Sender> {
+        match self {
+            Self::Unused(_) => None,
+            Self::Built(sender) => Some(sender),
+        }
+    }
+
+    #[inline]
+    pub(super) fn built_mut(&mut self) -> Option<&mut Sender> {
+        match self {
+            Self::Unused(_) => None,
+            Self::Built(sender) => Some(sender),
+        }
+    }
+
+    /// Returns the first byte that has not been acknowledged.
+    #[inline]
+    pub(super) fn una(&self) -> u64 {
+        self.built().map_or(0, |sender| sender.una)
+    }
+
+    /// Returns the first byte that has not been sent.
+    #[inline]
+    pub(super) fn nxt(&self) -> u64 {
+        self.built().map_or(0, |sender| sender.nxt)
+    }
+
+    /// Returns the right edge of the peer's window.
+    #[inline]
+    pub(super) fn edge(&self) -> u64 {
+        match self {
+            Self::Unused(unused) => unused.edge,
+            Self::Built(sender) => sender.edge,
+        }
+    }
+
+    /// Returns the largest window that the peer has announced.
+    pub(super) fn largest_window(&self) -> u64 {
+        match self {
+            Self::Unused(unused) => unused.largest_window,
+            Self::Built(sender) => sender.largest_window,
+        }
+    }
+
+    /// Sets the right edge of the peer's window; `window` is the announced size.
+    #[inline]
+    pub(super) fn on_window(&mut self, edge: u64, window: u64) {
+        match self {
+            Self::Unused(unused) => {
+                unused.edge = edge;
+                unused.largest_window = unused.largest_window.max(window);
+            }
+            Self::Built(sender) => sender.on_window(edge, window),
+        }
+    }
+
+    /// Whether the fast paths apply.
+    pub(super) fn has_fast_paths(&self) -> bool {
+        self.built().is_none_or(Sender::has_fast_paths)
+    }
+
+    /// Whether nothing can be sent at any time, and no limit has to be recorded.
+    #[inline]
+    pub(super) fn is_quiet(&self) -> bool {
+        self.built().is_none_or(Sender::is_quiet)
+    }
+
+    /// Whether FIN follows the written data.
+    pub(super) fn is_finished(&self) -> bool {
+        self.built().is_some_and(|sender| sender.fin)
+    }
+
+    /// Whether FIN has been acknowledged.
+    pub(super) fn is_fin_acknowledged(&self) -> bool {
+        self.built().is_some_and(Sender::is_fin_acknowledged)
+    }
+
+    /// Returns the next expiry of a timer.
+    #[inline]
+    pub(super) fn timeout(&self) -> Time {
+        self.built().map_or(Time::MAX, Sender::timeout)
+    }
+
+    /// Returns the same as [`Self::timeout`], quickly if nothing has ever been paced.
+    #[inline]
+    pub(super) fn plain_timeout(&self) -> Time {
+        self.built().map_or(Time::MAX, Sender::plain_timeout)
+    }
+
+    /// Returns the RTO with backoff.
+    #[inline]
+    pub(super) fn rto(&self, config: &Config) -> Duration {
+        match self {
+            Self::Unused(_) => config.initial_rto.min(config.max_rto),
+            Self::Built(sender) => sender.rtt.rto(),
+        }
+    }
+
+    /// Records that a segment from the peer has arrived.
+    #[inline]
+    pub(super) fn on_peer_segment(&mut self) {
+        if let Some(sender) = self.built_mut() {
+            sender.on_peer_segment();
+        }
+    }
+
+    pub(super) fn stop(&mut self) {
+        if let Some(sender) = self.built_mut() {
+            sender.stop();
+        }
+    }
+}
+
+impl Connection {
+    /// Returns the sending half, which is built unless it exists.
+    pub(super) fn sending(&mut self) -> &mut Sender {
+        if let SendingHalf::Unused(unused) = &self.sender {
+            let sender = self.build(unused);
+            self.sender = SendingHalf::Built(Box::new(sender));
+            self.refresh();
+        }
+        match &mut self.sender {
+            SendingHalf::Built(sender) => sender,
+            SendingHalf::Unused(_) => unreachable!("it has just been built"),
+        }
+    }
+
+    /// Calls `read` with the sending half, or with one as it would be.
+    pub(super) fn read_sending<T>(&self, read: impl FnOnce(&Sender) -> T) -> T {
+        match &self.sender {
+            SendingHalf::Built(sender) => read(sender),
+            SendingHalf::Unused(unused) => read(&self.build(unused)),
+        }
+    }
+
+    fn build(&self, unused: &UnusedHalf) -> Sender {
+        let mut sender = new_sender(&self.config, unused.factory.build(unused.seed));
+        sender.set_mss(u64::from(self.mss));
+        sender.set_sack(self.sack, self.config.loss_detection);
+        if self.ecn == EcnMode::Off {
+            sender.disable_ecn();
+        }
+        sender.set_edge(unused.edge, unused.largest_window);
+        sender
+    }
+}
+
+fn new_sender(config: &Arc<Config>, controller: Box<dyn Controller>) -> Sender {
+    Sender::new(config, controller, config.segment_size())
+}
