@@ -468,7 +468,7 @@ impl<P: Protocol> Drop for Driver<P> {
 
 /// Whether all tasks share a thread. With several, a task that yields stays with its thread until that
 /// is out of work, and a task woken by itself goes on wherever a thread is free.
-fn is_runtime_of_one_thread() -> bool {
+pub(crate) fn is_runtime_of_one_thread() -> bool {
     let runtime = tokio::runtime::Handle::try_current();
     runtime.is_ok_and(|runtime| runtime.runtime_flavor() == RuntimeFlavor::CurrentThread)
 }

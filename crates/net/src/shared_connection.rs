@@ -18,6 +18,7 @@ use weir_wire::Transmit;
 
 use crate::buffers::RecvBuffers;
 use crate::clock::LazyNow;
+use crate::driver::is_runtime_of_one_thread;
 use crate::protocol::{DatagramMeta, Protocol};
 use crate::shared::SharedEndpoint;
 use crate::small_datagrams::SmallDatagrams;
@@ -235,7 +236,8 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
 
     /// Sends a message that is complete. After a receive batch with several messages the answers leave
     /// together: in the driver's next turn, or with the last of them. After a batch with one, the first
-    /// message leaves at once, and others in the driver's next turn, as long as it is awake.
+    /// message leaves at once, and others in the driver's next turn, where that comes after the tasks that
+    /// run now.
     pub(crate) fn send_message(&mut self) {
         let is_first = !mem::replace(&mut self.inner.has_sent_message, true);
         let awaited = self.inner.answers_awaited;
@@ -247,13 +249,19 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
         }
     }
 
-    /// Leaves what is written to the driver, if it is awake.
+    /// Leaves what is written to the driver, if it is awake, or goes behind all tasks that run now when it
+    /// is woken: that is so where a runtime has one thread. There, thousands of calls that begin together
+    /// would otherwise be a system call each. With several threads a task that is woken mostly goes before
+    /// the others.
     fn leave_to_driver(&mut self) -> bool {
         let queue = &self.connection.shared.queue;
         if self.inner.queued {
             return true;
         }
         self.inner.queued = queue.push_to_awake(|| self.connection.clone());
+        if !self.inner.queued && is_runtime_of_one_thread() {
+            self.queue();
+        }
         self.inner.queued
     }
 

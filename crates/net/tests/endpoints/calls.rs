@@ -1,7 +1,9 @@
 //! Calls: deadlines, cancellation, limits, refusals.
 
+use std::future::{Future, poll_fn};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::Poll;
 
 use crate::support::{pair, pattern, run};
 use bytes::Bytes;
@@ -52,6 +54,34 @@ fn calls_that_begin_together_stay_together() {
             requests < packets && answers < packets,
             "{requests} {answers}"
         );
+    });
+}
+
+#[test]
+fn calls_that_a_task_begins_together_leave_in_two_packets() {
+    run(async {
+        let pair = pair().await;
+        serve(pair.server.clone(), ServeOptions::default());
+        // The driver has gone to sleep by then, or the call's response has woken it.
+        assert_eq!(pair.client.call("first").await.unwrap(), "first");
+        tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        let sent = || pair.client.stats().totals.packets_sent;
+        let before = sent();
+        let mut calls: Vec<_> = (0..10)
+            .map(|caller| Box::pin(pair.client.call(pattern(caller, 100))))
+            .collect();
+        poll_fn(|cx| {
+            for call in &mut calls {
+                assert!(call.as_mut().poll(cx).is_pending());
+            }
+            Poll::Ready(())
+        })
+        .await;
+        // Nothing else has run meanwhile: the first one has left, and the others wait for the driver.
+        assert_eq!(sent() - before, 1);
+        for (caller, call) in calls.into_iter().enumerate() {
+            assert_eq!(call.await.unwrap(), pattern(caller as u64, 100));
+        }
     });
 }
 

@@ -28,6 +28,8 @@ pub(crate) struct Call {
     number: u32,
     size: u32,
     slot: usize,
+    /// Whether it is the first one in its slot, and so began at the same time as those in all others.
+    is_first: bool,
 }
 
 impl Call {
@@ -78,8 +80,10 @@ pub(crate) struct Calls {
 struct Record {
     /// When the call in each slot has begun.
     open: Vec<Option<Instant>>,
-    /// In nanoseconds, of answered calls.
-    times: Vec<u64>,
+    /// In nanoseconds, of answered calls that were the first ones in their slots.
+    first: Vec<u64>,
+    /// The same of all later calls.
+    later: Vec<u64>,
     /// Calls that were answered before the end.
     in_time: usize,
     errors: Failures,
@@ -93,6 +97,10 @@ pub(crate) struct Outcome {
     pub(crate) in_time: usize,
     /// The times of answered calls, and the ages of those without an answer. `None` without calls.
     pub(crate) times: Option<Summary>,
+    /// The times of answered calls that were the first ones in their slots.
+    pub(crate) first: Option<Summary>,
+    /// The times of all later ones.
+    pub(crate) later: Option<Summary>,
     pub(crate) errors: Failures,
     /// Calls without an answer or an error.
     pub(crate) unanswered: usize,
@@ -109,7 +117,8 @@ impl Calls {
             next: AtomicU32::new(0),
             record: Mutex::new(Record {
                 open: vec![None; plan.connections * plan.calls],
-                times: Vec::new(),
+                first: Vec::new(),
+                later: Vec::new(),
                 in_time: 0,
                 errors: Failures::new(),
             }),
@@ -120,8 +129,12 @@ impl Calls {
         self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Begins a call in this slot; `None` when none begin any more.
+    /// Begins the first call in this slot; `None` when none begin any more.
     pub(crate) fn begin(&self, slot: usize) -> Option<Call> {
+        self.begin_one(slot, true)
+    }
+
+    fn begin_one(&self, slot: usize, is_first: bool) -> Option<Call> {
         let now = Instant::now();
         if now >= self.end {
             return None;
@@ -131,6 +144,7 @@ impl Calls {
             number: self.next.fetch_add(1, Ordering::Relaxed),
             size: self.size,
             slot,
+            is_first,
         })
     }
 
@@ -145,10 +159,15 @@ impl Calls {
                 *record.errors.entry(error).or_default() += 1;
                 return None;
             }
-            record.times.push((now - begun).as_nanos() as u64);
+            let time = (now - begun).as_nanos() as u64;
+            if call.is_first {
+                record.first.push(time);
+            } else {
+                record.later.push(time);
+            }
             record.in_time += usize::from(now < self.end);
         }
-        self.begin(call.slot)
+        self.begin_one(call.slot, false)
     }
 
     /// Returns what became of the calls until now.
@@ -157,12 +176,14 @@ impl Calls {
         let record = &mut *self.record();
         let ages = record.open.iter().flatten().map(|begun| now - *begun);
         let ages: Vec<u64> = ages.map(|age| age.as_nanos() as u64).collect();
-        let answered = record.times.len();
-        record.times.extend_from_slice(&ages);
+        let answered = record.first.len() + record.later.len();
+        let mut times = [&record.first[..], &record.later, &ages].concat();
         Outcome {
             answered,
             in_time: record.in_time,
-            times: Summary::of(&mut record.times),
+            times: Summary::of(&mut times),
+            first: Summary::of(&mut record.first),
+            later: Summary::of(&mut record.later),
             errors: record.errors.clone(),
             unanswered: ages.len(),
             oldest: ages.iter().max().map(|age| Duration::from_nanos(*age)),

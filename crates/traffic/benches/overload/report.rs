@@ -45,15 +45,9 @@ impl Report {
             counters,
         } = &self.measured;
         println!("  calls answered: {}, {:.0}/s", calls.answered, self.rate());
-        if let Some(times) = &calls.times {
-            println!(
-                "  median {}, p99 {}, p99.9 {}, longest {}",
-                time(times.median()),
-                time(times.p99()),
-                time(times.p999()),
-                time(times.longest())
-            );
-        }
+        print_times("all", &calls.times);
+        print_times("the first of each slot", &calls.first);
+        print_times("later ones", &calls.later);
         match calls.oldest {
             Some(oldest) => println!(
                 "  calls without an answer at the end: {}, the oldest since {}",
@@ -66,6 +60,18 @@ impl Report {
         print_failures("connections that did not open", not_opened);
         print_counters("client", counters);
         print_counters("server", &self.server);
+    }
+}
+
+fn print_times(name: &str, times: &Option<Summary>) {
+    if let Some(times) = times {
+        println!(
+            "  {name}: median {}, p99 {}, p99.9 {}, longest {}",
+            time(times.median()),
+            time(times.p99()),
+            time(times.p999()),
+            time(times.longest())
+        );
     }
 }
 
