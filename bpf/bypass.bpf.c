@@ -5,8 +5,9 @@
 // The process writes a beat. Its packet sockets get a frame before the programs at the interface do, so the
 // sockets' filter decides who forwards it, and leaves the verdict to the program at the interface, which
 // runs next on the same CPU. So each frame has one way: what the bypass forwards never reaches the socket's
-// queue. Without a verdict there is no socket: the process has died.
-#include "tc.h"
+// queue. Without a verdict there is no socket: the process has died. The same verdict serves the fast path
+// (fast_path.h), by which some frames go straight across while the process lives.
+#include "fast_path.h"
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -28,8 +29,10 @@ struct cable {
 	__u64 frames;
 	// The interfaces' indices.
 	__u32 ends[2];
-	// For the next process: see `Word` of crates/enforce/src/inline/bypass.
-	__u64 notes[8];
+	// For the next process: see `Word` of crates/enforce/src/bypass.
+	__u64 notes[7];
+	// Whether frames that the process would forward unchanged go straight across.
+	__u64 has_fast_path;
 };
 
 struct {
@@ -41,7 +44,7 @@ struct {
 } weir_cable SEC(".maps");
 
 // The verdict on the frame that this CPU handles.
-enum { NONE = 0, PROCESS = 1, BYPASS = 2 };
+enum { NONE = 0, PROCESS = 1, BYPASS = 2, FAST_PATH = 3 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -60,11 +63,10 @@ static __always_inline __u32 begin_bypass(struct cable *cable, __u64 now, __u64 
 	return BYPASS;
 }
 
-static __always_inline __u32 decide(struct cable *cable)
+static __always_inline __u32 decide(struct cable *cable, __u64 now)
 {
 	__u64 beats = *(volatile __u64 *)&cable->beats;
 	__u64 beat_at = *(volatile __u64 *)&cable->beat_at;
-	__u64 now = bpf_ktime_get_ns();
 
 	// The beat may be newer than `now`.
 	if ((__s64)(now - beat_at) >= (__s64)STALE_NS)
@@ -83,10 +85,13 @@ int weir_filter(struct __sk_buff *skb)
 {
 	__u32 first = 0, *verdict = bpf_map_lookup_elem(&verdicts, &first);
 	struct cable *cable = bpf_map_lookup_elem(&weir_cable, &first);
+	__u64 now = bpf_ktime_get_ns();
 
 	if (!verdict || !cable)
 		return -1;
-	*verdict = decide(cable);
+	*verdict = decide(cable, now);
+	if (cable->has_fast_path && is_forwarded(skb, skb->ifindex != cable->ends[0], now))
+		*verdict = FAST_PATH;
 	// The number of bytes that the socket gets.
 	return *verdict == PROCESS ? -1 : 0;
 }
@@ -105,7 +110,8 @@ int weir_bypass(struct __sk_buff *skb)
 		taken = begin_bypass(cable, bpf_ktime_get_ns(), *(volatile __u64 *)&cable->beats);
 	if (taken == PROCESS)
 		return NEXT;
-	__sync_fetch_and_add(&cable->frames, 1);
+	if (taken == BYPASS)
+		__sync_fetch_and_add(&cable->frames, 1);
 	// Super-packets leave whole, and unfinished checksums stay so: the interface finishes both.
 	return bpf_redirect(cable->ends[skb->ifindex == cable->ends[0]], 0);
 }

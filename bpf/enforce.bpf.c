@@ -30,7 +30,7 @@ static __always_inline void read_sack(struct __sk_buff *skb, const struct tracke
 		return;
 	read_options(skb, packet, options);
 	if (options->blocks_length)
-		read_blocks(skb, options, &packet->segment);
+		read_blocks(options, &packet->segment);
 }
 
 static __always_inline void rewrite_window(struct __sk_buff *skb, const struct packet *packet,
@@ -47,6 +47,10 @@ static __always_inline void rewrite_window(struct __sk_buff *skb, const struct p
 	count(LOWERED);
 }
 
+// How often a flow is reported in a round trip, if that is longer than the interval of all flows.
+#define REPORTS_PER_ROUND_TRIP 8
+#define LONGEST_INTERVAL_NS 25000000ULL
+
 // A sender that has little to send is not held back by a window: nothing depends on its reports, unless they
 // tell of losses or marks.
 #define WITHOUT_NEED 8
@@ -55,10 +59,15 @@ static __always_inline int is_due(const struct flow *flow, const struct settings
 {
 	__u64 silence = now - flow->reported_at;
 	int is_limited = flow->delivered < flow->limited_until && !flow->marked_answers;
+	__u64 interval = now_set->interval, share = flow->smoothed / REPORTS_PER_ROUND_TRIP;
 
 	if (flow->is_urgent)
-		return silence >= now_set->interval / 4;
-	return silence >= (is_limited ? WITHOUT_NEED * now_set->interval : now_set->interval);
+		return silence >= interval / 4;
+	if (share > LONGEST_INTERVAL_NS)
+		share = LONGEST_INTERVAL_NS;
+	if (interval < share)
+		interval = share;
+	return silence >= (is_limited ? WITHOUT_NEED * interval : interval);
 }
 
 // Starts the clock of a flow's highest rate.
@@ -205,6 +214,16 @@ static __noinline int sent(struct __sk_buff *skb, struct packet *packet, struct 
 	return NEXT;
 }
 
+// Counts a connection that opens while no rule controls any.
+static __noinline int note_passed(struct __sk_buff *skb)
+{
+	__u32 flags = read_flags(skb);
+
+	if ((flags & (SYN | ACK)) == (SYN | ACK) && !(flags & RST))
+		count(PASSED);
+	return NEXT;
+}
+
 // `side` is the sender of the packet.
 static __always_inline int follow(struct __sk_buff *skb, __u32 side)
 {
@@ -212,27 +231,22 @@ static __always_inline int follow(struct __sk_buff *skb, __u32 side)
 	struct reading *reading;
 	struct tracked *tracked;
 	struct packet *packet;
+	struct settings *set;
 	__u32 first = 0;
 	__u64 now;
 
+	set = bpf_map_lookup_elem(&settings, &first);
+	if (!set)
+		return NEXT;
+	if (set->is_idle)
+		return note_passed(skb);
 	reading = bpf_map_lookup_elem(&readings, &first);
 	if (!reading)
 		return NEXT;
-	__builtin_memset(reading, 0, sizeof(*reading));
 	packet = &reading->packet;
 	if (!read_packet(skb, packet))
 		return NEXT;
-	if (side == LOCAL) {
-		__builtin_memcpy(key.local, packet->source, 16);
-		__builtin_memcpy(key.remote, packet->destination, 16);
-		key.local_port = packet->source_port;
-		key.remote_port = packet->destination_port;
-	} else {
-		__builtin_memcpy(key.local, packet->destination, 16);
-		__builtin_memcpy(key.remote, packet->source, 16);
-		key.local_port = packet->destination_port;
-		key.remote_port = packet->source_port;
-	}
+	key_of(&key, packet, side == LOCAL);
 	if (packet->segment.flags & SYN) {
 		if (!(packet->segment.flags & (RST | FIN)))
 			on_syn(skb, reading, &key, side);
@@ -242,7 +256,7 @@ static __always_inline int follow(struct __sk_buff *skb, __u32 side)
 	if (!tracked) {
 		if (!(packet->segment.flags & (ACK | RST)))
 			return NEXT;
-		if (begin(skb, packet, &key, side))
+		if (begin(skb, reading, &key, side))
 			tracked = bpf_map_lookup_elem(&flows, &key);
 		else if (!(packet->segment.flags & RST))
 			count(UNKNOWN);

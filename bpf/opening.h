@@ -1,54 +1,14 @@
 // SPDX-License-Identifier: MIT OR Apache-2.0 OR GPL-2.0-only
-// How a connection opens. It is followed from its SYN. While half-open it is in a separate LRU table, so that a
-// flood of SYNs displaces only half-open connections. Then it is young until its sender has sent more than no
-// rule limits: it is in another LRU table, and user space does not hear of it. Most connections of services end
-// before that. After it the connection takes a slot: the index of its cap, and its ID in reports. Without a free
-// slot it passes.
+// How a connection opens. It is followed from its SYN, in a table of its own (openings.h). Once open it is
+// young until its sender has sent more than no rule limits: user space does not hear of it. Most connections
+// of services end before that. After it the connection takes a slot: the index of its cap, and its ID in
+// reports. Without a free slot it passes.
 #pragma once
 
 #include "events.h"
 #include "packet.h"
 #include "options.h"
-
-// The SYNs of a connection, the local and the remote end's.
-enum { LOCAL = 0, REMOTE = 1 };
-struct handshake {
-	__u64 at[2];
-	__u32 number[2];
-	__u32 mss[2];
-	__u8 scale[2];
-	__u8 sack_ok[2];
-	__u8 stamps[2];
-	// The number of times it was seen.
-	__u8 seen[2];
-	// The ECE and CWR flags.
-	__u8 ecn[2];
-	__u8 traffic_class;
-	// The side with the first SYN.
-	__u8 opener;
-	// Of a young connection: the FINs seen (LOCAL_FIN, REMOTE_FIN).
-	__u8 ends;
-	// The number that the remote end has acknowledged, and the one after the local end's last byte.
-	__u32 una;
-	__u32 nxt;
-	__u32 remote_fin;
-	// When the handshake was completed.
-	__u64 completed_at;
-};
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, HALF_OPEN);
-	__type(key, struct key);
-	__type(value, struct handshake);
-} handshakes SEC(".maps");
-
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, FLOWS);
-	__type(key, struct key);
-	__type(value, struct handshake);
-} young SEC(".maps");
+#include "openings.h"
 
 // The initial value of a flow: too large for the stack, and without a lock, which cannot be copied.
 struct zeros {
@@ -67,6 +27,7 @@ struct {
 struct reading {
 	struct packet packet;
 	struct options options;
+	__u32 way;
 };
 
 // One for each CPU: nothing else runs these programs there until they end.
@@ -77,52 +38,80 @@ struct {
 	__type(value, struct reading);
 } readings SEC(".maps");
 
+// Notes what a SYN offers.
+static __always_inline void note_offer(struct opening *opening, const struct reading *reading, __u32 side)
+{
+	const struct options *options = &reading->options;
+	const struct packet *packet = &reading->packet;
+
+	opening->at[side] = bpf_ktime_get_ns();
+	opening->number[side] = packet->segment.sequence;
+	opening->mss[side] = options->mss;
+	opening->scale[side] = options->scale;
+	opening->sack_ok[side] = options->sack_ok;
+	opening->stamps[side] = options->stamps;
+	opening->ecn[side] = packet->segment.flags & (ECE | CWR);
+	if (opening->seen[side] < 2)
+		opening->seen[side]++;
+	if (side == LOCAL)
+		opening->traffic_class = packet->traffic_class;
+}
+
+// Begins another connection between the same ports.
+static __always_inline void begin_anew(struct opening *opening, const struct spot *spot, __u32 side)
+{
+	struct key key = opening->key;
+
+	if (opening->completed_at)
+		count(CLOSED);
+	__builtin_memset(opening, 0, sizeof(*opening));
+	opening->key = key;
+	opening->opener = side;
+	touch(spot, 0);
+}
+
 static __noinline int on_syn(struct __sk_buff *skb, struct reading *reading, struct key *key,
 			     __u32 side)
 {
-	struct options *options = &reading->options;
 	struct packet *packet = &reading->packet;
-	struct handshake *known, fresh = {};
+	int is_answer = packet->segment.flags & ACK;
+	struct opening *opening;
+	struct spot spot = { .way = &reading->way };
 	struct tracked *old;
-	__u8 ecn;
 
 	side &= 1;
-	ecn = packet->segment.flags & (ECE | CWR);
-	read_options(skb, packet, options);
-	known = bpf_map_lookup_elem(&handshakes, key);
-	if (!known) {
-		// A second SYN-ACK of an open connection is a retransmission. Another SYN begins a new
-		// connection between the same ports.
-		if (packet->segment.flags & ACK)
+	opening = look_up(key, &spot);
+	if (!spot.set)
+		return 0;
+	if (opening && opening->seen[side] && opening->number[side] != packet->segment.sequence) {
+		if (opening->completed_at && is_answer)
 			return 0;
-		old = bpf_map_lookup_elem(&flows, key);
-		if (old)
-			forget(key, old->slot);
-		else
-			bpf_map_delete_elem(&young, key);
-		fresh.opener = side;
-		known = &fresh;
-	} else if (known->seen[side] && known->number[side] != packet->segment.sequence) {
-		__builtin_memset(known, 0, sizeof(*known));
-		known->opener = side;
+		begin_anew(opening, &spot, side);
+	} else if (opening && opening->completed_at) {
+		// It is sent again.
+		return 0;
 	}
-	known->at[side] = bpf_ktime_get_ns();
-	known->number[side] = packet->segment.sequence;
-	known->mss[side] = options->mss;
-	known->scale[side] = options->scale;
-	known->sack_ok[side] = options->sack_ok;
-	known->stamps[side] = options->stamps;
-	known->ecn[side] = ecn;
-	if (known->seen[side] < 2)
-		known->seen[side]++;
-	if (side == LOCAL)
-		known->traffic_class = packet->traffic_class;
-	if (known == &fresh)
-		bpf_map_update_elem(&handshakes, key, &fresh, 0);
+	read_options(skb, packet, &reading->options);
+	if (opening) {
+		note_offer(opening, reading, side);
+		return 0;
+	}
+	// A SYN-ACK of an open connection is sent again. A SYN begins another one between the same ports.
+	if (is_answer)
+		return 0;
+	old = bpf_map_lookup_elem(&flows, key);
+	if (old)
+		forget(key, old->slot);
+	opening = add(key, &spot);
+	if (!opening)
+		return 0;
+	opening->opener = side;
+	note_offer(opening, reading, side);
+	publish(&spot);
 	return 0;
 }
 
-static __always_inline __u64 measured(const struct handshake *handshake, __u64 now)
+static __always_inline __u64 measured(const struct opening *handshake, __u64 now)
 {
 	__u64 begin = handshake->at[LOCAL];
 	__u64 end = handshake->opener == LOCAL ? handshake->at[REMOTE] : now;
@@ -132,7 +121,7 @@ static __always_inline __u64 measured(const struct handshake *handshake, __u64 n
 }
 
 // The RTT from here to the sender: its answer to the remote SYN.
-static __always_inline __u64 measured_to_sender(const struct handshake *handshake, __u64 now)
+static __always_inline __u64 measured_to_sender(const struct opening *handshake, __u64 now)
 {
 	__u64 begin = handshake->at[REMOTE];
 	__u64 end = handshake->opener == REMOTE ? handshake->at[LOCAL] : now;
@@ -140,7 +129,7 @@ static __always_inline __u64 measured_to_sender(const struct handshake *handshak
 	return handshake->seen[REMOTE] == 1 && end > begin ? end - begin : 0;
 }
 
-static __always_inline void describe(const struct handshake *handshake, struct tracked *tracked,
+static __always_inline void describe(const struct opening *handshake, struct tracked *tracked,
 				     struct opened *opened)
 {
 	int both = handshake->scale[LOCAL] != NO_SCALE && handshake->scale[REMOTE] != NO_SCALE;
@@ -172,7 +161,7 @@ static __always_inline void describe(const struct handshake *handshake, struct t
 }
 
 // Continues where a young connection is.
-static __always_inline void continue_from(const struct handshake *handshake, struct flow *flow, __u64 now)
+static __always_inline void continue_from(const struct opening *handshake, struct flow *flow, __u64 now)
 {
 	__u32 start = handshake->number[LOCAL] + 1;
 
@@ -191,7 +180,7 @@ static __always_inline void continue_from(const struct handshake *handshake, str
 }
 
 // Starts to control a connection.
-static __noinline int open_flow(struct __sk_buff *skb, struct key *key, struct handshake *handshake,
+static __noinline int open_flow(struct __sk_buff *skb, struct key *key, struct opening *handshake,
 				struct settings *set)
 {
 	struct tracked *tracked;
@@ -245,7 +234,7 @@ static __noinline int open_flow(struct __sk_buff *skb, struct key *key, struct h
 
 // Handles a packet of a connection whose handshake is complete. Returns whether its sender has still sent
 // no more than no rule limits.
-static __always_inline int is_young(struct handshake *handshake, const struct segment *segment, __u32 side,
+static __always_inline int is_young(struct opening *handshake, const struct segment *segment, __u32 side,
 				    const struct settings *set)
 {
 	__u32 start = handshake->number[LOCAL] + 1, limit, end;
@@ -274,43 +263,50 @@ static __always_inline int is_young(struct handshake *handshake, const struct se
 }
 
 // Handles a packet of a connection that is not controlled. Returns whether its handshake was seen.
-static __noinline int begin(struct __sk_buff *skb, struct packet *packet, struct key *key, __u32 side)
+static __noinline int begin(struct __sk_buff *skb, struct reading *reading, struct key *key, __u32 side)
 {
-	struct handshake *handshake, *half_open;
+	struct spot spot = { .way = &reading->way };
+	struct packet *packet = &reading->packet;
+	int is_reset = packet->segment.flags & RST;
 	struct settings *set;
+	struct opening *opening;
 	__u32 first = 0;
 	__u8 ends;
 
 	set = bpf_map_lookup_elem(&settings, &first);
-	handshake = bpf_map_lookup_elem(&young, key);
-	if (!handshake) {
-		half_open = bpf_map_lookup_elem(&handshakes, key);
-		if (!half_open || !half_open->seen[LOCAL] || !half_open->seen[REMOTE] ||
-		    (packet->segment.flags & RST))
+	opening = look_up(key, &spot);
+	if (!set || !opening)
+		return 0;
+	if (!opening->completed_at) {
+		if (is_reset || !opening->seen[LOCAL] || !opening->seen[REMOTE]) {
+			if (is_reset && claim(&spot))
+				release(&spot);
 			return 0;
-		if (!set || !set->free_segments) {
-			if (open_flow(skb, key, half_open, set))
+		}
+		if (!set->free_segments) {
+			if (!claim(&spot))
+				return 0;
+			if (open_flow(skb, key, opening, set))
 				count(OPENED);
-			bpf_map_delete_elem(&handshakes, key);
+			release(&spot);
 			return 1;
 		}
-		half_open->completed_at = bpf_ktime_get_ns();
-		half_open->una = half_open->nxt = half_open->number[LOCAL] + 1;
-		bpf_map_update_elem(&young, key, half_open, 0);
-		bpf_map_delete_elem(&handshakes, key);
+		opening->una = opening->nxt = opening->number[LOCAL] + 1;
+		opening->completed_at = bpf_ktime_get_ns();
 		count(OPENED);
-		handshake = bpf_map_lookup_elem(&young, key);
-		if (!handshake)
-			return 1;
 	}
-	ends = handshake->ends;
-	if (set && !(packet->segment.flags & RST) && is_young(handshake, &packet->segment, side, set) &&
+	touch(&spot, YOUNG);
+	ends = opening->ends;
+	if (!is_reset && is_young(opening, &packet->segment, side, set) &&
 	    (ends != (LOCAL_FIN | REMOTE_FIN) || (packet->segment.flags & FIN)))
 		return 1;
-	if ((packet->segment.flags & RST) || ends == (LOCAL_FIN | REMOTE_FIN))
+	// Another CPU may do the same.
+	if (!claim(&spot))
+		return 1;
+	if (is_reset || ends == (LOCAL_FIN | REMOTE_FIN))
 		count(CLOSED);
 	else
-		open_flow(skb, key, handshake, set);
-	bpf_map_delete_elem(&young, key);
+		open_flow(skb, key, opening, set);
+	release(&spot);
 	return 1;
 }

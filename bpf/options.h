@@ -13,17 +13,45 @@ struct options {
 	__u8 scale;
 	__u8 sack_ok;
 	__u8 stamps;
-	// The offset of the SACK blocks in the packet, and their length in bytes.
+	// Where the SACK blocks are in `bytes`, and their length in bytes.
+	__u8 blocks;
 	__u8 blocks_length;
-	__u32 blocks;
+	// The next option. It is here and not in a register, because the verifier follows each of its values there.
+	volatile __u8 at;
+	volatile __u8 length;
+	// All options, and more: offsets up to 63 are valid.
+	__u8 bytes[72];
 };
+
+static __always_inline __u8 option_byte(const struct options *options, __u32 at)
+{
+	return options->bytes[at & 63];
+}
+
+// Notes one option at an offset.
+static __always_inline void note_option(struct options *options, __u32 at, __u32 kind, __u32 size)
+{
+	if (kind == OPTION_MSS && size == 4) {
+		options->mss = option_byte(options, at + 2) << 8 | option_byte(options, at + 3);
+	} else if (kind == OPTION_SCALE && size == 3) {
+		__u8 scale = option_byte(options, at + 2);
+
+		options->scale = scale > MOST_SCALE ? MOST_SCALE : scale;
+	} else if (kind == OPTION_SACK_OK) {
+		options->sack_ok = 1;
+	} else if (kind == OPTION_STAMPS) {
+		options->stamps = 1;
+	} else if (kind == OPTION_SACK) {
+		options->blocks = at + 2;
+		options->blocks_length = size - 2;
+	}
+}
 
 // Reads the options of a segment. Each step skips one option, of which there are at most 40.
 static __always_inline void read_options(struct __sk_buff *skb, const struct packet *packet,
 					 struct options *options)
 {
-	__u32 offset = packet->tcp + sizeof(struct tcp_header);
-	__u32 end = packet->tcp + packet->header;
+	__u32 length = packet->header - sizeof(struct tcp_header);
 
 	options->mss = DEFAULT_MSS;
 	options->scale = NO_SCALE;
@@ -31,56 +59,49 @@ static __always_inline void read_options(struct __sk_buff *skb, const struct pac
 	options->stamps = 0;
 	options->blocks = 0;
 	options->blocks_length = 0;
+	if (length - 1 >= MOST_OPTIONS ||
+	    bpf_skb_load_bytes(skb, packet->tcp + sizeof(struct tcp_header), options->bytes, length))
+		return;
+	options->at = 0;
+	options->length = length;
 #pragma clang loop unroll(disable)
 	for (int step = 0; step < MOST_OPTIONS; step++) {
-		__u8 head[2] = { 0, 0 };
-		__be16 mss;
+		__u32 kind, size = 1, at = options->at;
 
-		if (offset >= end || bpf_skb_load_bytes(skb, offset, head, 1) ||
-		    head[0] == OPTION_END)
+		if (at >= options->length)
 			return;
-		if (head[0] == OPTION_NOP) {
-			offset++;
-			continue;
-		}
-		if (offset + 2 > end || bpf_skb_load_bytes(skb, offset, head, 2) || head[1] < 2 ||
-		    offset + head[1] > end)
+		kind = option_byte(options, at);
+		if (kind == OPTION_END)
 			return;
-		if (head[0] == OPTION_MSS && head[1] == 4) {
-			if (bpf_skb_load_bytes(skb, offset + 2, &mss, sizeof(mss)))
+		if (kind != OPTION_NOP) {
+			size = option_byte(options, at + 1);
+			if (size < 2 || at + size > options->length)
 				return;
-			options->mss = bpf_ntohs(mss);
-		} else if (head[0] == OPTION_SCALE && head[1] == 3) {
-			if (bpf_skb_load_bytes(skb, offset + 2, &options->scale, 1))
-				return;
-			if (options->scale > MOST_SCALE)
-				options->scale = MOST_SCALE;
-		} else if (head[0] == OPTION_SACK_OK) {
-			options->sack_ok = 1;
-		} else if (head[0] == OPTION_STAMPS) {
-			options->stamps = 1;
-		} else if (head[0] == OPTION_SACK) {
-			options->blocks = offset + 2;
-			options->blocks_length = head[1] - 2;
+			note_option(options, at, kind, size);
 		}
-		offset += head[1];
+		options->at = at + size;
 	}
 }
 
+static __always_inline __u32 option_word(const struct options *options, __u32 at)
+{
+	__be32 word;
+
+	__builtin_memcpy(&word, &options->bytes[at & 63], sizeof(word));
+	return bpf_ntohl(word);
+}
+
 // Adds up the SACK blocks above the acknowledgment; blocks below it are duplicates (RFC 2883).
-static __always_inline void read_blocks(struct __sk_buff *skb, const struct options *options,
-					struct segment *segment)
+static __always_inline void read_blocks(const struct options *options, struct segment *segment)
 {
 #pragma clang loop unroll(full)
 	for (int place = 0; place < 4; place++) {
-		__be32 ends[2];
 		__u32 start, end;
 
-		if (place * 8 + 8 > options->blocks_length ||
-		    bpf_skb_load_bytes(skb, options->blocks + place * 8, ends, sizeof(ends)))
+		if (place * 8 + 8 > options->blocks_length)
 			return;
-		start = bpf_ntohl(ends[0]);
-		end = bpf_ntohl(ends[1]);
+		start = option_word(options, options->blocks + place * 8);
+		end = option_word(options, options->blocks + place * 8 + 4);
 		if (ahead(start, segment->acknowledgment) <= 0 || ahead(end, start) <= 0)
 			continue;
 		// A duplicate may repeat the first block within a later one.

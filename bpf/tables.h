@@ -4,18 +4,10 @@
 
 #include "tc.h"
 #include "flow.h"
+#include "key.h"
 
 // The loader sets the sizes.
-enum { FLOWS = 65536, HALF_OPEN = 16384, RING = 1 << 22 };
-
-// A connection from the view of the end behind the interface. IPv4 addresses are mapped to IPv6
-// (::ffff:a.b.c.d).
-struct key {
-	__u8 local[16];
-	__u8 remote[16];
-	__be16 local_port;
-	__be16 remote_port;
-};
+enum { FLOWS = 65536, RING = 1 << 22 };
 
 struct tracked {
 	struct bpf_spin_lock lock;
@@ -75,6 +67,8 @@ struct settings {
 	// has sent more, its connection is young, and user space does not hear of it.
 	__u64 free_segments;
 	__u64 free_bytes;
+	// Whether no rule controls a flow, and no flow is controlled.
+	__u64 is_idle;
 };
 
 struct {

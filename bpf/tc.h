@@ -30,6 +30,9 @@ struct bpf_spin_lock {
 	__u32 val;
 };
 
+// From linux/if_packet.h: a frame for another host.
+enum { PACKET_OTHERHOST = 3 };
+
 // The first members of the kernel's structure.
 struct __sk_buff {
 	__u32 len;

@@ -1,6 +1,6 @@
 //! Weir on real interfaces. [`port`]s receive and send frames, with the super-packets of segmentation
 //! [`offload`]. Their [`segment`]s are packets that a switch and its elements handle one by one.
-//! [`inline`] puts an element between two ports. [`bpf`] adds congestion controls to the kernel's TCP.
+//! [`inline`] puts an element between two ports, with a [`bypass`] for when its process is dead. [`bpf`] adds congestion controls to the kernel's TCP.
 //! [`ebpf`] controls the congestion of all TCP flows that leave by this machine's interfaces.
 //! [`operation`] is the operator's interface to the enforcers of [`ebpf`] and [`inline`].
 //!
@@ -25,6 +25,7 @@
 //! ```
 
 pub mod bpf;
+pub mod bypass;
 mod claim;
 pub mod ebpf;
 pub mod inline;

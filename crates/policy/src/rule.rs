@@ -79,6 +79,20 @@ impl Policy {
         first_match(&self.rules, flow)
     }
 
+    /// Returns whether a rule controls some flow whose data leave by one of these interfaces.
+    pub fn controls_at(&self, interfaces: &[String]) -> bool {
+        let passes_all = |rule: &&PolicyRule| {
+            let all = PolicyRule {
+                line: rule.line,
+                ..PolicyRule::new(None)
+            };
+            **rule == all
+        };
+        let rules = self.rules.iter().take_while(|rule| !passes_all(rule));
+        let mut controls = rules.filter(|rule| rule.control.is_some());
+        controls.any(|rule| rule.unmatched_interfaces(interfaces).is_none())
+    }
+
     /// Returns the same, with the reasons.
     pub fn explain(&self, flow: &PolicyFlow<'_>) -> Explanation<'_> {
         let rule = self.rule(flow);

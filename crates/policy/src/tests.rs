@@ -26,6 +26,37 @@ fn code_points_have_the_names_of_the_rfcs() {
 }
 
 #[test]
+fn a_policy_controls_where_a_rule_that_controls_can_match() {
+    let control = Some(TconControl {
+        congestion: "cubic".parse().unwrap(),
+        ecn: None,
+        buffer: weir_units::ByteSize::from_mib(1),
+    });
+    let at = |interface: &str| PolicyRule {
+        interfaces: vec![interface.parse().unwrap()],
+        ..PolicyRule::new(control.clone())
+    };
+    let interfaces = ["eth0".to_owned()];
+    let controls = |rules: &[PolicyRule]| {
+        let rules = rules.to_vec();
+        Policy { rules }.controls_at(&interfaces)
+    };
+    let pass = PolicyRule {
+        line: 3,
+        ..PolicyRule::new(None)
+    };
+    let web = PolicyRule {
+        to_ports: vec!["80".parse().unwrap()],
+        ..PolicyRule::new(None)
+    };
+    assert!(!controls(&[]) && !controls(std::slice::from_ref(&pass)));
+    assert!(!controls(&[at("wlan*")]) && controls(&[at("eth*")]));
+    assert!(controls(&[web, at("eth0")]), "not all is passed before");
+    assert!(!controls(&[pass.clone(), at("eth0")]));
+    assert!(controls(&[at("eth0"), pass]));
+}
+
+#[test]
 fn a_match_allocates_no_memory() {
     let rule = |port: u16| PolicyRule {
         from: vec!["10.0.0.0/8".parse().unwrap()],

@@ -79,6 +79,8 @@ struct Syn {
     /// Its ingress port; `None` if it has not come.
     ingress: Option<PortIndex>,
     dscp: u8,
+    /// Whether it carried data (RFC 7413).
+    has_data: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -190,6 +192,9 @@ impl<P: Packet + Clone + Send + 'static> Tcon<P> {
         };
         if segment.flags.contains(Flags::SYN) {
             connection.on_syn(now, way, ingress, &mut packet, segment, choose);
+            if connection.is_offloaded(way, segment, choose) {
+                self.connections.release(id);
+            }
             return out.forward(ingress, packet);
         }
         if connection.state.stage == Stage::Opening && connection.is_open() {
@@ -271,6 +276,8 @@ trait Opening<P> {
         segment: &Segment,
         choose: &dyn PolicyLookup,
     );
+    /// Returns whether the segments after this one with SYN take another way.
+    fn is_offloaded(&self, way: Direction, syn: &Segment, choose: &dyn PolicyLookup) -> bool;
     fn start(
         &mut self,
         now: Time,
@@ -310,6 +317,7 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<TrackedConnection<P>
                 at: syn.ingress.is_none().then_some(now),
                 ingress: Some(ingress),
                 dscp: packet.dscp(),
+                has_data: segment.payload > 0,
             };
         }
         if self.state.stage == Stage::New {
@@ -325,6 +333,20 @@ impl<P: Packet + Clone + 'static> Opening<P> for Connection<TrackedConnection<P>
         }
         let negotiation = &mut self.state.negotiation;
         negotiation.on_syn(packet, segment, way, &self.handshake);
+    }
+
+    fn is_offloaded(&self, way: Direction, syn: &Segment, choose: &dyn PolicyLookup) -> bool {
+        let is_answer = way == Direction::Reverse
+            && syn.flags.contains(Flags::ACK)
+            && !syn.flags.contains(Flags::RST);
+        let has_data = self.state.syns.iter().any(|syn| syn.has_data);
+        is_answer
+            && !has_data
+            && self.state.stage == Stage::Opening
+            && choose.offload(
+                &self.info(Direction::Forward),
+                &self.info(Direction::Reverse),
+            )
     }
 
     fn start(

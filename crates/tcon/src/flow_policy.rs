@@ -41,6 +41,13 @@ pub trait PolicyLookup: fmt::Debug + Send + 'static {
     /// Returns the policy for the data of `flow`; `None` leaves it alone. It is called when the first
     /// SYN passes, to negotiate ECN, and again when the connection is open, which is final.
     fn policy_for(&self, flow: &FlowInfo) -> Option<&FlowPolicy>;
+
+    /// Called when the SYN-ACK of a connection passes whose SYN and SYN-ACK carry no data, with the data in
+    /// the direction of the SYN and in the other one. Returns whether its further segments take another way,
+    /// as no rule controls either. The element then forgets the connection, and does not count it.
+    fn offload(&self, _: &FlowInfo, _: &FlowInfo) -> bool {
+        false
+    }
 }
 
 /// Applies to every flow.

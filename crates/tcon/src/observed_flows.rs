@@ -79,6 +79,8 @@ pub struct ObservedFlows<T> {
     active: u64,
     /// Those of them whose senders have as much to send as they may.
     busy: u64,
+    /// The shortest round trip of the busy ones.
+    shortest_rtt: Duration,
 }
 
 /// Counts of all flows, since the start.
@@ -145,12 +147,18 @@ impl<T> ObservedFlows<T> {
             rounds: 0,
             active: 0,
             busy: 0,
+            shortest_rtt: Duration::ZERO,
         }
     }
 
     /// Replaces the policy for flows that open from now on; existing flows keep theirs.
     pub fn set_policy(&mut self, policy: Policy) {
         self.policy = policy;
+    }
+
+    /// Returns the policy for flows that open.
+    pub fn policy(&self) -> &Policy {
+        &self.policy
     }
 
     /// Returns whether a rule of the policy has a highest rate.
@@ -256,13 +264,17 @@ impl<T> ObservedFlows<T> {
             counters.marked > before.marked || counters.sent_again > before.sent_again;
         flow.is_busy = is_troubled || report.delivered >= report.limited_until;
         let is_busy = flow.is_busy;
-        self.note_active(is_busy);
+        self.note_active(is_busy, rtt);
     }
 
     /// Reports are read at once as flows are active, and as often as a busy one needs.
-    fn note_active(&mut self, is_busy: bool) {
+    fn note_active(&mut self, is_busy: bool, rtt: Duration) {
         self.active = self.active.max(1);
         if is_busy {
+            self.shortest_rtt = match self.busy {
+                0 => rtt,
+                _ => self.shortest_rtt.min(rtt),
+            };
             self.busy = self.busy.max(1);
         }
     }
@@ -281,10 +293,12 @@ impl<T> ObservedFlows<T> {
         }
         self.round_at = now;
         let is_active = |flow: &&Flow<T>| now.since(flow.reported_at) < ACTIVE;
-        (self.active, self.busy) = (self.flows.values().filter(is_active))
-            .fold((0, 0), |(active, busy), flow| {
-                (active + 1, busy + u64::from(flow.is_busy))
-            });
+        let active = self.flows.values().filter(is_active);
+        self.active = active.clone().count() as u64;
+        let busy = active.filter(|flow| flow.is_busy);
+        self.busy = busy.clone().count() as u64;
+        let rtts = busy.map(|flow| flow.observed.rtt());
+        self.shortest_rtt = rtts.min().unwrap_or(Duration::ZERO);
         self.rounds += 1;
         if self.rounds.is_multiple_of(ROUNDS_PER_SEARCH) {
             Some(SamplingRound::CapsAndSilentFlows)
@@ -308,7 +322,12 @@ impl<T> ObservedFlows<T> {
 
     /// Returns how often flows are to be reported, and the reports read.
     pub fn schedule(&self) -> ReportSchedule {
-        ReportSchedule::new(self.active, self.busy, self.reports_per_second)
+        ReportSchedule::new(
+            self.active,
+            self.busy,
+            self.shortest_rtt,
+            self.reports_per_second,
+        )
     }
 
     /// Removes and returns flows that were silent for too long (RFC 5382, section 5). `active_at`

@@ -2,14 +2,17 @@
 
 use weir_units::Duration;
 
-/// A shorter interval reports a flow about as often as it is acknowledged on most links.
-const SHORTEST: Duration = Duration::from_micros(100);
+/// The shortest interval: at 40,000 acknowledgments per second, as of 20 Gbps in super-packets, a report covers
+/// 16 of them, which the controllers' windows do not depend on.
+const SHORTEST: Duration = Duration::from_micros(400);
 /// A flow with rarer reports is hardly controlled.
 const LONGEST: Duration = Duration::from_millis(100);
 
 /// While flows are active the process polls: a wakeup costs the kernel's side of a connection ten times
 /// as much as a report.
-const LOOK: Duration = Duration::from_micros(500);
+const LOOK: Duration = Duration::from_millis(1);
+/// How often it reads in the shortest round trip of a busy flow, if that is longer.
+const LOOKS_PER_ROUND_TRIP: u64 = 4;
 
 /// The same while no sender is held back by its window.
 const LAZY_LOOK: Duration = Duration::from_millis(5);
@@ -27,11 +30,15 @@ pub struct ReportSchedule {
 
 impl ReportSchedule {
     /// Computes the schedule for this many active flows, of which so many are `busy`: their senders have as
-    /// much to send as they may. All flows together are to make this many reports per second.
-    pub fn new(active: u64, busy: u64, reports_per_second: u32) -> Self {
+    /// much to send as they may. Their shortest round trip takes `rtt`. All flows together are to make this many
+    /// reports per second.
+    pub fn new(active: u64, busy: u64, rtt: Duration, reports_per_second: u32) -> Self {
         let share = Duration::from_secs(1) * active / u64::from(reports_per_second.max(1));
         let interval = share.clamp(SHORTEST, LONGEST);
-        let look = if busy > 0 { LOOK } else { LAZY_LOOK };
+        let look = match busy {
+            0 => LAZY_LOOK,
+            _ => (rtt / LOOKS_PER_ROUND_TRIP).clamp(LOOK, LAZY_LOOK),
+        };
         Self {
             interval,
             sleep: (active > 0).then(|| (interval / 8).max(look)),
@@ -46,7 +53,8 @@ mod tests {
 
     #[test]
     fn report_intervals_grow_with_the_number_of_flows() {
-        let schedule = |active| ReportSchedule::new(active, active, 20_000);
+        let rtt = Duration::from_micros(100);
+        let schedule = |active| ReportSchedule::new(active, active, rtt, 20_000);
         assert_eq!(schedule(0).interval, SHORTEST);
         assert_eq!(schedule(1_000).interval, Duration::from_millis(50));
         assert_eq!(schedule(20_000).interval, LONGEST);
@@ -60,10 +68,16 @@ mod tests {
 
     #[test]
     fn reports_of_senders_with_little_to_send_are_read_later() {
-        let lazy = ReportSchedule::new(64, 0, 20_000);
-        let busy = ReportSchedule::new(64, 1, 20_000);
+        let schedule = |busy, rtt| ReportSchedule::new(64, busy, rtt, 20_000);
+        let lazy = schedule(0, Duration::ZERO);
+        let busy = schedule(1, Duration::ZERO);
         assert_eq!(lazy.interval, busy.interval);
         assert_eq!((lazy.sleep, busy.sleep), (Some(LAZY_LOOK), Some(LOOK)));
         assert!(lazy.opens_wake);
+        // A quarter of the round trip.
+        let far = schedule(1, Duration::from_millis(8));
+        assert_eq!(far.sleep, Some(Duration::from_millis(2)));
+        let further = schedule(1, Duration::from_secs(1));
+        assert_eq!(further.sleep, Some(LAZY_LOOK));
     }
 }

@@ -1,6 +1,6 @@
 //! Fail-open of a cable between two interfaces, for the commands that run one.
 
-use weir_enforce::inline::bypass::{Arming, BypassError};
+use weir_enforce::bypass::{Arming, BypassError};
 use weir_enforce::inline::{AgentBridge, Enforcer};
 
 use crate::failure::Failure;

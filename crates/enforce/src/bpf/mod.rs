@@ -19,8 +19,20 @@
 
 #[cfg(not(bpf_programs))]
 mod absent;
+#[cfg(bpf_programs)]
+pub(crate) mod clsact;
 mod congestion;
 mod error;
+#[cfg_attr(
+    not(bpf_programs),
+    allow(dead_code, reason = "only programs tell of flows")
+)]
+pub(crate) mod flow_key;
+#[cfg_attr(
+    not(bpf_programs),
+    allow(dead_code, reason = "there is nothing to attach")
+)]
+pub(crate) mod interface;
 #[cfg(bpf_programs)]
 pub(crate) mod loader;
 #[cfg(bpf_programs)]
@@ -33,6 +45,10 @@ pub(crate) mod tcx;
 #[cfg(not(bpf_programs))]
 use absent as loader;
 
+#[cfg(not(bpf_programs))]
+pub(crate) use absent::{has_filters, remove_filters};
+#[cfg(bpf_programs)]
+pub(crate) use clsact::{has_filters, remove_filters};
 pub use congestion::{D2tcp, Dctcp, RegisteredAlgorithm, kernel_offers};
 pub use error::BpfError;
 pub use parameters::Parameters;

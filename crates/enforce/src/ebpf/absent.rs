@@ -4,21 +4,15 @@ use weir_tcon::{Cap, FreeWindow, ReportSchedule};
 use weir_units::Time;
 
 use super::Options;
-use super::event::{Event, KEY};
+use super::event::Event;
 use crate::bpf::BpfError;
+use crate::bpf::flow_key::KEY;
+use crate::bpf::interface::Interface;
 use crate::operation::Totals;
 
 /// The programs at some interfaces; it cannot exist in this build.
 #[derive(Debug)]
 pub enum DataPlane {}
-
-/// Returns whether an interface has our clsact filters; this build cannot tell.
-pub(crate) fn has_filters(_: &str) -> bool {
-    false
-}
-
-/// Removes our clsact filters.
-pub(crate) fn remove_filters(_: &str) {}
 
 impl DataPlane {
     /// Fails, because this build has no programs.
@@ -27,7 +21,7 @@ impl DataPlane {
     /// [`BpfError::NotBuilt`]; an interface that does not exist is reported first.
     pub fn attach(interfaces: &[String], _: &Options) -> Result<Self, BpfError> {
         for name in interfaces {
-            super::interface::Interface::find(name)?;
+            Interface::find(name)?;
         }
         Err(BpfError::NotBuilt)
     }
@@ -61,6 +55,10 @@ impl DataPlane {
     }
 
     pub(super) fn set_free_window(&self, _: FreeWindow) {
+        match *self {}
+    }
+
+    pub(super) fn set_idle(&self, _: bool) {
         match *self {}
     }
 

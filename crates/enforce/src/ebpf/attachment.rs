@@ -9,9 +9,9 @@ use libbpf_rs::{AsRawLibbpf as _, Link, Object, ProgramMut};
 use libbpf_sys::bpf_program__attach_tcx;
 
 use super::Hook;
-use super::clsact::{Clsact, Direction};
-use super::interface::Interface;
 use crate::bpf::BpfError;
+use crate::bpf::clsact::{Clsact, Direction};
+use crate::bpf::interface::Interface;
 use crate::bpf::loader::refused;
 
 /// An attached program.

@@ -6,9 +6,10 @@ use weir_policy::{Policy, PolicyFlow};
 use weir_tcon::{HOLD, ObservedFlows, SamplingRound};
 use weir_units::{Duration, Time};
 
-use super::event::{Event, FlowOpened, KEY};
+use super::event::{Event, FlowOpened};
 use super::{DataPlane, Options};
 use crate::bpf::BpfError;
+use crate::bpf::flow_key::KEY;
 use crate::operation::{Enforce, EnforcerMetrics, FlowStatus, PlaneKind, Status, Totals};
 
 /// Assigns controllers to flows, and enforces their windows on the senders.
@@ -48,11 +49,19 @@ impl Enforcer {
     /// Prepares the programs for the policy: its highest rates, and what it does not limit.
     fn prepare(&mut self) {
         self.plane.set_free_window(self.flows.free_window());
+        self.set_idle();
         if let Err(error) = self.plane.set_rates(self.flows.has_rates()) {
             self.warnings.push(format!(
                 "the sockets of this machine are not paced, so that flows with `max_rate` come in bursts: {error}"
             ));
         }
+    }
+
+    /// Tells the programs whether they need follow connections.
+    fn set_idle(&self) {
+        let controls = self.flows.policy().controls_at(&self.plane.interfaces());
+        self.plane
+            .set_idle(!controls && self.flows.controlled() == 0);
     }
 
     fn totals(&self) -> Totals {
@@ -119,6 +128,7 @@ impl Enforcer {
             self.plane.set_cap(slot, cap, now + HOLD);
         }
         self.plane.set_schedule(self.flows.schedule());
+        self.set_idle();
         if round == SamplingRound::CapsAndSilentFlows {
             self.gone.extend(self.plane.take_gone());
             let active_at = |flow: &TrackedFlow| self.plane.active_at(&flow.key);

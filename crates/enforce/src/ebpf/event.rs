@@ -1,15 +1,12 @@
 //! The events of the programs: the structures of `bpf/events.h` and `bpf/flow.h`.
 
-use std::net::{IpAddr, Ipv6Addr};
-
 use weir_policy::Dscp;
 use weir_tcon::{DeliveryPoint, FlowStart, PLACES, ProgressReport};
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::FlowKey;
 use weir_wire::tcp::Sequence;
 
-/// The length of `struct key`.
-pub(super) const KEY: usize = 36;
+use crate::bpf::flow_key::{KEY, flow_of};
 
 /// An event that a program has sent.
 #[derive(Clone, Debug, PartialEq)]
@@ -140,19 +137,6 @@ fn measured(nanos: u64) -> Option<Duration> {
     (nanos > 0).then(|| Duration::from_nanos(nanos))
 }
 
-fn flow_of(key: &[u8; KEY]) -> Option<FlowKey> {
-    let mut fields = FieldReader(key);
-    let (local, remote) = (fields.address()?, fields.address()?);
-    let (local_port, remote_port) = (fields.take()?, fields.take()?);
-    Some(FlowKey {
-        source: local,
-        destination: remote,
-        source_port: u16::from_be_bytes(local_port),
-        destination_port: u16::from_be_bytes(remote_port),
-        protocol: FlowKey::TCP,
-    })
-}
-
 /// Reads the fields of a structure in order.
 struct FieldReader<'b>(&'b [u8]);
 
@@ -179,28 +163,11 @@ impl FieldReader<'_> {
     fn size(&mut self) -> Option<ByteSize> {
         self.long().map(ByteSize::from_bytes)
     }
-
-    fn address(&mut self) -> Option<IpAddr> {
-        let bytes: [u8; 16] = self.take()?;
-        Some(IpAddr::V6(Ipv6Addr::from(bytes)).to_canonical())
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn keys_are_decoded_in_the_direction_of_the_sender() {
-        let mut key = [0; KEY];
-        key[10..16].copy_from_slice(&[0xff, 0xff, 10, 0, 0, 1]);
-        key[16..32].copy_from_slice(&Ipv6Addr::LOCALHOST.octets());
-        key[32..].copy_from_slice(&[0, 80, 0x1f, 0x90]);
-        let flow = flow_of(&key).unwrap();
-        assert_eq!(flow.source, IpAddr::from([10, 0, 0, 1]));
-        assert_eq!(flow.destination, IpAddr::V6(Ipv6Addr::LOCALHOST));
-        assert_eq!((flow.source_port, flow.destination_port), (80, 8080));
-    }
 
     #[test]
     fn a_malformed_event_is_none() {

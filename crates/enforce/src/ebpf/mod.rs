@@ -32,19 +32,12 @@ mod caps;
 #[cfg(bpf_programs)]
 mod cgroup;
 mod check;
-#[cfg(bpf_programs)]
-mod clsact;
 mod enforcer;
 #[cfg_attr(
     not(bpf_programs),
     allow(dead_code, reason = "only programs tell of anything")
 )]
 mod event;
-#[cfg_attr(
-    not(bpf_programs),
-    allow(dead_code, reason = "there is nothing to attach")
-)]
-mod interface;
 #[cfg(bpf_programs)]
 mod plane;
 #[cfg(bpf_programs)]
@@ -55,13 +48,8 @@ mod tests;
 
 #[cfg(not(bpf_programs))]
 pub use absent::DataPlane;
-#[cfg(not(bpf_programs))]
-pub(crate) use absent::{has_filters, remove_filters};
 pub use check::check_rule;
-#[cfg(bpf_programs)]
-pub(crate) use clsact::{has_filters, remove_filters};
 pub use enforcer::Enforcer;
-pub(crate) use interface::names as interface_names;
 #[cfg(bpf_programs)]
 pub use plane::DataPlane;
 
@@ -81,10 +69,9 @@ pub enum Hook {
 /// The options of the programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// The number of connections that can be controlled at a time; others pass.
+    /// The number of connections that can be controlled at a time; others pass. As many that open, and young
+    /// ones, are followed, rounded up to a power of two.
     pub flows: u32,
-    /// The number of half-open connections; beyond it, approximately the oldest are dropped.
-    pub half_open: u32,
     /// The number of flow reports that the kernel makes per second.
     pub reports_per_second: u32,
     /// The hook.
@@ -92,11 +79,10 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// Returns 65,536 flows, 16,384 half-open connections and 20,000 reports.
+    /// Returns 65,536 flows and 20,000 reports.
     fn default() -> Self {
         Self {
             flows: 65_536,
-            half_open: 16_384,
             reports_per_second: 20_000,
             hook: Hook::Automatic,
         }

@@ -1,6 +1,7 @@
 //! The programs in the kernel, and the maps that they share with this process.
 
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,14 +16,15 @@ use weir_units::{Duration, Time};
 use super::Options;
 use super::attachment::Attachment;
 use super::caps::Caps;
-use super::event::{Event, KEY};
-use super::interface::{Interface, own_netns_cookie};
+use super::event::Event;
 use super::socket_pacing::SocketPacing;
 use crate::bpf::BpfError;
+use crate::bpf::flow_key::KEY;
+use crate::bpf::interface::{Interface, own_netns_cookie};
 use crate::bpf::loader::{check_permission, collect_log, refused};
 use crate::bpf::mapped_words::MappedWords;
+use crate::bypass::Leftover;
 use crate::claim::InterfaceClaim;
-use crate::inline::bypass;
 use crate::operation::{KernelCounts, Totals};
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/enforce.o"));
@@ -85,7 +87,7 @@ impl DataPlane {
         let object = load(options)?;
         let caps = Caps::map(map(&object, "caps")?.as_fd(), options.flows).map_err(mapping)?;
         let settings = map(&object, "settings")?;
-        let settings = MappedWords::map(settings.as_fd(), 7).map_err(mapping)?;
+        let settings = MappedWords::map(settings.as_fd(), 8).map_err(mapping)?;
         let slots = map(&object, "slots")?;
         for slot in 0..options.flows {
             push(&slots, slot).map_err(refused)?;
@@ -103,7 +105,7 @@ impl DataPlane {
             flows: map(&object, "flows")?,
             slots,
             counters: map(&object, "counters")?,
-            schedule: ReportSchedule::new(0, 0, options.reports_per_second),
+            schedule: ReportSchedule::new(0, 0, Duration::ZERO, options.reports_per_second),
             pacing: Vec::new(),
             // Without it no interface counts as pacing, and only windows are used.
             netlink: Client::open().ok(),
@@ -219,9 +221,16 @@ impl DataPlane {
 
     /// Sets what no rule limits of a connection's data.
     pub(super) fn set_free_window(&self, free: FreeWindow) {
-        if let [.., segments, bytes] = self.settings.words() {
+        if let [.., segments, bytes, _] = self.settings.words() {
             bytes.store(free.bytes.bytes(), Ordering::Relaxed);
             segments.store(free.segments, Ordering::Relaxed);
+        }
+    }
+
+    /// Sets whether no flow is controlled, so that none need be followed.
+    pub(super) fn set_idle(&self, is_idle: bool) {
+        if let [.., word] = self.settings.words() {
+            word.store(is_idle.into(), Ordering::Relaxed);
         }
     }
 
@@ -271,6 +280,8 @@ impl DataPlane {
             refused: count(2),
             unknown_packets: count(3),
             lowered: count(4),
+            // Those that user space has not heard of, and the others.
+            passed: totals.passed + count(8),
             kernel: Some(KernelCounts {
                 reports: count(5),
                 lost_reports: count(6),
@@ -284,7 +295,8 @@ impl DataPlane {
 /// Claims an interface, which must have no bypass.
 fn claim(interface: &Interface) -> Result<InterfaceClaim, BpfError> {
     let claim = InterfaceClaim::take(&interface.name, interface.index)?;
-    if bypass::is_left(interface.index) {
+    // As far as this process may see that.
+    if matches!(Leftover::find(interface.index), Ok(Some(_))) {
         return Err(BpfError::Bypassed {
             name: interface.name.clone(),
         });
@@ -306,13 +318,37 @@ pub(super) fn load(options: &Options) -> Result<Object, BpfError> {
         .map_err(refused)?;
     for mut map in open.maps_mut() {
         let entries = match map.name().to_str() {
-            Some("flows" | "young" | "slots" | "caps") => options.flows,
-            Some("handshakes") => options.half_open,
+            Some("flows" | "slots" | "caps") => options.flows,
+            Some("openings") => sets(options),
+            Some(name) if name.ends_with(".rodata") => {
+                write_hashing(map.initial_value_mut().unwrap_or_default(), sets(options))?;
+                continue;
+            }
             _ => continue,
         };
         map.set_max_entries(entries).map_err(refused)?;
     }
     open.load().map_err(refused)
+}
+
+/// The ways of a set of connections that open: `WAYS` of `bpf/openings.h`.
+const WAYS: u32 = 8;
+
+/// Returns the number of sets of connections that open.
+fn sets(options: &Options) -> u32 {
+    options.flows.div_ceil(WAYS).next_power_of_two()
+}
+
+/// Writes `hashing` of `bpf/openings.h`.
+fn write_hashing(target: &mut [u8], sets: u32) -> Result<(), BpfError> {
+    let seed = RandomState::new().hash_one(sets);
+    let words = [seed, u64::from(sets - 1)].map(u64::to_ne_bytes);
+    let place = target.first_chunk_mut::<16>();
+    let place = place.ok_or(BpfError::Object { missing: "hashing" })?;
+    for (byte, word) in place.iter_mut().zip(words.as_flattened()) {
+        *byte = *word;
+    }
+    Ok(())
 }
 
 fn map(object: &Object, name: &'static str) -> Result<MapHandle, BpfError> {

@@ -37,6 +37,10 @@ const FLAGS: usize = 47;
 const OPENED: u32 = 0;
 const CLOSED: u32 = 1;
 const REFUSED: u32 = 2;
+const UNKNOWN: u32 = 3;
+const PASSED: u32 = 8;
+/// Where the local port is in a frame of the local end without VLAN tags.
+const LOCAL_PORT: std::ops::Range<usize> = 34..36;
 /// Its length with headers.
 const LENGTH: u32 = 1000 + 14 + 20 + 20;
 
@@ -116,7 +120,7 @@ impl World {
             MapHandle::try_from(&found).unwrap()
         };
         let caps = Caps::map(map("caps").as_fd(), FLOWS).unwrap();
-        let settings = MappedWords::map(map("settings").as_fd(), 7).unwrap();
+        let settings = MappedWords::map(map("settings").as_fd(), 8).unwrap();
         let slots = map("slots");
         for slot in 0..FLOWS {
             slots
@@ -383,8 +387,8 @@ fn a_connection_whose_rule_may_have_a_highest_rate_starts_with_a_small_window() 
 /// Lets connections send this many segments before they count.
 fn leave_alone(world: &World, segments: u64) {
     use std::sync::atomic::Ordering::Relaxed;
-    let [.., free_segments, free_bytes] = world.settings.words() else {
-        panic!("seven settings");
+    let [.., free_segments, free_bytes, _] = world.settings.words() else {
+        panic!("eight settings");
     };
     free_segments.store(segments, Relaxed);
     free_bytes.store(u64::MAX, Relaxed);
@@ -431,6 +435,83 @@ fn a_young_connection_ends_without_an_event() {
     }
     let counted = [OPENED, CLOSED, REFUSED].map(|counter| world.counter(counter));
     assert_eq!((counted, world.flows()), ([20, 20, 0], 0));
+}
+
+/// Returns a segment of the local end's from another port.
+fn from_port(port: u16, mut bytes: Vec<u8>) -> Vec<u8> {
+    bytes[LOCAL_PORT].copy_from_slice(&port.to_be_bytes());
+    bytes
+}
+
+/// Begins a connection from a port, and completes its handshake if `is_answered`.
+fn open_from(world: &mut World, port: u16, is_answered: bool) {
+    let syn = frame(LOCAL, REMOTE, Kind::Syn, (99, None));
+    world.run("leaving", &from_port(port, syn), 0);
+    if is_answered {
+        let mut answer = frame(REMOTE, LOCAL, Kind::Syn, (499, Some(100)));
+        // The destination port is behind the source port.
+        answer[LOCAL_PORT.end..LOCAL_PORT.end + 2].copy_from_slice(&port.to_be_bytes());
+        world.run("arriving", &answer, 0);
+        let ack = frame(LOCAL, REMOTE, Kind::Ack, (100, Some(500)));
+        world.run("leaving", &from_port(port, ack), 0);
+    }
+}
+
+/// Returns how many connections from these ports are in no table.
+fn forgotten(world: &mut World, ports: std::ops::RangeInclusive<u16>) -> u64 {
+    let before = world.counter(UNKNOWN);
+    for port in ports {
+        let ack = frame(LOCAL, REMOTE, Kind::Ack, (100, Some(500)));
+        world.run("leaving", &from_port(port, ack), 0);
+    }
+    world.counter(UNKNOWN) - before
+}
+
+#[test]
+fn a_flood_of_syns_displaces_at_most_one_young_connection_of_a_full_set() {
+    if check_permission().is_err() {
+        println!("SKIPPED: root (CAP_BPF) is needed");
+        return;
+    }
+    // All connections are in one set.
+    for (young, displaced) in [(1..=7, 0), (1..=8, 1)] {
+        let mut world = World::new();
+        leave_alone(&world, 10);
+        for port in young.clone() {
+            open_from(&mut world, port, true);
+        }
+        for port in 1000..1200 {
+            open_from(&mut world, port, false);
+        }
+        assert_eq!(forgotten(&mut world, young), displaced);
+    }
+}
+
+#[test]
+fn where_no_rule_controls_connections_are_only_counted() {
+    if check_permission().is_err() {
+        println!("SKIPPED: root (CAP_BPF) is needed");
+        return;
+    }
+    let mut world = World::new();
+    let idle = |world: &World, is_idle: bool| {
+        let [.., word] = world.settings.words() else {
+            panic!("eight settings");
+        };
+        word.store(is_idle.into(), std::sync::atomic::Ordering::Relaxed);
+    };
+    idle(&world, true);
+    world.connect();
+    world.send(0, 0);
+    assert_eq!(world.acknowledge(1), Some(ANNOUNCED));
+    let counted = [PASSED, OPENED, UNKNOWN].map(|counter| world.counter(counter));
+    assert_eq!((counted, world.flows()), ([1, 0, 0], 0));
+    // A policy that controls is for connections that open from now on.
+    idle(&world, false);
+    assert_eq!(forgotten(&mut world, 4000..=4000), 1);
+    open_from(&mut world, 4001, true);
+    let counted = [PASSED, OPENED].map(|counter| world.counter(counter));
+    assert_eq!((counted, world.flows()), ([1, 1], 1));
 }
 
 /// The most instructions that the verifier may follow in a program: 100,000 take about 0.15 s. There were

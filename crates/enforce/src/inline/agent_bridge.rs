@@ -11,8 +11,8 @@ use weir_sed::{Agent, AgentConfig};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 use super::agent_metrics::{AgentCounts, AgentMetrics, InterfaceCounts};
-use super::bypass::{Arming, BypassError};
 use super::{AttachError, Inline, InterfacePair};
+use crate::bypass::{Arming, BypassError};
 use crate::segment::Segment;
 
 /// The interval at which interfaces are checked and metrics updated.
@@ -93,14 +93,14 @@ impl AgentBridge {
         })
     }
 
-    /// Makes the cable fail open: see [`bypass`](super::bypass). Call [`Self::step`] without delay from now
+    /// Makes the cable fail open: see [`bypass`](crate::bypass). Call [`Self::step`] without delay from now
     /// on.
     ///
     /// # Errors
     /// See [`BypassError`]. The cable then fails closed, as without the call, but what a killed process has
     /// left may still forward frames: see [`Self::remove_bypass`].
     pub fn arm_bypass(&mut self) -> Result<Arming, BypassError> {
-        self.cable.arm_bypass()
+        self.cable.arm_bypass(0)
     }
 
     /// Removes what a killed process may have left, which would forward each frame a second time.
@@ -158,8 +158,6 @@ impl AgentBridge {
             let agent: Option<&Agent<Segment>> = self.cable.element();
             let counted = AgentCounts {
                 agent: agent.map(Agent::counters).unwrap_or_default(),
-                cable: self.cable.counters,
-                overrun: self.ends.overrun,
                 bypass: self.cable.bypass_counts(),
             };
             let queues = self.cable.switch.ports().iter().map(EgressPort::queue);
@@ -170,7 +168,7 @@ impl AgentBridge {
                     counters: queue.counters(),
                 })
                 .collect();
-            metrics.set(&counted, interfaces);
+            metrics.set(&counted, interfaces, self.cable.frames_of(&self.ends, None));
         }
     }
 

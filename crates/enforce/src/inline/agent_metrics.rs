@@ -4,21 +4,18 @@ use weir_fabric::{PacketCount, StageCounters as PipeCounters};
 use weir_metrics::{Registry, Row, SeriesRow, SeriesTable, Table, Timestamp};
 use weir_sed::AgentCounters;
 
-use super::InlineCounters;
-use crate::operation::BypassCounts;
+use crate::bypass::BypassCounts;
+use crate::operation::{FrameMetrics, InterfaceFrames};
 
-/// The counters of the agent and its cable.
+/// The counters of the agent and its bypass.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct AgentCounts {
     pub(super) agent: AgentCounters,
-    pub(super) cable: InlineCounters,
-    /// Frames lost before they were read.
-    pub(super) overrun: u64,
     /// The counters of the bypass, if one is armed.
     pub(super) bypass: Option<BypassCounts>,
 }
 
-static COUNTERS: [Row<AgentCounts>; 15] = [
+static COUNTERS: [Row<AgentCounts>; 11] = [
     Row::gauge(
         "fail_open",
         "Whether frames pass if the agent dies or hangs",
@@ -33,11 +30,6 @@ static COUNTERS: [Row<AgentCounts>; 15] = [
         "bypassed_frames",
         "Frames that passed without the agent",
         |counted| counted.bypass.unwrap_or_default().frames,
-    ),
-    Row::counter(
-        "late_frames",
-        "Frames dropped after the agent had paused",
-        |counted| counted.cable.late,
     ),
     Row::counter(
         "congested",
@@ -79,19 +71,6 @@ static COUNTERS: [Row<AgentCounts>; 15] = [
         "Connections without room, which pass",
         |counted| counted.agent.connections.refused,
     ),
-    Row::counter("frames", "Frames that came in", |counted| {
-        counted.cable.frames
-    }),
-    Row::counter(
-        "undeliverable_frames",
-        "Frames that the other interface had no room for, that were too long for it, or came while it was down",
-        |AgentCounts { cable, .. }| cable.full + cable.too_long + cable.down,
-    ),
-    Row::counter(
-        "overrun_frames",
-        "Frames lost before they were read",
-        |counted| counted.overrun,
-    ),
 ];
 
 /// The egress queue of an interface.
@@ -119,6 +98,7 @@ static INTERFACE_ROWS: [SeriesRow<InterfaceCounts>; 2] = [
 pub(super) struct AgentMetrics {
     counters: Table<AgentCounts>,
     interfaces: SeriesTable<InterfaceCounts>,
+    frames: FrameMetrics,
     step: Timestamp,
 }
 
@@ -141,6 +121,7 @@ impl AgentMetrics {
                     name,
                     &INTERFACE_ROWS,
                 ),
+                frames: FrameMetrics::register(&mut registration),
                 step: Timestamp::register(
                     &mut registration,
                     "last_step",
@@ -151,8 +132,14 @@ impl AgentMetrics {
     }
 
     /// Updates the metrics.
-    pub(super) fn set(&self, counted: &AgentCounts, interfaces: Vec<InterfaceCounts>) {
+    pub(super) fn set(
+        &self,
+        counted: &AgentCounts,
+        interfaces: Vec<InterfaceCounts>,
+        frames: Vec<InterfaceFrames>,
+    ) {
         self.counters.set(counted);
+        self.frames.set(frames);
         self.interfaces.set(interfaces);
         self.step.set_now();
     }

@@ -2,6 +2,7 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 use rustix::event::{EventfdFlags, eventfd};
 use weir_metrics::Registry;
@@ -9,9 +10,9 @@ use weir_policy::Policy;
 use weir_tcon::{FlowClass, Limits, Tcon};
 use weir_units::Duration;
 
-use super::bypass::{Arming, BypassError};
 use super::rules::PolicyRules;
 use super::{AttachError, Inline, InterfacePair};
+use crate::bypass::{Arming, BypassError, FastPath, FastPathCounts};
 use crate::operation::{
     Enforce, EnforcerMetrics, FlowStatus, InlineCounts, PlaneKind, Status, Totals,
 };
@@ -23,11 +24,19 @@ const STEP: Duration = Duration::from_millis(50);
 /// The number of steps between updates of metrics and checks of interfaces.
 const STEPS_PER_ROUND: u64 = 5;
 
+/// The number of steps between searches for silent connections of the fast path: at least a minute.
+const STEPS_PER_SEARCH: u64 = 1200;
+
 /// A cable between two interfaces that controls the TCP flows selected by a policy.
 #[derive(Debug)]
 pub struct Enforcer {
     cable: Inline,
     ends: InterfacePair,
+    policy: Policy,
+    /// The most connections.
+    connections: usize,
+    /// The way of frames that this process would forward unchanged, if there is one.
+    fast_path: Option<Arc<FastPath>>,
     /// An event descriptor that is never written to.
     never: OwnedFd,
     metrics: Option<EnforcerMetrics>,
@@ -48,25 +57,35 @@ impl Enforcer {
         seed: u64,
     ) -> Result<Self, AttachError> {
         let (ends, ports) = InterfacePair::join(interfaces)?;
-        let rules = Box::new(PolicyRules::new(policy, &ends.names));
+        let rules = Box::new(PolicyRules::new(policy.clone(), &ends.names, None));
         let tcon: Tcon<Segment> = Tcon::new(limits, rules, seed);
         Ok(Self {
             cable: Inline::new(ports, tcon),
             ends,
+            policy,
+            connections: limits.connections.connections,
+            fast_path: None,
             never: eventfd(0, EventfdFlags::CLOEXEC).map_err(io::Error::from)?,
             metrics: None,
             steps: 0,
         })
     }
 
-    /// Makes the cable fail open: see [`bypass`](super::bypass). Call [`Enforce::step`] without delay from
+    /// Makes the cable fail open, and has frames that no rule is for pass by the kernel: see
+    /// [`bypass`](crate::bypass). Call [`Enforce::step`] without delay from
     /// now on.
     ///
     /// # Errors
     /// See [`BypassError`]. The cable then fails closed, as without the call, but what a killed process has
     /// left may still forward frames: see [`Self::remove_bypass`].
     pub fn arm_bypass(&mut self) -> Result<Arming, BypassError> {
-        self.cable.arm_bypass()
+        let connections = u32::try_from(self.connections).unwrap_or(u32::MAX);
+        let arming = self.cable.arm_bypass(connections)?;
+        if let Some(bypass) = &self.cable.bypass {
+            self.fast_path = Some(Arc::new(bypass.open_fast_path()?));
+            self.set_rules();
+        }
+        Ok(arming)
     }
 
     /// Removes what a killed process may have left, which would forward each frame a second time.
@@ -75,6 +94,14 @@ impl Enforcer {
     /// See [`BypassError`].
     pub fn remove_bypass(&self) -> Result<(), BypassError> {
         self.cable.remove_bypass()
+    }
+
+    fn set_rules(&mut self) {
+        let fast_path = self.fast_path.clone();
+        let rules = PolicyRules::new(self.policy.clone(), &self.ends.names, fast_path);
+        if let Some(tcon) = self.cable.switch.element_mut::<Tcon<Segment>>() {
+            tcon.set_policy(Box::new(rules));
+        }
     }
 
     fn tcon(&self) -> Option<&Tcon<Segment>> {
@@ -86,12 +113,14 @@ impl Enforcer {
             return Totals::default();
         };
         let (counters, connections) = (tcon.counters(), tcon.connections());
+        let fast_path = self.fast_path_counts().unwrap_or_default();
         Totals {
             controlled: counters.flows - counters.ended,
-            passed: counters.passed,
-            idle: connections.idle,
-            opened: connections.opened,
-            closed: connections.closed,
+            // Both flows of each connection.
+            passed: counters.passed + 2 * fast_path.begun,
+            idle: connections.idle + fast_path.idle,
+            opened: connections.opened + fast_path.begun,
+            closed: connections.closed + fast_path.closed,
             refused: connections.refused,
             unknown_packets: connections.unknown,
             lowered: counters.lowered,
@@ -122,14 +151,14 @@ impl Enforcer {
     }
 
     fn in_line(&self, tcon: &Tcon<Segment>) -> InlineCounts {
-        let passed = self.cable.counters;
+        let passed = self.cable.counters();
         let counters = tcon.counters();
         let (kept, most) = (tcon.kept(), tcon.most_kept());
         InlineCounts {
             frames: passed.frames,
             untouched: passed.untouched,
             segments: passed.segments,
-            overrun: self.ends.overrun,
+            overrun: self.ends.overrun.iter().sum(),
             unreadable: passed.unreadable,
             full: passed.full,
             too_long: passed.too_long,
@@ -148,7 +177,12 @@ impl Enforcer {
             most_kept_packets: most.packets,
             most_kept_bytes: most.size.bytes(),
             bypass: self.cable.bypass_counts(),
+            fast_path: self.fast_path_counts(),
         }
+    }
+
+    fn fast_path_counts(&self) -> Option<FastPathCounts> {
+        self.fast_path.as_deref().map(FastPath::counts)
     }
 }
 
@@ -161,19 +195,24 @@ impl Enforce for Enforcer {
     }
 
     fn set_policy(&mut self, policy: Policy) {
-        let rules = Box::new(PolicyRules::new(policy, &self.ends.names));
-        if let Some(tcon) = self.cable.switch.element_mut::<Tcon<Segment>>() {
-            tcon.set_policy(rules);
-        }
+        self.policy = policy;
+        self.set_rules();
     }
 
     fn step(&mut self) -> io::Result<()> {
         self.cable.run_for(&self.never, STEP)?;
         self.steps += 1;
+        if self.steps.is_multiple_of(STEPS_PER_SEARCH)
+            && let Some(bypass) = &mut self.cable.bypass
+        {
+            // What cannot be forgotten only takes room.
+            let _ = bypass.forget_silent();
+        }
         if self.steps.is_multiple_of(STEPS_PER_ROUND) {
             self.ends.look_at(&self.cable.ports);
             if let Some(metrics) = &self.metrics {
                 metrics.set(&self.totals(), self.classes());
+                metrics.set_frames(self.cable.frames_of(&self.ends, self.fast_path_counts()));
             }
         }
         Ok(())

@@ -43,8 +43,8 @@ pub(super) struct InterfacePair {
     /// The names of interfaces that have disappeared since this was last taken.
     pub(super) gone: Vec<String>,
     pub(super) exist: bool,
-    /// Frames lost before they were read.
-    pub(super) overrun: u64,
+    /// Frames lost before they were read, by the interface that they came in at.
+    pub(super) overrun: [u64; 2],
     _claims: [InterfaceClaim; 2],
 }
 
@@ -66,7 +66,7 @@ impl InterfacePair {
             names: interfaces.map(str::to_owned),
             gone: Vec::new(),
             exist: true,
-            overrun: 0,
+            overrun: [0; 2],
             _claims: claims,
         };
         Ok((ends, ports.map(Port::from)))
@@ -81,7 +81,9 @@ impl InterfacePair {
     /// Checks for interfaces that have disappeared, and for frames lost before they were read.
     pub(super) fn look_at(&mut self, ports: &[Port; 2]) {
         let gone = |(name, port): (&String, &Port)| (!port.is_attached()).then(|| name.clone());
-        self.overrun += ports.iter().map(Port::take_dropped).sum::<u64>();
+        for (overrun, port) in self.overrun.iter_mut().zip(ports) {
+            *overrun += port.take_dropped();
+        }
         self.gone = self.names.iter().zip(ports).filter_map(gone).collect();
         self.exist = self.gone.is_empty();
     }

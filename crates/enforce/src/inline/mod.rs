@@ -4,7 +4,7 @@
 //! A frame received at one port leaves by the other with its Ethernet addresses. IP packets pass the
 //! element segment by segment, as in a switch ([`segment`](crate::segment)). Neighbouring segments that
 //! are changed alike leave as super-packets again. Other frames pass unchanged. When the runner ends,
-//! packets held by the element are lost, and the cable ends too, unless a [`bypass`] is armed at its
+//! packets held by the element are lost, and the cable ends too, unless a [`bypass`](crate::bypass) is armed at its
 //! interfaces.
 //!
 //! An [`Enforcer`] is such a cable between two interfaces by name, with transparent congestion control by
@@ -29,8 +29,8 @@
 
 mod agent_bridge;
 mod agent_metrics;
-pub mod bypass;
 mod check;
+mod counters;
 mod enforcer;
 mod interface_pair;
 mod rules;
@@ -47,14 +47,17 @@ use rustix::io::Errno;
 use weir_fabric::{EgressPort, Element, Faults, Link, PortIndex, Queue, Routes, Switch};
 use weir_units::{Duration, Rate, Time};
 
-use crate::operation::BypassCounts;
+use crate::bypass::{
+    self, Arming, Bypass, BypassCounts, BypassError, FastPathCounts, Pause, monotonic,
+};
+use crate::operation::InterfaceFrames;
 use crate::port::{PacketSocket, Port};
 use crate::segment::{Egress, FramePools, Segment, SegmentRun};
 
 pub use agent_bridge::{AgentBridge, TxQueue, Waker};
 pub use agent_metrics::register_agent_metrics;
-use bypass::{Arming, Bypass, BypassError, Pause, monotonic};
 pub use check::check_rule;
+pub use counters::InlineCounters;
 pub use enforcer::Enforcer;
 pub use interface_pair::AttachError;
 use interface_pair::InterfacePair;
@@ -66,27 +69,6 @@ const IDLE: Duration = Duration::from_secs(1);
 /// The two ports: frames received at one leave by the other.
 const SIDES: [PortIndex; 2] = [PortIndex::new(0), PortIndex::new(1)];
 
-/// Counters of forwarded frames.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct InlineCounters {
-    /// Frames received, super-packets counted once.
-    pub frames: u64,
-    /// Of these, frames without a valid IP packet: passed unchanged.
-    pub untouched: u64,
-    /// Segments passed to the element.
-    pub segments: u64,
-    /// Frames that could not be read.
-    pub unreadable: u64,
-    /// Frames for which the other side had no room.
-    pub full: u64,
-    /// Frames longer than the other side's MTU.
-    pub too_long: u64,
-    /// Frames for a side that is down or gone.
-    pub down: u64,
-    /// Frames and segments that were too old to be forwarded after this process had paused.
-    pub late: u64,
-}
-
 /// Two ports, and an element between them.
 #[derive(Debug)]
 pub struct Inline {
@@ -96,7 +78,8 @@ pub struct Inline {
     /// The segments about to leave by each port.
     leaving: [Option<SegmentRun>; 2],
     begun: Instant,
-    counters: InlineCounters,
+    /// By the port that frames came in at, or were to leave by.
+    counters: [InlineCounters; 2],
     bypass: Option<Bypass>,
 }
 
@@ -128,23 +111,51 @@ impl Inline {
             pool: FramePools::new(),
             leaving: [None, None],
             begun: Instant::now(),
-            counters: InlineCounters::default(),
+            counters: <[InlineCounters; 2]>::default(),
             bypass: None,
         }
     }
 
     /// Returns the counters.
     pub fn counters(&self) -> InlineCounters {
-        self.counters
+        self.counters.into_iter().sum()
+    }
+
+    /// Returns the counters by interface, with those of a fast path.
+    fn frames_of(
+        &self,
+        ends: &InterfacePair,
+        fast_path: Option<FastPathCounts>,
+    ) -> Vec<InterfaceFrames> {
+        let fast = fast_path.unwrap_or_default();
+        let fast = fast.frames.into_iter().zip(fast.bytes);
+        let sides = ends.names.iter().zip(ends.overrun).zip(&self.counters);
+        (sides.zip(fast))
+            .map(
+                |(((name, overrun), of), (fast_frames, fast_bytes))| InterfaceFrames {
+                    interface: name.clone(),
+                    read: of.frames,
+                    untouched: of.untouched,
+                    unreadable: of.unreadable,
+                    overrun,
+                    late: of.late,
+                    full: of.full,
+                    undeliverable: of.down + of.too_long,
+                    fast_frames,
+                    fast_bytes,
+                },
+            )
+            .collect()
     }
 
     /// Has the frames of both interfaces pass without this process if it dies or hangs. Forward frames
     /// from now on.
-    fn arm_bypass(&mut self) -> Result<Arming, BypassError> {
+    /// Its fast path, if it is opened, has room for `fast_connections`.
+    fn arm_bypass(&mut self, fast_connections: u32) -> Result<Arming, BypassError> {
         let [Port::PacketSocket(one), Port::PacketSocket(other)] = &self.ports else {
             unreachable!("a TAP interface ends with its process, and is not joined by name");
         };
-        let (bypass, arming) = Bypass::arm([one, other])?;
+        let (bypass, arming) = Bypass::arm([one, other], fast_connections)?;
         self.bypass = Some(bypass);
         Ok(arming)
     }
@@ -259,12 +270,13 @@ impl Inline {
     /// Drops the frames that wait in the sockets, and the packets that are due to leave the element or
     /// its links.
     fn drop_late(&mut self) {
-        self.counters.late += self.ports.iter().map(Port::discard).sum::<u64>();
         let now = self.now();
         self.switch.handle_timeout(now, |_, _| {});
-        for side in SIDES {
-            while self.switch.poll_delivered(now, side).is_some() {
-                self.counters.late += 1;
+        for (side, counters) in self.counters.iter_mut().enumerate() {
+            counters.late += self.ports[side].discard();
+            // What is to leave by the other port came in at this one.
+            while self.switch.poll_delivered(now, SIDES[1 - side]).is_some() {
+                counters.late += 1;
             }
         }
     }
@@ -285,11 +297,11 @@ impl Inline {
                 // The interface is down; the error is returned once.
                 Err(error) if error.raw_os_error() == Some(libc::ENETDOWN) => break,
                 Err(_) => {
-                    self.counters.unreadable += 1;
+                    self.counters[side & 1].unreadable += 1;
                     continue;
                 }
             };
-            self.counters.frames += 1;
+            self.counters[side & 1].frames += 1;
             if frame.parse(length).is_ok() {
                 self.pass_segments(side);
             } else {
@@ -306,7 +318,7 @@ impl Inline {
         let frame = self.pool.keep(Duration::ZERO);
         for index in 0..frame.frame.segments() {
             let segment = Segment::new(Arc::clone(&frame), index, to);
-            self.counters.segments += 1;
+            self.counters[side & 1].segments += 1;
             self.switch.forward(now, ingress, segment, |_, _| {});
             self.collect(now);
         }
@@ -314,7 +326,7 @@ impl Inline {
 
     /// Forwards a frame that the element does not handle unchanged, after the earlier ones.
     fn pass_untouched(&mut self, side: usize, length: usize) {
-        self.counters.untouched += 1;
+        self.counters[side & 1].untouched += 1;
         self.flush();
         let other = 1 - (side & 1);
         let frame = self.pool.reading().buffer_mut();
@@ -322,7 +334,7 @@ impl Inline {
             send(
                 &self.ports[other],
                 &[IoSlice::new(bytes)],
-                &mut self.counters,
+                &mut self.counters[other],
             );
         }
     }
@@ -353,7 +365,11 @@ impl Inline {
                     continue;
                 }
                 if let Some(run) = run.replace(SegmentRun::new(&segment)) {
-                    send(&self.ports[side], &run.frame().slices(), &mut self.counters);
+                    send(
+                        &self.ports[side],
+                        &run.frame().slices(),
+                        &mut self.counters[side],
+                    );
                 }
             }
         }
@@ -362,7 +378,11 @@ impl Inline {
     fn flush(&mut self) {
         for side in [0, 1] {
             if let Some(run) = self.leaving[side].take() {
-                send(&self.ports[side], &run.frame().slices(), &mut self.counters);
+                send(
+                    &self.ports[side],
+                    &run.frame().slices(),
+                    &mut self.counters[side],
+                );
             }
         }
     }

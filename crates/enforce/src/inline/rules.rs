@@ -1,19 +1,28 @@
 //! A policy as the rules of TCon's element between two interfaces.
 
+use std::sync::Arc;
+
 use weir_policy::{Dscp, Policy, PolicyFlow, PolicyRule, first_match};
 use weir_tcon::{FlowInfo, FlowPolicy, PolicyLookup};
 
 use super::SIDES;
+use crate::bypass::FastPath;
 
 /// The rules of a policy, each with its flow policy, and the names of the two interfaces.
 #[derive(Debug)]
 pub(super) struct PolicyRules {
     rules: Vec<(PolicyRule, Option<FlowPolicy>)>,
     interfaces: [String; 2],
+    /// The way of connections that no rule controls, if there is one.
+    fast_path: Option<Arc<FastPath>>,
 }
 
 impl PolicyRules {
-    pub(super) fn new(policy: Policy, interfaces: &[String; 2]) -> Self {
+    pub(super) fn new(
+        policy: Policy,
+        interfaces: &[String; 2],
+        fast_path: Option<Arc<FastPath>>,
+    ) -> Self {
         let rules = policy.rules.into_iter().map(|rule| {
             let control = rule.control.as_ref();
             let treatment = control.map(|control| FlowPolicy::by(control, rule.line));
@@ -22,6 +31,7 @@ impl PolicyRules {
         Self {
             rules: rules.collect(),
             interfaces: interfaces.clone(),
+            fast_path,
         }
     }
 
@@ -45,6 +55,20 @@ impl PolicyLookup for PolicyRules {
         };
         let (_, treatment) = first_match(&self.rules, &flow)?;
         treatment.as_ref()
+    }
+
+    fn offload(&self, forth: &FlowInfo, back: &FlowInfo) -> bool {
+        let Some(fast_path) = &self.fast_path else {
+            return false;
+        };
+        let is_controlled = |flow| self.policy_for(flow).is_some();
+        if is_controlled(forth) || is_controlled(back) {
+            return false;
+        }
+        let from_first = [forth, back]
+            .into_iter()
+            .find(|flow| flow.ingress == Some(SIDES[0]));
+        from_first.is_some_and(|flow| fast_path.announce(&flow.key))
     }
 }
 
@@ -74,7 +98,7 @@ mod tests {
                     [[rules]]\ninterface = \"wan*\"\ndscp = \"ef\"\ncongestion = \"dctcp\"\n\
                     [[rules]]\ninterface = \"wan*\"\ncongestion = \"bbr\"\nbuffer = \"1MB\"\necn = true\n";
         let policy = parse_policy("test", text).unwrap();
-        let rules = PolicyRules::new(policy, &["lan0".to_owned(), "wan0".to_owned()]);
+        let rules = PolicyRules::new(policy, &["lan0".to_owned(), "wan0".to_owned()], None);
         assert_eq!(rules.policy_for(&info(22, 0, 0)), None);
         assert_eq!(rules.policy_for(&info(80, 1, 0)), None, "it leaves by lan0");
         let found = rules.policy_for(&info(80, 0, 46)).unwrap();

@@ -116,7 +116,7 @@ fn super_packets_pass_segment_by_segment_and_leave_together() {
     }
     payload.extend(verified(&finished(last)).payload);
     assert_eq!(payload, data().payload);
-    let counters = cable.counters;
+    let counters = cable.counters();
     assert_eq!(
         (counters.frames, counters.segments, counters.untouched),
         (1, 5, 0)
@@ -137,7 +137,7 @@ fn frames_without_valid_ip_pass_unchanged() {
     cable.run_for(&stop, Duration::ZERO).unwrap();
     assert_eq!(received(&left).as_ref(), Some(&arp));
     assert_eq!(received(&left).as_ref(), Some(&malformed));
-    assert_eq!(cable.counters.untouched, 2);
+    assert_eq!(cable.counters().untouched, 2);
 }
 
 #[test]
@@ -148,5 +148,5 @@ fn the_stop_event_ends_it_and_sends_to_a_lost_side_are_counted() {
         .unwrap();
     rustix::io::write(&stop, &1_u64.to_ne_bytes()).unwrap();
     cable.run(&stop).unwrap();
-    assert_eq!(cable.counters.down, 1);
+    assert_eq!(cable.counters().down, 1);
 }

@@ -6,6 +6,7 @@ use weir_metrics::{
 };
 use weir_tcon::{Distribution, FlowClass};
 
+use super::frame_metrics::{FrameMetrics, InterfaceFrames};
 use super::status::{InlineCounts, KernelCounts, Totals};
 
 /// The data plane of an enforcer, which determines what it counts.
@@ -22,6 +23,8 @@ pub enum PlaneKind {
 pub struct EnforcerMetrics {
     totals: Table<Totals>,
     classes: SeriesTable<FlowClass<String>>,
+    /// Only a cable has frames.
+    frames: Option<FrameMetrics>,
     step: Timestamp,
 }
 
@@ -107,7 +110,7 @@ static COUNTERS: [Row<Totals>; 7] = [
     }),
 ];
 
-static KERNEL_COUNTERS: [Row<Totals>; 2] = [
+static KERNEL_COUNTERS: [Row<Totals>; 3] = [
     Row::counter(
         "reports",
         "Reports of flows that the kernel began",
@@ -118,9 +121,14 @@ static KERNEL_COUNTERS: [Row<Totals>; 2] = [
         "Reports without room: the next ones carry their contents",
         |totals| kernel(totals).lost_reports,
     ),
+    Row::counter(
+        "beyond_rate_segments",
+        "Segments dropped, as their sender ignored the window of its highest rate",
+        |totals| kernel(totals).beyond_rate,
+    ),
 ];
 
-static IN_LINE_COUNTERS: [Row<Totals>; 14] = [
+static IN_LINE_COUNTERS: [Row<Totals>; 8] = [
     Row::gauge(
         "fail_open",
         "Whether frames pass if the enforcer dies or hangs",
@@ -136,10 +144,10 @@ static IN_LINE_COUNTERS: [Row<Totals>; 14] = [
         "Frames that passed without the enforcer",
         |totals| in_line(totals).bypass.unwrap_or_default().frames,
     ),
-    Row::counter(
-        "late_frames",
-        "Frames dropped after the enforcer had paused",
-        |totals| in_line(totals).late,
+    Row::gauge(
+        "fast_path_connections",
+        "Connections that the kernel forwards now, as no rule controls them",
+        |totals| in_line(totals).fast_path.unwrap_or_default().connections,
     ),
     Row::gauge(
         "kept_packets",
@@ -160,34 +168,6 @@ static IN_LINE_COUNTERS: [Row<Totals>; 14] = [
         "unkept_segments",
         "Segments of which no copy was kept",
         |totals| in_line(totals).unkept,
-    ),
-    Row::counter("frames", "Frames that came in", |totals| {
-        in_line(totals).frames
-    }),
-    Row::counter(
-        "untouched_frames",
-        "Frames that are not IP, or malformed: passed as they came",
-        |totals| in_line(totals).untouched,
-    ),
-    Row::counter(
-        "unreadable_frames",
-        "Frames that could not be read",
-        |totals| in_line(totals).unreadable,
-    ),
-    Row::counter(
-        "overrun_frames",
-        "Frames lost before they were read",
-        |totals| in_line(totals).overrun,
-    ),
-    Row::counter(
-        "full_frames",
-        "Frames that the other interface had no room for",
-        |totals| in_line(totals).full,
-    ),
-    Row::counter(
-        "undeliverable_frames",
-        "Frames for an interface that was down, or takes no frames so long",
-        |totals| in_line(totals).down + in_line(totals).too_long,
     ),
 ];
 
@@ -235,11 +215,14 @@ impl EnforcerMetrics {
         };
         let classes = SeriesTable::register(&mut registration, &LABELS, label_values, classes);
         let totals = Table::register(&mut registration, COUNTERS.iter().chain(totals));
+        let frames =
+            (kind == PlaneKind::InLine).then(|| FrameMetrics::with_fast_path(&mut registration));
         let help = "When the enforcer last renewed its windows";
         let step = Timestamp::register(&mut registration, "last_step", help);
         Self {
             totals,
             classes,
+            frames,
             step,
         }
     }
@@ -249,6 +232,13 @@ impl EnforcerMetrics {
         self.totals.set(totals);
         self.classes.set(classes.collect());
         self.step.set_now();
+    }
+
+    /// Updates the metrics of a cable's frames.
+    pub(crate) fn set_frames(&self, interfaces: Vec<InterfaceFrames>) {
+        if let Some(frames) = &self.frames {
+            frames.set(interfaces);
+        }
     }
 }
 

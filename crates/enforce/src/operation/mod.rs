@@ -1,7 +1,9 @@
 //! The operator's interface to a running enforcer with any [data plane](Enforce): its [`Status`], its
 //! metrics, and the socket that returns both and reloads the policy ([`control`]).
 
+pub mod clean;
 pub mod control;
+mod frame_metrics;
 mod metrics;
 mod policy_metrics;
 mod status;
@@ -9,9 +11,11 @@ mod status;
 use weir_metrics::Registry;
 use weir_policy::Policy;
 
+pub use crate::bypass::{BypassCounts, FastPathCounts};
+pub(crate) use frame_metrics::{FrameMetrics, InterfaceFrames};
 pub use metrics::{EnforcerMetrics, PlaneKind};
 pub use policy_metrics::PolicyMetrics;
-pub use status::{BypassCounts, FlowStatus, InlineCounts, KernelCounts, Status, Totals};
+pub use status::{FlowStatus, InlineCounts, KernelCounts, Status, Totals};
 
 /// A data plane that enforces a policy on the connections that open while it runs.
 pub trait Enforce {

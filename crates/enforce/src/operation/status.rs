@@ -6,6 +6,8 @@ use serde::{Deserialize, Serialize};
 use weir_tcon::FlowReport;
 use weir_units::Rate;
 
+use crate::bypass::{BypassCounts, FastPathCounts};
+
 /// The status of an enforcer.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Status {
@@ -64,7 +66,7 @@ pub struct KernelCounts {
 /// The counters of an enforcer between two interfaces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InlineCounts {
-    /// Frames received, super-packets counted once.
+    /// Frames received by the process, super-packets counted once.
     pub frames: u64,
     /// Of these, frames without a valid IP packet: passed unchanged.
     pub untouched: u64,
@@ -109,20 +111,9 @@ pub struct InlineCounts {
     /// The counters of the bypass; without it the cable fails closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bypass: Option<BypassCounts>,
-}
-
-/// The counters of the programs that forward frames while the enforcer is dead or hangs.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct BypassCounts {
-    /// How often they began to forward.
-    pub times: u64,
-    /// The frames that they have forwarded, super-packets counted once.
-    pub frames: u64,
-    /// The time since they last began, in milliseconds.
+    /// The counters of frames that the kernel forwards, if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_ms_ago: Option<u64>,
-    /// Whether they forward now.
-    pub is_active: bool,
+    pub fast_path: Option<FastPathCounts>,
 }
 
 /// A controlled flow.

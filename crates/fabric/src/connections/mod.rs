@@ -294,6 +294,13 @@ impl<T> Connections<T> {
         Some(connection)
     }
 
+    /// Removes a connection whose further segments are observed elsewhere. It does not count as opened.
+    pub fn release(&mut self, ConnectionId(index): ConnectionId) -> Option<Connection<T>> {
+        let connection = self.remove(index)?;
+        self.counters.opened -= 1;
+        Some(connection)
+    }
+
     /// Returns the connection with this number.
     pub fn get(&self, id: ConnectionId) -> Option<&Connection<T>> {
         self.slots.get(id.0 as usize)?.as_ref()

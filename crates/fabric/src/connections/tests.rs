@@ -184,6 +184,21 @@ fn idle_connections_are_reclaimed() {
     assert_eq!(table.counters().idle, 3);
 }
 
+#[test]
+fn a_released_connection_does_not_count_and_leaves_room() {
+    let mut table = table(LIMITS);
+    for number in 1..=100 {
+        let (id, _) = table
+            .observe_by_id(seconds(1), flow(number), &syn())
+            .unwrap();
+        assert_eq!(table.release(id).unwrap().flow, flow(number));
+        assert_eq!(table.find(&flow(number)), None);
+        assert!(table.release(id).is_none());
+    }
+    assert!(table.is_empty());
+    assert_eq!(table.counters(), ConnectionCounters::default());
+}
+
 proptest! {
     /// The table stays within its bound, every slot is used once, and each connection is found by its
     /// flow in either direction.

@@ -1,7 +1,7 @@
 //! `weir enforce clean`
 
 use clap::Args;
-use weir_enforce::inline::bypass::{self, Left};
+use weir_enforce::operation::clean::{self, Left};
 
 use crate::failure::Failure;
 use crate::output;
@@ -20,7 +20,7 @@ pub(super) struct Clean {}
 
 impl Clean {
     pub(super) fn run(&self) -> Result<(), Failure> {
-        let cleaned = bypass::clean().map_err(Failure::of)?;
+        let cleaned = clean::clean().map_err(Failure::of)?;
         if cleaned.is_empty() {
             return output::print("there is nothing to remove\n");
         }

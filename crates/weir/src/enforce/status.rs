@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use clap::Args;
 use weir_enforce::operation::control::{self, ControlRequest, ControlResponse, DEFAULT_PATH};
-use weir_enforce::operation::{BypassCounts, FlowStatus, InlineCounts, Status as Found};
+use weir_enforce::operation::{
+    BypassCounts, FastPathCounts, FlowStatus, InlineCounts, Status as Found,
+};
 
 use crate::failure::Failure;
 use crate::{interrupt, output};
@@ -132,8 +134,22 @@ fn inline_counters(in_line: &InlineCounts) -> String {
     for (frames, why) in lost.into_iter().filter(|(frames, _)| *frames > 0) {
         let _ = writeln!(out, "{frames} frames lost {why}");
     }
+    if let Some(counted) = &in_line.fast_path {
+        out.push_str(&fast_path(counted));
+    }
     out.push_str(&bypass(in_line.bypass));
     out
+}
+
+/// Tells what the kernel forwards while the enforcer lives.
+fn fast_path(counted: &FastPathCounts) -> String {
+    format!(
+        "the kernel forwards what no rule is for: {} connections now, {} since the start; {} frames ({})\n",
+        counted.connections,
+        counted.begun,
+        counted.frames.iter().sum::<u64>(),
+        short(counted.bytes.iter().sum::<u64>() as f64, "B"),
+    )
 }
 
 /// Tells whether frames pass without the enforcer, and how often they did.

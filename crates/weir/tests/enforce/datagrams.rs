@@ -28,11 +28,14 @@ pub(crate) struct Fate {
 }
 
 impl Datagrams {
+    /// Sends them to an address, which may be that of all hosts.
     pub(crate) fn start([from, to]: [&Namespace; 2], address: (Ipv4Addr, u16)) -> Self {
+        let (_, port) = address;
         let (stop, received) = (Arc::<AtomicBool>::default(), Arc::<AtomicU32>::default());
-        let incoming = to.run(move || UdpSocket::bind(address).unwrap());
+        let incoming = to.run(move || UdpSocket::bind((Ipv4Addr::UNSPECIFIED, port)).unwrap());
         let outgoing = from.run(move || {
             let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
+            socket.set_broadcast(true).unwrap();
             socket.connect(address).unwrap();
             socket
         });

@@ -13,6 +13,8 @@ mod exclusive;
 #[cfg(feature = "bpf")]
 mod fail_open;
 #[cfg(feature = "bpf")]
+mod fast_path;
+#[cfg(feature = "bpf")]
 mod files;
 mod in_line;
 mod in_line_ecn;

@@ -5,9 +5,9 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 use libbpf_rs::{TC_EGRESS, TC_INGRESS, TcHook, TcHookBuilder};
 use weir_netlink::Client;
 
+use super::BpfError;
 use super::interface::Interface;
-use crate::bpf::BpfError;
-use crate::bpf::loader::{collect_log, refused};
+use super::loader::{collect_log, refused};
 use crate::namespace::NetworkNamespace;
 
 /// The priority of our filters: the next process finds those of a killed one by it.
@@ -21,7 +21,7 @@ const IN_OWN: u32 = 2;
 /// The clsact of an interface. When it is dropped, one that Weir made is removed, unless others have put
 /// filters into it.
 #[derive(Debug)]
-pub(super) struct Clsact {
+pub(crate) struct Clsact {
     interface: Interface,
     is_own: bool,
     /// The network namespace that the interface is in.
@@ -30,7 +30,7 @@ pub(super) struct Clsact {
 
 /// The direction of a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     /// Frames that arrive.
     Ingress,
     /// Frames that leave.
@@ -51,7 +51,7 @@ impl Direction {
 
 impl Clsact {
     /// Finds the clsact of an interface of the calling thread's network namespace, or makes one.
-    pub(super) fn find_or_create(interface: &Interface) -> Result<Self, BpfError> {
+    pub(crate) fn find_or_create(interface: &Interface) -> Result<Self, BpfError> {
         if let Some(found) = Self::find(interface)? {
             return Ok(found);
         }
@@ -99,7 +99,7 @@ impl Clsact {
     }
 
     /// Returns the place of one of our filters.
-    pub(super) fn hook(&self, program: BorrowedFd<'_>, direction: Direction) -> TcHook {
+    pub(crate) fn hook(&self, program: BorrowedFd<'_>, direction: Direction) -> TcHook {
         let point = match direction {
             Direction::Ingress => TC_INGRESS,
             Direction::Egress => TC_EGRESS,
@@ -119,7 +119,7 @@ impl Clsact {
     }
 
     /// Does something in the interface's namespace, if the interface still exists.
-    pub(super) fn within(&self, work: impl FnOnce(&Self) + Send) {
+    pub(crate) fn within(&self, work: impl FnOnce(&Self) + Send) {
         if self.interface.exists() {
             self.namespace.run(|| work(self));
         }

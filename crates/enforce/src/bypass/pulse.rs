@@ -18,13 +18,13 @@ pub const LATE: Duration = Duration::from_millis(200);
 
 /// The beat of the thread that forwards frames.
 #[derive(Debug)]
-pub(in crate::inline) struct Pulse {
+pub(crate) struct Pulse {
     last: Time,
 }
 
 /// The time without a beat.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::inline) enum Pause {
+pub(crate) enum Pause {
     /// As usual.
     None,
     /// The bypass may forward meanwhile. What waits has not been sent by anyone.
@@ -34,11 +34,11 @@ pub(in crate::inline) enum Pause {
 }
 
 impl Pulse {
-    pub(in crate::inline) fn new(now: Time) -> Self {
+    pub(crate) fn new(now: Time) -> Self {
         Self { last: now }
     }
 
-    pub(in crate::inline) fn pause(&self, now: Time) -> Pause {
+    pub(crate) fn pause(&self, now: Time) -> Pause {
         match now.since(self.last.min(now)) {
             pause if pause >= LATE => Pause::Long,
             pause if pause >= STALE => Pause::Short,
@@ -47,13 +47,13 @@ impl Pulse {
     }
 
     /// Returns the time until the next beat.
-    pub(in crate::inline) fn until_next(&self, now: Time) -> Duration {
+    pub(crate) fn until_next(&self, now: Time) -> Duration {
         let due = self.last + INTERVAL;
         due.since(now.min(due))
     }
 
     /// Returns whether to beat now, and counts on it.
-    pub(in crate::inline) fn take_beat(&mut self, now: Time) -> bool {
+    pub(crate) fn take_beat(&mut self, now: Time) -> bool {
         let is_due = self.until_next(now) == Duration::ZERO;
         if is_due {
             self.last = now;
@@ -63,7 +63,7 @@ impl Pulse {
 }
 
 /// Returns the time of the clock that the programs use.
-pub(in crate::inline) fn monotonic() -> Time {
+pub(crate) fn monotonic() -> Time {
     let now = std::time::Duration::try_from(clock_gettime(ClockId::Monotonic));
     Time::ZERO + Duration::from(now.unwrap_or_default())
 }

@@ -10,6 +10,7 @@ use super::armed::{CAPABILITIES, FILTER};
 use super::*;
 use crate::bpf::loader::check_capabilities;
 use crate::bpf::tcx;
+use crate::operation::clean::{Left, clean};
 use crate::port::PacketSocket;
 
 /// Verdicts of the kernel's: TCX_NEXT and TCX_REDIRECT.
@@ -116,7 +117,7 @@ proptest! {
         let mut here = CpuSet::new();
         here.set(sched_getcpu());
         sched_setaffinity(None, &here).unwrap();
-        let mut bypass = Bypass::load([1, 2]).unwrap();
+        let mut bypass = Bypass::load([1, 2], 1).unwrap();
         bypass.prepare(&[None, None]);
         let mut model = Model::default();
         apply(&mut bypass, &mut model, Event::Beat);
@@ -139,7 +140,7 @@ fn the_process_forwards_after_ten_beats_and_not_before() {
     let mut here = CpuSet::new();
     here.set(sched_getcpu());
     sched_setaffinity(None, &here).unwrap();
-    let mut bypass = Bypass::load([1, 2]).unwrap();
+    let mut bypass = Bypass::load([1, 2], 1).unwrap();
     bypass.prepare(&[None, None]);
     let mut model = Model::default();
     let mut apply = |event| apply(&mut bypass, &mut model, event);
@@ -186,17 +187,17 @@ fn the_next_process_replaces_the_programs_and_the_last_removes_them() {
         let [one, two] = &sockets;
         let ends = [one.interface(), two.interface()];
         let count = || ends.map(|end| tcx::query(end).unwrap().len());
-        let (first, arming) = Bypass::arm([one, two]).unwrap();
+        let (first, arming) = Bypass::arm([one, two], 1).unwrap();
         assert_eq!((arming, count()), (Arming::Fresh, [1, 1]));
         // Like a kill: nobody removes anything.
         std::mem::forget(first);
-        let (second, arming) = Bypass::arm([one, two]).unwrap();
+        let (second, arming) = Bypass::arm([one, two], 1).unwrap();
         assert_eq!((arming, count()), (Arming::TookOver, [1, 1]));
         let counts = second.counts();
         assert!(counts.times == 1 && !counts.is_active, "{counts:?}");
         std::mem::forget(second);
         // The sides may be named in the other order.
-        let (third, arming) = Bypass::arm([two, one]).unwrap();
+        let (third, arming) = Bypass::arm([two, one], 1).unwrap();
         assert_eq!((arming, count()), (Arming::TookOver, [1, 1]));
         assert_eq!(third.counts().times, 2);
         drop(third);
@@ -206,10 +207,10 @@ fn the_next_process_replaces_the_programs_and_the_last_removes_them() {
             "it is not left so"
         );
         // Those of a cable with another interface are replaced, but nothing has passed by them.
-        let (fourth, _) = Bypass::arm([one, two]).unwrap();
+        let (fourth, _) = Bypass::arm([one, two], 1).unwrap();
         fourth.set(Word::Ends, leftover::word_of([ends[0], 99]));
         std::mem::forget(fourth);
-        let (fifth, arming) = Bypass::arm([one, two]).unwrap();
+        let (fifth, arming) = Bypass::arm([one, two], 1).unwrap();
         assert_eq!((arming, count()), (Arming::Fresh, [1, 1]));
         drop(fifth);
         assert_eq!(count(), [0, 0]);
@@ -226,7 +227,7 @@ fn a_panic_leaves_the_bypass_as_a_kill_does() {
     }
     with_interfaces(|[one, two]| {
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            let _bypass = Bypass::arm([&one, &two]).unwrap();
+            let _bypass = Bypass::arm([&one, &two], 1).unwrap();
             std::panic::resume_unwind(Box::new("a bug"));
         }));
         assert!(caught.is_err());

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustix::net::netdevice::name_to_index;
 use rustix::net::{AddressFamily, SocketType, socket};
 
-use crate::bpf::BpfError;
+use super::BpfError;
 
 /// `ARPHRD_ETHER` of linux/if_arp.h.
 const ETHERNET: u16 = 1;
@@ -17,16 +17,16 @@ const SO_NETNS_COOKIE: libc::c_int = 71;
 
 /// An interface, by its name and its index.
 #[derive(Clone, Debug)]
-pub(super) struct Interface {
-    pub(super) name: String,
-    pub(super) index: u32,
+pub(crate) struct Interface {
+    pub(crate) name: String,
+    pub(crate) index: u32,
     /// Tied to the namespace, whichever thread uses it.
     socket: Arc<OwnedFd>,
 }
 
 impl Interface {
     /// Finds an interface that carries Ethernet frames.
-    pub(super) fn find(name: &str) -> Result<Self, BpfError> {
+    pub(crate) fn find(name: &str) -> Result<Self, BpfError> {
         let socket = socket(AddressFamily::INET, SocketType::DGRAM, None).map_err(|errno| {
             BpfError::System {
                 doing: "making a socket",
@@ -54,7 +54,7 @@ impl Interface {
     }
 
     /// Returns whether it exists and is still the same interface.
-    pub(super) fn exists(&self) -> bool {
+    pub(crate) fn exists(&self) -> bool {
         name_to_index(&*self.socket, &self.name) == Ok(self.index)
     }
 }
@@ -79,7 +79,7 @@ fn hardware_type(socket: &OwnedFd, name: &str) -> io::Result<u16> {
 }
 
 /// Returns the cookie of this thread's network namespace (Linux 5.14), which programs of sockets compare.
-pub(super) fn own_netns_cookie() -> Result<u64, BpfError> {
+pub(crate) fn own_netns_cookie() -> Result<u64, BpfError> {
     let system = |doing| move |source| BpfError::System { doing, source };
     let socket = socket(AddressFamily::INET, SocketType::DGRAM, None)
         .map_err(|errno| system("making a socket")(errno.into()))?;

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use libbpf_rs::{MapCore as _, Object, ObjectBuilder};
 use weir_units::{Duration, Time};
 
+use super::counts::BypassCounts;
+use super::fast_path::{FastPath, forget_silent};
 use super::leftover::{Leftover, word_of};
 use super::pulse::{BEATS, INTERVAL, Pause, Pulse, monotonic};
 use super::{Arming, BypassError, CABLE, PROGRAM, WORDS, Word, is_active, promiscuous};
@@ -13,7 +15,6 @@ use crate::bpf::loader::{check_capabilities, collect_log, refused};
 use crate::bpf::mapped_words::MappedWords;
 use crate::bpf::{BpfError, tcx};
 use crate::namespace::NetworkNamespace;
-use crate::operation::BypassCounts;
 use crate::port::PacketSocket;
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/bypass.o"));
@@ -27,7 +28,7 @@ pub(super) const CAPABILITIES: [(&str, u32); 2] = [("CAP_NET_ADMIN", 12), ("CAP_
 
 /// A bypass that is armed. Dropping it removes the programs, unless this thread panics.
 #[derive(Debug)]
-pub(in crate::inline) struct Bypass {
+pub(crate) struct Bypass {
     cable: MappedWords,
     pulse: Pulse,
     ends: [u32; 2],
@@ -42,14 +43,17 @@ impl Bypass {
     /// Attaches the programs to the sockets' interfaces, in the place of those of a process that has died.
     /// If these forward, they do so until this process has beaten often enough, which this waits for. Until
     /// then nothing gets into the sockets' queues.
-    pub(in crate::inline) fn arm(
+    ///
+    /// The [fast path](Self::open_fast_path) has room for `fast_connections`.
+    pub(crate) fn arm(
         sockets: [&PacketSocket; 2],
+        fast_connections: u32,
     ) -> Result<(Self, Arming), BypassError> {
         check_capabilities(&CAPABILITIES)?;
         let ends = sockets.map(PacketSocket::interface);
         let [one, other] = ends.map(Leftover::find);
         let leftovers = [one?, other?];
-        let mut bypass = Self::load(ends)?;
+        let mut bypass = Self::load(ends, fast_connections)?;
         let arming = bypass.prepare(&leftovers);
         bypass.take_sockets(sockets, arming)?;
         for (side, leftover) in leftovers.iter().enumerate() {
@@ -65,11 +69,16 @@ impl Bypass {
         Ok((bypass, arming))
     }
 
-    pub(super) fn load(ends: [u32; 2]) -> Result<Self, BypassError> {
+    pub(super) fn load(ends: [u32; 2], fast_connections: u32) -> Result<Self, BypassError> {
         collect_log();
-        let open = ObjectBuilder::default()
+        let mut open = ObjectBuilder::default()
             .open_memory(PROGRAMS)
             .map_err(refused)?;
+        let forwarded = open.maps_mut().find(|map| map.name() == "forwarded");
+        if let Some(mut forwarded) = forwarded {
+            let entries = fast_connections.max(1);
+            forwarded.set_max_entries(entries).map_err(refused)?;
+        }
         let object = open.load().map_err(refused)?;
         let map = object.maps().find(|map| map.name() == CABLE);
         let map = map.ok_or(BpfError::Object { missing: CABLE })?;
@@ -153,17 +162,17 @@ impl Bypass {
     }
 
     /// Returns the time without a beat.
-    pub(in crate::inline) fn pause(&self, now: Time) -> Pause {
+    pub(crate) fn pause(&self, now: Time) -> Pause {
         self.pulse.pause(now)
     }
 
     /// Returns the time until the next beat is due.
-    pub(in crate::inline) fn until_next_beat(&self, now: Time) -> Duration {
+    pub(crate) fn until_next_beat(&self, now: Time) -> Duration {
         self.pulse.until_next(now)
     }
 
     /// Beats if it is time.
-    pub(in crate::inline) fn beat(&mut self, now: Time) {
+    pub(crate) fn beat(&mut self, now: Time) {
         if self.pulse.take_beat(now) {
             self.word(Word::Beats).fetch_add(1, Ordering::Relaxed);
             let nanos = now.since(Time::ZERO).as_nanos();
@@ -172,7 +181,7 @@ impl Bypass {
     }
 
     /// Returns what the programs have counted.
-    pub(in crate::inline) fn counts(&self) -> BypassCounts {
+    pub(crate) fn counts(&self) -> BypassCounts {
         let read = |word| self.word(word).load(Ordering::Relaxed);
         let times = read(Word::Times);
         let since = Time::from_nanos(read(Word::Since));
@@ -183,6 +192,18 @@ impl Bypass {
             last_ms_ago: (times > 0).then(|| now.since(since.min(now)).as_nanos() / 1_000_000),
             is_active: is_active(read),
         }
+    }
+
+    /// Has frames without TCP go straight across from now on, and the connections that are announced.
+    pub(crate) fn open_fast_path(&self) -> Result<FastPath, BypassError> {
+        let tables = FastPath::of(&self.object)?;
+        self.set(Word::HasFastPath, 1);
+        Ok(tables)
+    }
+
+    /// Forgets connections of the fast path that have been silent for too long.
+    pub(crate) fn forget_silent(&mut self) -> Result<(), BypassError> {
+        forget_silent(&mut self.object)
     }
 
     pub(super) fn set(&self, word: Word, value: u64) {

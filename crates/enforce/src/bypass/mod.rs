@@ -5,13 +5,19 @@
 //! [`STALE`] old or the process's sockets are closed, until they have seen [`BEATS`] further beats. They
 //! are attached without a link or a pin (tcx, Linux 6.6), so they outlive the process, whatever its mount
 //! namespace, and go with the interfaces; the next process replaces them in place. Both interfaces are set
-//! promiscuous meanwhile, as frames for others would not arrive otherwise. A clean end, or [`clean`],
-//! removes all of it.
+//! promiscuous meanwhile, as frames for others would not arrive otherwise. A clean end, or
+//! [`clean`](crate::operation::clean), removes all of it.
+//!
+//! The same programs have a fast path: while the process lives, frames without TCP, and those of connections
+//! that no rule controls, go straight across too.
 
 #[cfg(not(bpf_programs))]
 mod absent;
 #[cfg(bpf_programs)]
 mod armed;
+mod counts;
+#[cfg(bpf_programs)]
+mod fast_path;
 mod leftover;
 mod promiscuous;
 #[cfg_attr(not(bpf_programs), allow(dead_code, reason = "nobody looks for beats"))]
@@ -25,15 +31,15 @@ use std::io;
 use crate::bpf::BpfError;
 
 #[cfg(not(bpf_programs))]
-pub(super) use absent::Bypass;
+pub(crate) use absent::{Bypass, FastPath};
 #[cfg(bpf_programs)]
-pub(super) use armed::Bypass;
+pub(crate) use armed::Bypass;
+pub use counts::{BypassCounts, FastPathCounts};
 #[cfg(bpf_programs)]
-pub(crate) use leftover::is_left;
-pub(super) use leftover::remove;
-pub use leftover::{CleanedInterface, Left, clean};
+pub(crate) use fast_path::FastPath;
+pub(crate) use leftover::{Leftover, remove};
 pub use pulse::{BEATS, INTERVAL, LATE, STALE};
-pub(super) use pulse::{Pause, monotonic};
+pub(crate) use pulse::{Pause, monotonic};
 
 /// The names in `bpf/bypass.bpf.c`.
 const PROGRAM: &str = "weir_bypass";
@@ -56,6 +62,8 @@ enum Word {
     Ends = 7,
     /// A note for the next process: which ends were set promiscuous for the bypass, one bit each.
     Promiscuous = 8,
+    /// Whether frames that the process would forward unchanged go straight across.
+    HasFastPath = 15,
 }
 
 /// Returns whether the programs forward frames: after enough beats the next frame ends that.
