@@ -312,13 +312,20 @@ impl LossWindow {
         self.credit = ByteSize::ZERO;
     }
 
-    /// An unused window follows the packet size; later it only stays above its minimum.
+    /// Sets the packet size. An unused window is the initial window of that size. One that nothing has
+    /// reduced, nor ended its slow start, is at least that (RFC 9002 section 7.2: the initial window is
+    /// calculated again when the packet size changes during the connection); any other stays above its
+    /// minimum.
     pub(crate) fn on_packet_size(&mut self, size: ByteSize) {
         self.packet = size.max(ByteSize::from_bytes(1));
-        self.cwnd = if self.used {
+        let initial = self.packet * u64::from(self.initial_packets);
+        let is_reduced = self.reduced_until > Time::ZERO || self.ssthresh != ByteSize::MAX;
+        self.cwnd = if !self.used {
+            initial
+        } else if is_reduced {
             self.cwnd.max(self.minimum())
         } else {
-            self.packet * u64::from(self.initial_packets)
+            self.cwnd.max(initial)
         };
     }
 }

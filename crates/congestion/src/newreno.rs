@@ -142,9 +142,30 @@ mod tests {
         let mut reno = build("newreno");
         reno.on_packet_size(ByteSize::from_bytes(9_000));
         assert_eq!(reno.window(), ByteSize::from_bytes(90_000));
-        reno.on_ack(&ack(100, 50, 1));
         reno.on_packet_size(ByteSize::from_bytes(1_200));
-        assert_eq!(reno.window(), ByteSize::from_bytes(90_000) + PACKET);
+        assert_eq!(reno.window(), ByteSize::from_bytes(12_000));
+    }
+
+    /// RFC 9002 section 7.2.
+    #[test]
+    fn a_window_that_nothing_has_reduced_is_at_least_the_initial_one_of_larger_packets() {
+        let mut reno = build("newreno");
+        reno.on_ack(&ack(100, 50, 1));
+        assert_eq!(reno.window(), packets(11));
+        reno.on_packet_size(ByteSize::from_bytes(9_000));
+        assert_eq!(reno.window(), ByteSize::from_bytes(90_000));
+        reno.on_packet_size(ByteSize::from_bytes(1_200));
+        assert_eq!(reno.window(), ByteSize::from_bytes(90_000));
+    }
+
+    #[test]
+    fn a_reduced_window_stays_above_the_minimum_of_larger_packets() {
+        let mut reno = build("newreno");
+        reno.on_ack(&ack(100, 50, 2));
+        reno.on_loss(&loss(200, 150, 1, LossCause::Acks));
+        assert_eq!(reno.window(), packets(6));
+        reno.on_packet_size(ByteSize::from_bytes(3_000));
+        assert_eq!(reno.window(), packets(6));
         reno.on_packet_size(ByteSize::from_bytes(65_000));
         assert_eq!(reno.window(), ByteSize::from_bytes(130_000));
     }

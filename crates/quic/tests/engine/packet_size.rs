@@ -90,6 +90,22 @@ fn beyond_a_router_the_full_size_is_probed_for_once_per_peer() {
     assert_eq!(sizes(&mut world), (bytes(8972), bytes(8972), 0));
 }
 
+/// RFC 9002, section 7.2.
+#[test]
+fn the_initial_window_is_ten_of_the_larger_packets_that_a_probe_finds() {
+    let mut world = World::new(plan(TransportConfig::data_center()));
+    world.set_interface_mtu(CLIENT, 9000);
+    world.set_interface_mtu(SERVER, 9000);
+    let (client, _) = world.connected();
+    let begin = path(&mut world, CLIENT, client);
+    assert_eq!(begin.mtu, bytes(1452));
+    assert!(begin.window <= bytes(12 * 1452), "{}", begin.window);
+    world.run_for(Duration::from_millis(5));
+    let found = path(&mut world, CLIENT, client);
+    assert_eq!(found.mtu, bytes(8972));
+    assert!(found.window >= bytes(10 * 8972), "{}", found.window);
+}
+
 fn probing_to(limit: u64) -> TransportConfig {
     TransportConfig {
         probe_up_to: Some(bytes(limit)),
