@@ -11,7 +11,7 @@ from pathlib import Path
 from namespaces import Namespaces
 
 SERVER, CLIENT = "10.67.0.1", "10.67.0.2"
-RATE, BUFFER, MARKED_ABOVE = "200Mbps", "512KB", "60KB"
+RATE, BUFFER, MARKED_ABOVE = "200Mbps", "512KB", "256KB"
 # The ports of the two groups of transfers, and of the endless flows.
 TRANSFERS, OTHERS, ENDLESS = 8001, 8002, 5201
 
@@ -28,27 +28,41 @@ http {{
 
 
 class Network:
-    """Three namespaces in a row, with nginx, iperf3's servers and the agent running in them."""
+    """Three namespaces in a row, with nginx, iperf3's servers and the agent running in them.
 
-    def __init__(self, weir, is_controlled, congestion):
+    `dctcp` is the name of Weir's DCTCP in the kernel, for use at both ends instead of CUBIC.
+    """
+
+    def __init__(self, weir, is_controlled, dctcp):
         self.weir, self.is_controlled = weir, is_controlled
         self.folder = tempfile.TemporaryDirectory(prefix="weir-bench-sed-")
         self.path = Path(self.folder.name)
         self.spaces = Namespaces(*(f"{name}{int(is_controlled)}" for name in ("server", "middle", "client")))
         self.server, self.middle, self.client = self.spaces.names
-        self.congestion = congestion
+        self.dctcp = dctcp
         self.processes = []
 
     def __enter__(self):
         self.spaces.__enter__()
+        try:
+            self.set_up()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def set_up(self):
         self.spaces.join(self.server, "eth0", self.middle, "lan0")
         self.spaces.join(self.middle, "wan0", self.client, "eth0")
         self.spaces.address(self.server, "eth0", f"{SERVER}/24")
         self.spaces.address(self.client, "eth0", f"{CLIENT}/24")
         for name in (self.server, self.client):
-            # One segment a packet at most times: super-packets of 64 KB are half of a small queue.
+            # Super-packets of 64 KB are a good part of the queue.
             self.spaces.run(name, "ip link set eth0 gso_max_segs 4")
             self.spaces.run(name, "sysctl -qw net.ipv4.tcp_no_metrics_save=1")
+            if self.dctcp:
+                # A namespace begins with CUBIC, and is not allowed to go back to it.
+                self.spaces.run(name, f"sysctl -qw net.ipv4.tcp_congestion_control={self.dctcp} net.ipv4.tcp_ecn=1")
         (self.path / "files").mkdir()
         os.chmod(self.path, 0o755)
         (self.path / "nginx.conf").write_text(NGINX.format(folder=self.path, server=SERVER))
@@ -60,7 +74,7 @@ class Network:
                        check=True, stdout=subprocess.DEVNULL)
         if self.is_controlled:
             self.rules = self.path / "deadlines.toml"
-            self.rules.write_text("")
+            self.rules.write_text("rules = []\n")
             options = os.environ.get("SED_OPTIONS", "").split()
             self.controller = self.start(self.middle, [
                 self.weir, "sed", "controller", "--listen", "9600", "--certificates", self.path / "certificates",
@@ -70,7 +84,6 @@ class Network:
                  "--certificates", self.path / "certificates"]
         self.start(self.middle, agent)
         self.wait_until(lambda: not self.is_controlled or self.is_attached())
-        return self
 
     def __exit__(self, *_):
         for process in reversed(self.processes):
@@ -107,11 +120,7 @@ class Network:
             time.sleep(0.05)
 
     def prepare(self, mix):
-        """Sets the congestion control, the files that nginx serves, and the deadlines."""
-        congestion = self.congestion if mix.congestion == "dctcp" else mix.congestion
-        for name in (self.server, self.client):
-            self.spaces.run(name, f"sysctl -qw net.ipv4.tcp_congestion_control={congestion}")
-            self.spaces.run(name, f"sysctl -qw net.ipv4.tcp_ecn={int(mix.congestion == 'dctcp')}")
+        """Sets the files that nginx serves, and the deadlines."""
         rules = []
         for transfers in mix.transfers:
             with open(self.path / "files" / str(transfers.port), "wb") as file:

@@ -112,17 +112,21 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let half = connection.state.half_mut(direction);
         let was_stopped = half.limit == Some(0);
         let full = handshake.segment_size(direction).unwrap_or(1);
-        let limit = limit.map(|limit| match self.config.never_stops {
-            true => limit.max(full),
-            false => limit,
+        let limit = limit.map(|limit| {
+            if self.config.never_stops {
+                limit.max(full)
+            } else {
+                limit
+            }
         });
         half.limit = limit;
         half.is_inherited = false;
         let scale = handshake.window_scale(direction.reversed()).unwrap_or(0);
         let shown = u32::from(half.forwarded_window) << scale;
-        let waits = match self.config.never_stops {
-            true => half.in_flight().saturating_add(full) > shown,
-            false => was_stopped && limit != Some(0),
+        let waits = if self.config.never_stops {
+            half.in_flight().saturating_add(full) > shown
+        } else {
+            was_stopped && limit != Some(0)
         };
         if !waits {
             return;

@@ -1,15 +1,12 @@
 //! Earliest deadline first, with admission, and without stopping a flow.
 
-use weir_units::{ByteSize, Duration};
+use weir_units::Duration;
 
 use super::{AllocationSettings, FlowDemand, LatePolicy, WindowAllocator};
 use crate::schedule::Job;
 
 /// Twin grows until the windows of one segment of all waiting flows are this part of it.
-const WAITING_PART: u32 = 16;
-
-/// A packet of full length: the unit of Twin.
-const PACKET: ByteSize = ByteSize::from_bytes(1500);
+const WAITING_PART: u32 = 20;
 
 /// What a flow is to the allocation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +19,15 @@ enum Class {
     BestEffort,
     /// It is late, and is not to be served any more.
     Given,
+}
+
+/// The segments of flows that wait for those with deadlines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Waiting {
+    /// Of flows with deadlines themselves.
+    due: u32,
+    /// Of flows without.
+    others: u32,
 }
 
 impl AllocationSettings {
@@ -39,19 +45,24 @@ impl WindowAllocator {
     /// Sets the windows. Each flow has one segment at least; idle flows, which use nothing, are not
     /// counted.
     pub(super) fn serve_earliest(&mut self, settings: &AllocationSettings, flows: &[FlowDemand]) {
-        let mut total = settings.total;
-        let waiting = self.serve(settings, flows, total);
+        let Waiting { due, others } = self.serve(settings, flows, settings.total, 0);
         // In a longer queue the windows of waiting flows are a smaller part.
-        let wanted = waiting.saturating_mul(WAITING_PART).min(settings.most);
-        if wanted > total {
-            total = wanted;
-            self.serve(settings, flows, total);
+        let wanted = (due + others).saturating_mul(WAITING_PART);
+        let total = wanted.min(settings.most).max(settings.total);
+        if due > 0 || total > settings.total {
+            self.serve(settings, flows, total, due);
         }
     }
 
-    /// Divides `total` segments. Returns how many flows wait with a window of one segment beside flows
-    /// with a deadline.
-    fn serve(&mut self, settings: &AllocationSettings, flows: &[FlowDemand], total: u32) -> u32 {
+    /// Divides `total` segments, of which flows with deadlines that wait have about `waiting`. Returns what
+    /// flows have that wait for those with deadlines.
+    fn serve(
+        &mut self,
+        settings: &AllocationSettings,
+        flows: &[FlowDemand],
+        total: u32,
+        waiting: u32,
+    ) -> Waiting {
         self.windows.clear();
         self.windows.resize(flows.len(), 1);
         let classes = || flows.iter().map(|flow| settings.class(flow));
@@ -66,19 +77,22 @@ impl WindowAllocator {
             _ => ((f64::from(total) * settings.best_effort).ceil() as u32).max(others + 1),
         };
         let left = total.saturating_sub(share.max(others) + due + given);
-        self.admit(settings, flows, total, share);
+        self.admit(settings, flows, total, share.saturating_add(waiting));
         let left = self.serve_due(settings, flows, left);
         self.share_rest(settings, flows, share, left);
         let served = self.windows.iter().zip(classes());
-        match due {
-            0 => 0,
-            _ => served
-                .filter(|(window, class)| **window == 1 && *class != Class::Idle)
-                .count() as u32,
+        let waits =
+            |(window, class): &(&u32, Class)| **window == 1 && matches!(class, Class::Due(_));
+        Waiting {
+            due: served.filter(waits).count() as u32 + given,
+            others: match (due, others) {
+                (0, _) | (_, 0) => 0,
+                _ => others + 1,
+            },
         }
     }
 
-    /// Chooses the flows that can be in time together.
+    /// Chooses the flows that can be in time together, where others have `share` of `total`.
     fn admit(
         &mut self,
         settings: &AllocationSettings,
@@ -87,7 +101,7 @@ impl WindowAllocator {
         share: u32,
     ) {
         // What is sent now arrives behind the queue.
-        let early = settings.rate.time_for(PACKET * u64::from(total));
+        let early = settings.rtt;
         let jobs = flows.iter().filter_map(|flow| match settings.class(flow) {
             Class::Due(job) => Some(Job {
                 due: job.due.checked_sub(early).unwrap_or(Duration::ZERO),
@@ -119,13 +133,15 @@ impl WindowAllocator {
                         continue;
                     }
                     // A flow that is larger than its demand says has an unknown rest.
-                    let rest = match job.size.is_zero() {
-                        true => flow.usable,
-                        false => flow.rest(&job),
+                    let rest = if job.size.is_zero() {
+                        flow.usable
+                    } else {
+                        flow.rest(&job)
                     };
-                    let most = match is_estimated {
-                        true => rest.min(flow.usable),
-                        false => rest,
+                    let most = if is_estimated {
+                        rest.min(flow.usable)
+                    } else {
+                        rest
                     };
                     let more = most.saturating_sub(*window).min(left);
                     *window += more;

@@ -37,9 +37,10 @@ impl Packet for Frame {
         u32::from(self.forth)
     }
     fn flow(&self) -> FlowKey {
-        match self.forth {
-            true => key(self.flow),
-            false => key(self.flow).reversed(),
+        if self.forth {
+            key(self.flow)
+        } else {
+            key(self.flow).reversed()
         }
     }
     fn tcp(&self) -> Option<Segment> {

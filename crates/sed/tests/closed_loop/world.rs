@@ -223,9 +223,10 @@ impl World {
         for forth in [true, false] {
             let port = PortIndex::new(u32::from(forth));
             while let Some(frame) = self.switch.poll_delivered(self.now, port) {
-                match forth {
-                    true => self.at_receiver(&frame),
-                    false => self.at_sender(&frame),
+                if forth {
+                    self.at_receiver(&frame)
+                } else {
+                    self.at_sender(&frame)
                 }
             }
         }
@@ -396,9 +397,10 @@ impl Flow {
         self.write(now);
         let left = self.written - self.sent;
         let payload = left.min(u64::from(MSS));
-        let limit = match self.ignores_windows {
-            true => u64::from(MSS) * 300,
-            false => self.window.min(self.congestion_window),
+        let limit = if self.ignores_windows {
+            u64::from(MSS) * 300
+        } else {
+            self.window.min(self.congestion_window)
         };
         if payload == 0 || self.sent - self.acknowledged + payload > limit {
             return None;
