@@ -76,7 +76,7 @@ impl WindowAllocator {
             // A window of one segment waits for delayed ACKs: one flow at a time has two.
             _ => ((f64::from(total) * settings.best_effort).ceil() as u32).max(others + 1),
         };
-        let left = total.saturating_sub(share.max(others) + due + given);
+        let left = total.saturating_sub(share.max(others).saturating_add(due + given));
         self.admit(settings, flows, total, share.saturating_add(waiting));
         let left = self.serve_due(settings, flows, left);
         self.share_rest(settings, flows, share, left);
