@@ -56,7 +56,7 @@ EVERYTHING = --workspace \
 	$(shell test -x $(PYTHON_ENV)/bin/python || echo --exclude weir-python)
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo deb test-package lint-deploy test validate-kernel everything skipped fmt lint doc unit stacks python python-uv python-env python-test interop long longer bench bench-timeline bench-dcudp bench-packets bench-setup bench-setup-instructions bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce fuzz deny lines
+.PHONY: help setup demo deb test-package lint-deploy test validate-kernel everything skipped fmt lint doc unit stacks python python-uv python-env python-test interop long longer bench bench-timeline bench-dcudp bench-packets bench-setup bench-setup-instructions bench-threads bench-restart bench-overload bench-grpc bench-paths bench-sim bench-sim-instructions bench-lab bench-enforce bench-sed fuzz deny lines
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -225,6 +225,11 @@ bench-lab: ## throughput and accuracy of the live lab's switch (root; a minute)
 bench-enforce: ## cost and throughput of `weir enforce`, at an interface and in line (root; some minutes)
 	@$(CARGO) build $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir
 	@python3 bench/enforce.py target/release/weir
+
+bench-sed: ## missed deadlines with and without SED, live (root; nginx, curl, iperf3) and simulated; RUNS=10 MIXES="five late" (half an hour and a build)
+	@$(CARGO) build $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir
+	@$(CARGO) build $(CARGO_FLAGS) --features weir-enforce/bpf --release -p weir-enforce --example dctcp
+	@RUNS="$(RUNS)" MIXES="$(MIXES)" $(PYTHON) bench/sed.py target/release/weir target/release/examples/dctcp
 
 deb: ## build the Debian package into target/debian; DEB_PROFILE=dev builds faster (clang, libelf-dev, dpkg-dev)
 	@test -n "$(BPF_FEATURES)" || { echo "make deb needs: apt-get install $(BPF_NEEDS)"; exit 1; }

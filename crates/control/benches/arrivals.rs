@@ -125,6 +125,7 @@ fn agent(
         number: 0,
         name: "eth0".to_owned(),
         rate: Rate::from_gbps(10),
+        buffer: None,
         behind: Vec::new(),
     };
     AgentChannel::start(AgentOptions {

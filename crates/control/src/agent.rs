@@ -10,7 +10,7 @@ use tokio::sync::{Notify, mpsc, watch};
 use weir_fabric::Packet;
 use weir_metrics::Registry;
 use weir_sed::{Agent, AgentConfig, SwitchReport, WindowOrder};
-use weir_units::{Rate, Time};
+use weir_units::{ByteSize, Rate, Time};
 
 use crate::credentials::Credentials;
 use crate::leader_epoch::LeaderEpoch;
@@ -26,6 +26,8 @@ pub struct PortDescription {
     pub name: String,
     /// Its link's rate.
     pub rate: Rate,
+    /// The size of its buffer, if that is known.
+    pub buffer: Option<ByteSize>,
     /// The prefixes behind it: address and length in bits. They place flows whose start no agent sees.
     pub behind: Vec<(IpAddr, u8)>,
 }

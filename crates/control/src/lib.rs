@@ -44,6 +44,7 @@ mod leader_epoch;
 mod lease;
 pub mod message;
 mod quota;
+mod repeated_warning;
 mod role;
 mod sender;
 mod stream;

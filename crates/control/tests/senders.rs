@@ -50,6 +50,7 @@ impl World {
             number: 0,
             name: "eth0".to_owned(),
             rate: RATE,
+            buffer: None,
             behind: vec![([127, 0, 0, 0].into(), 8)],
         };
         let switch = AgentChannel::start(AgentOptions {

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use indexmap::IndexMap;
 use weir_results::{DeadlineSummary, PortDeadlines};
 use weir_scenario::{HostIndex, Node, PortIndex, Routes, Scenario, Topology};
-use weir_sed::schedule::{Job, most_in_time};
+use weir_sed::schedule::{Job, ReleasedJob, most_in_time, most_in_time_preemptive};
 use weir_units::{ByteSize, Duration, Rate, Time};
 
 /// A transfer with a deadline.
@@ -160,8 +160,9 @@ fn data_rate(topology: &Topology, port: PortIndex) -> Rate {
         .mul_f64(mtu.saturating_sub(HEADERS) as f64 / wire as f64)
 }
 
-/// Returns how many transfers must miss their deadlines under any schedule of those that overlap. It
-/// assumes that all of these could begin with the first. The transfers are sorted by start.
+/// Returns how many transfers must miss their deadlines under any schedule of those that overlap. Where
+/// these are too many to search all schedules, it assumes that they could all begin with the first. The
+/// transfers are sorted by start.
 fn fewest_missed(transfers: &[DueTransfer], rate: Rate) -> u64 {
     let mut until = Time::ZERO;
     let mut rounds: Vec<Vec<DueTransfer>> = Vec::new();
@@ -178,11 +179,27 @@ fn fewest_missed(transfers: &[DueTransfer], rate: Rate) -> u64 {
         .sum()
 }
 
+/// More transfers than this are not searched.
+const MOST_SEARCHED: usize = 32;
+
 /// Returns how many of these must be late.
 fn missed_count(mut round: Vec<DueTransfer>, rate: Rate) -> u64 {
     let Some(begin) = round.first().map(|first| first.start) else {
         return 0;
     };
+    if round.len() <= MOST_SEARCHED && round.iter().any(|transfer| transfer.start > begin) {
+        let jobs: Vec<_> = round
+            .iter()
+            .map(|transfer| ReleasedJob {
+                release: transfer.start.since(begin),
+                due: transfer.deadline.since(begin),
+                size: transfer.size,
+            })
+            .collect();
+        if let Some(met) = most_in_time_preemptive(&jobs, rate) {
+            return (jobs.len() - met) as u64;
+        }
+    }
     round.sort_by_key(|transfer| transfer.deadline);
     let jobs: Vec<_> = round.iter().map(|transfer| transfer.job(begin)).collect();
     let in_time = most_in_time(&jobs, rate).into_iter().filter(|met| *met);

@@ -4,7 +4,8 @@ use std::collections::VecDeque;
 
 use weir_fabric::Packet;
 use weir_scenario::{
-    Level, Node, RttAverage, Scenario, SedAllocation, SedLate, SedOptions, SwitchIndex,
+    Buffer, Level, Node, Port, RttAverage, Scenario, SedAllocation, SedLate, SedOptions,
+    SwitchIndex,
 };
 use weir_sed::{
     Agent, Controller, ControllerConfig, Demand, DemandTable, LatePolicy, Method, PortId,
@@ -90,13 +91,16 @@ impl ControlPlane {
             let ports = topology.ports_of(Node::Switch(switch));
             let mut slowest = None;
             for (number, port) in (0..).zip(ports) {
-                let rate = topology.port(port).rate;
+                let (rate, buffer) = (topology.port(port).rate, buffer(topology.port(port)));
                 slowest = Some(slowest.map_or(rate, |slowest: Rate| slowest.min(rate)));
                 let port = PortId {
                     switch: switch.index() as u32,
                     port: number,
                 };
                 controller.add_port(port, rate);
+                if let Some(buffer) = buffer {
+                    controller.set_buffer(port, buffer);
+                }
             }
             let mut agent = config.agent(slowest.unwrap_or(Rate::ZERO));
             agent.counters_interval = options.counters_interval;
@@ -180,6 +184,15 @@ impl ControlPlane {
     }
 }
 
+/// Returns the size of a port's own buffer, if it has a limit.
+fn buffer(port: &Port) -> Option<ByteSize> {
+    match port.queue.buffer {
+        Buffer::Limited(Level::Bytes(size)) => Some(size),
+        Buffer::Limited(Level::Packets(packets)) => Some(PACKET * packets),
+        Buffer::Unlimited => None,
+    }
+}
+
 fn config(options: &SedOptions) -> ControllerConfig {
     let reading = |reading| match reading {
         RttAverage::Base => RttReading::Base,
@@ -198,16 +211,21 @@ fn config(options: &SedOptions) -> ControllerConfig {
         total_reading: reading(options.total_rtt),
         flow_reading: reading(options.flow_rtt),
         method: match options.allocation {
+            SedAllocation::EarliestDeadline => Method::EarliestDeadline,
             SedAllocation::Paper => Method::Paper,
             SedAllocation::Planned => Method::Planned,
         },
         base: options.base,
+        best_effort: f64::from(options.best_effort) / 100.0,
         late: match options.late {
             SedLate::Spare => LatePolicy::Spare,
             SedLate::Stop => LatePolicy::Stop,
         },
         retransmit: options.retransmit,
         lease: options.lease,
-        ..ControllerConfig::paper()
+        ..match options.allocation {
+            SedAllocation::EarliestDeadline => ControllerConfig::earliest_deadline(),
+            SedAllocation::Paper | SedAllocation::Planned => ControllerConfig::paper(),
+        }
     }
 }

@@ -34,12 +34,16 @@ pub struct SedOptions {
     /// RTT_avg in equation 4.
     #[key(default = "loaded")]
     pub flow_rtt: RttAverage,
-    /// The window allocation: the paper's Algorithm 2, or admission and turns.
-    #[key(default = "paper")]
+    /// The window allocation: the earliest deadline first without stopping a flow, the paper's
+    /// Algorithm 2, or admission and turns.
+    #[key(default = "earliest-deadline")]
     pub allocation: SedAllocation,
-    /// The minimum window of a flow without deadline, in segments.
+    /// The minimum window of a flow without deadline, in segments, with `paper` and `planned`.
     #[key(accepts = Accepts::Count(0, 1000), default = 1)]
     pub base: u32,
+    /// The least share of all flows without deadline together, in percent, with `earliest-deadline`.
+    #[key(accepts = Accepts::Count(0, 100), default = 5)]
+    pub best_effort: u32,
     /// Whether late flows share the remaining capacity, or are stopped.
     #[key(default = "spare")]
     pub late: SedLate,
@@ -74,6 +78,8 @@ pub enum RttAverage {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Word)]
 #[serde(rename_all = "kebab-case")]
 pub enum SedAllocation {
+    /// The earliest deadline first among those that can be met; no flow is stopped.
+    EarliestDeadline,
     /// The paper's Algorithm 2.
     Paper,
     /// Admission and turns.

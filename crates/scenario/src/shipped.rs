@@ -36,6 +36,7 @@ pub static SHIPPED: &[(&str, &str)] = shipped! {
     "sed-large"
     "sed-large-ports"
     "sed-latency"
+    "sed-mixes"
 };
 
 impl Document {

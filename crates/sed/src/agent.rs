@@ -1,6 +1,7 @@
 //! The agent in a switch: watches the queues, reports to the controller, and applies its orders to the
 //! packets that pass.
 
+mod activity;
 mod config;
 mod flow;
 mod follow;
@@ -14,7 +15,9 @@ mod window;
 use std::collections::VecDeque;
 use std::fmt;
 
-use weir_fabric::{ConnectionId, Connections, Direction, Element, Output, Packet, PortIndex};
+use weir_fabric::{
+    ConnectionId, Connections, Direction, DropReason, Element, Output, Packet, PortIndex,
+};
 use weir_units::Time;
 use weir_wire::FlowKey;
 use weir_wire::tcp::{Flags, Segment};
@@ -148,11 +151,16 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             out.forward(ingress, packet);
             return self.watch(now, egress, out);
         };
+        if self.is_policed(id, direction, segment) {
+            self.counters.policed += 1;
+            return out.drop(packet, DropReason::Element);
+        }
         self.note(now, id, direction, flow, segment, egress);
+        self.note_activity(now, id, direction, flow, segment);
         self.burst = self
             .plain_burst(id, direction, &packet)
             .map(|burst| (burst, egress));
-        self.clamp(id, direction, ingress, &mut packet, segment);
+        self.clamp(now, id, direction, ingress, &mut packet, segment);
         if self.config.retransmit {
             let before = dropped(egress, out);
             out.forward(ingress, packet);
@@ -191,8 +199,8 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     fn apply(&mut self, now: Time, order: WindowOrder, out: &mut Output<'_, P>) {
         self.leased_until = Some(now + self.config.lease);
         match order {
-            WindowOrder::Allow { flow, window } => self.set_limit(&flow, Some(window), out),
-            WindowOrder::Release { flow } => self.set_limit(&flow, None, out),
+            WindowOrder::Allow { flow, window } => self.set_limit(now, &flow, Some(window), out),
+            WindowOrder::Release { flow } => self.set_limit(now, &flow, None, out),
             WindowOrder::Retransmit { flow, sequence } => {
                 if let Some((id, direction)) = self.find(&flow) {
                     self.await_repeat(
@@ -241,7 +249,13 @@ impl<P: Packet + Clone + Send + 'static> Element<P> for Agent<P> {
     }
 
     fn timeout(&self) -> Option<Time> {
-        let orders = [self.ordered_at, self.leased_until, self.inherited_until];
+        let progress = self.next_counters.filter(|_| self.config.never_stops);
+        let orders = [
+            self.ordered_at,
+            self.leased_until,
+            self.inherited_until,
+            progress,
+        ];
         let first = orders.into_iter().flatten().min();
         if self.queues.is_empty() {
             return first;
@@ -264,13 +278,16 @@ impl<P: Packet + Clone + Send + 'static> Element<P> for Agent<P> {
             }
         }
         if self.leased_until.is_some_and(|until| until <= now) {
-            self.expire(out);
+            self.expire(now, out);
         }
         if self.inherited_until.is_some_and(|until| until <= now) {
-            self.release_inherited(out);
+            self.release_inherited(now, out);
         }
         self.watch_recovery(now, out);
-        if self.queues.any_congested() && self.next_counters.is_some_and(|at| at <= now) {
+        let is_due = self.next_counters.is_some_and(|at| at <= now);
+        if self.config.never_stops && is_due {
+            self.report_progress(now, out);
+        } else if self.queues.any_congested() && is_due {
             self.report_counters(now);
         }
         self.repeat(now, out);

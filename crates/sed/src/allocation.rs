@@ -6,6 +6,8 @@
 //! segment by default. It is kept where the total is too small for it: otherwise a flow would starve.
 //! Without flows that have no deadline, the rest is shared evenly by those with one.
 
+mod earliest_deadline;
+
 use weir_units::{ByteSize, Duration, Rate};
 
 use crate::schedule::{Job, JobScheduler};
@@ -13,6 +15,10 @@ use crate::schedule::{Job, JobScheduler};
 /// How windows are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
+    /// The flows that can be in time together are served first (Moore–Hodgson), the earliest deadline
+    /// first, each as much as it can send; flows without deadline keep a part. No flow is stopped: each
+    /// has a window of one segment at least.
+    EarliestDeadline,
     /// Algorithm 2: each flow with a deadline gets the window that just meets it.
     Paper,
     /// First the flows that can be in time together are chosen (Moore–Hodgson). Then flows send in
@@ -44,6 +50,14 @@ pub struct AllocationSettings {
     pub base: u32,
     /// How late flows are treated.
     pub late: LatePolicy,
+    /// The least share of the flows without deadline ([`Method::EarliestDeadline`]), from 0 to 1.
+    pub best_effort: f64,
+    /// The most that Twin may grow to, so that the windows of one segment of all waiting flows stay a
+    /// small part of it ([`Method::EarliestDeadline`]).
+    pub most: u32,
+    /// A number that increases: flows without deadline take turns with windows that are too small to be
+    /// shared ([`Method::EarliestDeadline`]).
+    pub round: u32,
 }
 
 /// The inputs of one flow.
@@ -53,6 +67,9 @@ pub struct FlowDemand {
     pub segment: u32,
     /// The remaining bytes and time; `None` without deadline. No time left means late.
     pub job: Option<Job>,
+    /// How much it can use within the next round trip, in segments: zero if it has nothing to send
+    /// ([`Method::EarliestDeadline`]).
+    pub usable: u32,
 }
 
 impl FlowDemand {
@@ -105,6 +122,10 @@ impl WindowAllocator {
         self.windows.clear();
         self.windows.resize(flows.len(), 0);
         let windows = &mut self.windows;
+        if settings.method == Method::EarliestDeadline {
+            self.serve_earliest(settings, flows);
+            return &self.windows;
+        }
         let mut left = settings.total;
         for (window, _) in without_deadline(windows, flows) {
             *window = settings.base;
@@ -113,7 +134,9 @@ impl WindowAllocator {
         left = match settings.method {
             // Nothing is left to share.
             _ if left == 0 => 0,
-            Method::Paper => meet_exactly(settings, flows, windows, left),
+            Method::Paper | Method::EarliestDeadline => {
+                meet_exactly(settings, flows, windows, left)
+            }
             Method::Planned => self.take_turns(settings, flows, left),
         };
         share(settings, flows, &mut self.windows, left);

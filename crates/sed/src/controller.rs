@@ -1,6 +1,7 @@
 //! The controller: receives reports of flows and queues from switches, and orders each flow's window.
 
 mod config;
+mod progress;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -10,15 +11,16 @@ use std::net::IpAddr;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 use serde::Serialize;
-use weir_units::{Rate, Time};
+use weir_units::{ByteSize, Rate, Time};
 use weir_wire::FlowKey;
 
 use crate::allocation::{AllocationSettings, Method, WindowAllocator};
 use crate::demand::{Demand, DemandError, DemandTable, FlowPattern};
 use crate::message::{PortId, SwitchReport, WindowOrder};
 use crate::table::{AllocationInput, Entry, PortFlowTable};
-use config::INITIAL_WINDOW;
+pub(crate) use config::INITIAL_WINDOW;
 pub use config::{ControllerConfig, RttReading};
+use progress::{ActiveFlow, MeasuredPipe};
 pub use view::Slack;
 
 /// Counts of a controller, since the start.
@@ -56,6 +58,10 @@ struct Port {
     is_due: bool,
     /// When windows were last computed.
     computed_at: Time,
+    /// The size of its buffer, if that is known.
+    buffer: Option<ByteSize>,
+    /// What is on the way outside of the queue ([`Method::EarliestDeadline`]).
+    pipe: MeasuredPipe,
     table: PortFlowTable,
 }
 
@@ -108,9 +114,19 @@ impl Controller {
             state: PortState::default(),
             is_due: false,
             computed_at: Time::ZERO,
+            buffer: None,
+            pipe: MeasuredPipe::default(),
             table: PortFlowTable::default(),
         };
         self.ports.insert(port, port_state);
+    }
+
+    /// Sets the size of a port's buffer: windows together take half of it at most, or else four times
+    /// what equation 3 gives ([`Method::EarliestDeadline`]).
+    pub fn set_buffer(&mut self, port: PortId, buffer: ByteSize) {
+        if let Some(port) = self.ports.get_mut(&port) {
+            port.buffer = Some(buffer);
+        }
     }
 
     /// Removes the ports of a switch that has left or restarts, and their flows.
@@ -213,6 +229,26 @@ impl Controller {
                 }
                 self.refresh(now, switch);
             }
+            SwitchReport::Active {
+                flow,
+                port,
+                segment,
+                age,
+                acknowledged,
+                demand,
+            } => {
+                let active = ActiveFlow {
+                    flow,
+                    segment,
+                    acknowledged,
+                    started: now.checked_sub(age).unwrap_or(Time::ZERO),
+                    demand: demand.and_then(|demand| demand.check().ok()),
+                };
+                self.activate(now, PortId { switch, port }, active);
+            }
+            SwitchReport::Progress { flows, queues } => {
+                self.progress(now, switch, &flows, &queues);
+            }
             SwitchReport::Dropped { flow, sequence } => {
                 if self.config.retransmit && self.egress_ports.contains_key(&(switch, flow)) {
                     self.order(switch, WindowOrder::Retransmit { flow, sequence });
@@ -289,6 +325,23 @@ impl Controller {
         }
         let reported = reported.and_then(|demand| demand.check().ok());
         let demand = self.demands.demand_for_new(&flow).or(reported);
+        self.insert(now, id, flow, started, demand);
+        if let (true, Some(demand)) = (self.config.remember, demand)
+            && self.egress_ports.contains_key(&(id.switch, flow))
+        {
+            self.order(id.switch, WindowOrder::Remember { flow, demand });
+        }
+    }
+
+    /// Adds a flow to its port's table, if there is room.
+    fn insert(
+        &mut self,
+        now: Time,
+        id: PortId,
+        flow: FlowKey,
+        started: Time,
+        demand: Option<Demand>,
+    ) {
         let Some(port) = self.ports.get_mut(&id) else {
             return;
         };
@@ -297,15 +350,12 @@ impl Controller {
             return;
         }
         if self.egress_ports.is_empty() {
-            self.inspection = now + self.config.idle;
+            self.inspection = now + self.config.inspection_interval();
         }
         port.table.insert(now, flow, started, demand);
         port.is_due |=
-            port.state.governed || port.state.congested || port.settings.method == Method::Planned;
+            port.state.governed || port.state.congested || port.settings.method != Method::Paper;
         self.egress_ports.insert((id.switch, flow), id.port);
-        if let (true, Some(demand)) = (self.config.remember, demand) {
-            self.order(id.switch, WindowOrder::Remember { flow, demand });
-        }
     }
 
     fn accept(&mut self, now: Time, switch: u32, flow: FlowKey, segment: u32, reverse_port: u32) {
@@ -352,10 +402,17 @@ impl Controller {
         let was_governed = port.state.governed;
         let survey = &mut self.survey;
         let stopped = port.table.survey(now, survey);
-        // A plan does not wait for the queue: this many flows will fill it.
-        let crowded = port.settings.method == Method::Planned
-            && port.table.order.len() > (port.settings.total / INITIAL_WINDOW) as usize;
-        let governed = port.state.congested || crowded || (was_governed && stopped);
+        let settings = port.current_settings(now, self.config.threshold, self.config.packet);
+        // This many flows will fill the queue: a plan does not wait for that.
+        let many = (settings.total / INITIAL_WINDOW) as usize;
+        let governed = port.state.congested
+            || match settings.method {
+                Method::Paper => was_governed && stopped,
+                Method::Planned => port.table.order.len() > many || (was_governed && stopped),
+                Method::EarliestDeadline => {
+                    port.table.count_active() > if was_governed { 0 } else { many }
+                }
+            };
         port.state.governed = governed;
         let orders = &mut self.orders;
         let mut tell = |entry: &Entry| {
@@ -375,7 +432,7 @@ impl Controller {
             return;
         }
         self.counters.computations += 1;
-        let windows = self.allocator.allocate(&port.settings, &survey.candidates);
+        let windows = self.allocator.allocate(&settings, &survey.candidates);
         let windows = windows.iter().copied().map(Some);
         port.table.set_windows(survey, windows, &mut tell);
         if !was_governed {
@@ -401,7 +458,8 @@ impl Controller {
         if self.inspection > now || self.egress_ports.is_empty() {
             return;
         }
-        self.inspection = now + self.config.idle;
+        self.inspection = now + self.config.inspection_interval();
+        self.remove_unreported(now);
         let Some(since) = now.checked_sub(self.config.idle) else {
             return;
         };

@@ -36,6 +36,6 @@ pub use controller::{
     Controller, ControllerConfig, ControllerCounters, PortState, RttReading, Slack,
 };
 pub use demand::{Demand, DemandError, DemandRule, DemandTable, FlowPattern, shares_prefix};
-pub use message::{PortId, SwitchReport, WindowOrder};
+pub use message::{FlowProgress, PortId, QueueState, SwitchReport, WindowOrder};
 pub use sender::{Allocator, Allowance, AllowanceCallback, SenderFlow};
 pub use table::Entry;

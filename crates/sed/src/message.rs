@@ -58,6 +58,30 @@ pub enum SwitchReport {
         /// Flow and bytes.
         acknowledged: Vec<(FlowKey, u64)>,
     },
+    /// A flow that had nothing to send, or that was not reported before, sends data
+    /// ([`Method::EarliestDeadline`](crate::Method::EarliestDeadline)).
+    Active {
+        /// The flow.
+        flow: FlowKey,
+        /// The egress port of its data.
+        port: u32,
+        /// The payload of a full segment, in bytes.
+        segment: u32,
+        /// How long ago its SYN passed.
+        age: Duration,
+        /// The bytes acknowledged so far.
+        acknowledged: u64,
+        /// The demand that a controller has stored at the switch.
+        demand: Option<Demand>,
+    },
+    /// The state of flows and queues, at intervals
+    /// ([`Method::EarliestDeadline`](crate::Method::EarliestDeadline)).
+    Progress {
+        /// Flows whose state has changed, or that were last reported a quarter of a second ago.
+        flows: Vec<FlowProgress>,
+        /// The queues that flows wait in.
+        queues: Vec<QueueState>,
+    },
     /// The queue of a port dropped a flow's packet (RSED, Figure 7).
     Dropped {
         /// The flow.
@@ -65,6 +89,32 @@ pub enum SwitchReport {
         /// The sequence number of the packet's first byte.
         sequence: Sequence,
     },
+}
+
+/// The state of a flow, by the segments that have passed a switch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FlowProgress {
+    /// The flow.
+    pub flow: FlowKey,
+    /// The bytes acknowledged so far.
+    pub acknowledged: u64,
+    /// The bytes sent and not acknowledged.
+    pub in_flight: u32,
+    /// Whether it has nothing to send: nothing has been in flight for two intervals.
+    pub is_idle: bool,
+}
+
+/// The state of a port's queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueState {
+    /// The port.
+    pub port: u32,
+    /// The length of the queue, in bytes.
+    pub backlog: u64,
+    /// The bytes in flight of all flows that leave by the port, those in the queue included.
+    pub in_flight: u64,
+    /// Whether a flow waits for its ordered window.
+    pub is_window_limited: bool,
 }
 
 /// An order of the controller to a switch.
@@ -111,6 +161,10 @@ impl SwitchReport {
         ByteSize::from_bytes(match self {
             // A packet-in contains the packet.
             Self::Opened { .. } | Self::Accepted { .. } | Self::Closed { .. } => HEADER + 60,
+            Self::Active { .. } => HEADER + 60,
+            Self::Progress { flows, queues } => {
+                HEADER + (FLOW + 13) * flows.len() as u64 + 21 * queues.len() as u64
+            }
             Self::Congested { .. } | Self::Recovered { .. } => HEADER + 4,
             Self::Counters { acknowledged } => HEADER + (FLOW + 8) * acknowledged.len() as u64,
             Self::Dropped { .. } => HEADER + 60,

@@ -1,9 +1,13 @@
 //! The most jobs that one machine can finish in time: J. M. Moore, "An n Job, One Machine Sequencing
 //! Algorithm for Minimizing the Number of Late Jobs", Management Science 15(1), 1968 (Moore–Hodgson).
 
+mod preemptive;
+
 use std::collections::BinaryHeap;
 
 use weir_units::{ByteSize, Duration, Rate};
+
+pub use preemptive::{ReleasedJob, most_in_time_preemptive};
 
 /// Bytes to carry by a deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

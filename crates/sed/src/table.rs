@@ -7,6 +7,7 @@ use weir_units::{ByteSize, Duration, Time};
 use weir_wire::FlowKey;
 
 use crate::allocation::FlowDemand;
+use crate::controller::INITIAL_WINDOW;
 use crate::demand::Demand;
 use crate::schedule::Job;
 
@@ -23,6 +24,10 @@ pub struct Entry {
     pub acknowledged: u64,
     /// The payload of a full segment, in bytes.
     pub segment: u32,
+    /// Its bytes in flight; `None` if they are not reported.
+    pub in_flight: Option<u32>,
+    /// Whether it has nothing to send, as far as that is reported.
+    pub is_idle: bool,
     /// Its window in segments; `None` if it is not limited.
     pub window: Option<u32>,
     /// When it was last reported.
@@ -40,6 +45,8 @@ impl Entry {
             demand,
             acknowledged: 0,
             segment: USUAL_SEGMENT,
+            in_flight: None,
+            is_idle: false,
             window: None,
             reported_at: now,
         }
@@ -61,6 +68,26 @@ impl Entry {
         })
     }
 
+    /// Whether all of its demand has been acknowledged, and nothing more is in flight.
+    pub fn is_complete(&self) -> bool {
+        let is_there = |demand: Demand| self.acknowledged >= demand.size.bytes();
+        self.demand.is_some_and(is_there) && self.in_flight == Some(0)
+    }
+
+    /// Returns how much it can use within the next round trip, in segments: its congestion window at
+    /// most doubles.
+    fn usable(&self) -> u16 {
+        match self.in_flight {
+            _ if self.is_idle => 0,
+            None => u16::MAX,
+            Some(bytes) => {
+                let segments = bytes.div_ceil(self.segment.max(1));
+                let twice = segments.saturating_mul(2).saturating_add(INITIAL_WINDOW);
+                u16::try_from(twice).unwrap_or(u16::MAX)
+            }
+        }
+    }
+
     /// Whether its window is zero.
     pub fn is_stopped(&self) -> bool {
         self.window == Some(0)
@@ -73,9 +100,12 @@ impl Entry {
 struct WindowInput {
     /// The remaining bytes; [`Self::ENDLESS`] without a deadline.
     left: u64,
-    segment: u32,
     /// As in the row; [`Self::OWN`] if it is not limited.
     window: u32,
+    /// Segments are at most 65,535 bytes long.
+    segment: u16,
+    /// As in [`FlowDemand::usable`]; the largest value is no limit.
+    usable: u16,
 }
 
 impl WindowInput {
@@ -86,8 +116,9 @@ impl WindowInput {
         let left = |demand: Demand| demand.size.bytes().saturating_sub(entry.acknowledged);
         Self {
             left: entry.demand.map_or(Self::ENDLESS, left),
-            segment: entry.segment,
             window: entry.window.unwrap_or(Self::OWN),
+            segment: u16::try_from(entry.segment).unwrap_or(u16::MAX),
+            usable: entry.usable(),
         }
     }
 
@@ -97,7 +128,11 @@ impl WindowInput {
             due: deadline.checked_since(now).unwrap_or(Duration::ZERO),
         };
         FlowDemand {
-            segment: self.segment,
+            segment: self.segment.into(),
+            usable: match self.usable {
+                u16::MAX => u32::MAX,
+                usable => usable.into(),
+            },
             job: (self.left != Self::ENDLESS).then_some(job),
         }
     }
@@ -227,6 +262,13 @@ impl PortFlowTable {
                 changed(entry);
             }
         }
+    }
+
+    /// Returns the number of flows that have something to send.
+    pub(crate) fn count_active(&self) -> usize {
+        let loads = self.order.iter();
+        let loads = loads.filter_map(|(.., index)| self.loads.get(*index as usize));
+        loads.filter(|load| load.usable > 0).count()
     }
 
     /// Returns the flows without a report since `time`.

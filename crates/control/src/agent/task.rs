@@ -1,5 +1,6 @@
 //! The task behind an agent's channel: connects, follows one controller, and connects again.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -15,7 +16,7 @@ use crate::controller_stream::{
 };
 use crate::error::AgentError;
 use crate::lease::Lease;
-use crate::quota::LogQuota;
+use crate::repeated_warning::RepeatedWarning;
 use crate::stream::Received;
 use crate::translate;
 use crate::v1;
@@ -33,7 +34,8 @@ pub(super) struct AgentTask {
     governed: LeaderLease,
     /// A report has been lost.
     lost: Arc<Notify>,
-    quota: LogQuota,
+    /// By controller.
+    warnings: BTreeMap<String, RepeatedWarning>,
     metrics: ChannelMetrics,
 }
 
@@ -53,7 +55,7 @@ impl AgentTask {
             state,
             governed: LeaderLease::default(),
             lost,
-            quota: LogQuota::new(Instant::now()),
+            warnings: BTreeMap::new(),
             metrics: ChannelMetrics::new(&registry),
         }
     }
@@ -71,6 +73,7 @@ impl AgentTask {
                     Ok(attached) => {
                         pause = FIRST_PAUSE;
                         self.metrics.set_attached(true);
+                        self.warnings.clear();
                         let end = self.follow(attached, &mut reports).await;
                         self.metrics.set_attached(false);
                         end
@@ -80,7 +83,10 @@ impl AgentTask {
                 let DisconnectCause::Failed(error) = end else {
                     return;
                 };
-                if let Some(left_out) = self.quota.take(Instant::now()) {
+                let now = Instant::now();
+                let warnings = self.warnings.entry(controller.clone());
+                let warning = warnings.or_insert_with(|| RepeatedWarning::new(now));
+                if let Some(left_out) = warning.take(now, &error.to_string()) {
                     tracing::warn!(controller, %error, left_out, "no controller");
                 }
                 self.state
@@ -214,5 +220,6 @@ fn described(port: &PortDescription) -> v1::Port {
         name: port.name.clone(),
         rate_bits_per_second: port.rate.bits_per_second(),
         behind: behind.collect(),
+        buffer_bytes: port.buffer.map_or(0, |size| size.bytes()),
     }
 }

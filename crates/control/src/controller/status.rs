@@ -72,6 +72,7 @@ fn port_description(port: &Port) -> v1::Port {
         name: port.name.clone(),
         rate_bits_per_second: port.rate.bits_per_second(),
         behind: behind.collect(),
+        buffer_bytes: port.buffer.map_or(0, |size| size.bytes()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::net::IpAddr;
 
 use tokio::sync::{mpsc, oneshot};
 use tonic::Status;
-use weir_units::{Rate, Time};
+use weir_units::{ByteSize, Rate, Time};
 
 use super::refusal::Refusal;
 use crate::leader_epoch::LeaderEpoch;
@@ -96,6 +96,8 @@ pub(super) struct Port {
     pub(super) number: u32,
     pub(super) name: String,
     pub(super) rate: Rate,
+    /// The size of its buffer, if that is known.
+    pub(super) buffer: Option<ByteSize>,
     /// The prefixes behind it: address and length in bits.
     pub(super) behind: Vec<(IpAddr, u8)>,
 }
@@ -131,6 +133,7 @@ impl Hello {
                 number: port.number,
                 name: port.name.chars().take(LONGEST_NAME).collect(),
                 rate: Rate::from_bits_per_second(port.rate_bits_per_second),
+                buffer: (port.buffer_bytes > 0).then(|| ByteSize::from_bytes(port.buffer_bytes)),
                 behind: behind.collect::<Result<_, Refusal>>()?,
             })
         });

@@ -344,6 +344,9 @@ impl ControllerTask {
                 port: port.number,
             };
             self.logic.add_port(id, port.rate);
+            if let Some(buffer) = port.buffer {
+                self.logic.set_buffer(id, buffer);
+            }
         }
         tracing::info!(switch = hello.name, ports = hello.ports.len(), "attached");
         self.switches.attach(number, hello, session);

@@ -60,6 +60,7 @@ pub(crate) fn to_settings(config: &AgentConfig) -> v1::AgentSettings {
         counters_interval_nanoseconds: config.counters_interval.as_nanos(),
         retransmit: config.retransmit,
         gentle_above: config.single_segment_above,
+        never_stops: config.never_stops,
     }
 }
 
@@ -79,6 +80,7 @@ pub(crate) fn settings(
         counters_interval: interval.max(SHORTEST_INTERVAL),
         retransmit: settings.retransmit,
         single_segment_above: settings.gentle_above,
+        never_stops: settings.never_stops,
         lease,
         ..AgentConfig::paper()
     })

@@ -1,6 +1,6 @@
 //! Conversion of an agent's reports.
 
-use weir_sed::SwitchReport;
+use weir_sed::{FlowProgress, QueueState, SwitchReport};
 use weir_units::Duration;
 use weir_wire::tcp::Sequence;
 
@@ -40,6 +40,37 @@ pub(crate) fn report(report: v1::Report) -> Result<SwitchReport, DecodeError> {
             flow: flow(packet.flow)?,
             sequence: Sequence::new(packet.sequence),
         },
+        Kind::Active(active) => SwitchReport::Active {
+            flow: flow(active.flow)?,
+            port: active.port,
+            segment: active.segment_bytes,
+            age: Duration::from_nanos(active.age_nanoseconds),
+            acknowledged: active.acknowledged_bytes,
+            demand: active
+                .demand
+                .map(|reported| demand(Some(reported)))
+                .transpose()?,
+        },
+        Kind::Progress(progress) => {
+            let flows = progress.flows.into_iter().map(|reported| {
+                Ok(FlowProgress {
+                    flow: flow(reported.flow)?,
+                    acknowledged: reported.acknowledged_bytes,
+                    in_flight: reported.in_flight_bytes,
+                    is_idle: reported.idle,
+                })
+            });
+            let queues = progress.queues.into_iter().map(|queue| QueueState {
+                port: queue.port,
+                backlog: queue.backlog_bytes,
+                in_flight: queue.in_flight_bytes,
+                is_window_limited: queue.window_limited,
+            });
+            SwitchReport::Progress {
+                flows: flows.collect::<Result<_, DecodeError>>()?,
+                queues: queues.collect(),
+            }
+        }
     })
 }
 
@@ -80,6 +111,39 @@ pub(crate) fn to_report(report: &SwitchReport) -> v1::Report {
             flow: Some(to_flow(flow)),
             sequence: sequence.number(),
         }),
+        SwitchReport::Active {
+            flow,
+            port,
+            segment,
+            age,
+            acknowledged,
+            demand,
+        } => Kind::Active(v1::Active {
+            flow: Some(to_flow(flow)),
+            port: *port,
+            segment_bytes: *segment,
+            age_nanoseconds: age.as_nanos(),
+            acknowledged_bytes: *acknowledged,
+            demand: demand.as_ref().map(to_demand),
+        }),
+        SwitchReport::Progress { flows, queues } => {
+            let flows = flows.iter().map(|reported| v1::FlowProgress {
+                flow: Some(to_flow(&reported.flow)),
+                acknowledged_bytes: reported.acknowledged,
+                in_flight_bytes: reported.in_flight,
+                idle: reported.is_idle,
+            });
+            let queues = queues.iter().map(|queue| v1::QueueState {
+                port: queue.port,
+                backlog_bytes: queue.backlog,
+                in_flight_bytes: queue.in_flight,
+                window_limited: queue.is_window_limited,
+            });
+            Kind::Progress(v1::Progress {
+                flows: flows.collect(),
+                queues: queues.collect(),
+            })
+        }
     };
     v1::Report { report: Some(kind) }
 }

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use weir_sed::{SwitchReport, WindowOrder};
+use weir_sed::{FlowProgress, QueueState, SwitchReport, WindowOrder};
 use weir_wire::tcp::Sequence;
 
 use super::*;
@@ -66,7 +66,50 @@ fn any_report() -> impl Strategy<Value = SwitchReport> {
             flow,
             sequence: Sequence::new(sequence),
         }),
+        (
+            any_flow(),
+            any::<(u32, u32, u64, u64)>(),
+            prop::option::of(any_demand())
+        )
+            .prop_map(|(flow, (port, segment, age, acknowledged), demand)| {
+                SwitchReport::Active {
+                    flow,
+                    port,
+                    segment,
+                    age: Duration::from_nanos(age),
+                    acknowledged,
+                    demand,
+                }
+            }),
+        (
+            prop::collection::vec((any_flow(), any::<(u64, u32, bool)>()), 0..5),
+            prop::collection::vec(any::<(u32, u64, u64, bool)>(), 0..3),
+        )
+            .prop_map(|(flows, queues)| SwitchReport::Progress {
+                flows: flows.into_iter().map(progress).collect(),
+                queues: queues.into_iter().map(queue).collect(),
+            }),
     ]
+}
+
+fn progress(
+    (flow, (acknowledged, in_flight, is_idle)): (FlowKey, (u64, u32, bool)),
+) -> FlowProgress {
+    FlowProgress {
+        flow,
+        acknowledged,
+        in_flight,
+        is_idle,
+    }
+}
+
+fn queue((port, backlog, in_flight, is_window_limited): (u32, u64, u64, bool)) -> QueueState {
+    QueueState {
+        port,
+        backlog,
+        in_flight,
+        is_window_limited,
+    }
 }
 
 fn any_order() -> impl Strategy<Value = WindowOrder> {

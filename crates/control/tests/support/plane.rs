@@ -36,6 +36,7 @@ pub(crate) fn ports() -> Vec<PortDescription> {
         number,
         name: format!("eth{number}"),
         rate: RATE,
+        buffer: None,
         behind: vec![(IpAddr::from(behind), 32)],
     };
     vec![port(0, [127, 0, 0, 1]), port(1, [10, 0, 0, 2])]

@@ -26,13 +26,17 @@ pub struct TxQueue {
     pub rate: Rate,
     /// The size of the queue: packets beyond it are dropped.
     pub buffer: ByteSize,
+    /// The queue length above which ECN-capable packets are marked, if any are.
+    pub ecn_threshold: Option<ByteSize>,
 }
 
 impl TxQueue {
     fn egress_port(self) -> EgressPort<Segment> {
         let link = Link::new(self.rate, Duration::ZERO).with_framing(ETHERNET_FRAMING);
         // Nothing here is random.
-        let queue = Queue::new([Rule::tail_drop(self.buffer)], 0);
+        let mut rules = vec![Rule::tail_drop(self.buffer)];
+        rules.extend(self.ecn_threshold.map(Rule::mark_above));
+        let queue = Queue::new(rules, 0);
         EgressPort::new(queue, link, Faults::none())
     }
 }

@@ -15,7 +15,7 @@ pub(super) struct AgentCounts {
     pub(super) bypass: Option<BypassCounts>,
 }
 
-static COUNTERS: [Row<AgentCounts>; 11] = [
+static COUNTERS: [Row<AgentCounts>; 12] = [
     Row::gauge(
         "fail_open",
         "Whether frames pass if the agent dies or hangs",
@@ -50,6 +50,11 @@ static COUNTERS: [Row<AgentCounts>; 11] = [
         "window_updates",
         "Acknowledgments made for stopped flows",
         |counted| counted.agent.updates,
+    ),
+    Row::counter(
+        "policed_packets",
+        "Packets dropped as their sender exceeded its window",
+        |counted| counted.agent.policed,
     ),
     Row::counter(
         "repeats",

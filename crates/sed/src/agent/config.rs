@@ -23,6 +23,10 @@ pub struct AgentConfig {
     /// initial window, by the window in their SYN-ACK; `None` for never. A clamp ordered by the
     /// controller comes a round trip too late for that.
     pub single_segment_above: Option<u32>,
+    /// Whether no flow is stopped: each keeps a window of one segment, its activity and the queues are
+    /// reported, and senders that exceed their windows are policed
+    /// ([`Method::EarliestDeadline`](crate::Method::EarliestDeadline)).
+    pub never_stops: bool,
     /// Limits of the connection table.
     pub connections: ConnectionLimits,
 }
@@ -39,6 +43,7 @@ impl AgentConfig {
             counters_interval: Duration::from_millis(1),
             retransmit: false,
             single_segment_above: None,
+            never_stops: false,
             connections: ConnectionLimits::default(),
         }
     }
@@ -57,6 +62,8 @@ pub struct AgentCounters {
     pub updates: u64,
     /// Packets for which duplicate ACKs were made.
     pub repeats: u64,
+    /// Packets dropped because their sender exceeded its window.
+    pub policed: u64,
     /// FINs and resets whose sequence number is far from their flow's.
     pub forged: u64,
     /// How often all windows were released because the controller was silent.

@@ -1,7 +1,7 @@
 //! The state that an agent keeps of a connection: the same for both directions.
 
 use weir_fabric::{Direction, PortIndex};
-use weir_units::Time;
+use weir_units::{Duration, Time};
 use weir_wire::tcp::{Flags, Segment, Sequence};
 
 use crate::demand::Demand;
@@ -33,6 +33,10 @@ pub(super) struct FlowDirection<P> {
     pub(super) forwarded_window: u16,
     /// How many of its dropped packets wait for duplicate ACKs.
     pub(super) awaited: u32,
+    /// Its activity, as far as it is reported.
+    pub(super) activity: Activity,
+    /// The ends of the windows that were forwarded to the sender.
+    window_ends: Option<WindowEnds>,
     /// The sequence number after the last byte sent.
     sent: Option<Sequence>,
     /// The last ACK number, and the bytes acknowledged so far.
@@ -42,6 +46,34 @@ pub(super) struct FlowDirection<P> {
     /// The end of the recovery that duplicate ACKs began: packets below it are retransmitted anyway.
     recovering_to: Option<Sequence>,
 }
+
+/// What the controller knows of a flow's activity.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Activity {
+    /// Whether the flow is in the controller's table.
+    pub(super) is_known: bool,
+    /// Whether it was reported to have nothing to send.
+    pub(super) is_idle: bool,
+    /// When its data or an ACK for it last passed.
+    pub(super) passed_at: Time,
+    /// Payload that has passed while the controller did not know of it, in bytes.
+    pub(super) unreported: u64,
+    /// The last report of acknowledged bytes and bytes in flight, and its time.
+    pub(super) reported: Option<(u64, u32, Time)>,
+}
+
+/// The largest end of a window that was forwarded, in two periods: a sender may have used the earlier
+/// one before it received a lower one.
+#[derive(Clone, Copy, Debug)]
+struct WindowEnds {
+    since: Time,
+    current: Sequence,
+    earlier: Sequence,
+}
+
+/// The period of [`WindowEnds`]. A lowered window is enforced after one to two of them: an ACK needs some
+/// time to the sender, and data back.
+const ENFORCED_AFTER: Duration = Duration::from_millis(100);
 
 impl<P> Default for TrackedConnection<P> {
     fn default() -> Self {
@@ -56,6 +88,8 @@ impl<P> Default for TrackedConnection<P> {
                 template: None,
                 forwarded_window: 0,
                 awaited: 0,
+                activity: Activity::default(),
+                window_ends: None,
                 sent: None,
                 acknowledged: None,
                 reported: 0,
@@ -98,15 +132,60 @@ impl<P> FlowDirection<P> {
         }
     }
 
-    /// Notes an ACK for this direction.
-    pub(super) fn on_acknowledged(&mut self, upto: Sequence) {
+    /// Notes an ACK for this direction. Returns whether it acknowledges anything new.
+    pub(super) fn on_acknowledged(&mut self, upto: Sequence) -> bool {
         let (last, bytes) = self.acknowledged.unwrap_or((upto, 0));
         let ahead = upto.distance_from(last);
         // An ACK for data that was never sent is ignored.
         let is_sent = self.sent.is_some_and(|sent| !sent.precedes(upto));
-        if ahead > 0 && is_sent {
+        let is_new = ahead > 0 && is_sent;
+        if is_new {
             self.acknowledged = Some((upto, bytes + u64::from(ahead.unsigned_abs())));
         }
+        is_new
+    }
+
+    /// Returns the acknowledged bytes.
+    pub(super) fn acknowledged_bytes(&self) -> u64 {
+        self.acknowledged.map_or(0, |(_, bytes)| bytes)
+    }
+
+    /// Returns the last ACK number.
+    pub(super) fn acknowledged_upto(&self) -> Option<Sequence> {
+        Some(self.acknowledged?.0)
+    }
+
+    /// Returns the bytes sent and not acknowledged.
+    pub(super) fn in_flight(&self) -> u32 {
+        match (self.sent, self.acknowledged) {
+            (Some(sent), Some((upto, _))) => u32::try_from(sent.distance_from(upto)).unwrap_or(0),
+            _ => 0,
+        }
+    }
+
+    /// Notes the end of a window that was forwarded to the sender.
+    pub(super) fn note_window_end(&mut self, now: Time, end: Sequence) {
+        let ends = self.window_ends.get_or_insert(WindowEnds {
+            since: now,
+            current: end,
+            earlier: end,
+        });
+        if now.since(ends.since) > ENFORCED_AFTER {
+            *ends = WindowEnds {
+                since: now,
+                current: end,
+                earlier: ends.current,
+            };
+        } else if ends.current.precedes(end) {
+            ends.current = end;
+        }
+    }
+
+    /// Whether the sender exceeds its window with a segment that ends here. Retransmissions do not.
+    pub(super) fn exceeds_window(&self, end: Sequence) -> bool {
+        let is_new = self.sent.is_some_and(|sent| sent.precedes(end));
+        let beyond = |ends: WindowEnds| ends.current.precedes(end) && ends.earlier.precedes(end);
+        is_new && self.window_ends.is_some_and(beyond)
     }
 
     /// Whether a segment with this sequence number may belong to the flow.

@@ -44,7 +44,9 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             return;
         };
         if let Some(connection) = self.connections.get_mut(id) {
-            connection.state.half_mut(direction).demand = Some(demand);
+            let half = connection.state.half_mut(direction);
+            half.demand = Some(demand);
+            half.activity.is_known = half.is_open;
         }
     }
 
@@ -64,12 +66,16 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let flags = segment.flags;
         let half = connection.state.half_mut(direction);
         half.on_sent(segment);
+        if segment.payload > 0 || flags.contains(Flags::SYN) {
+            half.activity.passed_at = now;
+        }
         if let Some(port) = egress
             && flags.contains(Flags::SYN)
         {
             if !half.is_open {
                 half.is_open = true;
                 half.opened_at = now;
+                half.activity.is_known = !flags.contains(Flags::ACK);
                 join(&mut self.open, port);
             }
             half.egress = Some(port);
@@ -92,8 +98,10 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             }
         }
         if flags.contains(Flags::ACK) {
-            (connection.state.half_mut(direction.reversed()))
-                .on_acknowledged(segment.acknowledgment);
+            let half = connection.state.half_mut(direction.reversed());
+            if half.on_acknowledged(segment.acknowledgment) {
+                half.activity.passed_at = now;
+            }
         }
         let reset = flags.contains(Flags::RST);
         for (ended, direction, flow) in [
@@ -103,6 +111,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             let half = connection.state.half_mut(direction);
             if ended && half.is_open {
                 half.is_open = false;
+                half.activity.is_known = false;
                 leave(&mut self.open, half.egress);
                 self.reports.push_back(SwitchReport::Closed { flow });
             }

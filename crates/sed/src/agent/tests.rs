@@ -536,8 +536,9 @@ proptest! {
         steps in prop::collection::vec(step(), 0..150),
         scale in 0_u8..=14,
         retransmit: bool,
+        never_stops: bool,
     ) {
-        let config = AgentConfig { retransmit, single_segment_above: Some(1), ..AgentConfig::paper() };
+        let config = AgentConfig { retransmit, never_stops, single_segment_above: Some(1), ..AgentConfig::paper() };
         let mut world = World::new(config, scale);
         for step in steps {
             match step {

@@ -32,7 +32,11 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             .time_for(excess.unwrap_or(ByteSize::ZERO));
         self.queues.set_congested(port, Some(now + drained));
         self.counters.congested += 1;
-        self.report_counters(now);
+        if self.config.never_stops {
+            self.report_progress(now, out);
+        } else {
+            self.report_counters(now);
+        }
         let port = port.index() as u32;
         self.reports.push_back(SwitchReport::Congested { port });
     }
@@ -119,7 +123,11 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
                 state.half_mut(direction).reset_reported();
             }
         }
-        self.report_counters(now);
+        if self.config.never_stops {
+            self.report_again(now);
+        } else {
+            self.report_counters(now);
+        }
         for port in self.queues.congested() {
             let port = port.index() as u32;
             self.reports.push_back(SwitchReport::Congested { port });

@@ -12,6 +12,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     /// Lowers the window that a packet offers to the other end, and keeps a copy of pure ACKs.
     pub(super) fn clamp(
         &mut self,
+        now: Time,
         id: ConnectionId,
         direction: Direction,
         ingress: PortIndex,
@@ -25,6 +26,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let handshake = connection.handshake;
         // A sender that may not even send one segment gets no ACK that could later resume it.
         let full = handshake.segment_size(direction.reversed()).unwrap_or(1);
+        let scale = handshake.scale_of(segment, direction);
         let half = connection.state.half_mut(direction.reversed());
         let plain = segment.payload == 0 && !segment.flags.intersects(SPECIAL);
         if plain {
@@ -51,6 +53,27 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         if !segment.flags.contains(Flags::SYN) {
             half.forwarded_window = shown;
         }
+        if let (true, true, Some(scale)) = (
+            self.config.never_stops,
+            segment.flags.contains(Flags::ACK),
+            scale,
+        ) {
+            half.note_window_end(now, segment.acknowledgment + (u32::from(shown) << scale));
+        }
+    }
+
+    /// Whether a segment is to be dropped because its sender ignores its window.
+    pub(super) fn is_policed(
+        &self,
+        id: ConnectionId,
+        direction: Direction,
+        segment: &Segment,
+    ) -> bool {
+        if !self.config.never_stops || segment.payload == 0 {
+            return false;
+        }
+        let half = self.connections.get(id).map(|it| it.state.half(direction));
+        half.is_some_and(|half| half.limit.is_some() && half.exceeds_window(segment.end()))
     }
 
     /// Returns the window of a SYN-ACK where there are many flows already.
@@ -70,10 +93,11 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         (open > above).then(|| connection.handshake.segment_size(direction.reversed()))?
     }
 
-    /// Sets a flow's limit. A stopped flow that may resume gets a window update, as no ACK is on its
-    /// way.
+    /// Sets a flow's limit. A flow that waits for its window and may continue gets a window update, as
+    /// no ACK may be on its way.
     pub(super) fn set_limit(
         &mut self,
+        now: Time,
         flow: &FlowKey,
         limit: Option<u32>,
         out: &mut Output<'_, P>,
@@ -87,9 +111,24 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         let handshake = connection.handshake;
         let half = connection.state.half_mut(direction);
         let was_stopped = half.limit == Some(0);
+        let full = handshake.segment_size(direction).unwrap_or(1);
+        let limit = limit.map(|limit| {
+            if self.config.never_stops {
+                limit.max(full)
+            } else {
+                limit
+            }
+        });
         half.limit = limit;
         half.is_inherited = false;
-        if !was_stopped || limit == Some(0) {
+        let scale = handshake.window_scale(direction.reversed()).unwrap_or(0);
+        let shown = u32::from(half.forwarded_window) << scale;
+        let waits = if self.config.never_stops {
+            half.in_flight().saturating_add(full) > shown
+        } else {
+            was_stopped && limit != Some(0)
+        };
+        if !waits {
             return;
         }
         let Some((ingress, mut packet)) = half.template.clone() else {
@@ -98,17 +137,28 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
         if let Some(limit) = limit {
             limit_of(limit).clamp(&mut packet, &handshake, direction.reversed());
         }
-        half.forwarded_window = packet.tcp().map_or(0, |segment| segment.window);
+        let window = packet.tcp().map_or(0, |segment| segment.window);
+        if self.config.never_stops {
+            if window <= half.forwarded_window {
+                return;
+            }
+            // Data may have carried later ACKs than the kept one; a sender ignores an old ACK's window.
+            if let Some(upto) = half.acknowledged_upto() {
+                packet.set_acknowledgment(upto);
+                half.note_window_end(now, upto + (u32::from(window) << scale));
+            }
+        }
+        half.forwarded_window = window;
         self.counters.updates += 1;
         out.inject(ingress, packet);
     }
 
     /// Releases all flows after the controller has been silent for a lease.
-    pub(super) fn expire(&mut self, out: &mut Output<'_, P>) {
+    pub(super) fn expire(&mut self, now: Time, out: &mut Output<'_, P>) {
         self.leased_until = None;
         self.inherited_until = None;
         self.counters.expired += 1;
-        self.release_where(out, |_| true);
+        self.release_where(now, out, |_| true);
     }
 
     /// Marks the limits as inherited when another controller has started: they hold for a lease, until
@@ -124,13 +174,14 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
     }
 
     /// Releases the limits of an earlier controller that the current one has not renewed.
-    pub(super) fn release_inherited(&mut self, out: &mut Output<'_, P>) {
+    pub(super) fn release_inherited(&mut self, now: Time, out: &mut Output<'_, P>) {
         self.inherited_until = None;
-        self.release_where(out, |half| half.is_inherited);
+        self.release_where(now, out, |half| half.is_inherited);
     }
 
     fn release_where(
         &mut self,
+        now: Time,
         out: &mut Output<'_, P>,
         is_over: impl Fn(&FlowDirection<P>) -> bool,
     ) {
@@ -148,7 +199,7 @@ impl<P: Packet + Clone + Send + 'static> Agent<P> {
             }
         }
         for flow in limited {
-            self.set_limit(&flow, None, out);
+            self.set_limit(now, &flow, None, out);
         }
     }
 }

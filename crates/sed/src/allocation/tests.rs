@@ -12,6 +12,9 @@ fn settings(method: Method) -> AllocationSettings {
         rate: Rate::from_mbps(949),
         base: 1,
         late: LatePolicy::Spare,
+        best_effort: 0.05,
+        most: 400,
+        round: 0,
     }
 }
 
@@ -23,12 +26,14 @@ fn with_deadline(bytes: u64, micros: u64) -> FlowDemand {
             size: ByteSize::from_bytes(bytes),
             due: Duration::from_nanos(micros * MICROSECOND),
         }),
+        usable: u32::MAX,
     }
 }
 
 const ENDLESS: FlowDemand = FlowDemand {
     segment: 1460,
     job: None,
+    usable: u32::MAX,
 };
 
 #[test]
@@ -117,6 +122,7 @@ fn candidates() -> impl Strategy<Value = Vec<FlowDemand>> {
     let job = (any::<u64>(), 0_u64..1 << 40);
     let candidate = (1_u32..9000, prop::option::of(job)).prop_map(|(segment, job)| FlowDemand {
         segment,
+        usable: u32::MAX,
         job: job.map(|(size, due)| Job {
             size: ByteSize::from_bytes(size),
             due: Duration::from_nanos(due),

@@ -33,8 +33,12 @@ pub struct ControllerConfig {
     pub flow_reading: RttReading,
     /// How windows are chosen.
     pub method: Method,
-    /// The least window of a flow without deadline, in segments.
+    /// The least window of a flow without deadline, in segments ([`Method::Paper`] and
+    /// [`Method::Planned`]).
     pub base: u32,
+    /// The least share of the windows of all flows without deadline together
+    /// ([`Method::EarliestDeadline`]), from 0 to 1.
+    pub best_effort: f64,
     /// How late flows are treated.
     pub late: LatePolicy,
     /// Whether senders are made to retransmit dropped packets (RSED).
@@ -66,6 +70,7 @@ impl ControllerConfig {
             flow_reading: RttReading::Loaded,
             method: Method::Paper,
             base: 1,
+            best_effort: 0.05,
             late: LatePolicy::Spare,
             retransmit: false,
             lease: Duration::from_secs(2),
@@ -73,6 +78,15 @@ impl ControllerConfig {
             idle: Duration::from_secs(60),
             flows_per_port: 100_000,
             remember: false,
+        }
+    }
+
+    /// Returns the default values: as [`Self::paper`], with [`Method::EarliestDeadline`].
+    pub fn earliest_deadline() -> Self {
+        Self {
+            method: Method::EarliestDeadline,
+            refresh: Duration::from_millis(2),
+            ..Self::paper()
         }
     }
 
@@ -87,7 +101,16 @@ impl ControllerConfig {
             lease: self.lease,
             retransmit: self.retransmit,
             single_segment_above: (self.method == Method::Planned).then_some(gentle),
+            never_stops: self.method == Method::EarliestDeadline,
             ..AgentConfig::paper()
+        }
+    }
+
+    /// Returns how often flows are searched of which nothing is reported.
+    pub(super) fn inspection_interval(&self) -> Duration {
+        match self.method {
+            Method::EarliestDeadline => self.idle.min(INSPECTION),
+            Method::Paper | Method::Planned => self.idle,
         }
     }
 
@@ -113,9 +136,15 @@ impl ControllerConfig {
             rate: rate.mul_f64((packet - HEADERS as f64) / (packet + FRAMING as f64)),
             base: self.base,
             late: self.late,
+            best_effort: self.best_effort,
+            most: u32::MAX,
+            round: 0,
         }
     }
 }
 
+/// How often [`Method::EarliestDeadline`] searches flows that have ended unnoticed.
+const INSPECTION: Duration = Duration::from_millis(250);
+
 /// The initial window of an unlimited sender, in segments (RFC 6928).
-pub(super) const INITIAL_WINDOW: u32 = 10;
+pub(crate) const INITIAL_WINDOW: u32 = 10;

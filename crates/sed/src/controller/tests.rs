@@ -428,7 +428,7 @@ fn hostile() -> impl Strategy<Value = u64> {
 fn hostile_report() -> impl Strategy<Value = SwitchReport> {
     let flow = (0_u32..6).prop_map(flow);
     let port = prop_oneof![Just(1_u32), 0_u32..3, any::<u32>()];
-    (0_u8..7, flow, port, hostile(), hostile(), hostile()).prop_map(
+    (0_u8..9, flow, port, hostile(), hostile(), hostile()).prop_map(
         |(kind, flow, port, one, other, third)| match kind {
             0 | 1 => SwitchReport::Opened {
                 flow,
@@ -447,6 +447,28 @@ fn hostile_report() -> impl Strategy<Value = SwitchReport> {
             3 => SwitchReport::Closed { flow },
             4 => SwitchReport::Congested { port },
             5 => SwitchReport::Recovered { port },
+            6 => SwitchReport::Active {
+                flow,
+                port,
+                segment: one as u32,
+                age: Duration::from_nanos(other),
+                acknowledged: third,
+                demand: None,
+            },
+            7 => SwitchReport::Progress {
+                flows: vec![crate::FlowProgress {
+                    flow,
+                    acknowledged: one,
+                    in_flight: other as u32,
+                    is_idle: third % 2 == 0,
+                }],
+                queues: vec![crate::QueueState {
+                    port,
+                    backlog: one,
+                    in_flight: other,
+                    is_window_limited: third % 2 == 0,
+                }],
+            },
             _ => SwitchReport::Counters {
                 acknowledged: vec![(flow, one), (flow, other)],
             },
@@ -461,10 +483,10 @@ proptest! {
     fn arbitrary_reports_do_not_break_the_controller(
         reports in prop::collection::vec((hostile_report(), 0_u64..3_000_000), 0..60),
         rate in hostile(),
-        planned: bool,
+        method in prop_oneof![Just(Method::EarliestDeadline), Just(Method::Paper), Just(Method::Planned)],
     ) {
         let config = ControllerConfig {
-            method: if planned { Method::Planned } else { Method::Paper },
+            method,
             remember: true,
             retransmit: true,
             ..ControllerConfig::paper()

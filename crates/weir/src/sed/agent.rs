@@ -14,7 +14,9 @@ use weir_policy::Prefix;
 use weir_sed::AgentConfig;
 use weir_units::{ByteSize, Duration, Rate};
 
-use super::per_interface::{PerInterface, per_interface, required_per_interface};
+use super::per_interface::{
+    PerInterface, optional_per_interface, per_interface, required_per_interface,
+};
 use super::{CertificateArguments, controller_address};
 use crate::fail_open;
 use crate::failure::Failure;
@@ -51,6 +53,10 @@ pub(crate) struct Agent {
     /// Buffer size of the queue of an interface
     #[arg(long, value_name = "[NAME=]SIZE", default_value = "512KB")]
     buffer: Vec<PerInterface<ByteSize>>,
+
+    /// Queue length above which ECN-capable packets are marked, as DCTCP wants; by default none is
+    #[arg(long, value_name = "[NAME=]SIZE")]
+    ecn_threshold: Vec<PerInterface<ByteSize>>,
 
     /// Addresses behind an interface, for senders that are their own agents (repeatable)
     #[arg(long, value_name = "NAME=PREFIX")]
@@ -164,15 +170,12 @@ impl Agent {
             let problem = format!("{buffer} is less than a jumbo frame has, {SMALLEST_BUFFER}");
             return Err(Failure::option("buffer", problem));
         }
-        let [(rate, buffer), (other_rate, other_buffer)] =
-            [(rates[0], buffers[0]), (rates[1], buffers[1])];
-        Ok([
-            TxQueue { rate, buffer },
-            TxQueue {
-                rate: other_rate,
-                buffer: other_buffer,
-            },
-        ])
+        let thresholds = optional_per_interface("ecn-threshold", names, &self.ecn_threshold)?;
+        Ok([0, 1].map(|side| TxQueue {
+            rate: rates[side],
+            buffer: buffers[side],
+            ecn_threshold: thresholds[side],
+        }))
     }
 
     fn ports(
@@ -188,6 +191,7 @@ impl Agent {
                 number,
                 name: name.to_owned(),
                 rate: outlet.rate,
+                buffer: Some(outlet.buffer),
                 behind: behind.into_iter().map(prefix).collect(),
             }
         };

@@ -21,7 +21,8 @@ use crate::service_manager;
 Examples:
   weir sed certificates /etc/weir/sed --switch tor1
   weir sed controller --listen 0.0.0.0:9600 --rtt 100us
-  weir sed controller --rtt 100us --allocation planned --retransmit --metrics 9101
+  weir sed controller --rtt 100us --best-effort 10 --metrics 9101
+  weir sed controller --allocation paper --retransmit    # RSED as in its paper
   weir sed controller --rules deadlines.toml     # docs/deadlines.md; SIGHUP reads it again
 
 Agents listen to it as long as it lives: what it has ordered holds for a lease after it was last heard of,
@@ -55,8 +56,13 @@ pub(crate) struct Controller {
     recovery: Option<ByteSize>,
 
     /// Allocation of windows
-    #[arg(long, value_enum, default_value_t = Allocation::Paper)]
+    #[arg(long, value_enum, default_value_t = Allocation::EarliestDeadline)]
     allocation: Allocation,
+
+    /// Least share of all flows without deadline together, in percent
+    #[arg(long, value_name = "PERCENT", default_value_t = 5,
+          value_parser = clap::value_parser!(u8).range(0..=100))]
+    best_effort: u8,
 
     /// Policy for late flows
     #[arg(long, value_enum, default_value_t = LateFlowPolicy::Spare)]
@@ -82,6 +88,8 @@ pub(crate) struct Controller {
 /// The allocation of windows.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Allocation {
+    /// The earliest deadline first among those that can be met; no flow is stopped
+    EarliestDeadline,
     /// Algorithm 2: the window that each flow needs
     Paper,
     /// In turns; flows that can meet their deadline come before those that cannot
@@ -177,11 +185,16 @@ impl Controller {
                 format!("it is at least {SHORTEST_LEASE}"),
             ));
         }
+        let usual = match self.allocation {
+            Allocation::EarliestDeadline => ControllerConfig::earliest_deadline(),
+            Allocation::Paper | Allocation::Planned => ControllerConfig::paper(),
+        };
         Ok(ControllerConfig {
             threshold: self.threshold,
             recovery,
             rtt: self.rtt,
             method: match self.allocation {
+                Allocation::EarliestDeadline => Method::EarliestDeadline,
                 Allocation::Paper => Method::Paper,
                 Allocation::Planned => Method::Planned,
             },
@@ -191,7 +204,8 @@ impl Controller {
             },
             retransmit: self.retransmit,
             lease: self.lease,
-            ..ControllerConfig::paper()
+            best_effort: f64::from(self.best_effort) / 100.0,
+            ..usual
         })
     }
 }

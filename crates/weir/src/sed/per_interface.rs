@@ -71,6 +71,18 @@ pub(super) fn required_per_interface<T: Clone>(
     Ok([value(0)?, value(1)?])
 }
 
+/// Returns the single value of each of two interfaces, if there is one.
+pub(super) fn optional_per_interface<T: Clone>(
+    option: &str,
+    names: [&str; 2],
+    said: &[PerInterface<T>],
+) -> Result<[Option<T>; 2], Failure> {
+    if said.is_empty() {
+        return Ok([None, None]);
+    }
+    required_per_interface(option, names, said).map(|values| values.map(Some))
+}
+
 fn only<T: Clone>(
     said: &[PerInterface<T>],
     is_wanted: fn(&Option<String>) -> bool,
