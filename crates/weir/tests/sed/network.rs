@@ -159,15 +159,21 @@ impl Row {
         })
     }
 
-    /// Returns one of its metrics, without labels.
+    /// Returns one of its metrics, as the sum of all its series.
     pub(crate) fn metric(&self, name: &str) -> u64 {
         let metrics = self.metrics();
-        let name = format!("weir_sed_agent_{name} ");
-        let value = metrics.lines().find_map(|line| line.strip_prefix(&name));
-        value
-            .unwrap_or_else(|| panic!("no {name}: {metrics}"))
-            .parse()
-            .unwrap()
+        let name = format!("weir_sed_agent_{name}");
+        assert!(
+            metrics.contains(&format!("# TYPE {name} ")),
+            "no {name}: {metrics}"
+        );
+        let of_name = |line: &&str| {
+            let rest = line.strip_prefix(&name);
+            rest.is_some_and(|rest| rest.starts_with([' ', '{']))
+        };
+        let series = metrics.lines().filter(of_name);
+        let value = |line: &str| line.rsplit(' ').next()?.parse::<u64>().ok();
+        series.map(|line| value(line).unwrap()).sum()
     }
 
     /// Returns the windows of the server's connections to a port, in bytes.
