@@ -73,9 +73,20 @@ impl RttEstimator {
         self.backoff = self.backoff.saturating_add(1);
     }
 
+    /// Processes the RTT of the handshake; `None` if it yields no sample.
+    pub(crate) fn on_handshake(&mut self, rtt: Option<Duration>, config: &Config) {
+        match rtt {
+            Some(rtt) => {
+                self.on_sample(rtt, config);
+                self.on_min_sample(rtt);
+            }
+            None => self.on_syn_timeouts(),
+        }
+    }
+
     /// Handles a retransmitted SYN that yielded no sample: data starts with an RTO of 3 s (RFC
     /// 6298, section 5.7).
-    pub(crate) fn on_syn_timeouts(&mut self) {
+    fn on_syn_timeouts(&mut self) {
         if !self.sampled {
             self.rto = self.rto.max(Duration::from_secs(3)).min(self.max_rto);
         }

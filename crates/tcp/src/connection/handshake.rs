@@ -180,8 +180,7 @@ impl Connection {
             .sent_at
             .filter(|_| self.rare.handshake.timeouts == 0);
         let rtt = sent.map(|sent| now.since(sent));
-        self.sending()
-            .on_handshake(rtt.filter(|rtt| !rtt.is_zero()));
+        self.sender.on_handshake(rtt.filter(|rtt| !rtt.is_zero()));
         self.rare.handshake.due = false;
         self.state = if self.sender.is_finished() {
             State::FinWait1

@@ -7,6 +7,7 @@ use weir_congestion::Controller;
 use weir_units::{Duration, Time};
 
 use super::Connection;
+use crate::rtt::RttEstimator;
 use crate::sender::Sender;
 use crate::{Config, ControllerFactory, ControllerSource, EcnMode};
 
@@ -21,12 +22,37 @@ pub(super) enum SendingHalf {
 /// What is known of a sending half before it is built.
 #[derive(Clone, Debug)]
 pub(super) struct UnusedHalf {
-    /// The right edge of the peer's window.
-    edge: u64,
+    /// The right edge of the peer's window. It begins at zero and has at most 30 bits.
+    edge: u32,
     /// The largest window that the peer has announced.
-    largest_window: u64,
+    largest_window: u32,
+    /// The RTT of the handshake, [`NO_SAMPLE`] if it yielded none, zero before its end.
+    handshake_rtt: Duration,
     factory: Arc<dyn ControllerFactory>,
     seed: u64,
+}
+
+/// A handshake whose SYN was sent more than once.
+const NO_SAMPLE: Duration = Duration::MAX;
+
+impl UnusedHalf {
+    /// Returns the result of the handshake once it has ended: its RTT, if it yielded a sample.
+    fn handshake(&self) -> Option<Option<Duration>> {
+        let rtt = self.handshake_rtt;
+        (!rtt.is_zero()).then_some((rtt != NO_SAMPLE).then_some(rtt))
+    }
+
+    fn rto(&self, config: &Config) -> Duration {
+        let mut rtt = RttEstimator::new(config);
+        if let Some(handshake) = self.handshake() {
+            rtt.on_handshake(handshake, config);
+        }
+        rtt.rto()
+    }
+}
+
+fn window_bits(window: u64) -> u32 {
+    u32::try_from(window).unwrap_or(u32::MAX)
 }
 
 impl SendingHalf {
@@ -38,6 +64,7 @@ impl SendingHalf {
             ControllerSource::AtFirstWrite { factory, seed } => Self::Unused(UnusedHalf {
                 edge: 0,
                 largest_window: 0,
+                handshake_rtt: Duration::ZERO,
                 factory,
                 seed,
             }),
@@ -76,7 +103,7 @@ impl SendingHalf {
     #[inline]
     pub(super) fn edge(&self) -> u64 {
         match self {
-            Self::Unused(unused) => unused.edge,
+            Self::Unused(unused) => unused.edge.into(),
             Self::Built(sender) => sender.edge,
         }
     }
@@ -84,7 +111,7 @@ impl SendingHalf {
     /// Returns the largest window that the peer has announced.
     pub(super) fn largest_window(&self) -> u64 {
         match self {
-            Self::Unused(unused) => unused.largest_window,
+            Self::Unused(unused) => unused.largest_window.into(),
             Self::Built(sender) => sender.largest_window,
         }
     }
@@ -94,8 +121,8 @@ impl SendingHalf {
     pub(super) fn on_window(&mut self, edge: u64, window: u64) {
         match self {
             Self::Unused(unused) => {
-                unused.edge = edge;
-                unused.largest_window = unused.largest_window.max(window);
+                unused.edge = window_bits(edge);
+                unused.largest_window = unused.largest_window.max(window_bits(window));
             }
             Self::Built(sender) => sender.on_window(edge, window),
         }
@@ -138,8 +165,16 @@ impl SendingHalf {
     #[inline]
     pub(super) fn rto(&self, config: &Config) -> Duration {
         match self {
-            Self::Unused(_) => config.initial_rto.min(config.max_rto),
+            Self::Unused(unused) => unused.rto(config),
             Self::Built(sender) => sender.rtt.rto(),
+        }
+    }
+
+    /// Processes the RTT of the handshake; `None` if it yields no sample.
+    pub(super) fn on_handshake(&mut self, rtt: Option<Duration>) {
+        match self {
+            Self::Unused(unused) => unused.handshake_rtt = rtt.unwrap_or(NO_SAMPLE),
+            Self::Built(sender) => sender.on_handshake(rtt),
         }
     }
 
@@ -187,7 +222,10 @@ impl Connection {
         if self.ecn == EcnMode::Off {
             sender.disable_ecn();
         }
-        sender.set_edge(unused.edge, unused.largest_window);
+        sender.set_edge(unused.edge.into(), unused.largest_window.into());
+        if let Some(handshake) = unused.handshake() {
+            sender.on_handshake(handshake);
+        }
         sender
     }
 }

@@ -207,13 +207,7 @@ impl Sender {
 
     /// Processes the RTT of the handshake; `None` if it yields no sample.
     pub(crate) fn on_handshake(&mut self, rtt: Option<Duration>) {
-        match rtt {
-            Some(rtt) => {
-                self.rtt.on_sample(rtt, &self.config);
-                self.rtt.on_min_sample(rtt);
-            }
-            None => self.rtt.on_syn_timeouts(),
-        }
+        self.rtt.on_handshake(rtt, &self.config);
     }
 
     /// Returns a send time as reported to the controller, 1 ns late. A segment leaves after the
