@@ -42,6 +42,7 @@ algorithms! {
     bbr3,
     dcudp,
     dcudp_proportional,
+    dcudp_rtt_fair,
 }
 
 pub use algorithm::{Algorithm, AlgorithmSpec, Context, Parameter, SpecError, Value};

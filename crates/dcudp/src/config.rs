@@ -45,6 +45,9 @@ pub enum AckInterval {
     RoundTrip,
     /// One RTT through empty queues.
     IdleRoundTrip,
+    /// A sixteenth of an RTT through empty queues, for congestion controls with a window: each ACK
+    /// releases the next packets.
+    Frequent,
 }
 
 /// The feedback about marks that the congestion controller receives.
@@ -63,6 +66,10 @@ pub enum Feedback {
 pub struct TransportConfig {
     /// Stream or messages; both ends must agree.
     pub data: DataKind,
+    /// Whether the sender has the paper's UDP Mode. Without it, the sender is in Congestion Mode from
+    /// the first packet to the last: its congestion control finds the rate, and losses reduce it. The
+    /// handshake tells the peer, whose receiver then sends ACKs all the time.
+    pub udp_mode: bool,
     /// The rate of UDP Mode, in UDP payload: the application's rate or the link rate. It is also
     /// the upper limit in Congestion Mode.
     pub rate: Rate,
@@ -84,8 +91,9 @@ pub struct TransportConfig {
     pub quit: QuitConfig,
     /// The ACK interval.
     pub ack_interval: AckInterval,
-    /// Whether a gap in the data starts Congestion Mode as a CE mark does. The paper's receiver
-    /// only considers marks; without marking in the network, UDP Mode would then never end.
+    /// Whether losses that go on for two round trips start Congestion Mode as a CE mark does. The
+    /// paper's receiver only considers marks; without marking in the network, UDP Mode would then
+    /// never end.
     pub congestion_on_loss: bool,
     /// The RTT before the first sample.
     pub initial_rtt: Duration,
@@ -135,10 +143,29 @@ impl TransportConfig {
     /// The smallest receive window in packets.
     pub const SMALLEST_WINDOW: u32 = 16;
 
-    /// Returns a transport configuration for a data center with this link rate.
+    /// Returns a transport configuration for any network, whose switches need not mark: the sender
+    /// starts with ten packets per round trip and finds its rate by CUBIC (RFC 9438), as TCP does.
+    /// `limit` is the highest rate, such as that of the interface.
+    pub fn shared(limit: Rate) -> Self {
+        Self {
+            udp_mode: false,
+            congestion: AlgorithmSpec::default(),
+            feedback: Feedback::Counts,
+            ack_interval: AckInterval::Frequent,
+            // More often CUBIC's HyStart leaves slow start too early, and reports of losses repeat before
+            // slow links have carried the retransmission.
+            min_ack_interval: Duration::from_millis(1),
+            congestion_on_loss: true,
+            ..Self::new(limit)
+        }
+    }
+
+    /// Returns the paper's transport configuration, for a data center with this link rate whose
+    /// switches mark: the sender starts at this rate, and only marks slow it down.
     pub fn new(rate: Rate) -> Self {
         Self {
             data: DataKind::Stream,
+            udp_mode: true,
             rate,
             congestion: dcudp_from(rate),
             feedback: Feedback::Echo,

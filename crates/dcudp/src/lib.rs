@@ -20,7 +20,10 @@
 //! | `endpoint`, `cookie` | socket ids, routing, new connections, and protection against spoofed sources |
 //! | `connection` | the connection state machine, from datagrams to events |
 //! | `sender`, `send_buffer`, `stream_queue`, `pacer`, `mode` | outgoing data: modes, rate, losses |
+//! | `flight` | the packets that are still under way, where ACKs come all the time |
 //! | `receiver`, `receive_buffer`, `message_order` | incoming data: gaps, ACKs, messages |
+//! | `jitter` | the interarrival jitter of data packets |
+//! | `loss_persistence` | losses that count as congestion |
 //! | `observer` | the receiver's detection of the end of congestion: equations 3 and 4 |
 //! | [`protection`], `pre_shared_key` | packet protection with a key shared by both ends |
 //! | [`threshold`] | the upper bound of a switch's `th_max` |
@@ -31,6 +34,9 @@ mod connection;
 mod cookie;
 mod endpoint;
 mod error;
+mod flight;
+mod jitter;
+mod loss_persistence;
 mod message_order;
 mod mode;
 mod observer;

@@ -7,6 +7,8 @@ use weir_units::{Duration, Time};
 
 use crate::config::{AckInterval, EchoRule, TransportConfig};
 use crate::error::Violation;
+use crate::jitter::InterarrivalJitter;
+use crate::loss_persistence::LossPersistence;
 use crate::observer::{CongestionObserver, QuitConfig, RttSource, Verdict};
 use crate::packet::DataHeader;
 use crate::receive_buffer::ReceiveBuffer;
@@ -17,6 +19,10 @@ const MOST_OPEN_ACKS: usize = 256;
 /// Limit of gaps that wait for their first report. Further gaps wait for the repetition.
 const MOST_FRESH_GAPS: usize = 64;
 const MOST_DOUBLINGS: u32 = 6;
+/// The most doublings of the interval of repeated reports to a sender without UDP Mode.
+const FEW_DOUBLINGS: u32 = 1;
+/// Often enough for an ACK clock, and for the samples per round trip of HyStart (RFC 9406).
+const ACKS_PER_ROUND_TRIP: u64 = 16;
 
 /// The mode that the receiver requests (section IV).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,7 +43,11 @@ pub(crate) struct Receiver {
     quit: QuitConfig,
     echo_rule: EchoRule,
     ack_interval: AckInterval,
-    congestion_on_loss: bool,
+    /// Whether the peer's sender has UDP Mode. If not, it is congested for good.
+    peer_udp_mode: bool,
+    /// The losses of unmarked packets, where they count as congestion.
+    losses: Option<LossPersistence>,
+    pub(crate) jitter: InterarrivalJitter,
     pub(crate) echo: bool,
     pub(crate) received: u32,
     pub(crate) marked: u32,
@@ -62,17 +72,33 @@ pub(crate) struct Receiver {
 }
 
 impl Receiver {
-    pub(crate) fn new(config: &TransportConfig, messages: bool, first: u64) -> Self {
+    /// `peer_udp_mode`: whether the peer's sender has UDP Mode.
+    pub(crate) fn new(
+        config: &TransportConfig,
+        messages: bool,
+        first: u64,
+        peer_udp_mode: bool,
+    ) -> Self {
         let buffer = ReceiveBuffer::new(config.receive_window, messages, first);
         Self {
             advertised: buffer.limit(),
             buffer,
-            phase: RequestedMode::Quiet,
+            phase: if peer_udp_mode {
+                RequestedMode::Quiet
+            } else {
+                RequestedMode::Congested
+            },
             observer: CongestionObserver::new(config.quit),
             quit: config.quit,
             echo_rule: config.echo,
-            ack_interval: config.ack_interval,
-            congestion_on_loss: config.congestion_on_loss,
+            ack_interval: if peer_udp_mode {
+                config.ack_interval
+            } else {
+                AckInterval::Frequent
+            },
+            peer_udp_mode,
+            losses: config.congestion_on_loss.then(LossPersistence::default),
+            jitter: InterarrivalJitter::default(),
             echo: false,
             received: 0,
             marked: 0,
@@ -120,6 +146,7 @@ impl Receiver {
         self.marked = self.marked.wrapping_add(is_marked.into());
         self.data_since_ack = true;
         self.last_data = now;
+        self.jitter.on_packet(now, header.timestamp);
         if let Some(gap) = accepted.gap {
             self.on_gap(now, gap, rtt);
         }
@@ -146,8 +173,10 @@ impl Receiver {
             self.echo = false;
         }
         self.echo |= is_marked;
-        self.observer.on_data(is_marked);
-        let congested = is_marked || (is_gap && self.congestion_on_loss);
+        let goes_on = |losses: &mut LossPersistence| losses.on_gap(now, rtt.smoothed);
+        let keeps_losing = is_gap && self.losses.as_mut().is_some_and(goes_on);
+        let congested = is_marked || keeps_losing;
+        self.observer.on_data(congested);
         match self.phase {
             RequestedMode::Quiet | RequestedMode::Quitting if congested => self.enter(),
             // The sender has missed the end of the congestion, or its OBS-change arrived early.
@@ -188,6 +217,7 @@ impl Receiver {
             }
             AckInterval::RoundTrip => rtt.smoothed,
             AckInterval::IdleRoundTrip => rtt.idle(),
+            AckInterval::Frequent => rtt.idle() / ACKS_PER_ROUND_TRIP,
         };
         interval.max(self.min_ack_interval)
     }
@@ -310,7 +340,7 @@ impl Receiver {
             RttSource::Smoothed => rtt.smoothed,
             RttSource::Current => sample,
         };
-        if self.observer.on_rtt(kept) == Verdict::Ended {
+        if self.observer.on_rtt(kept) == Verdict::Ended && self.peer_udp_mode {
             self.phase = RequestedMode::Quitting;
             self.doublings = 0;
         }
@@ -336,7 +366,13 @@ impl Receiver {
     pub(crate) fn handle_timeout(&mut self, now: Time, rtt: &Rtt) {
         if self.nak_at.is_some_and(|at| now >= at) {
             self.repeat_from = Some(self.buffer.expected);
-            self.repeats = (self.repeats + 1).min(MOST_DOUBLINGS);
+            // A sender without UDP Mode retransmits no faster than its window allows.
+            let most = if self.peer_udp_mode {
+                MOST_DOUBLINGS
+            } else {
+                FEW_DOUBLINGS
+            };
+            self.repeats = (self.repeats + 1).min(most);
             self.nak_at = Some(now + self.nak_interval(rtt));
         }
         if self.ack_at.is_none_or(|at| now < at) {
@@ -346,6 +382,7 @@ impl Receiver {
             RequestedMode::Quiet => self.ack_at = None,
             RequestedMode::Quitting => self.ack_due = true,
             RequestedMode::Congested if self.data_since_ack => self.ack_due = true,
+            RequestedMode::Congested if !self.peer_udp_mode => self.ack_at = None,
             RequestedMode::Congested => {
                 let quit_at = self.last_data + self.idle_quit(rtt);
                 if now >= quit_at {

@@ -25,6 +25,7 @@ pub(crate) struct SentPacket {
     pub(crate) message: u64,
     /// Time of the last transmission.
     pub(crate) sent_at: Time,
+    is_retransmitted: bool,
     pub(crate) delivery: PacketDelivery,
 }
 
@@ -63,6 +64,24 @@ pub(crate) struct PacketBatch {
     pub(crate) bytes: ByteSize,
     /// Send time of the newest of them.
     pub(crate) newest_sent: Time,
+    /// Whether the newest of them was sent more than once: its acknowledgment measures no RTT.
+    is_ambiguous: bool,
+}
+
+/// How long after it was sent a packet cannot be reported lost.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecentlySent {
+    /// For packets that were sent once.
+    pub(crate) once: Duration,
+    /// For retransmissions: a NAK may be about the first transmission.
+    pub(crate) again: Duration,
+}
+
+impl PacketBatch {
+    /// Returns the RTT of the newest packet, if the batch measures one (Karn's algorithm).
+    pub(crate) fn rtt(&self, now: Time) -> Option<Duration> {
+        (self.packets > 0 && !self.is_ambiguous).then(|| now.since(self.newest_sent))
+    }
 }
 
 #[derive(Debug)]
@@ -145,6 +164,18 @@ impl SendBuffer {
         !self.stream.is_empty()
             || !self.messages.is_empty()
             || (self.finish_wanted && self.finish.is_none())
+    }
+
+    /// Returns how many of the unacknowledged packets are not known to be lost.
+    pub(crate) fn not_lost(&self) -> u64 {
+        (self.packets.len() as u64).saturating_sub(self.lost.len() as u64)
+    }
+
+    /// Returns the time of the last transmission of the newest packet.
+    pub(crate) fn newest_sent(&self) -> Time {
+        self.packets
+            .back()
+            .map_or(Time::ZERO, |packet| packet.sent_at)
     }
 
     pub(crate) fn has_lost(&self) -> bool {
@@ -298,6 +329,7 @@ impl SendBuffer {
         let Some(packet) = self.packets.get_mut(index) else {
             return;
         };
+        packet.is_retransmitted |= packet.sent_at > Time::ZERO;
         packet.sent_at = now;
         packet.delivery = delivery;
         self.in_flight += ByteSize::from_bytes((packet.payload.len() + self.overhead) as u64);
@@ -329,18 +361,21 @@ impl SendBuffer {
             self.base += 1;
             batch.packets += 1;
             batch.bytes += size;
-            batch.newest_sent = batch.newest_sent.max(packet.sent_at);
+            if packet.sent_at >= batch.newest_sent {
+                batch.newest_sent = packet.sent_at;
+                batch.is_ambiguous = packet.is_retransmitted;
+            }
             each(&packet, size);
         }
         Some(batch)
     }
 
     /// Declares the packets `first..=last` lost. Returns `None` if they were never sent. Packets
-    /// sent less than `recent` ago are still in flight: the NAK predates them.
+    /// sent recently are still in flight: the NAK predates them.
     pub(crate) fn mark_lost(
         &mut self,
         now: Time,
-        recent: Duration,
+        recent: RecentlySent,
         first: u64,
         last: u64,
     ) -> Option<PacketBatch> {
@@ -354,6 +389,11 @@ impl SendBuffer {
                 break;
             };
             let (sent_at, size) = (packet.sent_at, self.size_of(packet));
+            let recent = if packet.is_retransmitted {
+                recent.again
+            } else {
+                recent.once
+            };
             if now.since(sent_at) < recent || !self.lost.insert(count) {
                 continue;
             }
@@ -378,6 +418,7 @@ fn outgoing(
         in_order,
         message,
         sent_at: Time::ZERO,
+        is_retransmitted: false,
         delivery: PacketDelivery::default(),
     }
 }
@@ -422,7 +463,10 @@ mod tests {
         let mut buffer = buffer();
         buffer.write(&[7; 1000]);
         send_all(&mut buffer, Time::from_nanos(1000));
-        let recent = Duration::from_nanos(500);
+        let recent = RecentlySent {
+            once: Duration::from_nanos(500),
+            again: Duration::from_nanos(500),
+        };
         let lose = |buffer: &mut SendBuffer, nanos, first, last| {
             let now = Time::from_nanos(nanos);
             let batch = buffer.mark_lost(now, recent, FIRST + first, FIRST + last);

@@ -8,15 +8,18 @@ use weir_units::{ByteSize, Duration, Rate, Time};
 
 use crate::config::{AckInterval, Feedback, LARGEST_WINDOW, TransportConfig};
 use crate::error::Violation;
+use crate::flight::Flight;
 use crate::mode::{Mode, SwitchGuard};
 use crate::pacer::Pacer;
 use crate::packet::{Ack, HEADER_LENGTH, LossRanges};
 use crate::rtt::Rtt;
-use crate::send_buffer::SendBuffer;
+use crate::send_buffer::{RecentlySent, SendBuffer};
 use crate::sequence::SequenceNumber;
 
 /// The most doublings of the request interval.
 const MOST_DOUBLINGS: u32 = 6;
+/// The same where ACKs come all the time: silence must be noticed soon.
+const FEW_DOUBLINGS: u32 = 1;
 /// With short ACK intervals, one ACK2 is sent per this many data packets: one per ACK would take a
 /// fortieth of a link that many senders share.
 const PACKETS_PER_ACK2: u64 = 8;
@@ -50,8 +53,10 @@ pub(crate) struct Sender {
     ack_interval: AckInterval,
     /// Data packets sent since the last ACK2.
     since_ack2: u64,
-    /// The rate of UDP Mode.
+    /// The rate of UDP Mode, and the upper limit.
     full_rate: Rate,
+    /// The packets under way, where the sender has no UDP Mode.
+    flight: Option<Flight>,
     pacer: Pacer,
     /// The first packet beyond the peer's window.
     limit: u64,
@@ -86,7 +91,11 @@ impl Sender {
         buffer.set_packet_size(config.packet_size.as_usize(), HEADER_LENGTH);
         Self {
             buffer,
-            mode: Mode::Udp,
+            mode: if config.udp_mode {
+                Mode::Udp
+            } else {
+                Mode::Congestion
+            },
             guard: SwitchGuard::default(),
             controller: fresh.clone(),
             estimator: fresh.wants_delivery().then(DeliveryRate::new),
@@ -95,6 +104,7 @@ impl Sender {
             ack_interval: config.ack_interval,
             since_ack2: 0,
             full_rate: config.rate,
+            flight: (!config.udp_mode).then(|| Flight::new(first)),
             pacer: Pacer::new(config.pacing_slack, config.pacing_quantum),
             limit: first,
             change_due: false,
@@ -140,9 +150,18 @@ impl Sender {
         self.buffer.next() < self.limit && outstanding < u64::from(LARGEST_WINDOW)
     }
 
+    /// Returns the UDP payload in flight, as far as known.
+    pub(crate) fn in_flight(&self) -> ByteSize {
+        let arrived = self.flight.as_ref().map_or(0, |flight| {
+            let candidates = self.buffer.not_lost();
+            flight.arrived(candidates)
+        });
+        self.buffer.in_flight - ByteSize::from_bytes(self.buffer.packet_size() as u64) * arrived
+    }
+
     /// Returns whether a packet could be sent if the pacer permitted it.
     fn has_sendable(&self) -> bool {
-        let in_flight = self.buffer.in_flight;
+        let in_flight = self.in_flight();
         let window = in_flight.is_zero() || in_flight < self.controller.window();
         let allowed = self.mode == Mode::Udp || window;
         allowed && (self.buffer.has_lost() || (self.buffer.has_new() && self.has_room()))
@@ -193,13 +212,18 @@ impl Sender {
         else {
             return false;
         };
-        let prior = self.buffer.in_flight;
+        let prior = self.in_flight();
+        if let Some(flight) = &mut self.flight
+            && flight.on_sent(now, prior.is_zero(), rtt.answer_timeout() * 2)
+        {
+            self.controller.on_idle_restart(now);
+        }
         let estimator = self.estimator.as_mut();
         let delivery = estimator.map(|estimator| estimator.on_sent(now, size, prior));
         self.buffer
             .on_sent(now, count, delivery.unwrap_or_default());
         if self.mode == Mode::Congestion {
-            let in_flight = self.buffer.in_flight;
+            let in_flight = self.in_flight();
             self.controller.on_sent(&PacketSent {
                 now,
                 size,
@@ -276,7 +300,7 @@ impl Sender {
         rtt: &Rtt,
     ) -> Result<Progress, Violation> {
         let expected = expected.expand(self.buffer.base);
-        let prior_in_flight = self.buffer.in_flight;
+        let prior_in_flight = self.in_flight();
         let estimator = &mut self.estimator;
         let batch = self.buffer.acknowledge(expected, |packet, size| {
             if let Some(estimator) = estimator {
@@ -284,6 +308,9 @@ impl Sender {
             }
         });
         let batch = batch.ok_or(Violation::AckOfUnsent)?;
+        if let Some(flight) = &mut self.flight {
+            flight.on_progress(batch.packets);
+        }
         let limit = expected.saturating_add(window.min(LARGEST_WINDOW).into());
         let opened = limit > self.limit;
         self.limit = self.limit.max(limit);
@@ -314,7 +341,8 @@ impl Sender {
         rtt: &Rtt,
     ) -> Result<bool, Violation> {
         let wanted = if observe { Mode::Congestion } else { Mode::Udp };
-        if wanted == self.mode {
+        // Without UDP Mode the peer cannot change anything.
+        if wanted == self.mode || self.flight.is_some() {
             return Ok(false);
         }
         if !self.guard.on_switch(now) {
@@ -342,7 +370,9 @@ impl Sender {
     pub(crate) fn answers_ack(&mut self) -> bool {
         let is_due = match self.ack_interval {
             AckInterval::RoundTrip => true,
-            AckInterval::IdleRoundTrip => self.since_ack2 >= PACKETS_PER_ACK2,
+            AckInterval::IdleRoundTrip | AckInterval::Frequent => {
+                self.since_ack2 >= PACKETS_PER_ACK2
+            }
         };
         if is_due {
             self.since_ack2 = 0;
@@ -371,6 +401,9 @@ impl Sender {
             self.marked_bytes += ByteSize::from_bytes(mean.saturating_mul(marked.into()));
             self.counters.marks += u64::from(marked);
             (self.marked, self.received) = (ack.marked, ack.received);
+            if let Some(flight) = &mut self.flight {
+                flight.on_received(now, received);
+            }
         }
         if self.mode != Mode::Congestion {
             self.marked_bytes = ByteSize::ZERO;
@@ -381,23 +414,34 @@ impl Sender {
         self.marked_bytes -= ce_marked;
         let counts = self.feedback == Feedback::Counts;
         let before = self.rate(rtt);
-        let app_limited = !self.has_more();
+        let mut app_limited = !self.has_more();
+        let mut round_ended = true;
+        let mut sample = rtt.smoothed;
+        if let Some(flight) = &mut self.flight {
+            flight.correct(self.buffer.base);
+            round_ended = flight.ends_round(self.buffer.base, self.buffer.next());
+            // Neither the application nor the peer's window nor the limit of the rate may be what
+            // limits.
+            app_limited |= prior_in_flight * 2 < self.controller.window();
+            sample = batch.rtt(now).unwrap_or(sample);
+        }
+        let in_flight = self.in_flight();
         let estimator = self.estimator.as_mut();
         self.controller.on_ack(&AckSample {
             now,
             acked: batch.bytes,
             ce_marked: if counts { ce_marked } else { ByteSize::ZERO },
             ece: echo && !counts,
-            rtt: Some(rtt.smoothed),
+            rtt: Some(sample),
             smoothed_rtt: rtt.smoothed,
             min_rtt: rtt.idle(),
             prior_in_flight,
-            in_flight: self.buffer.in_flight,
+            in_flight,
             newest_sent: batch.newest_sent,
             delivery: estimator.and_then(|estimator| estimator.sample(rtt.idle())),
             app_limited,
             is_recovering: false,
-            round_ended: true,
+            round_ended,
         });
         self.pacer.on_rate(now, before, self.rate(rtt));
     }
@@ -414,7 +458,21 @@ impl Sender {
         ranges: &LossRanges<'_>,
         rtt: &Rtt,
     ) -> Result<(), Violation> {
-        let recent = rtt.idle().max(rtt.smoothed / 2);
+        let recent = match self.flight {
+            // Behind a queue that only losses limit, a retransmission arrives a whole round trip later,
+            // and a second loss of it would reduce the window again.
+            Some(_) => RecentlySent {
+                once: Duration::ZERO,
+                again: rtt.answer_timeout() * 2,
+            },
+            None => {
+                let recent = rtt.idle().max(rtt.smoothed / 2);
+                RecentlySent {
+                    once: recent,
+                    again: recent,
+                }
+            }
+        };
         let base = self.buffer.base;
         let (mut lost, mut newest_sent) = (ByteSize::ZERO, Time::ZERO);
         for range in ranges.iter() {
@@ -424,6 +482,9 @@ impl Sender {
             let batch = batch.ok_or(Violation::NakOfUnsent)?;
             lost += batch.bytes;
             newest_sent = newest_sent.max(batch.newest_sent);
+            if let Some(flight) = &mut self.flight {
+                flight.on_lost(last, batch.packets);
+            }
         }
         if lost.is_zero() {
             return Ok(());
@@ -438,7 +499,7 @@ impl Sender {
                 lost,
                 newest_sent,
                 cause: LossCause::Nak,
-                in_flight: self.buffer.in_flight,
+                in_flight: self.in_flight(),
             });
             self.pacer.on_rate(now, before, self.rate(rtt));
         }
@@ -462,14 +523,42 @@ impl Sender {
         [paced, requested].into_iter().flatten().min()
     }
 
+    /// Reacts where no ACK has come for two round trips: all packets under way may be lost, and the
+    /// ACKs that would release the next ones. Corresponds to TCP's timeout (RFC 6298).
+    fn on_silence(&mut self, now: Time, rtt: &Rtt) {
+        let lost = self.in_flight();
+        let (candidates, next) = (self.buffer.not_lost(), self.buffer.next());
+        let Some(flight) = &mut self.flight else {
+            return;
+        };
+        if lost.is_zero() || !flight.is_silent(now, rtt.answer_timeout() * 2) {
+            return;
+        }
+        flight.give_up(now, candidates, next);
+        let before = self.rate(rtt);
+        self.controller.on_loss(&LossSample {
+            now,
+            lost,
+            newest_sent: self.buffer.newest_sent(),
+            cause: LossCause::Timeout,
+            in_flight: ByteSize::ZERO,
+        });
+        self.pacer.on_rate(now, before, self.rate(rtt));
+    }
+
     /// Handles an expired request timer.
-    pub(crate) fn handle_timeout(&mut self, now: Time) {
+    pub(crate) fn handle_timeout(&mut self, now: Time, rtt: &Rtt) {
         if self.requests.at.is_none_or(|at| now < at) {
             return;
         }
         self.requests.at = None;
+        self.on_silence(now, rtt);
         if self.waits_for_feedback() {
-            self.requests.doublings = (self.requests.doublings + 1).min(MOST_DOUBLINGS);
+            let most = match self.flight {
+                Some(_) => FEW_DOUBLINGS,
+                None => MOST_DOUBLINGS,
+            };
+            self.requests.doublings = (self.requests.doublings + 1).min(most);
             self.requests.due = true;
         }
     }

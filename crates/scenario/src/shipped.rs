@@ -29,6 +29,8 @@ pub static SHIPPED: &[(&str, &str)] = shipped! {
     "dcudp-fairness"
     "dcudp-coexistence"
     "dcudp-live"
+    "dcudp-unmarked"
+    "dcudp-rtts"
     "tcon-wan"
     "tcon-scale"
     "tcon-dctcp"

@@ -393,6 +393,8 @@ fn sample(connection: &weir_net::Connection) -> PathSample {
     let path = stats.paths.first();
     PathSample {
         counters: stats.flow_counters(),
+        packets_sent: path.map(|path| path.packets_sent),
+        reception: None,
         ce_marked: path.map(|path| path.ce_marks),
         smoothed_rtt: path.map(|path| path.smoothed_rtt),
         rtt_variation: path.map(|path| path.rtt_variation),

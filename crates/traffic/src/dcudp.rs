@@ -15,7 +15,7 @@ use weir_net::dcudp::{
 
 use crate::byte_stream::{ByteStream, Carrier};
 use crate::error::Error;
-use crate::probe::{Pacing, PathSample, Probe};
+use crate::probe::{Pacing, PathSample, Probe, Reception};
 use crate::transport::{Client, ConnectionAddresses, Incoming, Listener, Start, Transport};
 
 /// DCUDP.
@@ -158,6 +158,12 @@ impl Carrier for DcudpStream {
             let stats = watch.stats();
             Some(PathSample {
                 counters: stats.flow,
+                packets_sent: Some(stats.data_packets_sent),
+                reception: Some(Reception {
+                    packets: stats.data_packets_received,
+                    duplicates: stats.duplicates,
+                    jitter: stats.jitter,
+                }),
                 ce_marked: Some(stats.flow.marks),
                 smoothed_rtt: Some(stats.smoothed_rtt),
                 rtt_variation: None,

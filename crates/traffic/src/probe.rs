@@ -12,6 +12,10 @@ use weir_units::{ByteSize, Duration, Rate};
 pub struct PathSample {
     /// The transport's counters; delivered bytes are counted by the application.
     pub counters: FlowCounters,
+    /// Packets with data that this end has sent, retransmissions included, if the transport reports it.
+    pub packets_sent: Option<u64>,
+    /// The packets with data that this end has received, if the transport reports them.
+    pub reception: Option<Reception>,
     /// Packets sent by this end that arrived CE-marked, if the transport reports it.
     pub ce_marked: Option<u64>,
     /// The smoothed round-trip time, if any was sampled.
@@ -27,6 +31,17 @@ pub struct PathSample {
     pub mtu: ByteSize,
     /// The pacing of a transport that has a rate instead of a window.
     pub pacing: Option<Pacing>,
+}
+
+/// The packets that a receiver has received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reception {
+    /// Packets, duplicates included.
+    pub packets: u64,
+    /// Duplicates.
+    pub duplicates: u64,
+    /// The interarrival jitter (RFC 3550, section 6.4.1).
+    pub jitter: Duration,
 }
 
 /// The pacing of a DCUDP sender.

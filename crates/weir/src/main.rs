@@ -11,6 +11,7 @@ mod bench;
 mod check;
 mod compare;
 mod completions;
+mod copy;
 mod dcudp;
 mod enforce;
 mod fail_open;
@@ -55,6 +56,7 @@ Examples:
   weir bench rpc                      request/response over DCQUIC beside TCP+TLS, in 30 seconds
   weir perf server                    wait for throughput tests; prints what clients need
   weir perf client HOST --pin 3f5a…   measure the throughput to that server
+  weir copy FILE HOST: --pin 3f5a…    copy files to where `weir copy serve` runs
   weir enforce -i eth0 --policy FILE  give TCP flows another congestion control than their own
   weir algorithms                     list the congestion control algorithms
 
@@ -89,6 +91,8 @@ enum Command {
     /// Measure the throughput between two machines, like iperf3
     #[command(subcommand)]
     Perf(perf::Perf),
+    /// Copy files to another machine, resumable and verified
+    Copy(copy::Copy),
     /// List the live runs on this machine, and remove the remains of killed ones
     #[command(subcommand)]
     Lab(lab::Lab),
@@ -134,6 +138,7 @@ fn run(command: Command) -> Result<(), Failure> {
         Command::List(list) => list.run(),
         Command::Bench(bench) => bench.run(),
         Command::Perf(perf) => perf.run(),
+        Command::Copy(copy) => copy.run(),
         Command::Lab(lab) => lab.run(),
         Command::LabHost(host) => host.run(),
         Command::Algorithms(algorithms) => algorithms.run(),

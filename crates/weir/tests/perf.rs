@@ -48,6 +48,7 @@ fn assert_iperf3_format(json: &Value, reverse: bool, transport: &str) {
         "/start/connected/0/local_port",
         "/start/version",
         "/start/timestamp/timesecs",
+        "/start/timestamp/time",
         "/start/connecting_to/host",
         "/start/test_start/protocol",
         "/start/test_start/num_streams",
@@ -56,6 +57,8 @@ fn assert_iperf3_format(json: &Value, reverse: bool, transport: &str) {
         "/intervals/0/streams/0/socket",
         "/intervals/0/streams/0/bytes",
         "/intervals/0/sum/bits_per_second",
+        "/intervals/0/sum/omitted",
+        "/intervals/0/streams/0/omitted",
         "/end/streams/0/sender/bytes",
         "/end/streams/0/receiver/bytes",
         "/end/sum_sent/seconds",
@@ -79,6 +82,15 @@ fn assert_iperf3_format(json: &Value, reverse: bool, transport: &str) {
         );
     }
     assert!(json["end"]["streams"][0]["sender"]["mean_rtt"].is_u64());
+    let is_udp = transport.starts_with("dc");
+    for field in ["packets", "lost_packets", "lost_percent"] {
+        assert_eq!(
+            json["end"]["sum"].get(field).is_some(),
+            is_udp,
+            "{field} in {json}"
+        );
+    }
+    assert_eq!(json["end"]["sum"].get("jitter_ms").is_some(), is_dcudp);
 }
 
 #[test]
@@ -378,11 +390,13 @@ fn key_file(digit: char) -> tempfile::NamedTempFile {
 }
 
 #[test]
-fn dcudp_reports_its_mode_and_keeps_its_rate() {
+fn dcudp_in_a_data_center_reports_its_mode_and_keeps_its_rate() {
     let server = PerfServer::start(&[]);
     let arguments = [
         "--transport",
         "dcudp",
+        "--profile",
+        "data-center",
         "--rate",
         "400Mbps",
         "--time",
@@ -400,6 +414,18 @@ fn dcudp_reports_its_mode_and_keeps_its_rate() {
     // Half a second of data, including the buffers at the end.
     let bytes = end["sum_received"]["bytes"].as_u64().unwrap();
     assert!((1_000_000..40_000_000).contains(&bytes), "{bytes}");
+}
+
+#[test]
+fn dcudp_finds_its_rate_unless_it_is_told() {
+    let server = PerfServer::start(&[]);
+    let arguments = ["--transport", "dcudp", "--time", "300ms", "--json"];
+    let json = command_output(server.client(&arguments).output().unwrap()).json();
+    assert_eq!(json["start"]["test_start"]["profile"], "shared");
+    assert_eq!(json["start"]["test_start"].get("rate"), None);
+    assert_eq!(json["end"]["congestion"], "cubic");
+    assert_eq!(json["intervals"][0]["streams"][0]["mode"], "congestion");
+    assert!(json["end"]["sum_received"]["bytes"].as_u64().unwrap() > 0);
 }
 
 #[test]
@@ -451,6 +477,22 @@ fn options_of_another_transport_are_named() {
         (
             &["--transport", "dcudp", "--congestion", "nosuch"],
             "--congestion",
+        ),
+        (
+            &["--transport", "dcudp", "--congestion", "dcudp"],
+            "--profile data-center",
+        ),
+        (
+            &["--transport", "dcudp", "--profile", "lan"],
+            "shared, data-center",
+        ),
+        (
+            &["--transport", "dcudp", "--congestion-on-loss"],
+            "--congestion-on-loss: with the profile `shared`",
+        ),
+        (
+            &["--transport", "tcp", "--profile", "shared"],
+            "--profile: tcp",
         ),
         (
             &["--transport", "dcudp", "--key-file", "/no/such/key"],

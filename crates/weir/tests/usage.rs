@@ -20,6 +20,8 @@ fn every_command_explains_itself_with_examples() {
         &["bench", "rpc", "--help"],
         &["perf", "server", "--help"],
         &["perf", "client", "--help"],
+        &["copy", "--help"],
+        &["copy", "serve", "--help"],
         &["lab", "list", "--help"],
         &["enforce", "--help"],
         &["enforce", "status", "--help"],

@@ -40,10 +40,11 @@ impl DeliveryAverage {
     }
 
     /// Returns the excess of the packets in flight: those beyond one minimum RTT's worth in transit
-    /// and as many in the queue.
-    pub(super) fn excess(&self, in_flight: f64, min_rtt: Duration) -> f64 {
-        let travelling = self.rate().unwrap_or(0.0) * min_rtt.as_secs_f64();
-        (in_flight - 2.0 * travelling - SPARE).max(0.0)
+    /// and one `period`'s worth in the queue.
+    pub(super) fn excess(&self, in_flight: f64, min_rtt: Duration, period: Duration) -> f64 {
+        let rate = self.rate().unwrap_or(0.0);
+        let (travelling, queued) = (rate * min_rtt.as_secs_f64(), rate * period.as_secs_f64());
+        (in_flight - (travelling + queued) - SPARE).max(0.0)
     }
 
     /// Converts to another packet size; `scale` is the old packet size in new packets.

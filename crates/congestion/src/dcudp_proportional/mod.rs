@@ -21,6 +21,9 @@
 //! - **Growth** is per *minimum* RTT, and accelerates once several round trips had no mark: freed
 //!   bandwidth is taken within milliseconds.
 //!
+//! [`dcudp-rtt-fair`](crate::dcudp_rtt_fair) is the same control with a *reference*: every sender decides,
+//! grows and drains as if its round trip took at least that long.
+//!
 //! The control needs marked fractions. With an echo instead, each round trip with an echo counts as
 //! fully marked.
 
@@ -32,7 +35,8 @@ mod tests;
 use weir_units::{ByteSize, Duration, Rate};
 
 use self::delivered::DeliveryAverage;
-use self::parameters::{AVERAGE, DRAIN, G, INCREMENT, KEEP, PARAMETERS, PATIENCE};
+pub(crate) use self::parameters::{AVERAGE, DRAIN, G, KEEP, PATIENCE};
+use self::parameters::{INCREMENT, PARAMETERS};
 use crate::algorithm::{Algorithm, Context};
 use crate::dcudp::rates::{Rates, one_packet_per_rtt};
 use crate::dcudp::round::RoundTripCounts;
@@ -43,7 +47,13 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
     name: "dcudp-proportional",
     summary: "DCUDP's two rates, reduced by the marked fraction and by what waits in the queue",
     own_parameters: &PARAMETERS,
-    build: |spec, context| Box::new(Proportional::new(spec, context)),
+    build: |spec, context| {
+        let own = Pace {
+            increment: spec.get(&INCREMENT),
+            reference: Duration::ZERO,
+        };
+        Box::new(Proportional::new(ALGORITHM.name, own, spec, context))
+    },
 };
 
 /// Initial value of the smoothed fraction: between the marks of a queue around the threshold and
@@ -57,8 +67,18 @@ const MOST_TRIPS: f64 = 64.0;
 /// The most doublings of the increment; no realistic rate needs more.
 const MOST_DOUBLINGS: u64 = 40;
 
+/// How fast a sender's rate grows, and in which time.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Packets per period that the rate grows in one.
+    pub(crate) increment: f64,
+    /// The shortest period; a longer minimum RTT is the period.
+    pub(crate) reference: Duration,
+}
+
 #[derive(Clone, Debug)]
-struct Proportional {
+pub(crate) struct Proportional {
+    name: &'static str,
     rates: Rates,
     /// The smoothed fraction of marked packets.
     alpha: f64,
@@ -73,7 +93,7 @@ struct Proportional {
     min_rtt: Duration,
     phase: &'static str,
     g: f64,
-    increment: f64,
+    pace: Pace,
     keep: f64,
     drain: f64,
     patience: u64,
@@ -81,8 +101,14 @@ struct Proportional {
 }
 
 impl Proportional {
-    fn new(spec: &AlgorithmSpec, context: &Context) -> Self {
+    pub(crate) fn new(
+        name: &'static str,
+        pace: Pace,
+        spec: &AlgorithmSpec,
+        context: &Context,
+    ) -> Self {
         Self {
+            name,
             rates: Rates::new(spec.get(&CAPACITY), context.packet_size),
             alpha: INITIAL_FRACTION,
             delivered: DeliveryAverage::new(spec.get(&AVERAGE)),
@@ -94,7 +120,7 @@ impl Proportional {
             min_rtt: INITIAL_RTT,
             phase: "start",
             g: spec.get(&G),
-            increment: spec.get(&INCREMENT),
+            pace,
             keep: spec.get(&KEEP),
             drain: spec.get(&DRAIN),
             patience: spec.get(&PATIENCE),
@@ -102,10 +128,16 @@ impl Proportional {
         }
     }
 
-    /// Keeps the rates at one packet per round trip or above, and `Rate_data` at most at
+    /// Returns the time in which the control decides once: the minimum RTT or the reference, whichever is
+    /// longer.
+    fn period(&self) -> Duration {
+        self.min_rtt.max(self.pace.reference)
+    }
+
+    /// Keeps the rates at one packet per round trip, or reference, or above, and `Rate_data` at most at
     /// `Rate_max`.
     fn bound(&mut self) {
-        self.rates.bound(self.rtt);
+        self.rates.bound(self.rtt.max(self.pace.reference));
         self.rates.data = self.rates.data.min(self.rates.max);
     }
 
@@ -118,7 +150,7 @@ impl Proportional {
         if !self.is_draining() {
             return 0.0;
         }
-        self.excess / (self.drain * self.min_rtt.as_secs_f64())
+        self.excess / (self.drain * self.period().as_secs_f64())
     }
 
     fn measure(&mut self, ack: &AckSample) {
@@ -147,9 +179,10 @@ impl Proportional {
     /// Handles the end of a round trip that took `elapsed`.
     fn end_round(&mut self, round: &RoundTripCounts, elapsed: Duration, in_flight: ByteSize) {
         let acked = self.rates.packets(round.acked);
-        self.delivered.add(acked, elapsed, self.min_rtt);
+        let period = self.period();
+        self.delivered.add(acked, elapsed, period);
         let in_flight = self.rates.packets(in_flight);
-        self.excess = self.delivered.excess(in_flight, self.min_rtt);
+        self.excess = self.delivered.excess(in_flight, self.min_rtt, period);
         let fraction = round.fraction();
         if !self.is_draining() {
             self.alpha += self.g * (fraction - self.alpha);
@@ -196,11 +229,11 @@ impl Proportional {
         }
         let doublings = self.unmarked.saturating_sub(self.patience);
         let hurry = (1_u64 << doublings.min(MOST_DOUBLINGS)) as f64;
-        let min_rtt = self.min_rtt.as_secs_f64();
+        let period = self.period().as_secs_f64();
         // A round trip through a queue lasts several minimum RTTs. Slow senders must count them
         // too.
-        let trips = (elapsed.as_secs_f64() / min_rtt).min(MOST_TRIPS);
-        let step = self.increment * trips / min_rtt;
+        let trips = (elapsed.as_secs_f64() / period).min(MOST_TRIPS);
+        let step = self.pace.increment * trips / period;
         let hurried = (step * (hurry - 1.0)).min(MOST_HURRY * self.rates.max);
         self.rates.max += step + hurried;
         self.rates.data = self.rates.max;
@@ -211,7 +244,7 @@ impl Proportional {
 
 impl Controller for Proportional {
     fn name(&self) -> &'static str {
-        ALGORITHM.name
+        self.name
     }
 
     fn on_sent(&mut self, _sent: &PacketSent) {
@@ -220,6 +253,13 @@ impl Controller for Proportional {
 
     fn on_ack(&mut self, ack: &AckSample) {
         self.measure(ack);
+        // Reports within the reference are combined.
+        let began = self.round.began;
+        let is_over = began.is_none_or(|began| ack.now.since(began) >= self.pace.reference);
+        let ack = &AckSample {
+            round_ended: ack.round_ended && is_over,
+            ..*ack
+        };
         let Some(round) = self.round.on_ack(ack) else {
             return;
         };
@@ -251,7 +291,7 @@ impl Controller for Proportional {
     }
 
     fn pacing_rate(&self) -> Option<Rate> {
-        let least = one_packet_per_rtt(self.rtt).min(self.rates.data);
+        let least = one_packet_per_rtt(self.rtt.max(self.pace.reference)).min(self.rates.data);
         let rate = (self.rates.data - self.drain_rate()).max(least);
         Some(self.rates.rate_of(rate))
     }

@@ -14,7 +14,7 @@ pub(super) const PARAMETERS: [Parameter; 8] = [
     FREEZE.parameter(),
 ];
 
-pub(super) const G: Typed<f64> = Typed {
+pub(crate) const G: Typed<f64> = Typed {
     name: "g",
     doc: "the weight of a new marked fraction in the smoothed one",
     default: 0.125,
@@ -30,7 +30,7 @@ pub(super) const INCREMENT: Typed<f64> = Typed {
     max: 1000.0,
 };
 
-pub(super) const KEEP: Typed<f64> = Typed {
+pub(crate) const KEEP: Typed<f64> = Typed {
     name: "keep",
     doc: "no mark takes Rate_max below this part of what is delivered",
     default: 0.95,
@@ -38,7 +38,7 @@ pub(super) const KEEP: Typed<f64> = Typed {
     max: 1.0,
 };
 
-pub(super) const AVERAGE: Typed<f64> = Typed {
+pub(crate) const AVERAGE: Typed<f64> = Typed {
     name: "average",
     doc: "over how many smallest round-trip times deliveries are averaged, eight packets at least",
     default: 4.0,
@@ -46,7 +46,7 @@ pub(super) const AVERAGE: Typed<f64> = Typed {
     max: 1000.0,
 };
 
-pub(super) const DRAIN: Typed<f64> = Typed {
+pub(crate) const DRAIN: Typed<f64> = Typed {
     name: "drain",
     doc: "in how many smallest round-trip times what waits in the queue beyond one is to leave it; 0: never",
     default: 8.0,
@@ -54,7 +54,7 @@ pub(super) const DRAIN: Typed<f64> = Typed {
     max: 1e6,
 };
 
-pub(super) const PATIENCE: Typed<u64> = Typed {
+pub(crate) const PATIENCE: Typed<u64> = Typed {
     name: "patience",
     doc: "after so many round trips without a mark the increment doubles with each",
     default: 4,

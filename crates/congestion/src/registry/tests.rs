@@ -23,7 +23,7 @@ fn every_algorithm_is_built_by_name_and_starts_with_ten_packets() {
             assert_eq!(controller.name(), algorithm.name);
             // A purely rate-based algorithm has no window.
             let window = match algorithm.name {
-                "dcudp" | "dcudp-proportional" => ByteSize::MAX,
+                "dcudp" | "dcudp-proportional" | "dcudp-rtt-fair" => ByteSize::MAX,
                 _ => ByteSize::from_bytes(10 * size),
             };
             assert_eq!(controller.window(), window, "{controller:?}");

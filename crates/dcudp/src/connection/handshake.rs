@@ -126,6 +126,7 @@ pub(crate) fn handshake(
         version: Handshake::VERSION,
         kind,
         messages: config.data == DataKind::Messages,
+        udp_mode: config.udp_mode,
         initial_sequence: first,
         packet_size: config.packet_size,
         window: config.receive_window,
@@ -314,7 +315,7 @@ impl Connection {
             .begin(self.packet_size, self.channel.overhead(), self.peer_window);
         let messages = self.config.data == DataKind::Messages;
         let first = peer.initial_sequence.first_count();
-        self.receiver = Receiver::new(&self.config, messages, first);
+        self.receiver = Receiver::new(&self.config, messages, first, peer.udp_mode);
         self.timers.on_heard(now);
         self.events.push_back(Event::Connected);
     }

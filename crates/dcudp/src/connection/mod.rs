@@ -154,7 +154,7 @@ impl Connection {
             rtt: Rtt::new(config.initial_rtt),
             sender: Sender::new(&config, first.first_count()),
             // Replaced once the peer's first sequence number is known.
-            receiver: Receiver::new(&config, messages, first.first_count()),
+            receiver: Receiver::new(&config, messages, first.first_count(), true),
             packet_size: config.packet_size,
             peer_window: 0,
             ack2s: VecDeque::new(),

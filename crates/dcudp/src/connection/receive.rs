@@ -199,8 +199,12 @@ impl Connection {
             sender.change_due = true;
         }
         let progress = sender.on_progress(now, ack.expected, ack.window, &self.rtt)?;
-        // In Congestion Mode only the receiver measures the RTT, and reports it.
-        self.rtt.adopt(ack.rtt);
+        let sample = progress.batch.rtt(now);
+        match sample.filter(|_| !self.config.udp_mode) {
+            Some(sample) => self.rtt.on_sample(sample),
+            // The receiver measures the RTT too, also while a packet is missing, and reports it.
+            None => self.rtt.adopt(ack.rtt),
+        }
         if is_newest {
             let echo = header.flags.ece;
             self.sender.on_ack(now, ack, echo, progress, &self.rtt);

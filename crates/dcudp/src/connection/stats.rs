@@ -68,6 +68,8 @@ pub struct ConnectionStats {
     pub data_packets_received: u64,
     /// Duplicate data packets received.
     pub duplicates: u64,
+    /// The interarrival jitter of data packets received (RFC 3550, section 6.4.1).
+    pub jitter: Duration,
     /// Data packets received with a CE mark.
     pub ce_marked: u64,
     /// ACK packets sent.
@@ -100,7 +102,7 @@ impl Connection {
             rate: sender.rate(&self.rtt),
             smoothed_rtt: self.rtt.smoothed,
             min_rtt: self.rtt.idle(),
-            in_flight: sender.buffer.in_flight,
+            in_flight: sender.in_flight(),
             unacknowledged: ByteSize::from_bytes(sender.buffer.unacknowledged() as u64),
             algorithm: sender.controller().name(),
             controller: sender.controller().snapshot(),
@@ -112,6 +114,7 @@ impl Connection {
             payload_sent: ByteSize::from_bytes(counters.payload_sent),
             data_packets_received: counters.data_received,
             duplicates: counters.duplicates,
+            jitter: self.receiver.jitter.value(),
             ce_marked: counters.marked,
             acks_sent: counters.acks_sent,
             acks_received: counters.acks_received,

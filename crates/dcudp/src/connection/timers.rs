@@ -93,7 +93,7 @@ impl Connection {
         if now >= self.timers.keep_alive_at() {
             self.keep_alive_due = true;
         }
-        self.sender.handle_timeout(now);
+        self.sender.handle_timeout(now, &self.rtt);
         self.receiver.handle_timeout(now, &self.rtt);
     }
 

@@ -68,6 +68,9 @@ pub struct Handshake {
     pub kind: HandshakeKind,
     /// Whether data consists of messages; otherwise of a stream.
     pub messages: bool,
+    /// Whether this end's sender has UDP Mode. Without it, all its data packets belong to Congestion
+    /// Mode, and the peer's receiver always sends ACKs.
+    pub udp_mode: bool,
     /// The number of the first data packet.
     pub initial_sequence: SequenceNumber,
     /// The largest UDP payload that this end can send and receive.
@@ -91,6 +94,7 @@ pub struct Handshake {
 
 const MESSAGES: u16 = 1;
 const AUTHENTICATED: u16 = 2;
+const NO_UDP_MODE: u16 = 4;
 
 impl Handshake {
     /// The version of this engine.
@@ -102,13 +106,14 @@ impl Handshake {
         let version = take_u32(rest)?;
         let kind = HandshakeKind::from_code(take_u16(rest)?)?;
         let flags = take_u16(rest)?;
-        if flags & !(MESSAGES | AUTHENTICATED) != 0 {
+        if flags & !(MESSAGES | AUTHENTICATED | NO_UDP_MODE) != 0 {
             return Err(DecodeError::Reserved);
         }
         Ok(Self {
             version,
             kind,
             messages: flags & MESSAGES != 0,
+            udp_mode: flags & NO_UDP_MODE == 0,
             initial_sequence: take_sequence(rest)?,
             packet_size: ByteSize::from_bytes(take_u32(rest)?.into()),
             window: take_u32(rest)?,
@@ -127,11 +132,13 @@ impl Handshake {
     pub(super) fn encode(&self, buffer: &mut Vec<u8>) {
         let messages = if self.messages { MESSAGES } else { 0 };
         let authenticated = if self.tag.is_some() { AUTHENTICATED } else { 0 };
+        let no_udp_mode = if self.udp_mode { 0 } else { NO_UDP_MODE };
+        let flags = messages | authenticated | no_udp_mode;
         let packet_size = u32::try_from(self.packet_size.bytes()).unwrap_or(u32::MAX);
         let rtt = u32::try_from(self.rtt.as_nanos()).unwrap_or(u32::MAX);
         buffer.extend_from_slice(&self.version.to_be_bytes());
         buffer.extend_from_slice(&self.kind.code().to_be_bytes());
-        buffer.extend_from_slice(&(messages | authenticated).to_be_bytes());
+        buffer.extend_from_slice(&flags.to_be_bytes());
         buffer.extend_from_slice(&self.initial_sequence.value().to_be_bytes());
         buffer.extend_from_slice(&packet_size.to_be_bytes());
         buffer.extend_from_slice(&self.window.to_be_bytes());

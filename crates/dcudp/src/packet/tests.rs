@@ -46,7 +46,7 @@ fn handshake() -> impl Strategy<Value = Handshake> {
         HandshakeKind::Refused(Refusal::Mode),
         HandshakeKind::Refused(Refusal::Authentication),
     ]);
-    let words = (any::<[u32; 5]>(), any::<u64>(), any::<[u8; 16]>());
+    let words = (any::<[u32; 6]>(), any::<u64>(), any::<[u8; 16]>());
     (
         kind,
         any::<bool>(),
@@ -59,6 +59,7 @@ fn handshake() -> impl Strategy<Value = Handshake> {
                 version: words[0],
                 kind,
                 messages,
+                udp_mode: words[5] % 2 == 0,
                 initial_sequence,
                 packet_size: ByteSize::from_bytes(words[1].into()),
                 window: words[2],

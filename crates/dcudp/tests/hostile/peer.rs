@@ -74,6 +74,7 @@ impl Victim {
             version: Handshake::VERSION,
             kind: HandshakeKind::Request,
             messages,
+            udp_mode: true,
             initial_sequence: SequenceNumber::new(FIRST),
             packet_size: ByteSize::from_bytes(1472),
             window: 64,

@@ -210,6 +210,7 @@ pub(crate) fn dcudp() -> LiveTransport {
             packet_size: ByteSize::from_bytes(1472),
             receive_window: 1024,
             send_buffer: ByteSize::from_mib(1),
+            udp_mode: true,
             echo: DcudpEcho::UntilReduced,
             feedback: DcudpFeedback::Echo,
             ack_interval: DcudpAckInterval::Rtt,

@@ -28,16 +28,32 @@ const WINDOW: u32 = 2048;
 /// How long a sender may wait so that packets leave in one batch.
 const QUANTUM: Duration = Duration::from_micros(100);
 
+/// The limit of a sender that finds its rate itself, where nothing is known of the interface.
+const HIGHEST_RATE: Rate = Rate::from_gbps(400);
+
 impl DcudpConfig {
-    /// Returns settings for a link of this rate, and packets for links with an MTU of 1500 bytes.
+    /// Returns settings for any network, whose switches need not mark: a sender finds its rate by
+    /// CUBIC, as TCP does. See [`TransportConfig::shared`]; [`interface_rate`](super::interface_rate)
+    /// returns the highest rate that makes sense for a peer.
+    pub fn shared() -> Self {
+        Self::of(TransportConfig::shared(HIGHEST_RATE))
+    }
+
+    /// Returns the paper's settings, for a data center whose switches mark and a link of this rate: a
+    /// sender starts at this rate, and only marks slow it down.
     pub fn new(rate: Rate) -> Self {
+        Self::of(TransportConfig::new(rate))
+    }
+
+    /// Returns settings for packets that fit links with an MTU of 1500 bytes.
+    fn of(transport: TransportConfig) -> Self {
         Self {
             transport: TransportConfig {
                 packet_size: PACKET_SIZE,
                 receive_window: WINDOW,
                 send_buffer: ByteSize::from_mib(4),
                 pacing_quantum: QUANTUM,
-                ..TransportConfig::new(rate)
+                ..transport
             },
             buffers: SocketBuffers {
                 receive: ByteSize::from_mib(4),

@@ -4,8 +4,8 @@
 //! > attacker who sees its packets can read them, change them and end the connection. Use it in
 //! > networks that you trust, or with a key, or use DCQUIC.
 //!
-//! > **DCUDP needs switches that mark.** In UDP Mode only a CE mark slows a sender down below
-//! > [`TransportConfig::rate`].
+//! > **UDP Mode needs switches that mark.** With [`DcudpConfig::new`] only a CE mark slows a sender down
+//! > below [`TransportConfig::rate`]. On any other network use [`DcudpConfig::shared`].
 //!
 //! A [`DcudpListener`] accepts connections at a UDP socket, a [`DcudpClient`] starts them from one;
 //! a socket carries any number. A connection is a [`DcudpStream`], with tokio's read and write
@@ -15,10 +15,9 @@
 //! ```no_run
 //! use tokio::io::{AsyncReadExt, AsyncWriteExt};
 //! use weir_net::dcudp::{DcudpClient, DcudpConfig, DcudpListener, DcudpStream};
-//! use weir_units::Rate;
 //!
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! let config = DcudpConfig::new(Rate::from_gbps(10));
+//! let config = DcudpConfig::shared();
 //! let listener: DcudpListener = DcudpListener::bind("127.0.0.1:0".parse()?, config.clone())?;
 //! let address = listener.local_address();
 //! tokio::spawn(async move {
@@ -41,6 +40,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `config`, `client`, `listener`, `connection`, `stream`, `messages`, `error`, `key_file` | the API for applications |
+//! | `interface_rate` | the highest rate towards a peer |
 //! | `endpoint` | the common part of client and listener |
 //! | `state` | the engine as the driver's protocol, and the waiting tasks |
 //! | `owned_buffers` | receive buffers that the application reads from directly |
@@ -50,6 +50,7 @@ mod config;
 mod connection;
 mod endpoint;
 mod error;
+mod interface_rate;
 mod key_file;
 mod listener;
 mod messages;
@@ -61,6 +62,7 @@ pub use client::DcudpClient;
 pub use config::DcudpConfig;
 pub use connection::{DcudpConnection, DcudpWatch, Messages, ServiceKind, Stream};
 pub use error::{DcudpConnectError, DcudpError};
+pub use interface_rate::interface_rate;
 pub use key_file::{KeyFileError, read_key};
 pub use listener::DcudpListener;
 pub use messages::{DcudpMessages, MessageError};

@@ -15,5 +15,5 @@ mod netlink;
 mod table;
 mod watch;
 
-pub(crate) use netlink::current;
+pub(crate) use netlink::{current, interface_of};
 pub(crate) use watch::AddressWatcher;

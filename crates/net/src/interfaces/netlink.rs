@@ -2,6 +2,7 @@
 //! and one for a single dump.
 
 use std::io;
+use std::net::IpAddr;
 use std::time::{Duration as Span, Instant};
 
 use rustix::io::Errno;
@@ -87,6 +88,16 @@ pub(crate) fn current() -> Option<Interfaces> {
         .inspect_err(|error| tracing::debug!(%error, "the interfaces' MTUs cannot be read"))
         .map(|table| table.interfaces())
         .ok()
+}
+
+/// Returns the name of the interface with this address.
+pub(crate) fn interface_of(address: IpAddr) -> Option<String> {
+    dump_once()
+        .inspect_err(|error| tracing::debug!(%error, "the interfaces cannot be read"))
+        .ok()?
+        .usable()
+        .into_iter()
+        .find_map(|(ip, name)| (ip == address).then_some(name))
 }
 
 fn dump_once() -> io::Result<InterfaceTable> {

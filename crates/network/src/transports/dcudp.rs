@@ -21,6 +21,7 @@ pub fn dcudp_transport(
     line_rate: Rate,
 ) -> Result<TransportConfig, ConfigError> {
     let transport = TransportConfig {
+        udp_mode: options.udp_mode,
         congestion: congestion.clone(),
         feedback: match options.feedback {
             DcudpFeedback::Echo => Feedback::Echo,

@@ -6,7 +6,7 @@ use weir_scenario_derive::{Keys, Word};
 use weir_units::{ByteSize, Duration, Rate};
 
 use super::{OptionContext, UDP_HEADERS};
-use crate::document::Reported;
+use crate::document::{Reported, Value};
 use crate::schema::{Accepts, Fields};
 
 /// Options of both ends of a DCUDP connection. `docs/dcudp.md` describes each option.
@@ -17,6 +17,10 @@ use crate::schema::{Accepts, Fields};
     context = OptionContext<'_>
 )]
 pub struct DcudpOptions {
+    /// Whether senders have the paper's UDP Mode, for networks that mark. Without it they are always in
+    /// Congestion Mode: the congestion control, by default CUBIC, finds the rate, and losses reduce it.
+    #[key(default = true)]
+    pub udp_mode: bool,
     /// The sending rate of UDP Mode, in UDP payload; it is also the maximum in Congestion Mode.
     #[key(absent = "the rate of the link that the sender leaves by")]
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,13 +55,15 @@ pub struct DcudpOptions {
     )]
     pub feedback: DcudpFeedback,
     /// The interval of ACKs in Congestion Mode: a round-trip time, which queues lengthen, or the
-    /// round-trip time of empty queues.
+    /// round-trip time of empty queues. For a sender without UDP Mode it is a sixteenth of
+    /// the latter.
     #[key(
         absent = "`\"rtt\"` with the congestion control `dcudp`, else `\"idle-rtt\"`",
         or = DcudpAckInterval::of(context.congestion)
     )]
     pub ack_interval: DcudpAckInterval,
-    /// Whether a gap in the data starts Congestion Mode like a CE mark, for networks that do not mark.
+    /// Whether losses that go on for two round trips start Congestion Mode like a CE mark, for networks
+    /// that do not mark.
     #[key(default = false)]
     pub congestion_on_loss: bool,
     /// The round-trip time until one is measured.
@@ -182,11 +188,22 @@ impl DcudpAckInterval {
 }
 
 /// Returns DCUDP's default congestion control: the paper's rate control, with the rate of the
-/// path's slowest link as capacity.
-pub(super) fn default_congestion(narrowest: Rate) -> AlgorithmSpec {
+/// path's slowest link as capacity; CUBIC for a sender without UDP Mode.
+pub(super) fn default_congestion(group: &Fields<'_>, narrowest: Rate) -> AlgorithmSpec {
+    if lacks_udp_mode(group) {
+        return AlgorithmSpec::default();
+    }
     let paper = AlgorithmSpec::new("dcudp").unwrap_or_default();
     let capacity = Setting::Rate(narrowest);
     paper.clone().with("capacity", capacity).unwrap_or(paper)
+}
+
+/// Returns whether a group's table of DCUDP options says `udp_mode = false`.
+fn lacks_udp_mode(group: &Fields<'_>) -> bool {
+    let options = group.at("dcudp");
+    let options = options.as_ref().and_then(|at| at.node.as_table());
+    let written = options.and_then(|table| table.get("udp_mode"));
+    written.is_some_and(|node| matches!(node.value, Value::Boolean(false)))
 }
 
 fn read_packet_size(fields: &Fields<'_>, mtu: ByteSize) -> Result<ByteSize, Reported> {

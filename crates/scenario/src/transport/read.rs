@@ -41,7 +41,7 @@ pub(crate) struct TransportKeys {
     /// The congestion control of TCP, DCQUIC or DCUDP and its parameters: see docs/algorithms.md.
     #[key(
         accepts = congestion::ACCEPTS,
-        absent = "`\"cubic\"`, as in Linux; with DCUDP the paper's, its `capacity` the slowest link's rate"
+        absent = "`\"cubic\"`, as in Linux; with DCUDP's UDP Mode the paper's, its `capacity` the slowest link's rate"
     )]
     congestion: AlgorithmSpec,
 }
@@ -65,7 +65,9 @@ impl Transport {
         let mtu = topology.smallest_mtu();
         let congestion = || match group.at("congestion") {
             Some(at) => congestion::read(&at),
-            None if protocol == Protocol::Dcudp => Ok(default_congestion(topology.slowest_rate())),
+            None if protocol == Protocol::Dcudp => {
+                Ok(default_congestion(group, topology.slowest_rate()))
+            }
             None => Ok(AlgorithmSpec::default()),
         };
         let tcp = |congestion: &AlgorithmSpec| {

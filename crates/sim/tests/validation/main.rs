@@ -11,6 +11,7 @@
 //! | `scheduled` | CoDel's target, and strict priorities |
 //! | `sharing` | sections 6.3 and 6.4 of Vargas et al. |
 //! | `algorithms` | every congestion control, end to end |
+//! | `dcudp` | CUBIC on networks that do not mark; equal shares for unequal round trips |
 //! | `determinism` | same seed, same bytes |
 //! | `threads` | the same bytes with any number of threads |
 //! | `running_ahead` | the same with one event for each arrival |
@@ -30,6 +31,7 @@ mod bursts;
 mod conservation;
 mod cubic;
 mod dctcp;
+mod dcudp;
 mod determinism;
 mod migration;
 mod newreno;

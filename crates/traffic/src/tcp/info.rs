@@ -66,6 +66,8 @@ fn parse(info: &[u8]) -> Option<PathSample> {
     };
     Some(PathSample {
         counters,
+        packets_sent: None,
+        reception: None,
         ce_marked,
         smoothed_rtt: Some(micros(word(info, offset::RTT)?)).filter(|rtt| !rtt.is_zero()),
         rtt_variation: Some(micros(word(info, offset::RTTVAR)?)),

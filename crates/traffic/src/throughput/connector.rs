@@ -12,6 +12,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use weir_net::Endpoint;
+use weir_net::dcudp::interface_rate;
 use weir_net::tls::{ClientTls, Fingerprint};
 
 use super::error::Error;
@@ -56,7 +57,14 @@ pub(super) async fn open(
 fn failure(options: &ClientOptions, error: crate::Error) -> Error {
     match error {
         crate::Error::NoAnswer { .. } if options.key.is_some() => Error::WrongKey,
-        crate::Error::NoAnswer { .. } => Error::NoAnswer {
+        crate::Error::NoAnswer { .. } if options.parameters.transport.uses_kernel_tcp() => {
+            Error::NoAnswer {
+                host: options.host.clone(),
+                port: options.port,
+                limit: options.timeout,
+            }
+        }
+        crate::Error::NoAnswer { .. } => Error::UdpUnanswered {
             host: options.host.clone(),
             port: options.port,
             limit: options.timeout,
@@ -89,6 +97,11 @@ impl Connector {
             }
             Transport::Dcudp => {
                 let mut config = settings::dcudp(test)?;
+                // The server does not know by which interface it will reach the client.
+                let interface = interface_rate(server).filter(|_| test.rate.is_none());
+                if let Some(rate) = interface.filter(|_| !config.transport.udp_mode) {
+                    config.transport.rate = rate;
+                }
                 config.transport.handshake_timeout = options.timeout;
                 config.transport.shared_key = options.key.clone().map(|key| key as Arc<_>);
                 Self::Dcudp(

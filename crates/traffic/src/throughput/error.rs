@@ -16,6 +16,14 @@ pub enum Error {
         /// The available names.
         known: String,
     },
+    /// The profile's name is unknown.
+    #[error("no profile is called `{name}`; there are {known}")]
+    UnknownProfile {
+        /// The given name.
+        name: String,
+        /// The available names.
+        known: String,
+    },
     /// A setting of the test is wrong.
     #[error("{name}: {problem}")]
     Parameter {
@@ -55,10 +63,23 @@ pub enum Error {
     },
     /// The server does not answer at all.
     #[error(
-        "{host} port {port} does not answer within {limit}: is the address right, and does the \
-         network let it through?"
+        "{host} port {port} does not answer within {limit}: is the address right, and does each \
+         firewall on the way let TCP port {port} through?"
     )]
     NoAnswer {
+        /// The server's name or address.
+        host: String,
+        /// The server's port.
+        port: u16,
+        /// The time limit.
+        limit: Duration,
+    },
+    /// The test was arranged over TCP, but its data connection was not answered over UDP.
+    #[error(
+        "{host} answers on TCP port {port}, but not on UDP port {port} within {limit}: firewalls often \
+         let only TCP through; open UDP port {port}, or measure with --transport tcp"
+    )]
+    UdpUnanswered {
         /// The server's name or address.
         host: String,
         /// The server's port.
@@ -91,8 +112,8 @@ pub enum Error {
     PinMissing(&'static str),
     /// The server does not answer, as if it had another key.
     #[error(
-        "the server does not answer to this key: does its --key-file hold the same one, and does UDP \
-         get through?"
+        "the server does not answer to this key: does its --key-file hold the same one, and do the \
+         firewalls on the way let UDP through?"
     )]
     WrongKey,
     /// The client has a key, but the server has none.

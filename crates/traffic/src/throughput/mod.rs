@@ -33,12 +33,13 @@ mod validation;
 /// The default port of servers: W-E-I-R on a telephone's keys.
 pub const DEFAULT_PORT: u16 = 9347;
 
+pub use crate::probe::Reception;
 pub use client::{Event, run};
 pub use error::Error;
 pub use measurement::{Interval, Measurement, Start, StreamInterval};
 pub use options::{ClientOptions, ServerOptions};
 pub use parameters::{
-    DEFAULT_RATE, Direction, Extent, MAX_PARALLEL, MAX_TIME, Parameters, Side, Transport,
+    DEFAULT_RATE, Direction, Extent, MAX_PARALLEL, MAX_TIME, Parameters, Profile, Side, Transport,
 };
 pub use path::{PathSample, PathSummary};
 pub use payload::BLOCK;

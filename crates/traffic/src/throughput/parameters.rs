@@ -11,7 +11,7 @@ use super::error::Error;
 /// The maximum number of streams of one test.
 pub const MAX_PARALLEL: u16 = 128;
 
-/// DCUDP's default sending rate.
+/// DCUDP's default sending rate with [`Profile::DataCenter`].
 pub const DEFAULT_RATE: Rate = Rate::from_gbps(10);
 
 /// The maximum duration of a test.
@@ -76,6 +76,45 @@ impl FromStr for Transport {
     }
 }
 
+/// How a DCUDP sender finds its rate.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Profile {
+    /// Upwards from ten packets per round trip, by a congestion control that losses slow down: for any
+    /// network.
+    #[default]
+    Shared,
+    /// At its full rate, until marks slow it down: for networks whose switches mark.
+    DataCenter,
+}
+
+impl Profile {
+    /// All profiles.
+    pub const ALL: [Self; 2] = [Self::Shared, Self::DataCenter];
+
+    /// Returns its name on command lines and in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Shared => "shared",
+            Self::DataCenter => "data-center",
+        }
+    }
+}
+
+impl FromStr for Profile {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        Self::ALL
+            .into_iter()
+            .find(|profile| profile.name() == text)
+            .ok_or_else(|| Error::UnknownProfile {
+                name: text.to_owned(),
+                known: Self::ALL.map(Self::name).join(", "),
+            })
+    }
+}
+
 /// The direction of the data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -130,8 +169,14 @@ pub struct Parameters {
     /// DCQUIC and DCUDP: the maximum UDP payload; TCP: the maximum data of a segment. The
     /// transport's default if absent.
     pub packet_size: Option<ByteSize>,
-    /// DCUDP: the sending rate without congestion, in UDP payload; [`DEFAULT_RATE`] if absent.
+    /// DCUDP: how the sender finds its rate; [`Profile::Shared`] if absent.
+    pub profile: Option<Profile>,
+    /// DCUDP: the highest rate, in UDP payload. With [`Profile::DataCenter`] it is the rate without
+    /// congestion, and [`DEFAULT_RATE`] if absent.
     pub rate: Option<Rate>,
+    /// DCUDP with [`Profile::DataCenter`]: whether losses that go on for two round trips are congestion,
+    /// as marks are.
+    pub congestion_on_loss: bool,
     /// DCUDP: whether the client has a key, and rejects a server without it.
     pub keyed: bool,
 }

@@ -8,6 +8,8 @@ use crate::probe::{self, Pacing};
 /// A sender's state of a path at one time. Counters start when the connection begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PathSample {
+    /// Packets sent, retransmissions included, if the transport reports it.
+    pub packets: Option<u64>,
     /// TCP and DCUDP: packets retransmitted. DCQUIC: packets lost.
     pub retransmits: u64,
     /// Packets that arrived CE-marked, if the transport reports it.
@@ -29,6 +31,7 @@ impl PathSample {
     /// Converts a transport's sample; `None` before the first round trip.
     pub(super) fn of(sample: &probe::PathSample) -> Option<Self> {
         Some(Self {
+            packets: sample.packets_sent,
             retransmits: sample.counters.retransmits,
             ce_marked: sample.ce_marked,
             rtt: sample.smoothed_rtt?,
@@ -44,9 +47,11 @@ impl PathSample {
         let Some(before) = before else {
             return self;
         };
+        let sent = |sent: u64| sent.saturating_sub(before.packets.unwrap_or(0));
         let marked = |marked: u64| marked.saturating_sub(before.ce_marked.unwrap_or(0));
         let switches_before = before.pacing.map_or(0, |pacing| pacing.switches);
         Self {
+            packets: self.packets.map(sent),
             retransmits: self.retransmits.saturating_sub(before.retransmits),
             ce_marked: self.ce_marked.map(marked),
             pacing: self.pacing.map(|pacing| Pacing {

@@ -19,10 +19,11 @@ use weir_units::Duration;
 use super::error::Error;
 use super::parameters::Parameters;
 use super::path::PathSummary;
+use crate::probe::Reception;
 use crate::processor::ProcessorTime;
 
 /// The version of this protocol. It changes with every change of this module.
-pub(super) const VERSION: u8 = 2;
+pub(super) const VERSION: u8 = 3;
 
 /// Identifies the test of a data connection. Unguessable, so that no other client can join a test.
 pub(super) type Token = [u8; 16];
@@ -162,6 +163,8 @@ pub struct StreamOutcome {
     pub elapsed: Duration,
     /// A sender's measurements of the path.
     pub path: Option<PathSummary>,
+    /// The packets that a receiver counted, if its transport reports them.
+    pub reception: Option<Reception>,
 }
 
 #[cfg(test)]
@@ -189,7 +192,7 @@ mod tests {
         let mut bytes = Greeting::Control.encode();
         bytes[MAGIC.len()] = VERSION + 1;
         let message = Greeting::decode(&bytes).unwrap_err().to_string();
-        assert!(message.contains("version 3 meets version 2"), "{message}");
+        assert!(message.contains("version 4 meets version 3"), "{message}");
         let http = *b"GET / HTTP/1.1\r\nHost: exam";
         assert!(Greeting::decode(&http).is_err());
     }

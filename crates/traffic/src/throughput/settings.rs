@@ -5,7 +5,7 @@ use weir_net::TransportConfig;
 use weir_net::dcudp::{DcudpConfig, Feedback};
 
 use super::error::Error;
-use super::parameters::{DEFAULT_RATE, Parameters};
+use super::parameters::{DEFAULT_RATE, Parameters, Profile};
 use crate::tcp::{Tcp, TcpSettings, check_congestion};
 
 /// The application protocol of data connections (RFC 7301).
@@ -37,14 +37,30 @@ pub(super) fn dcquic(test: &Parameters) -> Result<TransportConfig, Error> {
 /// [`Error::Parameter`] for an unknown congestion control or parameter, or an invalid rate or
 /// packet size.
 pub(super) fn dcudp(test: &Parameters) -> Result<DcudpConfig, Error> {
-    let mut config = DcudpConfig::new(test.rate.unwrap_or(DEFAULT_RATE));
+    let mut config = match test.profile.unwrap_or_default() {
+        Profile::Shared => DcudpConfig::shared(),
+        Profile::DataCenter => DcudpConfig::new(DEFAULT_RATE),
+    };
     let transport = &mut config.transport;
+    if let Some(rate) = test.rate {
+        transport.rate = rate;
+    }
+    transport.congestion_on_loss |= test.congestion_on_loss;
+    if !transport.udp_mode && test.congestion_on_loss {
+        let problem = "with the profile `shared` every loss is congestion; leave it out, or choose \
+                       --profile data-center";
+        return Err(Error::parameter("congestion-on-loss", problem.to_owned()));
+    }
     if let Some(algorithm) = algorithm(test)? {
         // DCUDP's own congestion control counts echoes; the others use the number of marked bytes.
         transport.feedback = match algorithm.name() {
             "dcudp" => Feedback::Echo,
             _ => Feedback::Counts,
         };
+        if !transport.udp_mode && algorithm.name() == "dcudp" {
+            let problem = "it begins at the rate of UDP Mode: choose --profile data-center for it";
+            return Err(Error::parameter("congestion", problem.to_owned()));
+        }
         transport.congestion = algorithm;
     }
     if let Some(size) = test.packet_size {

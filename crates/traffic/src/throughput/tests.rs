@@ -20,7 +20,9 @@ fn parameters(transport: Transport, direction: Direction) -> Parameters {
         parallel: 3,
         congestion: None,
         packet_size: None,
+        profile: None,
         rate: None,
+        congestion_on_loss: false,
         keyed: false,
     }
 }

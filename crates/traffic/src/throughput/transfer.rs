@@ -174,6 +174,11 @@ impl Transfer {
             bytes: lane.counter.load(Ordering::Relaxed),
             elapsed: lane.elapsed,
             path: lane.history.summary(),
+            reception: lane
+                .probe
+                .sample()
+                .filter(|_| !self.sends)
+                .and_then(|sample| sample.reception),
         };
         let streams: Vec<StreamOutcome> = self.lanes.iter().map(stream).collect();
         Outcome {

@@ -41,6 +41,14 @@ impl Parameters {
                 );
                 Err(Error::parameter("rate", problem))
             }
+            _ if self.profile.is_some() => {
+                let problem = format!("{} has no profiles: only dcudp does", self.transport);
+                Err(Error::parameter("profile", problem))
+            }
+            _ if self.congestion_on_loss => {
+                let problem = format!("{} always treats losses as congestion", self.transport);
+                Err(Error::parameter("congestion-on-loss", problem))
+            }
             _ if self.keyed => {
                 let problem = format!("{} takes no shared key: only dcudp does", self.transport);
                 Err(Error::parameter("key-file", problem))
@@ -56,7 +64,7 @@ mod tests {
     use weir_units::{ByteSize, Duration, Rate};
 
     use super::*;
-    use crate::throughput::parameters::Direction;
+    use crate::throughput::parameters::{Direction, Profile};
 
     fn parameters() -> Parameters {
         Parameters {
@@ -66,7 +74,9 @@ mod tests {
             parallel: 1,
             congestion: None,
             packet_size: None,
+            profile: None,
             rate: None,
+            congestion_on_loss: false,
             keyed: false,
         }
     }
@@ -75,7 +85,7 @@ mod tests {
     fn parameters_out_of_range_are_named() {
         assert!(parameters().validate().is_ok());
         type Change = fn(&mut Parameters);
-        let wrong: [(&str, Change); 14] = [
+        let wrong: [(&str, Change); 19] = [
             ("parallel", |it| it.parallel = 0),
             ("parallel", |it| it.parallel = 129),
             ("time", |it| it.extent = Extent::Time(Duration::ZERO)),
@@ -94,6 +104,21 @@ mod tests {
                 it.packet_size = Some(ByteSize::from_bytes(100_000));
             }),
             ("rate", |it| it.rate = Some(Rate::from_gbps(1))),
+            ("profile", |it| it.profile = Some(Profile::Shared)),
+            ("congestion-on-loss", |it| it.congestion_on_loss = true),
+            ("congestion-on-loss", |it| {
+                it.transport = Transport::Dcudp;
+                it.congestion_on_loss = true;
+            }),
+            ("congestion", |it| {
+                it.transport = Transport::Dcudp;
+                it.congestion = Some("dcudp".to_owned());
+            }),
+            ("congestion", |it| {
+                it.transport = Transport::Dcudp;
+                it.profile = Some(Profile::DataCenter);
+                it.congestion = Some("nosuch".to_owned());
+            }),
             ("key-file", |it| {
                 it.transport = Transport::Dcquic;
                 it.keyed = true;

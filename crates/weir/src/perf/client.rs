@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use tokio::sync::mpsc;
 use weir_traffic::throughput::{
-    self, ClientOptions, DEFAULT_PORT, Direction, Error, Event, Extent, Parameters, Side, Transport,
+    self, ClientOptions, DEFAULT_PORT, Direction, Error, Event, Extent, Parameters, Profile, Side,
+    Transport,
 };
 use weir_traffic::tls::Fingerprint;
 use weir_units::{ByteSize, Duration, Rate};
@@ -24,7 +25,8 @@ Examples:
   weir perf client 10.0.0.2 --transport tcp --reverse    plain TCP, from the server
   weir perf client 10.0.0.2 --pin 3f5a… --mps 8972 --congestion dctcp,g=0.125 --parallel 4
   weir perf client 10.0.0.2 --pin 3f5a… --bytes 10GB --json > result.json
-  weir perf client 10.0.0.2 --transport dcudp --rate 9Gbps    NOT encrypted, and no pin
+  weir perf client 10.0.0.2 --transport dcudp                 NOT encrypted, and no pin
+  weir perf client 10.0.0.2 --transport dcudp --profile data-center --rate 9Gbps
   weir perf client 10.0.0.2 --transport dcudp --key-file key  sealed with a key both ends have
 
 `weir perf server` prints the fingerprint to pin; `weir algorithms` lists what --congestion takes.
@@ -69,9 +71,19 @@ pub(crate) struct Client {
     #[arg(long, short = 'R')]
     reverse: bool,
 
-    /// dcudp: sending rate without congestion, in UDP payload [default: 10Gbps]
+    /// dcudp: how the sender finds its rate: `shared` upwards from ten packets per round trip, as TCP
+    /// does; `data-center` sends at --rate until switches mark, and floods a network that does not
+    /// [default: shared]
+    #[arg(long, value_name = "NAME")]
+    profile: Option<Profile>,
+
+    /// dcudp: highest rate, in UDP payload [default: the interface's; data-center: 10Gbps]
     #[arg(long)]
     rate: Option<Rate>,
+
+    /// dcudp, data-center: losses that go on for two round trips are congestion too
+    #[arg(long)]
+    congestion_on_loss: bool,
 
     /// dcudp: file with the key shared with the server, 64 hexadecimal digits; without one nothing
     /// is encrypted or authenticated
@@ -123,6 +135,9 @@ impl Client {
             }
         };
         let report = Report::new(&measurement);
+        if let Some(warning) = text::warning(&report) {
+            eprintln!("warning: {warning}");
+        }
         if self.json {
             return output::print_json(&report);
         }
@@ -153,7 +168,9 @@ impl Client {
             parallel: self.parallel,
             congestion: self.congestion.clone(),
             packet_size: self.mps,
+            profile: self.profile,
             rate: self.rate,
+            congestion_on_loss: self.congestion_on_loss,
             keyed: self.key_file.is_some(),
         };
         self.check(&parameters)?;

@@ -1,7 +1,8 @@
 //! The result of a throughput test in iperf3's JSON format: `start`, `intervals`, `end`.
 //!
 //! Fields that iperf3 also has keep its meaning and unit: times in seconds, `rtt` in microseconds,
-//! windows in bytes. Additional fields are `transport`, `congestion`, `packet_size`, `ce_marked`
+//! windows in bytes. A sender over UDP has `packets`, `lost_packets` and `lost_percent` of iperf3's UDP
+//! tests beside `retransmits`; `jitter_ms` is a DCUDP receiver's. Additional fields are `transport`, `congestion`, `packet_size`, `ce_marked`
 //! (packets), `cpu_seconds_per_gb` (GB = 10⁹ bytes delivered), and for DCUDP `rate`, `pacing_rate`,
 //! `mode` and `mode_switches`.
 
@@ -11,10 +12,11 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 use weir_traffic::throughput::{
-    self, BLOCK, DEFAULT_RATE, Direction, Extent, Measurement, Side, StreamInterval, Transport,
+    self, BLOCK, DEFAULT_RATE, Direction, Extent, Measurement, Profile, Side, StreamInterval,
+    Transport,
 };
 use weir_traffic::transport::ConnectionAddresses;
-use weir_units::{ByteSize, Duration};
+use weir_units::{ByteSize, Duration, Rate};
 
 pub(crate) use end::{End, Total};
 
@@ -82,8 +84,10 @@ pub(crate) struct Connected {
 }
 
 /// A point in time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(crate) struct Timestamp {
+    /// The date and time in UTC (RFC 9110, section 5.6.7).
+    pub(crate) time: String,
     /// Seconds since 1970.
     pub(crate) timesecs: u64,
 }
@@ -108,7 +112,10 @@ pub(crate) struct TestStart {
     pub(crate) congestion: Option<String>,
     /// The requested packet size in bytes; `None` for the transport's default.
     pub(crate) packet_size: Option<u64>,
-    /// DCUDP's sending rate without congestion, in bits per second.
+    /// How a DCUDP sender finds its rate: `shared` or `data-center`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) profile: Option<&'static str>,
+    /// DCUDP's highest rate, in bits per second; with `data-center` it is that without congestion.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate: Option<u64>,
     /// Whether DCUDP's packets are encrypted with a shared key.
@@ -118,6 +125,8 @@ pub(crate) struct TestStart {
     pub(crate) num_streams: u16,
     /// Bytes passed to the transport at once.
     pub(crate) blksize: usize,
+    /// Seconds at the start that are left out of the results: none.
+    pub(crate) omit: u64,
     /// Seconds to run; 0 if `bytes` ends the test.
     pub(crate) duration: f64,
     /// Bytes to send; 0 if `duration` ends the test.
@@ -146,6 +155,7 @@ impl Start {
                 .collect(),
             version: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
             timestamp: Timestamp {
+                time: httpdate::fmt_http_date(start.time),
                 timesecs: since_1970.unwrap_or_default().as_secs(),
             },
             connecting_to,
@@ -175,6 +185,9 @@ impl TestStart {
             Extent::Bytes(size) => (0.0, size.bytes()),
         };
         let is_dcudp = test.transport == Transport::Dcudp;
+        let profile = test.profile.unwrap_or_default();
+        let default_rate = (profile == Profile::DataCenter).then_some(DEFAULT_RATE);
+        let rate = test.rate.or(default_rate).filter(|_| is_dcudp);
         Self {
             protocol: match test.transport {
                 Transport::Dcquic => "DCQUIC",
@@ -184,10 +197,12 @@ impl TestStart {
             transport: test.transport.name(),
             congestion: test.congestion.clone(),
             packet_size: test.packet_size.map(ByteSize::bytes),
-            rate: is_dcudp.then(|| test.rate.unwrap_or(DEFAULT_RATE).bits_per_second()),
+            profile: is_dcudp.then(|| profile.name()),
+            rate: rate.map(Rate::bits_per_second),
             keyed: is_dcudp.then_some(test.keyed),
             num_streams: test.parallel,
             blksize: BLOCK,
+            omit: 0,
             duration,
             bytes,
             reverse: (test.direction == Direction::Download).into(),
@@ -244,6 +259,8 @@ impl Interval {
                 socket: index + 1,
                 total: Total::new(start, end, stream.bytes, sends)
                     .with_losses(path.map(|path| path.retransmits))
+                    .with_packets(path.and_then(|path| path.packets))
+                    .in_an_interval()
                     .with_marks(path.and_then(|path| path.ce_marked))
                     .with_switches(pacing.map(|pacing| pacing.switches)),
                 snd_cwnd: path.and_then(|path| path.cwnd).map(ByteSize::bytes),
@@ -268,7 +285,8 @@ impl Interval {
             end,
             sends,
             streams.iter().map(|stream| &stream.total),
-        );
+        )
+        .in_an_interval();
         Self { streams, sum }
     }
 }

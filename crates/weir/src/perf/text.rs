@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use weir_traffic::throughput::{Direction, Extent, Parameters};
+use weir_traffic::throughput::{Direction, Extent, Parameters, Profile};
 
 use super::report::{Interval, Report, Start, Total};
 
@@ -94,6 +94,19 @@ pub(crate) fn end(report: &Report) -> String {
         );
     }
     out
+}
+
+/// Returns a warning about a test that flooded a path which does not mark.
+pub(crate) fn warning(report: &Report) -> Option<String> {
+    let sent = &report.end.sum_sent;
+    let (lost, marked) = (sent.lost_packets?, sent.ce_marked?);
+    let is_flood = report.start.test_start.profile == Some(Profile::DataCenter.name());
+    (is_flood && lost > 0 && marked == 0).then(|| {
+        format!(
+            "{lost} packets were lost and none was marked: nothing on this path marks, and the profile \
+             `data-center` slows down for marks alone; choose --profile shared"
+        )
+    })
 }
 
 /// Returns a test's summary in one line, such as `dcquic, 2 streams, to the server, 10s`.

@@ -129,6 +129,7 @@ pub(super) const CASES: &[Case] = &[
         FILE,
         &["groups.g.transport=dcudp"],
         &[
+            ("udp_mode", "groups.g.dcudp.udp_mode=false"),
             ("rate", "groups.g.dcudp.rate=1.6Gbps"),
             ("packet_size", "groups.g.dcudp.packet_size=1KB"),
             ("receive_window", "groups.g.dcudp.receive_window=64"),

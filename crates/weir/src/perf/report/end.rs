@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use weir_traffic::processor::ProcessorTime;
-use weir_traffic::throughput::{Outcome, StreamOutcome};
+use weir_traffic::throughput::{Outcome, Reception, StreamOutcome};
 use weir_units::{ByteSize, Duration};
 
 /// The totals of a test, of both sides.
@@ -10,6 +10,9 @@ use weir_units::{ByteSize, Duration};
 pub(crate) struct End {
     /// Each stream, as both sides measured it.
     pub(crate) streams: Vec<StreamEnd>,
+    /// Over UDP: all streams as the sender measured them, with the receiver's jitter.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) sum: Option<Total>,
     /// All streams, as the sender measured them.
     pub(crate) sum_sent: Total,
     /// All streams, as the receiver measured them.
@@ -69,6 +72,21 @@ pub(crate) struct Total {
     /// TCP and DCUDP: packets retransmitted. DCQUIC: packets lost. Only the sender reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) retransmits: Option<u64>,
+    /// Over UDP: packets sent, retransmissions included, or received.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) packets: Option<u64>,
+    /// Over UDP: the packets that the sender counts as lost: those of `retransmits`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lost_packets: Option<u64>,
+    /// Their share of `packets`, in percent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) lost_percent: Option<f64>,
+    /// DCUDP: the receiver's interarrival jitter (RFC 3550, section 6.4.1) in milliseconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) jitter_ms: Option<f64>,
+    /// Whether the results leave the interval out: never. In intervals only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) omitted: Option<bool>,
     /// Packets that arrived CE-marked, if the sender's transport reports it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ce_marked: Option<u64>,
@@ -93,6 +111,11 @@ impl Total {
                 0.0
             },
             retransmits: None,
+            packets: None,
+            lost_packets: None,
+            lost_percent: None,
+            jitter_ms: None,
+            omitted: None,
             ce_marked: None,
             mode_switches: None,
             sender,
@@ -102,6 +125,39 @@ impl Total {
     pub(crate) fn with_losses(self, retransmits: Option<u64>) -> Self {
         Self {
             retransmits,
+            ..self
+        }
+    }
+
+    /// Adds the packets that a sender has sent, after [`Self::with_losses`].
+    pub(crate) fn with_packets(self, packets: Option<u64>) -> Self {
+        let lost_packets = self.retransmits.filter(|_| packets.is_some());
+        let percent = |(lost, packets)| match packets {
+            0 => 0.0,
+            packets => 100.0 * lost as f64 / packets as f64,
+        };
+        Self {
+            packets,
+            lost_packets,
+            lost_percent: lost_packets.zip(packets).map(percent),
+            ..self
+        }
+    }
+
+    /// Adds what a receiver has received.
+    pub(crate) fn with_reception(self, reception: Option<Reception>) -> Self {
+        Self {
+            packets: self
+                .packets
+                .or(reception.map(|reception| reception.packets)),
+            jitter_ms: reception.map(|reception| reception.jitter.as_secs_f64() * 1e3),
+            ..self
+        }
+    }
+
+    pub(crate) fn in_an_interval(self) -> Self {
+        Self {
+            omitted: Some(false),
             ..self
         }
     }
@@ -130,8 +186,19 @@ impl Total {
         let all = |count: fn(&Self) -> Option<u64>| {
             of.clone().filter_map(count).reduce(u64::saturating_add)
         };
-        Self::new(start, end, bytes, sender)
-            .with_losses(all(|total| total.retransmits))
+        // iperf3 reports the mean jitter of all streams.
+        let jitters = || of.clone().filter_map(|total| total.jitter_ms);
+        let jitter_ms = jitters()
+            .reduce(|sum, jitter| sum + jitter)
+            .map(|sum| sum / jitters().count() as f64);
+        let packets = all(|total| total.packets);
+        let sum = Self::new(start, end, bytes, sender).with_losses(all(|total| total.retransmits));
+        let sum = if sender {
+            sum.with_packets(packets)
+        } else {
+            Self { packets, ..sum }
+        };
+        Self { jitter_ms, ..sum }
             .with_marks(all(|total| total.ce_marked))
             .with_switches(all(|total| total.mode_switches))
     }
@@ -183,8 +250,13 @@ impl End {
         let sent = streams.iter().map(|stream| &stream.sender.total);
         let received = streams.iter().map(|stream| &stream.receiver.total);
         let sum_received = Total::sum(zero, receiver.elapsed, false, received);
+        let sum_sent = Total::sum(zero, sender.elapsed, true, sent);
         Self {
-            sum_sent: Total::sum(zero, sender.elapsed, true, sent),
+            sum: sum_sent.packets.map(|_| Total {
+                jitter_ms: sum_received.jitter_ms,
+                ..sum_sent
+            }),
+            sum_sent,
             cpu_utilization_percent: CpuUtilization::new(ours, theirs),
             cpu_seconds_per_gb: CpuPerGb::new(sum_received.bytes, ours, theirs),
             congestion: sender.congestion.clone(),
@@ -201,6 +273,8 @@ impl StreamTotal {
             socket,
             total: Total::new(Duration::ZERO, outcome.elapsed, outcome.bytes, sender)
                 .with_losses(path.map(|path| path.last.retransmits))
+                .with_packets(path.and_then(|path| path.last.packets))
+                .with_reception(outcome.reception.filter(|_| !sender))
                 .with_marks(path.and_then(|path| path.last.ce_marked))
                 .with_switches(path.and_then(|path| path.last.pacing).map(|it| it.switches)),
             max_snd_cwnd: path.and_then(|path| path.max_cwnd).map(ByteSize::bytes),
@@ -258,6 +332,7 @@ mod tests {
                     bytes: *bytes,
                     elapsed: Duration::from_secs(seconds),
                     path: Some(PathSummary::default()),
+                    reception: None,
                 })
                 .collect(),
             elapsed: Duration::from_secs(seconds),
@@ -290,6 +365,33 @@ mod tests {
         let seen_by_receiver = End::new(false, &received, &sent);
         assert_eq!(seen_by_receiver.sum_sent.bytes, 1_100_000_000);
         assert_eq!(seen_by_receiver.cpu_seconds_per_gb.host, Some(0.5));
+    }
+
+    #[test]
+    fn udp_senders_report_losses_and_receivers_their_jitter() {
+        let mut sent = outcome(&[1000, 1000], 1, 1);
+        for (stream, (packets, retransmits)) in sent.streams.iter_mut().zip([(300, 2), (100, 6)]) {
+            let path = stream.path.as_mut().unwrap();
+            (path.last.packets, path.last.retransmits) = (Some(packets), retransmits);
+        }
+        let mut received = outcome(&[1000, 1000], 1, 1);
+        for (stream, jitter) in received.streams.iter_mut().zip([1, 3]) {
+            stream.path = None;
+            stream.reception = Some(Reception {
+                packets: 150,
+                duplicates: 0,
+                jitter: Duration::from_millis(jitter),
+            });
+        }
+        let end = End::new(true, &sent, &received);
+        let sum = end.sum.unwrap();
+        assert_eq!((sum.packets, sum.lost_packets), (Some(400), Some(8)));
+        assert_eq!((sum.lost_percent, sum.jitter_ms), (Some(2.0), Some(2.0)));
+        assert_eq!(end.streams[1].sender.total.lost_percent, Some(6.0));
+        assert_eq!(end.sum_received.packets, Some(300));
+        assert_eq!(end.sum_received.lost_percent, None);
+        let tcp = End::new(true, &outcome(&[1], 1, 1), &outcome(&[1], 1, 1));
+        assert_eq!((tcp.sum, tcp.sum_sent.packets), (None, None));
     }
 
     #[test]
