@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the cost of `weir enforce`: kernel TCP between two network namespaces, with and without it.
 
-make bench-enforce runs it (root; some minutes): parts `throughput`, `inline`, `ecn`, `crowd`, `rate` and `requests`,
-or the parts named.
+make bench-enforce runs it (root; some minutes): parts `throughput`, `inline`, `ecn`, `crowd`, `rate`, `requests` and
+`cgroup`, or the parts named.
 Needs only Python's standard library, `ip` and a `weir` built with --features weir/bpf.
 """
 
@@ -20,6 +20,7 @@ from pathlib import Path
 from namespaces import Enforcer, Namespaces
 from rate_limit import rate
 from small_requests import requests
+from sockets import sockets
 
 SERVER, CLIENT = "10.67.0.1", "10.67.0.2"
 CUBIC = '[[rules]]\ncongestion = "cubic"\n'
@@ -236,6 +237,7 @@ PARTS = {
     "crowd": crowd,
     "rate": rate,
     "requests": requests,
+    "cgroup": sockets,
 }
 
 

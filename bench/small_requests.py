@@ -48,13 +48,15 @@ http {{
 
 
 @contextlib.contextmanager
-def nginx(spaces, folder):
-    """Serves a file of 1 KB in the server's namespace."""
+def nginx(spaces, folder, group=None):
+    """Serves a file of 1 KB in the server's namespace, and in a control group if one is given."""
     folder = Path(folder)
     folder.chmod(0o755)
     (folder / "file").write_bytes(bytes(BODY))
     (folder / "nginx.conf").write_text(NGINX.format(folder=folder, address=SERVER))
     command = ["nsenter", f"--net=/run/netns/{spaces.names['server']}", "nginx", "-c", str(folder / "nginx.conf")]
+    if group is not None:
+        command = ["sh", "-c", f'echo $$ >{group}/cgroup.procs && exec "$@"', "sh", *command]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         time.sleep(0.5)

@@ -8,7 +8,7 @@ use std::process::Command;
 
 const SOURCES: &str = "../../bpf";
 /// The programs; each becomes an object file of its name.
-const PROGRAMS: [&str; 4] = ["bypass", "congestion", "enforce", "pacing"];
+const PROGRAMS: [&str; 5] = ["bypass", "cgroup", "congestion", "enforce", "pacing"];
 
 fn main() -> Result<(), Box<dyn Error>> {
     println!("cargo::rustc-check-cfg=cfg(bpf_programs)");

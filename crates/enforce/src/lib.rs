@@ -1,8 +1,9 @@
 //! Weir on real interfaces. [`port`]s receive and send frames, with the super-packets of segmentation
 //! [`offload`]. Their [`segment`]s are packets that a switch and its elements handle one by one.
 //! [`inline`] puts an element between two ports, with a [`bypass`] for when its process is dead. [`bpf`] adds congestion controls to the kernel's TCP.
-//! [`ebpf`] controls the congestion of all TCP flows that leave by this machine's interfaces.
-//! [`operation`] is the operator's interface to the enforcers of [`ebpf`] and [`inline`].
+//! [`ebpf`] controls the congestion of all TCP flows that leave by this machine's interfaces, and [`cgroup`]
+//! chooses the kernel's own congestion control for the sockets of a control group.
+//! [`operation`] is the operator's interface to the enforcers of [`ebpf`], [`inline`] and [`cgroup`].
 //!
 //! ```no_run
 //! use weir_enforce::offload::SuperFrame;
@@ -26,10 +27,11 @@
 
 pub mod bpf;
 pub mod bypass;
+pub mod cgroup;
 mod claim;
 pub mod ebpf;
 pub mod inline;
-#[cfg(bpf_programs)]
+mod mounts;
 mod namespace;
 pub mod offload;
 pub mod operation;

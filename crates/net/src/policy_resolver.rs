@@ -16,7 +16,8 @@ const DEFAULT_BUFFER: ByteSize = ByteSize::from_mib(4);
 /// Checks a policy's rule for an endpoint that is bound to these interfaces; none if it is bound to
 /// addresses only.
 pub fn check_policy_rule(rule: &PolicyRule, bound: &[String]) -> Vec<RuleFinding> {
-    let mut findings = Vec::new();
+    let mut findings = rule.needs_sockets();
+    findings.extend(rule.needs_no_records());
     if bound.is_empty() && !rule.interfaces.is_empty() {
         findings.push(RuleFinding::warning(
             "interface",

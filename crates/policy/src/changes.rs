@@ -46,12 +46,12 @@ impl Policy {
     pub fn changes(&self, new: &Self) -> Vec<RuleChange> {
         let (mut old, mut new) = (self.rules.as_slice(), new.rules.as_slice());
         while let ([one, old_rest @ ..], [other, new_rest @ ..]) = (old, new)
-            && is_same(one, other)
+            && one.is_same(other)
         {
             (old, new) = (old_rest, new_rest);
         }
         while let ([old_rest @ .., one], [new_rest @ .., other]) = (old, new)
-            && is_same(one, other)
+            && one.is_same(other)
         {
             (old, new) = (old_rest, new_rest);
         }
@@ -72,25 +72,41 @@ impl Policy {
     }
 }
 
-/// Returns whether two rules do the same, wherever they are.
-fn is_same(one: &PolicyRule, other: &PolicyRule) -> bool {
-    let PolicyRule {
-        line: _,
-        from,
-        to,
-        from_ports,
-        to_ports,
-        interfaces,
-        dscp,
-        control,
-    } = one;
-    *from == other.from
-        && *to == other.to
-        && *from_ports == other.from_ports
-        && *to_ports == other.to_ports
-        && *interfaces == other.interfaces
-        && *dscp == other.dscp
-        && *control == other.control
+impl PolicyRule {
+    /// Returns whether two rules do the same, wherever they are.
+    pub fn is_same(&self, other: &Self) -> bool {
+        let Self {
+            line: _,
+            from,
+            to,
+            from_ports,
+            to_ports,
+            interfaces,
+            dscp,
+            cgroups,
+            users,
+            commands,
+            share,
+            compare,
+            control,
+            undo_if,
+            socket,
+        } = self;
+        *from == other.from
+            && *to == other.to
+            && *from_ports == other.from_ports
+            && *to_ports == other.to_ports
+            && *interfaces == other.interfaces
+            && *dscp == other.dscp
+            && *cgroups == other.cgroups
+            && *users == other.users
+            && *commands == other.commands
+            && *share == other.share
+            && *compare == other.compare
+            && *control == other.control
+            && *undo_if == other.undo_if
+            && *socket == other.socket
+    }
 }
 
 /// Returns the runs of rules between the ones that a longest common subsequence keeps.
@@ -108,7 +124,7 @@ fn differing<'r>(
     for (i, one) in old.iter().enumerate().rev() {
         for (j, other) in new.iter().enumerate().rev() {
             let here = i * width + j;
-            same[here] = is_same(one, other);
+            same[here] = one.is_same(other);
             longest[here] = if same[here] {
                 longest[here + width + 1] + 1
             } else {

@@ -54,6 +54,45 @@ impl RuleFinding {
 }
 
 impl PolicyRule {
+    /// Returns the keys that only the plane at sockets knows how to put in force, as refused by a plane
+    /// that sees no sockets.
+    pub fn needs_sockets(&self) -> Vec<RuleFinding> {
+        let owner = "who opened a socket is not known there";
+        let option = "it is an option of a socket, and no socket is changed there";
+        let keys = [
+            ("cgroup", !self.cgroups.is_empty(), owner),
+            ("user", !self.users.is_empty(), owner),
+            ("command", !self.commands.is_empty(), owner),
+            ("min_rto", self.socket.min_rto.is_some(), option),
+            ("max_ack_delay", self.socket.max_ack_delay.is_some(), option),
+            ("set_dscp", self.socket.set_dscp.is_some(), option),
+        ];
+        let used = keys.into_iter().filter(|(_, is_used, _)| *is_used);
+        used.map(|(key, _, problem)| {
+            let remedy =
+                format!("leave `{key}` out, or put the policy in force by `weir enforce --cgroup`");
+            RuleFinding::refused(key, problem, remedy)
+        })
+        .collect()
+    }
+
+    /// Returns what a data plane without records of connections refuses: comparisons and guards.
+    pub fn needs_no_records(&self) -> Vec<RuleFinding> {
+        let keys = [
+            ("compare", self.compare),
+            ("undo_if", !self.undo_if.is_empty()),
+        ];
+        let used = keys.into_iter().filter(|(_, is_used)| *is_used);
+        let refused = |(key, _)| {
+            RuleFinding::refused(
+                key,
+                "connections are not measured here",
+                format!("leave `{key}` out, or let `weir enforce --cgroup` enforce the policy"),
+            )
+        };
+        used.map(refused).collect()
+    }
+
     /// Returns a warning if the rule names interfaces, and none of those that it could match is attached.
     /// Nothing is known about a plane without `attached` interfaces.
     pub fn unmatched_interfaces(&self, attached: &[String]) -> Option<RuleFinding> {

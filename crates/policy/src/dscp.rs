@@ -54,6 +54,11 @@ impl Dscp {
     /// The code point of unclassified packets.
     pub const DEFAULT: Self = Self(0);
 
+    /// Returns the number, from 0 to 63.
+    pub const fn number(self) -> u8 {
+        self.0
+    }
+
     /// Returns the code point in the Traffic Class or TOS byte, which also holds ECN.
     pub const fn of_traffic_class(byte: u8) -> Self {
         Self(byte >> 2)

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 
 use weir_wire::FlowKey;
 
-use crate::Dscp;
+use crate::{Dscp, SocketOwner};
 
 /// One direction of a connection, as rules match it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +16,9 @@ pub struct PolicyFlow<'n> {
     pub interface: Option<&'n str>,
     /// The DSCP of the handshake's packets; zero unless it has been set.
     pub dscp: Dscp,
+    /// The process that opened the socket that sends the data; what is not known matches no rule that
+    /// names it.
+    pub owner: SocketOwner<'n>,
 }
 
 impl PolicyFlow<'_> {
@@ -31,6 +34,7 @@ impl PolicyFlow<'_> {
             },
             interface: None,
             dscp: Dscp::DEFAULT,
+            owner: SocketOwner::UNKNOWN,
         }
     }
 }

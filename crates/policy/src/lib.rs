@@ -19,7 +19,7 @@
 //! };
 //! let policy = Policy { rules: vec![web] };
 //! let flow = PolicyFlow::between("192.0.2.1:80".parse()?, "198.51.100.7:4000".parse()?);
-//! assert!(policy.rule(&flow).is_some());
+//! assert!(policy.decision(&flow).is_some());
 //! let other = PolicyFlow::between("192.0.2.1:81".parse()?, "198.51.100.7:4000".parse()?);
 //! assert_eq!(policy.explain(&other).mismatches[0].1.to_string(), "`from_port` is 81, not 80");
 //! # Ok::<(), Box<dyn std::error::Error>>(())
@@ -31,10 +31,13 @@ mod deadlines;
 mod dscp;
 mod first_match;
 mod flow;
+mod guard_condition;
 mod name_pattern;
 mod ports;
 mod prefix;
+mod process;
 mod rule;
+mod share;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -45,8 +48,15 @@ pub use deadlines::{DeadlinePolicy, DeadlineRule};
 pub use dscp::{Dscp, DscpError};
 pub use first_match::{Match, first_match};
 pub use flow::PolicyFlow;
+pub use guard_condition::{
+    Comparison, GuardCondition, GuardConditionError, GuardMetric, GuardThreshold,
+};
 pub use name_pattern::{NamePattern, NamePatternError};
 pub use ports::{PortRange, PortRangeError};
 pub use prefix::{Prefix, PrefixError};
-pub use rule::{Explanation, Mismatch, Policy, PolicyRule, TconControl};
+pub use process::{
+    CgroupPath, CgroupPathError, CommandPattern, CommandPatternError, SocketOwner, User, UserError,
+};
+pub use rule::{Decision, Explanation, Mismatch, Policy, PolicyRule, SocketOptions, TconControl};
+pub use share::{Group, Share, connection_hash};
 pub use source::PolicySource;

@@ -3,10 +3,13 @@
 use std::fmt;
 
 use weir_congestion::AlgorithmSpec;
-use weir_units::ByteSize;
+use weir_units::{ByteSize, Duration};
 
 use crate::first_match::{Match, first_match};
-use crate::{Dscp, NamePattern, PolicyFlow, PortRange, Prefix};
+use crate::{
+    CgroupPath, CommandPattern, Dscp, Group, GuardCondition, NamePattern, PolicyFlow, PortRange,
+    Prefix, Share, User,
+};
 
 /// A policy: the first rule that matches a flow applies.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,8 +35,53 @@ pub struct PolicyRule {
     pub interfaces: Vec<NamePattern>,
     /// The DSCP of the data's packets.
     pub dscp: Vec<Dscp>,
+    /// The control group of the process that opened the sender's socket, or its listener.
+    pub cgroups: Vec<CgroupPath>,
+    /// The user of that process.
+    pub users: Vec<User>,
+    /// The name of that process.
+    pub commands: Vec<CommandPattern>,
+    /// The part of the connections that meet these conditions which get the action; `None` for all.
+    pub share: Option<Share>,
+    /// Whether the connections that are not in the share are left alone and measured for comparison;
+    /// otherwise the next rules apply to them.
+    pub compare: bool,
     /// The action; `None` leaves the flow alone.
     pub control: Option<TconControl>,
+    /// What is set in the sender's socket besides.
+    pub socket: SocketOptions,
+    /// When the rule is taken back: as soon as one of these holds.
+    pub undo_if: Vec<GuardCondition>,
+}
+
+/// The rule that applies to a flow, and the flow's group in it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Decision<'p> {
+    /// The rule.
+    pub rule: &'p PolicyRule,
+    /// Whether its action applies.
+    pub group: Group,
+}
+
+impl<'p> Decision<'p> {
+    /// Returns how the flow is controlled; `None` leaves it alone.
+    pub fn control(&self) -> Option<&'p TconControl> {
+        match self.group {
+            Group::Treated => self.rule.control.as_ref(),
+            Group::Control => None,
+        }
+    }
+}
+
+/// Options of the sender's socket; what is `None` is left as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SocketOptions {
+    /// The least retransmission time-out.
+    pub min_rto: Option<Duration>,
+    /// The longest delay of an acknowledgment.
+    pub max_ack_delay: Option<Duration>,
+    /// The DSCP of the packets that it sends.
+    pub set_dscp: Option<Dscp>,
 }
 
 /// How a flow is controlled.
@@ -70,13 +118,15 @@ pub struct Explanation<'p> {
     /// The rules before the matching one, or all, each with its first unmet condition.
     pub mismatches: Vec<(&'p PolicyRule, Mismatch)>,
     /// The matching rule.
-    pub rule: Option<&'p PolicyRule>,
+    pub decision: Option<Decision<'p>>,
 }
 
 impl Policy {
-    /// Returns the rule that matches a flow.
-    pub fn rule(&self, flow: &PolicyFlow<'_>) -> Option<&PolicyRule> {
-        first_match(&self.rules, flow)
+    /// Returns the rule that matches a flow, and the flow's group in it.
+    pub fn decision(&self, flow: &PolicyFlow<'_>) -> Option<Decision<'_>> {
+        let rule = first_match(&self.rules, flow)?;
+        let group = rule.group(flow);
+        Some(Decision { rule, group })
     }
 
     /// Returns whether a rule controls some flow whose data leave by one of these interfaces.
@@ -95,13 +145,13 @@ impl Policy {
 
     /// Returns the same, with the reasons.
     pub fn explain(&self, flow: &PolicyFlow<'_>) -> Explanation<'_> {
-        let rule = self.rule(flow);
-        let before =
-            (self.rules.iter()).take_while(|&other| rule.is_none_or(|it| !std::ptr::eq(it, other)));
+        let decision = self.decision(flow);
+        let applies = |rule| decision.is_some_and(|decision| std::ptr::eq(decision.rule, rule));
+        let before = (self.rules.iter()).take_while(|&rule| !applies(rule));
         let passed_over = before.filter_map(|rule| Some((rule, rule.mismatch(flow)?)));
         Explanation {
             mismatches: passed_over.collect(),
-            rule,
+            decision,
         }
     }
 }
@@ -115,16 +165,24 @@ enum Condition {
     ToPort,
     Interface,
     Dscp,
+    Cgroup,
+    User,
+    Command,
+    Share,
 }
 
 impl Condition {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 10] = [
         Self::From,
         Self::To,
         Self::FromPort,
         Self::ToPort,
         Self::Interface,
         Self::Dscp,
+        Self::Cgroup,
+        Self::User,
+        Self::Command,
+        Self::Share,
     ];
 }
 
@@ -139,7 +197,27 @@ impl PolicyRule {
             to_ports: Vec::new(),
             interfaces: Vec::new(),
             dscp: Vec::new(),
+            cgroups: Vec::new(),
+            users: Vec::new(),
+            commands: Vec::new(),
+            share: None,
+            compare: false,
             control,
+            socket: SocketOptions::default(),
+            undo_if: Vec::new(),
+        }
+    }
+
+    /// Returns whether the rule is about measured connections: records of them are needed.
+    pub fn needs_records(&self) -> bool {
+        self.compare || !self.undo_if.is_empty()
+    }
+
+    /// Returns the group of a flow that the rule matches.
+    pub fn group(&self, flow: &PolicyFlow<'_>) -> Group {
+        match self.share {
+            Some(share) if !share.contains(&flow.key) => Group::Control,
+            _ => Group::Treated,
         }
     }
 
@@ -154,6 +232,14 @@ impl PolicyRule {
                 flow.interface.is_some_and(|name| pattern.matches(name))
             }),
             Condition::Dscp => any(&self.dscp, |class| *class == flow.dscp),
+            Condition::Cgroup => any(&self.cgroups, |group| {
+                flow.owner.cgroup.is_some_and(|path| group.contains(path))
+            }),
+            Condition::User => any(&self.users, |user| flow.owner.user == Some(user)),
+            Condition::Command => any(&self.commands, |pattern| {
+                flow.owner.command.is_some_and(|name| pattern.matches(name))
+            }),
+            Condition::Share => self.compare || self.group(flow) == Group::Treated,
         }
     }
 
@@ -171,6 +257,10 @@ impl PolicyRule {
                 mismatch("interface", &self.interfaces, name)
             }
             Condition::Dscp => mismatch("dscp", &self.dscp, flow.dscp),
+            Condition::Cgroup => mismatch("cgroup", &self.cgroups, known(flow.owner.cgroup)),
+            Condition::User => mismatch("user", &self.users, known(flow.owner.user)),
+            Condition::Command => mismatch("command", &self.commands, known(flow.owner.command)),
+            Condition::Share => share_mismatch(self.share?, flow),
         })
     }
 }
@@ -188,6 +278,11 @@ fn any<T>(values: &[T], fits: impl Fn(&T) -> bool) -> bool {
     values.is_empty() || values.iter().any(fits)
 }
 
+/// Describes a property of a flow that may not be known.
+fn known(found: Option<impl fmt::Display>) -> String {
+    found.map_or_else(|| "not known".to_owned(), |found| found.to_string())
+}
+
 fn mismatch<T: fmt::Display>(
     key: &'static str,
     values: &[T],
@@ -198,5 +293,13 @@ fn mismatch<T: fmt::Display>(
         key,
         wanted: wanted.join(" or "),
         found: found.to_string(),
+    }
+}
+
+fn share_mismatch(share: Share, flow: &PolicyFlow<'_>) -> Mismatch {
+    Mismatch {
+        key: "share",
+        wanted: format!("below {share}"),
+        found: format!("{:.4}", share.position(&flow.key)),
     }
 }

@@ -13,6 +13,6 @@ pub trait PolicySource: fmt::Debug + Send + Sync {
 
 impl PolicySource for Policy {
     fn control(&self, flow: &PolicyFlow<'_>) -> Option<TconControl> {
-        self.rule(flow)?.control.clone()
+        self.decision(flow)?.control().cloned()
     }
 }

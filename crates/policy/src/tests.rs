@@ -63,6 +63,7 @@ fn a_match_allocates_no_memory() {
         to_ports: vec![port.to_string().parse().unwrap()],
         interfaces: vec!["eth*".parse().unwrap()],
         dscp: vec!["ef".parse().unwrap()],
+        share: Share::new(1.0, 0),
         ..PolicyRule::new(None)
     };
     let policy = Policy {
@@ -77,8 +78,8 @@ fn a_match_allocates_no_memory() {
         )
     };
     let mut found = None;
-    let counted = allocation_counter::measure(|| found = policy.rule(&flow));
-    assert_eq!(found, policy.rules.last());
+    let counted = allocation_counter::measure(|| found = policy.decision(&flow));
+    assert_eq!(found.map(|decision| decision.rule), policy.rules.last());
     assert_eq!(counted.count_total, 0);
 }
 

@@ -211,8 +211,9 @@ impl<T> ObservedFlows<T> {
     ) -> bool {
         // The close of the number's previous flow may have been lost.
         self.on_closed(number);
-        let rule = self.policy.rule(flow);
-        let Some((rule, control)) = rule.and_then(|rule| Some((rule, rule.control.as_ref()?)))
+        let decision = self.policy.decision(flow);
+        let Some((rule, control)) =
+            decision.and_then(|decision| Some((decision.rule, decision.control()?)))
         else {
             self.counters.passed += 1;
             return false;

@@ -5,6 +5,7 @@ mod explain;
 mod plane;
 mod reload;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -58,8 +59,15 @@ fn action(rule: &PolicyRule) -> String {
     let Some(control) = &rule.control else {
         return "pass".to_owned();
     };
-    match control.ecn {
-        None => control.congestion.to_string(),
-        Some(ecn) => format!("{} ecn={ecn}", control.congestion),
+    let mut text = control.congestion.to_string();
+    if let Some(ecn) = control.ecn {
+        let _ = write!(text, " ecn={ecn}");
     }
+    if rule.compare {
+        text.push_str(", compared with the rest");
+    }
+    for condition in &rule.undo_if {
+        let _ = write!(text, ", undone if {condition}");
+    }
+    text
 }

@@ -8,7 +8,7 @@ mod support;
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-use weir_enforce::operation::{EnforcerMetrics, PlaneKind, PolicyMetrics};
+use weir_enforce::operation::{EnforcerMetrics, PlaneKind, PolicyMetrics, SocketMetrics};
 use weir_metrics::{Description, Registry};
 
 use support::prometheus::{assert_well_formed, scrape};
@@ -34,6 +34,13 @@ fn commands() -> Vec<(&'static str, Vec<Description>)> {
     vec![
         ("`weir enforce --interface`", enforcer(PlaneKind::Kernel)),
         ("`weir enforce --inline`", enforcer(PlaneKind::InLine)),
+        (
+            "`weir enforce --cgroup`",
+            registered(|registry| {
+                SocketMetrics::register(registry);
+                PolicyMetrics::register(registry);
+            }),
+        ),
         (
             "`weir sed controller`",
             registered(weir_control::register_controller_metrics),
@@ -65,11 +72,15 @@ fn list() -> String {
                 .filter(|metric| !known.contains(metric))
                 .map(|metric| format!("`{}`", metric.name))
                 .collect();
-            let _ = writeln!(
-                text,
-                "The same as above without {}, and:\n",
-                only_there.join(" and ")
-            );
+            let both: Vec<_> = (known.iter())
+                .map(|metric| format!("`{}`", metric.name))
+                .collect();
+            let _ = if only_there.len() < both.len() {
+                let without = only_there.join(" and ");
+                writeln!(text, "The same as above without {without}, and:\n")
+            } else {
+                writeln!(text, "As above {}, and:\n", both.join(", "))
+            };
         }
         text.push_str("| metric | type | labels | meaning |\n|---|---|---|---|\n");
         for metric in &new {

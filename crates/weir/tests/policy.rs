@@ -49,6 +49,58 @@ fn a_policy_is_printed_and_explained() {
 }
 
 #[test]
+fn an_explanation_says_whether_a_flow_is_in_the_share() {
+    let rule = |share: f64, more: &str| {
+        format!("[[rules]]\nshare = {share}\ncongestion = \"bbr\"\n{more}")
+    };
+    let explain = |policy: &str, ends: [&str; 2]| {
+        let file = file(policy);
+        let path = file.path().to_str().unwrap().to_owned();
+        run(&[&["policy", "explain", &path], &ends[..]].concat())
+            .ok()
+            .stdout
+            .clone()
+    };
+    // Its hash is at 0.8799, from both ends.
+    let ends = ["10.0.0.1:40000", "10.0.0.2:443"];
+    for ends in [ends, [ends[1], ends[0]]] {
+        let text = explain(&rule(0.9, ""), ends);
+        assert!(text.contains(":1: holds, in the share: bbr"), "{text}");
+        let text = explain(&rule(0.8, ""), ends);
+        assert!(
+            text.contains("does not fit: `share` is 0.8799, not below 0.8"),
+            "{text}"
+        );
+        let text = explain(&rule(0.8, "compare = true\n"), ends);
+        assert!(
+            text.contains(":1: holds, not in the share: pass, measured"),
+            "{text}"
+        );
+        let text = explain(&format!("seed = 1\n{}", rule(0.9, "")), ends);
+        assert!(!text.contains("0.8799"), "{text}");
+    }
+}
+
+#[test]
+fn planes_that_measure_nothing_refuse_comparisons_and_guards() {
+    let text = "[[rules]]\nshare = 0.5\ncompare = true\ncongestion = \"bbr\"\nundo_if = \"rtt > 2x for 9s\"\n";
+    let file = file(text);
+    let path = file.path().to_str().unwrap();
+    for plane in ["enforce", "inline", "dcquic"] {
+        let refused = run(&["policy", "check", path, "--for", plane]);
+        let keys = [":3: rules.0.compare: ", ":5: rules.0.undo_if: "];
+        refused.failed(1, &[keys[0], keys[1], "weir enforce --cgroup"]);
+    }
+    let listed = run(&["policy", "check", path]);
+    let expected = "share 0.5: bbr, compared with the rest, undone if rtt > 2x for 9s";
+    assert!(listed.ok().stdout.contains(expected), "{}", listed.stdout);
+    std::fs::write(path, "[[rules]]\nshare = 0.5\ncongestion = \"bbr\"\n").unwrap();
+    for plane in ["enforce", "inline", "dcquic"] {
+        run(&["policy", "check", path, "--for", plane]).ok();
+    }
+}
+
+#[test]
 fn mistakes_are_reported_with_file_line_and_key() {
     let file = file("[[rules]]\nto = \"10.0.0.0/40\"\nport = 1\n");
     let path = file.path().to_str().unwrap();

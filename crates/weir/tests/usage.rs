@@ -26,6 +26,7 @@ fn every_command_explains_itself_with_examples() {
         &["enforce", "--help"],
         &["enforce", "status", "--help"],
         &["enforce", "clean", "--help"],
+        &["enforce", "resume", "--help"],
         &["policy", "check", "--help"],
         &["policy", "reload", "--help"],
         &["policy", "explain", "--help"],

@@ -6,7 +6,8 @@ use weir_tcon::FlowPolicy;
 /// Checks a rule for an [`Enforcer`](super::Enforcer) whose programs are at the `attached` interfaces; none
 /// if they are not known.
 pub fn check_rule(rule: &PolicyRule, attached: &[String]) -> Vec<RuleFinding> {
-    let mut findings = Vec::new();
+    let mut findings = rule.needs_sockets();
+    findings.extend(rule.needs_no_records());
     if let Some(control) = &rule.control {
         if control.ecn == Some(true) {
             findings.push(RuleFinding::refused(

@@ -2,7 +2,7 @@
 
 use rustix::time::{ClockId, clock_gettime};
 use weir_metrics::Registry;
-use weir_policy::{Policy, PolicyFlow};
+use weir_policy::{Policy, PolicyFlow, SocketOwner};
 use weir_tcon::{HOLD, ObservedFlows, SamplingRound};
 use weir_units::{Duration, Time};
 
@@ -98,6 +98,7 @@ impl Enforcer {
             key: opened.flow,
             interface: interface.as_deref(),
             dscp: opened.dscp,
+            owner: SocketOwner::UNKNOWN,
         };
         let tracked = TrackedFlow {
             key: opened.key,
@@ -151,9 +152,10 @@ impl Enforce for Enforcer {
         self.metrics = Some(EnforcerMetrics::register(registry, PlaneKind::Kernel));
     }
 
-    fn set_policy(&mut self, policy: Policy) {
+    fn set_policy(&mut self, policy: Policy) -> Result<(), BpfError> {
         self.flows.set_policy(policy);
         self.prepare();
+        Ok(())
     }
 
     fn step(&mut self) -> Result<(), BpfError> {

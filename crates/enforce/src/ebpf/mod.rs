@@ -29,8 +29,6 @@ mod absent;
 mod attachment;
 #[cfg(bpf_programs)]
 mod caps;
-#[cfg(bpf_programs)]
-mod cgroup;
 mod check;
 mod enforcer;
 #[cfg_attr(

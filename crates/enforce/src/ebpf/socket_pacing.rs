@@ -9,9 +9,9 @@ use libbpf_rs::{AsRawLibbpf as _, Iter, Link, MapHandle, Object, ObjectBuilder};
 use libbpf_sys::bpf_program__attach_iter;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 
-use super::cgroup::open_root;
 use crate::bpf::BpfError;
 use crate::bpf::loader::refused;
+use crate::mounts::open_cgroup_root;
 
 const PROGRAMS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/pacing.o"));
 
@@ -35,7 +35,7 @@ impl SocketPacing {
         shared: impl Fn(&'static str) -> Result<MapHandle, BpfError>,
     ) -> Result<Self, BpfError> {
         let system = |doing| move |source| BpfError::System { doing, source };
-        let root = open_root().map_err(system("opening the root of the control groups"))?;
+        let root = open_cgroup_root().map_err(system("opening the root of the control groups"))?;
         let namespace = File::open("/proc/thread-self/ns/net")
             .map_err(system("opening /proc/thread-self/ns/net"))?;
         let mut pacing = Self {

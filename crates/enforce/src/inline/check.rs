@@ -5,6 +5,8 @@ use weir_policy::{PolicyRule, RuleFinding};
 /// Checks a rule for an [`Enforcer`](super::Enforcer) between the `attached` interfaces; none if they are
 /// not known.
 pub fn check_rule(rule: &PolicyRule, attached: &[String]) -> Vec<RuleFinding> {
-    // All that a rule can ask for is done between two interfaces.
-    rule.unmatched_interfaces(attached).into_iter().collect()
+    let mut findings = rule.needs_sockets();
+    findings.extend(rule.needs_no_records());
+    findings.extend(rule.unmatched_interfaces(attached));
+    findings
 }

@@ -194,9 +194,10 @@ impl Enforce for Enforcer {
         self.metrics = Some(EnforcerMetrics::register(registry, PlaneKind::InLine));
     }
 
-    fn set_policy(&mut self, policy: Policy) {
+    fn set_policy(&mut self, policy: Policy) -> io::Result<()> {
         self.policy = policy;
         self.set_rules();
+        Ok(())
     }
 
     fn step(&mut self) -> io::Result<()> {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use weir_policy::{Dscp, Policy, PolicyFlow, PolicyRule, first_match};
+use weir_policy::{Dscp, Group, Policy, PolicyFlow, PolicyRule, SocketOwner, first_match};
 use weir_tcon::{FlowInfo, FlowPolicy, PolicyLookup};
 
 use super::SIDES;
@@ -52,9 +52,13 @@ impl PolicyLookup for PolicyRules {
             key: flow.key,
             interface: self.interface(flow),
             dscp: Dscp::of_traffic_class(flow.dscp << 2),
+            owner: SocketOwner::UNKNOWN,
         };
-        let (_, treatment) = first_match(&self.rules, &flow)?;
-        treatment.as_ref()
+        let (rule, treatment) = first_match(&self.rules, &flow)?;
+        match rule.group(&flow) {
+            Group::Treated => treatment.as_ref(),
+            Group::Control => None,
+        }
     }
 
     fn offload(&self, forth: &FlowInfo, back: &FlowInfo) -> bool {

@@ -30,6 +30,11 @@ pub enum ControlRequest {
     Status,
     /// Reloads the policy file.
     Reload,
+    /// Puts a rule that a guard has taken back in force again.
+    Resume {
+        /// Its line in the policy file.
+        rule: u32,
+    },
 }
 
 /// A response.
@@ -44,6 +49,11 @@ pub enum ControlResponse {
         file: PathBuf,
         /// How many rules it has.
         rules: usize,
+    },
+    /// The rule is in force again.
+    Resumed {
+        /// Its line in the policy file.
+        rule: u32,
     },
     /// The request was refused.
     Refused {

@@ -1,11 +1,13 @@
 //! The status of an enforcer, for people and programs to read.
 
+use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
 
 use serde::{Deserialize, Serialize};
 use weir_tcon::FlowReport;
 use weir_units::Rate;
 
+use super::canary_status::CanaryStatus;
 use crate::bypass::{BypassCounts, FastPathCounts};
 
 /// The status of an enforcer.
@@ -17,6 +19,56 @@ pub struct Status {
     pub totals: Totals,
     /// The controlled flows, the one with the most bytes first.
     pub flows: Vec<FlowStatus>,
+    /// The sockets of a control group, if the enforcer is at one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sockets: Option<SocketStatus>,
+}
+
+/// The status of an enforcer at the sockets of a control group.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SocketStatus {
+    /// The control group's directory.
+    pub cgroup: String,
+    /// Whether it decides and counts only.
+    pub is_dry_run: bool,
+    /// The rules in force in the file's order, then former ones that sockets belong to.
+    pub rules: Vec<RuleStatus>,
+    /// The figures of the rules in force that are tried or have guards.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub canaries: Vec<CanaryStatus>,
+}
+
+/// What became of the sockets of a rule.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RuleStatus {
+    /// Its line in the policy file.
+    pub line: u32,
+    /// The kernel's name of its algorithm, or `pass`.
+    pub algorithm: String,
+    /// Whether it is in force.
+    pub is_current: bool,
+    /// Open connections that belong to it, and are not left alone for comparison.
+    pub flows: u64,
+    /// Open connections that are left alone for comparison, or because the rule was taken back.
+    pub control_flows: u64,
+    /// Of these, those that have Reno, because they have no ECN, which the algorithm needs.
+    pub flows_without_ecn: u64,
+    /// Of these, those whose application has set an option itself afterwards.
+    pub flows_with_own_word: u64,
+    /// Connections that matched it.
+    pub matched: u64,
+    /// Of these, connections that got all that it says.
+    pub applied: u64,
+    /// Of these, connections that got Reno, because they have no ECN.
+    pub without_ecn: u64,
+    /// Options that applications have set themselves afterwards, which then hold.
+    pub own_word: u64,
+    /// Connections that got back what they had.
+    pub undone: u64,
+    /// Connections for which the kernel refused that.
+    pub not_undone: u64,
+    /// Options that the kernel refused, by their keys.
+    pub refused: BTreeMap<String, u64>,
 }
 
 /// Counters since the start.
@@ -170,6 +222,7 @@ impl Status {
             interfaces,
             totals,
             flows,
+            sockets: None,
         }
     }
 }

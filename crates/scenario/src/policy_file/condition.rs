@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use std::str::FromStr;
 
-use weir_policy::{Dscp, NamePattern, PortRange, Prefix};
+use weir_policy::{CgroupPath, CommandPattern, Dscp, NamePattern, PortRange, Prefix, User};
 
 use crate::document::{Cursor, Reported, Value};
 use crate::error::ProblemKind;
@@ -32,6 +32,19 @@ impl Condition for Dscp {
         "a name such as \"af41\" or \"ef\", a number from 0 to 63, or a list of these";
 }
 
+impl Condition for CgroupPath {
+    const ACCEPTS: &str = "a path below the root of the cgroup2 hierarchy such as \
+                           \"/system.slice/nginx.service\", or a list of such paths";
+}
+
+impl Condition for User {
+    const ACCEPTS: &str = "a user's name such as \"www-data\", a number, or a list of these";
+}
+
+impl Condition for CommandPattern {
+    const ACCEPTS: &str = "a process's name, a beginning of names such as \"java*\", or a list";
+}
+
 impl<T: Condition> Accepted for Vec<T> {
     const ACCEPTS: Accepts = Accepts::Other(T::ACCEPTS);
 }
@@ -54,7 +67,8 @@ pub(super) fn read<T: Condition>(at: &Cursor<'_>) -> Result<Vec<T>, Reported> {
     read.into_iter().collect()
 }
 
-fn value<T: Condition>(at: &Cursor<'_>) -> Result<T, Reported> {
+/// Reads a key that takes one value of a type, as text or as a number.
+pub(super) fn value<T: Condition>(at: &Cursor<'_>) -> Result<T, Reported> {
     let text = match &at.node.value {
         Value::Text(text) => text.clone(),
         Value::Integer(number) => number.to_string(),

@@ -16,7 +16,7 @@
 //! "#;
 //! let policy = parse_policy("policy.toml", text)?;
 //! let flow = PolicyFlow::between("192.0.2.1:8080".parse()?, "198.51.100.7:4000".parse()?);
-//! let rule = policy.rule(&flow).ok_or("no rule")?;
+//! let rule = policy.decision(&flow).ok_or("no rule")?.rule;
 //! assert_eq!(rule.line, 6);
 //! assert!(rule.control.as_ref().is_some_and(|control| control.congestion.name() == "bbr"));
 //!
@@ -25,10 +25,12 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod canary;
 mod condition;
 mod deadlines;
 mod policy;
 mod rules;
+mod socket;
 #[cfg(test)]
 mod tests;
 

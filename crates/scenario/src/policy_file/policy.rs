@@ -3,13 +3,18 @@
 use std::cell::RefCell;
 use std::path::Path;
 
-use weir_policy::{Dscp, NamePattern, Policy, PolicyRule, RuleFinding, Severity, TconControl};
+use weir_policy::{
+    CgroupPath, CommandPattern, Dscp, NamePattern, Policy, PolicyRule, RuleFinding, Severity,
+    Share, SocketOptions, TconControl, User,
+};
 use weir_scenario_derive::Keys;
 
+use super::canary::CanaryKeys;
 use super::condition;
 use super::rules::{self, FlowEnds};
+use super::socket::{SocketKeys, socket_options};
 use crate::document::{Cursor, Reported};
-use crate::schema::Section;
+use crate::schema::{Accepts, Section};
 use crate::topology::{ControlKeys, control};
 use crate::{Problem, ProblemKind, ScenarioError};
 
@@ -21,6 +26,9 @@ use crate::{Problem, ProblemKind, ScenarioError};
     context = &RuleChecks<'_>
 )]
 struct File {
+    /// Another seed draws other connections for each `share`.
+    #[key(accepts = Accepts::Count(0, u32::MAX as u64), default = 0)]
+    seed: u32,
     /// The rules; the first one that matches a flow applies. A flow that matches none is not
     /// controlled.
     #[key(accepts = rules::RULES, read = at.all("tables `[[rules]]`", |at| context.read(at)))]
@@ -39,8 +47,22 @@ struct Rule {
     /// The DSCP of the sender's packets of the handshake.
     #[key(absent = "any", or = Vec::new(), read = condition::read(at))]
     dscp: Vec<Dscp>,
+    /// The control group of the process that opened the sender's socket, or its listener; also one below
+    /// it. Only for `weir enforce --cgroup`.
+    #[key(absent = "any", or = Vec::new(), read = condition::read(at))]
+    cgroup: Vec<CgroupPath>,
+    /// The user of that process. Only for `weir enforce --cgroup`.
+    #[key(absent = "any", or = Vec::new(), read = condition::read(at))]
+    user: Vec<User>,
+    /// The name of that process, as `ps -o comm` shows it. Only for `weir enforce --cgroup`.
+    #[key(absent = "any", or = Vec::new(), read = condition::read(at))]
+    command: Vec<CommandPattern>,
     #[key(keys = ControlKeys, by = control(fields))]
     control: Option<TconControl>,
+    #[key(keys = SocketKeys, by = socket_options(fields))]
+    socket: SocketOptions,
+    #[key(flatten)]
+    canary: CanaryKeys,
 }
 
 /// The tables of a policy file.
@@ -95,7 +117,19 @@ pub fn parse_policy_for(
 }
 
 fn policy(at: &Cursor<'_>, checks: &RuleChecks<'_>) -> Result<Policy, Reported> {
-    File::read(at, checks).map(|file| Policy { rules: file.rules })
+    let mut file = File::read(at, checks)?;
+    draw_by(file.seed, &mut file.rules);
+    Ok(Policy { rules: file.rules })
+}
+
+/// Sets the seeds of the rules' shares.
+fn draw_by(seed: u32, rules: &mut [PolicyRule]) {
+    let shares = rules.iter_mut().filter_map(|rule| rule.share.as_mut());
+    for (above, share) in (0..).zip(shares) {
+        if let Some(drawn) = Share::of_rule(share.fraction(), seed, above) {
+            *share = drawn;
+        }
+    }
 }
 
 /// The checks of a data plane, and what they found that is no mistake.
@@ -151,6 +185,13 @@ fn rule(at: &Cursor<'_>) -> Result<PolicyRule, Reported> {
         to_ports: rule.ends.to_port,
         interfaces: rule.interface,
         dscp: rule.dscp,
+        cgroups: rule.cgroup,
+        users: rule.user,
+        commands: rule.command,
+        share: rule.canary.share.and_then(|share| Share::new(share, 0)),
+        compare: rule.canary.compare,
         control: rule.control,
+        socket: rule.socket,
+        undo_if: rule.canary.undo_if,
     })
 }

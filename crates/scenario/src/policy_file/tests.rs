@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use weir_policy::{Dscp, Policy, PolicyFlow};
+use weir_policy::{Dscp, Group, Policy, PolicyFlow};
 
 use super::parse_policy;
 
@@ -17,7 +17,7 @@ fn mistakes(text: &str) -> String {
 
 /// Returns the line of the rule that applies.
 fn line(policy: &Policy, flow: &PolicyFlow<'_>) -> Option<u32> {
-    policy.rule(flow).map(|rule| rule.line)
+    policy.decision(flow).map(|decision| decision.rule.line)
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn an_explanation_lists_why_rules_do_not_match() {
          [[rules]]\ninterface = \"eth0\"\npass = true\n",
     );
     let explanation = policy.explain(&flow("192.0.2.1:1", "192.0.2.2:443"));
-    assert!(explanation.rule.is_none());
+    assert!(explanation.decision.is_none());
     let said: Vec<_> = (explanation.mismatches.iter())
         .map(|(rule, misfit)| format!("{}: {misfit}", rule.line))
         .collect();
@@ -119,6 +119,84 @@ fn every_mistake_is_reported_with_its_line_and_key() {
         both.contains("p.toml:3: rules.0.pass: flows cannot be"),
         "{both}"
     );
+}
+
+#[test]
+fn a_share_divides_connections() {
+    let policy = policy(
+        r#"seed = 5
+[[rules]]
+to_port = 1
+share = 0.25
+congestion = "bbr"
+[[rules]]
+to_port = 1
+share = 0.5
+congestion = "dctcp"
+compare = true
+undo_if = ["retransmits > 2x for 30s", "rtt > 20ms for 1min"]
+[[rules]]
+congestion = "cubic"
+"#,
+    );
+    let mut counts = [0_u32; 4];
+    for port in 1..=20_000 {
+        let flow = flow(&format!("10.0.0.1:{port}"), "10.0.0.2:1");
+        let decision = policy.decision(&flow).unwrap();
+        let place = match (decision.rule.line, decision.group) {
+            (2, Group::Treated) => 0,
+            (6, Group::Treated) => 1,
+            (6, Group::Control) => 2,
+            other => panic!("{other:?}"),
+        };
+        counts[place] += 1;
+        let name = decision.control().map(|control| control.congestion.name());
+        assert_eq!(name, [Some("bbr"), Some("dctcp"), None][place]);
+        let explained = policy.explain(&flow);
+        assert_eq!(explained.decision, Some(decision));
+        for (rule, mismatch) in explained.mismatches {
+            assert_eq!((rule.line, mismatch.key), (2, "share"));
+            assert_eq!(mismatch.wanted, "below 0.25");
+        }
+    }
+    // Standard deviations of 61 and below.
+    for (count, expected) in counts.into_iter().zip([5_000, 7_500, 7_500]) {
+        assert!(count.abs_diff(expected) < 300, "{counts:?}");
+    }
+    let guards: Vec<_> = policy.rules[1]
+        .undo_if
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(guards, ["retransmits > 2x for 30s", "rtt > 20ms for 1min"]);
+    assert!(policy.rules[1].needs_records() && !policy.rules[0].needs_records());
+}
+
+#[test]
+fn mistakes_of_canaries_say_what_would_be_right() {
+    let said = mistakes(
+        "seed = -1\n[[rules]]\ncongestion = \"bbr\"\nshare = 0\ncompare = 1\n\
+         undo_if = [\"rtt > 2 for 30s\", \"speed < 1x for 1s\", 7]\n\
+         [[rules]]\ncongestion = \"bbr\"\ncompare = true\n\
+         [[rules]]\ncongestion = \"bbr\"\nshare = 0.5\nundo_if = \"rtt > 2x for 30s\"\n\
+         [[rules]]\npass = true\nshare = 0.5\nundo_if = \"rtt > 2ms for 30s\"\n\
+         [[rules]]\nshare = \"all\"\npass = true\nundo_if = []\n",
+    );
+    for part in [
+        "p.toml:1: seed: -1 is outside",
+        "p.toml:4: rules.0.share: 0 is outside what makes sense: expected a number above 0 and at most 1",
+        "p.toml:5: rules.0.compare: expected true or false",
+        "p.toml:6: rules.0.undo_if.0: `2` is no value of `rtt`",
+        "p.toml:6: rules.0.undo_if.1: there is no metric `speed`",
+        "p.toml:6: rules.0.undo_if.2: expected a condition such as",
+        "p.toml:9: rules.1.compare: no connections are left to compare with",
+        "p.toml:13: rules.2.undo_if: `rtt > 2x for 30s` compares with a control group",
+        "p.toml:17: rules.3.undo_if: a rule that leaves connections alone",
+        "p.toml:19: rules.4.share: expected a number above 0",
+        "p.toml:21: rules.4.undo_if: an empty list never holds",
+    ] {
+        assert!(said.contains(part), "{part}\n{said}");
+    }
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! `weir enforce clean`
 
 use clap::Args;
+use weir_enforce::cgroup::{self, CleanedSockets};
 use weir_enforce::operation::clean::{self, Left};
 
 use crate::failure::Failure;
@@ -15,13 +16,16 @@ Example:
 A killed --inline leaves a bypass, by which frames pass without it; this ends that. What `--hook clsact`
 leaves has no effect, and is removed too. What belongs to a living process stays. Without a kill there is
 nothing to do: both commands remove all of it when they end by Ctrl-C, SIGTERM or an error, and after a kill
-the next start takes over. It looks at the interfaces of its own network namespace.")]
+the next start takes over. It looks at the interfaces of its own network namespace.
+
+What a killed --cgroup and its guardian have left in sockets is undone, in all network namespaces.")]
 pub(super) struct Clean {}
 
 impl Clean {
     pub(super) fn run(&self) -> Result<(), Failure> {
         let cleaned = clean::clean().map_err(Failure::of)?;
-        if cleaned.is_empty() {
+        let sockets = cgroup::clean();
+        if cleaned.is_empty() && sockets.is_empty() {
             return output::print("there is nothing to remove\n");
         }
         for interface in cleaned {
@@ -34,6 +38,16 @@ impl Clean {
                 (None, Left::Filters) => {
                     format!("{name}: removed the filters of a process that has died\n")
                 }
+            })?;
+        }
+        for group in sockets {
+            output::print(&match group {
+                CleanedSockets::InUse => {
+                    "left alone: sockets that a living process controls\n".to_owned()
+                }
+                CleanedSockets::Undone(count) => format!(
+                    "{count} sockets have got back what they had before a process that has died\n"
+                ),
             })?;
         }
         Ok(())

@@ -3,14 +3,14 @@
 use std::path::Path;
 
 use tokio::runtime::Runtime;
-use weir_enforce::operation::control::{Control, ControlRequest, ControlResponse};
+use weir_enforce::operation::control::{Control, ControlRequest, ControlResponse, Peer};
 use weir_enforce::operation::{Enforce as DataPlane, PolicyMetrics};
-use weir_enforce::{ebpf, inline};
+use weir_enforce::{cgroup, ebpf, inline};
 use weir_metrics::{Exporter, Registry};
 use weir_policy::{Policy, RuleChange};
 use weir_scenario::ScenarioError;
 
-use super::Enforce;
+use super::{Enforce, guard};
 use crate::fail_open;
 use crate::failure::Failure;
 use crate::interrupt::{Hangup, Stop};
@@ -18,13 +18,17 @@ use crate::policy::Plane;
 use crate::{logging, output, service_manager};
 
 pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
+    if let Some(path) = &arguments.cgroup {
+        return at_sockets(arguments, path, file);
+    }
     match arguments.inline.as_deref() {
         Some([one, other]) => Running {
             file,
             plane: Plane::Inline,
             interfaces: vec![one.clone(), other.clone()],
             location: format!("between {one} and {other}"),
-            interface_gone_message: "nothing passes any more",
+            gone: ("the interface", "nothing passes any more"),
+            over_message: "a cable needs both its interfaces",
             end_message: "nothing passes any more",
         }
         .run(arguments, |policy| {
@@ -44,7 +48,8 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
             plane: Plane::Enforce,
             interfaces: arguments.interface.clone(),
             location: format!("on {}", arguments.interface.join(", ")),
-            interface_gone_message: "its flows are their ends' own again",
+            gone: ("the interface", "its flows are their ends' own again"),
+            over_message: "no interface is left",
             end_message: "the programs are removed: TCP goes on by its own congestion control",
         }
         .run(arguments, |policy| {
@@ -54,6 +59,31 @@ pub(super) fn run(arguments: &Enforce, file: &Path) -> Result<(), Failure> {
             Ok(ebpf::Enforcer::new(plane, policy, &options))
         }),
     }
+}
+
+/// Chooses the kernel's congestion control for the sockets of a control group.
+fn at_sockets(arguments: &Enforce, path: &Path, file: &Path) -> Result<(), Failure> {
+    let dry = if arguments.dry_run {
+        ", dry run: nothing is changed"
+    } else {
+        ""
+    };
+    Running {
+        file,
+        plane: Plane::Cgroup,
+        interfaces: Vec::new(),
+        location: format!("at the sockets of {}{dry}", path.display()),
+        gone: ("the control group", "its sockets have what they had"),
+        over_message: "the control group was removed",
+        end_message: "the sockets have what they had: TCP goes on by its own congestion control",
+    }
+    .run(arguments, |policy| {
+        let options = cgroup::Options {
+            is_dry_run: arguments.dry_run,
+            guardian: Some(guard::command),
+        };
+        cgroup::Enforcer::attach(path, policy, options).map_err(Failure::of)
+    })
 }
 
 /// The parts of a run that depend on the data plane.
@@ -66,8 +96,10 @@ struct Running<'f> {
     interfaces: Vec<String>,
     /// Where flows are controlled, for messages.
     location: String,
-    /// The message for an interface that has disappeared.
-    interface_gone_message: &'static str,
+    /// What may disappear, and the message for that.
+    gone: (&'static str, &'static str),
+    /// The error when too little is left.
+    over_message: &'static str,
     /// The message after the end of the run.
     end_message: &'static str,
 }
@@ -104,16 +136,15 @@ impl Running<'_> {
         while !stop.should_stop() {
             plane.step().map_err(Failure::logged)?;
             for name in plane.take_gone() {
-                tracing::warn!(
-                    "the interface {name} is gone: {}",
-                    self.interface_gone_message
-                );
+                let (what, message) = self.gone;
+                tracing::warn!("{what} {name} is gone: {message}");
             }
             for warning in plane.take_warnings() {
-                eprintln!("{warning}");
+                tracing::warn!("{warning}");
             }
             if plane.is_over() {
-                return Err(Failure::logged(self.over(&plane)));
+                drop(plane);
+                return Err(Failure::logged(self.over_message));
             }
             if hangup.take() {
                 self.reload(&mut plane, &mut policy, &metrics, "SIGHUP");
@@ -122,10 +153,10 @@ impl Running<'_> {
                 let answer = match asked.request {
                     ControlRequest::Status => ControlResponse::Status(Box::new(plane.status())),
                     ControlRequest::Reload => {
-                        let peer = asked.peer.map(|peer| peer.to_string());
-                        let peer = peer.as_deref().unwrap_or("an unknown process");
-                        self.reload(&mut plane, &mut policy, &metrics, peer)
+                        let peer = name(asked.peer);
+                        self.reload(&mut plane, &mut policy, &metrics, &peer)
                     }
+                    ControlRequest::Resume { rule } => resume(&mut plane, rule, &name(asked.peer)),
                 };
                 asked.answer(answer);
             }
@@ -146,26 +177,28 @@ impl Running<'_> {
     ) -> ControlResponse {
         service_manager::reloading();
         let file = self.file.display();
-        let answer = match self.load() {
+        let loaded = self.load().map_err(|error| error.to_string());
+        let in_force = loaded.and_then(|new| match plane.set_policy(new.clone()) {
+            Ok(()) => Ok(new),
+            Err(error) => Err(error.to_string()),
+        });
+        let answer = match in_force {
             Ok(new) => {
                 let (rules, changes) = (new.rules.len(), changes(policy, &new));
                 tracing::info!("{file}: reloaded, asked by {asked_by}: {rules} rules; {changes}");
-                *policy = new.clone();
-                plane.set_policy(new);
+                *policy = new;
                 metrics.set_rules(rules);
                 ControlResponse::Reloaded {
                     file: self.file.to_owned(),
                     rules,
                 }
             }
-            Err(error) => {
-                let mistakes = logging::in_one_line(&error);
+            Err(reason) => {
+                let mistakes = logging::in_one_line(&reason);
                 tracing::warn!(
                     "{file}: not reloaded, asked by {asked_by}: {mistakes}; the policy before it stays in force"
                 );
-                ControlResponse::Refused {
-                    reason: error.to_string(),
-                }
+                ControlResponse::Refused { reason }
             }
         };
         metrics.reloaded(matches!(answer, ControlResponse::Reloaded { .. }));
@@ -186,12 +219,23 @@ impl Running<'_> {
     fn status(&self, rules: usize) -> String {
         format!("{rules} rules {}", self.location)
     }
+}
 
-    fn over(&self, plane: &impl DataPlane) -> String {
-        match plane.status().totals.in_line {
-            Some(_) => "a cable needs both its interfaces".to_owned(),
-            None => "no interface is left".to_owned(),
+/// Names the process that asks for something.
+fn name(peer: Option<Peer>) -> String {
+    peer.map_or("an unknown process".to_owned(), |peer| peer.to_string())
+}
+
+/// Puts a rule that a guard has taken back in force again, and logs who asked for it.
+fn resume(plane: &mut impl DataPlane, rule: u32, asked_by: &str) -> ControlResponse {
+    match plane.resume(rule) {
+        Ok(()) => {
+            tracing::info!("the rule on line {rule} is in force again, asked by {asked_by}");
+            ControlResponse::Resumed { rule }
         }
+        Err(error) => ControlResponse::Refused {
+            reason: error.to_string(),
+        },
     }
 }
 

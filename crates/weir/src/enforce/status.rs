@@ -7,9 +7,11 @@ use std::time::Duration;
 use clap::Args;
 use weir_enforce::operation::control::{self, ControlRequest, ControlResponse, DEFAULT_PATH};
 use weir_enforce::operation::{
-    BypassCounts, FastPathCounts, FlowStatus, InlineCounts, Status as Found,
+    BypassCounts, FastPathCounts, FlowStatus, InlineCounts, RuleStatus, SocketStatus,
+    Status as Found,
 };
 
+use super::canaries;
 use crate::failure::Failure;
 use crate::{interrupt, output};
 
@@ -61,14 +63,17 @@ impl Status {
             ControlResponse::Status(found) if self.json => output::print_json(&found),
             ControlResponse::Status(found) => output::print(&text(&found)),
             ControlResponse::Refused { reason } => Err(Failure::Failed(reason)),
-            ControlResponse::Reloaded { .. } => Err(Failure::Failed(
-                "the enforcer answers something else".into(),
-            )),
+            ControlResponse::Reloaded { .. } | ControlResponse::Resumed { .. } => Err(
+                Failure::Failed("the enforcer answers something else".into()),
+            ),
         }
     }
 }
 
 fn text(found: &Found) -> String {
+    if let Some(sockets) = &found.sockets {
+        return at_sockets(sockets);
+    }
     let totals = &found.totals;
     let mut out = format!(
         "{}: {} flows controlled, {} passed, {} without room, {} windows lowered\n",
@@ -108,6 +113,69 @@ fn text(found: &Found) -> String {
         let _ = writeln!(out, "and {} more (--json)", found.flows.len() - SHOWN);
     }
     out
+}
+
+/// Formats what became of the sockets of a control group.
+fn at_sockets(found: &SocketStatus) -> String {
+    let dry = if found.is_dry_run {
+        " (dry run: nothing is changed)"
+    } else {
+        ""
+    };
+    let mut out = format!(
+        "{}{dry}\n{:>6}  {:14} {:>8} {:>8} {:>9} {:>9} {:>7} {:>8} {:>8} {:>8}\n",
+        found.cgroup,
+        "rule",
+        "by",
+        "flows",
+        "control",
+        "matched",
+        "applied",
+        "no ECN",
+        "refused",
+        "own word",
+        "undone"
+    );
+    for rule in &found.rules {
+        out.push_str(&rule_line(rule));
+    }
+    out.push_str(&canaries::text(&found.canaries));
+    out
+}
+
+fn rule_line(rule: &RuleStatus) -> String {
+    let refused: u64 = rule.refused.values().sum();
+    let former = if rule.is_current {
+        ""
+    } else {
+        "  not in force"
+    };
+    let mut line = format!(
+        "{:>6}  {:14} {:>8} {:>8} {:>9} {:>9} {:>7} {:>8} {:>8} {:>8}{former}\n",
+        rule.line,
+        rule.algorithm,
+        rule.flows,
+        rule.control_flows,
+        rule.matched,
+        rule.applied,
+        rule.without_ecn,
+        refused,
+        rule.own_word,
+        rule.undone,
+    );
+    if refused > 0 {
+        let keys = rule.refused.iter();
+        let keys: Vec<_> = keys.map(|(key, count)| format!("{key} {count}")).collect();
+        let _ = writeln!(line, "        refused by the kernel: {}", keys.join(", "));
+    }
+    if rule.not_undone > 0 {
+        let _ = writeln!(
+            line,
+            "        {} did not get back what they had",
+            rule.not_undone
+        );
+    }
+    line
 }
 
 /// Formats the counters that only the inline mode has.

@@ -19,6 +19,7 @@ Examples:
   weir policy check policy.toml --for enforce --interface eth0 --interface eth1
                                                also what `weir enforce` would refuse there, and
                                                rules that would never match
+  weir policy check policy.toml --for cgroup   what `weir enforce --cgroup` would refuse on this machine
 
 Exit code 1 tells of mistakes. Warnings do not change it.")]
 pub(crate) struct Check {
@@ -81,6 +82,10 @@ fn listed(rule: &PolicyRule) -> Listed {
         ("to_port", texts(&rule.to_ports)),
         ("interface", texts(&rule.interfaces)),
         ("dscp", texts(&rule.dscp)),
+        ("cgroup", texts(&rule.cgroups)),
+        ("user", texts(&rule.users)),
+        ("command", texts(&rule.commands)),
+        ("share", texts(rule.share.as_slice())),
     ];
     Listed {
         line: rule.line,

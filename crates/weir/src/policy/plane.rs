@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use clap::ValueEnum;
-use weir_enforce::{ebpf, inline};
+use weir_enforce::{cgroup, ebpf, inline};
 use weir_scenario::{CheckedPolicy, load_policy_for};
 use weir_traffic::throughput;
 
@@ -15,6 +15,8 @@ pub(crate) enum Plane {
     Enforce,
     /// `weir enforce --inline`
     Inline,
+    /// `weir enforce --cgroup`
+    Cgroup,
     /// `weir perf server` and `weir perf client`, by DCQUIC
     Dcquic,
 }
@@ -23,7 +25,9 @@ impl Plane {
     /// Loads a policy file and checks that it can be put in force. `interfaces` are those that it is for;
     /// none if they are not known.
     pub(crate) fn load(self, file: &Path, interfaces: &[String]) -> CheckedPolicy {
+        let place = cgroup::RuleCheck::new();
         load_policy_for(file, |rule| match self {
+            Self::Cgroup => place.check(rule),
             Self::Enforce => ebpf::check_rule(rule, interfaces),
             Self::Inline => inline::check_rule(rule, interfaces),
             Self::Dcquic => throughput::check_policy_rule(rule, interfaces),

@@ -32,7 +32,7 @@ impl Reload {
             ControlResponse::Refused { reason } => Err(Failure::Failed(format!(
                 "{reason}\nthe policy before it stays in force"
             ))),
-            ControlResponse::Status(_) => Err(Failure::Failed(
+            ControlResponse::Status(_) | ControlResponse::Resumed { .. } => Err(Failure::Failed(
                 "the enforcer answers something else".into(),
             )),
         }

@@ -15,7 +15,7 @@ pub(crate) fn run_to_end(namespace: &Namespace, arguments: &[&str]) -> CommandOu
         folder.path().join("socket"),
     );
     std::fs::write(&policy, POLICY).unwrap();
-    let mut command = namespace.command(env!("CARGO_BIN_EXE_weir"));
+    let mut command = namespace.enter(env!("CARGO_BIN_EXE_weir"));
     command
         .arg("enforce")
         .args(arguments)

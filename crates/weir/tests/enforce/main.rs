@@ -26,6 +26,8 @@ mod namespace;
 mod rates;
 mod running;
 mod service;
+#[cfg(feature = "bpf")]
+mod sockets;
 #[path = "../support/mod.rs"]
 mod support;
 mod traffic;
@@ -65,6 +67,15 @@ fn options_of_the_other_data_plane_are_refused() {
     ] {
         run(&[&inline[..], more].concat()).failed(2, &["cannot be used", more[0]]);
     }
+    let at_sockets = ["enforce", "--policy", "p.toml", "--cgroup", "/"];
+    for more in [
+        &["--interface", "lan0"][..],
+        &["--hook", "tcx"],
+        &["--flows", "9"],
+    ] {
+        run(&[&at_sockets[..], more].concat()).failed(2, &["cannot be used", more[0]]);
+    }
+    run(&[&inline[..], &["--dry-run"]].concat()).failed(2, &["cannot be used", "--dry-run"]);
     let memory = ["-i", "lo", "--memory", "1MB"];
     run(&[&inline[..3], &memory].concat()).failed(2, &["cannot be used", "--memory"]);
     run(&[&inline[..5], &memory[..0]].concat()).failed(2, &["--inline", "2 values"]);

@@ -82,6 +82,11 @@ impl Running {
         self.ask(&["policy", "reload"])
     }
 
+    /// Resumes the rule on a line of its policy.
+    pub(crate) fn resume(&self, line: u32) -> CommandOutput {
+        self.ask(&["enforce", "resume", &line.to_string()])
+    }
+
     /// Sends it a signal.
     pub(crate) fn signal(&self, signal: Signal) {
         kill_process(Pid::from_child(&self.child), signal).unwrap();
