@@ -67,6 +67,7 @@ impl Flight {
     /// Records that so many packets are newly reported lost, `last` and earlier ones.
     pub(crate) fn on_lost(&mut self, last: u64, packets: u64) {
         self.recovery_end = self.recovery_end.max(last + 1);
+        self.has_unreported = false;
         let found = self
             .given_up
             .min(i64::try_from(packets).unwrap_or(i64::MAX));

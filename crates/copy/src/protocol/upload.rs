@@ -71,11 +71,13 @@ impl Upload {
                 }
                 (State::Receiving(size - offset), Step::Start(offset))
             }
-            (State::Offered { offer, .. }, Request::Keep)
-                if matches!(offer, Offer::Complete(_)) =>
-            {
-                (State::Ready, Step::Keep)
-            }
+            (
+                State::Offered {
+                    offer: Offer::Complete(_),
+                    ..
+                },
+                Request::Keep,
+            ) => (State::Ready, Step::Keep),
             (State::Receiving(missing), Request::Data(data)) => {
                 let left = missing.checked_sub(data.len() as u64);
                 let left = left.ok_or(ProtocolError::TooMuchData)?;

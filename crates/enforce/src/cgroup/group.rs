@@ -1,12 +1,15 @@
 //! A control group, and the right to control its sockets, which one process at a time has.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Component, Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::CgroupError;
 use crate::mounts::{Mount, cgroup_root};
@@ -81,14 +84,14 @@ impl ControlGroup {
     pub(crate) fn claim(&self) -> Result<(), CgroupError> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            match self.file.try_lock() {
+            match flock(&self.file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => break,
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => sleep(PAUSE),
-                Err(TryLockError::WouldBlock) => return Err(held(&self.directory)),
-                Err(TryLockError::Error(source)) => {
+                Err(Errno::WOULDBLOCK) if Instant::now() < deadline => sleep(PAUSE),
+                Err(Errno::WOULDBLOCK) => return Err(held(&self.directory)),
+                Err(error) => {
                     return Err(CgroupError::System {
                         doing: "locking the control group",
-                        source,
+                        source: error.into(),
                     });
                 }
             }
@@ -137,8 +140,8 @@ fn refuse_if_held(directory: &Path) -> Result<(), CgroupError> {
     let Ok(file) = File::open(directory) else {
         return Ok(());
     };
-    match file.try_lock_shared() {
-        Err(TryLockError::WouldBlock) => Err(held(directory)),
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Err(Errno::WOULDBLOCK) => Err(held(directory)),
         _ => Ok(()),
     }
 }

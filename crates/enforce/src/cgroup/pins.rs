@@ -4,11 +4,14 @@
 //! put back the sockets of the reader's network namespace, and gets a byte for each. The directory is locked
 //! by the process that changes the sockets, so that others know whether it lives.
 
-use std::fs::{File, TryLockError};
+use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
+
+use rustix::fs::{FlockOperation, flock};
+use rustix::io::Errno;
 
 use super::CgroupError;
 use crate::mounts::FileSystem;
@@ -59,7 +62,7 @@ impl Pins {
                 }
                 Err(error) => return Err(failed("creating")(error)),
             };
-            match lock.try_lock() {
+            match flock(&lock, FlockOperation::NonBlockingLockExclusive) {
                 // A guardian that was just ending may have removed it.
                 Ok(()) if !directory.exists() => {}
                 Ok(()) => {
@@ -70,12 +73,8 @@ impl Pins {
                     pins.undo();
                     return Ok(pins);
                 }
-                Err(TryLockError::WouldBlock) if Instant::now() < deadline => {}
-                Err(TryLockError::WouldBlock) => {
-                    let source = io::ErrorKind::WouldBlock.into();
-                    return Err(failed("locking")(source));
-                }
-                Err(TryLockError::Error(source)) => return Err(failed("locking")(source)),
+                Err(Errno::WOULDBLOCK) if Instant::now() < deadline => {}
+                Err(error) => return Err(failed("locking")(error.into())),
             }
             sleep(PAUSE);
         }
@@ -84,7 +83,7 @@ impl Pins {
     /// Locks a directory that a process has left; `None` if it lives or the directory is gone.
     pub(super) fn take_over(directory: &Path) -> Option<Self> {
         let lock = File::open(directory).ok()?;
-        lock.try_lock().ok()?;
+        flock(&lock, FlockOperation::NonBlockingLockExclusive).ok()?;
         directory.exists().then(|| Self {
             directory: directory.to_owned(),
             _lock: lock,

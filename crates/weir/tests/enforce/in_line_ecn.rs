@@ -120,7 +120,7 @@ fn super_packets_stay_whole_with_ecn_at_the_ends() {
             // An end with `2` accepts ECN, and does not offer it.
             let counts_marks = match algorithm {
                 "dctcp" | "d2tcp" => ecn > 0,
-                "dcudp-proportional" => ecn == 1,
+                "dcudp-proportional" | "dcudp-rtt-fair" => ecn == 1,
                 _ => false,
             };
             if counts_marks {

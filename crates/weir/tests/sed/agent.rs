@@ -41,7 +41,9 @@ fn windows_end_with_the_controller_and_all_state_with_the_agent() {
         return;
     }
     let row = Row::new();
-    let controller = row.controller(&["--rtt", "500us"]);
+    // Twin is known in advance with the paper's allocation; by default it is measured.
+    let allocation = ["--rtt", "500us", "--allocation", "paper"];
+    let controller = row.controller(&allocation);
     let agent = row.agent(&["--rate", "50Mbps", "--buffer", "400KB", "--metrics", "9102"]);
     assert!(
         agent.first.contains("lan0 at 50Mbps, wan0 at 50Mbps"),
@@ -96,7 +98,7 @@ fn windows_end_with_the_controller_and_all_state_with_the_agent() {
     others.wait_for_bytes(1_000_000);
 
     // The next controller learns of the flows from the agent, even without registration.
-    let controller = row.controller(&["--rtt", "500us"]);
+    let controller = row.controller(&allocation);
     assert!(controller.first.contains("term 2"), "{}", controller.first);
     wait("windows are lowered again", || {
         are_lowered(8001, 4) && are_lowered(8002, 2)

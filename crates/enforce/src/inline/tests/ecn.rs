@@ -201,7 +201,10 @@ fn super_packets_leave_whole_with_every_algorithm() {
             let has_cwr = match support {
                 Support::Nobody => false,
                 Support::Receiver => matches!(algorithm, "dctcp" | "d2tcp"),
-                Support::Both => matches!(algorithm, "dctcp" | "d2tcp" | "dcudp-proportional"),
+                Support::Both => matches!(
+                    algorithm,
+                    "dctcp" | "d2tcp" | "dcudp-proportional" | "dcudp-rtt-fair"
+                ),
             };
             assert_eq!(frames[0].1, has_cwr, "{algorithm}, {support:?}");
             let kept: &Tcon<Segment> = ends.cable.element().unwrap();
