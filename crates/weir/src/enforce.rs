@@ -151,7 +151,6 @@ impl Enforce {
                 HookName::Tcx => Hook::Tcx,
                 HookName::Clsact => Hook::Clsact,
             },
-            ..Options::default()
         }
     }
 
