@@ -4,7 +4,7 @@
 //! A frame received at one port leaves by the other with its Ethernet addresses. IP packets pass the
 //! element segment by segment, as in a switch ([`segment`](crate::segment)). Neighbouring segments that
 //! are changed alike leave as super-packets again. Other frames pass unchanged. When the runner ends,
-//! packets held by the element are lost, and the cable ends too, unless a [`bypass`](crate::bypass) is armed at its
+//! packets held by the element are lost, and the cable ends too, unless a [`bypass`] is armed at its
 //! interfaces.
 //!
 //! An [`Enforcer`] is such a cable between two interfaces by name, with transparent congestion control by

@@ -238,6 +238,7 @@ pub(super) const CASES: &[Case] = &[
             ("flow_rtt", "sed.flow_rtt=base"),
             ("allocation", "sed.allocation=planned"),
             ("base", "sed.base=2"),
+            ("best_effort", "sed.best_effort=10"),
             ("late", "sed.late=stop"),
             ("retransmit", "sed.retransmit=true"),
             ("lease", "sed.lease=1s"),
