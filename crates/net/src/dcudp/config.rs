@@ -33,7 +33,7 @@ const HIGHEST_RATE: Rate = Rate::from_gbps(400);
 
 impl DcudpConfig {
     /// Returns settings for any network, whose switches need not mark: a sender finds its rate by
-    /// CUBIC, as TCP does. See [`TransportConfig::shared`]; [`interface_rate`](super::interface_rate)
+    /// CUBIC, as TCP does. See [`TransportConfig::shared`]; [`interface_rate()`](super::interface_rate())
     /// returns the highest rate that makes sense for a peer.
     pub fn shared() -> Self {
         Self::of(TransportConfig::shared(HIGHEST_RATE))
