@@ -249,7 +249,7 @@ async fn invalid_and_silent_clients_do_not_block_the_server() {
     let silent = TcpStream::connect(address).await.unwrap();
     for garbage in [
         b"GET / HTTP/1.1\r\n\r\n".as_slice(),
-        b"weirperf\x02C",
+        b"weirperf\x03C",
         &[0xff; 4096],
     ] {
         let mut stream = TcpStream::connect(address).await.unwrap();
@@ -272,13 +272,13 @@ async fn a_client_of_another_version_receives_a_refusal() {
     let address = server.address();
     let serving = tokio::spawn(async move { server.serve_until(pending(), &mut |_| {}).await });
     let mut stream = TcpStream::connect(address).await.unwrap();
-    let greeting = [b"weirperf\x03C".as_slice(), &[0; 16], b"\0\0\0\x02{}"].concat();
+    let greeting = [b"weirperf\x04C".as_slice(), &[0; 16], b"\0\0\0\x02{}"].concat();
     stream.write_all(&greeting).await.unwrap();
     let mut answer = Vec::new();
     stream.read_to_end(&mut answer).await.unwrap();
     let answer = String::from_utf8_lossy(&answer);
     assert!(
-        answer.contains("refused") && answer.contains("version 3 meets"),
+        answer.contains("refused") && answer.contains("version 4 meets"),
         "{answer}"
     );
     serving.abort();
