@@ -7,7 +7,7 @@ use std::path::Path;
 
 use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::Struct;
-use libbpf_rs::{Link, MapCore as _, Object, ObjectBuilder, OpenObject, PrintLevel};
+use libbpf_rs::{ErrorKind, Link, MapCore as _, Object, ObjectBuilder, OpenObject, PrintLevel};
 
 use super::error::BpfError;
 use super::parameters::{Algorithm, RawParameters};
@@ -43,7 +43,7 @@ pub(super) fn load(
     choose(&mut open, algorithm, name)?;
     set_parameters(&mut open, fixed)?;
     let mut object = open.load().map_err(refused)?;
-    let link = attach(&mut object, algorithm)?;
+    let link = attach(&mut object, algorithm, name)?;
     Ok(LoadedProgram {
         _link: link,
         object,
@@ -129,13 +129,19 @@ fn write(target: &mut [u8], bytes: &[u8]) -> bool {
     true
 }
 
-fn attach(object: &mut Object, algorithm: Algorithm) -> Result<Link, BpfError> {
+fn attach(object: &mut Object, algorithm: Algorithm, name: &str) -> Result<Link, BpfError> {
     let wanted = in_object(algorithm);
     let mut map = object
         .maps_mut()
         .find(|map| map.name() == wanted)
         .ok_or(BpfError::Object { missing: wanted })?;
-    map.attach_struct_ops().map_err(refused)
+    map.attach_struct_ops().map_err(|error| match error.kind() {
+        // Another process has registered it since the kernel was asked for the name.
+        ErrorKind::AlreadyExists => BpfError::NameTaken {
+            name: name.to_owned(),
+        },
+        _ => refused(error),
+    })
 }
 
 /// Fails unless the process has the capabilities needed for loading.
