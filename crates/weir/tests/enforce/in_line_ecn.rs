@@ -99,7 +99,11 @@ fn super_packets_stay_whole_with_ecn_at_the_ends() {
     let all = all.as_array().unwrap().iter();
     let all: Vec<_> = all.map(|one| one["name"].as_str().unwrap()).collect();
     assert!(all.contains(&"cubic") && all.contains(&"dctcp"), "{all:?}");
-    let policy = |algorithm| format!("{DOWNLOADS}\"{algorithm}\"\n");
+    let policy = |algorithm| match algorithm {
+        // On a busy machine each round trip is above its usual target, and its window below a packet.
+        "swift" => format!("{DOWNLOADS}{{ name = \"swift\", base_target = \"1s\" }}\n"),
+        _ => format!("{DOWNLOADS}\"{algorithm}\"\n"),
+    };
     let running = Running::start(&row.middle, &policy("cubic"), &["--inline", "lan0", "wan0"]);
     let mut ports = 8100..;
     for algorithm in all {
