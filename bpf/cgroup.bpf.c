@@ -26,7 +26,7 @@ struct population {
 	__u64 treated;
 	__u64 control;
 	__u64 without_ecn;
-	__u64 own_word;
+	__u64 overridden;
 };
 
 struct {
@@ -64,10 +64,10 @@ static __always_inline void set_callbacks(void *context, const struct tcp_sock *
 	set_number(context, SOL_TCP, TCP_BPF_SOCK_OPS_CB_FLAGS, is_measured ? flags | STATE_FLAG : flags);
 }
 
-// Keeps that a socket belongs to a rule, and sets what the rule says. `own` are the options of which its
-// application had the last word before.
+// Keeps that a socket belongs to a rule, and sets what the rule says. `overridden` are the options of
+// which its application had the last word before.
 static __always_inline void treat(void *context, struct tcp_sock *tcp, const struct rule *rule,
-				  const struct flow *flow, __u32 own, int is_new)
+				  const struct flow *flow, __u32 overridden, int is_new)
 {
 	__u32 slot = rule->slot;
 	struct counts *counts = bpf_map_lookup_elem(&counters, &slot);
@@ -84,7 +84,7 @@ static __always_inline void treat(void *context, struct tcp_sock *tcp, const str
 		return;
 	}
 	treatment->slot = slot;
-	treatment->own = own;
+	treatment->overridden = overridden;
 	treatment->is_control = is_control(rule, flow);
 	if (!treatment->is_control && !constants.is_dry_run)
 		apply(context, tcp, rule, flow, treatment, counts, is_new);
@@ -259,7 +259,7 @@ int reconcile(struct bpf_iter__tcp *context)
 	const struct rule *rule;
 	struct flow flow = {};
 	struct tcp_sock *tcp;
-	__u32 own = 0;
+	__u32 overridden = 0;
 
 	if (!common || !set)
 		return 0;
@@ -277,11 +277,11 @@ int reconcile(struct bpf_iter__tcp *context)
 		if (rule && !rule->passes && treatment->slot == rule->slot &&
 		    treatment->is_control == (__u32)is_control(rule, &flow))
 			return 0;
-		own = treatment->own;
+		overridden = treatment->overridden;
 		forget(tcp, treatment, tcp);
 	}
 	if (rule)
-		treat(tcp, tcp, rule, &flow, own, 0);
+		treat(tcp, tcp, rule, \&flow, overridden, 0);
 	return 0;
 }
 
@@ -305,7 +305,7 @@ int survey(struct bpf_iter__bpf_sk_storage_map *context)
 	population->treated += !treatment->is_control;
 	population->control += treatment->is_control;
 	population->without_ecn += treatment->is_without_ecn;
-	population->own_word += treatment->own != 0;
+	population->overridden += treatment->overridden != 0;
 	if (!treatment->is_measured)
 		return 0;
 	now = bpf_ktime_get_ns();
@@ -406,9 +406,9 @@ int option_set(struct bpf_sockopt *context)
 		if (treatment) {
 			slot = treatment->slot;
 			counts = bpf_map_lookup_elem(&counters, &slot);
-			if (counts && !(treatment->own & option))
-				counts->own_word++;
-			treatment->own |= option;
+			if (counts && !(treatment->overridden & option))
+				counts->overridden++;
+			treatment->overridden |= option;
 			if (option == CONGESTION)
 				keep_name(treatment->asked, context->optval, context->optval_end);
 		}

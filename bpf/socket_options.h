@@ -21,9 +21,9 @@ struct counts {
 	__u64 matched;
 	__u64 applied;
 	__u64 without_ecn;
-	__u64 own_word;
+	__u64 overridden;
 	__u64 undone;
-	__u64 stuck;
+	__u64 not_undone;
 	// By option.
 	__u64 refused[OPTIONS];
 };
@@ -40,7 +40,7 @@ struct treatment {
 	__u32 slot;
 	// Options that were set, and those of which the application had the last word.
 	__u32 set;
-	__u32 own;
+	__u32 overridden;
 	__u32 is_without_ecn;
 	// It is left alone, for comparison.
 	__u32 is_control;
@@ -171,13 +171,14 @@ static __always_inline int set_class(void *context, const struct tcp_sock *tcp, 
 	return note(treatment, counts, 5, put_class(context, &inet->sk, (__u32)(rule->set_dscp - 1) << 2));
 }
 
-// Sets what the rule says, the initial window only of a new connection, but for the options of which the application had the last word.
+// Sets what the rule says, but for the options of which the application had the last word. The initial window
+// is only for a new connection.
 static __always_inline void apply(void *context, const struct tcp_sock *tcp, const struct rule *rule,
 				  const struct flow *flow, struct treatment *treatment, struct counts *counts,
 				  int is_new)
 {
 	const struct inet_connection_sock *connection = &tcp->inet_conn;
-	__u32 own = treatment->own;
+	__u32 overridden = treatment->overridden;
 	int all = 1;
 
 	// Before the algorithm begins, which may look at it.
@@ -185,20 +186,20 @@ static __always_inline void apply(void *context, const struct tcp_sock *tcp, con
 		all &= note(treatment, counts, 6, set_number(context, SOL_TCP, TCP_BPF_IW, rule->initial_window));
 	if (rule->max_window)
 		all &= set_window(context, tcp, rule, treatment, counts);
-	if (!(own & CONGESTION))
+	if (!(overridden & CONGESTION))
 		all &= set_congestion(context, tcp, rule, treatment, counts);
-	if (rule->max_rate && !(own & RATE))
+	if (rule->max_rate && !(overridden & RATE))
 		all &= set_rate(context, &connection->icsk_inet.sk, rule, treatment, counts);
-	if (rule->min_rto && !(own & MIN_RTO)) {
+	if (rule->min_rto && !(overridden & MIN_RTO)) {
 		treatment->min_rto = connection->icsk_rto_min;
 		all &= note(treatment, counts, 3, set_number(context, SOL_TCP, TCP_BPF_RTO_MIN, rule->min_rto));
 	}
-	if (rule->max_ack_delay && !(own & ACK_DELAY)) {
+	if (rule->max_ack_delay && !(overridden & ACK_DELAY)) {
 		treatment->max_ack_delay = connection->icsk_delack_max;
 		all &= note(treatment, counts, 4,
 			    set_number(context, SOL_TCP, TCP_BPF_DELACK_MAX, rule->max_ack_delay));
 	}
-	if (rule->set_dscp && !(own & CLASS))
+	if (rule->set_dscp && !(overridden & CLASS))
 		all &= set_class(context, tcp, rule, flow, treatment, counts);
 	counts->applied += all;
 }
@@ -211,7 +212,7 @@ static __always_inline int is_ours(void *context, const struct treatment *treatm
 	if (bpf_getsockopt(context, SOL_TCP, TCP_CONGESTION, current, NAME_LENGTH))
 		return 0;
 	// What it has asked for and not got is not its choice.
-	if (treatment->own & CONGESTION && same_name(current, treatment->asked))
+	if (treatment->overridden & CONGESTION && same_name(current, treatment->asked))
 		return 0;
 	return same_name(current, treatment->now);
 }
@@ -220,7 +221,7 @@ static __always_inline int is_ours(void *context, const struct treatment *treatm
 static __always_inline void put_back(void *context, const struct tcp_sock *tcp, struct treatment *treatment,
 				     struct counts *counts)
 {
-	__u32 set = treatment->set & ~(treatment->own & ~CONGESTION), value;
+	__u32 set = treatment->set & ~(treatment->overridden & ~CONGESTION), value;
 	int failed = 0;
 
 	if (set & CONGESTION && is_ours(context, treatment))
@@ -239,7 +240,7 @@ static __always_inline void put_back(void *context, const struct tcp_sock *tcp, 
 	if (set & CLASS)
 		failed |= put_class(context, &tcp->inet_conn.icsk_inet.sk, treatment->class);
 	if (failed)
-		counts->stuck++;
+		counts->not_undone++;
 	else
 		counts->undone++;
 }

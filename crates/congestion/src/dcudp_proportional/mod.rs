@@ -48,11 +48,11 @@ pub(crate) static ALGORITHM: Algorithm = Algorithm {
     summary: "DCUDP's two rates, reduced by the marked fraction and by what waits in the queue",
     own_parameters: &PARAMETERS,
     build: |spec, context| {
-        let own = Pace {
+        let pace = Pace {
             increment: spec.get(&INCREMENT),
             reference: Duration::ZERO,
         };
-        Box::new(Proportional::new(ALGORITHM.name, own, spec, context))
+        Box::new(Proportional::new(ALGORITHM.name, pace, spec, context))
     },
 };
 

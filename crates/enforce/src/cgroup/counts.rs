@@ -20,9 +20,9 @@ pub(super) struct Counts {
     pub(super) matched: u64,
     pub(super) applied: u64,
     pub(super) without_ecn: u64,
-    pub(super) own_word: u64,
+    pub(super) overridden: u64,
     pub(super) undone: u64,
-    pub(super) stuck: u64,
+    pub(super) not_undone: u64,
     pub(super) refused: [u64; OPTIONS.len()],
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Population {
     /// Those that are left alone for comparison.
     pub(super) control: u64,
     pub(super) without_ecn: u64,
-    pub(super) own_word: u64,
+    pub(super) overridden: u64,
 }
 
 #[cfg_attr(not(bpf_programs), allow(dead_code, reason = "only programs count"))]
@@ -49,9 +49,9 @@ impl Counts {
             matched: next(),
             applied: next(),
             without_ecn: next(),
-            own_word: next(),
+            overridden: next(),
             undone: next(),
-            stuck: next(),
+            not_undone: next(),
             refused: std::array::from_fn(|_| next()),
         }
     }
@@ -65,9 +65,9 @@ impl Counts {
             matched: self.matched + other.matched,
             applied: self.applied + other.applied,
             without_ecn: self.without_ecn + other.without_ecn,
-            own_word: self.own_word + other.own_word,
+            overridden: self.overridden + other.overridden,
             undone: self.undone + other.undone,
-            stuck: self.stuck + other.stuck,
+            not_undone: self.not_undone + other.not_undone,
             refused,
         }
     }
@@ -91,7 +91,7 @@ impl Population {
             treated: next(),
             control: next(),
             without_ecn: next(),
-            own_word: next(),
+            overridden: next(),
         }
     }
 }
@@ -111,7 +111,7 @@ mod tests {
         assert_eq!(bytes.len(), Counts::SIZE);
         let counts = Counts::read(&bytes);
         assert_eq!(
-            (counts.matched, counts.stuck, counts.refused[6]),
+            (counts.matched, counts.not_undone, counts.refused[6]),
             (1, 6, 13)
         );
         let both = counts.plus(counts);

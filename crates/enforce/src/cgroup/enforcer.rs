@@ -236,13 +236,13 @@ impl Enforcer {
             flows: population.treated,
             control_flows: population.control,
             flows_without_ecn: population.without_ecn,
-            flows_with_own_word: population.own_word,
+            overridden_flows: population.overridden,
             matched: counts.matched,
             applied: counts.applied,
             without_ecn: counts.without_ecn,
-            own_word: counts.own_word,
+            overridden: counts.overridden,
             undone: counts.undone,
-            not_undone: counts.stuck,
+            not_undone: counts.not_undone,
             refused: refused
                 .map(|(key, count)| (key.to_owned(), count))
                 .collect(),

@@ -26,9 +26,9 @@ static ROWS: [SeriesRow<RuleStatus>; 10] = [
         |of| of.control_flows,
     ),
     SeriesRow::gauge(
-        "own_word_flows",
+        "overridden_flows",
         "Open connections whose application has set an option itself afterwards",
-        |of| of.flows_with_own_word,
+        |of| of.overridden_flows,
     ),
     SeriesRow::counter(
         "matched_connections",
@@ -49,9 +49,9 @@ static ROWS: [SeriesRow<RuleStatus>; 10] = [
         of.refused.values().sum()
     }),
     SeriesRow::counter(
-        "own_words",
+        "overridden_options",
         "Options that applications have set themselves afterwards, which then hold",
-        |of| of.own_word,
+        |of| of.overridden,
     ),
     SeriesRow::counter(
         "undone_connections",
@@ -113,11 +113,11 @@ fn add(sum: &mut RuleStatus, other: &RuleStatus) {
         (&mut sum.flows, other.flows),
         (&mut sum.control_flows, other.control_flows),
         (&mut sum.flows_without_ecn, other.flows_without_ecn),
-        (&mut sum.flows_with_own_word, other.flows_with_own_word),
+        (&mut sum.overridden_flows, other.overridden_flows),
         (&mut sum.matched, other.matched),
         (&mut sum.applied, other.applied),
         (&mut sum.without_ecn, other.without_ecn),
-        (&mut sum.own_word, other.own_word),
+        (&mut sum.overridden, other.overridden),
         (&mut sum.undone, other.undone),
         (&mut sum.not_undone, other.not_undone),
     ];

@@ -54,7 +54,7 @@ pub struct RuleStatus {
     /// Of these, those that have Reno, because they have no ECN, which the algorithm needs.
     pub flows_without_ecn: u64,
     /// Of these, those whose application has set an option itself afterwards.
-    pub flows_with_own_word: u64,
+    pub overridden_flows: u64,
     /// Connections that matched it.
     pub matched: u64,
     /// Of these, connections that got all that it says.
@@ -62,7 +62,7 @@ pub struct RuleStatus {
     /// Of these, connections that got Reno, because they have no ECN.
     pub without_ecn: u64,
     /// Options that applications have set themselves afterwards, which then hold.
-    pub own_word: u64,
+    pub overridden: u64,
     /// Connections that got back what they had.
     pub undone: u64,
     /// Connections for which the kernel refused that.

@@ -18,7 +18,7 @@ enum Class {
     /// It has no deadline, or is late.
     BestEffort,
     /// It is late, and is not to be served any more.
-    Given,
+    GivenUp,
 }
 
 /// The segments of flows that wait for those with deadlines.
@@ -35,7 +35,7 @@ impl AllocationSettings {
         match flow.job {
             _ if flow.usable == 0 => Class::Idle,
             Some(job) if !job.due.is_zero() => Class::Due(job),
-            Some(_) if self.late == LatePolicy::Stop => Class::Given,
+            Some(_) if self.late == LatePolicy::Stop => Class::GivenUp,
             _ => Class::BestEffort,
         }
     }
@@ -69,14 +69,14 @@ impl WindowAllocator {
         let count = |is: fn(Class) -> bool| classes().filter(|class| is(*class)).count() as u32;
         let due = count(|class| matches!(class, Class::Due(_)));
         let others = count(|class| class == Class::BestEffort);
-        let given = count(|class| class == Class::Given);
+        let given_up = count(|class| class == Class::GivenUp);
         let share = match (due, others) {
-            (0, _) => total.saturating_sub(given),
+            (0, _) => total.saturating_sub(given_up),
             (_, 0) => 0,
             // A window of one segment waits for delayed ACKs: one flow at a time has two.
             _ => ((f64::from(total) * settings.best_effort).ceil() as u32).max(others + 1),
         };
-        let left = total.saturating_sub(share.max(others).saturating_add(due + given));
+        let left = total.saturating_sub(share.max(others).saturating_add(due + given_up));
         self.admit(settings, flows, total, share.saturating_add(waiting));
         let left = self.serve_due(settings, flows, left);
         self.share_rest(settings, flows, share, left);
@@ -84,7 +84,7 @@ impl WindowAllocator {
         let waits =
             |(window, class): &(&u32, Class)| **window == 1 && matches!(class, Class::Due(_));
         Waiting {
-            due: served.filter(waits).count() as u32 + given,
+            due: served.filter(waits).count() as u32 + given_up,
             others: match (due, others) {
                 (0, _) | (_, 0) => 0,
                 _ => others + 1,

@@ -133,7 +133,7 @@ fn at_sockets(found: &SocketStatus) -> String {
         "applied",
         "no ECN",
         "refused",
-        "own word",
+        "override",
         "undone"
     );
     for rule in &found.rules {
@@ -160,7 +160,7 @@ fn rule_line(rule: &RuleStatus) -> String {
         rule.applied,
         rule.without_ecn,
         refused,
-        rule.own_word,
+        rule.overridden,
         rule.undone,
     );
     if refused > 0 {

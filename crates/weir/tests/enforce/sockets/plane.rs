@@ -268,7 +268,7 @@ fn the_word_of_an_application_holds() {
     assert!(server.ask("congestion no_such").contains("Err"));
     let rule = running.status()["sockets"]["rules"][0].clone();
     assert_eq!(
-        (&rule["own_word"], &rule["flows_with_own_word"]),
+        (&rule["overridden"], &rule["overridden_flows"]),
         (&3.into(), &3.into()),
         "{rule}"
     );
