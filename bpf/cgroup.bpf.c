@@ -281,7 +281,7 @@ int reconcile(struct bpf_iter__tcp *context)
 		forget(tcp, treatment, tcp);
 	}
 	if (rule)
-		treat(tcp, tcp, rule, \&flow, overridden, 0);
+		treat(tcp, tcp, rule, &flow, overridden, 0);
 	return 0;
 }
 

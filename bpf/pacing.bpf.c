@@ -8,6 +8,7 @@
 // its own rate back. `restore` does so for all sockets when user space ends. After a kill it cannot run:
 // then `restore_stale` does it at the next start, by the flags that are left in the sockets.
 
+#include "sock_ops.h"
 #include "tables.h"
 
 #include <bpf/bpf_core_read.h>
@@ -17,8 +18,6 @@ char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
 // From linux/bpf.h.
 enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
-enum { ACTIVE_ESTABLISHED = 4, PASSIVE_ESTABLISHED = 5, RTT_SAMPLE = 12 };
-enum { RTO_FLAG = 1, STATE_FLAG = 4, RTT_FLAG = 8 };
 
 // From linux/socket.h, asm-generic/socket.h and linux/bpf.h.
 enum { INET = 2, INET6 = 10, SOCKET = 1, TCP = 6, MAX_PACING_RATE = 47, CALLBACK_FLAGS = 1008 };
@@ -28,26 +27,6 @@ enum { INET = 2, INET6 = 10, SOCKET = 1, TCP = 6, MAX_PACING_RATE = 47, CALLBACK
 enum { FLAGS = RTT_FLAG | RTO_FLAG | STATE_FLAG };
 
 #define UNLIMITED (~0U)
-
-// The first members of the kernel's structure.
-struct bpf_sock_ops {
-	__u32 op;
-	__u32 args[4];
-	__u32 family;
-	__u32 remote_ip4;
-	__u32 local_ip4;
-	__u32 remote_ip6[4];
-	__u32 local_ip6[4];
-	// The remote port is in network byte order, in the upper half on a little-endian machine.
-	__u32 remote_port;
-	__u32 local_port;
-	__u32 is_fullsock;
-	__u32 snd_cwnd;
-	__u32 srtt_us;
-	__u32 bpf_sock_ops_cb_flags;
-	__u32 not_looked_at[24];
-	struct bpf_sock *sk;
-};
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 

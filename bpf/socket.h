@@ -3,7 +3,7 @@
 // running kernel's layout (CO-RE), so only names and sizes count here, not offsets.
 #pragma once
 
-#include "types.h"
+#include "sock_ops.h"
 
 #include <bpf/bpf_helpers.h>
 #include <bpf/bpf_core_read.h>
@@ -21,14 +21,6 @@ enum {
 };
 enum { BPF_F_NO_PREALLOC = 1, BPF_F_CLONE = 512 };
 enum { BPF_SK_STORAGE_GET_F_CREATE = 1 };
-enum {
-	ACTIVE_ESTABLISHED = 4,
-	PASSIVE_ESTABLISHED = 5,
-	NEEDS_ECN = 6,
-	STATE_CHANGED = 10,
-	LISTENS = 11,
-};
-enum { STATE_FLAG = 4 };
 
 // From linux/socket.h, asm-generic/socket.h, linux/in.h, linux/in6.h, linux/tcp.h and linux/bpf.h.
 enum { AF_INET = 2, AF_INET6 = 10, STREAM = 1 };
@@ -66,29 +58,6 @@ enum { TCP_ECN_MODE_RFC3168 = 1, TCP_ECN_MODE_ACCECN = 16 };
 
 struct in6_addr {
 	__u8 s6_addr[16];
-};
-
-// The first members of the context; `reply` is the answer to an operation that asks.
-struct bpf_sock_ops {
-	__u32 op;
-	union {
-		__u32 args[4];
-		__u32 reply;
-	};
-	__u32 family;
-	__u32 remote_ip4;
-	__u32 local_ip4;
-	__u32 remote_ip6[4];
-	__u32 local_ip6[4];
-	// The remote port is in network byte order, in the upper half on a little-endian machine.
-	__u32 remote_port;
-	__u32 local_port;
-	__u32 is_fullsock;
-	__u32 snd_cwnd;
-	__u32 srtt_us;
-	__u32 bpf_sock_ops_cb_flags;
-	__u32 not_looked_at[24];
-	struct bpf_sock *sk;
 };
 
 // The first members of the context.

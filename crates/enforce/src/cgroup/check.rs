@@ -3,12 +3,13 @@
 use std::cell::Cell;
 
 use rustix::time::{ClockId, clock_getres};
-use weir_policy::{PolicyRule, RuleFinding, User};
+use weir_policy::{PolicyRule, RuleFinding};
 use weir_tcon::FlowPolicy;
 use weir_units::Duration;
 
 use super::algorithm::{KernelAlgorithm, KernelCongestion};
 use super::rules::{LIMITS, MOST_RULES};
+use super::user::user_id;
 use crate::bpf::kernel_offers;
 
 /// The longest time of the kernel for both times that a rule may set (`TCP_RTO_MIN`, `TCP_DELACK_MAX`).
@@ -156,35 +157,6 @@ pub(super) fn tick() -> Duration {
     std::time::Duration::try_from(resolution).map_or(Duration::from_millis(4), Duration::from)
 }
 
-/// Returns the number of a user of this machine.
-pub(super) fn user_id(user: &User) -> Option<u32> {
-    match user {
-        User::Id(id) => Some(*id),
-        User::Name(name) => named_user(name),
-    }
-}
-
-fn named_user(name: &str) -> Option<u32> {
-    /// Longer entries than any that exists.
-    const LONGEST: usize = 1 << 16;
-    let name = std::ffi::CString::new(name).ok()?;
-    let mut buffer = vec![0; LONGEST];
-    // SAFETY: a structure of numbers and pointers, for which zeros are valid.
-    let mut entry: libc::passwd = unsafe { std::mem::zeroed() };
-    let mut found = std::ptr::null_mut();
-    // SAFETY: the name ends with a zero, the buffer has the length given, and all live during the call.
-    let result = unsafe {
-        libc::getpwnam_r(
-            name.as_ptr(),
-            &raw mut entry,
-            buffer.as_mut_ptr(),
-            buffer.len(),
-            &raw mut found,
-        )
-    };
-    (result == 0 && !found.is_null()).then_some(entry.pw_uid)
-}
-
 #[cfg(test)]
 mod tests {
     use weir_scenario::parse_policy_for;
@@ -246,12 +218,5 @@ mod tests {
             said.contains("rules.0.to_port: the programs take 16 values"),
             "{said}"
         );
-    }
-
-    #[test]
-    fn users_are_looked_up_by_name() {
-        assert_eq!(user_id(&"root".parse().unwrap()), Some(0));
-        assert_eq!(user_id(&User::Id(1234)), Some(1234));
-        assert_eq!(user_id(&"no_such_user_".parse().unwrap()), None);
     }
 }

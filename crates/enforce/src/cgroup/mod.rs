@@ -39,6 +39,7 @@ mod record;
 mod registered;
 mod rules;
 mod slots;
+mod user;
 
 #[cfg(not(bpf_programs))]
 use absent as programs;

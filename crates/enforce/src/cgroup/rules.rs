@@ -6,7 +6,7 @@ use weir_policy::{CommandPattern, PolicyRule, PortRange, Prefix, Share};
 use weir_units::Duration;
 
 use super::algorithm::KernelCongestion;
-use super::check::user_id;
+use super::user::user_id;
 
 /// The most rules of a policy.
 pub(super) const MOST_RULES: usize = 256;
