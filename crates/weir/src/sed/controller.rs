@@ -59,10 +59,9 @@ pub(crate) struct Controller {
     #[arg(long, value_enum, default_value_t = Allocation::EarliestDeadline)]
     allocation: Allocation,
 
-    /// Least share of all flows without deadline together, in percent
-    #[arg(long, value_name = "PERCENT", default_value_t = 5,
-          value_parser = clap::value_parser!(u8).range(0..=100))]
-    best_effort: u8,
+    /// Least share of all flows without deadline together, in percent, with earliest-deadline [default: 5]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100))]
+    best_effort: Option<u8>,
 
     /// Policy for late flows
     #[arg(long, value_enum, default_value_t = LateFlowPolicy::Spare)]
@@ -187,8 +186,14 @@ impl Controller {
         }
         let usual = match self.allocation {
             Allocation::EarliestDeadline => ControllerConfig::earliest_deadline(),
+            Allocation::Paper | Allocation::Planned if self.best_effort.is_some() => {
+                let problem =
+                    "it has no effect: only --allocation earliest-deadline leaves a share";
+                return Err(Failure::option("best-effort", problem));
+            }
             Allocation::Paper | Allocation::Planned => ControllerConfig::paper(),
         };
+        let best_effort = self.best_effort.map(|percent| f64::from(percent) / 100.0);
         Ok(ControllerConfig {
             threshold: self.threshold,
             recovery,
@@ -204,7 +209,7 @@ impl Controller {
             },
             retransmit: self.retransmit,
             lease: self.lease,
-            best_effort: f64::from(self.best_effort) / 100.0,
+            best_effort: best_effort.unwrap_or(usual.best_effort),
             ..usual
         })
     }

@@ -100,6 +100,8 @@ fn conflicting_settings_are_named() {
     controller(&["--lease", "1ms"]).failed(2, &["--lease", "100ms"]);
     controller(&["--rules", "/no/such.toml"]).failed(1, &["/no/such.toml"]);
     controller(&["--rtt", "soon"]).failed(2, &["--rtt", "soon"]);
+    controller(&["--allocation", "paper", "--best-effort", "9"])
+        .failed(2, &["--best-effort", "earliest-deadline"]);
     let names = |name: &str| run(&["sed", "certificates", "/nonexistent", "--switch", name]);
     names("authority").failed(2, &["not free"]);
     names("../x").failed(2, &["lower-case"]);
