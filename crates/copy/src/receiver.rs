@@ -14,9 +14,9 @@ use weir_net::tls::Fingerprint;
 
 use crate::error::Error;
 use crate::path::RelativePath;
-use crate::protocol::{FrameHeader, Request, Response, Step, Upload};
+use crate::protocol::{Request, Response, Step, Upload};
 use crate::store::{PartialFile, Store};
-use crate::transport::{ByteStream, Listener, ServerSecurity};
+use crate::transport::{ByteStream, Listener, ServerSecurity, read_frame};
 
 /// Connections served at a time; further ones wait.
 const MOST_CONNECTIONS: usize = 64;
@@ -154,18 +154,6 @@ async fn refuse(stream: &mut ByteStream, refusal: &Response) -> io::Result<()> {
     Ok(())
 }
 
-/// Reads a frame into `contents`. Returns its type.
-async fn read_frame(stream: &mut ByteStream, contents: &mut Vec<u8>) -> Result<u8, Error> {
-    let mut header = [0; FrameHeader::LENGTH];
-    let read = stream.reader.read_exact(&mut header).await;
-    read.map_err(Error::Connection)?;
-    let header = FrameHeader::decode(header)?;
-    contents.resize(header.length, 0);
-    let read = stream.reader.read_exact(contents).await;
-    read.map_err(Error::Connection)?;
-    Ok(header.kind)
-}
-
 struct Session<'a> {
     store: &'a Store,
     upload: Upload,
@@ -189,7 +177,7 @@ impl Session<'_> {
             let kind = tokio::select! {
                 biased;
                 () = self.superseded.notified() => return Err(self.superseded_error()),
-                read = read_frame(stream, &mut contents) => match read {
+                read = read_frame(&mut stream.reader, &mut contents) => match read {
                     Err(Error::Connection(_)) if self.upload.may_end() => return Ok(()),
                     read => read?,
                 },

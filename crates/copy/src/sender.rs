@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::time::Duration as StdDuration;
 
 use sha2::{Digest, Sha256};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::AsyncWriteExt;
 use tokio::task::block_in_place;
 use tokio::time::timeout;
 use weir_units::Duration;
@@ -14,10 +14,10 @@ use weir_units::Duration;
 use crate::Sha256Digest;
 use crate::error::Error;
 use crate::path::RelativePath;
-use crate::protocol::{FileHeader, FrameHeader, LARGEST_CONTENTS, Offer, Request, Response};
+use crate::protocol::{FileHeader, LARGEST_CONTENTS, Offer, Request, Response};
 use crate::source::SourceFile;
 use crate::store::finish;
-use crate::transport::{ByteReader, ByteStream, ClientSecurity, connect};
+use crate::transport::{ByteReader, ByteStream, ClientSecurity, connect, read_frame};
 
 /// How long a server that ends a connection may take to say why.
 const FAREWELL: StdDuration = StdDuration::from_secs(2);
@@ -197,14 +197,9 @@ impl Client {
 }
 
 async fn receive(reader: &mut ByteReader) -> Result<Response, Error> {
-    let mut header = [0; FrameHeader::LENGTH];
-    let read = reader.read_exact(&mut header).await;
-    read.map_err(Error::Connection)?;
-    let header = FrameHeader::decode(header)?;
-    let mut contents = vec![0; header.length];
-    let read = reader.read_exact(&mut contents).await;
-    read.map_err(Error::Connection)?;
-    Ok(Response::decode(header.kind, &contents)?)
+    let mut contents = Vec::new();
+    let kind = read_frame(reader, &mut contents).await?;
+    Ok(Response::decode(kind, &contents)?)
 }
 
 /// Waits for the only message that a server sends within a file.

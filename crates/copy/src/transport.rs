@@ -7,13 +7,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration as StdDuration;
 
-use tokio::io::{AsyncRead, AsyncWrite, WriteHalf, split};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, WriteHalf, split};
 use weir_net::dcudp::{DcudpClient, DcudpConfig, DcudpListener, DcudpStream, PreSharedKey};
 use weir_net::tls::{ClientTls, Fingerprint, Identity, ServerTls};
 use weir_net::{Connecting, Connection, Endpoint, SendStream, TransportConfig};
 use weir_units::Duration;
 
 use crate::error::Error;
+use crate::protocol::FrameHeader;
 
 /// The application protocol (RFC 7301).
 const PROTOCOL: &[u8] = b"weir-copy";
@@ -147,6 +148,21 @@ impl ByteStream {
             None => {}
         }
     }
+}
+
+/// Reads a frame into `contents`. Returns its type.
+pub(crate) async fn read_frame(
+    reader: &mut ByteReader,
+    contents: &mut Vec<u8>,
+) -> Result<u8, Error> {
+    let mut header = [0; FrameHeader::LENGTH];
+    let read = reader.read_exact(&mut header).await;
+    read.map_err(Error::Connection)?;
+    let header = FrameHeader::decode(header)?;
+    contents.resize(header.length, 0);
+    let read = reader.read_exact(contents).await;
+    read.map_err(Error::Connection)?;
+    Ok(header.kind)
 }
 
 /// Connects to a server.
