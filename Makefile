@@ -199,8 +199,8 @@ bench-overload: ## 1,000 connections with 10 calls open on each, with DCQUIC, TC
 	@CONNECTIONS="$(CONNECTIONS)" CALLS="$(CALLS)" SIZE="$(SIZE)" OVERLOAD_SECONDS="$(OVERLOAD_SECONDS)" TRANSPORTS="$(TRANSPORTS)" \
 		$(CARGO) bench $(CARGO_FLAGS) -q -p weir-traffic --bench overload
 
-bench-grpc: ## gRPC over DCQUIC beside HTTP/2 + TLS: open and new channels, and, as root, a link with losses; GRPC_ROUNDS=5 GRPC_SECONDS=1 PARTS="open new loss" (four minutes)
-	@GRPC_ROUNDS="$(GRPC_ROUNDS)" GRPC_SECONDS="$(GRPC_SECONDS)" \
+bench-grpc: ## gRPC over DCQUIC beside HTTP/2 + TLS: open and new channels, and, as root, a link with losses; GRPC_ROUNDS=5 GRPC_SECONDS=1 PARTS="open new loss" GRPC_ROWS="100x64 10000x1" (four minutes)
+	@GRPC_ROUNDS="$(GRPC_ROUNDS)" GRPC_SECONDS="$(GRPC_SECONDS)" GRPC_ROWS="$(GRPC_ROWS)" \
 		$(CARGO) bench $(CARGO_FLAGS) -q -p weir-grpc-testing --bench grpc -- $(PARTS)
 
 bench-paths: ## costs and gains of packet sizes and standby paths (two minutes and a long build)

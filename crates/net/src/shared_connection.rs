@@ -13,7 +13,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
-use weir_units::Time;
+use weir_units::{Duration, Time};
 use weir_wire::Transmit;
 
 use crate::buffers::RecvBuffers;
@@ -27,6 +27,10 @@ use crate::sockets::{SendSocket, Sockets};
 
 /// Written data are sent in batches of this many bytes, as long as more may follow.
 const FULL_BATCH: usize = 64 * 1024;
+/// A message waits for others that leave with it for this long at most. Where calls take long to execute,
+/// the peer would else stand still until the last answer of a batch, and this host until the next batch. A
+/// batch costs both hosts some 20 µs of system calls.
+const LONGEST_WAIT: Duration = Duration::from_micros(150);
 /// Batches of one connection that are sent before the next connection's turn.
 const TURN: usize = 16;
 
@@ -59,6 +63,8 @@ struct LockedState<P> {
     has_sent_message: bool,
     /// The messages that the last receive batch with any has brought, less those sent since.
     answers_awaited: u64,
+    /// Since when a message waits for others.
+    waits_since: Option<Time>,
     /// Whether the driver has woken tasks that have not come since.
     awaits_tasks: bool,
     /// Whether it counts among the connections with an expected reply.
@@ -98,6 +104,7 @@ impl<P: Protocol> SharedConnection<P> {
             in_batch: false,
             has_sent_message: false,
             answers_awaited: 0,
+            waits_since: None,
             awaits_tasks: false,
             reply_due: false,
             deadline: Time::MAX,
@@ -237,16 +244,26 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
     /// Sends a message that is complete. After a receive batch with several messages the answers leave
     /// together: in the driver's next turn, or with the last of them. After a batch with one, the first
     /// message leaves at once, and others in the driver's next turn, where that comes after the tasks that
-    /// run now.
+    /// run now. None waits longer than [`LONGEST_WAIT`] while others follow.
     pub(crate) fn send_message(&mut self) {
         let is_first = !mem::replace(&mut self.inner.has_sent_message, true);
         let awaited = self.inner.answers_awaited;
         self.inner.answers_awaited = awaited.saturating_sub(1);
-        if awaited > 1 {
+        if self.has_waited_long() {
+            self.send();
+        } else if awaited > 1 {
             self.queue();
         } else if is_first || awaited == 1 || !self.leave_to_driver() {
             self.send();
         }
+    }
+
+    /// Returns whether a message has waited for others for as long as it may; notes that one waits, if
+    /// none has.
+    fn has_waited_long(&mut self) -> bool {
+        let now = self.now.get();
+        let since = *self.inner.waits_since.get_or_insert(now);
+        now.since(since) >= LONGEST_WAIT
     }
 
     /// Leaves what is written to the driver, if it is awake, or goes behind all tasks that run now when it
@@ -312,6 +329,7 @@ impl<'l, P: Protocol> WriteGuard<'l, P> {
     pub(crate) fn transmit(&mut self, mut small: Option<&mut SmallDatagrams>) -> SendProgress {
         let now = self.now.get();
         self.inner.corked = 0;
+        self.inner.waits_since = None;
         for _ in 0..TURN {
             let sockets = &self.connection.shared.sockets;
             match (self.inner).transmit_batch(sockets, now, small.as_deref_mut()) {

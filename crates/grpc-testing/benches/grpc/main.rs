@@ -4,7 +4,8 @@
 //!
 //! Client and server are processes with one worker thread each. The two transports take turns, and each
 //! ratio is the median of those of the rounds. `GRPC_ROUNDS` and `GRPC_SECONDS` (of a round) set how long it
-//! takes; a word after `--bench`, such as `loss`, runs one part: `open`, `new` or `loss`.
+//! takes; a word after `--bench`, such as `loss`, runs one part: `open`, `new` or `loss`. `GRPC_ROWS`, such
+//! as `100x64 10000x1`, chooses rows of the open channels: bytes, and calls at once.
 #![allow(clippy::print_stdout, reason = "a benchmark")]
 
 mod contestant;
@@ -69,8 +70,13 @@ fn main() -> Result<ExitCode, Failure> {
 /// Calls on an open channel, over loopback.
 fn open_channels(identity: &Identity, effort: Effort) -> Result<(), Failure> {
     let mut table = Table::new("Calls on an open channel, loopback", ["payload", "at once"]);
+    let rows = std::env::var("GRPC_ROWS").unwrap_or_default();
+    let rows: Vec<_> = rows.split_whitespace().collect();
     for (size, name) in [(100, "100 B"), (10_000, "10 KB"), (100_000, "100 KB")] {
         for concurrency in [1, 64, 1000] {
+            if !rows.is_empty() && !rows.contains(&format!("{size}x{concurrency}").as_str()) {
+                continue;
+            }
             let labels = [name.to_owned(), concurrency.to_string()];
             let mut row = Row::new(labels);
             let load = Load {
