@@ -180,7 +180,7 @@ impl Sender {
         }
         match self.buffer.first_lost() {
             Some(count) => {
-                let payload = self.buffer.payload(self.buffer.packet(count)?).len();
+                let payload = self.buffer.packet(count)?.payload_length();
                 self.counters.retransmits += 1;
                 self.counters.retransmitted += ByteSize::from_bytes(payload as u64);
                 Some(count)
