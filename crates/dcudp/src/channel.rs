@@ -125,18 +125,18 @@ impl Channel {
         }
     }
 
-    /// Writes a data packet.
-    pub(crate) fn write_data(
+    /// Writes a data packet, whose payload comes in one part or more.
+    pub(crate) fn write_data<'p>(
         &mut self,
         now: Time,
         fields: &DataFields,
-        payload: &[u8],
+        payload: impl Iterator<Item = &'p [u8]>,
         buffer: &mut Vec<u8>,
     ) {
         let start = buffer.len();
         self.data_header(now, fields).encode(buffer);
         let body = self.write_number(buffer);
-        buffer.extend_from_slice(payload);
+        payload.for_each(|part| buffer.extend_from_slice(part));
         self.seal(start, body, buffer);
     }
 

@@ -45,8 +45,8 @@ pub enum AckInterval {
     RoundTrip,
     /// One RTT through empty queues.
     IdleRoundTrip,
-    /// A sixteenth of an RTT through empty queues, for congestion controls with a window: each ACK
-    /// releases the next packets.
+    /// An ACK for every second packet, and for one packet after a sixteenth of an RTT through empty queues.
+    /// For congestion controls with a window: each ACK releases the next packets.
     Frequent,
 }
 
@@ -152,9 +152,6 @@ impl TransportConfig {
             congestion: AlgorithmSpec::default(),
             feedback: Feedback::Counts,
             ack_interval: AckInterval::Frequent,
-            // More often CUBIC's HyStart leaves slow start too early, and reports of losses repeat before
-            // slow links have carried the retransmission.
-            min_ack_interval: Duration::from_millis(1),
             congestion_on_loss: true,
             ..Self::new(limit)
         }

@@ -1,8 +1,8 @@
 //! The packets under way and the round trips of a sender that receives ACKs all the time.
 //!
 //! An ACK is cumulative: while a packet is missing it does not say which later ones have arrived. But
-//! it counts all data packets received, and a congestion control with a window needs just their
-//! number. Without it, a sender would wait for a lost packet although nothing is under way any more.
+//! it counts all packets that have arrived, each once, and a congestion control with a window needs just
+//! their number. Without it, a sender would wait for a lost packet although nothing is under way any more.
 
 use weir_units::{Duration, Time};
 
@@ -15,12 +15,9 @@ pub(crate) struct Flight {
     /// Packets received, less those that the cumulative number covers. Below zero for as long as the
     /// cumulative number is newer than the counter.
     beyond: i64,
-    /// How many of these are not known to be received: the peer was silent.
-    given_up: i64,
-    /// Whether the last ACK counted packets beyond a gap that is not reported yet.
-    has_unreported: bool,
-    /// The packet after the last one that was reported lost.
-    recovery_end: u64,
+    /// Packets that count as gone although they are known neither to be received nor to be lost: the peer
+    /// was silent.
+    given_up: u64,
     /// The first packet whose acknowledgment ends the round trip.
     round_end: u64,
     /// When the peer was last heard, or the first packet under way was sent.
@@ -34,8 +31,6 @@ impl Flight {
         Self {
             beyond: 0,
             given_up: 0,
-            has_unreported: false,
-            recovery_end: first,
             round_end: first,
             heard_at: Time::ZERO,
             sent_at: None,
@@ -58,37 +53,26 @@ impl Flight {
         self.beyond = self.beyond.saturating_sub_unsigned(packets);
     }
 
-    /// Records an ACK that counts more packets than the last one.
+    /// Records an ACK that counts so many packets more than the last one. Some of them may have been given
+    /// up.
     pub(crate) fn on_received(&mut self, now: Time, packets: u32) {
         self.heard_at = now;
         self.beyond = self.beyond.saturating_add(packets.into());
+        self.given_up = self.given_up.saturating_sub(packets.into());
     }
 
-    /// Records that so many packets are newly reported lost, `last` and earlier ones.
-    pub(crate) fn on_lost(&mut self, last: u64, packets: u64) {
-        self.recovery_end = self.recovery_end.max(last + 1);
-        self.has_unreported = false;
-        let found = self
-            .given_up
-            .min(i64::try_from(packets).unwrap_or(i64::MAX));
-        self.given_up -= found;
-        self.beyond -= found;
+    /// Records that so many packets are newly reported lost.
+    pub(crate) fn on_lost(&mut self, packets: u64) {
+        self.given_up = self.given_up.saturating_sub(packets);
     }
 
-    /// Corrects the number after an ACK of everything before `base`: without a gap nothing beyond has
-    /// arrived. Duplicates and wrong reports of losses are forgotten. The report of a new gap follows
-    /// the ACK that counts the packets beyond it, so that the second such ACK decides.
-    pub(crate) fn correct(&mut self, base: u64) {
-        let is_whole = base >= self.recovery_end;
-        if is_whole && (self.has_unreported || self.beyond < 0) {
-            (self.beyond, self.given_up) = (0, 0);
-        }
-        self.has_unreported = is_whole && self.beyond > 0;
+    fn received(&self) -> u64 {
+        u64::try_from(self.beyond).unwrap_or(0)
     }
 
-    /// Returns how many of the packets beyond the first missing one have arrived, of `candidates`.
+    /// Returns how many packets are no longer under way, of the `candidates` from the first missing one on.
     pub(crate) fn arrived(&self, candidates: u64) -> u64 {
-        u64::try_from(self.beyond).unwrap_or(0).min(candidates)
+        (self.received() + self.given_up).min(candidates)
     }
 
     /// Returns whether an acknowledgment of everything before `base` ends the round trip. The next one
@@ -106,13 +90,10 @@ impl Flight {
         now.since(self.heard_at) >= limit.max(SHORTEST_SILENCE)
     }
 
-    /// Takes `candidates` packets for gone, arrived or lost: all that were sent before `next`.
-    pub(crate) fn give_up(&mut self, now: Time, candidates: u64, next: u64) {
+    /// Takes `candidates` packets for gone, arrived or lost.
+    pub(crate) fn give_up(&mut self, now: Time, candidates: u64) {
         self.heard_at = now;
-        self.recovery_end = next;
-        let gone = i64::try_from(candidates).unwrap_or(i64::MAX);
-        self.given_up += (gone - self.beyond).max(0);
-        self.beyond = gone;
+        self.given_up = candidates.saturating_sub(self.received());
     }
 }
 
@@ -129,33 +110,38 @@ mod tests {
         let mut flight = Flight::new(100);
         flight.on_progress(5);
         flight.on_received(at(0), 5);
-        flight.correct(105);
         assert_eq!(flight.arrived(20), 0);
-        // 105 is lost; 106 to 109 arrive, and the report follows the ACK.
+        // 105 is lost; 106 to 109 arrive.
         flight.on_received(at(1), 4);
-        flight.correct(105);
-        flight.on_lost(105, 1);
         assert_eq!((flight.arrived(20), flight.arrived(3)), (4, 3));
-        // A duplicate is counted too, and forgotten once the gap is filled.
-        flight.on_received(at(2), 1);
-        assert_eq!(flight.arrived(20), 5);
         flight.on_progress(5);
         flight.on_received(at(3), 1);
-        assert_eq!(flight.arrived(20), 1);
-        flight.correct(110);
-        assert_eq!(flight.arrived(20), 1);
-        flight.correct(110);
         assert_eq!(flight.arrived(20), 0);
     }
 
     #[test]
     fn a_cumulative_number_may_be_newer_than_the_counter() {
         let mut flight = Flight::new(0);
-        flight.on_lost(0, 1);
         flight.on_progress(7);
         assert_eq!(flight.arrived(20), 0);
         flight.on_received(at(1), 9);
         assert_eq!(flight.arrived(20), 2);
+    }
+
+    #[test]
+    fn packets_given_up_may_arrive_or_be_lost() {
+        let mut flight = Flight::new(0);
+        flight.on_received(at(1), 2);
+        flight.give_up(at(100), 6);
+        assert_eq!(flight.arrived(6), 6);
+        // What is lost is sent again, and is under way then.
+        flight.on_lost(1);
+        assert_eq!(flight.arrived(6), 5);
+        flight.on_received(at(101), 3);
+        assert_eq!(flight.arrived(6), 5);
+        flight.on_progress(6);
+        flight.on_received(at(102), 1);
+        assert_eq!(flight.arrived(6), 0);
     }
 
     #[test]
@@ -175,11 +161,7 @@ mod tests {
         assert!(!flight.on_sent(at(1_040), false, limit));
         assert!(!flight.on_sent(at(1_090), true, limit));
         assert!(flight.on_sent(at(1_200), true, limit));
-        flight.give_up(at(1_300), 3, 3);
-        assert_eq!(flight.arrived(20), 3);
-        // What turns out lost is sent again, and is under way then.
-        flight.on_lost(1, 2);
-        assert_eq!(flight.arrived(20), 1);
+        flight.give_up(at(1_300), 3);
         assert!(!flight.is_silent(at(1_340), limit));
     }
 }

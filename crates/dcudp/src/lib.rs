@@ -66,4 +66,4 @@ pub use mode::Mode;
 pub use observer::{ConditionRule, CongestionObserver, QuitConfig, RttSource, Verdict};
 pub use pre_shared_key::{KeyError, PreSharedKey};
 pub use sequence::{MessageNumber, SequenceNumber};
-pub use weir_wire::Transmit;
+pub use weir_wire::{BatchContents, Transmit};

@@ -199,14 +199,17 @@ impl ReceiveBuffer {
         filled
     }
 
-    /// Returns the next part of the stream as received.
-    pub(crate) fn read_chunk(&mut self) -> Option<Bytes> {
-        if self.head >= self.expected || self.is_drained() {
+    /// Returns the next part of the stream as received, of at most `most` bytes.
+    pub(crate) fn read_chunk(&mut self, most: usize) -> Option<Bytes> {
+        if self.head >= self.expected || self.is_drained() || most == 0 {
             return None;
         }
-        let payload = self.packets.front_mut()?.as_mut()?.payload.split_off(0);
-        self.advance();
-        Some(payload)
+        let payload = &mut self.packets.front_mut()?.as_mut()?.payload;
+        let chunk = payload.split_to(payload.len().min(most));
+        if payload.is_empty() {
+            self.advance();
+        }
+        Some(chunk)
     }
 
     /// Appends the next message to `target`. Returns whether there was one.

@@ -21,8 +21,11 @@ const MOST_FRESH_GAPS: usize = 64;
 const MOST_DOUBLINGS: u32 = 6;
 /// The most doublings of the interval of repeated reports to a sender without UDP Mode.
 const FEW_DOUBLINGS: u32 = 1;
-/// Often enough for an ACK clock, and for the samples per round trip of HyStart (RFC 9406).
-const ACKS_PER_ROUND_TRIP: u64 = 16;
+/// At least every second packet is acknowledged (RFC 9293, section 3.8.6.3), for an ACK clock and for
+/// HyStart's samples in each round trip.
+const PACKETS_PER_ACK: u32 = 2;
+/// A single packet waits for a second one for this part of an RTT through empty queues.
+const DELAYS_PER_ROUND_TRIP: u64 = 16;
 
 /// The mode that the receiver requests (section IV).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +60,7 @@ pub(crate) struct Receiver {
     ack_at: Option<Time>,
     pub(crate) ack_due: bool,
     doublings: u32,
-    data_since_ack: bool,
+    data_since_ack: u32,
     last_data: Time,
     unreported_gaps: VecDeque<(u64, u64)>,
     nak_at: Option<Time>,
@@ -108,7 +111,7 @@ impl Receiver {
             ack_at: None,
             ack_due: false,
             doublings: 0,
-            data_since_ack: false,
+            data_since_ack: 0,
             last_data: Time::ZERO,
             unreported_gaps: VecDeque::new(),
             nak_at: None,
@@ -142,9 +145,12 @@ impl Receiver {
         let count = header.sequence.expand(self.buffer.expected);
         let before = self.buffer.expected;
         let accepted = self.buffer.accept(count, header, payload)?;
-        self.received = self.received.wrapping_add(1);
-        self.marked = self.marked.wrapping_add(is_marked.into());
-        self.data_since_ack = true;
+        // The sender derives from the counter what is under way: duplicates would seem to be other packets.
+        if accepted.is_new {
+            self.received = self.received.wrapping_add(1);
+            self.marked = self.marked.wrapping_add(is_marked.into());
+        }
+        self.data_since_ack = self.data_since_ack.saturating_add(1);
         self.last_data = now;
         self.jitter.on_packet(now, header.timestamp);
         if let Some(gap) = accepted.gap {
@@ -186,6 +192,7 @@ impl Receiver {
             RequestedMode::Quitting if !header.flags.obs => self.leave(),
             RequestedMode::Congested => {
                 let due = self.last_ack + self.interval(rtt);
+                self.ack_due |= now >= due;
                 self.ack_at = Some(self.ack_at.map_or(due, |at| at.min(due)));
             }
             RequestedMode::Quiet | RequestedMode::Quitting => {}
@@ -217,7 +224,8 @@ impl Receiver {
             }
             AckInterval::RoundTrip => rtt.smoothed,
             AckInterval::IdleRoundTrip => rtt.idle(),
-            AckInterval::Frequent => rtt.idle() / ACKS_PER_ROUND_TRIP,
+            AckInterval::Frequent if self.data_since_ack >= PACKETS_PER_ACK => Duration::ZERO,
+            AckInterval::Frequent => rtt.idle() / DELAYS_PER_ROUND_TRIP,
         };
         interval.max(self.min_ack_interval)
     }
@@ -294,7 +302,7 @@ impl Receiver {
         self.open_acks.push_back((number, now));
         self.last_ack = now;
         self.ack_due = false;
-        self.data_since_ack = false;
+        self.data_since_ack = 0;
         if self.echo_rule == EchoRule::SinceLastAck {
             self.echo = false;
         }
@@ -381,7 +389,7 @@ impl Receiver {
         match self.phase {
             RequestedMode::Quiet => self.ack_at = None,
             RequestedMode::Quitting => self.ack_due = true,
-            RequestedMode::Congested if self.data_since_ack => self.ack_due = true,
+            RequestedMode::Congested if self.data_since_ack > 0 => self.ack_due = true,
             RequestedMode::Congested if !self.peer_udp_mode => self.ack_at = None,
             RequestedMode::Congested => {
                 let quit_at = self.last_data + self.idle_quit(rtt);

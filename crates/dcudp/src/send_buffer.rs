@@ -7,10 +7,10 @@ use weir_congestion::PacketDelivery;
 use weir_units::{ByteSize, Duration, Time};
 
 use crate::config::LARGEST_WINDOW;
-use crate::packet::{HEADER_LENGTH, MessagePosition};
+use crate::packet::MessagePosition;
 use crate::packet_set::PacketSet;
 use crate::sequence::MessageNumber;
-use crate::stream_queue::{PacketRun, QueuedPayload, StreamQueue};
+use crate::stream_queue::{QueuedPayload, StreamQueue};
 
 /// The most packets that one NAK can declare lost. The receiver repeats reports beyond it.
 const MOST_LOST_AT_ONCE: u64 = 4096;
@@ -27,6 +27,13 @@ pub(crate) struct SentPacket {
     pub(crate) sent_at: Time,
     is_retransmitted: bool,
     pub(crate) delivery: PacketDelivery,
+}
+
+impl SentPacket {
+    /// Returns the length of the payload, in bytes.
+    pub(crate) fn payload_length(&self) -> usize {
+        self.payload.len()
+    }
 }
 
 /// The payload of a data packet.
@@ -90,7 +97,7 @@ pub(crate) struct SendBuffer {
     /// Payload bytes of a full packet, and its overhead.
     payload: usize,
     overhead: usize,
-    pub(crate) stream: StreamQueue,
+    stream: StreamQueue,
     messages: VecDeque<Queued>,
     /// Bytes in `messages`.
     queued: usize,
@@ -186,8 +193,20 @@ impl SendBuffer {
     pub(crate) fn write(&mut self, data: &[u8]) -> usize {
         let taken = data.len().min(self.room());
         let data = data.get(..taken).unwrap_or_default();
-        self.stream.write(data, self.payload);
+        self.stream.write(data);
         taken
+    }
+
+    /// Takes as much of `data` over as fits. Returns the number of bytes. What is too short for a packet
+    /// is copied.
+    pub(crate) fn write_bytes(&mut self, data: &mut Bytes) -> usize {
+        let taken = data.split_to(data.len().min(self.room()));
+        if taken.len() < self.payload {
+            self.stream.write(&taken);
+        } else {
+            self.stream.share(taken.clone());
+        }
+        taken.len()
     }
 
     /// Writes a whole message or nothing. An empty buffer accepts a message larger than its
@@ -231,7 +250,7 @@ impl SendBuffer {
     /// Returns the UDP payload of the packet that [`Self::cut`] would create.
     pub(crate) fn next_size(&self) -> usize {
         let waiting = match self.messages.front() {
-            _ if !self.stream.is_empty() => self.stream.next_size(self.payload),
+            _ if !self.stream.is_empty() => self.stream.len(),
             Some(message) => message.rest.len(),
             None => 0,
         };
@@ -284,31 +303,13 @@ impl SendBuffer {
         self.packets.get(self.index(count)?)
     }
 
-    /// Returns whether the packet that [`Self::cut`] would create can be sent in place, as the next
-    /// one of `run` if given.
-    pub(crate) fn can_extend(&self, run: Option<PacketRun>) -> bool {
-        self.stream.can_extend(run, self.payload)
-    }
-
-    /// Writes a packet's header before its payload. Returns the run including that packet.
-    pub(crate) fn extend(
-        &mut self,
-        run: Option<PacketRun>,
-        count: u64,
-        header: [u8; HEADER_LENGTH],
-    ) -> Option<PacketRun> {
-        match self.packet(count)?.payload {
-            Payload::Stream(part) => self.stream.extend(run, part, header),
-            Payload::Message(_) => None,
-        }
-    }
-
-    /// Returns the payload of a packet.
-    pub(crate) fn payload<'a>(&'a self, packet: &'a SentPacket) -> &'a [u8] {
-        match &packet.payload {
-            Payload::Stream(part) => self.stream.get(*part),
-            Payload::Message(bytes) => bytes,
-        }
+    /// Returns the payload of a packet, in one part or more.
+    pub(crate) fn payload<'a>(&'a self, packet: &'a SentPacket) -> impl Iterator<Item = &'a [u8]> {
+        let (stream, message) = match &packet.payload {
+            Payload::Stream(part) => (Some(self.stream.get(*part)), None),
+            Payload::Message(bytes) => (None, Some(bytes.as_ref())),
+        };
+        stream.into_iter().flatten().chain(message)
     }
 
     fn index(&self, count: u64) -> Option<usize> {

@@ -20,6 +20,9 @@ use crate::sequence::SequenceNumber;
 const MOST_DOUBLINGS: u32 = 6;
 /// The same where ACKs come all the time: silence must be noticed soon.
 const FEW_DOUBLINGS: u32 = 1;
+/// A window is sent within half of a round trip, in slow start and after it. Packets that are spaced more
+/// evenly find the free places of a full queue one by one; TCP's bursts then lose, and TCP starves.
+const PACING_GAIN: f64 = 2.0;
 /// With short ACK intervals, one ACK2 is sent per this many data packets: one per ACK would take a
 /// fortieth of a link that many senders share.
 const PACKETS_PER_ACK2: u64 = 8;
@@ -139,7 +142,7 @@ impl Sender {
             return self.full_rate;
         }
         let rate = self.controller.pacing_rate().unwrap_or_else(|| {
-            Rate::from_size_over(self.controller.window(), rtt.smoothed).mul_f64(1.25)
+            Rate::from_size_over(self.controller.window(), rtt.smoothed).mul_f64(PACING_GAIN)
         });
         // Never zero: a connection that cannot send receives no feedback.
         rate.clamp(Rate::from_bits_per_second(1), self.full_rate)
@@ -162,7 +165,8 @@ impl Sender {
     /// Returns whether a packet could be sent if the pacer permitted it.
     fn has_sendable(&self) -> bool {
         let in_flight = self.in_flight();
-        let window = in_flight.is_zero() || in_flight < self.controller.window();
+        let after = in_flight + ByteSize::from_bytes(self.next_size() as u64);
+        let window = in_flight.is_zero() || after <= self.controller.window();
         let allowed = self.mode == Mode::Udp || window;
         allowed && (self.buffer.has_lost() || (self.buffer.has_new() && self.has_room()))
     }
@@ -180,7 +184,7 @@ impl Sender {
         }
         match self.buffer.first_lost() {
             Some(count) => {
-                let payload = self.buffer.payload(self.buffer.packet(count)?).len();
+                let payload = self.buffer.packet(count)?.payload_length();
                 self.counters.retransmits += 1;
                 self.counters.retransmitted += ByteSize::from_bytes(payload as u64);
                 Some(count)
@@ -395,14 +399,17 @@ impl Sender {
         } = progress;
         let marked = ack.marked.wrapping_sub(self.marked);
         let received = ack.received.wrapping_sub(self.received);
+        let mean = self.buffer.packet_size() as u64;
+        let mut acked = batch.bytes;
         // Counters that run backwards belong to an older ACK.
         if marked <= received && received < 1 << 31 {
-            let mean = self.buffer.packet_size() as u64;
             self.marked_bytes += ByteSize::from_bytes(mean.saturating_mul(marked.into()));
             self.counters.marks += u64::from(marked);
             (self.marked, self.received) = (ack.marked, ack.received);
             if let Some(flight) = &mut self.flight {
                 flight.on_received(now, received);
+                // What the cumulative number covers at once when a gap is filled has arrived one by one.
+                acked = ByteSize::from_bytes(mean.saturating_mul(received.into()));
             }
         }
         if self.mode != Mode::Congestion {
@@ -410,7 +417,7 @@ impl Sender {
             return;
         }
         self.reduced |= echo;
-        let ce_marked = self.marked_bytes.min(batch.bytes);
+        let ce_marked = self.marked_bytes.min(acked);
         self.marked_bytes -= ce_marked;
         let counts = self.feedback == Feedback::Counts;
         let before = self.rate(rtt);
@@ -418,7 +425,6 @@ impl Sender {
         let mut round_ended = true;
         let mut sample = rtt.smoothed;
         if let Some(flight) = &mut self.flight {
-            flight.correct(self.buffer.base);
             round_ended = flight.ends_round(self.buffer.base, self.buffer.next());
             // Neither the application nor the peer's window nor the limit of the rate may be what
             // limits.
@@ -429,7 +435,7 @@ impl Sender {
         let estimator = self.estimator.as_mut();
         self.controller.on_ack(&AckSample {
             now,
-            acked: batch.bytes,
+            acked,
             ce_marked: if counts { ce_marked } else { ByteSize::ZERO },
             ece: echo && !counts,
             rtt: Some(sample),
@@ -483,7 +489,7 @@ impl Sender {
             lost += batch.bytes;
             newest_sent = newest_sent.max(batch.newest_sent);
             if let Some(flight) = &mut self.flight {
-                flight.on_lost(last, batch.packets);
+                flight.on_lost(batch.packets);
             }
         }
         if lost.is_zero() {
@@ -527,14 +533,14 @@ impl Sender {
     /// ACKs that would release the next ones. Corresponds to TCP's timeout (RFC 6298).
     fn on_silence(&mut self, now: Time, rtt: &Rtt) {
         let lost = self.in_flight();
-        let (candidates, next) = (self.buffer.not_lost(), self.buffer.next());
+        let candidates = self.buffer.not_lost();
         let Some(flight) = &mut self.flight else {
             return;
         };
         if lost.is_zero() || !flight.is_silent(now, rtt.answer_timeout() * 2) {
             return;
         }
-        flight.give_up(now, candidates, next);
+        flight.give_up(now, candidates);
         let before = self.rate(rtt);
         self.controller.on_loss(&LossSample {
             now,

@@ -1,13 +1,13 @@
 //! The data that an application has written to a stream, until it is acknowledged.
 //!
-//! Chunks hold the payloads of whole packets, each preceded by room for its header. Packets can
-//! thus be sent in place, and nothing is copied between writing and sending. Acknowledgments are
-//! cumulative, so chunks are freed in the order in which they were written. Large ones are reused,
-//! because allocating them is expensive.
+//! Data that the application hands over stay where they are; other data are copied once, to chunks.
+//! Packets refer to parts of both, and are sent from there. Acknowledgments are cumulative, so both
+//! are freed in the order in which they were written. Large chunks are reused, because allocating
+//! them is expensive.
 
 use std::collections::VecDeque;
 
-use crate::packet::HEADER_LENGTH;
+use bytes::Bytes;
 
 /// The largest chunk in bytes.
 const LARGEST: usize = 64 * 1024;
@@ -19,87 +19,51 @@ const MOST_SPARE: usize = 16;
 /// The location of a packet's payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct QueuedPayload {
-    /// The chunk number, counted from the first chunk ever.
-    chunk: u64,
+    /// The number of the piece in which it begins, counted from the first piece ever.
+    piece: u64,
     begin: usize,
-    end: usize,
+    /// It may continue in the pieces after that.
+    length: usize,
 }
 
 impl QueuedPayload {
     pub(crate) fn len(self) -> usize {
-        self.end - self.begin
+        self.length
     }
 }
 
-/// Consecutive packets in a chunk, with their headers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct PacketRun {
-    chunk: u64,
-    begin: usize,
-    end: usize,
-    /// Size of the first packet, header included.
-    pub(crate) segment: usize,
-}
-
-impl PacketRun {
-    /// Returns the size of all packets in bytes.
-    pub(crate) fn len(self) -> usize {
-        self.end - self.begin
-    }
-}
-
-/// Memory for a number of packets.
+/// Consecutive data.
 #[derive(Debug)]
-struct Chunk {
-    bytes: Vec<u8>,
-    /// The payload size per packet.
-    payload: usize,
-    /// The capacity in bytes: whole packets.
-    size: usize,
+enum Piece {
+    /// Copied data. The capacity is fixed; the last piece may have room for more.
+    Chunk(Vec<u8>),
+    /// Data that the application handed over.
+    Shared(Bytes),
 }
 
-impl Chunk {
-    fn stride(&self) -> usize {
-        HEADER_LENGTH + self.payload
-    }
-
-    fn is_full(&self) -> bool {
-        self.bytes.len() == self.size
-    }
-
-    /// Writes as much of `data` as fits into one packet. Returns the rest.
-    fn write<'a>(&mut self, data: &'a [u8]) -> &'a [u8] {
-        let mut used = self.bytes.len() % self.stride();
-        if used == 0 {
-            self.bytes.extend_from_slice(&[0; HEADER_LENGTH]);
-            used = HEADER_LENGTH;
+impl Piece {
+    fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Chunk(bytes) => bytes,
+            Self::Shared(bytes) => bytes,
         }
-        let (now, later) = data.split_at(data.len().min(self.stride() - used));
-        self.bytes.extend_from_slice(now);
-        later
     }
 
-    /// Returns the start and end of the payload of the packet at `at`.
-    fn part(&self, at: usize, payload: usize) -> (usize, usize) {
-        let begin = at + HEADER_LENGTH.saturating_sub(at % self.stride());
-        let end_of_packet = (at / self.stride() + 1) * self.stride();
-        let end = end_of_packet.min(begin + payload).min(self.bytes.len());
-        (begin, end.max(begin))
-    }
-
-    /// Returns whether there is room for a header before `begin`.
-    fn is_behind_header(&self, begin: usize) -> bool {
-        begin % self.stride() == HEADER_LENGTH
+    fn room(&self) -> usize {
+        match self {
+            Self::Chunk(bytes) => bytes.capacity() - bytes.len(),
+            Self::Shared(_) => 0,
+        }
     }
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct StreamQueue {
-    /// No chunk but the last one is empty.
-    chunks: VecDeque<Chunk>,
-    /// The number of the first chunk.
+    /// None of them is empty.
+    pieces: VecDeque<Piece>,
+    /// The number of the first piece.
     first: u64,
-    /// The number of the chunk to cut next, and the position in it.
+    /// The number of the piece to cut next, and the position in it.
     next: (u64, usize),
     /// Bytes not cut into packets yet.
     length: usize,
@@ -117,148 +81,109 @@ impl StreamQueue {
         self.length == 0
     }
 
-    /// Writes `data` for packets with this payload size.
-    pub(crate) fn write(&mut self, mut data: &[u8], payload: usize) {
+    /// Copies `data`.
+    pub(crate) fn write(&mut self, mut data: &[u8]) {
         self.length += data.len();
+        if let Some(Piece::Chunk(chunk)) = self.pieces.back_mut() {
+            data = fill(chunk, data);
+        }
         while !data.is_empty() {
-            let chunk = match self.chunks.back_mut() {
-                Some(chunk) if !chunk.is_full() => chunk,
-                _ => self.add(data.len(), payload),
-            };
-            data = chunk.write(data);
+            let mut chunk = self.new_chunk(data.len());
+            data = fill(&mut chunk, data);
+            self.pieces.push_back(Piece::Chunk(chunk));
         }
+        self.leave_finished();
     }
 
-    /// Adds a chunk for `wanted` bytes, up to the largest size.
-    fn add(&mut self, wanted: usize, payload: usize) -> &mut Chunk {
-        let payload = payload.max(1);
-        let stride = HEADER_LENGTH + payload;
-        let packets = wanted.div_ceil(payload).min(LARGEST / stride).max(1);
-        let size = packets * stride;
-        // Only of the same size: a connection changes its packet size at most once.
+    /// Takes `data` over without copying them.
+    pub(crate) fn share(&mut self, data: Bytes) {
+        if data.is_empty() {
+            return;
+        }
+        self.length += data.len();
+        self.pieces.push_back(Piece::Shared(data));
+        self.leave_finished();
+    }
+
+    /// Returns an empty chunk for `wanted` bytes, up to the largest size.
+    fn new_chunk(&mut self, wanted: usize) -> Vec<u8> {
+        let size = wanted.next_power_of_two().min(LARGEST);
         let spare = self.spare.pop_if(|spare| spare.capacity() == size);
-        self.chunks.push_back(Chunk {
-            bytes: spare.unwrap_or_else(|| Vec::with_capacity(size)),
-            payload,
-            size,
-        });
-        let last = self.chunks.len() - 1;
-        &mut self.chunks[last]
+        spare.unwrap_or_else(|| Vec::with_capacity(size))
     }
 
-    /// Returns the payload of the next packet, in bytes.
-    pub(crate) fn next_size(&self, payload: usize) -> usize {
-        self.next_part(payload).map_or(0, QueuedPayload::len)
-    }
-
-    fn next_part(&self, payload: usize) -> Option<QueuedPayload> {
-        let (number, at) = self.next;
-        let (begin, end) = self.chunk(number)?.part(at, payload);
-        (begin < end).then_some(QueuedPayload {
-            chunk: number,
-            begin,
-            end,
-        })
-    }
-
-    fn chunk(&self, number: u64) -> Option<&Chunk> {
+    fn piece(&self, number: u64) -> Option<&Piece> {
         let index = number.checked_sub(self.first)?;
-        self.chunks.get(usize::try_from(index).ok()?)
+        self.pieces.get(usize::try_from(index).ok()?)
     }
 
-    /// Cuts the payload of the next packet; `None` if nothing is left.
-    pub(crate) fn cut(&mut self, payload: usize) -> Option<QueuedPayload> {
-        let part = self.next_part(payload)?;
-        self.length -= part.len();
-        self.next.1 = part.end;
-        self.leave_if_full();
-        Some(part)
-    }
-
-    /// Advances to the next chunk if this one is full and completely cut.
-    fn leave_if_full(&mut self) {
-        let (number, at) = self.next;
-        let chunk = self.chunk(number);
-        if chunk.is_some_and(|chunk| chunk.is_full() && at == chunk.size) {
-            self.next = (number + 1, 0);
+    /// Cuts the payload of the next packet, of up to `most` bytes; `None` if nothing is left.
+    pub(crate) fn cut(&mut self, most: usize) -> Option<QueuedPayload> {
+        let length = most.min(self.length);
+        if length == 0 {
+            return None;
         }
-    }
-
-    /// Returns the payload; empty if it has been released.
-    pub(crate) fn get(&self, part: QueuedPayload) -> &[u8] {
-        let chunk = self.chunk(part.chunk);
-        let bytes = chunk.and_then(|chunk| chunk.bytes.get(part.begin..part.end));
-        bytes.unwrap_or_default()
-    }
-
-    /// Returns whether the next packet can be sent in place, as the next one of `run` if given.
-    pub(crate) fn can_extend(&self, run: Option<PacketRun>, payload: usize) -> bool {
-        let (Some(part), Some(chunk)) = (self.next_part(payload), self.chunk(self.next.0)) else {
-            return false;
-        };
-        chunk.is_behind_header(part.begin)
-            && run.is_none_or(|run| {
-                (run.chunk, run.end + HEADER_LENGTH) == (part.chunk, part.begin)
-                    && run.segment >= HEADER_LENGTH + part.len()
-            })
-    }
-
-    /// Writes a packet's header before its payload, after [`Self::can_extend`] has returned true.
-    /// Returns the run including that packet.
-    pub(crate) fn extend(
-        &mut self,
-        run: Option<PacketRun>,
-        part: QueuedPayload,
-        header: [u8; HEADER_LENGTH],
-    ) -> Option<PacketRun> {
-        let index = usize::try_from(part.chunk.checked_sub(self.first)?).ok()?;
-        let begin = part.begin.checked_sub(HEADER_LENGTH)?;
-        let chunk = self.chunks.get_mut(index)?;
-        *chunk.bytes.get_mut(begin..)?.first_chunk_mut()? = header;
-        let new = PacketRun {
-            chunk: part.chunk,
+        let (piece, begin) = self.next;
+        self.length -= length;
+        self.next.1 += length;
+        self.leave_finished();
+        Some(QueuedPayload {
+            piece,
             begin,
-            end: part.end,
-            segment: HEADER_LENGTH + part.len(),
-        };
-        Some(PacketRun {
-            end: part.end,
-            ..run.unwrap_or(new)
+            length,
         })
     }
 
-    /// Returns the packets of a run as sent.
-    pub(crate) fn run(&self, run: PacketRun) -> &[u8] {
-        let chunk = self.chunk(run.chunk);
-        let bytes = chunk.and_then(|chunk| chunk.bytes.get(run.begin..run.end));
-        bytes.unwrap_or_default()
+    /// Moves the position on to the piece in which it lies. A chunk with room is not left: more data
+    /// may follow in it.
+    fn leave_finished(&mut self) {
+        while let Some(piece) = self.piece(self.next.0) {
+            let length = piece.bytes().len();
+            let is_last = self.next.0 + 1 == self.first + self.pieces.len() as u64;
+            if self.next.1 < length || (is_last && piece.room() > 0) {
+                return;
+            }
+            self.next = (self.next.0 + 1, self.next.1 - length);
+        }
     }
 
-    /// Releases this part and all parts cut before it.
-    pub(crate) fn release(&mut self, part: QueuedPayload) {
-        while self.first < part.chunk {
+    /// Returns the payload, in one part or more; none if it has been released.
+    pub(crate) fn get(&self, payload: QueuedPayload) -> impl Iterator<Item = &[u8]> {
+        let index = payload.piece.checked_sub(self.first);
+        let index = index.and_then(|index| usize::try_from(index).ok());
+        let pieces = self.pieces.iter().skip(index.unwrap_or(usize::MAX));
+        let (mut begin, mut left) = (payload.begin, payload.length);
+        pieces.map_while(move |piece| {
+            let bytes = piece.bytes().get(std::mem::take(&mut begin)..)?;
+            let part = bytes.get(..left).unwrap_or(bytes);
+            left -= part.len();
+            (!part.is_empty()).then_some(part)
+        })
+    }
+
+    /// Releases this payload and all that were cut before it.
+    pub(crate) fn release(&mut self, payload: QueuedPayload) {
+        while self.first < payload.piece {
             self.free_first();
         }
-        let is_cut = self.next.0 > self.first;
-        if is_cut
-            && self
-                .chunks
-                .front()
-                .is_some_and(|chunk| chunk.bytes.len() == part.end)
+        let mut end = payload.begin + payload.length;
+        while self.first < self.next.0
+            && let Some(length) = self.pieces.front().map(|piece| piece.bytes().len())
+            && length <= end
         {
+            end -= length;
             self.free_first();
         }
-        if self.chunks.is_empty() {
+        if self.pieces.is_empty() {
             self.spare = Vec::new();
         }
     }
 
     fn free_first(&mut self) {
         self.first += 1;
-        let Some(chunk) = self.chunks.pop_front() else {
+        let Some(Piece::Chunk(mut bytes)) = self.pieces.pop_front() else {
             return;
         };
-        let mut bytes = chunk.bytes;
         if bytes.capacity() >= WORTH_KEEPING && self.spare.len() < MOST_SPARE {
             bytes.clear();
             self.spare.push(bytes);
@@ -266,53 +191,57 @@ impl StreamQueue {
     }
 }
 
+/// Appends as much of `data` as fits into the capacity of `chunk`. Returns the rest.
+fn fill<'d>(chunk: &mut Vec<u8>, data: &'d [u8]) -> &'d [u8] {
+    let room = chunk.capacity() - chunk.len();
+    let (fitting, rest) = data.split_at(data.len().min(room));
+    chunk.extend_from_slice(fitting);
+    rest
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// Returns the payload in one part.
+    fn whole(queue: &StreamQueue, payload: QueuedPayload) -> Vec<u8> {
+        queue.get(payload).flatten().copied().collect()
+    }
+
     proptest! {
         #[test]
         fn written_data_is_split_and_kept_until_released(
-            steps in prop::collection::vec((0..200_000_usize, 0..30_usize, 0..30_usize), 1..20),
+            steps in prop::collection::vec(
+                (any::<bool>(), prop_oneof![0..200_000_usize, 0..20_usize], 0..60_usize, 0..60_usize),
+                1..30,
+            ),
             payload in 1..9000_usize,
         ) {
             let (mut queue, mut written) = (StreamQueue::default(), Vec::new());
-            // Parts, and their offset in the written data.
+            // Payloads, and their offset in the written data.
             let mut kept: VecDeque<(QueuedPayload, usize)> = VecDeque::new();
             let mut cut = 0;
-            for (length, packets, released) in steps {
+            for (is_shared, length, packets, released) in steps {
                 let data: Vec<u8> = (0..length).map(|at| ((written.len() + at) * 31 / 7) as u8).collect();
-                queue.write(&data, payload);
-                written.extend(data);
+                written.extend(&data);
+                if is_shared {
+                    queue.share(data.into());
+                } else {
+                    queue.write(&data);
+                }
                 for _ in 0..packets {
-                    let size = queue.next_size(payload);
+                    let expected = payload.min(written.len() - cut);
                     let part = queue.cut(payload);
-                    prop_assert_eq!(part.map_or(0, QueuedPayload::len), size);
-                    prop_assert_eq!(size == 0, cut == written.len());
+                    prop_assert_eq!(part.map_or(0, QueuedPayload::len), expected);
                     kept.extend(part.map(|part| (part, cut)));
-                    cut += size;
-                }
-                // Data sent in place equals the data that would have been copied.
-                let mut run = None;
-                while queue.can_extend(run, payload) {
-                    let part = queue.cut(payload).unwrap();
-                    run = queue.extend(run, part, [9; HEADER_LENGTH]);
-                    kept.push_back((part, cut));
-                    cut += part.len();
-                }
-                if let Some(run) = run {
-                    let packets: Vec<&[u8]> = queue.run(run).chunks(run.segment).collect();
-                    for (packet, (part, _)) in packets.iter().rev().zip(kept.iter().rev()) {
-                        let (header, payload) = packet.split_at(HEADER_LENGTH);
-                        prop_assert!(header == [9; HEADER_LENGTH] && payload == queue.get(*part));
-                    }
+                    cut += expected;
                 }
                 for (part, _) in kept.drain(..released.min(kept.len())) {
                     queue.release(part);
                 }
                 for (part, begin) in &kept {
-                    prop_assert!(queue.get(*part) == &written[*begin..begin + part.len()]);
+                    prop_assert!(whole(&queue, *part) == written[*begin..begin + part.len()]);
                 }
                 prop_assert_eq!(queue.len(), written.len() - cut);
             }
@@ -320,12 +249,12 @@ mod tests {
                 queue.release(part);
             }
             while let Some(part) = queue.cut(payload) {
-                prop_assert!(queue.get(part) == &written[cut..cut + part.len()]);
+                prop_assert!(whole(&queue, part) == written[cut..cut + part.len()]);
                 cut += part.len();
                 queue.release(part);
             }
             prop_assert_eq!(cut, written.len());
-            prop_assert!(queue.chunks.len() <= 1);
+            prop_assert!(queue.pieces.len() <= 1);
         }
     }
 
@@ -333,7 +262,7 @@ mod tests {
     fn all_packets_but_the_last_are_full() {
         let mut queue = StreamQueue::default();
         for _ in 0..1000 {
-            queue.write(&[7; 777], 1436);
+            queue.write(&[7; 777]);
         }
         let packets: Vec<usize> =
             std::iter::from_fn(|| queue.cut(1436).map(QueuedPayload::len)).collect();
@@ -343,18 +272,33 @@ mod tests {
     }
 
     #[test]
+    fn data_handed_over_stay_where_they_are() {
+        let mut queue = StreamQueue::default();
+        let data = Bytes::from(vec![7; 10_000]);
+        queue.write(b"before");
+        queue.share(data.clone());
+        queue.write(b"after");
+        let payload = queue.cut(20_000).unwrap();
+        let parts: Vec<&[u8]> = queue.get(payload).collect();
+        assert_eq!(parts, [b"before".as_slice(), &data, b"after"]);
+        assert_eq!(parts[1].as_ptr(), data.as_ptr());
+        queue.release(payload);
+        assert!(data.is_unique());
+    }
+
+    #[test]
     fn large_chunks_are_reused() {
         let mut queue = StreamQueue::default();
         let block = [7; 128 * 1024];
         let mut kept = VecDeque::new();
         for _ in 0..100 {
-            queue.write(&block, 1436);
+            queue.write(&block);
             kept.extend(std::iter::from_fn(|| queue.cut(1436)));
             // 64 KB stay unacknowledged.
             for part in kept.drain(..kept.len() - 45) {
                 queue.release(part);
             }
-            assert!(queue.chunks.len() + queue.spare.len() <= 5);
+            assert!(queue.pieces.len() + queue.spare.len() <= 5);
         }
         kept.drain(..).for_each(|part| queue.release(part));
         assert!(queue.spare.len() <= MOST_SPARE);

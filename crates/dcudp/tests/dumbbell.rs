@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use bytes::BytesMut;
+use bytes::{Bytes, BytesMut};
 use weir_dcudp::{
     AckInterval, Connection, ConnectionHandle, Endpoint, Feedback, ReadError, Route, ServerConfig,
     TransportConfig,
@@ -212,9 +212,10 @@ impl Dumbbell {
                 while connection.write(&[0; 65_536]).is_ok() {}
             }
             loop {
-                match connection.read_chunk() {
-                    Ok(chunk) => {
-                        *host.received.entry(handle).or_default() += chunk.len() as u64;
+                let mut chunk = [Bytes::new()];
+                match connection.read_chunks(&mut chunk, usize::MAX) {
+                    Ok(_) => {
+                        *host.received.entry(handle).or_default() += chunk[0].len() as u64;
                     }
                     Err(ReadError::Blocked) => break,
                     Err(error) => panic!("{error}"),

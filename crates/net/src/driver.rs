@@ -18,7 +18,7 @@ use quinn_udp::RecvMeta;
 use tokio::runtime::RuntimeFlavor;
 use tokio::task::JoinHandle;
 use weir_units::Time;
-use weir_wire::{Ecn, Transmit};
+use weir_wire::{BatchContents, Ecn, Transmit};
 
 use crate::buffers::{BATCH, Message, RecvBuffers};
 use crate::engines::ForwardedDatagram;
@@ -565,7 +565,10 @@ impl Received<'_> {
             size: reply.len(),
             segment_size: None,
         };
-        if self.socket.send(&transmit, reply).is_err() {
+        if (self.socket)
+            .send(&transmit, &BatchContents::Whole(reply))
+            .is_err()
+        {
             tracing::debug!(remote = %self.arrival.remote, "a stateless reply could not be sent");
         }
     }

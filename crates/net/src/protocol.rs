@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use weir_units::Time;
-use weir_wire::{Ecn, Transmit};
+use weir_wire::{BatchContents, Ecn, Transmit};
 
 use crate::buffers::RecvBuffers;
 use crate::clock::LazyNow;
@@ -116,7 +116,7 @@ pub(crate) trait Protocol: Sized + Send + 'static {
         now: Time,
         buffer: &'b mut Vec<u8>,
         max_datagrams: usize,
-    ) -> Option<(Transmit, &'b [u8])>;
+    ) -> Option<(Transmit, BatchContents<'b>)>;
 
     /// Returns whether to keep a batch that found the socket full.
     fn is_worth_keeping(&self, transmit: &Transmit) -> bool;

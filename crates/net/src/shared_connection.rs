@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 
 use weir_units::{Duration, Time};
-use weir_wire::Transmit;
+use weir_wire::{BatchContents, Transmit};
 
 use crate::buffers::RecvBuffers;
 use crate::clock::LazyNow;
@@ -449,7 +449,8 @@ impl<P: Protocol> LockedState<P> {
         if let Some((transmit, contents)) =
             unsent.filter(|(unsent, _)| self.connection.is_worth_keeping(unsent))
         {
-            let sent = self.send_socket.send(sockets, &transmit, &contents);
+            let whole = BatchContents::Whole(&contents);
+            let sent = self.send_socket.send(sockets, &transmit, &whole);
             return self.after_send(now, sent, transmit, Some(contents));
         }
         BUFFER.with_borrow_mut(|buffer| {
@@ -459,10 +460,12 @@ impl<P: Protocol> LockedState<P> {
             let Some((transmit, contents)) = due else {
                 return Ok(None);
             };
-            if small.is_some_and(|small| small.take(sockets, &transmit, contents)) {
+            if let (Some(small), BatchContents::Whole(contents)) = (small, &contents)
+                && small.take(sockets, &transmit, contents)
+            {
                 return Ok(Some(transmit.size));
             }
-            let sent = self.send_socket.send(sockets, &transmit, contents);
+            let sent = self.send_socket.send(sockets, &transmit, &contents);
             let kept = (sent == Err(SendError::Full)).then(|| contents.to_vec());
             self.after_send(now, sent, transmit, kept)
         })

@@ -4,7 +4,7 @@
 //! the kernel's tick. An ACK has some 35 bytes, and a send costs 5 µs; segmentation offload sends up to 64
 //! of them at once.
 
-use weir_wire::Transmit;
+use weir_wire::{BatchContents, Transmit};
 
 use crate::sockets::{SendSocket, Sockets};
 
@@ -50,8 +50,9 @@ impl SmallDatagrams {
 
     /// Sends what waits.
     pub(crate) fn flush(&mut self, sockets: &Sockets) {
+        let contents = BatchContents::Whole(&self.contents);
         if let Some(batch) = self.batch.take()
-            && self.socket.send(sockets, &batch, &self.contents).is_err()
+            && self.socket.send(sockets, &batch, &contents).is_err()
         {
             tracing::debug!(remote = %batch.remote, "small datagrams could not be sent");
         }

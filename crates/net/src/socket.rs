@@ -1,7 +1,9 @@
 //! A UDP socket of the endpoint: GSO, GRO, ECN and packet information by `quinn-udp`, readiness by
 //! tokio, and buffers of the requested size.
 
-use std::io;
+mod gathered;
+
+use std::io::{self, IoSlice};
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::os::fd::AsRawFd;
 use std::task::{Context, Poll, ready};
@@ -11,7 +13,7 @@ use socket2::{Domain, Protocol, Type};
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 use weir_units::{ByteSize, Duration};
-use weir_wire::{Ecn, Transmit};
+use weir_wire::{BatchContents, Ecn, Transmit};
 
 use crate::buffers::{BATCH, RecvBuffers};
 use crate::busy_poll;
@@ -19,6 +21,7 @@ use crate::error::EndpointError;
 use crate::error_queue::{ErrorQueue, Undelivered};
 use crate::port_sharing::PortSharing;
 use crate::receive_drops;
+use gathered::GatheredBatch;
 
 /// A local address to bind, and the interface that its packets must take.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,17 +159,38 @@ impl Socket {
 
     /// Sends a batch of datagrams. Failures that [`SendError`] does not name count as losses, which
     /// the engine repairs.
-    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), SendError> {
+    pub(crate) fn send(
+        &self,
+        transmit: &Transmit,
+        contents: &BatchContents<'_>,
+    ) -> Result<(), SendError> {
         // Packets can come from port 0, but none can go there: EINVAL, after which `quinn-udp`
         // would send without GSO and ECN for good. One peer must not cause that for the others.
         if transmit.remote.port() == 0 {
             return Ok(());
         }
+        match contents {
+            BatchContents::Whole(bytes) => self.send_whole(transmit, bytes),
+            BatchContents::Parts(parts) => match self.send_parts(transmit, parts) {
+                // The kernel refuses to segment the batch.
+                Err(error) if is_refusal_to_segment(&error) => {
+                    self.send_whole(transmit, &contents.to_vec())
+                }
+                Err(error) => not_sent(&error, transmit.remote),
+                Ok(()) => Ok(()),
+            },
+        }
+    }
+
+    /// Returns the destination of a batch, in the notation that the kernel takes for this socket.
+    fn destination(&self, transmit: &Transmit) -> SocketAddr {
+        let ip = self.in_family(transmit.remote.ip());
+        SocketAddr::new(ip, transmit.remote.port())
+    }
+
+    fn send_whole(&self, transmit: &Transmit, contents: &[u8]) -> Result<(), SendError> {
         let message = quinn_udp::Transmit {
-            destination: SocketAddr::new(
-                self.in_family(transmit.remote.ip()),
-                transmit.remote.port(),
-            ),
+            destination: self.destination(transmit),
             ecn: EcnCodepoint::from_bits(transmit.ecn.bits()),
             contents,
             segment_size: transmit.segment_size,
@@ -175,17 +199,32 @@ impl Socket {
         };
         match self.try_send(&message) {
             Ok(()) => Ok(()),
-            Err(error) => match (transmit.segment_size, error.raw_os_error()) {
-                (Some(size), Some(libc::EINVAL | libc::EIO)) => self.send_singly(&message, size),
+            Err(error) => match transmit.segment_size {
+                Some(size) if is_refusal_to_segment(&error) => self.send_singly(&message, size),
                 _ => not_sent(&error, transmit.remote),
             },
         }
     }
 
-    /// Sends the datagrams of a batch one by one, as the kernel refuses to segment it: there are
-    /// too many (EINVAL), or the interface or IPsec on it cannot (EIO). Older kernels return EINVAL
-    /// also where they are too large for the interface; the first datagram then gets that error
-    /// itself. Where the socket fills up after the first, the rest counts as lost.
+    fn send_parts(&self, transmit: &Transmit, parts: &[IoSlice<'_>]) -> io::Result<()> {
+        let batch = GatheredBatch {
+            destination: self.destination(transmit),
+            source: self.sends_from(transmit.local),
+            ecn: transmit.ecn,
+            // A datagram has at most 65,507 bytes.
+            segment_size: transmit.segment_size.map(|size| size as u16),
+            parts,
+        };
+        let send = || batch.send(self.io.get_ref());
+        match send() {
+            Err(error) if is_of_earlier(&error) => send(),
+            sent => sent,
+        }
+    }
+
+    /// Sends the datagrams of a batch one by one, as the kernel refuses to segment it. Older kernels
+    /// return EINVAL also where they are too large for the interface; the first datagram then gets that
+    /// error itself. Where the socket fills up after the first, the rest counts as lost.
     fn send_singly(
         &self,
         batch: &quinn_udp::Transmit<'_>,
@@ -303,6 +342,12 @@ pub(crate) fn canonical(address: SocketAddr) -> SocketAddr {
 pub(crate) fn reaches(local: SocketAddr, remote: SocketAddr) -> bool {
     let is_dual = local.ip() == IpAddr::V6(Ipv6Addr::UNSPECIFIED);
     is_dual || local.is_ipv4() == remote.is_ipv4()
+}
+
+/// Whether the kernel does not segment a batch: there are too many datagrams (EINVAL), or the interface or
+/// IPsec on it cannot (EIO).
+fn is_refusal_to_segment(error: &io::Error) -> bool {
+    matches!(error.raw_os_error(), Some(libc::EINVAL | libc::EIO))
 }
 
 /// Whether an error is about a datagram that was sent earlier. The kernel reports it once.

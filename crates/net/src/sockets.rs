@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use weir_wire::Transmit;
+use weir_wire::{BatchContents, Transmit};
 
 use crate::error::EndpointError;
 use crate::socket::{BindAddress, SendError, Socket, SocketBuffers, SocketOptions};
@@ -335,7 +335,7 @@ impl SendSocket {
         &mut self,
         sockets: &Sockets,
         transmit: &Transmit,
-        contents: &[u8],
+        contents: &BatchContents<'_>,
     ) -> Result<(), SendError> {
         let generation = sockets.generation();
         if self.generation != generation || self.local != transmit.local {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use weir_quic::crypto::ClientNames;
 use weir_quic::{Decision, IncomingInfo, Route, TransportConfig};
 use weir_units::Time;
-use weir_wire::{Ecn, Transmit};
+use weir_wire::{BatchContents, Ecn, Transmit};
 
 use crate::connecting::Connecting;
 use crate::dcquic::{Shared, SharedDcquicConnection};
@@ -108,7 +108,11 @@ impl Undecided {
             size: reply.len(),
             segment_size: None,
         };
-        let sent = SendSocket::default().send(&self.shared.sockets, &transmit, reply);
+        let sent = SendSocket::default().send(
+            &self.shared.sockets,
+            &transmit,
+            &BatchContents::Whole(reply),
+        );
         if sent.is_err() {
             tracing::debug!(remote = %self.info.remote, "a stateless reply could not be sent");
         }

@@ -30,6 +30,29 @@ pub trait Carrier: AsyncRead + AsyncWrite + Unpin + Send + Sync + 'static {
     /// See [`Connection::abort`].
     fn abort(&self);
 
+    /// See [`Connection::send`].
+    fn send(&mut self, data: Bytes) -> impl Future<Output = io::Result<usize>> + Send {
+        async move { self.write(&data).await }
+    }
+
+    /// See [`Connection::receive`]. `buffer` is kept for the next call.
+    fn receive(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        most: usize,
+        take: &mut (impl FnMut(&[u8]) + Send),
+    ) -> impl Future<Output = io::Result<usize>> + Send {
+        async move {
+            if buffer.len() < most {
+                *buffer = vec![0; most];
+            }
+            let buffer = buffer.get_mut(..most).unwrap_or_default();
+            let count = self.read(buffer).await?;
+            take(buffer.get(..count).unwrap_or_default());
+            Ok(count)
+        }
+    }
+
     /// See [`Connection::delivered`]. Returns at once if the transport cannot tell.
     fn delivered(&mut self) -> impl Future<Output = io::Result<()>> + Send {
         ready(Ok(()))
@@ -96,7 +119,7 @@ impl<C: Carrier> Connection for ByteStream<C> {
     }
 
     async fn send(&mut self, data: Bytes) -> io::Result<usize> {
-        self.carrier.write(&data).await
+        self.carrier.send(data).await
     }
 
     async fn flush(&mut self) -> io::Result<()> {
@@ -113,13 +136,7 @@ impl<C: Carrier> Connection for ByteStream<C> {
         most: usize,
         take: &mut (impl FnMut(&[u8]) + Send),
     ) -> io::Result<usize> {
-        if self.buffer.len() < most {
-            self.buffer = vec![0; most];
-        }
-        let buffer = self.buffer.get_mut(..most).unwrap_or_default();
-        let count = self.carrier.read(buffer).await?;
-        take(buffer.get(..count).unwrap_or_default());
-        Ok(count)
+        self.carrier.receive(&mut self.buffer, most, take).await
     }
 
     async fn message_ended(&mut self) -> io::Result<()> {

@@ -2,10 +2,12 @@
 //! shared key.
 
 use std::collections::BTreeMap;
+use std::future::poll_fn;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use bytes::Bytes;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use weir_net::EndpointError;
@@ -17,6 +19,9 @@ use crate::byte_stream::{ByteStream, Carrier};
 use crate::error::Error;
 use crate::probe::{Pacing, PathSample, Probe, Reception};
 use crate::transport::{Client, ConnectionAddresses, Incoming, Listener, Start, Transport};
+
+/// Received packets that are read at once.
+const CHUNKS: usize = 32;
 
 /// DCUDP.
 #[derive(Clone, Debug)]
@@ -149,6 +154,28 @@ impl Carrier for DcudpStream {
 
     fn congestion(&self) -> Option<String> {
         Some(self.stats().algorithm.to_owned())
+    }
+
+    /// Without a copy.
+    async fn send(&mut self, mut data: Bytes) -> io::Result<usize> {
+        poll_fn(|cx| self.poll_write_bytes(cx, &mut data)).await
+    }
+
+    /// Without a copy.
+    async fn receive(
+        &mut self,
+        _buffer: &mut Vec<u8>,
+        most: usize,
+        take: &mut (impl FnMut(&[u8]) + Send),
+    ) -> io::Result<usize> {
+        let mut chunks = [const { Bytes::new() }; CHUNKS];
+        let count = self.read_chunks(&mut chunks, most).await?;
+        let mut length = 0;
+        for chunk in chunks.iter().take(count) {
+            take(chunk);
+            length += chunk.len();
+        }
+        Ok(length)
     }
 
     /// DCUDP sends at a rate, without a window.

@@ -1,6 +1,6 @@
 //! Packet headers: the fields of IP with its ECN codepoint, those of TCP, the flow key of a packet,
 //! the checksums over them, and the few rewrites that Weir makes. A [`Transmit`] is the batch that
-//! a transport's engine passes to a socket.
+//! a transport's engine passes to a socket, with [`BatchContents`].
 
 mod checksum;
 mod ecn;
@@ -12,4 +12,4 @@ mod transmit;
 pub use checksum::Checksum;
 pub use ecn::Ecn;
 pub use flow::FlowKey;
-pub use transmit::Transmit;
+pub use transmit::{BatchContents, Transmit};

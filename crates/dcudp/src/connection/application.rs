@@ -23,6 +23,22 @@ impl Connection {
         Ok(taken)
     }
 
+    /// As [`Self::write`], without copying: removes what fits from the front of `data`, and sends it from
+    /// where it is. Less than a packet is copied.
+    ///
+    /// # Errors
+    /// [`WriteError`] if nothing was taken.
+    pub fn write_bytes(&mut self, data: &mut Bytes) -> Result<usize, WriteError> {
+        self.check_write(DataKind::Stream)?;
+        let is_empty = data.is_empty();
+        let taken = self.sender.buffer.write_bytes(data);
+        if taken == 0 && !is_empty {
+            self.write_blocked = true;
+            return Err(WriteError::Blocked);
+        }
+        Ok(taken)
+    }
+
     /// Copies a whole message into the send buffer. An unordered message is delivered as soon as it
     /// has arrived, independent of earlier ones.
     ///
@@ -78,15 +94,28 @@ impl Connection {
         Ok(length)
     }
 
-    /// Returns the next part of the stream as received, without copying it.
+    /// Fills `chunks` from the front with the next parts of the stream, of `most` bytes together, as they
+    /// were received: nothing is copied. Returns the number of parts; it is zero only if `chunks` or `most`
+    /// is.
     ///
     /// # Errors
     /// [`ReadError`] if there was none.
-    pub fn read_chunk(&mut self) -> Result<Bytes, ReadError> {
+    pub fn read_chunks(&mut self, chunks: &mut [Bytes], most: usize) -> Result<usize, ReadError> {
         self.check_read(DataKind::Stream)?;
-        let chunk = self.receiver.buffer.read_chunk();
+        let (mut count, mut left) = (0, most);
+        for target in &mut *chunks {
+            let Some(chunk) = self.receiver.buffer.read_chunk(left) else {
+                break;
+            };
+            left -= chunk.len();
+            *target = chunk;
+            count += 1;
+        }
         self.receiver.on_read();
-        chunk.ok_or_else(|| self.nothing_to_read())
+        if count == 0 && !chunks.is_empty() && most > 0 {
+            return Err(self.nothing_to_read());
+        }
+        Ok(count)
     }
 
     /// Appends the next message to `target`, and returns its length.

@@ -40,6 +40,7 @@ use close::LifeCycle;
 use handshake::{ClientHandshake, ServerResponse};
 use stats::Counters;
 use timers::Timers;
+use transmit::PacketInPlace;
 
 /// An event for the application.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,6 +103,8 @@ pub struct Connection {
     counters: Counters,
     /// Buffer for lists of lost ranges.
     scratch: Vec<u8>,
+    /// The packets of the batch that is sent in place.
+    in_place: Vec<PacketInPlace>,
 }
 
 /// The parameters of a connection that its endpoint chooses.
@@ -168,6 +171,7 @@ impl Connection {
             broken: None,
             counters: Counters::default(),
             scratch: Vec::new(),
+            in_place: Vec::new(),
             config,
         }
     }

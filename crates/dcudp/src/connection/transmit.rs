@@ -1,22 +1,32 @@
 //! Outgoing datagrams.
 
+use std::io::IoSlice;
+
 use weir_units::Time;
-use weir_wire::{Ecn, Transmit};
+use weir_wire::{BatchContents, Ecn, Transmit};
 
 use super::Connection;
 use super::close::LifeCycle;
 use crate::channel::DataFields;
 use crate::mode::Mode;
 use crate::packet::{
-    Ack, Control, HeaderFlags, KeepAlive, LossRange, LossRanges, SocketId, write_loss_range,
+    Ack, Control, HEADER_LENGTH, HeaderFlags, KeepAlive, LossRange, LossRanges, SocketId,
+    write_loss_range,
 };
+use crate::send_buffer::SentPacket;
 use crate::sequence::SequenceNumber;
-use crate::stream_queue::PacketRun;
 
 /// The kernel's limit of segments per batch (UDP_MAX_SEGMENTS).
 const MAX_SEGMENTS: usize = 64;
 /// A batch must fit into one IPv4 packet: larger ones fail with EMSGSIZE.
 const MAX_BATCH: usize = 65_507;
+
+/// A data packet that is sent from where its payload was written.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct PacketInPlace {
+    count: u64,
+    header: [u8; HEADER_LENGTH],
+}
 
 /// The next datagrams to send.
 enum NextTransmit {
@@ -47,28 +57,29 @@ impl Connection {
         self.batch(now, buffer.len() - begin, ecn, segment)
     }
 
-    /// Like [`Self::poll_transmit`], but returns the batch itself. Unprotected data is not copied
-    /// into `buffer` but sent from where it was written.
+    /// Like [`Self::poll_transmit`], but returns the batch itself. Unprotected data packets are not
+    /// copied into `buffer`, but sent from where they were written.
     pub fn poll_transmit_in_place<'a>(
         &'a mut self,
         now: Time,
         buffer: &'a mut Vec<u8>,
         max_datagrams: usize,
-    ) -> Option<(Transmit, &'a [u8])> {
+    ) -> Option<(Transmit, BatchContents<'a>)> {
         let begin = buffer.len();
         let (ecn, segment) = match self.write_due(now, buffer, max_datagrams) {
             NextTransmit::Written(ecn, segment) => (ecn, segment),
-            NextTransmit::Data => {
-                if let Some(run) = self.transmit_run(now, max_datagrams) {
-                    let transmit = self.batch(now, run.len(), Ecn::Ect0, Some(run.segment))?;
-                    return Some((transmit, self.sender.buffer.stream.run(run)));
-                }
+            NextTransmit::Data if self.channel.is_protected() => {
                 let segment = self.transmit_data(now, buffer, max_datagrams);
                 (Ecn::Ect0, segment)
             }
+            NextTransmit::Data => {
+                let (size, segment) = self.transmit_in_place(now, max_datagrams);
+                let transmit = self.batch(now, size, Ecn::Ect0, segment)?;
+                return Some((transmit, BatchContents::Parts(self.parts())));
+            }
         };
         let transmit = self.batch(now, buffer.len() - begin, ecn, segment)?;
-        Some((transmit, buffer.get(begin..)?))
+        Some((transmit, BatchContents::Whole(buffer.get(begin..)?)))
     }
 
     /// Writes the packets that precede data.
@@ -263,31 +274,6 @@ impl Connection {
             .min((MAX_BATCH / largest).max(1))
     }
 
-    /// Completes data packets in place, unless they are protected or retransmitted.
-    fn transmit_run(&mut self, now: Time, max_datagrams: usize) -> Option<PacketRun> {
-        // Lost packets are scattered and few.
-        if self.channel.is_protected() || self.sender.buffer.has_lost() {
-            return None;
-        }
-        let mut run: Option<PacketRun> = None;
-        for _ in 0..self.most_packets(max_datagrams) {
-            let is_short = run.is_some_and(|run| run.len() % run.segment != 0);
-            if is_short || !self.sender.buffer.can_extend(run) {
-                break;
-            }
-            let Some(count) = self.sender.next_packet(now) else {
-                break;
-            };
-            let fields = self.on_data(now, count)?;
-            let header = self.channel.data_header(now, &fields).to_bytes();
-            run = self.sender.buffer.extend(run, count, header);
-        }
-        if run.is_some() {
-            self.sender.after_batch(now, &self.rtt);
-        }
-        run
-    }
-
     /// Writes data packets of equal size, except for a shorter last one. Returns the size of the
     /// first.
     fn transmit_data(
@@ -296,34 +282,72 @@ impl Connection {
         buffer: &mut Vec<u8>,
         max_datagrams: usize,
     ) -> Option<usize> {
+        self.take_data(now, max_datagrams, |connection, fields| {
+            let sent = &connection.sender.buffer;
+            if let Some(packet) = sent.packet(fields.count) {
+                let payload = sent.payload(packet);
+                connection.channel.write_data(now, fields, payload, buffer);
+            }
+        })
+    }
+
+    /// Writes the headers of the data packets that [`Self::parts`] returns. Returns the size of all
+    /// packets and that of the first.
+    fn transmit_in_place(&mut self, now: Time, max_datagrams: usize) -> (usize, Option<usize>) {
+        self.in_place.clear();
+        let mut size = 0;
+        let segment = self.take_data(now, max_datagrams, |connection, fields| {
+            let packet = connection.sender.buffer.packet(fields.count);
+            size += HEADER_LENGTH + packet.map_or(0, SentPacket::payload_length);
+            let header = connection.channel.data_header(now, fields).to_bytes();
+            connection.in_place.push(PacketInPlace {
+                count: fields.count,
+                header,
+            });
+        });
+        (size, segment)
+    }
+
+    /// Returns the parts of the packets that are sent in place.
+    fn parts(&self) -> Vec<IoSlice<'_>> {
+        let sent = &self.sender.buffer;
+        let mut parts = Vec::with_capacity(3 * self.in_place.len());
+        for PacketInPlace { count, header } in &self.in_place {
+            parts.push(IoSlice::new(header));
+            if let Some(packet) = sent.packet(*count) {
+                parts.extend(sent.payload(packet).map(IoSlice::new));
+            }
+        }
+        parts
+    }
+
+    /// Takes the packets of a batch: of equal size, except for a shorter last one. Calls `write` for
+    /// each. Returns the size of the first.
+    fn take_data(
+        &mut self,
+        now: Time,
+        max_datagrams: usize,
+        mut write: impl FnMut(&mut Self, &DataFields),
+    ) -> Option<usize> {
         let mut segment = None;
         for _ in 0..self.most_packets(max_datagrams) {
-            if segment.is_some_and(|segment| self.sender.next_size() > segment) {
+            let size = self.sender.next_size();
+            if segment.is_some_and(|segment| size > segment) {
                 break;
             }
             let Some(count) = self.sender.next_packet(now) else {
                 break;
             };
-            let start = buffer.len();
-            self.write_data(now, count, buffer);
-            let length = buffer.len() - start;
-            if length < *segment.get_or_insert(length) {
+            let Some(fields) = self.on_data(now, count) else {
+                break;
+            };
+            write(self, &fields);
+            if size < *segment.get_or_insert(size) {
                 break;
             }
         }
         self.sender.after_batch(now, &self.rtt);
         segment
-    }
-
-    fn write_data(&mut self, now: Time, count: u64, buffer: &mut Vec<u8>) {
-        let Some(fields) = self.on_data(now, count) else {
-            return;
-        };
-        let sent = &self.sender.buffer;
-        if let Some(packet) = sent.packet(count) {
-            let payload = sent.payload(packet);
-            self.channel.write_data(now, &fields, payload, buffer);
-        }
     }
 
     /// Records that a data packet is sent. Returns its header fields.
@@ -334,9 +358,8 @@ impl Connection {
             ..self.sender_marks()
         };
         let packet = self.sender.buffer.packet(count)?;
-        let payload = self.sender.buffer.payload(packet);
         self.counters.data_sent += 1;
-        self.counters.payload_sent += payload.len() as u64;
+        self.counters.payload_sent += packet.payload_length() as u64;
         Some(DataFields {
             count,
             position: packet.position,

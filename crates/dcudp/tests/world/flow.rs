@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use weir_dcudp::{Connection, DataKind, ReadError, WriteError};
 
 /// The application at one end.
@@ -78,11 +79,17 @@ impl Flow {
 
     fn write(&mut self, connection: &mut Connection) {
         while self.sent < self.to_send {
-            let length = (self.to_send - self.sent).min(self.buffer.len() as u64) as usize;
+            let most = self.buffer.len() as u64 - self.sent % 1000;
+            let length = (self.to_send - self.sent).min(most) as usize;
             for (place, byte) in (self.sent..).zip(&mut self.buffer[..length]) {
                 *byte = byte_at(place);
             }
-            match connection.write(&self.buffer[..length]) {
+            // Some data are copied, and some stay where they are.
+            let written = match length % 3 {
+                0 => connection.write(&self.buffer[..length]),
+                _ => connection.write_bytes(&mut Bytes::copy_from_slice(&self.buffer[..length])),
+            };
+            match written {
                 Ok(taken) => self.sent += taken as u64,
                 Err(WriteError::Blocked | WriteError::Closed(_)) => return,
                 Err(error) => panic!("{error}"),
@@ -91,8 +98,20 @@ impl Flow {
     }
 
     fn read(&mut self, connection: &mut Connection) -> ReadError {
+        let mut chunks = [const { Bytes::new() }; 4];
         loop {
-            match connection.read(&mut self.buffer) {
+            let most = 1 + self.received as usize % 5000;
+            let length = if self.received % 2 == 0 {
+                connection.read(&mut self.buffer)
+            } else {
+                connection.read_chunks(&mut chunks, most).map(|count| {
+                    let data = chunks[..count].concat();
+                    assert!((1..=most).contains(&data.len()), "of {most}");
+                    self.buffer[..data.len()].copy_from_slice(&data);
+                    data.len()
+                })
+            };
+            match length {
                 Ok(length) => {
                     for (place, byte) in (self.received..).zip(&self.buffer[..length]) {
                         assert_eq!(*byte, byte_at(place), "at {place}");

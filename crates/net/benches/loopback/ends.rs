@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use weir_net::dcudp::{DcudpClient, DcudpConfig, DcudpListener, DcudpStream, PreSharedKey};
 use weir_net::tls::{ClientTls, Identity, ServerTls};
@@ -14,6 +15,8 @@ use super::{PACKET, SPAN, Transport, processor_time, raw};
 
 /// Bytes per write and read.
 const BLOCK: usize = 128 * 1024;
+/// Received packets per read, where they are not copied.
+const CHUNKS: usize = 64;
 
 fn dcudp(transport: Transport) -> DcudpConfig {
     // More than loopback carries: only the window limits it.
@@ -73,12 +76,15 @@ pub(super) fn receive(transport: Transport) {
                 println!("{} -", listener.local_addr().unwrap());
                 drain(listener.accept().await.unwrap().0).await
             }
-            Transport::Raw | Transport::Dcudp | Transport::DcudpKeyed => {
+            Transport::Raw | Transport::Dcudp | Transport::DcudpCopied | Transport::DcudpKeyed => {
                 let listener: DcudpListener =
                     DcudpListener::bind(loopback, dcudp(transport)).unwrap();
                 println!("{} -", listener.local_address());
                 let mut stream = listener.accept().await.unwrap();
-                let received = drain(&mut stream).await;
+                let received = match transport {
+                    Transport::DcudpCopied => drain(&mut stream).await,
+                    _ => drain_in_place(&mut stream).await,
+                };
                 stream.close().await.unwrap();
                 received
             }
@@ -110,10 +116,13 @@ pub(super) fn send(transport: Transport, address: &str, fingerprint: &str) {
             Transport::Tcp => {
                 fill(tokio::net::TcpStream::connect(address).await.unwrap()).await;
             }
-            Transport::Raw | Transport::Dcudp | Transport::DcudpKeyed => {
+            Transport::Raw | Transport::Dcudp | Transport::DcudpCopied | Transport::DcudpKeyed => {
                 let client = DcudpClient::bind(loopback, dcudp(transport)).unwrap();
                 let mut stream: DcudpStream = client.connect(address).await.unwrap();
-                fill(&mut stream).await;
+                match transport {
+                    Transport::DcudpCopied => fill(&mut stream).await,
+                    _ => fill_in_place(&mut stream).await,
+                }
                 stream.close().await.unwrap();
             }
         }
@@ -130,18 +139,57 @@ async fn fill(mut stream: impl AsyncWrite + Unpin) {
     stream.shutdown().await.unwrap();
 }
 
+/// As [`fill`], from where the data lie.
+async fn fill_in_place(stream: &mut DcudpStream) {
+    let block = Bytes::from(vec![7; BLOCK]);
+    let begun = Instant::now();
+    while begun.elapsed() < SPAN {
+        stream.write_bytes(block.clone()).await.unwrap();
+    }
+    stream.shutdown().await.unwrap();
+}
+
+/// Received bytes, and the times of the first and the last.
+#[derive(Default)]
+struct Received {
+    bytes: u64,
+    span: Option<(Instant, Instant)>,
+}
+
+impl Received {
+    fn add(&mut self, count: usize) {
+        let now = Instant::now();
+        let (first, _) = self.span.unwrap_or((now, now));
+        self.span = Some((first, now));
+        self.bytes += count as u64;
+    }
+
+    fn result(&self) -> (u64, Duration) {
+        let span = self.span.map(|(first, last)| last - first);
+        (self.bytes, span.unwrap_or_default())
+    }
+}
+
 /// Reads to the end; returns the bytes, and the time between the first and the last.
 async fn drain(mut stream: impl AsyncRead + Unpin) -> (u64, Duration) {
     let mut block = vec![0; BLOCK];
-    let (mut bytes, mut first, mut last) = (0, None, Instant::now());
+    let mut received = Received::default();
     loop {
         match stream.read(&mut block).await.unwrap() {
-            0 => return (bytes, last - first.unwrap_or(last)),
-            count => {
-                last = Instant::now();
-                first.get_or_insert(last);
-                bytes += count as u64;
-            }
+            0 => return received.result(),
+            count => received.add(count),
+        }
+    }
+}
+
+/// As [`drain`], from where the data were received.
+async fn drain_in_place(stream: &mut DcudpStream) -> (u64, Duration) {
+    let mut chunks = [const { Bytes::new() }; CHUNKS];
+    let mut received = Received::default();
+    loop {
+        match stream.read_chunks(&mut chunks, BLOCK).await.unwrap() {
+            0 => return received.result(),
+            count => received.add(chunks.iter().take(count).map(Bytes::len).sum()),
         }
     }
 }

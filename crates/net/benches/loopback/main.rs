@@ -27,14 +27,17 @@ const PACKET: usize = 1452;
 enum Transport {
     Raw,
     Dcudp,
+    /// By buffers of the application: two copies more.
+    DcudpCopied,
     DcudpKeyed,
     Dcquic,
     Tcp,
 }
 
-const ALL: [Transport; 5] = [
+const ALL: [Transport; 6] = [
     Transport::Raw,
     Transport::Dcudp,
+    Transport::DcudpCopied,
     Transport::DcudpKeyed,
     Transport::Dcquic,
     Transport::Tcp,
@@ -45,6 +48,7 @@ impl Transport {
         match self {
             Self::Raw => "raw-udp",
             Self::Dcudp => "dcudp",
+            Self::DcudpCopied => "dcudp-copied",
             Self::DcudpKeyed => "dcudp-keyed",
             Self::Dcquic => "dcquic",
             Self::Tcp => "tcp",

@@ -14,7 +14,7 @@ use weir_quic::{
 };
 use weir_sed::Allocator;
 use weir_units::Time;
-use weir_wire::Transmit;
+use weir_wire::{BatchContents, Transmit};
 
 use crate::allocation::Allocation;
 use crate::buffers::ReusedBuffers;
@@ -232,9 +232,9 @@ impl Protocol for ConnectionState {
         now: Time,
         buffer: &'b mut Vec<u8>,
         max_datagrams: usize,
-    ) -> Option<(Transmit, &'b [u8])> {
+    ) -> Option<(Transmit, BatchContents<'b>)> {
         let transmit = self.engine.poll_transmit(now, buffer, max_datagrams)?;
-        Some((transmit, buffer))
+        Some((transmit, BatchContents::Whole(buffer)))
     }
 
     /// Whether the batch is for the path in use.

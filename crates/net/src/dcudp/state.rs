@@ -8,7 +8,7 @@ use std::task::Waker;
 use bytes::BytesMut;
 use weir_dcudp::{Connection as Engine, ConnectionHandle, EndpointEvent, Event};
 use weir_units::{ByteSize, Duration, Time};
-use weir_wire::Transmit;
+use weir_wire::{BatchContents, Transmit};
 
 use super::error::DcudpError;
 use super::owned_buffers::OwnedBuffers;
@@ -137,7 +137,7 @@ impl Protocol for DcudpState {
         now: Time,
         buffer: &'b mut Vec<u8>,
         max_datagrams: usize,
-    ) -> Option<(Transmit, &'b [u8])> {
+    ) -> Option<(Transmit, BatchContents<'b>)> {
         (self.engine).poll_transmit_in_place(now, buffer, max_datagrams)
     }
 

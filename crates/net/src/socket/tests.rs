@@ -31,6 +31,35 @@ fn batch(remote: SocketAddr, contents: &[u8]) -> Transmit {
     }
 }
 
+/// Returns the contents in one place, and in several that end elsewhere than the datagrams.
+fn in_both_ways(contents: &[u8]) -> [BatchContents<'_>; 2] {
+    let parts = contents.chunks(33).map(IoSlice::new).collect();
+    [BatchContents::Whole(contents), BatchContents::Parts(parts)]
+}
+
+fn receiver() -> (UdpSocket, SocketAddr) {
+    let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let patience = Some(Span::from_secs(20));
+    receiver.set_read_timeout(patience).unwrap();
+    let address = receiver.local_addr().unwrap();
+    (receiver, address)
+}
+
+#[tokio::test]
+async fn a_batch_arrives_as_datagrams_wherever_its_contents_lie() {
+    let socket = socket();
+    let (receiver, remote) = receiver();
+    let contents: Vec<u8> = (0..3 * SEGMENT - 30).map(|at| at as u8).collect();
+    for way in in_both_ways(&contents) {
+        assert_eq!(socket.send(&batch(remote, &contents), &way), Ok(()));
+        for expected in contents.chunks(SEGMENT) {
+            let mut received = [0; 2 * SEGMENT];
+            let length = receiver.recv(&mut received).unwrap();
+            assert_eq!(&received[..length], expected);
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_batch_refused_by_gso_is_sent_datagram_by_datagram() {
     let socket = socket();
@@ -38,17 +67,14 @@ async fn a_batch_refused_by_gso_is_sent_datagram_by_datagram() {
         eprintln!("SKIPPED: this kernel takes no batch apart");
         return;
     }
-    let receiver = UdpSocket::bind("127.0.0.1:0").unwrap();
-    receiver
-        .set_read_timeout(Some(Span::from_secs(20)))
-        .unwrap();
-    let remote = receiver.local_addr().unwrap();
+    let (receiver, remote) = receiver();
     // The last one is shorter.
     let length = TOO_MANY * SEGMENT - 30;
     let contents: Vec<u8> = (0..length).map(|at| (at / SEGMENT) as u8).collect();
+    let [whole, parts] = in_both_ways(&contents);
     // The second round skips the method that failed.
-    for round in 0..2 {
-        assert_eq!(socket.send(&batch(remote, &contents), &contents), Ok(()));
+    for (round, way) in [&whole, &whole, &parts].into_iter().enumerate() {
+        assert_eq!(socket.send(&batch(remote, &contents), way), Ok(()));
         assert_eq!(socket.max_datagrams(), 1, "round {round}: no refusal");
         for expected in contents.chunks(SEGMENT) {
             let mut received = [0; 2 * SEGMENT];
@@ -64,7 +90,9 @@ async fn a_batch_without_a_route_counts_as_lost() {
     // No route leads there from a loopback address: EINVAL for the batch and for the first of it.
     let nowhere = "192.0.2.1:9".parse().unwrap();
     let contents = vec![0; TOO_MANY * SEGMENT];
-    assert_eq!(socket.send(&batch(nowhere, &contents), &contents), Ok(()));
+    for way in in_both_ways(&contents) {
+        assert_eq!(socket.send(&batch(nowhere, &contents), &way), Ok(()));
+    }
 }
 
 #[tokio::test]
@@ -73,7 +101,9 @@ async fn a_send_to_port_zero_does_not_disable_gso() {
     let before = socket.max_datagrams();
     let contents = vec![0; 3 * SEGMENT];
     let remote = "127.0.0.1:0".parse().unwrap();
-    assert_eq!(socket.send(&batch(remote, &contents), &contents), Ok(()));
+    for way in in_both_ways(&contents) {
+        assert_eq!(socket.send(&batch(remote, &contents), &way), Ok(()));
+    }
     assert_eq!(socket.max_datagrams(), before);
 }
 

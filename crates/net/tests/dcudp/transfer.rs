@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use bytes::Bytes;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use weir_net::Duration;
 use weir_net::dcudp::{DcudpClient, DcudpListener, DcudpStream, Messages, Mode, Stream};
@@ -49,6 +50,44 @@ fn streams_are_exact_both_ways() {
         return;
     }
     run(both_ways("[::1]:0", 3_000_000));
+}
+
+/// Data leave from where the application has them, and are read where they were received.
+async fn without_copies(address: &str) {
+    let pair = pair_with::<Stream>(address.parse().unwrap(), config()).await;
+    let (mut client, mut server) = (pair.client, pair.server);
+    let data = Bytes::from(pattern(3, 5_000_000));
+    let write = async {
+        client.write_bytes(data.clone()).await.unwrap();
+        client.finish();
+        client.closed().await.unwrap();
+    };
+    let read = async {
+        let (mut received, mut chunks) = (Vec::new(), [const { Bytes::new() }; 8]);
+        loop {
+            match server.read_chunks(&mut chunks, 10_000).await.unwrap() {
+                0 => break,
+                count => chunks[..count]
+                    .iter()
+                    .for_each(|chunk| received.extend_from_slice(chunk)),
+            }
+        }
+        server.finish();
+        received
+    };
+    let (received, ()) = tokio::join!(read, write);
+    assert!(received == data, "{} of {}", received.len(), data.len());
+    assert!(data.is_unique(), "acknowledged data are released");
+}
+
+#[test]
+fn streams_are_exact_without_copies() {
+    run(without_copies("127.0.0.1:0"));
+    if std::net::UdpSocket::bind("[::1]:0").is_ok() {
+        run(without_copies("[::1]:0"));
+    } else {
+        eprintln!("SKIPPED: IPv6: this machine has none");
+    }
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The data that the application of a flow sends and receives on a connection's stream.
 
+use bytes::Bytes;
 use weir_dcudp::{Connection, WriteError};
 use weir_units::ByteSize;
 
@@ -39,8 +40,10 @@ impl Stream {
 
     /// Reads all available data from the connection.
     pub(super) fn read(&mut self, connection: &mut Connection) {
-        while let Ok(chunk) = connection.read_chunk() {
-            self.delivered += chunk.len() as u64;
+        let mut chunks = [const { Bytes::new() }; 16];
+        while let Ok(count) = connection.read_chunks(&mut chunks, usize::MAX) {
+            let lengths = chunks.iter().take(count).map(|chunk| chunk.len() as u64);
+            self.delivered += lengths.sum::<u64>();
         }
     }
 
