@@ -27,6 +27,8 @@ use weir_wire::FlowKey;
 
 /// The interval between arrivals.
 const EVERY: Duration = Duration::from_micros(100);
+/// The lifetime of certificates.
+const DAY: Duration = Duration::from_secs(24 * 3600);
 /// The number of open flows.
 const OPEN: u32 = 1000;
 
@@ -55,7 +57,7 @@ fn certificates(directory: &std::path::Path) -> [Credentials; 2] {
         ("switch", Role::Switch("tor".to_owned())),
     ]
     .map(|(name, role)| {
-        authority.issue(name, &[role], &[]).unwrap();
+        authority.issue(name, &[role], &[], DAY).unwrap();
         Credentials::from_directory(directory, name).unwrap()
     })
 }

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use tonic::Status;
-use tonic::transport::Channel;
 use weir_sed::{Demand, FlowPattern};
 
-use crate::connect::connect;
+use crate::connect::{Connection, connect};
 use crate::controller::with_causes;
 use crate::credentials::Credentials;
 use crate::translate::{to_demand, to_pattern};
@@ -25,15 +24,17 @@ pub enum ClientError {
         /// The cause.
         source: tonic::transport::Error,
     },
+    /// The controller refuses this end's certificate.
+    #[error("no controller at {controller}: {reason}")]
+    Certificate {
+        /// The controller's address.
+        controller: String,
+        /// Why.
+        reason: String,
+    },
     /// The controller has refused, or has not answered.
     #[error("the controller says: {}", .0.message())]
     Refused(Box<Status>),
-}
-
-impl From<Status> for ClientError {
-    fn from(status: Status) -> Self {
-        Self::Refused(Box::new(status))
-    }
 }
 
 /// The timeout of a request.
@@ -46,7 +47,8 @@ const ANSWER: Duration = Duration::from_secs(5);
 /// connection breaks must repeat the registrations of flows that are not open yet.
 #[derive(Clone, Debug)]
 pub struct Client {
-    channel: Channel,
+    controller: String,
+    connection: Connection,
 }
 
 impl Client {
@@ -55,19 +57,21 @@ impl Client {
     /// # Errors
     /// [`ClientError::Connect`].
     pub async fn connect(controller: &str, credentials: &Credentials) -> Result<Self, ClientError> {
-        let channel = connect(controller, credentials).await;
-        let channel = channel.map_err(|source| ClientError::Connect {
-            controller: controller.to_owned(),
-            source,
-        })?;
-        Ok(Self { channel })
+        let controller = controller.to_owned();
+        match connect(&controller, credentials).await {
+            Ok(connection) => Ok(Self {
+                controller,
+                connection,
+            }),
+            Err(source) => Err(ClientError::Connect { controller, source }),
+        }
     }
 
     /// Registers the demand of one of the caller's own flows, before it opens, or of all flows that
     /// match a pattern.
     ///
     /// # Errors
-    /// [`ClientError::Refused`] if the demand is invalid, the flow is not the caller's, or it has
+    /// [`ClientError::Certificate`]; [`ClientError::Refused`] if the demand is invalid, the flow is not the caller's, or it has
     /// registered too many.
     pub async fn register(
         &self,
@@ -78,29 +82,42 @@ impl Client {
             flows: Some(to_pattern(&flows.into())),
             demand: Some(to_demand(&demand)),
         };
-        let mut client = FlowsClient::new(self.channel.clone());
-        client.register(timely(registration)).await?;
+        let mut client = FlowsClient::new(self.connection.channel.clone());
+        let answer = client.register(timely(registration)).await;
+        answer.map_err(|status| self.explained(status))?;
         Ok(())
     }
 
     /// Removes a registration. Returns whether it was there.
     ///
     /// # Errors
-    /// [`ClientError::Refused`] if the flow is not the caller's.
+    /// [`ClientError::Certificate`]; [`ClientError::Refused`] if the flow is not the caller's.
     pub async fn withdraw(&self, flows: impl Into<FlowPattern>) -> Result<bool, ClientError> {
-        let mut client = FlowsClient::new(self.channel.clone());
-        let answer = client.withdraw(timely(to_pattern(&flows.into()))).await?;
+        let mut client = FlowsClient::new(self.connection.channel.clone());
+        let answer = client.withdraw(timely(to_pattern(&flows.into()))).await;
+        let answer = answer.map_err(|status| self.explained(status))?;
         Ok(answer.into_inner().was_there)
     }
 
     /// Returns the controller's state and orders, with the `flows` most urgent flows.
     ///
     /// # Errors
-    /// [`ClientError::Refused`] if the certificate is not an operator's.
+    /// [`ClientError::Certificate`]; [`ClientError::Refused`] if the certificate is not an operator's.
     pub async fn status(&self, flows: u32) -> Result<v1::Status, ClientError> {
-        let mut client = OperationClient::new(self.channel.clone());
-        let answer = client.show(timely(v1::StatusQuestion { flows })).await?;
+        let mut client = OperationClient::new(self.connection.channel.clone());
+        let answer = client.show(timely(v1::StatusQuestion { flows })).await;
+        let answer = answer.map_err(|status| self.explained(status))?;
         Ok(answer.into_inner())
+    }
+
+    fn explained(&self, status: Status) -> ClientError {
+        match self.connection.refusal() {
+            Some(reason) => ClientError::Certificate {
+                controller: self.controller.clone(),
+                reason,
+            },
+            None => ClientError::Refused(Box::new(status)),
+        }
     }
 }
 

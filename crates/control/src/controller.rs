@@ -1,8 +1,13 @@
 //! The controller process.
 
+mod accept;
+mod admission;
+mod client_connection;
 mod clock;
 mod metrics;
+mod peer;
 mod refusal;
+mod refused_clients;
 mod senders;
 mod services;
 mod status;
@@ -12,22 +17,27 @@ mod task;
 use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
+use tokio::time::sleep;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 use weir_metrics::Registry;
+use weir_net::tls::{Reload, TlsError};
 use weir_sed::{ControllerConfig, DemandRule, DemandTable};
 
-use crate::credentials::Credentials;
+use crate::credentials::{Credentials, CredentialsError};
 use crate::leader_epoch::EpochFile;
+use crate::stream::Received;
 use crate::v1::agents_server::AgentsServer;
 use crate::v1::flows_server::FlowsServer;
 use crate::v1::operation_server::OperationServer;
+use admission::Admission;
 use metrics::ControllerMetrics;
 pub use metrics::register_controller_metrics;
+use refused_clients::RefusedClients;
 use services::Services;
 use task::ControllerTask;
 
@@ -64,7 +74,10 @@ pub enum ControllerError {
         /// The system's error.
         source: io::Error,
     },
-    /// TLS cannot use the certificates, or the server failed.
+    /// TLS cannot use the certificates.
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
+    /// The server failed.
     #[error("gRPC: {}", with_causes(.0))]
     Transport(#[from] tonic::transport::Error),
     /// A later controller of the same name has taken over.
@@ -82,16 +95,17 @@ pub enum ControllerError {
     },
 }
 
-/// Returns an error with its causes, which gRPC's errors do not print themselves.
+/// Returns an error with its causes, which gRPC's errors do not print themselves. A cause that says what the
+/// error before it says is left out.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
+    let mut texts = vec![error.to_string()];
     let mut cause = error.source();
     while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
+        texts.push(error.to_string());
         cause = error.source();
     }
-    text
+    texts.dedup();
+    texts.join(": ")
 }
 
 /// A controller that listens, and works while it [runs](Self::run).
@@ -118,7 +132,9 @@ pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
 #[derive(Debug)]
 pub struct Controller {
     address: SocketAddr,
-    incoming: TcpIncoming,
+    listener: TcpListener,
+    admission: Arc<Admission>,
+    reload_interval: Duration,
     server: Server,
     services: Services,
     task: ControllerTask,
@@ -128,18 +144,30 @@ pub struct Controller {
 
 /// A handle for changes to a running controller.
 #[derive(Clone, Debug)]
-pub struct ControllerHandle(mpsc::WeakSender<task::ControllerInput>);
+pub struct ControllerHandle {
+    task: mpsc::WeakSender<task::ControllerInput>,
+    admission: Arc<Admission>,
+}
 
 impl ControllerHandle {
     /// Replaces the rules, for flows that begin from now on. Returns whether the controller still runs.
     pub async fn set_rules(&self, rules: Vec<DemandRule>) -> bool {
-        match self.0.upgrade() {
+        match self.task.upgrade() {
             Some(task) => task
                 .send(task::ControllerInput::SetRules(rules))
                 .await
                 .is_ok(),
             None => false,
         }
+    }
+
+    /// Reads certificates, key and revocation list again at once, as the controller does every ten seconds
+    /// ([`Credentials::reload_every`]). Connections whose certificate is not accepted any more end.
+    ///
+    /// # Errors
+    /// [`TlsError`], with the file's name; it is logged too, and nothing has changed.
+    pub fn reload_credentials(&self) -> Result<Reload, TlsError> {
+        self.admission.reload()
     }
 }
 
@@ -161,13 +189,12 @@ impl Controller {
             io::ErrorKind::AddrInUse => ControllerError::AddressInUse(address),
             _ => ControllerError::Listen { address, source },
         };
+        let credentials = options.credentials.server()?;
         let server = Server::builder()
-            .tls_config(options.credentials.server())?
             .http2_keepalive_interval(Some(KEEPALIVE))
             .http2_keepalive_timeout(Some(KEEPALIVE));
         let listener = TcpListener::bind(address).await.map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let (sender, inputs) = mpsc::channel(WAITING);
         let config = ControllerConfig {
             remember: true,
@@ -176,11 +203,14 @@ impl Controller {
         let demands = DemandTable::new(options.rules, options.flows_per_client);
         let logic = weir_sed::Controller::new(config, demands);
         let metrics = ControllerMetrics::new(&options.metrics.unwrap_or_default());
+        let refused = RefusedClients::new(metrics.refused_clients());
         Ok(Self {
             address,
-            incoming,
+            listener,
+            admission: Arc::new(Admission::new(credentials, refused.clone())),
+            reload_interval: options.credentials.reload_interval().into(),
             server,
-            services: Services::new(sender.clone()),
+            services: Services::new(sender.clone(), refused),
             task: ControllerTask::new(logic, options.state, metrics),
             inputs,
             sender,
@@ -189,7 +219,10 @@ impl Controller {
 
     /// Returns a handle for changes while it runs.
     pub fn handle(&self) -> ControllerHandle {
-        ControllerHandle(self.sender.downgrade())
+        ControllerHandle {
+            task: self.sender.downgrade(),
+            admission: self.admission.clone(),
+        }
     }
 
     /// Returns the address of the listener.
@@ -205,7 +238,9 @@ impl Controller {
     /// [`ControllerError::Transport`] if the server fails.
     pub async fn run(self, stop: impl Future<Output = ()>) -> Result<(), ControllerError> {
         let Self {
-            incoming,
+            listener,
+            admission,
+            reload_interval,
             mut server,
             services,
             task,
@@ -216,10 +251,29 @@ impl Controller {
             .add_service(AgentsServer::new(services.clone()))
             .add_service(FlowsServer::new(services.clone()))
             .add_service(OperationServer::new(services));
+        let (accepted, incoming) = mpsc::channel(WAITING);
+        let accepting = accept::run(listener, admission.clone(), accepted);
+        // It ends only with the server.
+        let accepting = async {
+            accepting.await;
+            std::future::pending().await
+        };
         tokio::select! {
-            served = router.serve_with_incoming(incoming) => served.map_err(Into::into),
+            served = router.serve_with_incoming(Received(incoming)) => served.map_err(Into::into),
             ended = task.run(inputs) => ended,
+            ended = reload_every(reload_interval, admission) => match ended {},
+            ended = accepting => ended,
             () = stop => Ok(()),
         }
+    }
+}
+
+/// Reads the credentials again at this interval.
+async fn reload_every(interval: Duration, admission: Arc<Admission>) -> std::convert::Infallible {
+    loop {
+        sleep(interval).await;
+        let admission = admission.clone();
+        // It is logged; the next round may succeed.
+        let _ = tokio::task::spawn_blocking(move || admission.reload()).await;
     }
 }

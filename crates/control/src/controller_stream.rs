@@ -8,6 +8,7 @@ use tokio::time::timeout;
 use tonic::{Response, Status, Streaming};
 use weir_units::Duration as Span;
 
+use crate::connect::Connection;
 use crate::error::AgentError;
 use crate::leader_epoch::LeaderEpoch;
 use crate::lease::Lease;
@@ -33,6 +34,17 @@ pub(crate) enum DisconnectCause {
 impl<E: Into<AgentError>> From<E> for DisconnectCause {
     fn from(error: E) -> Self {
         Self::Failed(error.into())
+    }
+}
+
+impl DisconnectCause {
+    /// Replaces the cause by the controller's refusal of this end's certificate, if that is what ended
+    /// the connection.
+    pub(crate) fn explained(self, connection: &Connection) -> Self {
+        match connection.refusal() {
+            Some(reason) => Self::Failed(AgentError::Certificate(reason)),
+            None => self,
+        }
     }
 }
 

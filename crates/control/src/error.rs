@@ -8,6 +8,9 @@ pub enum AgentError {
     /// The controller cannot be reached, or fails authentication.
     #[error("cannot connect: {}", crate::controller::with_causes(.0))]
     Connect(#[from] tonic::transport::Error),
+    /// It refuses this end's certificate.
+    #[error("cannot connect: {0}")]
+    Certificate(String),
     /// It refuses the agent, or has ended.
     #[error("{}", .0.message())]
     Refused(Box<tonic::Status>),

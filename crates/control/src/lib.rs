@@ -16,6 +16,7 @@
 //! | `client` | registrations and the status |
 //! | `translate`, `message` | conversion between the wire (`proto/weir/sed/v1`) and [`weir_sed`] |
 //! | `certificates`, `credentials`, `role` | authentication and roles |
+//! | `connect`, `controller/accept` | TLS connections, and why one is refused |
 //! | `leader_epoch` | which of two controllers an agent obeys |
 //!
 //! # Leader epochs
@@ -40,11 +41,11 @@ mod controller;
 mod controller_stream;
 mod credentials;
 mod error;
+mod handshake_failure;
 mod leader_epoch;
 mod lease;
 pub mod message;
 mod quota;
-mod repeated_warning;
 mod role;
 mod sender;
 mod stream;

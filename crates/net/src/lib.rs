@@ -95,6 +95,7 @@ mod protocol;
 mod random;
 mod receive_drops;
 mod recv_stream;
+mod repeated_warning;
 mod routing;
 pub mod rpc;
 mod send_stream;
@@ -126,6 +127,7 @@ pub use path_updates::PathUpdate;
 pub use paths::{PathEvents, PathInfo, PathState};
 pub use policy_resolver::check_policy_rule;
 pub use recv_stream::RecvStream;
+pub use repeated_warning::RepeatedWarning;
 pub use rpc::{
     Call, CallError, IncomingCall, Refusal, Request, RequestError, Responder, ServeOptions,
 };

@@ -7,7 +7,7 @@ mod per_interface;
 mod rules;
 mod status;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use tokio::runtime::Runtime;
@@ -47,17 +47,24 @@ struct CertificateArguments {
     /// Directory with authority.pem, and NAME.pem and NAME.key of this end
     #[arg(long, value_name = "DIR", default_value = "/etc/weir/sed")]
     certificates: PathBuf,
+
+    /// File with revoked certificates, which are refused; `weir sed certificates revoke` writes crl.pem
+    #[arg(long, value_name = "FILE")]
+    crl: Option<PathBuf>,
 }
 
 impl CertificateArguments {
     fn credentials(&self, name: &str) -> Result<Credentials, Failure> {
-        credentials(&self.certificates, name)
+        let credentials = Credentials::from_directory(&self.certificates, name);
+        let credentials = credentials.map_err(|error| Failure::option("certificates", error))?;
+        match &self.crl {
+            None => Ok(credentials),
+            Some(file) => {
+                let credentials = credentials.with_crl(file);
+                credentials.map_err(|error| Failure::option("crl", error))
+            }
+        }
     }
-}
-
-fn credentials(directory: &Path, name: &str) -> Result<Credentials, Failure> {
-    let credentials = Credentials::from_directory(directory, name);
-    credentials.map_err(|error| Failure::option("certificates", error))
 }
 
 /// Returns a controller's address; a host without port gets the default port.

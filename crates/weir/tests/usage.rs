@@ -35,6 +35,7 @@ fn every_command_explains_itself_with_examples() {
         &["sed", "controller", "--help"],
         &["sed", "status", "--help"],
         &["sed", "certificates", "--help"],
+        &["sed", "certificates", "revoke", "--help"],
         &["completions", "--help"],
     ] {
         let said = run(command);

@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
+use weir_net::RepeatedWarning;
 use weir_sed::{AgentConfig, SwitchReport};
 
 use super::metrics::ChannelMetrics;
@@ -16,7 +17,6 @@ use crate::controller_stream::{
 };
 use crate::error::AgentError;
 use crate::lease::Lease;
-use crate::repeated_warning::RepeatedWarning;
 use crate::stream::Received;
 use crate::translate;
 use crate::v1;
@@ -101,7 +101,7 @@ impl AgentTask {
     }
 
     async fn attach(&mut self, controller: &str) -> Result<Attached, DisconnectCause> {
-        let channel = connect(controller, &self.options.credentials).await?;
+        let connection = connect(controller, &self.options.credentials).await?;
         let (outgoing, queued) = mpsc::channel(QUEUED);
         let begin = Instant::now();
         let hello = self.hello(begin);
@@ -109,9 +109,10 @@ impl AgentTask {
             message: Some(ToController::Hello(hello)),
         };
         let _ = outgoing.try_send(hello);
-        let mut client = AgentsClient::new(channel);
+        let mut client = AgentsClient::new(connection.channel.clone());
         let call = client.attach(Received(queued));
-        let (attached, welcome) = Attached::welcomed(call, begin, outgoing).await?;
+        let attached = Attached::welcomed(call, begin, outgoing).await;
+        let (attached, welcome) = attached.map_err(|cause| cause.explained(&connection))?;
         let lease = &attached.lease;
         let leader_epoch = lease.leader_epoch.clone();
         let config: AgentConfig =

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use weir_metrics::prometheus::counter::Counter;
 use weir_metrics::prometheus::histogram::{Histogram, exponential_buckets};
 use weir_metrics::{Registration, Registry, Row, Table, Timestamp};
 use weir_sed::{Controller as Logic, ControllerCounters};
@@ -68,6 +69,7 @@ static ROWS: [Row<MetricValues>; 13] = [
 #[derive(Clone, Debug)]
 struct MetricFamilies {
     table: Table<MetricValues>,
+    refused_clients: Counter,
     decisions: Histogram,
     step: Timestamp,
 }
@@ -81,6 +83,9 @@ impl MetricFamilies {
     fn register(registration: &mut Registration<'_>) -> Self {
         let mut registration = registration.with_prefix("weir_sed");
         let table = Table::register(&mut registration, &ROWS);
+        let refused_clients = Counter::default();
+        let help = "Clients refused for their certificate or its role, or without a handshake";
+        registration.register("refused_clients", help, &[], refused_clients.clone());
         // From 10 us to 80 ms.
         let decisions = Histogram::new(exponential_buckets(1e-5, 2.0, 14));
         let help = "From reports to the orders that follow from them, in seconds";
@@ -89,6 +94,7 @@ impl MetricFamilies {
         let step = Timestamp::register(&mut registration, "last_step", help);
         Self {
             table,
+            refused_clients,
             decisions,
             step,
         }
@@ -112,6 +118,11 @@ impl ControllerMetrics {
             refused_registrations: 0,
             garbled: 0,
         }
+    }
+
+    /// Returns the counter of refused clients.
+    pub(super) fn refused_clients(&self) -> Counter {
+        self.metrics.refused_clients.clone()
     }
 
     pub(super) fn decided(&self, took: Duration) {

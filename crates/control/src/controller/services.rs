@@ -1,18 +1,18 @@
 //! The gRPC services: check requests, and pass them to the task.
 
-use std::net::IpAddr;
 use std::time::Duration;
 
-use rustls::pki_types::CertificateDer;
 use tokio::sync::{mpsc, oneshot};
 use tonic::{Request, Response, Status, Streaming};
 use weir_sed::{FlowPattern, SwitchReport};
 use weir_wire::FlowKey;
 
+use super::peer::Peer;
 use super::refusal::Refusal;
+use super::refused_clients::RefusedClients;
 use super::switches::{Hello, ReplySender, leader_epoch};
 use super::task::{AdmittedPeer, ControllerInput, SenderReport};
-use crate::role::{Role, has_address};
+use crate::role::Role;
 use crate::stream::Received;
 use crate::translate::{self, DecodeError};
 use crate::v1;
@@ -27,6 +27,7 @@ use crate::v1::sender_report::Report as SenderKind;
 #[derive(Clone, Debug)]
 pub(super) struct Services {
     task: mpsc::Sender<ControllerInput>,
+    refused: RefusedClients,
 }
 
 /// The most messages that wait to be sent to a peer.
@@ -36,8 +37,17 @@ const HELLO: Duration = Duration::from_secs(5);
 
 type Messages = Received<Result<v1::FromController, Status>>;
 impl Services {
-    pub(super) fn new(task: mpsc::Sender<ControllerInput>) -> Self {
-        Self { task }
+    pub(super) fn new(task: mpsc::Sender<ControllerInput>, refused: RefusedClients) -> Self {
+        Self { task, refused }
+    }
+
+    /// Refuses a peer whose certificate does not have this role.
+    fn require(&self, peer: &Peer, role: &Role) -> Result<(), Refusal> {
+        let required = peer.require(role);
+        if let Err(refusal) = &required {
+            self.refused.note(peer.address, &refusal.to_string());
+        }
+        required
     }
 
     async fn send_to_task(&self, input: ControllerInput) -> Result<(), Refusal> {
@@ -105,43 +115,6 @@ impl Services {
         }
         // A task that has ended has no sessions anyway.
         let _ = self.send_to_task(ControllerInput::Detach { session }).await;
-    }
-}
-
-/// A peer and its certificate, whose signatures TLS has verified.
-#[derive(Clone, Debug)]
-struct Peer {
-    address: IpAddr,
-    certificate: CertificateDer<'static>,
-}
-
-impl Peer {
-    fn of<T>(request: &Request<T>) -> Result<Self, Refusal> {
-        let unknown = || Refusal::Role("anybody".to_owned());
-        let certificates = request.peer_certs().ok_or_else(unknown)?;
-        let certificate = certificates.first().ok_or_else(unknown)?.clone();
-        let address = request.remote_addr().ok_or_else(unknown)?;
-        Ok(Self {
-            address: address.ip().to_canonical(),
-            certificate,
-        })
-    }
-
-    fn require(&self, role: &Role) -> Result<(), Refusal> {
-        if role.is_held(&self.certificate) {
-            Ok(())
-        } else {
-            Err(Refusal::Role(role.to_string()))
-        }
-    }
-
-    /// Returns the address that makes a flow the peer's own: the one it connects from, or one in its
-    /// certificate. If neither end matches, it is the former, which the logic refuses.
-    fn client(&self, flows: &FlowPattern) -> IpAddr {
-        let own =
-            |address: &IpAddr| *address == self.address || has_address(&self.certificate, *address);
-        let ends = [flows.source, flows.destination];
-        ends.into_iter().find(own).unwrap_or(self.address)
     }
 }
 
@@ -224,7 +197,7 @@ impl Agents for Services {
         let Some(AgentMessage::Hello(hello)) = first(&mut stream).await?.message else {
             return Err(Refusal::Hello.into());
         };
-        peer.require(&Role::Switch(hello.name.clone()))?;
+        self.require(&peer, &Role::Switch(hello.name.clone()))?;
         let hello = Hello::parse(hello)?;
         let name = hello.name.clone();
         let attach = |outgoing, answer| ControllerInput::Attach {
@@ -245,7 +218,7 @@ impl Flows for Services {
         request: Request<v1::Registration>,
     ) -> Result<Response<v1::Registered>, Status> {
         let peer = Peer::of(&request)?;
-        peer.require(&Role::Application)?;
+        self.require(&peer, &Role::Application)?;
         let registration = request.into_inner();
         let flows = translate::pattern(registration.flows).map_err(Refusal::from)?;
         let demand = translate::demand(registration.demand).map_err(Refusal::from)?;
@@ -265,7 +238,7 @@ impl Flows for Services {
         request: Request<v1::Pattern>,
     ) -> Result<Response<v1::Withdrawn>, Status> {
         let peer = Peer::of(&request)?;
-        peer.require(&Role::Application)?;
+        self.require(&peer, &Role::Application)?;
         let flows = translate::pattern(Some(request.into_inner())).map_err(Refusal::from)?;
         let client = peer.client(&flows);
         let withdrawn = self.ask(|answer| ControllerInput::Withdraw {
@@ -282,7 +255,7 @@ impl Flows for Services {
         request: Request<Streaming<v1::FromSender>>,
     ) -> Result<Response<Messages>, Status> {
         let peer = Peer::of(&request)?;
-        peer.require(&Role::Application)?;
+        self.require(&peer, &Role::Application)?;
         let mut stream = request.into_inner();
         let Some(SenderMessage::Hello(hello)) = first(&mut stream).await?.message else {
             return Err(Refusal::Hello.into());
@@ -305,7 +278,7 @@ impl Operation for Services {
         &self,
         request: Request<v1::StatusQuestion>,
     ) -> Result<Response<v1::Status>, Status> {
-        Peer::of(&request)?.require(&Role::Operator)?;
+        self.require(&Peer::of(&request)?, &Role::Operator)?;
         let flows = request.into_inner().flows as usize;
         let status = self.ask(|answer| ControllerInput::Show { flows, answer });
         Ok(Response::new(status.await?))

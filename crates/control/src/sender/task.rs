@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, sleep, sleep_until};
+use weir_net::RepeatedWarning;
 use weir_sed::{Allowance, Demand, WindowOrder};
 use weir_units::{ByteSize, Duration as Span};
 use weir_wire::FlowKey;
@@ -19,7 +20,6 @@ use crate::controller_stream::{
 };
 use crate::error::AgentError;
 use crate::lease::Lease;
-use crate::quota::LogQuota;
 use crate::stream::Received;
 use crate::translate;
 use crate::v1;
@@ -35,7 +35,8 @@ pub(super) struct SenderTask {
     options: SenderOptions,
     state: watch::Sender<AgentState>,
     governed: LeaderLease,
-    quota: LogQuota,
+    /// By controller.
+    warnings: BTreeMap<String, RepeatedWarning>,
     flows: Flows,
 }
 
@@ -65,7 +66,7 @@ impl SenderTask {
             options,
             state,
             governed: LeaderLease::default(),
-            quota: LogQuota::new(Instant::now()),
+            warnings: BTreeMap::new(),
             flows: Flows::default(),
         }
     }
@@ -78,6 +79,7 @@ impl SenderTask {
                 let end = match self.attach(&controller, &mut wishes).await {
                     Ok(attached) => {
                         pause = FIRST_PAUSE;
+                        self.warnings.clear();
                         self.follow(attached, &mut wishes).await
                     }
                     Err(end) => end,
@@ -86,7 +88,10 @@ impl SenderTask {
                     return;
                 };
                 self.flows.forget_controller();
-                if let Some(left_out) = self.quota.take(Instant::now()) {
+                let now = Instant::now();
+                let warnings = self.warnings.entry(controller.clone());
+                let warning = warnings.or_insert_with(|| RepeatedWarning::new(now));
+                if let Some(left_out) = warning.take(now, &error.to_string()) {
                     tracing::warn!(controller, %error, left_out, "no controller for senders");
                 }
                 let failed = AgentState::Failed(error.to_string());
@@ -184,16 +189,17 @@ async fn attach(
     options: &SenderOptions,
     leader_epoch: Option<v1::LeaderEpoch>,
 ) -> Result<Attached, DisconnectCause> {
-    let channel = connect(controller, &options.credentials).await?;
+    let connection = connect(controller, &options.credentials).await?;
     let (outgoing, queued) = mpsc::channel(QUEUED);
     let begin = Instant::now();
     let hello = v1::FromSender {
         message: Some(ToController::Hello(v1::SenderHello { leader_epoch })),
     };
     let _ = outgoing.try_send(hello);
-    let mut client = FlowsClient::new(channel);
+    let mut client = FlowsClient::new(connection.channel.clone());
     let call = client.send(Received(queued));
-    let (attached, _) = Attached::welcomed(call, begin, outgoing).await?;
+    let attached = Attached::welcomed(call, begin, outgoing).await;
+    let (attached, _) = attached.map_err(|cause| cause.explained(&connection))?;
     Ok(attached)
 }
 

@@ -5,6 +5,7 @@ pub(crate) mod plane;
 pub(crate) mod wire;
 
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
@@ -12,13 +13,17 @@ use tempfile::TempDir;
 use tokio::runtime::Runtime;
 use weir_control::certificates::Authority;
 use weir_control::{
-    Client, Controller, ControllerError, ControllerOptions, Credentials, EpochFile, Role, v1,
+    Client, Controller, ControllerError, ControllerHandle, ControllerOptions, Credentials,
+    EpochFile, Role, v1,
 };
 use weir_sed::ControllerConfig;
 use weir_units::Duration as Span;
 
 /// Short, for tests that wait for its end.
 pub(crate) const LEASE: Duration = Duration::from_millis(800);
+
+/// The lifetime of certificates.
+pub(crate) const DAY: Duration = Duration::from_secs(24 * 3600);
 
 /// Certificates for all roles.
 pub(crate) struct Certificates(TempDir);
@@ -33,11 +38,16 @@ impl Certificates {
             ("application", Role::Application),
             ("operator", Role::Operator),
         ] {
-            authority.issue(name, &[role], &[]).unwrap();
+            authority.issue(name, &[role], &[], DAY).unwrap();
         }
         let own = ["10.0.0.1".parse().unwrap()];
-        authority.issue("host", &[Role::Application], &own).unwrap();
+        let role = [Role::Application];
+        authority.issue("host", &role, &own, DAY).unwrap();
         Self(directory)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
     }
 
     pub(crate) fn of(&self, name: &str) -> Credentials {
@@ -55,6 +65,7 @@ pub(crate) fn config() -> ControllerConfig {
 /// A controller in a runtime of its own, which ends like a killed process.
 pub(crate) struct Process {
     pub(crate) address: SocketAddr,
+    pub(crate) handle: ControllerHandle,
     runtime: Option<Runtime>,
     ended: mpsc::Receiver<Result<(), ControllerError>>,
 }
@@ -70,8 +81,7 @@ impl Process {
         config: ControllerConfig,
         flows_per_client: usize,
     ) -> Self {
-        let runtime = Runtime::new().unwrap();
-        let options = ControllerOptions {
+        Self::start_options(ControllerOptions {
             listen: ([127, 0, 0, 1], 0).into(),
             credentials: certificates.of("controller"),
             state,
@@ -79,9 +89,13 @@ impl Process {
             rules: Vec::new(),
             flows_per_client,
             metrics: None,
-        };
+        })
+    }
+
+    pub(crate) fn start_options(options: ControllerOptions) -> Self {
+        let runtime = Runtime::new().unwrap();
         let controller = runtime.block_on(Controller::bind(options)).unwrap();
-        let address = controller.address();
+        let (address, handle) = (controller.address(), controller.handle());
         let (sender, ended) = mpsc::channel();
         runtime.spawn(async move {
             let result = controller.run(std::future::pending()).await;
@@ -89,6 +103,7 @@ impl Process {
         });
         Self {
             address,
+            handle,
             runtime: Some(runtime),
             ended,
         }

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{ClientSessionStore, Resumption, WebPkiServerVerifier};
+use rustls::crypto::CryptoProvider;
 use rustls::version::TLS13;
 use weir_quic::crypto::tls::{TlsClient, provider};
 use weir_quic::crypto::{ClientCrypto, ClientStart, Keys, Provider, Session, StartError};
 use weir_quic::{ConnectionId, KnownServers, KnownServersCounters, Side, TokenStore, Version};
 use weir_units::Duration;
 
-use super::cipher_suite::{CipherSuite, provider_with};
+use super::cipher_suite::{CipherSuite, protects_records, provider_with, tcp_provider_with};
 use super::pin::PinnedCertificate;
 use super::reload::{Counters, Reloadable, reload_every};
 use super::spiffe::SpiffeServers;
@@ -103,10 +104,10 @@ impl ClientTls {
         let servers = KnownServers::new(KNOWN_SERVERS).with_renewal_interval(SECRET_RENEWAL);
         Ok(ClientCredentials {
             early_data: config.enable_early_data,
-            crypto: Arc::new(TlsClient::new(config)?),
+            crypto: Arc::new(TlsClient::new(config.clone())?),
             tokens: Some(Arc::new(TokenStore::new(TOKENS))),
             known_servers: Some(Arc::new(servers)),
-            reloading: None,
+            source: Source::Given(config),
         })
     }
 
@@ -227,6 +228,7 @@ impl ClientTls {
         let interval = self.reload_interval;
         let reloading = Arc::new(ReloadingClient {
             current: RwLock::new(Arc::new(self.client()?)),
+            over_tcp: RwLock::default(),
             source: Mutex::new(self),
             counters: Counters::default(),
             known_servers: known_servers.clone(),
@@ -239,7 +241,7 @@ impl ClientTls {
             early_data,
             tokens: tokens.then(|| Arc::new(TokenStore::new(TOKENS))),
             known_servers,
-            reloading: Some(reloading),
+            source: Source::Files(reloading),
         })
     }
 
@@ -268,7 +270,23 @@ impl ClientTls {
 
     /// Makes the configuration, without any session.
     fn client(&self) -> Result<TlsClient, TlsError> {
-        let cryptography = provider_with(&self.cipher_suites);
+        let mut config = self.config(provider_with(&self.cipher_suites))?;
+        config.resumption = match &self.sessions {
+            KeptSessions::Nowhere => Resumption::disabled(),
+            KeptSessions::InMemory => Resumption::in_memory_sessions(SESSIONS),
+            KeptSessions::InStore(store) => Resumption::store(store.clone()),
+        };
+        Ok(TlsClient::new(Arc::new(config))?)
+    }
+
+    /// The same for TLS over TCP, where no session is resumed: a store's sessions belong to QUIC.
+    fn over_tcp(&self) -> Result<Arc<rustls::ClientConfig>, TlsError> {
+        let mut config = self.config(tcp_provider_with(&self.cipher_suites))?;
+        config.resumption = Resumption::disabled();
+        Ok(Arc::new(config))
+    }
+
+    fn config(&self, cryptography: Arc<CryptoProvider>) -> Result<rustls::ClientConfig, TlsError> {
         let builder = rustls::ClientConfig::builder_with_provider(cryptography)
             .with_protocol_versions(&[&TLS13])?
             .dangerous()
@@ -284,12 +302,7 @@ impl ClientTls {
             .alpn_protocols
             .clone_from(&self.application_protocols);
         config.key_log = super::key_log();
-        config.resumption = match &self.sessions {
-            KeptSessions::Nowhere => Resumption::disabled(),
-            KeptSessions::InMemory => Resumption::in_memory_sessions(SESSIONS),
-            KeptSessions::InStore(store) => Resumption::store(store.clone()),
-        };
-        Ok(TlsClient::new(Arc::new(config))?)
+        Ok(config)
     }
 
     /// Reads all files again.
@@ -320,7 +333,15 @@ pub struct ClientCredentials {
     pub(crate) early_data: bool,
     pub(crate) tokens: Option<Arc<TokenStore>>,
     pub(crate) known_servers: Option<Arc<KnownServers>>,
-    reloading: Option<Arc<ReloadingClient>>,
+    source: Source,
+}
+
+/// Where a configuration comes from.
+#[derive(Clone, Debug)]
+enum Source {
+    /// It is made again when its files have changed.
+    Files(Arc<ReloadingClient>),
+    Given(Arc<rustls::ClientConfig>),
 }
 
 impl ClientCredentials {
@@ -345,16 +366,35 @@ impl ClientCredentials {
     /// As of [`ClientTls::build`] and of reading the files. Counted and logged as a warning too;
     /// everything stays as it is.
     pub fn reload(&self) -> Result<Reload, TlsError> {
-        let reloading = self.reloading.as_ref();
-        reloading.map_or(Ok(Reload::Unchanged), |reloading| reloading.reload())
+        match &self.source {
+            Source::Files(reloading) => reloading.reload(),
+            Source::Given(_) => Ok(Reload::Unchanged),
+        }
     }
 
     /// Returns how often files were read again with another result than before.
     pub fn reloads(&self) -> ReloadCounters {
-        let reloading = self.reloading.as_ref();
-        reloading.map_or_else(ReloadCounters::default, |reloading| {
-            reloading.counters.get()
-        })
+        match &self.source {
+            Source::Files(reloading) => reloading.counters.get(),
+            Source::Given(_) => ReloadCounters::default(),
+        }
+    }
+
+    /// Returns a configuration of rustls for TLS over TCP beside QUIC, with the same servers, identity,
+    /// protocols and suites; it resumes no session. Ask for it at each connection: a reload replaces it.
+    /// One of [`ClientTls::from_rustls`] is returned as it is.
+    ///
+    /// # Errors
+    /// As of [`ClientTls::build`]; [`TlsError::QuicAlone`] where the suites of a given configuration
+    /// protect no records.
+    pub fn over_tcp(&self) -> Result<Arc<rustls::ClientConfig>, TlsError> {
+        match &self.source {
+            Source::Files(reloading) => reloading.over_tcp(),
+            Source::Given(config) if !protects_records(config.crypto_provider()) => {
+                Err(TlsError::QuicAlone)
+            }
+            Source::Given(config) => Ok(config.clone()),
+        }
     }
 
     /// Returns the counters of connections without a handshake.
@@ -374,6 +414,8 @@ impl ClientCredentials {
 /// A configuration that can be replaced.
 struct ReloadingClient {
     current: RwLock<Arc<TlsClient>>,
+    /// The same for TCP, once somebody has asked for it.
+    over_tcp: RwLock<Option<Arc<rustls::ClientConfig>>>,
     /// What it was made from.
     source: Mutex<ClientTls>,
     counters: Counters,
@@ -386,6 +428,18 @@ impl ReloadingClient {
         current.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
+    fn over_tcp(&self) -> Result<Arc<rustls::ClientConfig>, TlsError> {
+        let kept = self.over_tcp.read();
+        if let Some(config) = &*kept.unwrap_or_else(PoisonError::into_inner) {
+            return Ok(config.clone());
+        }
+        let source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        let config = source.over_tcp()?;
+        let kept = self.over_tcp.write();
+        *kept.unwrap_or_else(PoisonError::into_inner) = Some(config.clone());
+        Ok(config)
+    }
+
     fn replace(&self) -> Result<Reload, TlsError> {
         let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
         let next = source.reread()?;
@@ -394,6 +448,14 @@ impl ReloadingClient {
         }
         // Without the sessions of the old one: servers are not verified again when they are resumed.
         let client = Arc::new(next.client()?);
+        let mut over_tcp = self
+            .over_tcp
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        if over_tcp.is_some() {
+            *over_tcp = Some(next.over_tcp()?);
+        }
+        drop(over_tcp);
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = client;
         if let Some(servers) = &self.known_servers {
             servers.clear();

@@ -1,12 +1,14 @@
 //! Certificates, keys and lists that are read from their files again.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
+use std::time::Instant;
 
 use weir_units::Duration;
 
 use super::TlsError;
+use crate::RepeatedWarning;
 
 /// What reading the files again has shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +44,8 @@ impl std::ops::Add for ReloadCounters {
 pub(super) struct Counters {
     changes: AtomicU64,
     failures: AtomicU64,
+    /// Of the failures since the files could last be read.
+    warning: Mutex<Option<RepeatedWarning>>,
 }
 
 impl Counters {
@@ -54,15 +58,22 @@ impl Counters {
 
     /// Counts and logs a result.
     pub(super) fn note(&self, result: &Result<Reload, TlsError>) {
+        let mut warning = self.warning.lock().unwrap_or_else(PoisonError::into_inner);
         match result {
-            Ok(Reload::Unchanged) => {}
-            Ok(Reload::Changed) => {
-                self.changes.fetch_add(1, Ordering::Relaxed);
-                tracing::info!("TLS credentials were read again, with new contents");
+            Ok(reload) => {
+                *warning = None;
+                if *reload == Reload::Changed {
+                    self.changes.fetch_add(1, Ordering::Relaxed);
+                    tracing::info!("TLS credentials were read again, with new contents");
+                }
             }
             Err(error) => {
                 self.failures.fetch_add(1, Ordering::Relaxed);
-                tracing::warn!(%error, "TLS credentials cannot be read again: the old ones stay");
+                let now = Instant::now();
+                let warning = warning.get_or_insert_with(|| RepeatedWarning::new(now));
+                if let Some(left_out) = warning.take(now, &error.to_string()) {
+                    tracing::warn!(%error, left_out, "TLS credentials cannot be read again: the old ones stay");
+                }
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, Weak};
 
 use rustls::crypto::CryptoProvider;
+use rustls::server::danger::ClientCertVerifier;
 use rustls::version::TLS13;
 use weir_quic::crypto::tls::TlsServer;
 use weir_quic::crypto::{Answerer, ClientNames, Keys, Provider, ServerCrypto, Session, StartError};
@@ -322,6 +323,21 @@ impl ServerCredentials {
                 Ok(config.clone())
             }
         }
+    }
+
+    /// Returns the verifier of clients' certificates that is in force, to verify those of open
+    /// connections again after a reload; `None` where clients need none, and for a configuration of
+    /// [`ServerTls::from_rustls`], which has its own.
+    ///
+    /// # Errors
+    /// [`TlsError::Verifier`], as of [`ServerTls::build`].
+    pub fn client_verifier(&self) -> Result<Option<Arc<dyn ClientCertVerifier>>, TlsError> {
+        let Some(reloading) = self.reloading() else {
+            return Ok(None);
+        };
+        let source = reloading.source.lock();
+        let source = source.unwrap_or_else(PoisonError::into_inner);
+        source.0.clients.verifier()
     }
 
     fn reloading(&self) -> Option<&Arc<ReloadingServer>> {

@@ -24,9 +24,11 @@ Examples:
   weir sed controller --rtt 100us --best-effort 10 --metrics 9101
   weir sed controller --allocation paper --retransmit    # RSED as in its paper
   weir sed controller --rules deadlines.toml     # docs/deadlines.md; SIGHUP reads it again
+  weir sed controller --crl /etc/weir/sed/crl.pem        # certificates in it are refused
 
 Agents listen to it as long as it lives: what it has ordered holds for a lease after it was last heard of,
-and a controller that is started again learns of flows and deadlines from the switches.")]
+and a controller that is started again learns of flows and deadlines from the switches. Certificates, key and
+revocation list are read again every ten seconds and at SIGHUP; what cannot be used changes nothing.")]
 pub(crate) struct Controller {
     /// Address to listen on; a port alone is on 127.0.0.1
     #[arg(long, value_name = "[ADDRESS:]PORT", value_parser = weir_metrics::parse_address)]

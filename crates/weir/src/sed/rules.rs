@@ -16,18 +16,23 @@ pub(super) fn load(path: &Path) -> Result<Vec<DemandRule>, ScenarioError> {
     Ok(deadlines.rules.iter().map(rule).collect())
 }
 
-/// Reloads the file on each SIGHUP. A file with mistakes changes nothing.
+/// Reloads the credentials and the file, if there is one, on each SIGHUP. A file with mistakes changes nothing.
 pub(super) async fn reload(
     path: Option<PathBuf>,
     mut hangup: Signal,
     controller: ControllerHandle,
 ) {
     while hangup.recv().await.is_some() {
+        service_manager::reloading();
+        let reloaded = controller.reload_credentials();
         let Some(path) = &path else {
-            tracing::warn!("SIGHUP: there are no --rules to read again");
+            // A failure is logged where it happens.
+            service_manager::ready(match reloaded {
+                Ok(_) => "certificates were read again; there are no rules",
+                Err(_) => "certificates cannot be read again: see the log",
+            });
             continue;
         };
-        service_manager::reloading();
         match load(path) {
             Ok(rules) => {
                 let count = rules.len();

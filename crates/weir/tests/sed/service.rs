@@ -14,7 +14,7 @@ use crate::namespace::possible;
 use crate::network::{Row, wait};
 use crate::support::notify::NotifySocket;
 use crate::support::prometheus::{assert_well_formed, scrape};
-use crate::support::{has_time, run, weir};
+use crate::support::{CommandOutput, has_time, run, weir};
 
 /// A controller whose standard error is a file.
 struct LoggingController {
@@ -30,11 +30,14 @@ impl LoggingController {
         let (folder, manager) = (tempfile::tempdir().unwrap(), NotifySocket::new());
         let certificates = folder.path().join("certificates");
         run(&["sed", "certificates", certificates.to_str().unwrap()]).ok();
+        let list = certificates.join("crl.pem");
         let errors = File::create(folder.path().join("errors")).unwrap();
         let own = errors.metadata().unwrap();
         let inode = if journal { own.ino() } else { 0 };
         let child = weir(&["sed", "controller", "--listen", "0", "--certificates"])
             .arg(certificates)
+            .arg("--crl")
+            .arg(list)
             .arg("--state")
             .arg(folder.path().join("state"))
             .args(more)
@@ -60,6 +63,30 @@ impl LoggingController {
 
     fn path(&self) -> &Path {
         self.folder.path()
+    }
+
+    /// Returns the folder of its certificates.
+    fn certificates(&self) -> String {
+        let certificates = self.path().join("certificates");
+        certificates.to_str().unwrap().to_owned()
+    }
+
+    /// Asks for its status.
+    fn status(&self) -> CommandOutput {
+        let log = self.log();
+        let (_, address) = log.split_once(" listens on ").unwrap();
+        let (address, _) = address.split_once('\n').unwrap();
+        let certificates = self.certificates();
+        let arguments = ["--certificates", &certificates, "--controller", address];
+        run(&[&["sed", "status"][..], &arguments].concat())
+    }
+
+    /// Returns its metrics, if it was started with them.
+    fn metrics(&self) -> String {
+        let log = self.log();
+        let (_, address) = log.split_once("metrics at http://").unwrap();
+        let address: SocketAddr = address.split_once('/').unwrap().0.parse().unwrap();
+        scrape(address)
     }
 
     /// Returns its log.
@@ -128,10 +155,7 @@ fn a_controller_tells_of_reloads() {
 #[test]
 fn a_controller_serves_well_formed_metrics() {
     let controller = LoggingController::start(true, &["--metrics", "0"]);
-    let log = controller.log();
-    let (_, address) = log.split_once("metrics at http://").unwrap();
-    let address: SocketAddr = address.split_once('/').unwrap().0.parse().unwrap();
-    let metrics = scrape(address);
+    let metrics = controller.metrics();
     for name in [
         "weir_sed_orders_total",
         "weir_sed_decision_seconds_bucket",
@@ -144,6 +168,80 @@ fn a_controller_serves_well_formed_metrics() {
     }
     assert_well_formed("a_controller_serves_well_formed_metrics", &metrics);
     controller.end();
+}
+
+#[test]
+fn renewed_and_revoked_certificates_count_without_a_restart() {
+    let controller = LoggingController::start(true, &["--metrics", "0"]);
+    let certificates = controller.certificates();
+    controller.status().ok();
+    let renewed = run(&["sed", "certificates", &certificates, "--renew"]);
+    assert!(renewed.ok().stdout.contains("valid for 90 days"));
+    controller.signal(Signal::HUP);
+    assert!(controller.manager.expect_reload().contains("read again"));
+    controller.status().ok();
+    let revoked = run(&["sed", "certificates", "revoke", &certificates, "operator"]);
+    assert!(
+        revoked
+            .ok()
+            .stdout
+            .contains("operator: 2 certificates added to")
+    );
+    controller.signal(Signal::HUP);
+    controller.manager.expect_reload();
+    for _ in 0..3 {
+        let refused = controller.status();
+        refused.failed(1, &["the certificate of this end is revoked"]);
+    }
+    wait("all refusals are counted", || {
+        let metrics = controller.metrics();
+        let count = metrics.split_once("\nweir_sed_refused_clients_total ");
+        let (count, _) = count.unwrap().1.split_once('\n').unwrap();
+        count.parse::<u64>().unwrap() >= 3
+    });
+    // A file that is half written changes nothing.
+    std::fs::write(format!("{certificates}/controller.key"), "-----BEGIN").unwrap();
+    controller.signal(Signal::HUP);
+    let said = controller.manager.expect_reload();
+    assert!(said.contains("cannot be read again"), "{said}");
+    let days = ["--renew", "--days", "7"];
+    let renewed = run(&[&["sed", "certificates", &certificates][..], &days].concat());
+    assert!(renewed.ok().stdout.contains("valid for 7 days"));
+    controller.signal(Signal::HUP);
+    controller.manager.expect_reload();
+    controller.status().ok();
+    let said = controller.end();
+    let refusals = said
+        .lines()
+        .filter(|line| line.contains("a client is refused"));
+    let refusals: Vec<_> = refusals.collect();
+    assert!(refusals[0].starts_with("<4>"), "{said}");
+    assert!(refusals[0].contains("address=127.0.0.1"), "{said}");
+    assert!(refusals[0].contains("its certificate is revoked"), "{said}");
+    assert!(said.contains("controller.key"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_revoked_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path().to_str().unwrap();
+    let revoke = |name| run(&["sed", "certificates", "revoke", folder, name]);
+    // A wrong directory does not become an authority.
+    revoke("tor1").failed(1, &["authority.key"]);
+    run(&["sed", "certificates", folder]).ok();
+    revoke("tor1").failed(1, &["no certificate of tor1", folder]);
+    run(&["sed", "certificates", folder, "--days", "0"]).failed(2, &["--days", "0"]);
+    run(&["sed", "certificates"]).failed(2, &["DIR"]);
+    let list = format!("{folder}/authority.pem");
+    let controller = [
+        "sed",
+        "controller",
+        "--certificates",
+        folder,
+        "--crl",
+        &list,
+    ];
+    run(&controller).failed(2, &["--crl", "no certificate revocation list"]);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 /// Lets a warning be logged at once when its text changes; the same text again after a second, two, four
 /// and so on. The repetitions between are counted.
 #[derive(Debug)]
-pub(crate) struct RepeatedWarning {
+pub struct RepeatedWarning {
     text: String,
     next: Instant,
     pause: Duration,
@@ -16,7 +16,8 @@ const SHORTEST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(600);
 
 impl RepeatedWarning {
-    pub(crate) fn new(now: Instant) -> Self {
+    /// Creates one whose first warning is logged at once.
+    pub fn new(now: Instant) -> Self {
         Self {
             text: String::new(),
             next: now,
@@ -27,7 +28,7 @@ impl RepeatedWarning {
 
     /// Returns whether the warning is to be logged now, with the number of repetitions left out since it
     /// last was.
-    pub(crate) fn take(&mut self, now: Instant, text: &str) -> Option<u64> {
+    pub fn take(&mut self, now: Instant, text: &str) -> Option<u64> {
         if self.text != text {
             text.clone_into(&mut self.text);
             self.pause = SHORTEST;

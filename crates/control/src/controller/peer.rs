@@ -1,0 +1,41 @@
+//! A peer, by its address and its certificate.
+
+use std::net::IpAddr;
+
+use rustls::pki_types::CertificateDer;
+use tonic::Request;
+use weir_sed::FlowPattern;
+
+use super::refusal::Refusal;
+use crate::role::{Role, has_address};
+
+/// A peer and its certificate, whose signatures TLS has verified.
+#[derive(Clone, Debug)]
+pub(super) struct Peer {
+    pub(super) address: IpAddr,
+    pub(super) certificate: CertificateDer<'static>,
+}
+
+impl Peer {
+    pub(super) fn of<T>(request: &Request<T>) -> Result<Self, Refusal> {
+        let peer = request.extensions().get::<Self>().cloned();
+        peer.ok_or_else(|| Refusal::Role("anybody".to_owned()))
+    }
+
+    pub(super) fn require(&self, role: &Role) -> Result<(), Refusal> {
+        if role.is_held(&self.certificate) {
+            Ok(())
+        } else {
+            Err(Refusal::Role(role.to_string()))
+        }
+    }
+
+    /// Returns the address that makes a flow the peer's own: the one it connects from, or one in its
+    /// certificate. If neither end matches, it is the former, which the logic refuses.
+    pub(super) fn client(&self, flows: &FlowPattern) -> IpAddr {
+        let own =
+            |address: &IpAddr| *address == self.address || has_address(&self.certificate, *address);
+        let ends = [flows.source, flows.destination];
+        ends.into_iter().find(own).unwrap_or(self.address)
+    }
+}
