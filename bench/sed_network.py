@@ -12,8 +12,10 @@ from namespaces import Namespaces
 
 SERVER, CLIENT = "10.67.0.1", "10.67.0.2"
 RATE, BUFFER, MARKED_ABOVE = "200Mbps", "512KB", "256KB"
-# The ports of the two groups of transfers, and of the endless flows.
+# The ports of the two groups of transfers, and of the endless flows; ignored_window.bpf.c has the last one too.
 TRANSFERS, OTHERS, ENDLESS = 8001, 8002, 5201
+# Where the agent serves its metrics.
+METRICS = 9102
 
 NGINX = """
 daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log {folder}/error.log;
@@ -40,6 +42,7 @@ class Network:
         self.spaces = Namespaces(*(f"{name}{int(is_controlled)}" for name in ("server", "middle", "client")))
         self.server, self.middle, self.client = self.spaces.names
         self.dctcp = dctcp
+        self.is_ignoring = False
         self.processes = []
 
     def __enter__(self):
@@ -81,7 +84,7 @@ class Network:
                 "--state", self.path / "state", "--rules", self.rules, *options])
         agent = [self.weir, "sed", "agent", "--inline", "lan0", "wan0", "--rate", RATE, "--buffer", BUFFER,
                  "--ecn-threshold", MARKED_ABOVE, "--name", "tor1", "--controllers", "127.0.0.1", "--fail-closed",
-                 "--certificates", self.path / "certificates"]
+                 "--metrics", METRICS, "--certificates", self.path / "certificates"]
         self.start(self.middle, agent)
         self.wait_until(lambda: not self.is_controlled or self.is_attached())
 
@@ -119,8 +122,28 @@ class Network:
                 raise SystemExit(f"not ready in 20 s; {(self.path / 'log').read_text()}")
             time.sleep(0.05)
 
+    def policed(self):
+        """How many packets the agent has dropped since their senders ignored their windows."""
+        words = ["curl", "--silent", f"http://127.0.0.1:{METRICS}/metrics"]
+        shown = subprocess.run(self.command(self.middle, words), check=True, capture_output=True, text=True)
+        lines = (line.split() for line in shown.stdout.splitlines())
+        return next(int(words[1]) for words in lines if words[0] == "weir_sed_agent_policed_packets_total")
+
+    def ignore_windows(self, is_ignoring):
+        """Has the server's kernel ignore the windows of the endless flows that it sends, or obey them."""
+        if self.is_ignoring:
+            self.spaces.run(self.server, "tc qdisc delete dev eth0 clsact")
+        self.is_ignoring = is_ignoring
+        if is_ignoring:
+            program, source = self.path / "ignored_window.o", Path(__file__).with_name("ignored_window.bpf.c")
+            include = f"-I/usr/include/{os.uname().machine}-linux-gnu"
+            subprocess.run(["clang", "-O2", "-target", "bpf", include, "-c", source, "-o", program], check=True)
+            self.spaces.run(self.server, "tc qdisc add dev eth0 clsact")
+            self.spaces.run(self.server, f"tc filter add dev eth0 ingress bpf direct-action object-file {program} section tc")
+
     def prepare(self, mix):
-        """Sets the files that nginx serves, and the deadlines."""
+        """Sets the files that nginx serves, the deadlines, and whether windows are ignored."""
+        self.ignore_windows(mix.is_ignoring)
         rules = []
         for transfers in mix.transfers:
             with open(self.path / "files" / str(transfers.port), "wb") as file:
