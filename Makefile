@@ -226,7 +226,7 @@ bench-enforce: ## cost and throughput of `weir enforce`, at an interface and in 
 	@$(CARGO) build $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir
 	@python3 bench/enforce.py target/release/weir
 
-bench-sed: ## missed deadlines with and without SED, live (root; nginx, curl, iperf3) and simulated; RUNS=10 MIXES="five late" (half an hour and a build)
+bench-sed: ## missed deadlines with and without SED, live (root; nginx, curl, iperf3, clang) and simulated; RUNS=10 MIXES="five late" (half an hour and a build)
 	@$(CARGO) build $(CARGO_FLAGS) $(BPF_FEATURES) --release -p weir
 	@$(CARGO) build $(CARGO_FLAGS) --features weir-enforce/bpf --release -p weir-enforce --example dctcp
 	@RUNS="$(RUNS)" MIXES="$(MIXES)" $(PYTHON) bench/sed.py target/release/weir target/release/examples/dctcp

@@ -95,16 +95,17 @@ pub enum ControllerError {
     },
 }
 
-/// Returns an error with its causes, which gRPC's errors do not print themselves.
+/// Returns an error with its causes, which gRPC's errors do not print themselves. A cause that says what the
+/// error before it says is left out.
 pub(crate) fn with_causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
+    let mut texts = vec![error.to_string()];
     let mut cause = error.source();
     while let Some(error) = cause {
-        text.push_str(": ");
-        text.push_str(&error.to_string());
+        texts.push(error.to_string());
         cause = error.source();
     }
-    text
+    texts.dedup();
+    texts.join(": ")
 }
 
 /// A controller that listens, and works while it [runs](Self::run).
