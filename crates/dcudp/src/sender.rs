@@ -24,7 +24,7 @@ const FEW_DOUBLINGS: u32 = 1;
 const SLOW_START_GAIN: f64 = 2.0;
 /// How many it allows afterwards. Packets that are spaced more evenly find the free places of a full queue
 /// one by one: TCP's bursts lose, and TCP starves. Those that are spaced less overflow it themselves.
-const PACING_GAIN: f64 = 1.5;
+const PACING_GAIN: f64 = 1.45;
 /// With short ACK intervals, one ACK2 is sent per this many data packets: one per ACK would take a
 /// fortieth of a link that many senders share.
 const PACKETS_PER_ACK2: u64 = 8;

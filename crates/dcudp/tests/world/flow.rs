@@ -101,7 +101,7 @@ impl Flow {
         let mut chunks = [const { Bytes::new() }; 4];
         loop {
             let most = 1 + self.received as usize % 5000;
-            let length = if self.received % 2 == 0 {
+            let length = if self.received.is_multiple_of(2) {
                 connection.read(&mut self.buffer)
             } else {
                 connection.read_chunks(&mut chunks, most).map(|count| {
