@@ -175,8 +175,9 @@ bench-timeline: ## the system calls of one DCQUIC request on both sides, in orde
 	@$(CARGO) build $(CARGO_FLAGS) --release -p weir-traffic-peers
 	@$(PYTHON) bench/timeline.py target/release/weir-peers
 
-bench-dcudp: ## one DCUDP flow on loopback beside raw UDP, DCQUIC and TCP (a minute)
+bench-dcudp: ## one DCUDP flow on loopback beside raw UDP, DCQUIC and TCP, and beside CUBIC on simulated networks that do not mark (some minutes)
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-net --bench loopback
+	@$(CARGO) test $(CARGO_FLAGS) -q --release -p weir-sim --test validation dcudp -- --ignored --nocapture
 
 bench-packets: ## what a packet costs the DCQUIC engine without sockets, beside AES-GCM alone (a second)
 	@$(CARGO) bench $(CARGO_FLAGS) -q -p weir-quic --bench packets

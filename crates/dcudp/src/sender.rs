@@ -20,9 +20,11 @@ use crate::sequence::SequenceNumber;
 const MOST_DOUBLINGS: u32 = 6;
 /// The same where ACKs come all the time: silence must be noticed soon.
 const FEW_DOUBLINGS: u32 = 1;
-/// A window is sent within half of a round trip, in slow start and after it. Packets that are spaced more
-/// evenly find the free places of a full queue one by one; TCP's bursts then lose, and TCP starves.
-const PACING_GAIN: f64 = 2.0;
+/// How many windows the pacer allows in a round trip in slow start, where the window doubles.
+const SLOW_START_GAIN: f64 = 2.0;
+/// How many it allows afterwards. Packets that are spaced more evenly find the free places of a full queue
+/// one by one: TCP's bursts lose, and TCP starves. Those that are spaced less overflow it themselves.
+const PACING_GAIN: f64 = 1.45;
 /// With short ACK intervals, one ACK2 is sent per this many data packets: one per ACK would take a
 /// fortieth of a link that many senders share.
 const PACKETS_PER_ACK2: u64 = 8;
@@ -142,7 +144,13 @@ impl Sender {
             return self.full_rate;
         }
         let rate = self.controller.pacing_rate().unwrap_or_else(|| {
-            Rate::from_size_over(self.controller.window(), rtt.smoothed).mul_f64(PACING_GAIN)
+            let is_slow_start = self.controller.snapshot().phase == "slow-start";
+            let gain = if is_slow_start {
+                SLOW_START_GAIN
+            } else {
+                PACING_GAIN
+            };
+            Rate::from_size_over(self.controller.window(), rtt.smoothed).mul_f64(gain)
         });
         // Never zero: a connection that cannot send receives no feedback.
         rate.clamp(Rate::from_bits_per_second(1), self.full_rate)

@@ -15,6 +15,8 @@ use super::{PACKET, SPAN, Transport, processor_time, raw};
 
 /// Bytes per write and read.
 const BLOCK: usize = 128 * 1024;
+/// How long the end of a connection may take.
+const FAREWELL: weir_units::Duration = weir_units::Duration::from_secs(1);
 /// Received packets per read, where they are not copied.
 const CHUNKS: usize = 64;
 
@@ -65,10 +67,7 @@ pub(super) fn receive(transport: Transport) {
                 let connection = endpoint.accept().await.unwrap().await.unwrap();
                 let received = drain(connection.accept_uni().await.unwrap()).await;
                 connection.close(0, b"");
-                endpoint
-                    .wait_idle(weir_units::Duration::from_secs(1))
-                    .await
-                    .unwrap();
+                endpoint.wait_idle(FAREWELL).await.unwrap();
                 received
             }
             Transport::Tcp => {
@@ -124,6 +123,8 @@ pub(super) fn send(transport: Transport, address: &str, fingerprint: &str) {
                     _ => fill_in_place(&mut stream).await,
                 }
                 stream.close().await.unwrap();
+                // Until the peer knows of the end.
+                client.wait_idle(FAREWELL).await.unwrap();
             }
         }
     });

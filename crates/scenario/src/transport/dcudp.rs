@@ -55,8 +55,7 @@ pub struct DcudpOptions {
     )]
     pub feedback: DcudpFeedback,
     /// The interval of ACKs in Congestion Mode: a round-trip time, which queues lengthen, or the
-    /// round-trip time of empty queues. For a sender without UDP Mode it is a sixteenth of
-    /// the latter.
+    /// round-trip time of empty queues. A sender without UDP Mode receives an ACK for every second packet.
     #[key(
         absent = "`\"rtt\"` with the congestion control `dcudp`, else `\"idle-rtt\"`",
         or = DcudpAckInterval::of(context.congestion)
