@@ -9,7 +9,7 @@ use weir_network::{PortMeter, Random, RngStream, Seeds, faults};
 use weir_results::{
     EpochRecord, FlowRecord, Observation, OutputError, Ratio, Recorder, RunSummary,
 };
-use weir_scenario::{Group, PortIndex, Scenario, Transport};
+use weir_scenario::{PortIndex, Scenario};
 use weir_units::{Duration, Time};
 
 use crate::deadlines;
@@ -133,7 +133,7 @@ impl Simulation {
             next_sample: Time::ZERO,
             sampler: Random::new(seeds.of(RngStream::Samples, 0)),
             is_sampled: true,
-            needs_samples: world.sed.is_some() || !scenario.groups.iter().all(is_tcp),
+            needs_samples: world.sed.is_some(),
             control: Time::ZERO,
             is_steady: world.sed.is_none() && !has_epochs,
             ports: ports
@@ -528,15 +528,6 @@ impl Simulation {
             min_rtt: path.min_rtt,
         }))
     }
-}
-
-/// Whether the flows of a group are TCP connections. At each sample SED's timers are asked for again; and the
-/// queues of hosts that send datagrams are brought up to date, which their statistics depend on.
-fn is_tcp(group: &Group) -> bool {
-    matches!(
-        group.transport,
-        Transport::Tcp { .. } | Transport::Tls { .. }
-    )
 }
 
 #[cfg(test)]

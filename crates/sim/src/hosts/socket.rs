@@ -134,7 +134,8 @@ impl Socket {
             end.timeout().unwrap_or(Time::MAX)
         };
         let notice = self.notice(end.delivered(), || end.take_closed());
-        self.set_timer(due, shared);
+        // A timer of the past would be an event at its time, after others that were later.
+        self.set_timer(due.max(now), shared);
         Some((self.address.flow, notice?))
     }
 
