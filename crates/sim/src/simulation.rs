@@ -201,7 +201,13 @@ impl Simulation {
             let shard = &mut self.world.shard;
             let ahead = if runs_ahead { end } else { Time::ZERO };
             shard.network.set_run_ahead(ahead);
-            if let Some(ShardEvent { time, notice }) = shard.handle_next(end) {
+            // Each event may make an agent report to the controller.
+            let event = if self.world.sed.is_some() {
+                shard.handle_next(end)
+            } else {
+                shard.handle_until_notice(end)
+            };
+            if let Some(ShardEvent { time, notice }) = event {
                 self.now = time;
                 self.collect_reports();
                 if let Some((flow, notice)) = notice {
