@@ -142,8 +142,8 @@ impl<P: Packet + Clone> EgressPort<P> {
             self.count_oversized(length);
             return (Admission::Dropped(DropReason::Mtu), None);
         }
-        self.start_transmissions(now);
-        let admission = self.queue.arrive(now, length, packet.ecn(), room);
+        let ecn = packet.ecn();
+        let admission = self.queue.start_and_arrive(now, length, ecn, room);
         match admission {
             Admission::Dropped(_) => return (admission, None),
             Admission::Marked => packet.set_ecn(Ecn::Ce),

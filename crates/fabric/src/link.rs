@@ -265,7 +265,8 @@ impl Link {
         }
         self.transmitted += 1;
         let draw = u128::from(mix(self.jitter_seed ^ self.transmitted));
-        let choices = u128::from(jitter.as_nanos()) + 1;
+        // One more than 584 years is out of reach.
+        let choices = u128::from(jitter.as_nanos().saturating_add(1));
         Duration::from_nanos(((draw * choices) >> 64) as u64)
     }
 }

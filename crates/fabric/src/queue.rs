@@ -142,7 +142,7 @@ impl Queue {
         self.watch();
     }
 
-    #[inline]
+    #[inline(always)]
     fn watch(&mut self) -> &mut WatchedQueue {
         self.watched.get_or_insert_with(WatchedQueue::empty)
     }
@@ -251,18 +251,7 @@ impl Queue {
     ) -> Admission {
         self.arrived.record(length);
         let seed = self.seed;
-        let watched = self.watch();
-        let backlog = watched.backlog.size;
-        let end = backlog + length;
-        let shortcut = &watched.shortcuts[usize::from(ecn.is_capable())];
-        if backlog <= shortcut.above && end <= shortcut.limit.min(room) {
-            if backlog > shortcut.mark_above && ecn != Ecn::Ce {
-                watched.marked.record(length);
-                return Admission::Marked;
-            }
-            return Admission::Queued;
-        }
-        watched.apply_rules(now, length, ecn, room, seed)
+        self.watch().decide(now, length, ecn, room, seed)
     }
 
     /// Adds an admitted packet to the backlog.
@@ -271,32 +260,33 @@ impl Queue {
         self.watch().enter(now, length);
     }
 
-    /// Adds an admitted packet to the backlog and to the waiting packets, unless it starts at once.
-    #[inline]
-    pub(crate) fn push(&mut self, now: Time, start: Time, length: ByteSize) {
+    /// Brings a watched queue up to date, and decides as [`Self::arrive`] does about a packet.
+    #[inline(always)]
+    pub(crate) fn start_and_arrive(
+        &mut self,
+        now: Time,
+        length: ByteSize,
+        ecn: Ecn,
+        room: ByteSize,
+    ) -> Admission {
+        self.arrived.record(length);
+        let seed = self.seed;
         let watched = self.watch();
-        if start > now || !watched.waiting.is_empty() {
-            watched.waiting.push_back(WaitingPacket { start, length });
-            watched.enter(now, length);
-        }
+        watched.start(now);
+        watched.decide(now, length, ecn, room, seed)
+    }
+
+    /// Adds an admitted packet to the backlog and to the waiting packets, unless it starts at once.
+    #[inline(always)]
+    pub(crate) fn push(&mut self, now: Time, start: Time, length: ByteSize) {
+        self.watch().push(now, start, length);
     }
 
     /// Removes the waiting packets that have started by `now`.
     #[inline]
     pub(crate) fn start(&mut self, now: Time) {
-        let Some(watched) = &mut self.watched else {
-            return;
-        };
-        while let Some(first) = watched.waiting.front() {
-            if first.start > now || first.start == Time::MAX {
-                break;
-            }
-            let (start, length) = (first.start, first.length);
-            watched.leave(start, length);
-            watched.waiting.pop_front();
-            if watched.waiting.len() >= LONG_QUEUE {
-                prefetch(&watched.waiting[PREFETCHED]);
-            }
+        if let Some(watched) = &mut self.watched {
+            watched.start(now);
         }
     }
 
@@ -337,6 +327,7 @@ impl Queue {
 
 impl WatchedQueue {
     /// An empty queue without rules.
+    #[cold]
     fn empty() -> Box<Self> {
         Box::new(Self {
             backlog: PacketCount::ZERO,
@@ -357,6 +348,53 @@ impl WatchedQueue {
                 dropped: Drops::default(),
             })
         })
+    }
+
+    /// Decides about a packet, and counts a mark or a drop.
+    #[inline(always)]
+    fn decide(
+        &mut self,
+        now: Time,
+        length: ByteSize,
+        ecn: Ecn,
+        room: ByteSize,
+        seed: u64,
+    ) -> Admission {
+        let backlog = self.backlog.size;
+        let end = backlog + length;
+        let shortcut = &self.shortcuts[usize::from(ecn.is_capable())];
+        if backlog <= shortcut.above && end <= shortcut.limit.min(room) {
+            if backlog > shortcut.mark_above && ecn != Ecn::Ce {
+                self.marked.record(length);
+                return Admission::Marked;
+            }
+            return Admission::Queued;
+        }
+        self.apply_rules(now, length, ecn, room, seed)
+    }
+
+    /// Adds an admitted packet to the backlog and to the waiting packets, unless it starts at once.
+    #[inline(always)]
+    fn push(&mut self, now: Time, start: Time, length: ByteSize) {
+        if start > now || !self.waiting.is_empty() {
+            self.waiting.push_back(WaitingPacket { start, length });
+            self.enter(now, length);
+        }
+    }
+
+    /// Removes the waiting packets that have started by `now`.
+    #[inline(always)]
+    fn start(&mut self, now: Time) {
+        while let Some(&WaitingPacket { start, length }) = self.waiting.front() {
+            if start > now || start == Time::MAX {
+                break;
+            }
+            self.leave(start, length);
+            self.waiting.pop_front();
+            if self.waiting.len() >= LONG_QUEUE {
+                prefetch(&self.waiting[PREFETCHED]);
+            }
+        }
     }
 
     /// Applies the rules one by one to a packet.

@@ -49,7 +49,7 @@ pub use deadlines::{DueTransfer, deadline_summary};
 pub use error::NetworkError;
 pub use event_queue::EventQueue;
 pub use meter::PortMeter;
-pub use network::{Export, HostArrival, Network, Stage, TxPort};
+pub use network::{DirectPort, Export, HostArrival, Network, Stage, TxPort};
 pub use packets_in_flight::SlotIndex;
 pub use partition::{Indivisible, Partition};
 pub use random::Random;

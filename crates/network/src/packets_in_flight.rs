@@ -37,6 +37,11 @@ struct List {
     last: u32,
 }
 
+impl SlotIndex {
+    /// The position of no packet.
+    pub(crate) const NONE: Self = Self(NIL);
+}
+
 /// The end of a list.
 const NIL: u32 = u32::MAX;
 

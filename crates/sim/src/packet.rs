@@ -262,9 +262,27 @@ impl Packet {
         if self.has(DATAGRAM) {
             return None;
         }
+        let mut segment = self.header();
+        if self.has(UNUSUAL)
+            && let Some(unusual) = self.unusual.as_deref()
+        {
+            (segment.options, segment.payload) = (unusual.options, unusual.payload);
+        }
+        Some(segment)
+    }
+
+    /// Returns the segment, if it is one without options other than time stamps.
+    #[inline(always)]
+    pub(crate) fn plain_segment(&self) -> Option<Segment> {
+        (!self.has(DATAGRAM | UNUSUAL)).then(|| self.header())
+    }
+
+    /// Returns the segment without options other than time stamps.
+    #[inline(always)]
+    fn header(&self) -> Segment {
         let timestamps = self.has(TIMESTAMPS).then_some(self.timestamps);
         let options = timestamps.map_or(0, |_| TCP_TIMESTAMPS);
-        let mut segment = Segment {
+        Segment {
             sequence: Sequence::new(self.sequence),
             acknowledgment: self.acknowledgment,
             payload: self.length.wrapping_sub(IP_HEADER + TCP_HEADER + options),
@@ -272,13 +290,7 @@ impl Packet {
             flags: self.flags,
             timestamps,
             options: Options::None,
-        };
-        if self.has(UNUSUAL)
-            && let Some(unusual) = self.unusual.as_deref()
-        {
-            (segment.options, segment.payload) = (unusual.options, unusual.payload);
         }
-        Some(segment)
     }
 
     /// Returns its contents.

@@ -50,6 +50,20 @@ impl Shard {
         Some(ShardEvent { time, notice })
     }
 
+    /// Handles events before `end` up to one that concerns an application. Returns that one, or the last one;
+    /// `None` if there are none.
+    #[inline]
+    pub(crate) fn handle_until_notice(&mut self, end: Time) -> Option<ShardEvent> {
+        let mut last = None;
+        while let Some(event) = self.handle_next(end) {
+            last = Some(event);
+            if event.notice.is_some() {
+                break;
+            }
+        }
+        last
+    }
+
     /// Handles all events before `end` of a shard in which nothing concerns an application. Returns their
     /// number.
     pub(crate) fn run_before(&mut self, end: Time) -> u64 {

@@ -9,7 +9,7 @@ use weir_network::{PortMeter, Random, RngStream, Seeds, faults};
 use weir_results::{
     EpochRecord, FlowRecord, Observation, OutputError, Ratio, Recorder, RunSummary,
 };
-use weir_scenario::{Group, PortIndex, Scenario, Transport};
+use weir_scenario::{PortIndex, Scenario};
 use weir_units::{Duration, Time};
 
 use crate::deadlines;
@@ -133,7 +133,7 @@ impl Simulation {
             next_sample: Time::ZERO,
             sampler: Random::new(seeds.of(RngStream::Samples, 0)),
             is_sampled: true,
-            needs_samples: world.sed.is_some() || !scenario.groups.iter().all(is_tcp),
+            needs_samples: world.sed.is_some(),
             control: Time::ZERO,
             is_steady: world.sed.is_none() && !has_epochs,
             ports: ports
@@ -201,7 +201,13 @@ impl Simulation {
             let shard = &mut self.world.shard;
             let ahead = if runs_ahead { end } else { Time::ZERO };
             shard.network.set_run_ahead(ahead);
-            if let Some(ShardEvent { time, notice }) = shard.handle_next(end) {
+            // Each event may make an agent report to the controller.
+            let event = if self.world.sed.is_some() {
+                shard.handle_next(end)
+            } else {
+                shard.handle_until_notice(end)
+            };
+            if let Some(ShardEvent { time, notice }) = event {
                 self.now = time;
                 self.collect_reports();
                 if let Some((flow, notice)) = notice {
@@ -528,15 +534,6 @@ impl Simulation {
             min_rtt: path.min_rtt,
         }))
     }
-}
-
-/// Whether the flows of a group are TCP connections. At each sample SED's timers are asked for again; and the
-/// queues of hosts that send datagrams are brought up to date, which their statistics depend on.
-fn is_tcp(group: &Group) -> bool {
-    matches!(
-        group.transport,
-        Transport::Tcp { .. } | Transport::Tls { .. }
-    )
 }
 
 #[cfg(test)]

@@ -262,6 +262,12 @@ impl Config {
         }
     }
 
+    /// Returns a duration that no RTO is shorter than.
+    #[inline]
+    pub(crate) fn least_rto(&self) -> Duration {
+        self.min_rto.min(self.initial_rto)
+    }
+
     /// Returns the data size of a full segment before the peer's options are known.
     pub(crate) fn segment_size(&self) -> u64 {
         self.mss.bytes().saturating_sub(self.overhead())

@@ -104,12 +104,14 @@ impl Routes {
         match route.choices {
             1 => Some(PortIndex(route.first)),
             0 => None,
-            _ => self.choose(route, packet.flow_hash() ^ seed),
+            _ => self.choose(route, packet, seed),
         }
     }
 
     /// Returns one of several ports, by the flow.
-    fn choose(&self, route: Route, flow: u64) -> Option<PortIndex> {
+    #[inline(never)]
+    fn choose<P: Packet>(&self, route: Route, packet: &P, seed: u64) -> Option<PortIndex> {
+        let flow = packet.flow_hash() ^ seed;
         // The product is below the number of choices times 2^64.
         let choice = (u128::from(mix(flow)) * u128::from(route.choices)) >> 64;
         self.choice(route, choice as u32)

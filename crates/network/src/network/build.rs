@@ -1,7 +1,5 @@
 //! Construction of a network from a topology.
 
-use std::collections::VecDeque;
-
 use weir_fabric::{
     self as fabric, EgressPort, FaultSettings, Faults, Link, SharedBuffer, SharedLinkSettings,
     Switch,
@@ -10,6 +8,7 @@ use weir_scenario::{HostIndex, Node, PortIndex, SharedLimit, Topology};
 use weir_units::{Duration, Time};
 
 use super::lookahead::NOTHING_AHEAD;
+use super::running_ahead::Ahead;
 use super::{Network, PortLocation, Receiver, Sender, SwitchNode, SwitchPort, Uplink};
 use crate::error::NetworkError;
 use crate::event_queue::EventQueue;
@@ -117,7 +116,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             lookahead: NOTHING_AHEAD,
             runs_ahead: false,
             run_ahead_before: Time::ZERO,
-            ahead: VecDeque::new(),
+            ahead: Ahead::new(),
             exported: Vec::new(),
             measured: measured.to_vec(),
             is_tapped: false,

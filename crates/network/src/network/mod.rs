@@ -21,8 +21,6 @@ mod running_ahead;
 mod split;
 mod tx_port;
 
-use std::collections::VecDeque;
-
 use weir_fabric::{self as fabric, EgressPort, PacketCount, PortChange, Switch};
 use weir_scenario::{PortIndex, SwitchIndex};
 use weir_units::Time;
@@ -33,8 +31,9 @@ use crate::seeds::Seeds;
 pub use delivery::HostArrival;
 use lookahead::Lookahead;
 pub use lookahead::Stage;
+use running_ahead::Ahead;
 pub use split::Export;
-pub use tx_port::TxPort;
+pub use tx_port::{DirectPort, TxPort};
 
 /// The network of a scenario. Its links are its event sources: each delivers its packets in order, to a
 /// host or to a switch, which forwards them at once. The caller passes packets from hosts to
@@ -65,7 +64,7 @@ pub struct Network<P> {
     /// Packets may run ahead up to this time.
     run_ahead_before: Time,
     /// Packets for hosts that have run ahead.
-    ahead: VecDeque<HostArrival>,
+    ahead: Ahead,
     /// The ports whose links have packets for another shard: see [`Self::take_exports`].
     exported: Vec<u32>,
     /// The ports that are measured.
@@ -106,6 +105,8 @@ struct SwitchPort {
 
 /// The sender and the receiver of a port's link.
 #[derive(Clone, Copy, Debug)]
+// A power of two, so that its address is a shift of the port.
+#[repr(align(32))]
 struct PortLocation {
     sender: Sender,
     receiver: Receiver,

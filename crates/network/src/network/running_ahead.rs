@@ -1,6 +1,8 @@
 //! Packets that run ahead of the events: what happens to them is known before their time, as nothing else can
 //! come in between.
 
+use std::collections::VecDeque;
+
 use weir_fabric as fabric;
 use weir_units::Time;
 
@@ -17,6 +19,54 @@ enum Hop {
     Unknown,
 }
 
+/// Packets for hosts that have run ahead, in order. Mostly there is one, and often none.
+#[derive(Debug)]
+pub(super) struct Ahead {
+    /// The first one; its time is [`Time::MAX`] if there is none.
+    first: HostArrival,
+    others: VecDeque<HostArrival>,
+}
+
+/// No packet.
+const NOTHING: HostArrival = HostArrival {
+    time: Time::MAX,
+    slot: SlotIndex::NONE,
+    port: u32::MAX,
+};
+
+impl Ahead {
+    pub(super) const fn new() -> Self {
+        Self {
+            first: NOTHING,
+            others: VecDeque::new(),
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.first.time == Time::MAX
+    }
+
+    /// Appends a packet, which arrives at some time.
+    #[inline(always)]
+    pub(super) fn push(&mut self, arrival: HostArrival) {
+        if self.is_empty() {
+            self.first = arrival;
+        } else {
+            self.others.push_back(arrival);
+        }
+    }
+
+    #[inline(always)]
+    fn pop(&mut self) -> Option<HostArrival> {
+        if self.is_empty() {
+            return None;
+        }
+        let next = self.others.pop_front().unwrap_or(NOTHING);
+        Some(std::mem::replace(&mut self.first, next))
+    }
+}
+
 impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Lets packets run ahead of the events as long as nothing but packets and hosts can change their way
     /// before this time: see [`Self::next_ahead`].
@@ -25,9 +75,9 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     }
 
     /// Returns the next packet for a host that has run ahead. Packets of the same host come in order.
-    #[inline]
+    #[inline(always)]
     pub fn next_ahead(&mut self) -> Option<HostArrival> {
-        self.ahead.pop_front()
+        self.ahead.pop()
     }
 
     /// Postpones a packet for a host that has run ahead until its time. Packets that arrive later may be on
@@ -41,13 +91,22 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
     /// Follows a packet that a port has sent and that arrives at this time. Where only this link leads to
     /// the next port, what happens there is known now. Elsewhere, and where a change may come before, the
     /// packet becomes an event.
-    #[inline]
-    pub(super) fn travel(
-        &mut self,
-        mut port: u32,
-        slot: SlotIndex,
-        mut time: Time,
-    ) -> Option<HostArrival> {
+    #[inline(always)]
+    pub(super) fn travel(&mut self, port: u32, slot: SlotIndex, time: Time) -> Option<HostArrival> {
+        let location = &self.locations[port as usize];
+        if !location.leads_on || time >= self.run_ahead_before {
+            self.put_on_link(port, slot, time);
+            return None;
+        }
+        match location.receiver {
+            Receiver::Host => self.come_ahead(port, slot, time),
+            Receiver::Switch { .. } => self.travel_on(port, slot, time),
+        }
+    }
+
+    /// Follows a packet as [`Self::travel`] does.
+    #[inline(never)]
+    fn travel_on(&mut self, mut port: u32, slot: SlotIndex, mut time: Time) -> Option<HostArrival> {
         loop {
             let location = self.locations[port as usize];
             if !location.leads_on || time >= self.run_ahead_before {
@@ -98,7 +157,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
         if self.ahead.is_empty() {
             return Some(arrival);
         }
-        self.ahead.push_back(arrival);
+        self.ahead.push(arrival);
         None
     }
 
@@ -118,7 +177,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             match hop {
                 Hop::Onward(next, arrival) => {
                     if let Some(arrival) = self.travel(next, slot, arrival) {
-                        self.ahead.push_back(arrival);
+                        self.ahead.push(arrival);
                     }
                 }
                 Hop::Dropped | Hop::Unknown => self.in_flight.release(slot),

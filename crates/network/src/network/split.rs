@@ -10,6 +10,7 @@ use weir_scenario::Topology;
 use weir_units::Time;
 
 use super::lookahead::NOTHING_AHEAD;
+use super::running_ahead::Ahead;
 use super::{Network, PortLocation, Receiver, Sender};
 use crate::event_queue::EventQueue;
 use crate::packets_in_flight::PacketsInFlight;
@@ -76,7 +77,7 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             lookahead: NOTHING_AHEAD,
             runs_ahead: false,
             run_ahead_before: self.run_ahead_before,
-            ahead: std::collections::VecDeque::new(),
+            ahead: Ahead::new(),
             exported: Vec::new(),
             measured: self.measured.clone(),
             is_tapped: self.is_tapped,

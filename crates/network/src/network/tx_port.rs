@@ -15,6 +15,15 @@ pub struct TxPort<'a, P> {
     network: &'a mut Network<P>,
 }
 
+/// A port of a host that does not hold its packets.
+#[derive(Debug)]
+pub struct DirectPort<'a, P> {
+    port: u32,
+    /// An index into the network's uplinks.
+    uplink: u32,
+    network: &'a mut Network<P>,
+}
+
 /// The length of a host's queue, in time, above which flows with small queues wait: Linux lets a flow
 /// queue what it sends in 2^-10 s (`sk_pacing_shift`), so all flows together what the link sends in it.
 const HOST_QUEUE: Duration = Duration::from_nanos(1_000_000_000 >> 10);
@@ -31,6 +40,24 @@ impl<P: fabric::Packet + Clone + 'static> Network<P> {
             }),
             Sender::Switch { .. } => None,
         }
+    }
+
+    /// Returns a host's port, for sending, unless it holds its packets.
+    #[inline(always)]
+    pub fn direct_port(&mut self, port: u32) -> Option<DirectPort<'_, P>> {
+        let Sender::Host(uplink) = self.locations.get(port as usize)?.sender else {
+            return None;
+        };
+        let holds_packets = self
+            .uplinks
+            .get(uplink as usize)?
+            .egress_port
+            .holds_packets();
+        (!holds_packets).then_some(DirectPort {
+            port,
+            uplink,
+            network: self,
+        })
     }
 
     /// Sends a packet from a host by this port of its own.
@@ -64,6 +91,73 @@ impl<P: fabric::Packet + Clone> Uplink<P> {
             idle => idle - HOST_QUEUE,
         }
     }
+
+    /// Returns when a sender that found no room may pass one packet to the port.
+    fn reserve_slot(&mut self) -> Time {
+        let Self {
+            egress_port,
+            next_slot,
+        } = self;
+        let link = egress_port.link();
+        let slot = (*next_slot).max(egress_port.drained_at() - HOST_QUEUE);
+        *next_slot = slot + link.rate().time_for(link.mtu() + link.framing());
+        slot
+    }
+}
+
+impl<P: fabric::Packet + Clone + 'static> DirectPort<'_, P> {
+    /// The packet of a slot, to be sent or released.
+    #[inline(always)]
+    pub fn packet_mut(&mut self, slot: SlotIndex) -> &mut P {
+        self.network.in_flight.packet_mut(slot)
+    }
+
+    /// Sends the packet of a slot, which one that the host has taken in has left. Returns whether another one
+    /// would be sent soon: see [`TxPort::has_room`].
+    #[inline(always)]
+    pub fn send(&mut self, now: Time, slot: SlotIndex) -> bool {
+        let Network {
+            uplinks, in_flight, ..
+        } = &mut *self.network;
+        let egress_port = &mut uplinks[self.uplink as usize].egress_port;
+        let arrival = egress_port.transmit(now, in_flight.packet_mut(slot));
+        let has_room = is_soon(egress_port.link().free_at(), now);
+        match arrival {
+            Some(arrival) => {
+                if let Some(ahead) = self.network.travel(self.port, slot, arrival) {
+                    self.network.ahead.push(ahead);
+                }
+            }
+            None => in_flight.release(slot),
+        }
+        has_room
+    }
+
+    /// Frees the slot of a packet that the host has taken in.
+    #[inline(always)]
+    pub fn release(&mut self, slot: SlotIndex) {
+        self.network.in_flight.release(slot);
+    }
+
+    /// Whether a packet on the link would be sent soon: see [`TxPort::has_room`].
+    #[inline(always)]
+    pub fn has_room(&self, now: Time) -> bool {
+        let uplink = &self.network.uplinks[self.uplink as usize];
+        is_soon(uplink.egress_port.link().free_at(), now)
+    }
+
+    /// Reserves a time for a sender that found no room: see [`TxPort::reserve_slot`].
+    #[inline(never)]
+    pub fn reserve_slot(&mut self) -> Time {
+        self.network.uplinks[self.uplink as usize].reserve_slot()
+    }
+}
+
+/// Whether a packet on a link that is free from then on would be sent soon.
+#[inline(always)]
+fn is_soon(free: Time, now: Time) -> bool {
+    // The restart of a stopped link is unknown.
+    free <= now + HOST_QUEUE || free == Time::MAX
 }
 
 impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
@@ -110,7 +204,7 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
             return in_flight.release(slot);
         };
         if let Some(ahead) = self.network.travel(self.port, slot, arrival) {
-            self.network.ahead.push_back(ahead);
+            self.network.ahead.push(ahead);
         }
     }
 
@@ -129,21 +223,12 @@ impl<P: fabric::Packet + Clone + 'static> TxPort<'_, P> {
     /// Whether a packet on the link would be sent soon.
     #[inline]
     pub fn has_room(&mut self, now: Time) -> bool {
-        let free = self.uplink().egress_port.drained_at();
-        // The restart of a stopped link is unknown.
-        free <= now + HOST_QUEUE || free == Time::MAX
+        is_soon(self.uplink().egress_port.drained_at(), now)
     }
 
     /// Returns when a sender that found no room may pass one packet to the port. Each caller gets its own
     /// time, one after the other, at the rate of the link.
     pub fn reserve_slot(&mut self) -> Time {
-        let Uplink {
-            egress_port,
-            next_slot,
-        } = self.uplink();
-        let link = egress_port.link();
-        let slot = (*next_slot).max(egress_port.drained_at() - HOST_QUEUE);
-        *next_slot = slot + link.rate().time_for(link.mtu() + link.framing());
-        slot
+        self.uplink().reserve_slot()
     }
 }

@@ -210,9 +210,43 @@ impl Hosts {
         self.shared.timers.next()
     }
 
-    /// Delivers a packet to its endpoint, and releases it.
-    #[inline]
+    /// Delivers a packet to its endpoint, and releases it or sends the next one in its slot.
+    #[inline(always)]
     pub(crate) fn receive(
+        &mut self,
+        arrival: HostArrival,
+        network: &mut Network,
+    ) -> Option<(FlowId, EndpointEvent)> {
+        if network.packet(arrival.slot).is_long() {
+            self.receive_quickly::<true>(arrival, network)
+        } else {
+            self.receive_quickly::<false>(arrival, network)
+        }
+    }
+
+    /// Delivers a packet. It is mostly one with data, or mostly one without: then this takes little time.
+    #[inline(never)]
+    fn receive_quickly<const DATA: bool>(
+        &mut self,
+        arrival: HostArrival,
+        network: &mut Network,
+    ) -> Option<(FlowId, EndpointEvent)> {
+        let packet = network.packet(arrival.slot);
+        if let Some(Some(endpoint)) = self.endpoints.get_mut(packet.endpoint as usize)
+            && endpoint.accepts(packet)
+            && let Transport::Tcp(end) = &mut endpoint.transport
+            && let Some(segment) = packet.plain_segment()
+            && end.receive_quickly::<DATA>(arrival.time, &segment, packet.ecn())
+        {
+            let shared = &mut self.shared;
+            return (endpoint.socket).answer::<DATA>(end, arrival, shared, network);
+        }
+        self.receive_generally(arrival, network)
+    }
+
+    /// Delivers a packet to an endpoint of any kind.
+    #[inline(never)]
+    fn receive_generally(
         &mut self,
         arrival: HostArrival,
         network: &mut Network,
@@ -225,14 +259,12 @@ impl Hosts {
             return None;
         };
         let shared = &mut self.shared;
-        if let Transport::Tcp(end) = transport
-            && let Some(segment) = packet.segment()
-        {
-            end.receive(time, &segment, packet.ecn());
-            network.release(arrival.slot);
-            return socket.attend_tcp(end, time, shared, network);
-        }
         match (transport, packet.contents()) {
+            (Transport::Tcp(end), Contents::Segment(segment)) => {
+                end.receive(time, &segment, packet.ecn());
+                network.release(arrival.slot);
+                socket.attend_tcp(end, time, shared, network)
+            }
             (Transport::Quic(end), Contents::RawDatagram(datagram)) => {
                 let bytes = shared.datagrams.take(datagram.slot, packet.is_copied());
                 end.receive(time, packet.locations(), packet.ecn(), bytes);

@@ -182,7 +182,7 @@ impl Hosts {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn receive_ahead(&mut self, arrival: HostArrival, network: &mut Network) {
         let notice = self.receive(arrival, network);
         debug_assert_eq!(notice, None, "the flows of undisturbed hosts have no end");

@@ -1,7 +1,8 @@
 //! The socket of an endpoint: passes what its connection sends to the host's link, keeps its timer, and
 //! notifies the application.
 
-use weir_network::TxPort;
+use weir_network::{HostArrival, TxPort};
+use weir_tcp::QuickNext;
 use weir_units::Time;
 
 use super::end::DatagramEnd;
@@ -24,7 +25,67 @@ pub(super) struct Socket {
 }
 
 impl Socket {
-    #[inline]
+    /// Attends to a connection that has [received a packet quickly](TcpEnd::receive_quickly), with the effects
+    /// of [`Self::attend_tcp`]: one with data or one without. Mostly it has one packet to send or none; a packet
+    /// goes into the slot of the one that it has received.
+    #[inline(always)]
+    pub(super) fn answer<const DATA: bool>(
+        &mut self,
+        end: &mut TcpEnd,
+        HostArrival { time, slot, .. }: HostArrival,
+        shared: &mut HostContext,
+        network: &mut Network,
+    ) -> Option<(FlowId, EndpointEvent)> {
+        let is_usual = self.send_slot == Time::ZERO && !end.sends_bursts();
+        let Some(mut port) = network.direct_port(self.address.port).filter(|_| is_usual) else {
+            network.release(slot);
+            return self.attend_tcp(end, time, shared, network);
+        };
+        let is_patient = end.has_small_queues();
+        if is_patient && !port.has_room(time) {
+            port.release(slot);
+            self.send_slot = port.reserve_slot();
+            return self.end_attention(end, time, shared);
+        }
+        match end.connection.next_quickly::<DATA>(time) {
+            QuickNext::Nothing => port.release(slot),
+            QuickNext::Segment(segment, ecn) => {
+                let packet = port.packet_mut(slot);
+                packet.write_segment(&segment, ecn, &self.address);
+                let has_room = port.send(time, slot);
+                if is_patient && !has_room {
+                    self.send_slot = port.reserve_slot();
+                } else if !DATA && end.connection.may_send_more(time) {
+                    return self.attend_tcp(end, time, shared, network);
+                }
+            }
+            QuickNext::Unknown => {
+                port.release(slot);
+                return self.attend_tcp(end, time, shared, network);
+            }
+        }
+        self.end_attention(end, time, shared)
+    }
+
+    /// Sets the timer of a connection on its fast paths, and returns an event for the application.
+    #[inline(always)]
+    fn end_attention(
+        &mut self,
+        end: &mut TcpEnd,
+        now: Time,
+        shared: &mut HostContext,
+    ) -> Option<(FlowId, EndpointEvent)> {
+        let mut due = end.connection.quick_timeout();
+        if self.send_slot > now {
+            due = due.min(self.send_slot);
+        }
+        self.set_timer(due, shared);
+        // It is not closed.
+        let notice = self.notice(end.connection.received().bytes(), || false);
+        Some((self.address.flow, notice?))
+    }
+
+    #[inline(never)]
     pub(super) fn attend_tcp(
         &mut self,
         end: &mut TcpEnd,
@@ -134,7 +195,8 @@ impl Socket {
             end.timeout().unwrap_or(Time::MAX)
         };
         let notice = self.notice(end.delivered(), || end.take_closed());
-        self.set_timer(due, shared);
+        // A timer of the past would be an event at its time, after others that were later.
+        self.set_timer(due.max(now), shared);
         Some((self.address.flow, notice?))
     }
 

@@ -221,6 +221,19 @@ struct Extras {
 }
 
 impl TcpEnd {
+    /// Takes in a segment with data, or one without, if that takes only a fast path of the connection. Otherwise
+    /// it changes nothing, and returns false.
+    #[inline(always)]
+    pub(super) fn receive_quickly<const DATA: bool>(
+        &mut self,
+        now: Time,
+        segment: &Segment,
+        ecn: Ecn,
+    ) -> bool {
+        let connection = &mut self.connection;
+        self.extras.is_none() && connection.receive_quickly::<DATA>(now, segment, ecn)
+    }
+
     #[inline]
     pub(super) fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
         if self.extras.is_some() {

@@ -7,7 +7,7 @@ use weir_results::{Observation, Output, OutputError, Recorder, RunSummary, Summa
 use weir_sim::Simulation;
 use weir_units::Duration;
 
-use crate::observe::{FlowRows, Rows, scenario};
+use crate::observe::{FlowRows, Rows, record, scenario};
 
 /// A mixture of all features: random controllers, workloads and queues, faults, and flows that come and
 /// go.
@@ -255,6 +255,50 @@ fn samples_that_nobody_wants_make_no_difference() {
     assert!(groups > 60 && !ports.is_empty());
     assert!(expected.ends_with(&samples) && expected_ports.ends_with(&ports));
     assert!(expected.len() > samples.len() + 60);
+}
+
+/// A sample brings queues up to date, also those of hosts that send datagrams.
+#[test]
+fn the_times_of_samples_make_no_difference() {
+    let text = |transport: &str, interval: &str| {
+        format!(
+            r#"
+            title = "Datagrams"
+            source = "a test"
+            duration = "60ms"
+            warm_up = "5ms"
+            [dumbbell]
+            rate = "1Gbps"
+            delay = "5us"
+            queue = {{ kind = "step", buffer = "60 packets", ecn_threshold = "15KB" }}
+            [dumbbell.senders.sender]
+            count = 3
+            rtt = "80us"
+            [groups.flows]
+            from = "sender"
+            to = "receiver"
+            flows = 2
+            transport = "{transport}"
+            workload = "bulk"
+            start_within = "3ms"
+            [measurements]
+            ports = "*"
+            sample_interval = "{interval}"
+            "#
+        )
+    };
+    for transport in ["quic", "dcudp"] {
+        let results = |interval| {
+            let mut rows = Rows::default();
+            let summary = record(&text(transport, interval), &[], &mut rows);
+            rows.text.retain(|row| row.starts_with("Flow"));
+            (rows.text, Summary::new("", "", summary).to_json().unwrap())
+        };
+        let often = results("50us");
+        assert_eq!(often.0.len(), 6, "{transport}");
+        assert!(often == results("7ms"), "{transport}");
+        assert!(often == results("1s"), "{transport}");
+    }
 }
 
 #[test]

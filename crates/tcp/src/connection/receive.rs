@@ -20,13 +20,15 @@ const BLOCKS: usize = weir_wire::tcp::SackBlocks::CAPACITY;
 
 impl Connection {
     /// Processes a segment that arrived in an IP packet with this ECN codepoint.
-    #[inline]
     pub fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
-        self.counters.segments_received += 1;
-        if !self.is_plain || !self.receive_plain(now, segment, ecn) {
-            // Of a copy, so that the caller's need not lie in memory.
-            let segment = *segment;
-            self.receive_general(now, &segment, ecn);
+        let is_done = if segment.payload > 0 {
+            self.receive_quickly::<true>(now, segment, ecn)
+        } else {
+            self.receive_quickly::<false>(now, segment, ecn)
+        };
+        if !is_done {
+            self.counters.segments_received += 1;
+            self.receive_general(now, segment, ecn);
         }
     }
 
@@ -72,7 +74,7 @@ impl Connection {
         self.counters.ece_received += u64::from(ece);
         if data {
             let cwr = segment.flags.contains(Flags::CWR);
-            let data = self.in_order_data(segment);
+            let data = self.in_order_data(now, segment);
             self.receiver
                 .on_expected(now, &data, cwr, ecn, &mut self.counters);
         } else if let Some(sender) = self.sender.built_mut() {
@@ -370,20 +372,26 @@ impl Connection {
     }
 
     #[inline]
-    pub(super) fn in_order_data(&self, segment: &Segment) -> InOrderData {
+    pub(super) fn in_order_data(&self, now: Time, segment: &Segment) -> InOrderData {
+        let delayed = self.config.delayed_acks;
         InOrderData {
             payload: segment.payload,
             is_pushed: segment.flags.contains(Flags::PSH),
-            delayed: self.config.delayed_acks,
-            rto: (self.config.delayed_acks)
-                .is_some()
-                .then(|| self.sender.rto(&self.config)),
+            delayed,
+            is_after_idle: delayed.is_some() && self.has_been_idle(now),
         }
+    }
+
+    /// Returns whether no data has come for longer than the retransmission time-out.
+    #[inline]
+    fn has_been_idle(&self, now: Time) -> bool {
+        let idle = self.receiver.acks.idle_time(now);
+        idle > self.config.least_rto() && idle > self.sender.rto(&self.config)
     }
 
     #[inline]
     fn process_data(&mut self, now: Time, segment: &Segment, distance: i64, ecn: Ecn) {
-        let data = self.in_order_data(segment);
+        let data = self.in_order_data(now, segment);
         self.receiver.on_arrival(
             now,
             &Arrival {

@@ -11,11 +11,7 @@ impl Connection {
     #[inline]
     pub fn timeout(&self) -> Option<Time> {
         if self.is_plain {
-            // There is no keep-alive timer, and no other timer of the connection's.
-            let next = self
-                .sender
-                .plain_timeout()
-                .min(self.receiver.acks.timeout());
+            let next = self.quick_timeout();
             return (next != Time::MAX).then_some(next);
         }
         let next = self

@@ -4,35 +4,23 @@ use weir_units::Time;
 use weir_wire::Ecn;
 use weir_wire::tcp::{Flags, Options, SackBlock, SackBlocks, Segment};
 
-use super::{Connection, State};
+use super::{Connection, QuickNext, State};
 use crate::EcnMode;
-use crate::sender::{OutgoingSegment, PlainNext, Sender};
+use crate::sender::{OutgoingSegment, Sender};
 
 impl Connection {
     /// Returns the next segment to send now and the ECN codepoint of its packet. After every event,
     /// call it until it returns `None`.
     #[inline(always)]
     pub fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
-        if !self.is_plain {
-            return self.next_in_general(now);
-        }
-        let is_ack_due = self.receiver.acks.is_due();
-        // While one for earlier data is due, so is the next one.
-        if is_ack_due && self.receiver.echo.has_prior() {
-            return self.next_in_general(now);
-        }
-        if let Some(sender) = self.sender.built_mut()
-            && !sender.has_sent_data()
-        {
-            match sender.next_plain(now, is_ack_due) {
-                PlainNext::Nothing => {}
-                PlainNext::Segment(outgoing) => {
-                    return Some(self.data_segment(now, outgoing));
-                }
-                PlainNext::General => return self.next_in_general(now),
+        if self.is_plain {
+            match self.next_plain(now) {
+                QuickNext::Nothing => return None,
+                QuickNext::Segment(segment, ecn) => return Some((segment, ecn)),
+                QuickNext::Unknown => {}
             }
         }
-        is_ack_due.then(|| self.plain_acknowledgment(now))
+        self.next_in_general(now)
     }
 
     /// Whether there is nothing to send before the next event. `true` is certain.
@@ -153,7 +141,7 @@ impl Connection {
     }
 
     #[inline(always)]
-    fn data_segment(&mut self, now: Time, outgoing: OutgoingSegment) -> (Segment, Ecn) {
+    pub(super) fn data_segment(&mut self, now: Time, outgoing: OutgoingSegment) -> (Segment, Ecn) {
         let mut segment = Segment::default();
         let ecn = self.write_data(now, outgoing, &mut segment);
         (segment, ecn)
@@ -205,7 +193,7 @@ impl Connection {
 
     /// Builds an acknowledgment without SACK blocks.
     #[inline(always)]
-    fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
+    pub(super) fn plain_acknowledgment(&mut self, now: Time) -> (Segment, Ecn) {
         let mut segment = Segment::default();
         let ecn = self.write_plain_acknowledgment(now, &mut segment);
         (segment, ecn)

@@ -24,8 +24,8 @@ pub(crate) struct InOrderData {
     pub(crate) is_pushed: bool,
     /// How ACKs are delayed.
     pub(crate) delayed: Option<DelayedAcks>,
-    /// This end's retransmission time-out, if ACKs are delayed: how long an idle time is.
-    pub(crate) rto: Option<Duration>,
+    /// Whether it follows an idle time.
+    pub(crate) is_after_idle: bool,
 }
 
 /// The delayed-ACK state and the SACK blocks of the next acknowledgment.
@@ -78,6 +78,12 @@ impl AckState {
         }
     }
 
+    /// Returns the time since the last data; zero before the first.
+    #[inline]
+    pub(crate) fn idle_time(&self, now: Time) -> Duration {
+        now.since(self.last_data)
+    }
+
     /// Records in-order data.
     #[inline(always)]
     pub(super) fn on_in_order(&mut self, now: Time, data: &InOrderData, mss: u64) {
@@ -92,9 +98,8 @@ impl AckState {
             u64::from(payload).div_ceil(mss.max(1)) as u32
         };
         self.pending = self.pending.saturating_add(segments);
-        // Before the first data, the time since the last is zero.
-        let idle = now.since(std::mem::replace(&mut self.last_data, now));
-        if data.rto.is_some_and(|rto| idle > rto) {
+        self.last_data = now;
+        if data.is_after_idle {
             // The sender starts again with a small window.
             self.quick = delayed.quick_segments;
             self.is_interactive = false;
@@ -268,7 +273,7 @@ mod tests {
             payload,
             is_pushed,
             delayed: Config::default().delayed_acks,
-            rto: Some(RTO),
+            is_after_idle: acks.idle_time(now) > RTO,
         };
         acks.on_in_order(now, &data, 1448);
         let is_due = acks.is_due();

@@ -132,6 +132,17 @@ impl Sender {
         self.nxt >= self.written
     }
 
+    /// Returns whether the window has no room for the next data.
+    #[inline(always)]
+    pub(crate) fn waits_plainly(&mut self, now: Time) -> bool {
+        let (data, flight) = (self.written - self.nxt, self.scoreboard.in_flight());
+        let waits = flight > 0 && flight + self.mss.min(data) > self.window();
+        if waits {
+            self.note_limit(now);
+        }
+        waits
+    }
+
     /// Returns the next segment, if it is a full one of new data and the sender has not been idle.
     #[inline(always)]
     pub(crate) fn next_plain(&mut self, now: Time, is_ack_due: bool) -> PlainNext {

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use weir_congestion::Controller;
 use weir_tcp::{
     Config, ConfigError, Connection, ControllerFactory, ControllerSource, DelayedAcks, EcnMode,
-    KeepAlive, LossDetection, Pacing,
+    KeepAlive, LossDetection, Pacing, QuickNext,
 };
 use weir_units::{ByteSize, Duration, Time};
 use weir_wire::Ecn;
@@ -21,6 +21,11 @@ use super::world::{Opening, controller};
 struct Twins {
     fast: Connection,
     general: Connection,
+    /// Whether the first one has received a segment quickly and nothing has happened since: one with data, or
+    /// one without.
+    quick: Option<bool>,
+    /// Whether it says that it has nothing more to send.
+    has_sent_all: bool,
 }
 
 /// The controllers of a case.
@@ -59,18 +64,54 @@ impl Twins {
         Self {
             general: general.without_fast_paths(),
             fast: end(factory.late()).unwrap(),
+            quick: None,
+            has_sent_all: false,
         }
     }
 
     fn both(&mut self, mut act: impl FnMut(&mut Connection)) {
+        self.quick = None;
         act(&mut self.fast);
         act(&mut self.general);
     }
 
+    fn receive(&mut self, now: Time, segment: &Segment, ecn: Ecn) {
+        let has_data = segment.payload > 0;
+        let is_done = if has_data {
+            self.fast.receive_quickly::<true>(now, segment, ecn)
+        } else {
+            self.fast.receive_quickly::<false>(now, segment, ecn)
+        };
+        if !is_done {
+            self.fast.receive(now, segment, ecn);
+        }
+        self.quick = is_done.then_some(has_data);
+        self.general.receive(now, segment, ecn);
+    }
+
     fn next_segment(&mut self, now: Time) -> Option<(Segment, Ecn)> {
-        let next = self.fast.next_segment(now);
+        let had_sent_all = std::mem::take(&mut self.has_sent_all);
+        let next = self.next_of_fast(now);
         assert_eq!(next, self.general.next_segment(now), "at {now}");
+        assert!(next.is_none() || !had_sent_all, "at {now}");
         next
+    }
+
+    fn next_of_fast(&mut self, now: Time) -> Option<(Segment, Ecn)> {
+        let next = match self.quick.take() {
+            Some(true) => self.fast.next_quickly::<true>(now),
+            Some(false) => self.fast.next_quickly::<false>(now),
+            None => QuickNext::Unknown,
+        };
+        match next {
+            QuickNext::Nothing => return None,
+            QuickNext::Segment(segment, ecn) => {
+                self.has_sent_all = !self.fast.may_send_more(now);
+                return Some((segment, ecn));
+            }
+            QuickNext::Unknown => {}
+        }
+        self.fast.next_segment(now)
     }
 
     fn timeout(&self) -> Option<Time> {
@@ -225,7 +266,7 @@ impl Arena {
         for side in [0, 1] {
             if arrivals[side].is_some_and(|at| at <= now) {
                 if let Some((_, (segment, ecn))) = self.ways[side].pop_first() {
-                    self.ends[side].both(|end| end.receive(now, &segment, ecn));
+                    self.ends[side].receive(now, &segment, ecn);
                 }
             } else if timers[side].is_some_and(|at| at <= now)
                 || self.dice.happens(case.odds.early_timer)
