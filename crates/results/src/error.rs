@@ -6,6 +6,15 @@ use std::path::{Path, PathBuf};
 /// A file or directory could not be created or written.
 #[derive(Debug, thiserror::Error)]
 pub enum OutputError {
+    /// Another run writes to the directory.
+    #[error(
+        "{} is in use: another run writes its results there; wait for it, or name another directory",
+        path.display()
+    )]
+    Busy {
+        /// Its path.
+        path: PathBuf,
+    },
     /// The file or directory cannot be created.
     #[error("cannot create {}: {source}", path.display())]
     Create {

@@ -9,6 +9,24 @@ use tempfile::{Builder, NamedTempFile, TempPath};
 
 use crate::error::OutputError;
 
+/// The number of random characters of a temporary name, and its end.
+const RANDOM: usize = 6;
+const SUFFIX: &str = ".tmp";
+
+/// Whether this may be the temporary name of a file.
+pub(crate) fn is_temporary(name: &str) -> bool {
+    let staged = name
+        .strip_prefix('.')
+        .and_then(|name| name.strip_suffix(SUFFIX));
+    staged.is_some_and(|name| {
+        let bytes = name.as_bytes();
+        bytes.len() > RANDOM
+            && bytes[bytes.len() - RANDOM..]
+                .iter()
+                .all(u8::is_ascii_alphanumeric)
+    })
+}
+
 /// A file under a temporary name in its final directory. Dropping it removes it.
 #[derive(Debug)]
 pub struct StagedFile {
@@ -50,7 +68,8 @@ impl StagedFile {
         prefix.push(name);
         let file = Builder::new()
             .prefix(&prefix)
-            .suffix(".tmp")
+            .rand_bytes(RANDOM)
+            .suffix(SUFFIX)
             // The same mode as any new file: the umask applies to it.
             .permissions(Permissions::from_mode(0o666))
             .tempfile_in(directory)?;
@@ -94,6 +113,11 @@ impl StagedFile {
 }
 
 impl CompleteFile {
+    /// Returns the final path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Renames the file to its final path, replacing an existing file, and returns the path.
     pub(crate) fn persist(self) -> Result<PathBuf, OutputError> {
         let Self { file, path } = self;

@@ -225,6 +225,33 @@ pub enum ProblemKind {
         /// The host that the packets do not reach.
         to: String,
     },
+    /// Packets from a sender to its receiver, or back, return to a switch that they have passed.
+    #[error(
+        "packets from host `{from}` to host `{to}` go round in a loop, {switches}; change the `via` of a route in \
+         [[routes]] of one of these switches"
+    )]
+    RoutingLoop {
+        /// The host that sends.
+        from: String,
+        /// The host that the packets do not reach.
+        to: String,
+        /// The switches of the loop, the first one once more at the end.
+        switches: String,
+    },
+    /// Two values for one key.
+    #[error("the key `{key}` is written twice in one table; remove one of them")]
+    DuplicateKey {
+        /// The key.
+        key: String,
+    },
+    /// A parameter whose value is in terms of itself.
+    #[error("`${name}` stands for itself, by {path}; write the value of one of them")]
+    CircularParameter {
+        /// Its name.
+        name: String,
+        /// The parameters that refer to one another.
+        path: String,
+    },
     /// An unused parameter.
     #[error(
         "nothing in the file uses `${name}`: remove the parameter, or write \"${name}\" where its value belongs"

@@ -54,9 +54,11 @@ mod level;
 mod link_share;
 mod live;
 mod loader;
+mod loads;
 mod measurements;
 #[cfg(test)]
 mod one_group;
+mod packetization;
 mod policy_file;
 mod queue;
 mod read;
@@ -74,11 +76,12 @@ mod written;
 
 pub use error::{Position, Problem, ProblemKind, ScenarioError};
 pub use fault::{Fault, FaultKind, FaultPeriod};
-pub use group::{Group, Pairing};
+pub use group::{Group, OfferedLoad, Pairing};
 pub use level::{Buffer, Level};
 pub use live::{AddressFamily, LiveOptions, Network, NetworkParseError};
 pub use loader::{Document, Setting, SettingError};
 pub use measurements::{Measurements, Reduction};
+pub use packetization::{Packetization, TransferPackets};
 pub use policy_file::{
     CheckedPolicy, load_deadlines, load_policy, load_policy_for, parse_deadlines, parse_policy,
     parse_policy_for,
@@ -88,8 +91,8 @@ pub use reference::{deadline_key_reference, key_reference, policy_key_reference}
 pub use scenario::Scenario;
 pub use sed::{RttAverage, SedAllocation, SedLate, SedOptions};
 pub use topology::{
-    Host, HostIndex, Node, Port, PortIndex, Route, Routes, SharedBuffer, SharedLimit, Switch,
-    SwitchIndex, TconRule, Topology,
+    Crossings, Host, HostIndex, LinkClass, Node, PathFault, Port, PortIndex, Route, Routes,
+    SharedBuffer, SharedLimit, Switch, SwitchIndex, TconRule, Topology,
 };
 pub use transport::{
     DcudpAckInterval, DcudpCondition, DcudpEcho, DcudpFeedback, DcudpOptions, DcudpQuit, DcudpRtt,

@@ -210,8 +210,10 @@ fn read_groups(
     let read = |(name, at): (&str, Cursor<'_>)| {
         check_name(&at, name)?;
         let fields = Fields::open(at, Group::SECTION)?;
-        let group = Group::read_keys(&fields, network)?;
-        group.check(&fields, topology, &routes, duration)?;
+        let mut group = Group::read_keys(&fields, network)?;
+        group.check(&fields, topology, &routes)?;
+        group.set_load(&fields, topology, &routes)?;
+        group.check_times(&fields, duration)?;
         Ok(group)
     };
     let read: Vec<_> = named.into_iter().map(read).collect();

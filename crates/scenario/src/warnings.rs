@@ -17,7 +17,7 @@ pub struct Warning {
 }
 
 /// The kind of a [`Warning`].
-#[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum WarningKind {
     /// A window may hold fewer segments than a receiver waits for.
     #[error(
@@ -32,6 +32,17 @@ pub enum WarningKind {
         /// The time after which an ACK comes in any case.
         timeout: Duration,
     },
+    /// Flows offer more than a link carries.
+    #[error(
+        "flows offer {load:.2} times what the link `{link}` carries: they wait ever longer, and the results depend on \
+         `duration`; set a lower `load`, or a longer `mean_interval`"
+    )]
+    Overload {
+        /// The most loaded link.
+        link: String,
+        /// Its load.
+        load: f64,
+    },
 }
 
 impl fmt::Display for Warning {
@@ -43,8 +54,25 @@ impl fmt::Display for Warning {
 impl Scenario {
     /// Returns the warnings about this scenario.
     pub fn warnings(&self) -> Vec<Warning> {
-        self.groups.iter().filter_map(small_window).collect()
+        let windows = self.groups.iter().filter_map(small_window);
+        windows.chain(overload(self)).collect()
     }
+}
+
+/// Returns the warning about a link that carries less than random arrivals offer.
+fn overload(scenario: &Scenario) -> Option<Warning> {
+    if !scenario.has_arrivals() {
+        return None;
+    }
+    let (port, load) = scenario.most_loaded_link()?;
+    // Rounded to the nanosecond, a mean interval may give a load a little above 1.
+    (load > 1.001).then(|| Warning {
+        key: "groups".to_owned(),
+        kind: WarningKind::Overload {
+            link: scenario.topology.port(port).name.clone(),
+            load,
+        },
+    })
 }
 
 /// Returns the warning about receivers that wait for more segments than a window may hold.
@@ -99,6 +127,24 @@ mod tests {
     fn warnings(settings: &[&str]) -> Vec<String> {
         let warnings = one_group::scenario("\"bulk\"", settings).warnings();
         warnings.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn more_than_a_link_carries_is_warned_of() {
+        let warnings = |load: &str| {
+            let workload = format!(
+                "{{ kind = \"poisson\", load = {load}, of = \"a->b\", distribution = \"web-search\" }}"
+            );
+            let warnings = one_group::scenario(&workload, &[]).warnings();
+            warnings.iter().map(ToString::to_string).collect::<Vec<_>>()
+        };
+        assert!(warnings("1").is_empty());
+        let found = warnings("1.5");
+        assert!(
+            found[0].starts_with("groups: flows offer 1.50 times"),
+            "{found:?}"
+        );
+        assert!(found[0].contains("`a->b`"), "{found:?}");
     }
 
     #[test]

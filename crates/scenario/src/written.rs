@@ -11,8 +11,8 @@ use weir_units::{ByteSize, Duration, Time};
 use crate::topology::Link;
 use crate::transport::Protocol;
 use crate::{
-    Fault, FaultKind, FaultPeriod, Group, HostIndex, Pairing, PortIndex, Route, Scenario,
-    SharedBuffer, Switch, TconRule, Topology, Transport, Workload,
+    Distribution, Fault, FaultKind, FaultPeriod, Group, HostIndex, Pairing, PortIndex, Route,
+    Scenario, SharedBuffer, Switch, TconRule, Topology, Transport, Workload,
 };
 
 impl Serialize for Scenario {
@@ -163,7 +163,34 @@ struct WrittenGroup<'s> {
     deadline: Option<Duration>,
     #[serde(flatten)]
     options: &'s Transport,
-    workload: &'s Workload,
+    workload: WrittenWorkload<'s>,
+}
+
+/// A workload, with the load that decides how often flows arrive in place of the mean interval.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum WrittenWorkload<'s> {
+    ByLoad {
+        kind: &'static str,
+        load: f64,
+        of: &'s str,
+        distribution: &'s Distribution,
+    },
+    Other(&'s Workload),
+}
+
+impl<'s> WrittenWorkload<'s> {
+    fn of(group: &'s Group) -> Self {
+        match (&group.workload, &group.load) {
+            (Workload::Poisson { distribution, .. }, Some(load)) => Self::ByLoad {
+                kind: "poisson",
+                load: load.load,
+                of: &load.of.name,
+                distribution,
+            },
+            (workload, _) => Self::Other(workload),
+        }
+    }
 }
 
 impl<'s> WrittenGroup<'s> {
@@ -182,7 +209,7 @@ impl<'s> WrittenGroup<'s> {
             failover: group.failover,
             deadline: group.deadline,
             options: &group.transport,
-            workload: &group.workload,
+            workload: WrittenWorkload::of(group),
         }
     }
 }

@@ -1,47 +1,48 @@
 //! The output directory of an experiment.
 
+mod directory;
 mod run;
 #[cfg(test)]
 mod tests;
 
 pub use run::{FinishedRun, RunFiles};
 
-use std::fs::{self, File};
-use std::io::ErrorKind;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use weir_units::Duration;
 
 use crate::Summary;
 use crate::error::OutputError;
 use crate::staged::{CompleteFile, StagedFile};
+use directory::{LockedDirectory, REPORT, SUMMARY, remove_file};
 
 /// The files of an experiment before they are committed to a directory: `summary.json`,
 /// `report.html` and, for each run, `flows.parquet`, `samples.parquet` and, if there are epochs,
 /// `epochs.parquet` (`flows.NAME.parquet` and so on for the variant NAME).
 ///
 /// All files are written under temporary names in the same directory. [`commit`](Self::commit)
-/// renames them once all are complete and on disk. It removes an older `summary.json` first and
-/// renames the new one last, so that a summary never appears beside files of another experiment. If
+/// renames them once all are complete and on disk. It removes an older `summary.json` and the tables of
+/// an earlier output first and renames the new summary last, so that a summary never appears beside files of another experiment. If
 /// the output is dropped earlier, the directory keeps its former contents.
 #[derive(Debug)]
 pub struct Output {
-    directory: PathBuf,
+    directory: LockedDirectory,
     summary: StagedFile,
     report: StagedFile,
 }
 
 impl Output {
-    /// Creates the directory if needed, and checks that files can be written to it.
+    /// Creates the directory if needed, and checks that files can be written to it. Temporary files that a killed
+    /// run has left there are removed.
     ///
     /// # Errors
-    /// The directory cannot be created or written to, or a directory has the name of one of the files.
+    /// The directory cannot be created or written to, another run writes to it, or a directory has the name of one
+    /// of the files.
     pub fn create(directory: impl Into<PathBuf>) -> Result<Self, OutputError> {
-        let directory = directory.into();
-        fs::create_dir_all(&directory).map_err(OutputError::creating(&directory))?;
+        let directory = LockedDirectory::create(directory.into())?;
         Ok(Self {
-            summary: StagedFile::create(directory.join("summary.json"))?,
-            report: StagedFile::create(directory.join("report.html"))?,
+            summary: StagedFile::create(directory.path().join(SUMMARY))?,
+            report: StagedFile::create(directory.path().join(REPORT))?,
             directory,
         })
     }
@@ -51,7 +52,7 @@ impl Output {
     /// # Errors
     /// See [`create`](Self::create).
     pub fn run(&self, span: Duration) -> Result<RunFiles, OutputError> {
-        RunFiles::create(&self.directory, "", span)
+        RunFiles::create(self.directory.path(), "", span)
     }
 
     /// Opens the files of a variant; `span` is its simulated time. Characters of its name that are
@@ -60,7 +61,11 @@ impl Output {
     /// # Errors
     /// See [`create`](Self::create).
     pub fn variant(&self, name: &str, span: Duration) -> Result<RunFiles, OutputError> {
-        RunFiles::create(&self.directory, &format!(".{}", file_name(name)), span)
+        RunFiles::create(
+            self.directory.path(),
+            &format!(".{}", file_name(name)),
+            span,
+        )
     }
 
     /// Writes the summary and the text of the report, and renames all files to their final names.
@@ -82,21 +87,14 @@ impl Output {
         let mut files: Vec<CompleteFile> =
             runs.into_iter().flat_map(FinishedRun::into_files).collect();
         files.extend([self.report.close()?, self.summary.close()?]);
-        remove(&self.directory.join("summary.json"))?;
+        remove_file(&self.directory.path().join(SUMMARY))?;
+        let kept: Vec<PathBuf> = files.iter().map(|file| file.path().to_owned()).collect();
+        self.directory.remove_tables(&kept)?;
         let paths: Result<Vec<PathBuf>, OutputError> =
             files.into_iter().map(CompleteFile::persist).collect();
         // The renames must survive a power failure too.
-        File::open(&self.directory)
-            .and_then(|directory| directory.sync_all())
-            .map_err(OutputError::writing(&self.directory))?;
+        self.directory.sync()?;
         paths
-    }
-}
-
-fn remove(path: &Path) -> Result<(), OutputError> {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != ErrorKind::NotFound => Err(OutputError::writing(path)(error)),
-        _ => Ok(()),
     }
 }
 

@@ -1,4 +1,6 @@
 use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use tempfile::TempDir;
@@ -133,6 +135,56 @@ fn new_files_replace_old_ones() {
     let after = contents(directory.path());
     assert!(after.keys().eq(before.keys()));
     assert_ne!(after["flows.parquet"], before["flows.parquet"]);
+}
+
+#[test]
+fn files_of_an_earlier_run_are_removed_but_not_those_of_others() {
+    let directory = TempDir::new().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    written(directory.path(), 1).unwrap();
+    let expected: Vec<_> = contents(directory.path()).into_keys().collect();
+    fs::copy(path("flows.parquet"), path("epochs.parquet")).unwrap();
+    fs::copy(
+        path("flows.parquet"),
+        path("flows.ecn=20%20packets.parquet"),
+    )
+    .unwrap();
+    let others = [
+        ".mine.tmp",
+        "flowers.parquet",
+        "notes.txt",
+        "samples.mine.parquet",
+    ];
+    fs::copy(path("flows.parquet"), path("flowers.parquet")).unwrap();
+    fs::write(path("samples.mine.parquet"), "no table").unwrap();
+    fs::write(path("notes.txt"), "mine").unwrap();
+    fs::write(path(".mine.tmp"), "mine").unwrap();
+    // Left by a killed run.
+    for name in [
+        ".flows.parquetAb3dE9.tmp",
+        ".epochs.x=1.parquet123456.tmp",
+        ".summary.jsonabcdef.tmp",
+    ] {
+        fs::write(path(name), "half").unwrap();
+    }
+    written(directory.path(), 2).unwrap();
+    let mut expected: Vec<_> = expected.iter().map(String::as_str).chain(others).collect();
+    expected.sort_unstable();
+    assert!(
+        contents(directory.path()).keys().eq(&expected),
+        "{:?}",
+        contents(directory.path()).keys()
+    );
+}
+
+#[test]
+fn two_runs_do_not_write_to_one_directory() {
+    let directory = TempDir::new().unwrap();
+    let first = Output::create(directory.path()).unwrap();
+    let error = Output::create(directory.path()).unwrap_err();
+    assert!(matches!(error, OutputError::Busy { .. }), "{error}");
+    drop(first);
+    Output::create(directory.path()).unwrap();
 }
 
 #[test]

@@ -17,6 +17,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::types::Type;
 
+/// The program that the files name as their writer.
+pub(crate) const CREATED_BY: &str = "weir";
+
 /// The number of buffered rows: a few megabytes for either table.
 const GROUP_ROWS: usize = 8192;
 
@@ -53,7 +56,7 @@ impl<W: Write + Send> Table<W> {
         let schema = schema(&columns).map_err(into_io)?;
         // The file must not change from one build or run to the next.
         let properties = WriterProperties::builder()
-            .set_created_by("weir".to_owned())
+            .set_created_by(CREATED_BY.to_owned())
             .set_compression(Compression::SNAPPY)
             .build();
         let file = SerializedFileWriter::new(writer, Arc::new(schema), Arc::new(properties))

@@ -9,34 +9,92 @@ use crate::error::ProblemKind;
 const PARAMETERS: &str = "parameters";
 const VARIANTS: &str = "variants";
 
-/// Replaces each `"$name"` by the parameter's value.
+/// Replaces each `"$name"` by the parameter's value, in the parameters themselves too.
 pub(crate) fn substitute(root: &mut Node, problems: &Problems) -> Result<(), Reported> {
-    let parameters = match root.as_table().and_then(|table| table.get(PARAMETERS)) {
+    let written = match root.as_table().and_then(|table| table.get(PARAMETERS)) {
         None => Table::default(),
         Some(node) => match &node.value {
             Value::Table(table) => table.clone(),
             _ => return Err(at(node, PARAMETERS, problems).wrong_kind("a table")),
         },
     };
-    let mut result = Ok(());
-    for entry in &parameters.entries {
-        if reference(&entry.node).is_some() {
-            let key = format!("{PARAMETERS}.{}", entry.key);
-            result = Err(at(&entry.node, &key, problems)
-                .conflict("a parameter cannot refer to another one", "write its value"));
-        }
-    }
-    result?;
+    let parameters = resolve(&written, problems)?;
     let Some(table) = root.as_table_mut() else {
         return Ok(());
     };
+    let mut result = Ok(());
     for entry in &mut table.entries {
-        if entry.key != PARAMETERS && entry.key != VARIANTS {
+        if entry.key == PARAMETERS {
+            entry.node.value = Value::Table(parameters.clone());
+        } else if entry.key != VARIANTS {
             let replaced = replace(&mut entry.node, &entry.key, &parameters, problems);
             result = result.and(replaced);
         }
     }
     result
+}
+
+/// Returns the parameters without references to one another.
+fn resolve(written: &Table, problems: &Problems) -> Result<Table, Reported> {
+    let mut resolved = Table::default();
+    let mut result = Ok(());
+    for entry in &written.entries {
+        let done = resolve_one(
+            &entry.key,
+            written,
+            &mut Vec::new(),
+            &mut resolved,
+            problems,
+        );
+        result = result.and(done);
+    }
+    result?;
+    // In the order of the file.
+    let position = |key: &str| written.keys().position(|found| found == key);
+    resolved.entries.sort_by_key(|entry| position(&entry.key));
+    Ok(resolved)
+}
+
+/// Adds the parameter `name` to `resolved`, and first those that it refers to; `path` leads to it.
+fn resolve_one<'w>(
+    name: &'w str,
+    written: &'w Table,
+    path: &mut Vec<&'w str>,
+    resolved: &mut Table,
+    problems: &Problems,
+) -> Result<(), Reported> {
+    let Some(entry) = written.entries.iter().find(|entry| entry.key == name) else {
+        // Reported where it is replaced.
+        return Ok(());
+    };
+    if resolved.get(name).is_some() {
+        return Ok(());
+    }
+    let key = format!("{PARAMETERS}.{name}");
+    if let Some(first) = path.iter().position(|found| *found == name) {
+        let names = path[first..].iter().chain([&name]);
+        let path: Vec<_> = names.map(|name| format!("${name}")).collect();
+        return Err(
+            at(&entry.node, &key, problems).problem(ProblemKind::CircularParameter {
+                name: name.to_owned(),
+                path: path.join(", "),
+            }),
+        );
+    }
+    path.push(name);
+    let mut used = HashSet::new();
+    collect(&entry.node, &mut used);
+    // Mistakes are reported in the order of the file.
+    let mut used: Vec<_> = used.into_iter().collect();
+    used.sort_by_key(|name| written.keys().position(|key| key == *name));
+    for name in used {
+        resolve_one(name, written, path, resolved, problems)?;
+    }
+    path.pop();
+    let mut node = entry.node.clone();
+    replace(&mut node, &key, resolved, problems)?;
+    resolved.set(name, entry.position.clone(), node);
+    Ok(())
 }
 
 fn replace(
@@ -83,7 +141,7 @@ pub(crate) fn check_used(root: &Node, problems: &Problems) -> Result<(), Reporte
         return Ok(());
     };
     let mut used = HashSet::new();
-    for entry in table.entries.iter().filter(|entry| entry.key != PARAMETERS) {
+    for entry in &table.entries {
         collect(&entry.node, &mut used);
     }
     let mut result = Ok(());

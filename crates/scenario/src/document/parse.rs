@@ -14,7 +14,15 @@ pub(crate) fn read_text(path: &Path, most: u64, kind: &str) -> Result<String, Sc
         path: path.to_owned(),
         source,
     };
-    if fs::metadata(path).map_err(unreadable)?.len() > most << 20 {
+    let found = fs::metadata(path).map_err(unreadable)?;
+    // A pipe might never end, or never begin.
+    if !found.is_file() && !found.is_dir() {
+        return Err(unreadable(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("this is no regular file; write the {kind} to one"),
+        )));
+    }
+    if found.len() > most << 20 {
         return Err(unreadable(io::Error::new(
             io::ErrorKind::FileTooLarge,
             format!("more than {most} MiB are no {kind} file"),
@@ -30,9 +38,18 @@ pub(crate) fn parse(text: &str, problems: &Problems) -> Result<Node, Reported> {
     let mut refused = None;
     for error in &errors {
         let start = error.span().map_or(text.len(), |span| span.start);
-        let message = error.message().to_owned();
-        let position = lines.position(start);
-        refused = Some(problems.add(position, String::new(), ProblemKind::Syntax { message }));
+        let kind = match (
+            error.message(),
+            error.span().and_then(|span| text.get(span)),
+        ) {
+            ("duplicate key", Some(key)) => ProblemKind::DuplicateKey {
+                key: key.trim().to_owned(),
+            },
+            (message, _) => ProblemKind::Syntax {
+                message: message.to_owned(),
+            },
+        };
+        refused = Some(problems.add(lines.position(start), String::new(), kind));
     }
     match refused {
         Some(reported) => Err(reported),

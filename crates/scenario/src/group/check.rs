@@ -6,7 +6,7 @@ use super::{Group, Pairing};
 use crate::document::{Cursor, Reported};
 use crate::error::ProblemKind;
 use crate::schema::Fields;
-use crate::topology::{Node, Topology};
+use crate::topology::{Node, PathFault, Topology};
 use crate::transport::Transport;
 use crate::{HostIndex, Routes, Workload};
 
@@ -18,13 +18,12 @@ const MOST_ARRIVALS: u64 = 10_000_000;
 const MOST_PAIRS: u64 = 1_000_000;
 
 impl Group {
-    /// Reports conflicts between the group's keys, with a run of `duration`, or with `routes`.
+    /// Reports conflicts between the group's keys, or with `routes`.
     pub(crate) fn check(
         &self,
         fields: &Fields<'_>,
         topology: &Topology,
         routes: &Routes,
-        duration: Duration,
     ) -> Result<(), Reported> {
         self.check_parts(fields)?;
         self.check_packets(fields, topology)?;
@@ -32,7 +31,6 @@ impl Group {
         self.check_via(fields, topology)?;
         self.check_failover(fields)?;
         self.check_deadline(fields)?;
-        self.check_times(fields, duration)?;
         self.check_routes(fields, topology, routes)
     }
 
@@ -179,7 +177,12 @@ impl Group {
         Ok(())
     }
 
-    fn check_times(&self, fields: &Fields<'_>, duration: Duration) -> Result<(), Reported> {
+    /// Reports conflicts with a run of `duration`.
+    pub(crate) fn check_times(
+        &self,
+        fields: &Fields<'_>,
+        duration: Duration,
+    ) -> Result<(), Reported> {
         let end = Time::ZERO + duration;
         if self.start + self.start_within >= end {
             return Err(fields.error_position("start").conflict(
@@ -213,17 +216,23 @@ impl Group {
         topology: &Topology,
         routes: &Routes,
     ) -> Result<(), Reported> {
+        let name = |host: HostIndex| topology.host(host).name.clone();
         let one_way = |from: HostIndex, to: HostIndex| {
-            if routes.reaches(from, to) {
-                Ok(())
-            } else {
-                Err(fields
-                    .error_position("to")
-                    .problem(ProblemKind::Unreachable {
-                        from: topology.host(from).name.clone(),
-                        to: topology.host(to).name.clone(),
-                    }))
-            }
+            let Err(fault) = routes.check_paths(from, to) else {
+                return Ok(());
+            };
+            let (from, to) = (name(from), name(to));
+            let kind = match fault {
+                PathFault::DeadEnd => ProblemKind::Unreachable { from, to },
+                PathFault::Loop(switches) => {
+                    let first = switches.first();
+                    let passed = switches.iter().chain(first);
+                    let names = passed.map(|switch| &topology.switch(*switch).name[..]);
+                    let switches = names.collect::<Vec<_>>().join(" -> ");
+                    ProblemKind::RoutingLoop { from, to, switches }
+                }
+            };
+            Err(fields.error_position("to").problem(kind))
         };
         // Report one unreachable pair only.
         self.pairs()

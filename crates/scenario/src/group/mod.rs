@@ -1,6 +1,7 @@
 //! Groups of equal flows, which results report together.
 
 mod check;
+mod load;
 
 use serde::Serialize;
 use weir_scenario_derive::{Keys, Word};
@@ -12,6 +13,7 @@ use crate::transport::{Transport, TransportKeys};
 use crate::{HostIndex, PortIndex, Routes, Topology, Workload};
 
 pub(crate) use check::{check_epochs, check_flows};
+pub use load::OfferedLoad;
 
 const HOSTS: Accepts = Accepts::Other(
     "the name of a host or of several hosts, a pattern such as \"web*\", or a list of them",
@@ -68,6 +70,9 @@ pub struct Group {
         read = Workload::read(at, &context.topology)
     )]
     pub workload: Workload,
+    /// The load from which the mean time between random arrivals was computed.
+    #[key(is = Ok(None))]
+    pub load: Option<OfferedLoad>,
     /// The earliest start of the flows.
     #[key(accepts = Accepts::SPAN, default = "0s")]
     pub start: Time,

@@ -1,8 +1,10 @@
 //! Topologies: hosts, switches, and the ports between them. Every form of network expands to one.
 
 mod build;
+mod crossings;
 mod dumbbell;
 mod general;
+mod link_class;
 mod links;
 mod names;
 mod ports;
@@ -23,13 +25,15 @@ use crate::Queue;
 use crate::schema::{Accepts, Section};
 
 pub(crate) use build::{Builder, Queues};
+pub use crossings::Crossings;
 pub(crate) use dumbbell::expand as expand_dumbbell;
 pub(crate) use general::read as read_general;
+pub use link_class::LinkClass;
 pub(crate) use links::Link;
 pub(crate) use names::{Names, check_name};
 pub(crate) use ports::{PORTS, read_ports};
 pub use route::Route;
-pub use routes::Routes;
+pub use routes::{PathFault, Routes};
 use shared_buffer::SharedMemory;
 pub use shared_buffer::{SharedBuffer, SharedLimit};
 pub(crate) use star::expand as expand_star;

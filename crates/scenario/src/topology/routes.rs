@@ -1,6 +1,6 @@
 //! The routing tables of a topology.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use super::{HostIndex, Node, PortIndex, SwitchIndex, Topology};
 
@@ -24,6 +24,24 @@ pub struct Routes {
 }
 
 const FAR: u32 = u32::MAX;
+
+/// What is wrong with a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PathFault {
+    /// It ends at a node that has no route to the destination.
+    DeadEnd,
+    /// It returns to the first of these switches from the last one.
+    Loop(Vec<SwitchIndex>),
+}
+
+/// The switches of a search.
+#[derive(Debug, Default)]
+struct Walk {
+    /// Those on the way to the current one.
+    path: Vec<SwitchIndex>,
+    /// All so far.
+    passed: HashSet<SwitchIndex>,
+}
 
 impl Routes {
     pub(super) fn new(topology: &Topology) -> Self {
@@ -132,10 +150,13 @@ impl Routes {
         match self.ends[port.index()] {
             Node::Host(host) if host == destination => 0,
             Node::Host(_) => FAR,
-            Node::Switch(switch) => {
-                self.distances[switch.index() * self.hosts + destination.index()]
-            }
+            Node::Switch(switch) => self.distance_from_switch(switch, destination),
         }
+    }
+
+    /// Returns the number of links of the shortest paths from a switch to a host.
+    pub(super) fn distance_from_switch(&self, switch: SwitchIndex, to: HostIndex) -> u32 {
+        self.distances[switch.index() * self.hosts + to.index()]
     }
 
     /// Returns the egress ports of the host `from` for packets to `destination`.
@@ -150,33 +171,44 @@ impl Routes {
         }
     }
 
-    /// Returns whether every path of packets from `from` to `to` ends there.
-    pub fn reaches(&self, from: HostIndex, to: HostIndex) -> bool {
-        let mut marks = HashMap::new();
+    /// Checks that every path of packets from `from` to `to` ends there.
+    ///
+    /// # Errors
+    /// What is wrong with one that does not.
+    pub fn check_paths(&self, from: HostIndex, to: HostIndex) -> Result<(), PathFault> {
         let first = self.from_host(from, to);
-        !first.is_empty() && first.iter().all(|port| self.arrives(*port, to, &mut marks))
+        if first.is_empty() {
+            return Err(PathFault::DeadEnd);
+        }
+        let mut walk = Walk::default();
+        let mut ports = first.iter();
+        ports.try_for_each(|port| self.check_path(*port, to, &mut walk))
     }
 
-    /// Returns whether packets to `to` that leave by `port` arrive. A switch that the path visits
-    /// twice is a loop. `marks` caches the results of switches; `None` means in progress.
-    fn arrives(
-        &self,
-        port: PortIndex,
-        to: HostIndex,
-        marks: &mut HashMap<SwitchIndex, Option<bool>>,
-    ) -> bool {
+    /// Checks the paths of packets to `to` that leave by `port`.
+    fn check_path(&self, port: PortIndex, to: HostIndex, walk: &mut Walk) -> Result<(), PathFault> {
         let switch = match self.ends[port.index()] {
-            Node::Host(host) => return host == to,
+            Node::Host(host) if host == to => return Ok(()),
+            Node::Host(_) => return Err(PathFault::DeadEnd),
             Node::Switch(switch) => switch,
         };
-        if let Some(known) = marks.get(&switch) {
-            return known.unwrap_or(false);
+        if let Some(first) = walk.path.iter().position(|passed| *passed == switch) {
+            return Err(PathFault::Loop(walk.path[first..].to_vec()));
         }
-        marks.insert(switch, None);
+        // A fault would have ended the search.
+        if !walk.passed.insert(switch) {
+            return Ok(());
+        }
         let ports = self.from_switch(switch, to);
-        let arrives = !ports.is_empty() && ports.iter().all(|port| self.arrives(*port, to, marks));
-        marks.insert(switch, Some(arrives));
-        arrives
+        if ports.is_empty() {
+            return Err(PathFault::DeadEnd);
+        }
+        walk.path.push(switch);
+        for port in ports {
+            self.check_path(*port, to, walk)?;
+        }
+        walk.path.pop();
+        Ok(())
     }
 
     /// Fills in the shortest paths. Hosts with the same switches share their paths up to the last link.

@@ -1,4 +1,4 @@
-use crate::{HostIndex, Node, Scenario, SwitchIndex, Topology};
+use crate::{HostIndex, Node, PathFault, Scenario, SwitchIndex, Topology};
 
 fn topology(network: &str) -> Topology {
     let text = format!(
@@ -71,11 +71,10 @@ fn all_shortest_paths_are_taken() {
     assert_eq!(next(&topology, "right", "b2"), ["right->b2"]);
     assert_eq!(next(&topology, "left", "a2"), ["left->a2"]);
     assert_eq!(next(&topology, "spine2", "a2"), ["spine2->left"]);
-    assert!(
-        topology
-            .routes()
-            .reaches(host(&topology, "a1"), host(&topology, "a2"))
-    );
+    let checked = topology
+        .routes()
+        .check_paths(host(&topology, "a1"), host(&topology, "a2"));
+    assert_eq!(checked, Ok(()));
 }
 
 #[test]
@@ -112,11 +111,10 @@ fn hosts_may_have_several_links_and_need_no_switch() {
     assert_eq!(next(&topology, "s", "a"), ["s->a"]);
     // Hosts do not forward.
     assert!(next(&topology, "a", "c").is_empty());
-    assert!(
-        !topology
-            .routes()
-            .reaches(host(&topology, "a"), host(&topology, "c"))
-    );
+    let checked = topology
+        .routes()
+        .check_paths(host(&topology, "a"), host(&topology, "c"));
+    assert_eq!(checked, Err(PathFault::DeadEnd));
 }
 
 #[test]

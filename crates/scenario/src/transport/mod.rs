@@ -324,7 +324,7 @@ impl Transport {
 
 impl TcpOptions {
     /// Returns the size of a data segment's headers, IP's included.
-    fn headers(&self) -> ByteSize {
+    pub(crate) fn headers(&self) -> ByteSize {
         const TIMESTAMPS: ByteSize = ByteSize::from_bytes(12);
         if self.timestamps {
             TCP_HEADERS + TIMESTAMPS

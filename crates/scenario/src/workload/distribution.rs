@@ -104,16 +104,37 @@ impl Distribution {
 
     /// Returns the mean size.
     pub fn mean(&self) -> ByteSize {
+        ByteSize::from_bytes(self.mean_bytes() as u64)
+    }
+
+    /// Returns the mean size in bytes.
+    pub(crate) fn mean_bytes(&self) -> f64 {
+        self.mean_of(|size| size, |size| size * size / 2.0)
+    }
+
+    /// Returns the mean number of pieces of up to `piece` that a flow has.
+    pub(crate) fn mean_count(&self, piece: ByteSize) -> f64 {
+        let piece = piece.bytes().max(1) as f64;
+        let count = |size: f64| (size / piece).ceil();
+        // The integral of `count` from zero: full steps of 1, 2 … pieces, and a part of the next one.
+        let integral = |size: f64| {
+            let full = (size / piece).floor();
+            piece * full * (full + 1.0) / 2.0 + (full + 1.0) * (size - full * piece)
+        };
+        self.mean_of(count, integral)
+    }
+
+    /// Returns the mean of `value` over the sizes; `integral` is its integral from zero.
+    fn mean_of(&self, value: impl Fn(f64) -> f64, integral: impl Fn(f64) -> f64) -> f64 {
         let bytes = |size: ByteSize| size.bytes() as f64;
-        let first = self
-            .points
-            .first()
-            .map_or(0.0, |(size, to)| bytes(*size) * to);
+        let first = self.points.first();
+        let first = first.map_or(0.0, |(size, to)| value(bytes(*size)) * to);
         let between = self.points.windows(2).map(|pair| {
             let ((low, from), (high, to)) = (pair[0], pair[1]);
-            (bytes(low) + bytes(high)) / 2.0 * (to - from)
+            let (low, high) = (bytes(low), bytes(high));
+            (integral(high) - integral(low)) / (high - low) * (to - from)
         });
-        ByteSize::from_bytes((first + between.sum::<f64>()) as u64)
+        first + between.sum::<f64>()
     }
 
     /// Reads a name or a list of points.

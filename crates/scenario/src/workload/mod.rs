@@ -11,7 +11,7 @@ use crate::Topology;
 use crate::schema::Accepts;
 
 pub use distribution::Distribution;
-pub(crate) use read::MOST_EPOCHS;
+pub(crate) use read::{MOST_EPOCHS, WrittenLoad};
 
 /// The workload of a group's flows.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, Keys)]
@@ -112,7 +112,7 @@ pub enum Workload {
     /// pair of the group's hosts, drawn evenly. `flows` has no meaning here.
     Poisson {
         /// The mean time between two arrivals in the whole group.
-        #[key(keys = read::ArrivalKeys, by = read::mean_interval(fields, context))]
+        #[key(keys = read::ArrivalKeys, by = read::mean_interval(fields))]
         mean_interval: Duration,
         /// The sizes of the flows.
         #[key(accepts = distribution::ACCEPTS, read = Distribution::read(at))]

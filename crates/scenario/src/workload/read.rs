@@ -1,33 +1,58 @@
 //! Reads the tables `[groups.NAME.workload]`.
 
 use weir_scenario_derive::Keys;
-use weir_units::{Duration, Rate};
+use weir_units::Duration;
 
-use super::{Distribution, Workload};
+use super::Workload;
 use crate::Topology;
 use crate::document::{Cursor, Node, Reported, Table, Value};
 use crate::schema::{Accepts, Fields};
-use crate::topology::BOTTLENECK;
 
 /// The maximum number of epochs of a run.
 pub(crate) const MOST_EPOCHS: u32 = 10_000_000;
 
-/// The rate of random arrivals: exactly one of the first two keys is written.
+/// The rate of random arrivals: `mean_interval`, or `load` and `of`.
 #[derive(Keys)]
 pub(super) struct ArrivalKeys<'a> {
     /// The mean time between two arrivals in the whole group; instead of `load`.
     #[key(accepts = Accepts::POSITIVE_SPAN, absent = "`load` decides")]
     mean_interval: Option<Duration>,
-    /// The bytes that arrive, as a fraction of the rate of the port `of`; instead of `mean_interval`.
+    /// The mean utilization of the links `of` by the group's data, with headers and framing, sent once; instead of
+    /// `mean_interval`. Above 1 flows arrive faster than the links carry them.
     #[key(accepts = Accepts::Number(0.001, 10.0), absent = "`mean_interval` decides")]
     load: Option<f64>,
-    /// The port whose rate `load` is a fraction of.
+    /// The links that `load` is the mean utilization of: "hosts" for the links from all hosts; "leaf->spine" for
+    /// those from `leaf1`, `leaf2` … to `spine1`, `spine2` …; or a port that all flows of the group cross, such
+    /// as "bottleneck".
     #[key(
-        accepts = Accepts::Other("the name of a port"),
-        absent = "`\"bottleneck\"`",
+        accepts = Accepts::Other("\"hosts\", two tiers such as \"leaf->spine\", or the name of a port"),
+        absent = "an error with `load`",
         read = Ok(at.clone())
     )]
     of: Option<Cursor<'a>>,
+}
+
+/// `load` and `of` as written.
+pub(crate) struct WrittenLoad<'a> {
+    /// The mean utilization.
+    pub(crate) load: f64,
+    /// Its position.
+    pub(crate) at: Cursor<'a>,
+    /// The position of the name of the class of links.
+    pub(crate) of: Option<Cursor<'a>>,
+}
+
+impl<'a> WrittenLoad<'a> {
+    /// Reads them from the table of a workload with random arrivals.
+    pub(crate) fn read(at: &Cursor<'a>) -> Result<Option<Self>, Reported> {
+        let fields = Fields::open_kind(at, &Workload::SECTIONS)?;
+        let keys = ArrivalKeys::read_keys(&fields, ())?;
+        Ok(keys.load.map(|load| Self {
+            load,
+            at: fields.error_position("load"),
+            of: keys.of,
+        }))
+    }
 }
 
 impl Workload {
@@ -73,50 +98,20 @@ impl Workload {
     }
 }
 
-/// Returns the mean time between random arrivals.
-pub(super) fn mean_interval(
-    fields: &Fields<'_>,
-    topology: &Topology,
-) -> Result<Duration, Reported> {
+/// Returns the mean time between random arrivals; zero if `load` decides, which
+/// [`Group::set_load`](crate::Group::set_load) replaces.
+pub(super) fn mean_interval(fields: &Fields<'_>) -> Result<Duration, Reported> {
     let keys = ArrivalKeys::read_keys(fields, ())?;
-    match (keys.mean_interval, keys.load) {
-        (Some(interval), None) => match keys.of {
-            None => Ok(interval),
-            Some(of) => Err(of.conflict(
-                format!("`of` has no meaning beside `mean_interval`, {interval}"),
-                "remove it, or write `load` instead of `mean_interval`",
-            )),
-        },
-        (None, Some(load)) => {
-            let distribution = Distribution::read(&fields.needed("distribution")?)?;
-            let rate = reference_rate(fields, keys.of.as_ref(), topology)?.mul_f64(load);
-            // A mean of zero would cause an infinite number of arrivals.
-            Ok((rate.time_for(distribution.mean())).max(Duration::from_nanos(1)))
-        }
+    match (keys.mean_interval, keys.load, keys.of) {
+        (Some(interval), None, None) => Ok(interval),
+        (Some(interval), None, Some(of)) => Err(of.conflict(
+            format!("`of` has no meaning beside `mean_interval`, {interval}"),
+            "remove it, or write `load` instead of `mean_interval`",
+        )),
+        (None, Some(_), _) => Ok(Duration::ZERO),
         _ => Err(fields.at.conflict(
             "one of `mean_interval` and `load` must say how often flows arrive",
             "write one of them",
         )),
-    }
-}
-
-/// Returns the rate of the port that a load refers to.
-fn reference_rate(
-    fields: &Fields<'_>,
-    of: Option<&Cursor<'_>>,
-    topology: &Topology,
-) -> Result<Rate, Reported> {
-    let name = match of {
-        Some(at) => at.text("the name of a port")?,
-        None => BOTTLENECK,
-    };
-    match topology.port_by_name(name) {
-        Some(port) => Ok(topology.port(port).rate),
-        None => {
-            let names = topology.ports.iter().map(|port| port.name.as_str());
-            Err(fields
-                .error_position("of")
-                .unknown_name("port", name, names))
-        }
     }
 }

@@ -22,3 +22,13 @@ fn unreadable_files_are_named() {
     std::fs::write(&right, FILE).unwrap();
     assert!(Scenario::load(&right, &[]).is_ok());
 }
+
+#[test]
+fn a_pipe_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe.toml");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.unwrap().success());
+    let message = Scenario::load(&pipe, &[]).expect_err("a pipe").to_string();
+    assert!(message.contains("no regular file"), "{message}");
+}

@@ -91,7 +91,7 @@ workload = "bulk"
         ),
         (
             format!("{GENERAL}{}", route("t", "\"s\"")),
-            vec!["no route leads"],
+            vec!["from host `a1` to host `b` go round in a loop, s -> t -> s"],
         ),
         (
             format!("{GENERAL}{}", route("s", "[\"t\", \"a1\"]")),

@@ -1,6 +1,8 @@
 //! Invalid TOML, missing keys, and invalid values.
 
-use crate::{check, line_of, mistake};
+use weir_scenario::{Scenario, Setting};
+
+use crate::{FILE, check, line_of, mistake};
 
 #[test]
 fn unknown_keys_are_refused() {
@@ -243,7 +245,56 @@ fn parameters() {
         (
             "threshold = \"100KB\"",
             "threshold = \"$rate\"",
-            &["parameters.threshold", "another one"],
+            &["ecn_threshold (parameters.threshold)", "`Gbps`"],
+        ),
+        (
+            "threshold = \"100KB\"",
+            "threshold = \"$threshold\"",
+            &[
+                "parameters.threshold",
+                "`$threshold` stands for itself",
+                "$threshold, $threshold",
+            ],
+        ),
+        (
+            "threshold = \"100KB\"",
+            "threshold = \"$one\"\none = [\"$two\"]\ntwo = { a = \"$threshold\" }",
+            &["stands for itself", "$threshold, $one, $two, $threshold"],
+        ),
+        (
+            "threshold = \"100KB\"",
+            "threshold = \"$none\"",
+            &["parameters.threshold", "no parameter `none`"],
+        ),
+    ]);
+}
+
+#[test]
+fn parameters_may_refer_to_one_another() {
+    let text = FILE.replace(
+        "threshold = \"100KB\"",
+        "threshold = \"$base\"\nbase = \"$least\"\nleast = \"70KB\"",
+    );
+    let load = |settings: &[Setting]| Scenario::parse("test.toml", &text, settings).unwrap();
+    let direct = FILE.replace("threshold = \"100KB\"", "threshold = \"70KB\"");
+    let direct = Scenario::parse("test.toml", &direct, &[]).unwrap();
+    assert_eq!(load(&[]).scenario, direct.scenario);
+    let setting = "parameters.least=80KB".parse().unwrap();
+    assert_ne!(load(&[setting]).scenario, direct.scenario);
+}
+
+#[test]
+fn a_key_that_is_written_twice_is_named() {
+    check(&[
+        (
+            "seed = 3",
+            "seed = 3\nseed = 4",
+            &["the key `seed` is written twice"],
+        ),
+        (
+            "[groups.cubic]",
+            "[groups.dctcp]",
+            &["the key `dctcp` is written twice"],
         ),
     ]);
 }

@@ -311,12 +311,12 @@ pub(super) const CASES: &[Case] = &[
         "[groups.NAME.workload] kind = \"poisson\"",
         FILE,
         &[
-            "groups.g.workload={ kind = \"poisson\", load = 0.5, distribution = \"web-search\" }",
+            "groups.g.workload={ kind = \"poisson\", load = 0.5, of = \"bottleneck\", distribution = \"web-search\" }",
             "dumbbell.senders.near.rate=1Gbps",
         ],
         &[
             ("load", "groups.g.workload.load=0.6"),
-            ("of", "groups.g.workload.of=near1->switch"),
+            ("of", "groups.g.workload.of=hosts"),
         ],
     ),
 ];

@@ -1,0 +1,171 @@
+//! Which links a group's packets cross, and how many of them.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::{HostIndex, Node, PortIndex, Routes, SwitchIndex, Topology};
+use crate::{Group, Transport};
+
+/// A switch of a path, the farthest from the destination first.
+type SwitchOrder = (Reverse<u32>, SwitchIndex);
+
+/// The number of flows to one destination by port.
+type PortFlows = BTreeMap<PortIndex, f64>;
+
+/// A path that does not end is refused where routes are checked; here it ends after this many steps for each
+/// switch.
+const STEPS_PER_SWITCH: usize = 1_000;
+
+/// The share of a group's flows that crosses each port.
+#[derive(Clone, Debug)]
+pub struct Crossings(Vec<f64>);
+
+impl Crossings {
+    /// Returns the share of the flows that crosses a port, 0 to 1.
+    pub fn share(&self, port: PortIndex) -> f64 {
+        self.0.get(port.index()).copied().unwrap_or(0.0)
+    }
+}
+
+impl Group {
+    /// Returns how many of the group's flows cross each port from sender to receiver, if all pairs of hosts have
+    /// equally many, and if flows are spread evenly over equal paths.
+    pub fn crossings(&self, topology: &Topology, routes: &Routes) -> Crossings {
+        let mut by_destination: BTreeMap<HostIndex, PortFlows> = BTreeMap::new();
+        let mut pairs = 0_u64;
+        for (from, to) in self.pairs() {
+            pairs += 1;
+            let first = self.first_ports(topology, routes, (from, to));
+            let ports = by_destination.entry(to).or_default();
+            for port in &first {
+                *ports.entry(*port).or_default() += 1.0 / first.len() as f64;
+            }
+        }
+        let mut flows = vec![0.0; topology.ports.len()];
+        for (to, first) in by_destination {
+            for (port, crossing) in spread(topology, routes, to, first) {
+                flows[port.index()] += crossing;
+            }
+        }
+        let pairs = pairs.max(1) as f64;
+        Crossings(flows.into_iter().map(|flows| flows / pairs).collect())
+    }
+
+    /// Returns the ports by which flows between two hosts leave, each as many of them.
+    pub fn first_ports(
+        &self,
+        topology: &Topology,
+        routes: &Routes,
+        (from, to): (HostIndex, HostIndex),
+    ) -> Vec<PortIndex> {
+        let fixed = self.via.is_some() || matches!(self.transport, Transport::Quic { .. });
+        if fixed {
+            let ways = self.egress_ports(topology, routes, (from, to), 0);
+            return ways.into_iter().take(1).collect();
+        }
+        routes.from_host(from, to)
+    }
+}
+
+/// Returns the flows to `to` on all ports of their way, given those that leave their hosts by the ports `first`.
+fn spread(topology: &Topology, routes: &Routes, to: HostIndex, first: PortFlows) -> PortFlows {
+    let mut all = PortFlows::new();
+    let mut waiting: BTreeMap<SwitchOrder, f64> = BTreeMap::new();
+    let mut cross = |port: PortIndex, flows: f64, waiting: &mut BTreeMap<SwitchOrder, f64>| {
+        *all.entry(port).or_default() += flows;
+        if let Node::Switch(switch) = topology.port(port).to {
+            let order = (Reverse(routes.distance_from_switch(switch, to)), switch);
+            *waiting.entry(order).or_default() += flows;
+        }
+    };
+    for (port, flows) in first {
+        cross(port, flows, &mut waiting);
+    }
+    let mut steps = STEPS_PER_SWITCH * topology.switches.len();
+    while let Some(((_, switch), flows)) = waiting.pop_first() {
+        let ports = routes.from_switch(switch, to);
+        for port in ports {
+            cross(*port, flows / ports.len() as f64, &mut waiting);
+        }
+        match steps.checked_sub(1) {
+            Some(left) => steps = left,
+            None => break,
+        }
+    }
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Scenario;
+
+    #[test]
+    fn flows_are_spread_over_equal_paths() {
+        let text = "
+            title = 't'
+            source = 's'
+            duration = '1s'
+            [hosts.a]
+            count = 2
+            [hosts.b]
+            count = 2
+            [switches.left]
+            [switches.right]
+            [switches.one]
+            [switches.two]
+            [[links]]
+            from = 'a'
+            to = 'left'
+            rate = '1Gbps'
+            delay = '1us'
+            [[links]]
+            from = 'b'
+            to = 'right'
+            rate = '1Gbps'
+            delay = '1us'
+            [[links]]
+            from = 'left'
+            to = 'one'
+            rate = '1Gbps'
+            delay = '1us'
+            [[links]]
+            from = 'left'
+            to = 'two'
+            rate = '1Gbps'
+            delay = '1us'
+            [[links]]
+            from = 'one'
+            to = 'right'
+            rate = '1Gbps'
+            delay = '1us'
+            [[links]]
+            from = 'two'
+            to = 'right'
+            rate = '1Gbps'
+            delay = '1us'
+            [[routes]]
+            switch = 'left'
+            to = 'b1'
+            via = 'two'
+            [groups.g]
+            from = ['a', 'b']
+            to = ['a', 'b']
+            workload = 'bulk'";
+        let scenario = Scenario::parse("t.toml", text, &[]).unwrap().scenario;
+        let topology = &scenario.topology;
+        let crossings = scenario.groups[0].crossings(topology, &topology.routes());
+        let share = |name| crossings.share(topology.port_by_name(name).unwrap());
+        let near = |name, expected: f64| {
+            let found = share(name);
+            assert!((found - expected).abs() < 1e-12, "{name}: {found}");
+        };
+        // Twelve pairs; four from a to b, of which the two to b1 go by `two`, and the others by both.
+        near("a1->left", 3.0 / 12.0);
+        near("right->b1", 3.0 / 12.0);
+        near("left->two", 3.0 / 12.0);
+        near("left->one", 1.0 / 12.0);
+        near("one->right", 1.0 / 12.0);
+        near("right->two", 2.0 / 12.0);
+        near("right->one", 2.0 / 12.0);
+    }
+}
