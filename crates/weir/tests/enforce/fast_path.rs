@@ -135,7 +135,8 @@ fn many_connections_of_the_fast_path_leave_no_state() {
     let fast_path = &totals["in_line"]["fast_path"];
     assert_eq!(fast_path["begun"], totals["opened"], "{totals}");
     assert_eq!(fast_path["connections"], 0, "{totals}");
-    assert_eq!(totals["passed"], 8_000, "{totals}");
+    let passed = totals["opened"].as_u64().map(|opened| 2 * opened);
+    assert_eq!(totals["passed"].as_u64(), passed, "{totals}");
 }
 
 #[test]
