@@ -9,7 +9,7 @@ use std::sync::Arc;
 use arbitrary::Arbitrary;
 use libfuzzer_sys::fuzz_target;
 use weir_enforce::offload::{CutFrame, SuperFrame};
-use weir_enforce::segment::{ReceivedFrame, Segment, SegmentRun};
+use weir_enforce::segment::{Egress, ReceivedFrame, Segment, SegmentRun};
 use weir_fabric::Packet;
 use weir_units::Duration;
 use weir_wire::tcp::{Flags, Sequence, Timestamps};
@@ -55,8 +55,13 @@ fn bytes(frame: &CutFrame<'_>) -> Vec<u8> {
     [frame.headers(), frame.payload()].concat()
 }
 
-fuzz_target!(|input: (Vec<Act>, &[u8])| {
-    let (acts, frame_bytes) = input;
+fuzz_target!(|input: (Vec<Act>, bool, &[u8])| {
+    let (acts, to_network, frame_bytes) = input;
+    let egress = if to_network {
+        Egress::Network
+    } else {
+        Egress::Host
+    };
     let mut frame = SuperFrame::with_capacity(frame_bytes.len());
     frame.buffer_mut().copy_from_slice(frame_bytes);
     if frame.parse(frame_bytes.len()).is_err() {
@@ -80,7 +85,10 @@ fuzz_target!(|input: (Vec<Act>, &[u8])| {
             continue;
         }
         assert_eq!(remainder(&before), remainder(&after));
-        if !runs.last_mut().is_some_and(|run| run.extend(&packet)) {
+        if !runs
+            .last_mut()
+            .is_some_and(|run| run.extend(&packet, egress))
+        {
             runs.push(SegmentRun::new(&packet));
         }
     }
