@@ -65,7 +65,9 @@ impl Pair {
 
     fn connect(&mut self) -> Connection {
         let (config, local) = (self.config.clone(), Some(address(1)));
-        let begun = self.client.connect(NOW, config, address(2), local, "server");
+        let begun = self
+            .client
+            .connect(NOW, config, address(2), local, "server");
         *begun.unwrap().1
     }
 
@@ -98,7 +100,8 @@ impl Pair {
 
     fn route(&mut self, datagram: &mut [u8]) -> Route {
         let local = Some(address(2));
-        self.server.route(NOW, address(1), local, Ecn::NotEct, datagram)
+        self.server
+            .route(NOW, address(1), local, Ecn::NotEct, datagram)
     }
 }
 
@@ -131,7 +134,10 @@ fuzz_target!(|input: Input| {
     }
     let is_changed = changed != first;
     let begun = matches!(pair.route(&mut changed), Route::New(..));
-    assert!(!(begun && is_changed), "a changed packet began a connection");
+    assert!(
+        !(begun && is_changed),
+        "a changed packet began a connection"
+    );
     let mut garbage = vec![0xc0, 0x57, 0x45, 0x49, 0x01];
     garbage.extend_from_slice(&input.garbage);
     assert!(!matches!(pair.route(&mut garbage), Route::New(..)));

@@ -5,8 +5,8 @@
 
 use libfuzzer_sys::fuzz_target;
 use weir_quic::packet::{
-    Header, Invariants, Kind, LongFields, LongKind, Retry, supported_versions, write_control_header,
-    write_long_header, write_retry, write_version_negotiation,
+    Header, Invariants, Kind, LongFields, LongKind, Retry, supported_versions,
+    write_control_header, write_long_header, write_retry, write_version_negotiation,
 };
 
 fuzz_target!(|input: (u8, &[u8])| {

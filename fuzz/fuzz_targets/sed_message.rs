@@ -13,7 +13,8 @@ fuzz_target!(|bytes: &[u8]| {
     let Ok(reports) = message::reports(bytes) else {
         return;
     };
-    let mut controller = Controller::new(ControllerConfig::paper(), DemandTable::new(Vec::new(), 10));
+    let mut controller =
+        Controller::new(ControllerConfig::paper(), DemandTable::new(Vec::new(), 10));
     for port in 0..4 {
         controller.add_port(PortId { switch: 0, port }, Rate::from_gbps(1));
     }
