@@ -69,6 +69,7 @@ mod sed;
 pub mod shipped;
 mod topology;
 mod transport;
+mod under_policy;
 mod variants;
 mod warnings;
 mod workload;
@@ -76,7 +77,7 @@ mod written;
 
 pub use error::{Position, Problem, ProblemKind, ScenarioError};
 pub use fault::{Fault, FaultKind, FaultPeriod};
-pub use group::{Group, OfferedLoad, Pairing};
+pub use group::{Group, OfferedLoad, Pairing, StandsFor};
 pub use level::{Buffer, Level};
 pub use live::{AddressFamily, LiveOptions, Network, NetworkParseError};
 pub use loader::{Document, Setting, SettingError};
@@ -100,6 +101,7 @@ pub use transport::{
     QuicPacketSize, Recovery, RtoFloor, TCP_HEADERS, TcpEcn, TcpOptions, TlsOptions, Transport,
     UDP_HEADERS, UdpEcn, UdpOptions,
 };
+pub use under_policy::{GroupUnderPolicy, PolicyMisfit, PolicyOutcome};
 pub use variants::{LoadedScenario, Variant};
 pub use warnings::{Warning, WarningKind};
 pub use workload::{Arrivals, ConnectionUse, Distribution, Workload};

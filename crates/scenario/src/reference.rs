@@ -11,7 +11,8 @@ use crate::transport::{
     DcudpOptions, DcudpQuit, MigrationOptions, QuicOptions, TcpOptions, TlsOptions, UdpOptions,
 };
 use crate::{
-    Group, LiveOptions, Measurements, Reduction, SedOptions, Workload, policy_file, topology,
+    Group, LiveOptions, Measurements, Reduction, SedOptions, StandsFor, Workload, policy_file,
+    topology,
 };
 
 /// Returns all tables, in the order of the reference.
@@ -19,6 +20,7 @@ pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
     (iter::once(File::SECTION).chain(topology::SECTIONS))
         .chain([
             Group::SECTION,
+            StandsFor::SECTION,
             TcpOptions::SECTION,
             TlsOptions::SECTION,
             QuicOptions::SECTION,

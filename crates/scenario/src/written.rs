@@ -12,7 +12,7 @@ use crate::topology::Link;
 use crate::transport::Protocol;
 use crate::{
     Distribution, Fault, FaultKind, FaultPeriod, Group, HostIndex, Pairing, PortIndex, Route,
-    Scenario, SharedBuffer, Switch, TconRule, Topology, Transport, Workload,
+    Scenario, SharedBuffer, StandsFor, Switch, TconRule, Topology, Transport, Workload,
 };
 
 impl Serialize for Scenario {
@@ -161,6 +161,8 @@ struct WrittenGroup<'s> {
     failover: Option<Duration>,
     #[serde(skip_serializing_if = "Option::is_none")]
     deadline: Option<Duration>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stands_for: Option<&'s StandsFor>,
     #[serde(flatten)]
     options: &'s Transport,
     workload: WrittenWorkload<'s>,
@@ -208,6 +210,7 @@ impl<'s> WrittenGroup<'s> {
             stop: group.stop,
             failover: group.failover,
             deadline: group.deadline,
+            stands_for: group.stands_for.as_ref(),
             options: &group.transport,
             workload: WrittenWorkload::of(group),
         }

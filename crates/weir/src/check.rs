@@ -4,7 +4,9 @@ use std::fmt::Write as _;
 
 use clap::Args;
 use serde::Serialize;
-use weir_scenario::{LoadedScenario, Position, Problem, Scenario, ScenarioError, Setting};
+use weir_scenario::{
+    GroupUnderPolicy, LoadedScenario, Position, Problem, Scenario, ScenarioError, Setting,
+};
 
 use crate::failure::Failure;
 use crate::output;
@@ -16,6 +18,7 @@ use crate::scenarios::{self, ScenarioArguments};
 Examples:
   weir check my.toml                                   its mistakes, or all of it written out
   weir check incast --set parameters.servers=20        a scenario that ships, with another value
+  weir check my.toml --policy policy.toml              the same under the rules of a policy
   weir check my.toml --json                            for programs
 
 A scenario without mistakes is printed in the general form: every host, link and default. That text
@@ -34,11 +37,12 @@ impl Check {
     pub(crate) fn run(&self) -> Result<(), Failure> {
         match self.chosen.load(&self.chosen.settings(None)) {
             Ok(loaded) => {
+                let (loaded, groups) = self.chosen.under_policy(loaded)?;
                 scenarios::check_simulation(&loaded)?;
                 if self.json {
-                    output::print_json(&Expanded::of(&loaded))
+                    output::print_json(&Expanded::of(&loaded, &groups))
                 } else {
-                    output::print(&self.text(&loaded)?)
+                    output::print(&self.text(&loaded, &groups)?)
                 }
             }
             Err(ScenarioError::Invalid { problems }) if self.json => {
@@ -54,7 +58,11 @@ impl Check {
         }
     }
 
-    fn text(&self, loaded: &LoadedScenario) -> Result<String, Failure> {
+    fn text(
+        &self,
+        loaded: &LoadedScenario,
+        groups: &[GroupUnderPolicy],
+    ) -> Result<String, Failure> {
         let scenario = &loaded.scenario;
         let topology = &scenario.topology;
         let flows = scenario.groups.iter().map(|group| group.flow_count());
@@ -68,6 +76,9 @@ impl Check {
         for variant in &loaded.variants {
             let settings: Vec<_> = variant.settings.iter().map(Setting::to_string).collect();
             let _ = writeln!(out, "# variant {}: {}", variant.name, settings.join(", "));
+        }
+        for group in groups {
+            let _ = writeln!(out, "# policy: {group}");
         }
         for warning in scenario.warnings() {
             let _ = writeln!(out, "# warning: {warning}");
@@ -94,6 +105,9 @@ struct Expanded<'l> {
     scenario: &'l Scenario,
     variants: Vec<NamedVariant<'l>>,
     warnings: Vec<NamedWarning>,
+    /// What becomes of the groups under a policy.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    policy: Vec<String>,
 }
 
 /// A warning with the key that it is about.
@@ -110,7 +124,7 @@ struct NamedVariant<'l> {
 }
 
 impl<'l> Expanded<'l> {
-    fn of(loaded: &'l LoadedScenario) -> Self {
+    fn of(loaded: &'l LoadedScenario, groups: &[GroupUnderPolicy]) -> Self {
         let variants = loaded.variants.iter().map(|variant| NamedVariant {
             name: &variant.name,
             settings: (variant.settings.iter())
@@ -126,6 +140,7 @@ impl<'l> Expanded<'l> {
                     message: warning.kind.to_string(),
                 })
                 .collect(),
+            policy: groups.iter().map(GroupUnderPolicy::to_string).collect(),
         }
     }
 }

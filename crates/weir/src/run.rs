@@ -14,7 +14,7 @@ use clap::Args;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use weir_network::Capture;
 use weir_results::{Output, Repetitions, Summary};
-use weir_scenario::Setting;
+use weir_scenario::{GroupUnderPolicy, Setting};
 use weir_sim::Experiment;
 use weir_units::Duration;
 
@@ -36,6 +36,7 @@ Examples:
   weir run dctcp-queue --no-variants --pcap packets.pcapng   packets for Wireshark
   weir run my.toml --seeds 1..8 --out runs                   means over eight seeds; see runs/seed-1
   weir run fat-tree.toml --threads 8                         one large network on eight cores
+  weir run fabric.toml --policy policy.toml                  groups under the rules of a policy: docs/rollout.md
   weir run --live my.toml --out live                         the same network with real endpoints
 
 The file's own values are the run; its variants run beside it on all cores, and are reported by their
@@ -101,7 +102,8 @@ impl Run {
     }
 
     fn once(&self) -> Result<(), Failure> {
-        let experiment = self.experiment(self.seed)?;
+        let (experiment, groups) = self.experiment(self.seed)?;
+        print_policy(&groups);
         // Report an unwritable file before the simulation starts.
         let output = self.out.as_deref().map(create).transpose()?;
         let own = &experiment.own;
@@ -146,7 +148,11 @@ impl Run {
         for seed in seeds.iter() {
             let directory = (self.out.as_deref()).map(|all| seeds::directory(all, seed));
             let output = directory.as_deref().map(create).transpose()?;
-            planned.push((seed, self.experiment(Some(seed))?, output));
+            let (experiment, groups) = self.experiment(Some(seed))?;
+            if planned.is_empty() {
+                print_policy(&groups);
+            }
+            planned.push((seed, experiment, output));
         }
         let stop = Stop::on_signals()?;
         let all_spans = planned
@@ -206,14 +212,20 @@ impl Run {
         }
     }
 
-    fn experiment(&self, seed: Option<u64>) -> Result<Experiment, Failure> {
+    /// Returns the runs with a seed, and what becomes of the groups under the policy.
+    fn experiment(
+        &self,
+        seed: Option<u64>,
+    ) -> Result<(Experiment, Vec<GroupUnderPolicy>), Failure> {
         let seed = seed.map(|seed| Setting {
             path: "seed".to_owned(),
             value: seed.to_string(),
         });
-        let settings = self.chosen.settings(seed);
+        let mut settings = self.chosen.settings(seed);
         let loaded = self.chosen.load(&settings);
-        let mut loaded = loaded.map_err(|error| self.chosen.failure(&error))?;
+        let loaded = loaded.map_err(|error| self.chosen.failure(&error))?;
+        let (mut loaded, groups) = self.chosen.under_policy(loaded)?;
+        settings.extend(self.chosen.policy_setting());
         if self.no_variants {
             loaded.variants.clear();
         }
@@ -222,7 +234,7 @@ impl Run {
         } else {
             scenarios::check_simulation(&loaded)?
         }
-        Ok(Experiment::new(loaded, &settings))
+        Ok((Experiment::new(loaded, &settings), groups))
     }
 
     fn print(&self, summary: &Summary) -> Result<(), Failure> {
@@ -244,6 +256,13 @@ fn spans(experiment: &Experiment) -> Vec<Duration> {
     let variants = experiment.variants.iter().map(|(_, run)| run);
     let runs = variants.chain([&experiment.own]);
     runs.map(|run| run.scenario.duration).collect()
+}
+
+/// Prints what a policy does with the groups.
+fn print_policy(groups: &[GroupUnderPolicy]) {
+    for group in groups {
+        eprintln!("policy: {group}");
+    }
 }
 
 /// Prints where the results are.

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use weir_scenario::{Document, LoadedScenario, Scenario, ScenarioError, Setting, shipped};
+use weir_scenario::{
+    Document, GroupUnderPolicy, LoadedScenario, Scenario, ScenarioError, Setting, shipped,
+};
 use weir_sim::Simulation;
 
 use crate::failure::Failure;
@@ -18,6 +20,10 @@ pub(crate) struct ScenarioArguments {
     /// New value of a key, by its path: `parameters.line_rate=5Gbps` (repeatable)
     #[arg(long, value_name = "PATH=VALUE")]
     set: Vec<Setting>,
+
+    /// Policy file whose rules choose the congestion control of the groups that say what they stand for
+    #[arg(long, value_name = "FILE")]
+    policy: Option<PathBuf>,
 }
 
 impl ScenarioArguments {
@@ -37,6 +43,31 @@ impl ScenarioArguments {
     /// Neither exists; it cannot be read; it has mistakes.
     pub(crate) fn load(&self, settings: &[Setting]) -> Result<LoadedScenario, ScenarioError> {
         self.document()?.with(settings)?.expand()
+    }
+
+    /// Returns the scenario under the policy, if there is one, and what becomes of its groups.
+    ///
+    /// # Errors
+    /// The policy cannot be read, has mistakes, or does not fit the scenario.
+    pub(crate) fn under_policy(
+        &self,
+        loaded: LoadedScenario,
+    ) -> Result<(LoadedScenario, Vec<GroupUnderPolicy>), Failure> {
+        let Some(path) = &self.policy else {
+            return Ok((loaded, Vec::new()));
+        };
+        let policy = weir_scenario::load_policy(path).map_err(Failure::of)?;
+        loaded
+            .under(&policy)
+            .map_err(|misfit| Failure::Failed(format!("{}: {misfit}", path.display())))
+    }
+
+    /// Returns the policy as a setting, by which results name it.
+    pub(crate) fn policy_setting(&self) -> Option<Setting> {
+        self.policy.as_ref().map(|path| Setting {
+            path: "policy".to_owned(),
+            value: path.display().to_string(),
+        })
     }
 
     fn document(&self) -> Result<Document, ScenarioError> {

@@ -189,3 +189,84 @@ fn a_perf_client_warns_of_what_has_no_effect() {
         &[&format!("warning: {path}:2: rules.0.dscp: "), "class 0"],
     );
 }
+
+const FABRIC: &str = r#"title = "Web servers and backups"
+source = "a test"
+duration = "200ms"
+
+[dumbbell]
+rate = "100Mbps"
+queue = { kind = "step", ecn_threshold = "30KB", buffer = "150KB" }
+
+[dumbbell.senders.server]
+count = 10
+rtt = "200us"
+
+[groups.web]
+from = "server*"
+to = "receiver"
+workload = "bulk"
+stands_for = { from = "10.1.0.0/16", from_port = 443, command = "nginx" }
+"#;
+
+#[test]
+fn a_policy_chooses_the_congestion_control_of_a_scenario() {
+    let (fabric, rules) = (
+        file(FABRIC),
+        file(
+            "[[rules]]\nfrom_port = 443\nshare = 0.1\ncompare = true\ncongestion = \"dctcp\"\nundo_if = \"rtt > 20ms for 1min\"\n",
+        ),
+    );
+    let (scenario, policy) = (
+        fabric.path().to_str().unwrap(),
+        rules.path().to_str().unwrap(),
+    );
+    let said = run(&["run", scenario, "--policy", policy, "--json"]);
+    let said = said.ok();
+    assert!(
+        said.stderr
+            .contains("policy: group `web-rule-1`: dctcp, by the rule on line 1; without effect here: `undo_if`"),
+        "{}",
+        said.stderr
+    );
+    let summary: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(summary["settings"]["policy"], policy);
+    let flows = |group: &str| summary["groups"][group]["flows"].as_u64();
+    assert_eq!(
+        (flows("web-rule-1"), flows("web")),
+        (Some(1), Some(9)),
+        "{summary}"
+    );
+    // DCTCP's packets alone are ECN-capable.
+    let marks = |group: &str| summary["groups"][group]["marks"].as_u64().unwrap();
+    assert!(marks("web-rule-1") > 0, "{summary}");
+    assert_eq!(marks("web"), 0, "{summary}");
+
+    let checked = run(&["check", scenario, "--policy", policy]);
+    let text = &checked.ok().stdout;
+    assert!(
+        text.contains("# policy: group `web`: the control group"),
+        "{text}"
+    );
+    // The scenario that follows is one that can be run.
+    let written = file(text);
+    run(&["check", written.path().to_str().unwrap()]).ok();
+}
+
+#[test]
+fn a_policy_that_does_not_fit_a_scenario_is_refused_before_the_run() {
+    let fabric = file(FABRIC);
+    let rules = file("[[rules]]\nto = \"10.2.0.0/16\"\ncongestion = \"dctcp\"\n");
+    let said = run(&[
+        "run",
+        fabric.path().to_str().unwrap(),
+        "--policy",
+        rules.path().to_str().unwrap(),
+    ]);
+    assert_eq!(said.code, Some(1));
+    assert!(
+        said.stderr.contains("write `groups.web.stands_for.to`"),
+        "{}",
+        said.stderr
+    );
+}

@@ -2,6 +2,7 @@
 
 mod check;
 mod load;
+mod stands_for;
 
 use serde::Serialize;
 use weir_scenario_derive::{Keys, Word};
@@ -14,6 +15,8 @@ use crate::{HostIndex, PortIndex, Routes, Topology, Workload};
 
 pub(crate) use check::{check_epochs, check_flows};
 pub use load::OfferedLoad;
+pub(crate) use stands_for::Fit;
+pub use stands_for::StandsFor;
 
 const HOSTS: Accepts = Accepts::Other(
     "the name of a host or of several hosts, a pattern such as \"web*\", or a list of them",
@@ -73,6 +76,13 @@ pub struct Group {
     /// The load from which the mean time between random arrivals was computed.
     #[key(is = Ok(None))]
     pub load: Option<OfferedLoad>,
+    /// The real connections that the group models, for a policy.
+    #[key(
+        accepts = Accepts::TABLE,
+        absent = "a policy leaves the group alone",
+        by = StandsFor::read_in(fields)
+    )]
+    pub stands_for: Option<StandsFor>,
     /// The earliest start of the flows.
     #[key(accepts = Accepts::SPAN, default = "0s")]
     pub start: Time,

@@ -10,7 +10,7 @@ use crate::error::ProblemKind;
 use crate::schema::{Accepted, Accepts};
 
 /// A property of flows that a rule can match.
-pub(super) trait Condition: FromStr<Err: Display> {
+pub(crate) trait Condition: FromStr<Err: Display> {
     /// The accepted values of the key.
     const ACCEPTS: &str;
 }
@@ -68,7 +68,7 @@ pub(super) fn read<T: Condition>(at: &Cursor<'_>) -> Result<Vec<T>, Reported> {
 }
 
 /// Reads a key that takes one value of a type, as text or as a number.
-pub(super) fn value<T: Condition>(at: &Cursor<'_>) -> Result<T, Reported> {
+pub(crate) fn value<T: Condition>(at: &Cursor<'_>) -> Result<T, Reported> {
     let text = match &at.node.value {
         Value::Text(text) => text.clone(),
         Value::Integer(number) => number.to_string(),

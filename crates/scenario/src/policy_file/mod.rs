@@ -26,7 +26,7 @@
 //! ```
 
 mod canary;
-mod condition;
+pub(crate) mod condition;
 mod deadlines;
 mod policy;
 mod rules;

@@ -206,7 +206,7 @@ pub(super) fn recovery(fields: &Fields<'_>) -> Result<Option<Recovery>, Reported
 
 impl TcpEcn {
     /// Returns Linux's ECN mode for a congestion control.
-    pub(super) fn of(congestion: &AlgorithmSpec) -> Self {
+    pub(crate) fn of(congestion: &AlgorithmSpec) -> Self {
         match congestion.name() {
             "dctcp" | "d2tcp" => Self::Dctcp,
             _ => Self::Off,
