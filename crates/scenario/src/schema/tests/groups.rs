@@ -29,6 +29,27 @@ pub(super) const CASES: &[Case] = &[
         &[("deadline", "groups.g.deadline=1s")],
     ),
     case(
+        "[groups.NAME.stands_for]",
+        FILE,
+        &["groups.g.stands_for.from=10.9.0.0/16"],
+        &[
+            ("from", "groups.g.stands_for.from=10.1.0.0/16"),
+            ("to", "groups.g.stands_for.to=10.2.0.0/16"),
+            ("from_port", "groups.g.stands_for.from_port=443"),
+            ("to_port", "groups.g.stands_for.to_port=8000-8999"),
+            ("dscp", "groups.g.stands_for.dscp=ef"),
+            ("cgroup", "groups.g.stands_for.cgroup=/web"),
+            ("user", "groups.g.stands_for.user=backup"),
+            ("command", "groups.g.stands_for.command=nginx"),
+        ],
+    ),
+    case(
+        "[groups.NAME]",
+        FILE,
+        &[],
+        &[("stands_for", "groups.g.stands_for.from_port=443")],
+    ),
+    case(
         "[groups.NAME]",
         FILE,
         &[REQUESTS],
