@@ -7,12 +7,14 @@ Needs only Python's standard library, `ip` and a `weir` built with --features we
 """
 
 import contextlib
+import json
 import os
 import resource
 import select
 import signal
 import socket
 import statistics
+import subprocess
 import sys
 import time
 from pathlib import Path
