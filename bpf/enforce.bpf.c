@@ -195,7 +195,7 @@ static __noinline int sent(struct __sk_buff *skb, struct packet *packet, struct 
 		beyond = is_beyond(&tracked->flow, &packet->segment, tracked->paid_at, now, max_rate);
 	}
 	if (max_rate && !beyond)
-		tracked->paid_at = spent(tracked->paid_at, now, packet->segment.length, max_rate,
+		tracked->paid_at = spent(tracked->paid_at, now, paid_bytes(&tracked->flow, &packet->segment), max_rate,
 					 held_time(&tracked->flow, max_rate));
 	if (!beyond)
 		flow_sent(&tracked->flow, now, &packet->segment);

@@ -57,6 +57,17 @@ static inline __u64 spent(__u64 paid_at, __u64 now, __u64 bytes, __u64 rate, __u
 	return (paid_at > from ? paid_at : from) + time_of(bytes, rate);
 }
 
+// Returns the bytes of a segment that its sender pays for: those that the receiver has not acknowledged. What is
+// repeated although it has arrived, such as a probe after a withheld acknowledgment, brings the receiver nothing.
+static inline __u32 paid_bytes(const struct flow *flow, const struct segment *segment)
+{
+	int missing = ahead(segment->sequence + segment->length, flow->una);
+
+	if (missing <= 0)
+		return 0;
+	return (__u32)missing < segment->length ? missing : segment->length;
+}
+
 // Returns the bytes that may be sent now, in whole segments.
 static inline __u64 room(const struct flow *flow, __u64 paid_at, __u64 now, __u64 rate, __u64 held)
 {

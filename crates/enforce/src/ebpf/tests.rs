@@ -330,6 +330,26 @@ fn the_window_ends_where_the_highest_rate_does() {
 }
 
 #[test]
+fn what_has_arrived_is_not_paid_for_again() {
+    if check_permission().is_err() {
+        println!("SKIPPED: root (CAP_BPF) is needed");
+        return;
+    }
+    let mut world = World::new();
+    world.connect();
+    // 12,000 bytes at the start, of which three segments take a quarter.
+    world.limit(100_000);
+    (0..3).for_each(|number| assert_eq!(world.send(number, 0), 0));
+    assert!(world.acknowledge(3).is_some());
+    (0..50).for_each(|_| assert_eq!(world.send(2, 0), 0));
+    let told = world.acknowledge(3).unwrap();
+    assert!(told >= 8_000, "{told}");
+    // A segment that has not arrived is paid for each time.
+    (0..50).for_each(|_| assert_eq!(world.send(3, 0), 0));
+    assert_eq!(world.acknowledge(4), None);
+}
+
+#[test]
 fn a_sender_that_ignores_its_window_loses_what_is_beyond_the_rate() {
     if check_permission().is_err() {
         println!("SKIPPED: root (CAP_BPF) is needed");
