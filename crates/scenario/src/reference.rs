@@ -10,6 +10,7 @@ use crate::schema::{Literal, Presence, Section};
 use crate::transport::{
     DcudpOptions, DcudpQuit, MigrationOptions, QuicOptions, TcpOptions, TlsOptions, UdpOptions,
 };
+use crate::workload::CdfFile;
 use crate::{
     Group, LiveOptions, Measurements, Reduction, SedOptions, Workload, policy_file, topology,
 };
@@ -28,6 +29,7 @@ pub(crate) fn sections() -> impl Iterator<Item = &'static Section> {
             UdpOptions::SECTION,
         ])
         .chain(Workload::SECTIONS)
+        .chain([CdfFile::SECTION])
         .chain(Discipline::SECTIONS)
         .chain(FaultKind::SECTIONS)
         .chain([
